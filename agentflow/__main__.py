@@ -1,0 +1,5 @@
+"""`python -m agentflow`."""
+
+from agentflow.cli.app import main
+
+main()

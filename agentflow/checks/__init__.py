@@ -1,0 +1,1 @@
+"""What must hold in a repository, and how we know."""

@@ -1,0 +1,1 @@
+"""Reads arguments, wires, prints, sets the exit code."""

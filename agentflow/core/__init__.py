@@ -1,0 +1,1 @@
+"""Frozen records, enums and protocols; imports nothing but the standard library and msgspec."""

@@ -1,0 +1,97 @@
+"""Every error of the package, as one tree.
+
+AgentflowError            has .hint and the exit code of CONTRACT section 2
+  UsageError              the command line asks for something impossible
+  ConfigError             InvalidFile, UnknownRole, UnknownTool
+  ModelError              ModelUnavailable, ModelRejected
+  StateError              CorruptState, TaskNotFound, TaskLocked
+  ToolError               InvalidInput, NotAllowed, OutsideWorkspace
+
+A ToolError becomes a tool result for the model; all others end the command.
+"""
+
+from agentflow.core.exits import Exit
+
+
+class AgentflowError(Exception):
+    """Anything the package raises on purpose."""
+
+    exit_code: Exit = Exit.CONFIG
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+        """What the person can do about it, or empty."""
+
+
+class UsageError(AgentflowError):
+    """The command line asks for something impossible."""
+
+
+class ConfigError(AgentflowError):
+    """A file or setting is wrong."""
+
+
+class InvalidFile(ConfigError):
+    """A file does not say what it must; the message names file, line and key."""
+
+    def __init__(self, source: str, message: str, *, line: int | None = None, hint: str = "") -> None:
+        place = source if line is None else f"{source}:{line}"
+        super().__init__(f"{place}: {message}", hint=hint)
+        self.source = source
+        self.line = line
+        self.problem = message
+
+
+class UnknownRole(ConfigError):
+    """A role is asked for that no file defines."""
+
+
+class UnknownTool(ConfigError):
+    """A tool or category is named that does not exist."""
+
+
+class ModelError(AgentflowError):
+    """The model gave no usable reply."""
+
+    exit_code = Exit.NO_MODEL
+
+
+class ModelUnavailable(ModelError):
+    """The model may answer later."""
+
+
+class ModelRejected(ModelError):
+    """The model cannot do this; asking again changes nothing."""
+
+
+class StateError(AgentflowError):
+    """Saved state cannot be used."""
+
+
+class CorruptState(StateError):
+    """A state file is damaged; nothing was overwritten."""
+
+
+class TaskNotFound(StateError):
+    """No task with that id is in this repository."""
+
+
+class TaskLocked(StateError):
+    """Another process is working on it."""
+
+
+class ToolError(AgentflowError):
+    """A tool call failed; the model is told why."""
+
+
+class InvalidInput(ToolError):
+    """The input of a tool call does not fit."""
+
+
+class NotAllowed(ToolError):
+    """The role may not make this call."""
+
+
+class OutsideWorkspace(ToolError):
+    """A path leads out of the repository, or to a place no tool may touch."""

@@ -1,0 +1,151 @@
+"""What happened, as it stands in `events.jsonl`; the store adds `seq`, `at` and `task_id`."""
+
+from typing import Any
+
+from agentflow.core.evidence import CheckName
+from agentflow.core.messages import Stop, Usage
+from agentflow.core.record import Record
+from agentflow.core.run import RunOutcome
+from agentflow.core.task import GateStatus, Phase, Status
+
+
+class TaskStarted(Record, tag=True):
+    task: str
+    model: str
+    max_iterations: int
+
+
+class StateChanged(Record, tag=True):
+    """New values of keys of the task's state; the state is the fold of these, the last one wins."""
+
+    changed: dict[str, Any]
+
+
+class PhaseStarted(Record, tag=True):
+    phase: Phase
+    iteration: int
+
+
+class PhaseEnded(Record, tag=True):
+    phase: Phase
+    iteration: int
+    status: GateStatus
+    message: str
+    """Markdown, one line or a list."""
+    seconds: float
+
+
+class RunStarted(Record, tag=True):
+    run: int
+    role: str
+    agent: str
+    model: str
+    iteration: int
+
+
+class Asked(Record, tag=True):
+    run: int
+    turn: int
+
+
+class Replied(Record, tag=True):
+    run: int
+    turn: int
+    text: str
+    """What the model said beside its calls, shortened."""
+    calls: int
+    stop: Stop
+    usage: Usage
+    seconds: float
+
+
+class ToolStarted(Record, tag=True):
+    run: int
+    call_id: str
+    tool: str
+    subject: str
+    """What it is about, on one line: a path, a pattern, a command."""
+
+
+class ToolFinished(Record, tag=True):
+    run: int
+    call_id: str
+    tool: str
+    is_error: bool
+    summary: str
+    """The first line of the result."""
+    seconds: float
+
+
+class ToolBlocked(Record, tag=True):
+    """A call the role may not make."""
+
+    run: int
+    call_id: str
+    tool: str
+    role: str
+    owner: str | None
+    """The role that has the tool."""
+    reason: str
+
+
+class EvidenceRecorded(Record, tag=True):
+    evidence: str
+    check: CheckName | None
+    command: str
+    exit_code: int | None
+    tree: str | None
+    summary: str
+    seconds: float
+
+
+class CheckStarted(Record, tag=True):
+    check: CheckName
+    command: str
+
+
+class RunEnded(Record, tag=True):
+    run: int
+    role: str
+    outcome: RunOutcome
+    turns: int
+    tool_calls: int
+    usage: Usage
+    seconds: float
+
+
+class Warned(Record, tag=True):
+    message: str
+
+
+class TaskEnded(Record, tag=True):
+    status: Status
+    exit_code: int
+    reason: str
+
+
+Event = (
+    TaskStarted
+    | StateChanged
+    | PhaseStarted
+    | PhaseEnded
+    | RunStarted
+    | Asked
+    | Replied
+    | ToolStarted
+    | ToolFinished
+    | ToolBlocked
+    | EvidenceRecorded
+    | CheckStarted
+    | RunEnded
+    | Warned
+    | TaskEnded
+)
+
+
+class Stamped(Record):
+    """An event as it stands in the file."""
+
+    seq: int
+    at: str
+    event: Event

@@ -1,0 +1,134 @@
+"""Commands that were run, and what they showed."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from agentflow.core.record import Record
+
+
+class CheckName(StrEnum):
+    """The kinds of required check, in the order they are run."""
+
+    LINT = "lint"
+    TYPES = "types"
+    BUILD = "build"
+    TESTS = "tests"
+
+
+class By(StrEnum):
+    """Who chose the command; only the program's evidence can pass a gate."""
+
+    PROGRAM = "program"
+    AGENT = "agent"
+
+
+class Side(StrEnum):
+    """Whether code or checks are those of the start (`base`) or of now (`final`)."""
+
+    BASE = "base"
+    FINAL = "final"
+
+
+class Check(Record):
+    """A command that must hold in this repository."""
+
+    name: CheckName
+    command: str
+    """For `bash -c`, in the repository's root."""
+    timeout: float
+    """Seconds."""
+    reason: str
+    """Why it is required, for people."""
+    missing: str | None = None
+    """The program it needs and this machine lacks, with an install hint; then it cannot run."""
+
+
+class TestOutcome(StrEnum):
+    __test__ = False
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    ERROR = "error"
+
+
+class TestCounts(Record):
+    __test__ = False
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    errors: int = 0
+    ids_file: str | None = None
+    """Path in the task folder of `<outcome> <test id>` lines."""
+
+    @property
+    def ran(self) -> int:
+        """Tests that gave a result; a skipped one gave none."""
+        return self.passed + self.failed + self.errors
+
+
+class Evidence(Record):
+    """One executed command, bound to the tree it ran on; the record of CONTRACT section 5."""
+
+    id: str
+    task_id: str
+    iteration: int
+    role: str | None
+    by: By
+    check: CheckName | None
+    command: str
+    cwd: str
+    exit_code: int | None
+    """None when it was killed by a signal or never ended."""
+    timed_out: bool
+    started_at: str
+    seconds: float
+    stdout_sha256: str
+    bytes: int
+    tree_before: str | None
+    """None for a command an agent chose: nothing is judged by it."""
+    tree_after: str | None
+    surface: Side
+    code: Side
+    sandbox: str
+    tests: TestCounts | None = None
+
+
+class CheckRun(Record):
+    """What a required check showed on one tree."""
+
+    check: Check
+    evidence: Evidence | None = None
+    """None when it could not run."""
+    outcomes: Mapping[str, TestOutcome] = {}
+    """Test id to outcome, where the runner tells."""
+    findings: Mapping[str, int] = {}
+    """For linters and type checkers: message without its line number, to how often it stands."""
+    tail: str = ""
+    """The last lines of the output."""
+
+    @property
+    def green(self) -> bool:
+        return self.evidence is not None and self.evidence.exit_code == 0
+
+    def ids(self, *outcomes: TestOutcome) -> frozenset[str]:
+        """Return the tests with one of these outcomes."""
+        return frozenset(name for name, outcome in self.outcomes.items() if outcome in outcomes)
+
+
+RED = (TestOutcome.FAILED, TestOutcome.ERROR)
+
+
+class Verdict(Record):
+    """Pass or fail of a change, computed from evidence."""
+
+    passed: bool
+    reasons: tuple[str, ...]
+    """Why it failed; empty when it passed."""
+    evidence: tuple[str, ...]
+    """Ids of the records it rests on."""
+    caveats: tuple[str, ...] = ()
+    """Known words such as `already_red`; any of them makes the result a verified_with_caveat."""
+    notes: tuple[str, ...] = ()
+    """What a person should know although it changes nothing."""

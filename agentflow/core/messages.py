@@ -1,0 +1,111 @@
+"""What goes to and comes from a model; vendor shapes never get past `model/`."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any
+
+from agentflow.core.record import Record
+
+
+class Speaker(StrEnum):
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+class Text(Record, tag="text"):
+    text: str
+
+
+class ToolCall(Record, tag="tool_use"):
+    id: str
+    name: str
+    input: dict[str, Any]
+
+
+class ToolResult(Record, tag="tool_result"):
+    call_id: str
+    content: str
+    is_error: bool = False
+
+
+Part = Text | ToolCall | ToolResult
+
+
+class Message(Record):
+    speaker: Speaker
+    parts: tuple[Part, ...]
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+
+class Stop(StrEnum):
+    """Why a model stopped; anything else a provider says is not success."""
+
+    END_TURN = "end_turn"
+    TOOL_USE = "tool_use"
+    MAX_TOKENS = "max_tokens"
+    REFUSAL = "refusal"
+
+
+class Usage(Record):
+    """Tokens and money; an unknown cost is None, never a guess."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    cost_usd: float | None = None
+
+
+def total(usages: Iterable[Usage]) -> Usage:
+    """Add usages up; the cost is known only if each one is."""
+    used = tuple(usages)
+    costs = [usage.cost_usd for usage in used]
+    known = [cost for cost in costs if cost is not None]
+    return Usage(
+        input=sum(usage.input for usage in used),
+        output=sum(usage.output for usage in used),
+        cache_read=sum(usage.cache_read for usage in used),
+        cache_write=sum(usage.cache_write for usage in used),
+        cost_usd=sum(known) if known and len(known) == len(costs) else None,
+    )
+
+
+class Reply(Record):
+    """One complete turn of a model."""
+
+    parts: tuple[Text | ToolCall, ...]
+    stop: Stop = Stop.END_TURN
+    usage: Usage = Usage()
+    model: str = ""
+
+
+class ToolSpec(Record):
+    """A tool as a model sees it; `input_schema` is a JSON schema object."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+
+
+class Request(Record):
+    """One question to a model: `system` and `tools` are the same for a whole run."""
+
+    role: str
+    agent: str
+    run: int
+    iteration: int
+    model: str
+    """The model id the role's tier stands for."""
+    system: str
+    tools: tuple[ToolSpec, ...]
+    messages: tuple[Message, ...]
+    force: str | None = None
+    """The tool the model must call now, if any."""

@@ -1,0 +1,72 @@
+"""The protocols through which the layers meet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from agentflow.core.events import Event
+    from agentflow.core.evidence import By, Evidence
+    from agentflow.core.messages import Reply, Request
+    from agentflow.core.run import RunEntry
+    from agentflow.core.tool import Execution
+
+
+class Model(Protocol):
+    """Anything that can fill a role's turn."""
+
+    @property
+    def name(self) -> str:
+        """What `--model` calls it."""
+
+    def refusal(self, task: str) -> str | None:
+        """Return why this model cannot do a task of this text, or None; costs no request."""
+
+    async def complete(self, request: Request) -> Reply:
+        """Return one complete turn; raise ModelError when there is none."""
+
+
+class Workspace(Protocol):
+    """The repository as the file tools see it; paths are relative to its root or absolute below it.
+
+    Every method raises OutsideWorkspace for a path that leads elsewhere.
+    """
+
+    @property
+    def root(self) -> Path: ...
+
+    def read(self, path: str) -> bytes:
+        """Return a file's bytes; raise InvalidInput when there is no such regular file."""
+
+    def write(self, path: str, content: bytes) -> None:
+        """Replace or create a file atomically, keeping its mode."""
+
+    def relative(self, path: str) -> str:
+        """Return the path relative to the root, as git spells it."""
+
+    def files(self, below: str = ".") -> tuple[str, ...]:
+        """Return all files that git does not ignore, relative to the root, sorted."""
+
+
+class Ledger(Protocol):
+    """The evidence of a task."""
+
+    def record(self, execution: Execution, *, role: str | None, iteration: int, by: By) -> Evidence:
+        """Keep what a command showed, for good."""
+
+    def find(self, evidence_id: str) -> Evidence | None:
+        """Return one record, or None when there is none of that id."""
+
+
+class Journal(Protocol):
+    """The file of one run."""
+
+    def append(self, entry: RunEntry) -> None:
+        """Write one entry, so that it survives the process."""
+
+
+class Observer(Protocol):
+    """Somebody who is told what happens."""
+
+    def __call__(self, event: Event, /) -> None: ...

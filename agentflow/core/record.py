@@ -1,0 +1,32 @@
+"""The one base of every value type: frozen, keyword-only, closed to unknown fields."""
+
+from typing import Any, Self, dataclass_transform
+
+import msgspec
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class _Frozen(msgspec.StructMeta):
+    """Gives each record the same options, which msgspec would not inherit all."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any], **options: Any) -> Any:
+        options.update(frozen=True, kw_only=True, forbid_unknown_fields=True)
+        return super().__new__(cls, name, bases, members, **options)
+
+
+class Record(msgspec.Struct, metaclass=_Frozen):
+    """A value; change means `record.replace(field=new)`."""
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed."""
+        return msgspec.structs.replace(self, **changes)
+
+
+def encode(value: object) -> bytes:
+    """Return the JSON of a record or of plain values, on one line, keys in field order."""
+    return msgspec.json.encode(value)
+
+
+def plain(value: object) -> Any:
+    """Return a record as dicts, lists and scalars, the way it stands in a file."""
+    return msgspec.to_builtins(value)

@@ -1,0 +1,47 @@
+"""What a role file says."""
+
+from agentflow.core.record import Record
+
+PIPELINE = ("explorer", "planner", "implementer", "reviewer", "verifier")
+"""The roles a task can run, in the order of the phases."""
+
+
+class ToolRule(Record):
+    """One entry of a role's `tools`: a tool, or a tool with a pattern on its main input."""
+
+    tool: str
+    pattern: str | None = None
+
+    def __str__(self) -> str:
+        return self.tool if self.pattern is None else f"{self.tool}({self.pattern})"
+
+
+class Limits(Record):
+    """Bounds of one run."""
+
+    turns: int = 25
+    tool_calls: int = 10
+
+
+class Role(Record):
+    """A role, ready to be run as an agent."""
+
+    name: str
+    description: str
+    tier: str
+    """`deep`, `fast`, or a full model id."""
+    tools: tuple[ToolRule, ...]
+    prompt: str
+    source: str
+    """The file it was read from."""
+    origin: str
+    """`bundled`, `user` or `project`."""
+    part: str | None = None
+    """The pipeline role this file plays, if any."""
+    skills: tuple[str, ...] = ()
+    limits: Limits = Limits()
+    write_paths: tuple[str, ...] = ()
+    """Globs a writer is held to; empty means the whole repository."""
+
+    def rules_for(self, tool: str) -> tuple[ToolRule, ...]:
+        return tuple(rule for rule in self.tools if rule.tool == tool)

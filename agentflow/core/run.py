@@ -1,0 +1,181 @@
+"""One agent run: the fold of the entries in its file, so that loading and living are the same act."""
+
+from enum import StrEnum
+from typing import Any, assert_never
+
+from agentflow.core.messages import Message, Reply, Speaker, ToolCall, ToolResult, ToolSpec, Usage, total
+from agentflow.core.record import Record
+
+
+class RunOutcome(StrEnum):
+    """Why a run ended; only the first two are what was asked for."""
+
+    SUBMITTED = "submitted"
+    ANSWERED = "answered"
+    NO_SUBMISSION = "no_submission"
+    INVALID_SUBMISSION = "invalid_submission"
+    TURN_LIMIT = "turn_limit"
+    TOOL_LIMIT = "tool_limit"
+    CONFUSED = "confused"
+    """Three turns in a row in which no call could be made."""
+
+
+class RunOpened(Record, tag=True):
+    """The head of a run file: what every request of the run has in common."""
+
+    run: int
+    role: str
+    agent: str
+    iteration: int
+    model: str
+    system: str
+    tools: tuple[ToolSpec, ...]
+    submit: str | None
+    """The tool that ends the run, if it has to end with one."""
+
+
+class Notice(StrEnum):
+    """Why the program spoke to a role."""
+
+    BRIEF = "brief"
+    REMINDER = "reminder"
+    FINALIZE = "finalize"
+
+
+class MessageAdded(Record, tag=True):
+    """A user message from the program: the brief, or a notice."""
+
+    message: Message
+    notice: Notice
+
+
+class RequestSent(Record, tag=True):
+    """The head and all messages above were sent."""
+
+    turn: int
+    force: str | None = None
+
+
+class ReplyReceived(Record, tag=True):
+    reply: Reply
+
+
+class CallsStarted(Record, tag=True):
+    """These calls are about to have their effect."""
+
+    calls: tuple[str, ...]
+
+
+class CallAnswered(Record, tag=True):
+    """A call has its result, and its effect is on disk."""
+
+    result: ToolResult
+    changes: dict[str, Any] = {}
+    """New values of keys of the task's state."""
+    submitted: bool = False
+    counted: bool = True
+    """False for a call that was not made: skipped, refused or malformed."""
+
+
+class RunClosed(Record, tag=True):
+    outcome: RunOutcome
+
+
+RunEntry = RunOpened | MessageAdded | RequestSent | ReplyReceived | CallsStarted | CallAnswered | RunClosed
+
+
+class Run(Record):
+    """Where a run stands."""
+
+    head: RunOpened
+    messages: tuple[Message, ...] = ()
+    answers: tuple[ToolResult, ...] = ()
+    """Results of the newest reply's calls, as far as there are any."""
+    started: tuple[str, ...] = ()
+    turns: int = 0
+    tool_calls: int = 0
+    used: tuple[Usage, ...] = ()
+    reminded: bool = False
+    """The role was told once that it has to submit."""
+    finalized: bool = False
+    """The role was told that its limit is reached, and asked to submit now."""
+    rejected: int = 0
+    """Submissions that did not fit."""
+    stumbles: int = 0
+    """Turns in a row in which no call could be made."""
+    made: int = 0
+    """Calls of the newest reply that were made."""
+    changes: dict[str, Any] = {}
+    submitted: bool = False
+    outcome: RunOutcome | None = None
+
+    @property
+    def usage(self) -> Usage:
+        return total(self.used)
+
+    @property
+    def pending(self) -> tuple[ToolCall, ...]:
+        """Calls of the newest reply that have no result yet, in order."""
+        if not self.messages or self.messages[-1].speaker is not Speaker.ASSISTANT:
+            return ()
+        answered = {answer.call_id for answer in self.answers}
+        return tuple(call for call in self.messages[-1].calls if call.id not in answered)
+
+
+def advance(run: Run, entry: RunEntry) -> Run:
+    """Return the run after one more entry."""
+    match entry:
+        case RunOpened():
+            after = Run(head=entry)
+        case MessageAdded():
+            after = run.replace(
+                messages=(*run.messages, entry.message),
+                reminded=run.reminded or entry.notice is Notice.REMINDER,
+                finalized=run.finalized or entry.notice is Notice.FINALIZE,
+            )
+        case RequestSent():
+            after = run.replace(turns=entry.turn)
+        case ReplyReceived():
+            after = _with_reply(run, entry.reply)
+        case CallsStarted():
+            after = run.replace(started=entry.calls)
+        case CallAnswered():
+            after = _with_answer(run, entry)
+        case RunClosed():
+            after = run.replace(outcome=entry.outcome)
+        case _:
+            assert_never(entry)
+    return after
+
+
+def _with_reply(run: Run, reply: Reply) -> Run:
+    message = Message(speaker=Speaker.ASSISTANT, parts=reply.parts)
+    return run.replace(messages=(*run.messages, message), used=(*run.used, reply.usage), made=0)
+
+
+def _with_answer(run: Run, entry: CallAnswered) -> Run:
+    answers = (*run.answers, entry.result)
+    rejected = not entry.counted and _name_of(run, entry.result.call_id) == run.head.submit
+    after = run.replace(
+        answers=answers,
+        tool_calls=run.tool_calls + entry.counted,
+        made=run.made + entry.counted,
+        rejected=run.rejected + rejected,
+        changes={**run.changes, **entry.changes},
+        submitted=run.submitted or entry.submitted,
+    )
+    if after.pending:
+        return after
+    by_call = {answer.call_id: answer for answer in answers}
+    results = tuple(by_call[call.id] for call in run.messages[-1].calls)
+    message = Message(speaker=Speaker.USER, parts=results)
+    return after.replace(
+        messages=(*after.messages, message),
+        answers=(),
+        started=(),
+        stumbles=0 if after.made else after.stumbles + 1,
+    )
+
+
+def _name_of(run: Run, call_id: str) -> str:
+    return next(call.name for call in run.messages[-1].calls if call.id == call_id)

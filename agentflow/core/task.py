@@ -1,0 +1,195 @@
+"""The state of a task: the frontmatter of `task.md`, and what only the events carry."""
+
+from enum import StrEnum
+from typing import Any
+
+from agentflow.core.evidence import Check, Verdict
+from agentflow.core.exits import Exit
+from agentflow.core.messages import Usage
+from agentflow.core.record import Record
+from agentflow.core.submissions import Change, Findings, Judgement, Plan, Review
+
+STATE_VERSION = 1
+
+
+class Phase(StrEnum):
+    REFINEMENT = "refinement"
+    EXPLORATION = "exploration"
+    PLANNING = "planning"
+    IMPLEMENTATION = "implementation"
+    REVIEW = "review"
+    VERIFICATION = "verification"
+    COMPLETE = "complete"
+
+
+class Status(StrEnum):
+    RUNNING = "running"
+    SUSPENDED = "suspended"
+    VERIFIED = "verified"
+    VERIFIED_WITH_CAVEAT = "verified_with_caveat"
+    ANSWERED = "answered"
+    FAILED = "failed"
+    LIMIT = "limit"
+    BLOCKED = "blocked"
+    TAMPERED = "tampered"
+    CANCELLED = "cancelled"
+    ERROR = "error"
+
+
+class GateStatus(StrEnum):
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+class Gate(Record):
+    """Where a phase stands, on which tree, and who worked in it."""
+
+    status: GateStatus
+    agent: str | None = None
+    tree: str | None = None
+    timestamp: str | None = None
+    message: str = ""
+
+
+class Intent(Record):
+    """What the task asks for; passed to every role word for word."""
+
+    goal: str = ""
+    description: str = ""
+    actions: str = ""
+    constraints: str = ""
+    assumptions: str = ""
+
+
+class TodoStatus(StrEnum):
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    BLOCKED = "blocked"
+
+
+class Todo(Record):
+    id: int
+    title: str
+    status: TodoStatus
+    evidence: str | None = None
+
+
+class PendingKind(StrEnum):
+    APPROVAL = "approval"
+    QUESTION = "question"
+    PLAN = "plan"
+    ESCALATION = "escalation"
+    SURFACE = "surface"
+
+
+class Pending(Record):
+    """Something a person has to decide before the task goes on."""
+
+    id: str
+    kind: PendingKind
+    tool: str | None
+    input: dict[str, Any]
+    options: tuple[str, ...]
+    asked_at: str
+    expires_at: str | None = None
+
+
+class RequiredCheck(Record):
+    """A check of this task and the evidence it gave; None when it could not run."""
+
+    check: Check
+    evidence: str | None = None
+
+
+class Failure(Record):
+    """A failed iteration, as the implementer is told about it."""
+
+    iteration: int
+    phase: Phase
+    tree: str
+    signature: str
+    """Equal for equal failures, whatever their timing."""
+    reasons: tuple[str, ...]
+    evidence: tuple[str, ...]
+
+
+class Ending(Record):
+    """How a task ended."""
+
+    status: Status
+    exit_code: Exit
+    reason: str
+
+
+class TaskState(Record):
+    """All that is known of a task; the next step is a function of it."""
+
+    task_id: str
+    task: str
+    started_at: str
+    max_iterations: int
+    model: str
+    version: int = STATE_VERSION
+    active: bool = True
+    status: Status = Status.RUNNING
+    current_phase: Phase = Phase.REFINEMENT
+    iteration: int = 1
+    task_complexity: str = "unclassified"
+    report_requested: bool = False
+    intent: Intent = Intent()
+    gates: dict[Phase, Gate] = {}
+    todos: tuple[Todo, ...] = ()
+    pending: tuple[Pending, ...] = ()
+    usage: Usage = Usage()
+    sandbox: str = "none"
+    base_tree: str | None = None
+    tree: str | None = None
+
+    runs: int = 0
+    findings: Findings | None = None
+    plan: Plan | None = None
+    change: Change | None = None
+    review: Review | None = None
+    judgement: Judgement | None = None
+    baseline: tuple[RequiredCheck, ...] = ()
+    """The required checks on the tree as it was before the task."""
+    final: tuple[RequiredCheck, ...] = ()
+    """The same on the newest tree that was judged."""
+    verdict: Verdict | None = None
+    failures: tuple[Failure, ...] = ()
+    ending: Ending | None = None
+
+    def gate(self, phase: Phase) -> Gate:
+        return self.gates.get(phase, Gate(status=GateStatus.PENDING))
+
+    def with_gate(self, phase: Phase, gate: Gate) -> "TaskState":
+        return self.replace(gates={**self.gates, phase: gate})
+
+
+FRONTMATTER_KEYS = (
+    "version",
+    "task_id",
+    "active",
+    "status",
+    "current_phase",
+    "iteration",
+    "max_iterations",
+    "started_at",
+    "task",
+    "task_complexity",
+    "report_requested",
+    "intent",
+    "gates",
+    "todos",
+    "pending",
+    "usage",
+    "sandbox",
+    "model",
+    "base_tree",
+    "tree",
+)
+"""The keys of `task.md`, in the order they stand there; all others live in the events only."""

@@ -1,0 +1,87 @@
+"""What a tool is: a typed input, an effect, and a plain function."""
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from agentflow.core.ports import Ledger, Workspace
+from agentflow.core.record import Record
+from agentflow.core.role import Role
+from agentflow.core.run import Run
+
+
+class Effect(StrEnum):
+    """What a call can do; READ calls may run side by side."""
+
+    READ = "read"
+    WRITE = "write"
+    EXECUTE = "execute"
+
+
+class Category(StrEnum):
+    """What a tool is about; a role's list may name one for all of its tools."""
+
+    FS = "fs"
+    SHELL = "shell"
+    NET = "net"
+    STATE = "state"
+    ASK = "ask"
+    REPO = "repo"
+
+
+class Execution(Record):
+    """A command that came to an end, whoever ran it."""
+
+    command: str
+    cwd: str
+    exit_code: int | None
+    timed_out: bool
+    started_at: str
+    seconds: float
+    sha256: str
+    bytes: int
+    output: str
+    """Path of the file that holds what it printed."""
+    tail: str = ""
+
+
+class Output(Record):
+    """What a tool call gives back."""
+
+    content: str
+    """For the model."""
+    changes: dict[str, Any] = {}
+    """New values of keys of the task's state."""
+    submitted: bool = False
+    execution: Execution | None = None
+
+
+class ToolContext(Record):
+    """What every tool gets beside its input; the same for all, nothing optional."""
+
+    workspace: Workspace
+    role: Role
+    task_id: str
+    call_id: str
+    run: Run
+    ledger: Ledger
+    outputs: Path
+    """Folder for full outputs, one file a call."""
+    cancelled: Callable[[], bool]
+    """True once the run is to stop."""
+
+
+class Tool(Record):
+    """A tool: its function takes the parsed input and the context."""
+
+    name: str
+    category: Category
+    effect: Effect
+    input: type[Record]
+    call: Callable[[Any, ToolContext], Output]
+    """Its docstring is what the model reads."""
+
+    @property
+    def description(self) -> str:
+        return " ".join((self.call.__doc__ or "").split())

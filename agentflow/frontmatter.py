@@ -1,0 +1,139 @@
+"""Markdown with a YAML head, in both directions; the only door to YAML.
+
+Strict, because a head that is read as empty would be a silent restart: the fence must be closed, keys are
+unique, anchors are refused, and only `null`, `true`, `false` and whole numbers are not strings, so that
+`no`, `1.10` and `12:30:45` stay what was written.
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agentflow.core.errors import InvalidFile
+
+FENCE = "---"
+MAX_CHARS = 1_000_000
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as data: no anchors, no duplicate keys, few implicit types."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.MarkedYAMLError(problem="aliases are not allowed", problem_mark=self.get_mark())
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem="a key must be a word", problem_mark=key.start_mark)
+            if key.value in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"key {key.value!r} stands twice", problem_mark=key.start_mark
+                )
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML whose odd strings stand in double quotes, where every character has an escape."""
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    plain = text.isprintable()
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain else '"')
+
+
+_Dumper.add_representer(str, _represent_text)
+
+for _tag, _pattern, _first in (
+    ("tag:yaml.org,2002:null", r"^(?:null|~|)$", ["n", "~", ""]),
+    ("tag:yaml.org,2002:bool", r"^(?:true|false)$", ["t", "f"]),
+    ("tag:yaml.org,2002:int", r"^-?(?:0|[1-9][0-9]*)$", list("-0123456789")),
+):
+    _Loader.add_implicit_resolver(_tag, re.compile(_pattern), _first)
+
+
+def load_yaml(text: str, source: str, *, first_line: int = 1) -> Any:
+    """Return a YAML text as plain data. Raises InvalidFile with the line."""
+    if len(text) > MAX_CHARS:
+        raise InvalidFile(source, f"longer than {MAX_CHARS:,} characters")
+    if found := _FORBIDDEN.search(text):
+        line = first_line + text.count("\n", 0, found.start())
+        raise InvalidFile(source, f"control character {found.group()!r}", line=line)
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506  # a safe loader, made stricter
+    except yaml.MarkedYAMLError as error:
+        line = first_line + (error.problem_mark.line if error.problem_mark else 0)
+        raise InvalidFile(source, error.problem or "not YAML", line=line) from None
+    except yaml.YAMLError as error:
+        raise InvalidFile(source, str(error).splitlines()[0]) from None
+
+
+def dump_yaml(values: dict[str, Any]) -> str:
+    """Return plain data as block YAML that `load_yaml` reads back equal."""
+    text: str = yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
+    return text
+
+
+def split(text: str, source: str) -> tuple[dict[str, Any], str]:
+    """Return head and body of a Markdown text. Raises InvalidFile unless there is a closed head."""
+    lines = text.removeprefix("\ufeff").splitlines(keepends=True)
+    if not lines or lines[0].rstrip() != FENCE:
+        raise InvalidFile(source, f"must begin with a line {FENCE!r}", line=1)
+    end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == FENCE), None)
+    if end is None:
+        raise InvalidFile(source, f"the head is not closed by a line {FENCE!r}", line=len(lines))
+    head = load_yaml("".join(lines[1:end]), source, first_line=2)
+    if not isinstance(head, dict):
+        raise InvalidFile(source, "the head must be keys and values", line=2)
+    return head, "".join(lines[end + 1 :])
+
+
+def join(head: dict[str, Any], body: str) -> str:
+    """Return the Markdown text of a head and a body."""
+    return f"{FENCE}\n{dump_yaml(head)}{FENCE}\n{body}"
+
+
+def key_line(text: str, key: str) -> int | None:
+    """Return the line on which a key of the head stands, from 1."""
+    for number, line in _head_lines(text):
+        if line.startswith(f"{key}:"):
+            return number
+    return None
+
+
+def _head_lines(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.splitlines()[1:], 2):
+        if line.rstrip() == FENCE:
+            return
+        yield number, line
+
+
+def write_atomic(path: Path, content: bytes, *, mode: int = 0o600) -> None:
+    """Replace a file so that a reader sees the old or the new one and a crash leaves one of them."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,1 @@
+"""Roles from bundled and user folders."""

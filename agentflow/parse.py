@@ -1,0 +1,65 @@
+"""The single gate for outside data: into our types, or an error that names file and key."""
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from agentflow.core.errors import InvalidFile
+
+T = TypeVar("T")
+
+
+class Mismatch(ValueError):
+    """Data does not fit a type; says where and how, for people."""
+
+    def __init__(self, key: str, problem: str) -> None:
+        super().__init__(f"{key}: {problem}" if key else problem)
+        self.key = key
+        self.problem = problem
+
+
+def fit(kind: type[T], value: object, *, lax: bool = False) -> T:
+    """Return plain data as a value of a type; `lax` also takes "3" for 3. Raises Mismatch."""
+    try:
+        return msgspec.convert(value, kind, strict=not lax)
+    except msgspec.ValidationError as error:
+        raise _mismatch(error) from None
+
+
+def parse(kind: type[T], value: object, source: str, *, lax: bool = False) -> T:
+    """Return plain data from a file as a value of a type. Raises InvalidFile naming file and key."""
+    try:
+        return fit(kind, value, lax=lax)
+    except Mismatch as error:
+        raise InvalidFile(source, str(error)) from None
+
+
+def decode(kind: type[T], raw: bytes | str, source: str) -> T:
+    """Return JSON text as a value of a type. Raises InvalidFile."""
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as error:
+        raise InvalidFile(source, str(_mismatch(error))) from None
+    except msgspec.DecodeError as error:
+        raise InvalidFile(source, f"not JSON: {error}") from None
+
+
+def schema(kind: type[Any]) -> dict[str, Any]:
+    """Return the JSON schema of a record type, an object at its top."""
+    (top,), components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    name = top["$ref"].rsplit("/", 1)[-1]
+    found: dict[str, Any] = dict(components.pop(name))
+    found.pop("title", None)
+    if components:
+        found["$defs"] = {key: _untitled(value) for key, value in components.items()}
+    return found
+
+
+def _untitled(component: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in component.items() if key != "title"}
+
+
+def _mismatch(error: msgspec.ValidationError) -> Mismatch:
+    problem, _, where = str(error).partition(" - at `$")
+    key = where.rstrip("`").lstrip(".").removesuffix("[...]")
+    return Mismatch(key, problem[:1].lower() + problem[1:])

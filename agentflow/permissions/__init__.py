@@ -1,0 +1,1 @@
+"""Which calls a role may make."""

@@ -1,0 +1,1 @@
+"""The files below `.claude/agentflow/`."""

@@ -1,0 +1,1 @@
+"""The tools of the roles, one short file for each group."""

@@ -1,0 +1,1 @@
+"""The task loop: phases, the gate, the verdict."""

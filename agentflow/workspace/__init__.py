@@ -1,0 +1,1 @@
+"""The repository: its tree, its files, copies of it."""
