@@ -44,19 +44,28 @@ def decode(kind: type[T], raw: bytes | str, source: str) -> T:
         raise InvalidFile(source, f"not JSON: {error}") from None
 
 
+def decode_or_none(raw: str) -> Any:
+    """Return what a JSON text says, or None when it is none."""
+    try:
+        return msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        return None
+
+
 def schema(kind: type[Any]) -> dict[str, Any]:
-    """Return the JSON schema of a record type, an object at its top."""
+    """Return the JSON schema of a record type for a model, an object at its top."""
     (top,), components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     name = top["$ref"].rsplit("/", 1)[-1]
     found: dict[str, Any] = dict(components.pop(name))
-    found.pop("title", None)
+    found.pop("description", None)
     if components:
-        found["$defs"] = {key: _untitled(value) for key, value in components.items()}
-    return found
+        found["$defs"] = {key: _terse(value) for key, value in components.items()}
+    return _terse(found)
 
 
-def _untitled(component: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in component.items() if key != "title"}
+def _terse(component: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what a model does not need: every request carries the schemas."""
+    return {key: value for key, value in component.items() if key not in ("title", "additionalProperties")}
 
 
 def _mismatch(error: msgspec.ValidationError) -> Mismatch:

@@ -161,7 +161,7 @@ def _follow(
             if cancelled():
                 return False
             selector.select(tick)
-            chunk = process.stdout.read(_CHUNK)
+            chunk = _available(process.stdout)
             if chunk:
                 collected.add(chunk)
             elif chunk == b"" and process.stdout.fileno() in selector.get_map():
@@ -181,6 +181,11 @@ def _watched(pid: int, selector: selectors.BaseSelector) -> Iterator[float]:
         yield _TICK
     finally:
         os.close(descriptor)
+
+
+def _available(stream: IO[bytes]) -> bytes | None:
+    """Return what can be read now: empty at the end, None while there is nothing yet."""
+    return stream.read(_CHUNK)
 
 
 def _drain(process: subprocess.Popen[bytes], collected: _Collected) -> None:

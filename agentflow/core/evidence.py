@@ -52,6 +52,9 @@ class TestOutcome(StrEnum):
     ERROR = "error"
 
 
+RED = (TestOutcome.FAILED, TestOutcome.ERROR)
+
+
 class TestCounts(Record):
     __test__ = False
 
@@ -110,14 +113,12 @@ class CheckRun(Record):
 
     @property
     def green(self) -> bool:
-        return self.evidence is not None and self.evidence.exit_code == 0
+        """Whether it ran and complained of nothing, whatever its exit code says of failed tests."""
+        return self.evidence is not None and self.evidence.exit_code == 0 and not self.ids(*RED)
 
     def ids(self, *outcomes: TestOutcome) -> frozenset[str]:
         """Return the tests with one of these outcomes."""
         return frozenset(name for name, outcome in self.outcomes.items() if outcome in outcomes)
-
-
-RED = (TestOutcome.FAILED, TestOutcome.ERROR)
 
 
 class Verdict(Record):

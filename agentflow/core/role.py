@@ -28,8 +28,8 @@ class Role(Record):
 
     name: str
     description: str
-    tier: str
-    """`deep`, `fast`, or a full model id."""
+    model: str
+    """A tier (`deep`, `fast`), an alias of one (`opus`, `sonnet`, `haiku`) or a full model id."""
     tools: tuple[ToolRule, ...]
     prompt: str
     source: str

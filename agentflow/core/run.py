@@ -73,8 +73,8 @@ class CallAnswered(Record, tag=True):
     changes: dict[str, Any] = {}
     """New values of keys of the task's state."""
     submitted: bool = False
-    counted: bool = True
-    """False for a call that was not made: skipped, refused or malformed."""
+    made: bool = True
+    """False for a call that had no chance of an effect: skipped, refused or malformed."""
 
 
 class RunClosed(Record, tag=True):
@@ -155,12 +155,12 @@ def _with_reply(run: Run, reply: Reply) -> Run:
 
 def _with_answer(run: Run, entry: CallAnswered) -> Run:
     answers = (*run.answers, entry.result)
-    rejected = not entry.counted and _name_of(run, entry.result.call_id) == run.head.submit
+    submits = _name_of(run, entry.result.call_id) == run.head.submit
     after = run.replace(
         answers=answers,
-        tool_calls=run.tool_calls + entry.counted,
-        made=run.made + entry.counted,
-        rejected=run.rejected + rejected,
+        tool_calls=run.tool_calls + (entry.made and not submits),
+        made=run.made + entry.made,
+        rejected=run.rejected + (submits and entry.result.is_error),
         changes={**run.changes, **entry.changes},
         submitted=run.submitted or entry.submitted,
     )

@@ -1,5 +1,6 @@
 """The result of each role, as the input of its one Submit tool."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
 
@@ -84,3 +85,12 @@ class Judgement(Record):
 
 
 Submission = Findings | Plan | Change | Review | Judgement
+
+SUBMITTED_BY: Mapping[type[Record], str] = {
+    Findings: "explorer",
+    Plan: "planner",
+    Change: "implementer",
+    Review: "reviewer",
+    Judgement: "verifier",
+}
+"""The part that ends with each; the input of a Submit tool tells whose it is."""

@@ -55,6 +55,8 @@ class Output(Record):
     """New values of keys of the task's state."""
     submitted: bool = False
     execution: Execution | None = None
+    clipped: bool = False
+    """True when `content` leaves out part of the execution's output."""
 
 
 class ToolContext(Record):

@@ -1,0 +1,141 @@
+"""The Python that a repository's own checks run in, which is never the one that runs us."""
+
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from agentflow import process
+from agentflow.checks.repository import Repository
+from agentflow.core.record import Record
+
+_PROBE_SECONDS = 20.0
+_ANSWER = "importable:"
+_PROBE = (
+    "import sys; sys.path[:] = [p for p in sys.path if p]; import importlib.util as u;"
+    f"print('{_ANSWER}', *[m for m in sys.argv[1:] if u.find_spec(m)])"
+)
+"""Without the folder it starts in, so that no file of the repository is imported."""
+
+
+class Interpreter(Record):
+    """How to start a Python, and what to tell a person who lacks a tool in it."""
+
+    words: tuple[str, ...]
+    installer: str
+
+    @property
+    def command(self) -> str:
+        return shlex.join(self.words)
+
+
+class Tools(Record):
+    """Where the tools of a repository are found."""
+
+    interpreter: Interpreter
+    importable: frozenset[str]
+    on_path: frozenset[str]
+
+    def start(self, tool: str) -> tuple[str, str | None]:
+        """Return the command that starts a tool, and what is missing for it."""
+        if tool in self.importable:
+            return f"{self.interpreter.command} -m {tool}", None
+        if tool in self.on_path:
+            return tool, None
+        return f"{self.interpreter.command} -m {tool}", f"{tool}: {self.interpreter.installer} {tool}"
+
+
+def find_tools(repository: Repository, names: Sequence[str]) -> Tools:
+    """Look once which of the named tools the repository's Python has, and which stand on PATH."""
+    chosen = choose(repository)
+    importable = _importable(repository.root, chosen, names) if names else frozenset()
+    others = [name for name in names if name not in importable]
+    return Tools(
+        interpreter=chosen,
+        importable=importable,
+        on_path=frozenset(name for name in others if _answers(repository.root, name)),
+    )
+
+
+def choose(repository: Repository) -> Interpreter:
+    """Return the Python of this repository: VIRTUAL_ENV, .venv, uv or poetry, PATH."""
+    root = repository.root
+    for folder in _environments(root):
+        python = folder / "bin" / "python"
+        if python.is_file():
+            shown = _shown(python, root)
+            return Interpreter(words=(shown,), installer=f"{shlex.quote(shown)} -m pip install")
+    if repository.has("uv.lock") and program("uv", root):
+        return Interpreter(words=("uv", "run", "--no-sync", "python"), installer="uv pip install")
+    if repository.has("poetry.lock") and program("poetry", root):
+        return Interpreter(words=("poetry", "run", "python"), installer="poetry run pip install")
+    name = next((name for name in ("python3", "python") if program(name, root)), None)
+    word = name or str(Path(sys.base_prefix, "bin", "python3"))
+    return Interpreter(words=(word,), installer=f"{shlex.quote(word)} -m pip install")
+
+
+def program(name: str, root: Path) -> str | None:
+    """Return the path of a program a check may use, or None."""
+    return shutil.which(name, path=search_path(root))
+
+
+def search_path(root: Path) -> str:
+    """Return PATH without the folder of our own environment."""
+    entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(entry for entry in entries if entry and not _ours(Path(entry).parent, root))
+
+
+def active_environment(root: Path) -> str:
+    """Return VIRTUAL_ENV, or empty when it is not set or is our own environment."""
+    named = os.environ.get("VIRTUAL_ENV", "")
+    return "" if named and _ours(Path(named), root) else named
+
+
+def variables(root: Path) -> dict[str, str]:
+    """Return what keeps a child of ours out of our own environment."""
+    return {"PATH": search_path(root), "VIRTUAL_ENV": active_environment(root)}
+
+
+def _ours(folder: Path, root: Path) -> bool:
+    """Tell whether a folder is the environment that runs us, and not the repository's as well."""
+    prefix = Path(sys.prefix).resolve()
+    isolated = sys.prefix != sys.base_prefix
+    return isolated and folder.resolve() == prefix and (root / ".venv").resolve() != prefix
+
+
+def _environments(root: Path) -> tuple[Path, ...]:
+    named = active_environment(root)
+    return (root / named, root / ".venv") if named else (root / ".venv",)
+
+
+def _shown(python: Path, root: Path) -> str:
+    """Return how a person in the root would write it."""
+    folder, top = python.parent.parent.resolve(), root.resolve()
+    if python.is_relative_to(root):
+        return str(python.relative_to(root))
+    return str(folder.relative_to(top) / "bin" / "python" if folder.is_relative_to(top) else python)
+
+
+def _importable(root: Path, chosen: Interpreter, names: Sequence[str]) -> frozenset[str]:
+    said = _said(root, (*chosen.words, "-c", _PROBE, *names)) or ""
+    lines = [line for line in said.splitlines() if line.startswith(_ANSWER)]
+    return frozenset(lines[-1].split()) & frozenset(names) if lines else frozenset()
+
+
+def _answers(root: Path, name: str) -> bool:
+    """Tell whether a program on PATH starts; a version manager's shim may stand for nothing."""
+    return program(name, root) is not None and _said(root, (name, "--version")) is not None
+
+
+def _said(root: Path, argv: Sequence[str]) -> str | None:
+    """Return what a short program prints, or None when it fails."""
+    command = process.Command(argv=tuple(argv), cwd=str(root), timeout=_PROBE_SECONDS, env=variables(root))
+    with tempfile.TemporaryDirectory(prefix="agentflow-") as scratch:
+        try:
+            finished = process.run(command, Path(scratch, "said"))
+        except OSError:
+            return None
+    return finished.tail if finished.exit_code == 0 else None

@@ -1,0 +1,163 @@
+"""The required checks of a Python repository."""
+
+import posixpath
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
+from types import MappingProxyType
+
+from agentflow.checks.interpreter import Tools, find_tools
+from agentflow.checks.repository import Repository, table
+from agentflow.checks.required import every, require
+from agentflow.core.evidence import Check, CheckName
+from agentflow.core.record import Record
+
+_TEST_FILE = re.compile(r"(?:test_[^/]*|[^/]*_test)\.py")
+_REQUIREMENTS = re.compile(r"(?:requirements[^/]*\.txt|requirements/[^/]+\.txt)")
+_NAMES_PYTEST = re.compile(r"(?m)(?:^\s*|[\"'])pytest\b")
+_NEEDS_PYTEST = re.compile(r"(?m)^\s*(?:import|from) pytest\b|^(?:async )?def test")
+_HAS_TESTS = re.compile(r"(?m)^\s*(?:async )?def test")
+_UNITTEST = re.compile(r"(?m)^\s*(?:import|from) unittest\b(?!\.mock)|\bTestCase\b")
+_LINT_ARGUMENTS = MappingProxyType({"ruff": " check .", "flake8": " --extend-exclude=.venv"})
+_COMPILED = (".c", ".cpp", ".f90", ".pyx", ".rs")
+
+
+class _Wanted(Record):
+    """A tool the repository asks for, and where it says so."""
+
+    tool: str
+    reason: str
+
+
+def python_checks(repository: Repository) -> tuple[Check, ...]:
+    """Return what must hold in the Python part of a repository."""
+    tests = _read_tests(repository)
+    runner = _runner(repository, tests)
+    linters, checkers = _linters(repository), _type_checkers(repository)
+    wanted = [*linters, *checkers, *([runner] if runner else [])]
+    if not wanted:
+        return ()
+    tools = find_tools(repository, [each.tool for each in wanted if each.tool != "unittest"])
+    return (
+        *(_with(tools, each, CheckName.LINT, _LINT_ARGUMENTS[each.tool]) for each in linters),
+        *(_with(tools, each, CheckName.TYPES, _arguments(repository, each.tool)) for each in checkers),
+        *(_test_check(repository, tools, each, tests) for each in (runner,) if each),
+    )
+
+
+def _with(tools: Tools, wanted: _Wanted, name: CheckName, arguments: str) -> Check:
+    start, missing = tools.start(wanted.tool)
+    return require(name, start + arguments, wanted.reason, missing)
+
+
+def _linters(repository: Repository) -> tuple[_Wanted, ...]:
+    ruff = _configured(repository, "ruff", ("ruff.toml", ".ruff.toml"), {})
+    flake8 = _configured(repository, "flake8", (".flake8",), {"setup.cfg": "flake8", "tox.ini": "flake8"})
+    return (ruff or flake8)[:1]
+
+
+def _type_checkers(repository: Repository) -> tuple[_Wanted, ...]:
+    mypy = _configured(repository, "mypy", ("mypy.ini", ".mypy.ini"), {"setup.cfg": "mypy"})
+    return mypy + _configured(repository, "pyright", ("pyrightconfig.json",), {})
+
+
+def _configured(
+    repository: Repository, tool: str, files: Sequence[str], sections: dict[str, str]
+) -> tuple[_Wanted, ...]:
+    """Return the tool if one of its files, a section, or a table of pyproject.toml is there."""
+    places = [name for name in files if repository.has(name)]
+    places += [
+        f"[{part}] in {name}" for name, part in sections.items() if repository.ini(name).has_section(part)
+    ]
+    if tool in table(repository.toml("pyproject.toml"), "tool"):
+        places.append(f"[tool.{tool}] in pyproject.toml")
+    return tuple(_Wanted(tool=tool, reason=place) for place in places[:1])
+
+
+def _arguments(repository: Repository, tool: str) -> str:
+    """Return what a type checker is to look at, where its own settings do not say."""
+    settings = table(repository.toml("pyproject.toml"), "tool", "mypy")
+    for name in ("mypy.ini", ".mypy.ini", "setup.cfg"):
+        parser = repository.ini(name)
+        settings |= dict(parser["mypy"]) if parser.has_section("mypy") else {}
+    if tool != "mypy" or settings.keys() & {"files", "packages", "modules", "package", "module"}:
+        return ""
+    return " src" if _src_layout(repository) else " ."
+
+
+def _src_layout(repository: Repository) -> bool:
+    """Tell whether modules lie below `src` and can be imported from there as they are."""
+    kinds = {PurePosixPath(name).suffix for name in repository.files if name.startswith("src/")}
+    return ".py" in kinds and kinds.isdisjoint(_COMPILED)
+
+
+def _read_tests(repository: Repository) -> dict[str, str]:
+    """Return the test files that define tests, with their text."""
+    named = (name for name in repository.files if _TEST_FILE.fullmatch(PurePosixPath(name).name))
+    texts = {name: repository.read(name) for name in named}
+    return {name: text for name, text in texts.items() if _HAS_TESTS.search(text)}
+
+
+def _runner(repository: Repository, tests: dict[str, str]) -> _Wanted | None:
+    sections = {"tox.ini": "pytest", "setup.cfg": "tool:pytest"}
+    configured = _configured(repository, "pytest", ("pytest.ini", ".pytest.ini", "pytest.toml"), sections)
+    if configured:
+        return configured[0]
+    if not tests:
+        return None
+    if reason := _pytest_hint(repository, tests):
+        return _Wanted(tool="pytest", reason=reason)
+    return _Wanted(tool="unittest", reason=f"unittest tests in {min(tests)}")
+
+
+def _pytest_hint(repository: Repository, tests: dict[str, str]) -> str:
+    """Return what says that the tests are pytest's, or empty."""
+    for name, text in tests.items():
+        if _NEEDS_PYTEST.search(text) or not _UNITTEST.search(text):
+            return f"pytest tests in {name}"
+    for name in repository.files:
+        if PurePosixPath(name).name == "conftest.py":
+            return name
+        declares = name in {"pyproject.toml", "setup.cfg", "setup.py"} or _REQUIREMENTS.fullmatch(name)
+        if declares and _NAMES_PYTEST.search(repository.read(name)):
+            return f"{name} names pytest"
+    return ""
+
+
+def _test_check(repository: Repository, tools: Tools, runner: _Wanted, tests: Iterable[str]) -> Check:
+    prefix = "PYTHONPATH=src " if _src_layout(repository) else ""
+    if runner.tool == "pytest":
+        start, missing = tools.start("pytest")
+        return require(CheckName.TESTS, f"{prefix}{start} -q", runner.reason, missing)
+    start = f"{prefix}{tools.interpreter.command} -m unittest discover -v"
+    commands = [start + arguments for arguments in _discoveries(repository, tests)]
+    return require(CheckName.TESTS, every(commands), runner.reason)
+
+
+def _discoveries(repository: Repository, tests: Iterable[str]) -> tuple[str, ...]:
+    """Return the arguments of each discovery that is needed to find all test files.
+
+    Discovery descends into packages only, so folders that are none need one each.
+    """
+    groups: dict[PurePosixPath, list[PurePosixPath]] = {}
+    for name in sorted(tests):
+        path = PurePosixPath(name)
+        groups.setdefault(_top_level(repository, path.parent), []).append(path)
+    return tuple(_discovery(top, paths) for top, paths in groups.items())
+
+
+def _top_level(repository: Repository, folder: PurePosixPath) -> PurePosixPath:
+    """Return the folder from which the modules of a folder are imported."""
+    while folder != folder.parent and repository.has(str(folder / "__init__.py")):
+        folder = folder.parent
+    return folder
+
+
+def _discovery(top: PurePosixPath, paths: Sequence[PurePosixPath]) -> str:
+    start = PurePosixPath(posixpath.commonpath([path.parent for path in paths]) or ".")
+    prefixed = [path.name.startswith("test") for path in paths]
+    words = [] if start == PurePosixPath() else ["-s", str(start)]
+    words += [] if start == top else ["-t", str(top)]
+    words += [] if all(prefixed) else ["-p", "*test*.py" if any(prefixed) else "*_test.py"]
+    return "".join(f" {shlex.quote(word)}" for word in words)

@@ -1,0 +1,57 @@
+"""The files of a repository as the detection of checks reads them."""
+
+import configparser
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from agentflow.core.record import Record
+
+_READ_BYTES = 1_000_000
+
+
+class Repository(Record):
+    """A folder and the files in it that count: those git does not ignore."""
+
+    root: Path
+    files: tuple[str, ...]
+    """Relative to the root."""
+    known: frozenset[str]
+    """The same, to look up."""
+
+    def has(self, *names: str) -> bool:
+        return any(name in self.known for name in names)
+
+    def read(self, name: str) -> str:
+        """Return the start of a file; empty when it does not count or leads out of the repository."""
+        path = self.root / name
+        if name not in self.known or not path.resolve().is_relative_to(self.root.resolve()):
+            return ""
+        try:
+            with path.open("rb") as file:
+                return file.read(_READ_BYTES).decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+    def toml(self, name: str) -> dict[str, Any]:
+        """Return a TOML file; empty when there is none or it is damaged."""
+        try:
+            return tomllib.loads(self.read(name))
+        except tomllib.TOMLDecodeError:
+            return {}
+
+    def ini(self, name: str) -> configparser.ConfigParser:
+        """Return an INI file; empty when there is none or it is damaged."""
+        parser = configparser.ConfigParser(strict=False, interpolation=None)
+        try:
+            parser.read_string(self.read(name))
+        except configparser.Error:
+            return configparser.ConfigParser()
+        return parser
+
+
+def table(tree: object, *keys: str) -> dict[str, Any]:
+    """Return a table nested in plain data; empty when there is none."""
+    for key in keys:
+        tree = tree.get(key) if isinstance(tree, dict) else None
+    return tree if isinstance(tree, dict) else {}

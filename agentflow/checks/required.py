@@ -1,0 +1,41 @@
+"""The required checks as values: their time limits, and several commands of one name made one."""
+
+from collections.abc import Iterable, Sequence
+from types import MappingProxyType
+
+from agentflow.core.evidence import Check, CheckName
+
+LIMITS = MappingProxyType(
+    {CheckName.TESTS: 300.0, CheckName.TYPES: 120.0, CheckName.LINT: 60.0, CheckName.BUILD: 180.0}
+)
+"""Seconds."""
+
+
+def require(name: CheckName, command: str, reason: str, missing: str | None = None) -> Check:
+    """Return a check with the time limit of its kind."""
+    return Check(name=name, command=command, timeout=LIMITS[name], reason=reason, missing=missing)
+
+
+def every(commands: Sequence[str]) -> str:
+    """Return one shell command that runs all of them and fails if any fails."""
+    if len(commands) == 1:
+        return commands[0]
+    runs = "; ".join(f"{{ {command}; }} || r=1" for command in commands)
+    return f"r=0; {runs}; exit $r"
+
+
+def merged(checks: Iterable[Check]) -> tuple[Check, ...]:
+    """Return one check a name, in the order of CheckName."""
+    found = tuple(checks)
+    groups = ([check for check in found if check.name is name] for name in CheckName)
+    return tuple(_one(group) for group in groups if group)
+
+
+def _one(group: Sequence[Check]) -> Check:
+    return Check(
+        name=group[0].name,
+        command=every([check.command for check in group]),
+        timeout=sum(check.timeout for check in group),
+        reason="; ".join(check.reason for check in group),
+        missing="; ".join(check.missing for check in group if check.missing) or None,
+    )

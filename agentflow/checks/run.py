@@ -1,0 +1,119 @@
+"""Run one required check and read what it showed."""
+
+import re
+import shlex
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from agentflow import process
+from agentflow.checks.interpreter import variables
+from agentflow.checks.results import counts, findings, junit
+from agentflow.checks.unittest_output import unittest_verbose
+from agentflow.core.evidence import Check, CheckName, TestCounts, TestOutcome
+from agentflow.core.record import Record
+from agentflow.core.tool import Execution
+
+_TAIL_LINES = 40
+_TAIL_CHARS = 8_000
+_SETTINGS = MappingProxyType(
+    {
+        "CI": "true",  # nobody is there: test runners neither watch nor ask
+        "NO_COLOR": "1",
+        "PY_COLORS": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",  # base and final run are compared; set order must not tell them apart
+        "PYTHONUNBUFFERED": "1",  # what a test prints stays where it was printed
+        "RUFF_OUTPUT_FORMAT": "concise",
+    }
+)
+_UNITTEST = re.compile(r"-m unittest\b")
+_PYTEST = re.compile(r"\bpytest\b")
+
+
+class Shown(Record):
+    """What a check showed."""
+
+    execution: Execution
+    counts: TestCounts | None
+    """None where the runner does not tell; of pytest and unittest no result means no test."""
+    outcomes: Mapping[str, TestOutcome]
+    findings: Mapping[str, int]
+
+
+def execute(
+    check: Check,
+    root: Path,
+    sink: Path,
+    *,
+    timeout: float | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+    env: Mapping[str, str] | None = None,
+) -> Shown:
+    """Run a check in a repository, its output going to `sink`; it leaves nothing of ours behind.
+
+    `env` is added last, such as the import path of a copy.
+    """
+    with tempfile.TemporaryDirectory(prefix="agentflow-") as scratch:
+        report = Path(scratch, "junit.xml")
+        command = process.Command(
+            argv=("bash", "-c", check.command),
+            cwd=str(root),
+            timeout=check.timeout if timeout is None else timeout,
+            env={**_environment(check, root, Path(scratch)), **(env or {})},
+        )
+        finished = process.run(command, sink, cancelled)
+        written = report.read_text("utf-8", "replace") if report.is_file() else ""
+    output = sink.read_text("utf-8", "replace")
+    outcomes = _outcomes(check, written, output)
+    return Shown(
+        execution=_execution(check, root, sink, finished),
+        counts=_counts(check, outcomes),
+        outcomes=outcomes,
+        findings={} if check.name is CheckName.TESTS else findings(output.replace(f"{root}/", "")),
+    )
+
+
+def _environment(check: Check, root: Path, scratch: Path) -> dict[str, str]:
+    """Return the variables of a check; caches go where they vanish with the run."""
+    caches = {
+        "COVERAGE_FILE": str(scratch / "coverage"),
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(scratch / "hypothesis"),
+        "MYPY_CACHE_DIR": str(scratch / "mypy"),
+        "RUFF_CACHE_DIR": str(scratch / "ruff"),
+    }
+    options = (
+        *("-o", f"cache_dir={scratch / 'pytest'}"),
+        *("-o", "junit_family=xunit1"),
+        f"--junitxml={scratch / 'junit.xml'}",
+    )
+    pytest = {"PYTEST_ADDOPTS": shlex.join(options)} if check.name is CheckName.TESTS else {}
+    return {**_SETTINGS, **caches, **pytest, **variables(root)}
+
+
+def _outcomes(check: Check, report: str, output: str) -> dict[str, TestOutcome]:
+    if check.name is not CheckName.TESTS:
+        return {}
+    found = unittest_verbose(output) if _UNITTEST.search(check.command) else {}
+    return found | junit(report)
+
+
+def _counts(check: Check, outcomes: Mapping[str, TestOutcome]) -> TestCounts | None:
+    told = _UNITTEST.search(check.command) or _PYTEST.search(check.command)
+    return counts(outcomes) if outcomes or (check.name is CheckName.TESTS and told) else None
+
+
+def _execution(check: Check, root: Path, sink: Path, finished: process.Finished) -> Execution:
+    return Execution(
+        command=check.command,
+        cwd=str(root),
+        exit_code=finished.exit_code,
+        timed_out=finished.timed_out,
+        started_at=finished.started_at,
+        seconds=finished.seconds,
+        sha256=finished.sha256,
+        bytes=finished.bytes,
+        output=str(sink),
+        tail="\n".join(finished.tail.splitlines()[-_TAIL_LINES:])[-_TAIL_CHARS:],
+    )

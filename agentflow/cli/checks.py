@@ -1,0 +1,48 @@
+"""`verify` and `check`: the repository's checks without a model, and our own files."""
+
+from pathlib import Path
+
+import typer
+
+FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
+JSON = typer.Option(False, "--json", help="Print JSON.")
+
+
+def verify(
+    quick: bool = typer.Option(False, "--quick", help="Shorter time limits."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="List the checks and their commands only."),
+    json: bool = JSON,
+    folder: Path = FOLDER,
+) -> int:
+    """Run the checks of this repository, as a task would; no model, nothing is changed."""
+    from agentflow.cli.verification import rows
+    from agentflow.core.exits import Exit
+    from agentflow.core.record import encode
+
+    shown = []
+    for row in rows(folder, is_quick=quick, dry_run=dry_run):
+        shown.append(row)
+        if not json:
+            typer.echo(row.text)
+    if json:
+        typer.echo(encode([row.told for row in shown]).decode())
+    elif not shown:
+        typer.echo("no check found in this repository")
+    return Exit.VERIFIED if shown and all(row.holds for row in shown) else Exit.NOT_VERIFIED
+
+
+def check(json: bool = JSON, folder: Path = FOLDER) -> int:
+    """Validate the settings and the role files."""
+    from agentflow.cli.validation import ERROR, validate
+    from agentflow.core.exits import Exit
+    from agentflow.core.record import encode, plain
+
+    found = validate(folder)
+    counts = {"agents": found.agents, "skills": 0, "hooks": 0, "commands": 0}
+    if json:
+        typer.echo(encode({"problems": plain(found.problems), "counts": counts}).decode())
+    else:
+        for problem in found.problems:
+            typer.echo(problem.text)
+        typer.echo(f"{found.agents} role files, {len(found.problems)} problems")
+    return Exit.CONFIG if any(problem.severity == ERROR for problem in found.problems) else Exit.VERIFIED

@@ -1,0 +1,36 @@
+"""The command line's table of contents."""
+
+import typer
+
+from agentflow.cli import catalog, checks, show, task
+
+app = typer.Typer(
+    name="agentflow",
+    help="A multi-agent developer assistant that runs the checks itself and believes only them.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def top(
+    version: bool = typer.Option(False, "--version", "-V", help="Print the version and exit."),
+) -> None:
+    if version:
+        from agentflow import __version__
+
+        typer.echo(f"agentflow {__version__}")
+        raise typer.Exit
+
+
+app.command(name="task", context_settings={"ignore_unknown_options": True})(task.task)
+app.command(name="demo")(task.demo)
+app.command(name="verify")(checks.verify)
+app.command(name="status")(show.status)
+app.command(name="log")(show.log)
+app.command(name="evidence")(show.evidence)
+app.command(name="check")(checks.check)
+app.add_typer(catalog.agents, name="agents")
+app.add_typer(catalog.tools, name="tools")

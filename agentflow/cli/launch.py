@@ -1,0 +1,136 @@
+"""Run a task in this process: progress on stderr, the answer on stdout."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO
+
+import anyio
+from anyio.abc import TaskStatus
+
+from agentflow.cli.wiring import assemble, new_task, prepare
+from agentflow.core.errors import AgentflowError, ConfigError
+from agentflow.core.events import Stamped, Warned
+from agentflow.core.exits import Exit
+from agentflow.core.record import Record, encode
+from agentflow.core.task import Status, TaskState
+from agentflow.redact import one_line
+from agentflow.store.locks import writer_lock
+from agentflow.store.tasks import TaskStore
+from agentflow.view.progress import Progress
+from agentflow.view.snapshot import load
+from agentflow.view.terminal import choose, send, write
+from agentflow.view.verdict import verdict
+from agentflow.workflow.crew import Crew
+from agentflow.workflow.result import result
+from agentflow.workflow.run import cut_short, run_task
+from agentflow.workspace.ignore import keep_out_of_git
+
+_SIGNALS = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED}
+
+
+class Job(Record):
+    """What the command line asks for."""
+
+    text: str
+    model: str | None = None
+    max_iterations: int | None = None
+    json: bool = False
+    events: str | None = None
+    """A file's path, or `-` for stdout."""
+
+
+def launch(folder: Path, job: Job) -> int:
+    """Do a task and return its exit code."""
+    setup = prepare(folder, job.model, job.text)
+    with ExitStack() as stack:
+        stack.enter_context(writer_lock(setup.git.root))
+        keep_out_of_git(setup.git)
+        store = TaskStore(setup.git.root, new_task(setup, job.text, job.max_iterations))
+        progress = stack.enter_context(Progress(sys.stderr, choose(sys.stderr, os.environ)))
+        store.observers.append(progress)
+        if job.events is not None:
+            store.observers.append(stack.enter_context(_copied(store, job.events)))
+        for warning in setup.roles.warnings:
+            store.emit(Warned(message=warning))
+        crew = assemble(setup, store)
+        task = anyio.run(_run, crew, store.task)
+        progress.close()
+        _answer(crew, task, job)
+    assert task.ending is not None
+    return task.ending.exit_code
+
+
+async def _run(crew: Crew, task: TaskState) -> TaskState:
+    """Run a task until it ends or a signal ends it; whatever happens, its state says so."""
+    caught: list[Exit] = []
+    try:
+        async with anyio.create_task_group() as group:
+            await group.start(_watch, group.cancel_scope, caught)
+            task = await run_task(crew, task)
+            group.cancel_scope.cancel()
+    except ExceptionGroup as wrapped:
+        failure = wrapped.exceptions[0]
+        code = failure.exit_code if isinstance(failure, AgentflowError) else Exit.INTERNAL
+        cut_short(crew, Status.ERROR, code, one_line(f"{type(failure).__name__}: {failure}"))
+        raise failure from None
+    return cut_short(crew, Status.CANCELLED, caught[0], "stopped by a signal") if caught else task
+
+
+async def _watch(scope: anyio.CancelScope, caught: list[Exit], *, task_status: TaskStatus[None]) -> None:
+    """Cancel the work at the first signal; commands that run are killed on the way out."""
+    with anyio.open_signal_receiver(*_SIGNALS) as signals:
+        task_status.started()
+        async for number in signals:
+            caught.append(_SIGNALS[number])
+            scope.cancel()
+
+
+@contextmanager
+def _copied(store: TaskStore, target: str) -> Iterator[Callable[[Stamped], None]]:
+    """Copy each line of the task's events, as it is written, until nobody reads them any more."""
+    is_read = True
+
+    def copy(_: Stamped) -> None:
+        nonlocal is_read
+        new = source.read()
+        if is_read:
+            is_read = _passed_on(new, sink)
+
+    with (store.folder / "events.jsonl").open("rb") as source, _opened(target) as sink:
+        yield copy
+
+
+@contextmanager
+def _opened(target: str) -> Iterator[IO[bytes]]:
+    if target == "-":
+        yield sys.stdout.buffer
+        return
+    try:
+        file = Path(target).open("wb")  # noqa: SIM115  # closed below; only opening it is the user's error
+    except OSError as error:
+        raise ConfigError(f"cannot write {target}: {error.strerror}") from None
+    with file:
+        yield file
+
+
+def _passed_on(lines: bytes, sink: IO[bytes]) -> bool:
+    try:
+        sink.write(lines)
+        sink.flush()
+    except BrokenPipeError:
+        return False
+    return True
+
+
+def _answer(crew: Crew, task: TaskState, job: Job) -> None:
+    """Print the result: on stdout, unless the events are there."""
+    if job.json:
+        found = result(task, crew.material(task), crew.changes(task))
+        send(encode(found).decode() + "\n", sys.stdout)
+        return
+    stream = sys.stderr if job.events == "-" else sys.stdout
+    write(verdict(load(crew.store.folder), crew.diff(task)), stream, choose(stream, os.environ))

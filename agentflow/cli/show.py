@@ -1,0 +1,98 @@
+"""`status`, `log` and `evidence`: they read a task's files and never need its process."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from agentflow.view.text import Line
+
+FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
+TASK = typer.Argument(None, metavar="[TASK]", help="A task's id or its beginning; the newest by default.")
+JSON = typer.Option(False, "--json", help="Print JSON.")
+
+
+def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
+    """Show how a task stands."""
+    from agentflow.core.record import plain
+    from agentflow.core.task import FRONTMATTER_KEYS
+    from agentflow.view.render import picture
+    from agentflow.view.snapshot import load
+
+    snapshot = load(_task(folder, task_id))
+    if json:
+        state = plain(snapshot.state)
+        _print_json({key: state[key] for key in FRONTMATTER_KEYS})
+    else:
+        _print(picture(snapshot))
+
+
+def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
+    """Show what happened in a task, in order."""
+    from agentflow.view.snapshot import EVENTS, events
+    from agentflow.view.story import Story
+
+    found = _task(folder, task_id)
+    if json:
+        typer.echo((found / EVENTS).read_text("utf-8"), nl=False)
+        return
+    tell = Story()
+    _print(line for event in events(found) for line in tell(event))
+
+
+def evidence(
+    task_id: str | None = TASK,
+    evidence_id: str | None = typer.Argument(None, metavar="[ID]", help="One record, such as ev-0001."),
+    json: bool = JSON,
+    folder: Path = FOLDER,
+) -> None:
+    """List the commands a task ran and what they showed, or show one of them with its output."""
+    from agentflow.core.record import plain
+    from agentflow.view.render import evidence_detail, evidence_table
+    from agentflow.view.snapshot import load, output_tail
+
+    if task_id is not None and task_id.startswith("ev-"):
+        task_id, evidence_id = None, task_id
+    snapshot = load(_task(folder, task_id))
+    if evidence_id is None:
+        found = snapshot.evidence
+    else:
+        found = tuple(record for record in snapshot.evidence if record.id == evidence_id)
+        if not found:
+            _no_such_evidence(evidence_id)
+    if json:
+        _print_json(plain(found if evidence_id is None else found[0]))
+    elif evidence_id is None:
+        _print(evidence_table(snapshot))
+    else:
+        _print(evidence_detail(found[0], output_tail(snapshot.folder, evidence_id)))
+
+
+def _no_such_evidence(evidence_id: str) -> None:
+    from agentflow.core.errors import TaskNotFound
+
+    raise TaskNotFound(f"there is no evidence {evidence_id} in this task", hint="agentflow evidence lists it")
+
+
+def _task(folder: Path, task_id: str | None) -> Path:
+    from agentflow.view.snapshot import find
+    from agentflow.workspace.git import open_repository
+
+    return find(open_repository(folder).root, task_id)
+
+
+def _print(lines: Iterable["Line"]) -> None:
+    import os
+    import sys
+
+    from agentflow.view.terminal import choose, write
+
+    write(lines, sys.stdout, choose(sys.stdout, os.environ))
+
+
+def _print_json(value: object) -> None:
+    from agentflow.core.record import encode
+
+    typer.echo(encode(value).decode())

@@ -1,0 +1,58 @@
+"""`task` and `demo`: the main job from its words to its verdict."""
+
+from pathlib import Path
+
+import typer
+
+MODEL = typer.Option(None, "--model", help="repair (the default), or script:FILE.", metavar="M")
+FOLDER = typer.Option(Path(), "-C", help="Work in this folder.", metavar="DIR")
+JSON = typer.Option(False, "--json", help="Print one JSON object and nothing else on stdout.")
+
+
+def task(
+    words: list[str] | None = typer.Argument(
+        None, metavar="TEXT...", help="What is to be done; - reads it from stdin."
+    ),
+    model: str | None = MODEL,
+    max_iterations: int | None = typer.Option(
+        None, "--max-iterations", min=1, max=1000, metavar="N", help="Tries to pass the checks. [default: 10]"
+    ),
+    yes: bool = typer.Option(False, "--yes", help="Take defaults and approve what a rule asks about."),  # noqa: ARG001  # nothing asks yet
+    no_input: bool = typer.Option(False, "--no-input", help="Take defaults and deny approvals."),  # noqa: ARG001  # nothing asks yet
+    no_sandbox: bool = typer.Option(  # noqa: ARG001  # there is none yet
+        False, "--no-sandbox", help="Run commands without a sandbox, as this version always does."
+    ),
+    json: bool = JSON,
+    events: str | None = typer.Option(
+        None, "--events", metavar="FILE|-", help="Write each event as a JSON line."
+    ),
+    folder: Path = FOLDER,
+) -> int:
+    """Do a task: explore, plan, implement, and verify by the repository's own checks.
+
+    The text may be unquoted words; options may stand before or after it. Exit code 0 means verified.
+    """
+    from agentflow.cli.launch import Job, launch
+    from agentflow.cli.words import text_of
+
+    job = Job(text=text_of(words or []), model=model, max_iterations=max_iterations, json=json, events=events)
+    return launch(folder, job)
+
+
+def demo(
+    target: Path | None = typer.Argument(
+        None, metavar="[DIR]", help="Where to put the repository; must be empty."
+    ),
+    json: bool = JSON,
+) -> int:
+    """Mend a real bug in a bundled repository with the embedded model; needs no key and no network."""
+    from agentflow.cli.demo import make_demo
+    from agentflow.cli.launch import Job, launch
+    from agentflow.cli.show import evidence
+
+    folder = make_demo(target)
+    code = launch(folder, Job(text="make the failing tests pass", model="repair", json=json))
+    if not json:
+        typer.echo()
+        evidence(task_id=None, evidence_id=None, json=False, folder=folder)
+    return code

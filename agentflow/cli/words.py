@@ -1,0 +1,62 @@
+"""The text of a task from the words of a command line."""
+
+import difflib
+import sys
+
+from agentflow.core.errors import UsageError
+
+KNOWN = (
+    "--model",
+    "--max-iterations",
+    "--yes",
+    "--no-input",
+    "--no-sandbox",
+    "--json",
+    "--events",
+    "--help",
+)
+"""The options of `task`; a word that looks like one and is none may belong to the text."""
+LATER = (
+    "--network",
+    "--skip-check",
+    "--max-cost",
+    "--max-tokens",
+    "--timeout",
+    "--review",
+    "--no-review",
+    "--sequential",
+    "--context",
+    "--pause-after",
+    "--no-memory",
+    "--stream",
+)
+"""Options that the published command has and this version does not."""
+MAX_CHARS = 100_000
+
+
+def text_of(words: list[str]) -> str:
+    """Return the text of a task; `-` alone reads it from stdin. Raises UsageError."""
+    for word in words if len(words) > 1 else ():
+        _refuse_option(word)
+    text = sys.stdin.read() if words == ["-"] else " ".join(words)
+    text = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").strip()
+    if not text:
+        raise UsageError(
+            "say what is to be done", hint="for example: agentflow task make the failing tests pass"
+        )
+    if len(text) > MAX_CHARS:
+        raise UsageError(f"the text is longer than {MAX_CHARS:,} characters")
+    return text
+
+
+def _refuse_option(word: str) -> None:
+    """Refuse a word that was meant as an option; any other may stand in the text."""
+    option = word.split("=", maxsplit=1)[0]
+    if option in LATER:
+        raise UsageError(f"{option} is not in this version")
+    near = difflib.get_close_matches(option, (*KNOWN, *LATER), n=1, cutoff=0.8)
+    if option.startswith("--") and near:
+        raise UsageError(
+            f"unknown option {option}; did you mean {near[0]}?",
+            hint=f"if {option} belongs to the text, put -- before the text or quote the whole of it",
+        )

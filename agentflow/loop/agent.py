@@ -1,0 +1,73 @@
+"""An agent: a role with everything one run of it needs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from agentflow.core.messages import Message, Speaker, Text, ToolSpec
+from agentflow.core.ports import Journal, Ledger, Model, Observer, Workspace
+from agentflow.core.record import Record
+from agentflow.core.role import Role
+from agentflow.core.run import MessageAdded, Notice, Run, RunEntry, RunOpened, advance
+from agentflow.core.tool import Tool
+from agentflow.tools.registry import spec
+
+
+class Agent(Record):
+    """A frozen bundle; the nodes of the loop read it and change nothing in it."""
+
+    role: Role
+    model: Model
+    model_id: str
+    """What the role's tier stands for."""
+    system: str
+    tools: tuple[Tool, ...]
+    """What the role may call; nothing else is offered or run."""
+    submit: Tool | None
+    """The tool that ends the run."""
+    owners: Mapping[str, str]
+    """Every known tool's name, to the role that has it."""
+    workspace: Workspace
+    ledger: Ledger
+    journal: Journal
+    observe: Observer
+    outputs: Path
+    task_id: str
+    number: int
+    """Of the run within the task, from 1."""
+    iteration: int
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools as the model sees them."""
+        return tuple(spec(tool) for tool in self.tools)
+
+    def tool(self, name: str) -> Tool | None:
+        return next((tool for tool in self.tools if tool.name == name), None)
+
+
+def note(agent: Agent, run: Run, entry: RunEntry) -> Run:
+    """Write an entry to the run's file and return the run after it."""
+    agent.journal.append(entry)
+    return advance(run, entry)
+
+
+def say(agent: Agent, run: Run, text: str, notice: Notice) -> Run:
+    """Add a user message from the program."""
+    message = Message(speaker=Speaker.USER, parts=(Text(text=text),))
+    return note(agent, run, MessageAdded(message=message, notice=notice))
+
+
+def open_run(agent: Agent, brief: str) -> Run:
+    """Return a new run that begins with a brief."""
+    head = RunOpened(
+        run=agent.number,
+        role=agent.role.part or agent.role.name,
+        agent=agent.role.name,
+        iteration=agent.iteration,
+        model=agent.model_id,
+        system=agent.system,
+        tools=agent.specs,
+        submit=agent.submit.name if agent.submit else None,
+    )
+    agent.journal.append(head)
+    return say(agent, Run(head=head), brief, Notice.BRIEF)

@@ -1,0 +1,134 @@
+"""The steps of an agent: each takes the run and returns it one step further."""
+
+import time
+from itertools import takewhile
+
+import anyio
+
+from agentflow.core.events import Asked, Replied
+from agentflow.core.messages import Message, Reply, Request, Speaker, Text, ToolCall
+from agentflow.core.run import (
+    CallsStarted,
+    Notice,
+    ReplyReceived,
+    RequestSent,
+    Run,
+    RunClosed,
+)
+from agentflow.core.tool import Effect
+from agentflow.loop.agent import Agent, note, say
+from agentflow.loop.arguments import submission_in
+from agentflow.loop.call import answer, skipped
+from agentflow.loop.context import prompt_text
+from agentflow.loop.route import conclusion
+from agentflow.redact import one_line
+
+PARALLEL_READS = 4
+
+
+async def ask(agent: Agent, run: Run) -> Run:
+    """Send the run to the model and keep its reply."""
+    force = run.head.submit if run.finalized else None
+    turn = run.turns + 1
+    run = note(agent, run, RequestSent(turn=turn, force=force))
+    agent.observe(Asked(run=agent.number, turn=turn))
+    begin = time.monotonic()
+    reply = _adopted(agent, turn, await agent.model.complete(_request(run, force)))
+    run = note(agent, run, ReplyReceived(reply=reply))
+    agent.observe(
+        Replied(
+            run=agent.number,
+            turn=turn,
+            text=one_line(Message(speaker=Speaker.ASSISTANT, parts=reply.parts).text, 200),
+            calls=len(run.pending),
+            stop=reply.stop,
+            usage=reply.usage,
+            seconds=round(time.monotonic() - begin, 3),
+        )
+    )
+    return run
+
+
+def _request(run: Run, force: str | None) -> Request:
+    return Request(
+        role=run.head.role,
+        agent=run.head.agent,
+        run=run.head.run,
+        iteration=run.head.iteration,
+        model=run.head.model,
+        system=run.head.system,
+        tools=run.head.tools,
+        messages=run.messages,
+        force=force,
+    )
+
+
+def _adopted(agent: Agent, turn: int, reply: Reply) -> Reply:
+    """Return a reply whose text is a fitting submission as if it had called the submit tool."""
+    if agent.submit is None or any(isinstance(part, ToolCall) for part in reply.parts):
+        return reply
+    text = "\n".join(part.text for part in reply.parts if isinstance(part, Text))
+    found = submission_in(text, agent.submit.input)
+    if found is None:
+        return reply
+    call = ToolCall(id=f"text-{agent.number}-{turn}", name=agent.submit.name, input=found)
+    return reply.replace(parts=(*reply.parts, call))
+
+
+async def act(agent: Agent, run: Run) -> Run:
+    """Make the next batch of calls: neighbouring reads side by side, anything else alone."""
+    batch = _batch(agent, run)
+    if _is_over(agent, run, batch[0]):
+        return note(agent, run, skipped(batch[0]))
+    run = note(agent, run, CallsStarted(calls=tuple(call.id for call in batch)))
+    limiter = anyio.CapacityLimiter(PARALLEL_READS)
+
+    async def make(call: ToolCall) -> None:
+        nonlocal run
+        async with limiter:
+            result = await answer(agent, run, call)
+        run = note(agent, run, result)
+
+    async with anyio.create_task_group() as group:
+        for call in batch:
+            group.start_soon(make, call)
+    return run
+
+
+def _batch(agent: Agent, run: Run) -> tuple[ToolCall, ...]:
+    reads = tuple(takewhile(lambda call: _reads(agent, call), run.pending))
+    room = max(1, agent.role.limits.tool_calls - run.tool_calls)
+    return reads[:room] or run.pending[:1]
+
+
+def _reads(agent: Agent, call: ToolCall) -> bool:
+    tool = agent.tool(call.name)
+    return tool is not None and tool.effect is Effect.READ
+
+
+def _is_over(agent: Agent, run: Run, call: ToolCall) -> bool:
+    if run.submitted:
+        return True
+    spent = run.finalized or run.tool_calls >= agent.role.limits.tool_calls
+    return spent and call.name != run.head.submit
+
+
+async def remind(agent: Agent, run: Run) -> Run:
+    """Tell a role that stopped without a result to submit one."""
+    return say(agent, run, _notice("reminder.md", run), Notice.REMINDER)
+
+
+async def finalize(agent: Agent, run: Run) -> Run:
+    """Tell a role that its limit is reached, and ask for its result now."""
+    return say(agent, run, _notice("finalize.md", run), Notice.FINALIZE)
+
+
+def _notice(name: str, run: Run) -> str:
+    return prompt_text(name).format(submit=run.head.submit or "your answer")
+
+
+async def close(agent: Agent, run: Run) -> Run:
+    """Write down how the run ended."""
+    outcome = conclusion(run, agent.role.limits)
+    assert outcome is not None
+    return note(agent, run, RunClosed(outcome=outcome))

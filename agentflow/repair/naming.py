@@ -1,0 +1,185 @@
+"""Single edits of names: variables, attributes, arguments and calls."""
+
+import ast
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from agentflow.repair.code import Code, FunctionNode, Mutation
+
+PAIRS = (
+    ("min", "max"),
+    ("any", "all"),
+    ("sum", "len"),
+    ("sorted", "list"),
+    ("int", "round"),
+    ("floor", "ceil"),
+    ("append", "extend"),
+    ("append", "add"),
+    ("lstrip", "rstrip"),
+    ("strip", "rstrip"),
+    ("strip", "lstrip"),
+    ("startswith", "endswith"),
+    ("upper", "lower"),
+    ("title", "capitalize"),
+    ("find", "rfind"),
+    ("index", "rindex"),
+    ("split", "rsplit"),
+    ("partition", "rpartition"),
+    ("removeprefix", "removesuffix"),
+    ("ljust", "rjust"),
+    ("keys", "values"),
+    ("keys", "items"),
+    ("values", "items"),
+    ("union", "intersection"),
+    ("difference", "symmetric_difference"),
+    ("isalpha", "isalnum"),
+    ("isdigit", "isalnum"),
+)
+_NEAREST = 8
+
+
+def naming_mutations(code: Code, node: ast.AST) -> Iterator[Mutation]:
+    """Return the edits of one node that use another name, or the same ones in another order."""
+    match node:
+        case ast.Call():
+            yield from _call(code, node)
+        case ast.Name(ctx=ast.Load()):
+            yield from _variable(code, node)
+        case ast.Attribute(ctx=ast.Load()):
+            yield from _attribute(code, node)
+        case ast.Constant(value=str()):
+            yield from _word(code, node)
+        case _:
+            return
+
+
+def _call(code: Code, node: ast.Call) -> Iterator[Mutation]:
+    arguments = node.args
+    if not any(isinstance(each, ast.Starred) for each in arguments):
+        for left, right in pairwise(arguments):
+            between = code.raw[code.span(left)[1] : code.span(right)[0]].decode("utf-8", "replace")
+            span = (code.span(left)[0], code.span(right)[1])
+            yield code.mutation(span, code.text(right) + between + code.text(left), "swapped arguments", 2)
+    if isinstance(node.func, ast.Name) and len(arguments) == 1 and not node.keywords:
+        yield code.swap(node, code.text(arguments[0]), "extra call", 4)
+    if isinstance(node.func, ast.Attribute) and not arguments and not node.keywords:
+        yield code.swap(node, code.text(node.func.value), "extra call", 4)
+    if isinstance(node.func, ast.Name) and node.func.id == "range" and len(arguments) == 1:
+        yield code.swap(arguments[0], f"1, {code.text(arguments[0])}", "missing start", 3)
+    if isinstance(node.func, ast.Name) and node.func.id == "range" and len(arguments) == 2:
+        yield code.mutation((code.span(arguments[0])[0], code.span(arguments[1])[0]), "", "extra start", 3)
+
+
+def _variable(code: Code, node: ast.Name) -> Iterator[Mutation]:
+    parent = code.parents.get(node)
+    if isinstance(parent, ast.Call) and parent.func is node:
+        yield from _pairs(code, node, node.id)
+        for name in _functions(code, node, len(parent.args) + len(parent.keywords)):
+            yield code.swap(node, name, "wrong call", 3)
+        return
+    for name in _nearest(node.id, _in_scope(code, node)):
+        yield code.swap(node, name, "wrong variable", 3)
+
+
+def _attribute(code: Code, node: ast.Attribute) -> Iterator[Mutation]:
+    end = code.span(node)[1]
+    place = (end - len(node.attr.encode()), end)
+    parent = code.parents.get(node)
+    is_called = isinstance(parent, ast.Call) and parent.func is node
+    if is_called:
+        yield from (code.mutation(place, name, "wrong call", 2) for name in _partners(node.attr))
+    owner = code.text(node.value)
+    seen = [
+        (each.attr, each.lineno)
+        for each in ast.walk(code.home(node) if owner == "self" else code.tree)
+        if isinstance(each, ast.Attribute)
+        and code.text(each.value) == owner
+        and is_called == _is_called(code, each)
+    ]
+    if owner == "self":
+        seen += [(name, line) for name, line in _fields(code.home(node)) if not is_called]
+    for name in _nearest(node.attr, _ordered(seen, node.lineno)):
+        yield code.mutation(place, name, "wrong call" if is_called else "wrong attribute", 3)
+
+
+def _word(code: Code, node: ast.Constant) -> Iterator[Mutation]:
+    """Exchange a word that selects something for another that the same function selects by."""
+    if not isinstance(code.parents.get(node), ast.Subscript | ast.Compare | ast.Call):
+        return
+    words = [
+        (code.text(each), each.lineno)
+        for each in ast.walk(code.scope(node))
+        if isinstance(each, ast.Constant)
+        and isinstance(each.value, str)
+        and code.parents.get(each) is not None
+        and not isinstance(code.parents[each], ast.Expr | ast.JoinedStr)
+    ]
+    if code.parents.get(node) is not None and not isinstance(code.parents[node], ast.JoinedStr):
+        for word in _nearest(code.text(node), _ordered(words, node.lineno))[:4]:
+            yield code.swap(node, word, "wrong word", 4)
+
+
+def _is_called(code: Code, node: ast.Attribute) -> bool:
+    parent = code.parents.get(node)
+    return isinstance(parent, ast.Call) and parent.func is node
+
+
+def _pairs(code: Code, node: ast.Name, name: str) -> Iterator[Mutation]:
+    yield from (code.swap(node, other, "wrong call", 2) for other in _partners(name))
+
+
+def _partners(name: str) -> Iterator[str]:
+    for left, right in PAIRS:
+        if name in {left, right}:
+            yield right if name == left else left
+
+
+def _functions(code: Code, node: ast.Name, count: int) -> tuple[str, ...]:
+    """Return the functions of this module that take as many arguments."""
+    fitting = [
+        (each.name, each.lineno)
+        for each in code.tree.body
+        if isinstance(each, FunctionNode) and _takes(each.args, count)
+    ]
+    return _nearest(node.id, _ordered(fitting, node.lineno))
+
+
+def _takes(arguments: ast.arguments, count: int) -> bool:
+    most = len(arguments.posonlyargs) + len(arguments.args) + len(arguments.kwonlyargs)
+    return most - len(arguments.defaults) <= count <= most
+
+
+def _in_scope(code: Code, node: ast.Name) -> tuple[str, ...]:
+    """Return the parameters and variables of the function, then the module's constants, nearest first."""
+    scope = code.scope(node)
+    names = [
+        (each.arg if isinstance(each, ast.arg) else each.id, each.lineno)
+        for each in ast.walk(scope)
+        if isinstance(each, ast.arg) or (isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
+    ]
+    local = _ordered((pair for pair in names if pair[0] not in {"self", "cls"}), node.lineno)
+    shared = [
+        (target.id, each.lineno)
+        for each in code.tree.body
+        if isinstance(each, ast.Assign)
+        for target in each.targets
+        if isinstance(target, ast.Name)
+    ]
+    return (*local, *(_ordered(shared, node.lineno) if node.id.isupper() else ()))
+
+
+def _fields(home: ast.AST) -> Iterator[tuple[str, int]]:
+    for each in getattr(home, "body", ()):
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+            yield each.target.id, each.lineno
+
+
+def _ordered(names: Iterable[tuple[str, int]], line: int) -> tuple[str, ...]:
+    """Return names by how near to a line they stand."""
+    return tuple(
+        dict.fromkeys(name for name, _ in sorted(names, key=lambda pair: (abs(pair[1] - line), pair[0])))
+    )
+
+
+def _nearest(name: str, others: Iterable[str]) -> tuple[str, ...]:
+    return tuple(other for other in dict.fromkeys(others) if other != name)[:_NEAREST]

@@ -1,0 +1,152 @@
+"""The tests to mend for: how the check runs them, and the files that hold the failing ones."""
+
+import re
+import shlex
+import shutil
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from pathlib import Path, PurePosixPath
+
+from agentflow.core.errors import InvalidFile, ModelRejected
+from agentflow.core.evidence import RED, CheckName, Evidence
+from agentflow.core.record import Record
+from agentflow.parse import decode
+from agentflow.repair.brief import Brief, Shown
+
+ADVICE = "set ANTHROPIC_API_KEY or choose a model with --model"
+_VARIABLE = re.compile(r"^([A-Za-z_]\w*)=(.*)$", re.DOTALL)
+_PYTHON = re.compile(r"^python[\d.]*$")
+_CLASS = re.compile(r"\(([\w.]+)\)\s*$")
+_LOADER = "unittest.loader._FailedTest."
+_REDS = frozenset(str(outcome) for outcome in RED)
+
+
+class Runner(StrEnum):
+    PYTEST = "pytest"
+    UNITTEST = "unittest"
+
+
+class Target(Record):
+    """How to run the tests that matter."""
+
+    interpreter: str
+    runner: Runner
+    arguments: tuple[str, ...]
+    is_module: bool
+    """Started with `-m`, which puts the working folder on the import path."""
+    env: Mapping[str, str]
+    failing: tuple[str, ...]
+    """Ids of the tests that failed before the task."""
+    files: tuple[str, ...]
+    """The files of those tests; empty means all the check runs."""
+
+
+def read_target(root: Path, brief: Brief, files: Iterable[str]) -> Target:
+    """Return what has to turn green. Raises ModelRejected when that is nothing or not ours to run."""
+    reds = [shown for shown in brief.before if shown.name == CheckName.TESTS and not shown.is_green]
+    if not reds:
+        raise ModelRejected("nothing fails here: repair mends code against failing tests", hint=ADVICE)
+    known = tuple(files)
+    runs = [_run_of(root, shown) for shown in reds]
+    failing = tuple(sorted({test for shown in reds for test in failing_tests(root, shown)}))
+    target = _split(root, runs[0])
+    return target.replace(failing=failing, files=files_of(failing, known))
+
+
+def widened(root: Path, target: Target, brief: Brief, files: Iterable[str]) -> Target:
+    """Return a target that also holds the files in which earlier attempts failed."""
+    again = {test for checks in brief.failed for shown in checks for test in failing_tests(root, shown)}
+    more = files_of(sorted(again), tuple(files))
+    return target.replace(files=tuple(sorted({*target.files, *more})) if target.files else ())
+
+
+def failing_tests(root: Path, shown: Shown) -> tuple[str, ...]:
+    """Return the ids of the tests that a run showed red."""
+    if shown.name != CheckName.TESTS or shown.is_green:
+        return ()
+    ids = _beside(root, shown, ".ids")
+    if ids is None or not ids.is_file():
+        return shown.failing
+    lines = (line.split(" ", 1) for line in ids.read_text(encoding="utf-8").splitlines() if " " in line)
+    return tuple(test for outcome, test in lines if outcome in _REDS)
+
+
+def files_of(tests: Iterable[str], files: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the files that hold tests, by their ids; none when one of them cannot be placed."""
+    found = [_file_of(test, files) for test in tests]
+    return () if None in found else tuple(sorted({name for name in found if name}))
+
+
+def _file_of(test: str, files: tuple[str, ...]) -> str | None:
+    path = test.partition("::")[0]
+    if path in files:
+        return path
+    held = _CLASS.search(test)
+    parts = (held[1] if held else test).removeprefix(_LOADER).split(".")
+    for length in range(len(parts), 0, -1):
+        tail = PurePosixPath(*parts[:length]).with_suffix(".py") if parts[length - 1] else None
+        matching = [name for name in files if tail and (name == str(tail) or name.endswith(f"/{tail}"))]
+        if matching:
+            return min(matching, key=lambda name: (len(name), name))
+    return None
+
+
+def _beside(root: Path, shown: Shown, suffix: str) -> Path | None:
+    return (root / shown.output).with_suffix(suffix) if shown.output else None
+
+
+def _run_of(root: Path, shown: Shown) -> str:
+    record = _beside(root, shown, ".json")
+    if record is None or not record.is_file():
+        return shown.command
+    try:
+        return decode(Evidence, record.read_bytes(), str(record.relative_to(root))).command
+    except InvalidFile:
+        return shown.command
+
+
+def _split(root: Path, command: str) -> Target:
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = []
+    env = {}
+    while words and (found := _VARIABLE.match(words[0])):
+        env[found[1]] = found[2]
+        words = words[1:]
+    if len(words) > 2 and _PYTHON.match(Path(words[0]).name) and words[1] == "-m" and words[2] in set(Runner):
+        return _target(_located(root, words[0]), words[2], words[3:], env)
+    if words and Path(words[0]).name in {"pytest", "py.test"}:
+        return _target(_shebang(_located(root, words[0])), Runner.PYTEST, words[1:], env).replace(
+            is_module=False
+        )
+    raise ModelRejected(f"repair runs pytest and unittest only, not: {command}", hint=ADVICE)
+
+
+def _target(interpreter: str, runner: str, arguments: list[str], env: dict[str, str]) -> Target:
+    return Target(
+        interpreter=interpreter,
+        runner=Runner(runner),
+        arguments=tuple(arguments),
+        is_module=True,
+        env=env,
+        failing=(),
+        files=(),
+    )
+
+
+def _located(root: Path, program: str) -> str:
+    """Return the program's path, links unresolved: an environment is known by where its link lies."""
+    return str(root / program) if "/" in program else shutil.which(program) or program
+
+
+def _shebang(script: str) -> str:
+    """Return the interpreter that a runner's script names, or else the one beside it."""
+    try:
+        first = Path(script).read_bytes().split(b"\n", 1)[0].decode("utf-8", "replace")
+    except OSError:
+        first = ""
+    words = first.removeprefix("#!").split()
+    if first.startswith("#!") and words and _PYTHON.match(Path(words[0]).name):
+        return words[0]
+    return str(Path(script).with_name("python3"))

@@ -1,0 +1,78 @@
+"""Append-only JSON lines: each line is written once and never rewritten."""
+
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from agentflow.core.errors import CorruptState, InvalidFile
+from agentflow.core.record import encode
+from agentflow.core.run import CallAnswered, CallsStarted, Run, RunEntry, RunOpened, advance
+from agentflow.parse import decode
+
+
+class AppendFile:
+    """A file that only grows."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def append(self, line: bytes, *, durable: bool) -> None:
+        """Write one line; `durable` returns only when it is on the disk."""
+        os.write(self._descriptor, line + b"\n")
+        if durable:
+            os.fsync(self._descriptor)
+
+
+class RunFile:
+    """The journal of one run; what a call changed in the task's state is passed on as it is written."""
+
+    def __init__(self, path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+        self._file = AppendFile(path)
+        self._change = change
+
+    def append(self, entry: RunEntry) -> None:
+        durable = isinstance(entry, CallsStarted | CallAnswered)
+        self._file.append(encode(entry), durable=durable)
+        if isinstance(entry, CallAnswered) and entry.changes:
+            self._change(entry.changes)
+
+
+def load_run(path: Path) -> Run:
+    """Return the run that a file holds. Raises CorruptState naming the line."""
+    run: Run | None = None
+    for number, line in lines(path):
+        try:
+            entry: RunEntry = decode(RunEntry, line, f"{path}:{number}")  # type: ignore[arg-type]
+        except InvalidFile as error:
+            raise CorruptState(str(error)) from None
+        if run is None:
+            if not isinstance(entry, RunOpened):
+                raise CorruptState(f"{path}:{number}: a run file begins with RunOpened")
+            run = Run(head=entry)
+        else:
+            run = advance(run, entry)
+    if run is None:
+        raise CorruptState(f"{path}: empty run file")
+    return run
+
+
+def lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield numbered lines; a last one without its newline was cut by a crash and is left out."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.endswith(b"\n"):
+                yield number, line[:-1]
+
+
+def sealed(body: bytes) -> bytes:
+    """Return a JSON object's line with its checksum as the last key."""
+    return b'%s,"sum":"%08x"}' % (body[:-1], zlib.crc32(body))
+
+
+def intact(line: bytes) -> bool:
+    """Return whether a sealed line still has the bytes it was written with."""
+    head, found, tail = line.rpartition(b',"sum":"')
+    return bool(found) and tail == b'%08x"}' % zlib.crc32(head + b"}")

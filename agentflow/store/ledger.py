@@ -1,0 +1,129 @@
+"""Evidence: one record for each executed command, with its full output beside it."""
+
+import os
+from pathlib import Path
+
+from agentflow.core.events import EvidenceRecorded
+from agentflow.core.evidence import By, CheckName, Evidence, Side, TestCounts, TestOutcome
+from agentflow.core.ports import Observer
+from agentflow.core.record import Record, encode
+from agentflow.core.tool import Execution
+from agentflow.frontmatter import write_atomic
+
+
+class Binding(Record):
+    """What ties a required check's evidence to the code it was run on."""
+
+    check: CheckName
+    tree_before: str
+    tree_after: str
+    side: Side
+    counts: TestCounts | None
+    outcomes: dict[str, TestOutcome]
+
+
+class EvidenceLedger:
+    """The evidence of one task; the program judges by what it holds here, not by the files."""
+
+    def __init__(self, folder: Path, task_id: str, sandbox: str, observe: Observer) -> None:
+        self._folder = folder / "evidence"
+        self._task_id = task_id
+        self._sandbox = sandbox
+        self._observe = observe
+        self._records: dict[str, Evidence] = {}
+
+    def find(self, evidence_id: str) -> Evidence | None:
+        return self._records.get(evidence_id)
+
+    def record(self, execution: Execution, *, role: str | None, iteration: int, by: By) -> Evidence:
+        """Keep a command that an agent chose; nothing is judged by it."""
+        return self._keep(self._draft(execution, role, iteration, by), execution)
+
+    def record_check(self, execution: Execution, binding: Binding, *, iteration: int) -> Evidence:
+        """Keep a required check that the program ran on a tree."""
+        draft = self._draft(execution, None, iteration, By.PROGRAM)
+        bound = draft.replace(
+            check=binding.check,
+            tree_before=binding.tree_before,
+            tree_after=binding.tree_after,
+            surface=binding.side,
+            code=binding.side,
+            tests=self._with_ids(draft.id, binding),
+        )
+        return self._keep(bound, execution)
+
+    def _draft(self, execution: Execution, role: str | None, iteration: int, by: By) -> Evidence:
+        return Evidence(
+            id=f"ev-{len(self._records) + 1:04}",
+            task_id=self._task_id,
+            iteration=iteration,
+            role=role,
+            by=by,
+            check=None,
+            command=execution.command,
+            cwd=execution.cwd,
+            exit_code=execution.exit_code,
+            timed_out=execution.timed_out,
+            started_at=execution.started_at,
+            seconds=execution.seconds,
+            stdout_sha256=execution.sha256,
+            bytes=execution.bytes,
+            tree_before=None,
+            tree_after=None,
+            surface=Side.FINAL,
+            code=Side.FINAL,
+            sandbox=self._sandbox,
+        )
+
+    def _with_ids(self, evidence_id: str, binding: Binding) -> TestCounts | None:
+        if binding.counts is None:
+            return None
+        name = f"{evidence_id}.ids"
+        lines = "".join(f"{outcome} {test}\n" for test, outcome in sorted(binding.outcomes.items()))
+        write_atomic(self._folder / name, lines.encode("utf-8", "backslashreplace"))
+        return binding.counts.replace(ids_file=f"evidence/{name}")
+
+    def _keep(self, evidence: Evidence, execution: Execution) -> Evidence:
+        os.link(execution.output, self._folder / f"{evidence.id}.out")
+        write_atomic(self._folder / f"{evidence.id}.json", encode(evidence) + b"\n")
+        self._records[evidence.id] = evidence
+        self._observe(
+            EvidenceRecorded(
+                evidence=evidence.id,
+                check=evidence.check,
+                command=evidence.command,
+                exit_code=evidence.exit_code,
+                tree=evidence.tree_before,
+                summary=summary(evidence),
+                seconds=evidence.seconds,
+            )
+        )
+        return evidence
+
+
+class TreeLedger(Record):
+    """A ledger in which only a tree's own required checks can be found: what a verifier may cite."""
+
+    ledger: EvidenceLedger
+    tree: str
+
+    def find(self, evidence_id: str) -> Evidence | None:
+        evidence = self.ledger.find(evidence_id)
+        fits = evidence is not None and evidence.tree_before == self.tree and evidence.code is Side.FINAL
+        return evidence if fits else None
+
+    def record(self, execution: Execution, *, role: str | None, iteration: int, by: By) -> Evidence:
+        return self.ledger.record(execution, role=role, iteration=iteration, by=by)
+
+
+def summary(evidence: Evidence) -> str:
+    """Return what a command showed, in a few words."""
+    if evidence.timed_out:
+        return f"timed out after {evidence.seconds:.0f} s"
+    code = "killed" if evidence.exit_code is None else f"exit {evidence.exit_code}"
+    tests = evidence.tests
+    if tests is None:
+        return code
+    parts = ((tests.passed, "passed"), (tests.failed, "failed"), (tests.errors, "errors"))
+    shown = ", ".join(f"{number} {word}" for number, word in parts if number)
+    return f"{code}, {shown or 'no test ran'}"

@@ -1,0 +1,36 @@
+"""One writer in a repository: a lock that the kernel gives back when its holder dies."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agentflow.core.errors import ConfigError, TaskLocked
+from agentflow.frontmatter import write_atomic
+from agentflow.store.tasks import HOME
+
+
+@contextmanager
+def writer_lock(root: Path) -> Iterator[None]:
+    """Hold the right to change this repository's files. Raises TaskLocked while another task does."""
+    from filelock import FileLock, Timeout  # noqa: PLC0415  # slow to import, needed by one command
+
+    folder = root / HOME
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomic(folder / ".gitignore", b"*\n")
+        lock = FileLock(folder / "writer.lock")
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise TaskLocked(
+            "another task is at work in this repository",
+            hint="wait for it, or look at it with agentflow status",
+        ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write {folder}: {error.strerror}",
+            hint="agentflow keeps its state below .claude/ in the repository",
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()

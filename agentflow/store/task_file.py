@@ -1,0 +1,28 @@
+"""`task.md`: the state as frontmatter, and a log that people read."""
+
+from pathlib import Path
+
+from agentflow.core.errors import CorruptState
+from agentflow.core.record import plain
+from agentflow.core.task import FRONTMATTER_KEYS, STATE_VERSION, TaskState
+from agentflow.frontmatter import join, split, write_atomic
+from agentflow.parse import parse
+
+
+def render_task(task: TaskState, log: str) -> str:
+    """Return the text of `task.md`."""
+    state = plain(task)
+    return join({key: state[key] for key in FRONTMATTER_KEYS}, f"## Log\n{log}")
+
+
+def write_task(path: Path, task: TaskState, log: str) -> None:
+    write_atomic(path, render_task(task, log).encode())
+
+
+def read_task(path: Path) -> TaskState:
+    """Return the state that a `task.md` shows. Raises InvalidFile, or CorruptState for a newer version."""
+    head, _ = split(path.read_text("utf-8"), str(path))
+    version = head.get("version")
+    if isinstance(version, int) and version > STATE_VERSION:
+        raise CorruptState(f"{path}: version {version} was written by a newer agentflow")
+    return parse(TaskState, head, str(path), lax=True)

@@ -1,0 +1,110 @@
+"""A task's folder: its events, its `task.md`, its runs and its evidence."""
+
+import secrets
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from agentflow.core.events import Event, PhaseEnded, Stamped, StateChanged, Warned
+from agentflow.core.record import encode, plain
+from agentflow.core.task import FRONTMATTER_KEYS, GateStatus, TaskState
+from agentflow.frontmatter import write_atomic
+from agentflow.parse import fit
+from agentflow.store.journal import AppendFile, RunFile, sealed
+from agentflow.store.ledger import EvidenceLedger
+from agentflow.store.task_file import write_task
+
+HOME = Path(".claude/agentflow")
+NEWEST = Path(".claude/orchestration.local.md")
+_SHOWN = frozenset(FRONTMATTER_KEYS) - {"usage"}
+"""Keys whose change rewrites `task.md`; the tokens used are written along with the next one."""
+_NEVER = object()
+
+
+def new_task_id() -> str:
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+
+
+class TaskStore:
+    """One task on disk: `events.jsonl` is the truth, `task.md` is folded from it."""
+
+    def __init__(self, root: Path, task: TaskState) -> None:
+        """Make the folder of a new task and write its text to disk before anything else happens."""
+        self.folder = root / HOME / task.task_id
+        self.observers: list[Callable[[Stamped], None]] = []
+        self._root = root
+        self._task_id = task.task_id
+        self._seq = 0
+        self._saved: dict[str, Any] = {}
+        self.task = task
+        self._log: list[str] = []
+        for name in ("runs", "evidence", "outputs"):
+            (self.folder / name).mkdir(mode=0o700, parents=True)
+        write_atomic(self.folder / ".gitignore", b"*\n")
+        self._events = AppendFile(self.folder / "events.jsonl")
+        self.ledger = EvidenceLedger(self.folder, task.task_id, task.sandbox, self.emit)
+        self.save(task)
+
+    def emit(self, event: Event) -> None:
+        """Append an event, then tell the observers."""
+        self._seq += 1
+        at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        head = b'{"seq":%d,"at":"%s",' % (self._seq, at.encode())
+        body = b'%s%s,"task_id":"%s"}' % (head, encode(event)[1:-1], self._task_id.encode())
+        self._events.append(sealed(body), durable=isinstance(event, StateChanged))
+        self._note(event)
+        stamped = Stamped(seq=self._seq, at=at, event=event)
+        for observer in tuple(self.observers):
+            observer(stamped)
+
+    def save(self, task: TaskState) -> None:
+        """Append what changed since the last save; rewrite `task.md` when a reader would see it."""
+        self.task = task
+        state = plain(task)
+        changed = {key: value for key, value in state.items() if self._saved.get(key, _NEVER) != value}
+        if not changed:
+            return
+        first = not self._saved
+        self._saved = state
+        self.emit(StateChanged(changed=changed))
+        if changed.keys() & _SHOWN:
+            write_task(self.folder / "task.md", task, "".join(self._log))
+        if first:
+            self._point_here()
+
+    def change(self, values: dict[str, Any]) -> None:
+        """Save new values of some keys, as a tool call gave them."""
+        self.save(fit(TaskState, {**self._saved, **values}))
+
+    def open_run(self, number: int, role: str) -> RunFile:
+        """Return the journal of a new run; state that its calls change is saved as they end."""
+        return RunFile(self.folder / "runs" / f"{number}-{role}.jsonl", self.change)
+
+    def write_report(self, text: str) -> Path:
+        path = self.folder / "report.md"
+        write_atomic(path, text.encode())
+        return path
+
+    def _point_here(self) -> None:
+        """Let the well-known symlink lead to this task; a file of that name that is not ours stays."""
+        link = self._root / NEWEST
+        if link.exists() and not link.is_symlink():
+            self.emit(Warned(message=f"{NEWEST} is a file, not our link: left alone"))
+            return
+        fresh = link.with_name(f".{link.name}.{self._task_id}")
+        fresh.symlink_to(Path("agentflow") / self._task_id / "task.md")
+        fresh.replace(link)
+
+    def _note(self, event: Event) -> None:
+        """Keep the log of `task.md` for events that people read."""
+        match event:
+            case PhaseEnded(status=GateStatus.SKIPPED):
+                pass
+            case PhaseEnded():
+                title = f"\n### Iteration {event.iteration} / {event.phase} / {event.status}\n"
+                self._log.append(f"{title}{event.message}\n")
+            case Warned():
+                self._log.append(f"\n> {event.message}\n")
+            case _:
+                pass

@@ -1,0 +1,229 @@
+"""Three ways to search the repository's lines that give the same answer.
+
+The language of patterns is that of Python's `re`, whichever engine runs: ripgrep and git only find the lines
+faster, are asked only what they read the same way, and what they find is matched once more.
+"""
+
+import bisect
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
+from shutil import which
+
+from agentflow.core.errors import InvalidInput
+from agentflow.core.ports import Workspace
+from agentflow.core.record import Record
+from agentflow.process import capture
+from agentflow.tools.files import is_binary
+from agentflow.workspace.fence import MAX_BYTES, is_hidden
+
+_RIPGREP = (
+    *("rg", "--no-config", "--no-heading", "--color=never", "--with-filename", "--line-number", "--null"),
+    *("--text", "--crlf", "--encoding=none"),
+)
+_GIT = ("git", "--literal-pathspecs", "-c", "core.fsmonitor=false")
+_UNTRACKED = ("--untracked", "--exclude-standard")
+_GREP = (
+    *("grep", "--no-color", "--no-column", "--no-heading", "--no-break", "--no-full-name", "--no-textconv"),
+    *("--no-recurse-submodules", "--text", "--line-number", "--null", "--perl-regexp"),
+)
+_GIT_ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C.UTF-8"}
+_UNICODE_AND_CRLF = "(*UCP)(*ANYCRLF)"
+_UNSHARED = re.compile(
+    r"\(\?(?!:|P<|i\))"  # looking around, flags, references by name, conditions
+    r"|\\[AZn1-9<>]|\{,|[\n\0]"  # ends of the text, references, what engines read differently
+    r"|\[[^\]]*(?:\[|&&|--|~~)"  # operators on sets, which only Rust has
+)
+_POSIX_CLASS = re.compile(r"\[:\w+:\]")
+_FOUND = re.compile(rb"([^\0]+)\0(\d+)[:\0]([^\n]*)\n?")
+_LINE_END = re.compile(r"\r+(?=\n|\Z)")
+_BATCH_BYTES = 500_000
+"""Names handed to one process; systems take at least twice that."""
+
+
+class Query(Record):
+    """What to look for, and where."""
+
+    workspace: Workspace
+    regex: re.Pattern[str]
+    paths: re.Pattern[str] = re.compile(".*", re.DOTALL)
+    below: str = "."
+    multiline: bool = False
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether all engines read the pattern the same way."""
+        return not self.multiline and not _UNSHARED.search(self.regex.pattern)
+
+    @property
+    def is_one_file(self) -> bool:
+        return os.path.isfile(_full(self, self.below))  # noqa: PTH113  # as elsewhere here: strings, for speed
+
+    def files(self) -> Iterable[str]:
+        """Return the files to search; one that is named is searched even if git ignores it."""
+        if self.is_one_file:
+            return (self.below,)
+        named = (path for path in self.workspace.files(self.below) if self.paths.fullmatch(path))
+        # what a link leads to is searched itself, or is no text of this repository: a device, another folder
+        return (path for path in named if not os.path.islink(_full(self, path)))  # noqa: PTH114
+
+
+class Line(Record):
+    path: str
+    number: int
+    text: str
+
+
+Engine = Callable[[Query], tuple[Line, ...] | None]
+"""Returns the lines that match, by path and number, or None when it cannot tell."""
+
+
+def compiled(pattern: str, *, ignore_case: bool = False, multiline: bool = False) -> re.Pattern[str]:
+    """Return a pattern ready to use. Raises InvalidInput."""
+    flags = re.IGNORECASE if ignore_case else re.NOFLAG
+    if multiline:
+        flags |= re.MULTILINE | re.DOTALL
+    if found := _POSIX_CLASS.search(pattern):
+        raise InvalidInput(
+            f"pattern: {found.group()} is not known here; use \\w, \\d, \\s or a set such as [a-z]"
+        )
+    try:
+        return re.compile(pattern, flags)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise InvalidInput(f"pattern is no regular expression: {error}") from None
+
+
+def ripgrep(query: Query) -> tuple[Line, ...] | None:
+    if not query.is_shared or which("rg") is None:
+        return None
+    case = ("--ignore-case",) if query.regex.flags & re.IGNORECASE else ()
+    found: list[Line] = []
+    for names in _batches(query.files()):
+        said = capture((*_RIPGREP, *case, "-e", query.regex.pattern, "--", *names), cwd=query.workspace.root)
+        if said.returncode not in {0, 1}:
+            return None
+        found.extend(_parsed(said.stdout))
+    return _agreed(query, found)
+
+
+def git_grep(query: Query) -> tuple[Line, ...] | None:
+    if not query.is_shared or query.is_one_file:
+        return None
+    # a search that includes untracked files leaves out those that are ignored and tracked all the same
+    forced = _git(query, "ls-files", "-ci", "--exclude-standard", "-z", "--", query.below) or b""
+    names = (os.fsdecode(name) for name in forced.split(b"\0") if name)
+    searches = ((*_UNTRACKED, "--", query.below), *(("--", *batch) for batch in _batches(names)))
+    case = ("--ignore-case",) if query.regex.flags & re.IGNORECASE else ()
+    pattern = _UNICODE_AND_CRLF + query.regex.pattern
+    found: list[Line] = []
+    for search in searches:
+        said = _git(query, *_GREP, *case, "-e", pattern, *search)
+        if said is None:
+            return None
+        found.extend(line for line in _parsed(said) if not is_hidden(line.path))
+    return _agreed(query, (line for line in found if query.paths.fullmatch(line.path)))
+
+
+def _git(query: Query, *arguments: str) -> bytes | None:
+    """Return what git said, also that nothing matches, or None when it failed."""
+    said = capture((*_GIT, *arguments), cwd=query.workspace.root, env=_GIT_ENVIRONMENT)
+    return said.stdout if said.returncode in {0, 1} else None
+
+
+def python_re(query: Query) -> tuple[Line, ...]:
+    quick = re.compile(query.regex.pattern, query.regex.flags | re.MULTILINE) if query.is_shared else None
+    found: list[Line] = []
+    for path in query.files():
+        text = _text(query, path)
+        if text is not None and (quick is None or quick.search(text)):
+            found.extend(_matching(query, path, text))
+    return tuple(sorted(found, key=_order))
+
+
+ENGINES: tuple[Engine, ...] = (ripgrep, git_grep, python_re)
+
+
+def lines(query: Query) -> tuple[Line, ...]:
+    """Return the lines that match, from the fastest engine that can tell."""
+    answers = (engine(query) for engine in ENGINES)
+    return next(answer for answer in answers if answer is not None)
+
+
+def _batches(names: Iterable[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for name in names:
+        batch.append(f"./{name}")
+        size += len(os.fsencode(name)) + 16
+        if size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _parsed(output: bytes) -> Iterator[Line]:
+    for name, number, text in _FOUND.findall(output):
+        path = os.fsdecode(name).removeprefix("./")
+        shown = text.decode("utf-8", "replace").rstrip("\r")
+        yield Line(path=path, number=int(number), text=shown)
+
+
+def _agreed(query: Query, found: Iterable[Line]) -> tuple[Line, ...]:
+    """Return the lines that are of text files and that Python's `re` matches too."""
+    matching = [line for line in found if query.regex.search(line.text)]
+    searched = {path for path in {line.path for line in matching} if _content(query, path) is not None}
+    return tuple(sorted((line for line in matching if line.path in searched), key=_order))
+
+
+def _order(line: Line) -> tuple[str, int]:
+    return line.path, line.number
+
+
+def _full(query: Query, path: str) -> str:
+    return f"{query.workspace.root}/{path}"
+
+
+def _content(query: Query, path: str) -> bytes | None:
+    """Return what a regular text file of a sensible size holds; what links lead to is searched itself."""
+    place = _full(query, path)
+    try:
+        status = os.lstat(place)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
+            return None
+        with open(place, "rb") as file:  # noqa: PTH123
+            content = file.read()
+    except OSError:
+        return None
+    return None if is_binary(content) else content
+
+
+def _text(query: Query, path: str) -> str | None:
+    content = _content(query, path)
+    if content is None:
+        return None
+    text = content.decode("utf-8", "replace")
+    return _LINE_END.sub("", text) if "\r" in text else text
+
+
+def _matching(query: Query, path: str, text: str) -> Iterator[Line]:
+    texts = text.removesuffix("\n").split("\n") if text else []
+    hits = _spanned(query, texts, text) if query.multiline else _single(query, texts)
+    return (Line(path=path, number=hit + 1, text=texts[hit]) for hit in hits)
+
+
+def _single(query: Query, texts: list[str]) -> Iterator[int]:
+    return (index for index, text in enumerate(texts) if query.regex.search(text))
+
+
+def _spanned(query: Query, texts: list[str], text: str) -> list[int]:
+    """Return the lines that matches of several lines touch."""
+    starts = list(accumulate((len(line) + 1 for line in texts[:-1]), initial=0))
+    touched: set[int] = set()
+    for found in query.regex.finditer(text) if texts else ():
+        first = bisect.bisect_right(starts, found.start()) - 1
+        last = bisect.bisect_right(starts, max(found.start(), found.end() - 1)) - 1
+        touched.update(range(first, last + 1))
+    return sorted(touched)

@@ -1,0 +1,203 @@
+"""Read, Edit and Write."""
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from agentflow.core.errors import InvalidInput, ToolError
+from agentflow.core.messages import ToolCall, ToolResult
+from agentflow.core.ports import Workspace
+from agentflow.core.record import Record
+from agentflow.core.run import Run
+from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+
+MAX_LINES = 2000
+MAX_CHARS = 2000
+"""A longer line is cut when shown."""
+SNIFFED = 8000
+"""A NUL among the first bytes makes a file binary, as for git."""
+_BOM = "\ufeff"
+_NUMBERED = re.compile(r"\s*\d+\t")
+
+FilePath = Annotated[str, Meta(min_length=1, description="The file, relative to the repository.")]
+
+
+class ReadInput(Record):
+    file_path: FilePath
+    offset: Annotated[int, Meta(ge=1, description="First line to show, from 1.")] = 1
+    limit: Annotated[int, Meta(ge=1, description="How many lines to show.")] = MAX_LINES
+
+
+class EditInput(Record):
+    file_path: FilePath
+    old_string: Annotated[str, Meta(min_length=1, description="Text to replace, exactly as it stands there.")]
+    new_string: Annotated[str, Meta(description="What stands there afterwards.")]
+    replace_all: Annotated[bool, Meta(description="Replace every occurrence instead of the only one.")] = (
+        False
+    )
+
+
+class WriteInput(Record):
+    file_path: FilePath
+    content: Annotated[str, Meta(description="The whole new text of the file.")]
+
+
+def is_binary(content: bytes) -> bool:
+    """Tell whether git would take a file for binary."""
+    return b"\0" in content[:SNIFFED]
+
+
+def read(wanted: ReadInput, context: ToolContext) -> Output:
+    """Show a text file of the repository with line numbers; page through long ones with offset and limit."""
+    content = _text_bytes(context.workspace, wanted.file_path)
+    lines = content.decode("utf-8", "replace").removeprefix(_BOM).split("\n")
+    if not lines[-1]:
+        lines.pop()
+    if not lines:
+        return Output(content=f"{wanted.file_path} is empty")
+    if wanted.offset > len(lines):
+        raise InvalidInput(f"{wanted.file_path} has only {len(lines)} lines, offset is {wanted.offset}")
+    last = min(len(lines), wanted.offset - 1 + wanted.limit)
+    shown = [_numbered(number, lines[number - 1]) for number in range(wanted.offset, last + 1)]
+    return Output(content="\n".join((*shown, _place(wanted.offset, last, len(lines)))))
+
+
+def edit(wanted: EditInput, context: ToolContext) -> Output:
+    """Replace an exact piece of text in a file that was read before; it must stand there exactly once."""
+    path = context.workspace.relative(wanted.file_path)
+    content = _text_bytes(context.workspace, path)
+    _require_seen(path, context)
+    text = content.decode("utf-8", "surrogateescape")
+    old, new = _unix(wanted.old_string), _unix(wanted.new_string)
+    if old == new:
+        raise InvalidInput("old_string and new_string are the same")
+    pattern = r"\r?\n".join(re.escape(line) for line in old.split("\n"))
+    _require_target(path, text, pattern, wanted)
+    changed, count = re.subn(pattern, lambda found: _with_endings(new, found.group(), text), text)
+    context.workspace.write(path, _encoded(changed))
+    return Output(content=f"edited {path}: {count} replacement{'s' * (count > 1)}")
+
+
+def write(wanted: WriteInput, context: ToolContext) -> Output:
+    """Create a file with its folders, or replace the whole text of one that was read before."""
+    path = context.workspace.relative(wanted.file_path)
+    text, verb = wanted.content, "created"
+    if (context.workspace.root / path).exists():
+        old = _text_bytes(context.workspace, path).decode("utf-8", "surrogateescape")
+        _require_seen(path, context)
+        text, verb = _in_form_of(old, text), "replaced"
+    context.workspace.write(path, _encoded(text))
+    lines = text.count("\n") + (not text.endswith("\n") and bool(text))
+    return Output(content=f"{verb} {path}: {lines} line{'s' * (lines != 1)}")
+
+
+READ = Tool(name="Read", category=Category.FS, effect=Effect.READ, input=ReadInput, call=read)
+EDIT = Tool(name="Edit", category=Category.FS, effect=Effect.WRITE, input=EditInput, call=edit)
+WRITE = Tool(name="Write", category=Category.FS, effect=Effect.WRITE, input=WriteInput, call=write)
+_SHOWS_CONTENT = frozenset({READ.name, EDIT.name, WRITE.name})
+
+
+def _text_bytes(workspace: Workspace, path: str) -> bytes:
+    content = workspace.read(path)
+    if is_binary(content):
+        raise InvalidInput(f"{path} is binary")
+    return content
+
+
+def _numbered(number: int, line: str) -> str:
+    text = line.removesuffix("\r")
+    cut = f"{text[:MAX_CHARS]}… [{len(text) - MAX_CHARS} more characters]"
+    return f"{number:6}\t{text if len(text) <= MAX_CHARS else cut}"
+
+
+def _place(first: int, last: int, count: int) -> str:
+    if last < count:
+        return f"[lines {first} to {last} of {count}; go on with offset {last + 1}]"
+    return f"[{count} lines]" if first == 1 else f"[lines {first} to {last} of {count}]"
+
+
+def _require_target(path: str, text: str, pattern: str, wanted: EditInput) -> None:
+    # the look-ahead also sees occurrences that overlap, which make the place ambiguous too
+    starts = [found.start() for found in re.finditer(f"(?={pattern})", text)]
+    if not starts:
+        raise InvalidInput(_not_found(path, text, wanted.old_string))
+    if len(starts) > 1 and not wanted.replace_all:
+        lines = _listed([text.count("\n", 0, start) + 1 for start in starts])
+        raise InvalidInput(
+            f"old_string stands {len(starts)} times in {path}, on lines {lines}: "
+            "add lines around it until it is unique, or set replace_all"
+        )
+
+
+def _not_found(path: str, text: str, old: str) -> str:
+    message = f"old_string does not stand in {path} (0 matches)"
+    first = next((line.strip() for line in old.splitlines() if line.strip()), "")
+    if _NUMBERED.match(old):
+        return f"{message}: leave out the line numbers that Read shows"
+    near = [number for number, line in enumerate(text.split("\n"), 1) if first and line.strip() == first]
+    if near:
+        return f"{message}; its first line stands on {_listed(near)}: compare white space and what follows"
+    return f"{message}: read the file again and copy the text exactly"
+
+
+def _listed(lines: list[int]) -> str:
+    shown = ", ".join(map(str, lines[:10]))
+    return shown if len(lines) <= 10 else f"{shown}, …"
+
+
+def _require_seen(path: str, context: ToolContext) -> None:
+    if not any(_is_about(call, path, context.workspace) for call in _succeeded(context.run)):
+        raise InvalidInput(f"{path} exists and was not read in this run: Read it first")
+
+
+def _succeeded(run: Run) -> Iterator[ToolCall]:
+    """Yield the calls of a run that came to a good end."""
+    calls: dict[str, ToolCall] = {}
+    for message in run.messages:
+        yield from _answered(calls, message.parts)
+        calls = {call.id: call for call in message.calls}
+    yield from _answered(calls, run.answers)
+
+
+def _answered(calls: dict[str, ToolCall], parts: tuple[Any, ...]) -> Iterator[ToolCall]:
+    for part in parts:
+        if isinstance(part, ToolResult) and not part.is_error and part.call_id in calls:
+            yield calls[part.call_id]
+
+
+def _is_about(call: ToolCall, path: str, workspace: Workspace) -> bool:
+    given = call.input.get("file_path")
+    if call.name not in _SHOWS_CONTENT or not isinstance(given, str):
+        return False
+    try:
+        return workspace.relative(given) == path
+    except ToolError:
+        return False
+
+
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
+def _is_crlf(text: str) -> bool:
+    return text.count("\r\n") * 2 > text.count("\n")
+
+
+def _with_endings(new: str, replaced: str, text: str) -> str:
+    """Return a text with the line endings of what it replaces, or else of the file."""
+    return new.replace("\n", "\r\n") if _is_crlf(replaced if "\n" in replaced else text) else new
+
+
+def _in_form_of(old: str, new: str) -> str:
+    """Return a whole new text with the line endings and the byte order mark of the old one."""
+    body = _unix(new).replace("\n", "\r\n") if _is_crlf(old) else new
+    return _BOM + body if old.startswith(_BOM) and not body.startswith(_BOM) else body
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise InvalidInput("the text holds half of a surrogate pair, which no file can hold") from None

@@ -1,0 +1,74 @@
+"""The toolbox: which tools there are, and which of them a role is offered."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Self
+
+from agentflow.core.errors import ConfigError, UnknownTool
+from agentflow.core.messages import ToolSpec
+from agentflow.core.record import Record
+from agentflow.core.role import Role
+from agentflow.core.submissions import SUBMITTED_BY
+from agentflow.core.tool import Category, Tool
+from agentflow.parse import schema
+from agentflow.tools.files import EDIT, READ, WRITE
+from agentflow.tools.notes import TODO_WRITE
+from agentflow.tools.search import GLOB, GREP
+from agentflow.tools.shell import BASH
+from agentflow.tools.submit import SUBMIT_TOOLS
+
+SUBMITS: Mapping[str, str] = {SUBMITTED_BY[tool.input]: tool.name for tool in SUBMIT_TOOLS}
+"""The tool that ends the run of each part of the pipeline."""
+WITHOUT_PROVIDER = frozenset({"WebSearch", "WebFetch"})
+"""A role may list these; nobody provides them."""
+_CATEGORIES = frozenset(category.value for category in Category)
+
+
+class Toolbox(Record):
+    tools: tuple[Tool, ...]
+
+    @classmethod
+    def of(cls, *tools: Tool) -> Self:
+        """Return a toolbox. Raises ConfigError when two tools have one name."""
+        names = [tool.name for tool in tools]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ConfigError(f"two tools are named {', '.join(twice)}")
+        return cls(tools=tools)
+
+    def find(self, name: str) -> Tool | None:
+        return next((tool for tool in self.tools if tool.name == name), None)
+
+    def offered(self, role: Role) -> tuple[Tool, ...]:
+        """Return the tools of a role's list and the one it submits with, by name. Raises UnknownTool."""
+        listed = {rule.tool for rule in role.tools}
+        for entry in sorted(listed):
+            self._require_known(entry, role)
+        offered = {tool.name: tool for tool in self._common() if {tool.name, tool.category.value} & listed}
+        submits = (tool for tool in self.tools if SUBMITTED_BY.get(tool.input) == role.part is not None)
+        offered.update((tool.name, tool) for tool in submits)
+        return tuple(offered[name] for name in sorted(offered))
+
+    def _common(self) -> tuple[Tool, ...]:
+        """Return the tools that a role can list; a Submit tool comes with its part only."""
+        return tuple(tool for tool in self.tools if tool.input not in SUBMITTED_BY)
+
+    def _require_known(self, entry: str, role: Role) -> None:
+        known = {*(tool.name for tool in self._common()), *WITHOUT_PROVIDER, *_CATEGORIES}
+        if entry in known:
+            return
+        near = get_close_matches(entry, sorted(known), n=1)
+        raise UnknownTool(
+            f"{role.source}: role {role.name} lists {entry}, which is no tool or category"
+            + (f"; did you mean {near[0]}?" if near else ""),
+            hint=f"Known are {', '.join(sorted(known))}.",
+        )
+
+
+def spec(tool: Tool) -> ToolSpec:
+    """Return a tool as a model sees it."""
+    return ToolSpec(name=tool.name, description=tool.description, input_schema=schema(tool.input))
+
+
+def standard() -> Toolbox:
+    """Return all tools that are shipped."""
+    return Toolbox.of(READ, EDIT, WRITE, GLOB, GREP, BASH, TODO_WRITE, *SUBMIT_TOOLS)

@@ -1,0 +1,106 @@
+"""Glob and Grep."""
+
+from collections import Counter
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from agentflow.core.errors import InvalidInput
+from agentflow.core.record import Record
+from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+from agentflow.tools.engines import Line, Query, compiled, lines
+from agentflow.workspace.globs import matcher
+
+MAX_PATHS = 200
+MAX_RESULTS = 100
+MAX_TEXT = 500
+"""A longer line is cut when shown."""
+
+Pattern = Annotated[str, Meta(min_length=1, description="A glob such as `src/**/*.py`.")]
+Where = Annotated[
+    str, Meta(min_length=1, description="File or folder to look in; the repository if not given.")
+]
+
+
+class GlobInput(Record):
+    pattern: Pattern
+    path: Where = "."
+
+
+class Mode(StrEnum):
+    """What Grep shows."""
+
+    CONTENT = "content"
+    FILES = "files_with_matches"
+    COUNT = "count"
+
+
+class GrepInput(Record):
+    pattern: Annotated[str, Meta(min_length=1, description="A regular expression, matched line by line.")]
+    path: Where = "."
+    glob: Annotated[str | None, Meta(description="Search only files of this glob.")] = None
+    output_mode: Annotated[Mode, Meta(description="Matching lines, their files, or their number a file.")] = (
+        Mode.FILES
+    )
+    ignore_case: Annotated[bool, Meta(description="Ignore case.")] = field(default=False, name="-i")
+    line_numbers: Annotated[bool, Meta(description="Show line numbers.")] = field(default=True, name="-n")
+    head_limit: Annotated[int, Meta(ge=1, description="How many results to show.")] = MAX_RESULTS
+    multiline: Annotated[bool, Meta(description="Let a match span lines; `.` matches line ends.")] = False
+
+
+def glob(wanted: GlobInput, context: ToolContext) -> Output:
+    """List files by name, sorted; without a slash in the pattern at any depth. Ignored files are left out."""
+    below = _existing(wanted.path, context)
+    prefix = "" if below == "." else f"{below}/"
+    pattern = matcher(wanted.pattern.removeprefix(f"{context.workspace.root}/"))
+    found = [path for path in context.workspace.files(below) if pattern.fullmatch(path.removeprefix(prefix))]
+    return _shown(found, MAX_PATHS, "no files match")
+
+
+def grep(wanted: GrepInput, context: ToolContext) -> Output:
+    """Search file contents with a regular expression; ignored and binary files are left out."""
+    query = Query(
+        workspace=context.workspace,
+        regex=compiled(wanted.pattern, ignore_case=wanted.ignore_case, multiline=wanted.multiline),
+        paths=matcher(wanted.glob or "**"),
+        below=_existing(wanted.path, context),
+        multiline=wanted.multiline,
+    )
+    return _shown(_in_mode(wanted, lines(query)), wanted.head_limit, "no matches")
+
+
+GLOB = Tool(name="Glob", category=Category.FS, effect=Effect.READ, input=GlobInput, call=glob)
+GREP = Tool(name="Grep", category=Category.FS, effect=Effect.READ, input=GrepInput, call=grep)
+
+
+def _existing(path: str, context: ToolContext) -> str:
+    below = context.workspace.relative(path)
+    if not (context.workspace.root / below).exists():
+        raise InvalidInput(f"{path}: no such file or folder")
+    return below
+
+
+def _in_mode(wanted: GrepInput, found: tuple[Line, ...]) -> list[str]:
+    counts = Counter(line.path for line in found)
+    match wanted.output_mode:
+        case Mode.FILES:
+            return list(counts)
+        case Mode.COUNT:
+            return [f"{path}:{count}" for path, count in counts.items()]
+        case Mode.CONTENT:
+            return [_line(line, numbered=wanted.line_numbers) for line in found]
+
+
+def _line(line: Line, *, numbered: bool) -> str:
+    text = line.text if len(line.text) <= MAX_TEXT else f"{line.text[:MAX_TEXT]}…"
+    return f"{line.path}:{line.number}:{text}" if numbered else f"{line.path}:{text}"
+
+
+def _shown(results: Sequence[str], limit: int, nothing: str) -> Output:
+    if not results:
+        return Output(content=nothing)
+    rest = len(results) - limit
+    more = (f"[{rest} more left out; narrow the search]",) if rest > 0 else ()
+    return Output(content="\n".join((*results[:limit], *more)))

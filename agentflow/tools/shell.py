@@ -1,0 +1,95 @@
+"""Bash; the file with the full output stays until the caller has made evidence of it."""
+
+import codecs
+import re
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from agentflow.core.errors import InvalidInput, ToolError
+from agentflow.core.record import Record
+from agentflow.core.tool import Category, Effect, Execution, Output, Tool, ToolContext
+from agentflow.process import Command, Finished, run
+
+HEAD_BYTES = 8 * 1024
+TAIL_BYTES = 24 * 1024
+SHOWN_BYTES = HEAD_BYTES + TAIL_BYTES
+"""What the model sees of a long output, from its begin and its end."""
+EXECUTION_TAIL = 4000
+_CALL_ID = re.compile(r"[\w-]{1,200}", re.ASCII)
+_CONTINUATION = bytes(range(0x80, 0xC0))
+
+
+class BashInput(Record):
+    command: Annotated[str, Meta(min_length=1, description="For `bash -c`, in the repository's root.")]
+    description: Annotated[str, Meta(description="What it is for, in a few words.")] = ""
+    timeout: Annotated[int, Meta(ge=1, le=600_000, description="Milliseconds.")] = 120_000
+
+
+def bash(wanted: BashInput, context: ToolContext) -> Output:
+    """Run a shell command and return its output and exit code; each call is a new shell."""
+    if "\0" in wanted.command:
+        raise InvalidInput("command: holds a NUL character")
+    sink = _sink(context)
+    command = Command(
+        argv=("bash", "-c", wanted.command), cwd=str(context.workspace.root), timeout=wanted.timeout / 1000
+    )
+    try:
+        finished = run(command, sink, context.cancelled)
+    except OSError as error:
+        raise ToolError(f"the command could not be started: {error.strerror}") from None
+    parts = (_clipped(sink, finished.bytes, context.call_id), _ending(wanted, finished, context))
+    return Output(
+        content="\n".join(part for part in parts if part),
+        execution=_execution(command, finished, sink),
+        clipped=finished.bytes > SHOWN_BYTES,
+    )
+
+
+BASH = Tool(name="Bash", category=Category.SHELL, effect=Effect.EXECUTE, input=BashInput, call=bash)
+
+
+def _sink(context: ToolContext) -> Path:
+    # ids come from the model's side, and one such as ../x must not choose the file
+    if not _CALL_ID.fullmatch(context.call_id):
+        raise InvalidInput(f"{context.call_id!r} is no call id")
+    return context.outputs / f"{context.call_id}.out"
+
+
+def _clipped(sink: Path, size: int, call_id: str) -> str:
+    if size <= SHOWN_BYTES:
+        return sink.read_bytes().decode("utf-8", "replace").removesuffix("\n")
+    with sink.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+        file.seek(-TAIL_BYTES, 2)
+        tail = file.read()
+    between = size - SHOWN_BYTES
+    note = f"[{between} bytes left out here; the full text is kept under the call id {call_id}]"
+    # neither end may show a character that the cut went through
+    first = codecs.getincrementaldecoder("utf-8")("replace").decode(head)
+    last = tail.lstrip(_CONTINUATION).decode("utf-8", "replace").removesuffix("\n")
+    return f"{first}\n{note}\n{last}"
+
+
+def _ending(wanted: BashInput, finished: Finished, context: ToolContext) -> str:
+    if finished.timed_out:
+        return f"timed out after {wanted.timeout / 1000:g} s and was killed with all it started"
+    if finished.exit_code is not None:
+        return f"exit {finished.exit_code}"
+    return "stopped, because the run was" if context.cancelled() else "killed by a signal"
+
+
+def _execution(command: Command, finished: Finished, sink: Path) -> Execution:
+    return Execution(
+        command=command.argv[-1],
+        cwd=command.cwd,
+        exit_code=finished.exit_code,
+        timed_out=finished.timed_out,
+        started_at=finished.started_at,
+        seconds=finished.seconds,
+        sha256=finished.sha256,
+        bytes=finished.bytes,
+        output=str(sink),
+        tail=finished.tail[-EXECUTION_TAIL:],
+    )

@@ -1,0 +1,224 @@
+"""A snapshot as a picture for `status`, and its evidence as a table; pure."""
+
+from agentflow.core.evidence import By, CheckName, Evidence, Side
+from agentflow.core.task import GateStatus, Phase, RequiredCheck, Status, TaskState
+from agentflow.redact import one_line
+from agentflow.view.snapshot import Snapshot
+from agentflow.view.text import BLANK, Line, Span, Style, cells, column, line, span
+from agentflow.view.words import (
+    UNSANDBOXED,
+    counts,
+    duration,
+    elapsed,
+    exit_words,
+    gate_mark,
+    plural,
+    result_mark,
+    status_mark,
+    status_style,
+    tree_words,
+)
+
+_LABEL = 11
+_COMMAND = 200
+_TASK = 400
+_OUTPUT_LINES = 60
+_PHASES = tuple(phase for phase in Phase if phase is not Phase.COMPLETE)
+_HEADS = ("id", "check", "exit", "tree", "code", "pass", "fail", "time")
+
+
+def picture(snapshot: Snapshot) -> tuple[Line, ...]:
+    """Return where a task stands: what it is, its phases, its checks and what ended it."""
+    state = snapshot.state
+    return (
+        line(
+            status_mark(state.status),
+            span(state.status.replace("_", " "), status_style(state.status)),
+            span(f"  {state.task_id}", Style.DIM),
+        ),
+        labelled("task", span(one_line(state.task, _TASK), Style.BOLD)),
+        labelled("started", span(_when(snapshot))),
+        labelled("model", span(state.model)),
+        labelled("sandbox", sandbox(state)),
+        labelled("iteration", span(f"{state.iteration} of {state.max_iterations}")),
+        *_ended(state),
+        BLANK,
+        *(_phase(state, phase) for phase in _PHASES),
+        *_checks(snapshot),
+    )
+
+
+def labelled(label: str, *spans: Span) -> Line:
+    """Return one row of a list of names and values."""
+    return line(column(label, _LABEL, Style.DIM), *spans, hang=_LABEL)
+
+
+def sandbox(state: TaskState) -> Span:
+    return span(UNSANDBOXED, Style.WARN) if state.sandbox == "none" else span(state.sandbox)
+
+
+def _when(snapshot: Snapshot) -> str:
+    started = snapshot.state.started_at
+    newest = snapshot.events[-1].at if snapshot.events else started
+    seconds = elapsed(started, newest)
+    spent = (
+        ""
+        if seconds is None
+        else f", {'worked' if snapshot.state.ending else 'working'} for {duration(seconds)}"
+    )
+    return f"{started.replace('T', ' ').removesuffix('Z')} UTC{spent}"
+
+
+def _ended(state: TaskState) -> tuple[Line, ...]:
+    if state.ending is None:
+        return ()
+    reason = span(one_line(state.ending.reason, _TASK) or state.ending.status.replace("_", " "))
+    return (labelled("ended", reason, span(f"  exit {int(state.ending.exit_code)}", Style.DIM)),)
+
+
+def _phase(state: TaskState, phase: Phase) -> Line:
+    gate = state.gate(phase)
+    current = state.status is Status.RUNNING and state.current_phase is phase
+    over = state.ending is not None and gate.status is GateStatus.PENDING
+    return line(
+        "  ",
+        gate_mark(gate.status),
+        column(phase, 16, Style.BOLD if current else Style.PLAIN),
+        column("not run" if over else gate.status.replace("_", " "), 13, Style.DIM),
+        span("  ".join(filter(None, (gate.agent, _short(gate.tree), one_line(gate.message)))), Style.DIM),
+        hang=6,
+    )
+
+
+def _short(tree: str | None) -> str:
+    return tree_words(tree) if tree else ""
+
+
+def _checks(snapshot: Snapshot) -> tuple[Line, ...]:
+    rows = check_rows(snapshot)
+    return (BLANK, line(span("checks", Style.BOLD)), *rows) if rows else ()
+
+
+def check_rows(snapshot: Snapshot) -> tuple[Line, ...]:
+    """Return what each required check showed at the start and shows now."""
+    base = {one.check.name: one for one in snapshot.state.baseline}
+    final = {one.check.name: one for one in snapshot.state.final}
+    return tuple(
+        _check(snapshot, base.get(name), final.get(name))
+        for name in CheckName
+        if name in base or name in final
+    )
+
+
+def _check(snapshot: Snapshot, base: RequiredCheck | None, final: RequiredCheck | None) -> Line:
+    newest = final or base
+    assert newest is not None
+    before = snapshot.find(base.evidence) if base else None
+    after = snapshot.find(newest.evidence)
+    name = column(newest.check.name, 7, Style.BOLD)
+    command = span(f"  {one_line(newest.check.command, _COMMAND)}", Style.DIM)
+    if after is None:
+        why = one_line(newest.check.missing or "no evidence", _COMMAND)
+        return line(
+            span("  ! ", Style.WARN), name, span(f"could not run: {why}", Style.WARN), command, hang=6
+        )
+    shown = _change(before, after) if final else (span(f"{exit_words(after)} at the start"),)
+    mark = result_mark(after.exit_code) if final else span("○ ", Style.DIM)
+    tests = f"  {counts(after.tests)}" if after.tests else ""
+    return line("  ", mark, name, *shown, tests, command, span(f"  {after.id}", Style.DIM), hang=6)
+
+
+def _change(before: Evidence | None, after: Evidence) -> tuple[Span, ...]:
+    first = span(exit_words(before) if before else "not run", _colour(before))
+    return first, span(" → ", Style.DIM), span(exit_words(after), _colour(after))
+
+
+def _colour(evidence: Evidence | None) -> Style:
+    if evidence is None:
+        return Style.DIM
+    return Style.GOOD if evidence.exit_code == 0 else Style.BAD
+
+
+def evidence_table(snapshot: Snapshot) -> tuple[Line, ...]:
+    """Return one row for each executed command, in the order they were run."""
+    if not snapshot.evidence:
+        return (line(span("no command was run", Style.DIM)),)
+    rows = [_cells(one) for one in snapshot.evidence]
+    widths = [max(cells(row[place].text) for row in (*rows, _heads())) for place in range(len(_HEADS))]
+    return (
+        line("  ", *_filled(_heads(), widths), span("command", Style.DIM), hang=4),
+        *(
+            line(
+                result_mark(one.exit_code),
+                *_filled(row, widths),
+                span(one_line(one.command, _COMMAND)),
+                hang=4,
+            )
+            for one, row in zip(snapshot.evidence, rows, strict=True)
+        ),
+    )
+
+
+def _heads() -> tuple[Span, ...]:
+    return tuple(span(head, Style.DIM) for head in _HEADS)
+
+
+def _filled(row: tuple[Span, ...], widths: list[int]) -> tuple[Span, ...]:
+    return tuple(column(part.text, width + 2, part.style) for part, width in zip(row, widths, strict=True))
+
+
+def _cells(evidence: Evidence) -> tuple[Span, ...]:
+    code = "-" if evidence.exit_code is None else str(evidence.exit_code)
+    tests = evidence.tests
+    failed = tests.failed + tests.errors if tests else 0
+    return (
+        span(evidence.id, Style.ACCENT),
+        span("agent" if evidence.by is By.AGENT else evidence.check or "-"),
+        span("time" if evidence.timed_out else code, _colour(evidence)),
+        span(tree_words(evidence.tree_before), Style.DIM),
+        span(_side(evidence)),
+        span(str(tests.passed) if tests else "-"),
+        span(str(failed) if tests else "-", Style.BAD if failed else Style.PLAIN),
+        span(duration(evidence.seconds), Style.DIM),
+    )
+
+
+def _side(evidence: Evidence) -> str:
+    if evidence.by is By.AGENT:
+        return "-"
+    return evidence.code if evidence.code is evidence.surface else "mixed"
+
+
+def _side_words(evidence: Evidence) -> str:
+    """Return whose code ran, and under whose checks where that differs."""
+    if evidence.by is By.AGENT:
+        return "-"
+    if evidence.code is evidence.surface:
+        return evidence.code
+    return "final, base checks" if evidence.surface is Side.BASE else "base, final checks"
+
+
+def evidence_detail(evidence: Evidence, output: str) -> tuple[Line, ...]:
+    """Return all of one record, and the end of what the command printed."""
+    chosen = f"{evidence.by}, {evidence.check or evidence.role or 'no check'}"
+    trees = f"{tree_words(evidence.tree_before)} → {tree_words(evidence.tree_after)}"
+    printed = output.rstrip("\n").split("\n")
+    left_out = len(printed) - _OUTPUT_LINES
+    return (
+        line(
+            result_mark(evidence.exit_code),
+            span(evidence.id, Style.BOLD),
+            f"  {one_line(evidence.command, _TASK)}",
+        ),
+        labelled("exit", span(exit_words(evidence), _colour(evidence)), span(f"  {counts(evidence.tests)}")),
+        labelled("chosen by", span(chosen), span(f"  iteration {evidence.iteration}", Style.DIM)),
+        labelled("code", span(_side_words(evidence)), span(f"  tree {trees}", Style.DIM)),
+        labelled("where", span(evidence.cwd), span(f"  sandbox {evidence.sandbox}", Style.DIM)),
+        labelled("when", span(evidence.started_at), span(f"  {duration(evidence.seconds)}", Style.DIM)),
+        labelled(
+            "output", span(f"{plural(evidence.bytes, 'byte')}  sha256 {evidence.stdout_sha256}", Style.DIM)
+        ),
+        BLANK,
+        *((line(span(f"… {left_out} lines above …", Style.DIM)),) if left_out > 0 else ()),
+        *(line(row) for row in printed[-_OUTPUT_LINES:] if output),
+    )

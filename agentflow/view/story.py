@@ -1,0 +1,206 @@
+"""Events as the lines of a log: what `agentflow log` prints and `task` shows while it runs."""
+
+from functools import singledispatch
+
+from agentflow.core.events import (
+    EvidenceRecorded,
+    PhaseEnded,
+    PhaseStarted,
+    Replied,
+    RunEnded,
+    RunStarted,
+    Stamped,
+    TaskEnded,
+    TaskStarted,
+    ToolBlocked,
+    ToolFinished,
+    ToolStarted,
+    Warned,
+)
+from agentflow.core.messages import Stop
+from agentflow.core.run import RunOutcome
+from agentflow.core.task import GateStatus
+from agentflow.redact import one_line
+from agentflow.view.text import Line, Span, Style, line, span
+from agentflow.view.words import (
+    clock,
+    duration,
+    elapsed,
+    gate_mark,
+    plural,
+    result_mark,
+    status_mark,
+    status_style,
+)
+
+Row = tuple[Span, ...]
+_CLOCK_WIDTH = 8
+_SUBJECT = 100
+_SAID = 160
+_NOTICEABLE = 0.1
+"""Seconds; what was faster needs no mention of its time."""
+_REASONS = 12
+_QUIET = frozenset({"Read"})
+"""Tools whose result begins with something nobody wants to see."""
+_FINE = (RunOutcome.SUBMITTED, RunOutcome.ANSWERED)
+_USUAL = (Stop.END_TURN, Stop.TOOL_USE)
+_PAST = {GateStatus.PASSED: "passed", GateStatus.FAILED: "failed", GateStatus.SKIPPED: "skipped"}
+
+
+class Story:
+    """Tells a task event by event; time counts from the first one it is told."""
+
+    def __init__(self) -> None:
+        self._began: str | None = None
+        self._subjects: dict[tuple[int, str], str] = {}
+        self._first_tree: str | None = None
+
+    def __call__(self, stamped: Stamped) -> tuple[Line, ...]:
+        """Return the lines of one event, none for what only machines care about."""
+        self._began = self._began or stamped.at
+        rows = _rows(stamped.event, self)
+        if not rows:
+            return ()
+        seconds = elapsed(self._began, stamped.at)
+        time = "" if seconds is None else clock(seconds)
+        return tuple(_entry(time if number == 0 else "", row) for number, row in enumerate(rows))
+
+    def begin_call(self, event: ToolStarted) -> None:
+        self._subjects[event.run, event.call_id] = event.subject
+
+    def end_call(self, run: int, call_id: str) -> str:
+        """Return what a call that began was about."""
+        return self._subjects.pop((run, call_id), "")
+
+    def is_start(self, tree: str | None) -> bool:
+        """Say whether a check ran on the tree that was there before any change."""
+        self._first_tree = self._first_tree or tree
+        return tree is not None and tree == self._first_tree
+
+
+def _entry(time: str, row: Row) -> Line:
+    lead = row[0].text
+    indent = len(lead) - len(lead.lstrip(" "))
+    return line(span(f"{time:>{_CLOCK_WIDTH}}  ", Style.DIM), *row, hang=_CLOCK_WIDTH + indent + 4)
+
+
+@singledispatch
+def _rows(_event: object, _story: Story) -> tuple[Row, ...]:
+    return ()
+
+
+@_rows.register
+def _task_started(event: TaskStarted, _story: Story) -> tuple[Row, ...]:
+    limit = f"  model {event.model}, at most {plural(event.max_iterations, 'iteration')}"
+    return (
+        (span("▸ ", Style.ACCENT), span(one_line(event.task, _SAID), Style.BOLD), span(limit, Style.DIM)),
+    )
+
+
+@_rows.register
+def _phase_started(event: PhaseStarted, _story: Story) -> tuple[Row, ...]:
+    again = f"  iteration {event.iteration}" if event.iteration > 1 else ""
+    return ((span("▸ ", Style.ACCENT), span(event.phase, Style.BOLD), span(again, Style.DIM)),)
+
+
+@_rows.register
+def _phase_ended(event: PhaseEnded, _story: Story) -> tuple[Row, ...]:
+    said = [one_line(text.strip().removeprefix("- "), _SAID) for text in event.message.splitlines()]
+    said = [text for text in said if text]
+    style = Style.BAD if event.status is GateStatus.FAILED else Style.DIM
+    head = f"{event.phase} {_PAST.get(event.status, event.status)}"
+    words = [
+        gate_mark(event.status),
+        span(head, Style.BAD if event.status is GateStatus.FAILED else Style.PLAIN),
+    ]
+    if len(said) == 1:
+        words.append(span(f": {said[0]}", style))
+    words.append(_took(event.seconds))
+    listed = tuple((span("    - ", Style.DIM), span(text, style)) for text in said if len(said) > 1)
+    rest = len(listed) - _REASONS
+    more = ((span(f"    … and {rest} more", Style.DIM),),) if rest > 0 else ()
+    return (tuple(words), *listed[:_REASONS], *more)
+
+
+@_rows.register
+def _run_started(event: RunStarted, _story: Story) -> tuple[Row, ...]:
+    agent = "" if event.agent == event.role else f" ({event.agent})"
+    return ((span("  ▸ ", Style.ACCENT), span(f"{event.role}{agent}"), span(f"  {event.model}", Style.DIM)),)
+
+
+@_rows.register
+def _replied(event: Replied, _story: Story) -> tuple[Row, ...]:
+    said = one_line(event.text, _SAID)
+    rows: list[Row] = [(span("    “", Style.DIM), span(f"{said}”", Style.DIM))] if said else []
+    if event.stop not in _USUAL:
+        rows.append((span("    ! ", Style.WARN), span(f"the model stopped early: {event.stop}", Style.WARN)))
+    return tuple(rows)
+
+
+@_rows.register
+def _tool_started(event: ToolStarted, story: Story) -> tuple[Row, ...]:
+    story.begin_call(event)
+    return ()
+
+
+@_rows.register
+def _tool_finished(event: ToolFinished, story: Story) -> tuple[Row, ...]:
+    subject = one_line(story.end_call(event.run, event.call_id), _SUBJECT)
+    mark = span("    ✗ ", Style.BAD) if event.is_error else span("    · ", Style.DIM)
+    result = "" if event.tool in _QUIET and not event.is_error else f"  {one_line(event.summary, _SUBJECT)}"
+    said = span(result, Style.BAD if event.is_error else Style.DIM)
+    return ((mark, span(event.tool), span(f" {subject}", Style.ACCENT), said, _took(event.seconds)),)
+
+
+@_rows.register
+def _tool_blocked(event: ToolBlocked, _story: Story) -> tuple[Row, ...]:
+    refused = span(f"{event.tool} refused", Style.WARN)
+    return ((span("    ✗ ", Style.BAD), refused, span(f"  {one_line(event.reason, _SAID)}")),)
+
+
+@_rows.register
+def _evidence(event: EvidenceRecorded, story: Story) -> tuple[Row, ...]:
+    if event.check is None:
+        return ()  # the tool call that made it is told
+    when = ", before any change" if story.is_start(event.tree) else ""
+    return (
+        (
+            span("  "),
+            result_mark(event.exit_code),
+            span(f"{event.check}  ", Style.BOLD),
+            span(one_line(event.command, _SUBJECT)),
+            span(f"  {one_line(event.summary)}", Style.GOOD if event.exit_code == 0 else Style.BAD),
+            span(f"  {duration(event.seconds)}  {event.evidence}{when}", Style.DIM),
+        ),
+    )
+
+
+@_rows.register
+def _run_ended(event: RunEnded, _story: Story) -> tuple[Row, ...]:
+    fine = event.outcome in _FINE
+    work = f"  {plural(event.turns, 'turn')}, {plural(event.tool_calls, 'tool call')}"
+    mark = span("  ✓ ", Style.GOOD) if fine else span("  ✗ ", Style.BAD)
+    ended = span(f"{event.role} {event.outcome.replace('_', ' ')}", Style.PLAIN if fine else Style.BAD)
+    return ((mark, ended, span(work, Style.DIM), _took(event.seconds)),)
+
+
+@_rows.register
+def _warned(event: Warned, _story: Story) -> tuple[Row, ...]:
+    return ((span("! ", Style.WARN), span(one_line(event.message, _SAID), Style.WARN)),)
+
+
+@_rows.register
+def _task_ended(event: TaskEnded, _story: Story) -> tuple[Row, ...]:
+    reason = one_line(event.reason, _SAID)
+    return (
+        (
+            status_mark(event.status),
+            span(event.status.replace("_", " "), status_style(event.status)),
+            span(f"  {reason}" if reason else ""),
+            span(f"  exit {event.exit_code}", Style.DIM),
+        ),
+    )
+
+
+def _took(seconds: float) -> Span:
+    return span(f"  {duration(seconds)}" if seconds >= _NOTICEABLE else "", Style.DIM)

@@ -1,0 +1,199 @@
+"""The report at the end of `task`: what is proven, what changed, what it cost, what to do next; pure."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from agentflow.core.record import Record
+from agentflow.core.task import Failure, Phase, Status, TaskState
+from agentflow.redact import one_line
+from agentflow.view.render import check_rows, labelled
+from agentflow.view.snapshot import TASKS, Snapshot
+from agentflow.view.text import BLANK, Line, Style, clip, line, span
+from agentflow.view.words import REPAIR, UNSANDBOXED, plural, status_mark, status_style
+
+_HEAD = re.compile(r'diff --git (?:a/(?P<same>.+) b/(?P=same)|.* "?b/(?P<new>.+?)"?)')
+_DIFF_LINES = 40
+_DIFF_WIDTH = 160
+_FILES = 12
+_REASON = 300
+_PER_FAILURE = 3
+_NOTES = 8
+_MEANINGS: Mapping[Status, str] = {
+    Status.RUNNING: "still running",
+    Status.SUSPENDED: "suspended: it goes on when it is answered",
+    Status.ANSWERED: "answered",
+    Status.FAILED: "not verified",
+    Status.LIMIT: "not verified: a limit was reached",
+    Status.BLOCKED: "stopped by a rule",
+    Status.TAMPERED: "not verified: the checks themselves were changed",
+    Status.CANCELLED: "cancelled",
+    Status.ERROR: "internal error",
+}
+_CAVEATS: Mapping[str, str] = {
+    "no_regression_only": "nothing that was red turned green: no check proves the new behaviour",
+    "already_red": "some checks were red before the task and still are",
+    "verifier_disagrees": "the checks hold, but the verifier did not call it verified",
+}
+
+
+class FileDiff(Record):
+    """What a diff says about one file."""
+
+    path: str
+    added: int
+    removed: int
+    hunks: tuple[str, ...]
+
+
+def verdict(snapshot: Snapshot, diff: str) -> tuple[Line, ...]:
+    """Return what a person reads when a task has come to its end."""
+    state = snapshot.state
+    return (
+        *_headline(snapshot),
+        *_checks(snapshot),
+        BLANK,
+        *_changes(tuple(file_diffs(diff))),
+        *_iterations(state),
+        labelled("used", span(_used(state))),
+        *_cautions(state),
+        *_whereabouts(snapshot),
+    )
+
+
+def _headline(snapshot: Snapshot) -> tuple[Line, ...]:
+    state = snapshot.state
+    if state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
+        said = f"{state.status.replace('_', ' ')}: {_proof(snapshot)}"
+    else:
+        reason = one_line(state.ending.reason, _REASON) if state.ending else ""
+        said = _MEANINGS[state.status] + (f": {reason}" if reason else "")
+    return (line(status_mark(state.status), span(said, status_style(state.status)), hang=2),)
+
+
+def _proof(snapshot: Snapshot) -> str:
+    """Return in words what the checks show of a change that was verified."""
+    state = snapshot.state
+    base = {one.check.name: snapshot.find(one.evidence) for one in state.baseline}
+    turned = green = 0
+    for one in state.final:
+        before, after = base.get(one.check.name), snapshot.find(one.evidence)
+        if after and after.exit_code == 0:
+            green += 1
+            turned += before is not None and before.exit_code != 0
+    if turned:
+        return (
+            f"{plural(turned, 'check')} that {_was(turned)} red {_is(turned)} green now, nothing newly fails"
+        )
+    return f"{plural(green, 'check')} {_is(green)} green on the changed code, nothing newly fails"
+
+
+def _checks(snapshot: Snapshot) -> tuple[Line, ...]:
+    rows = check_rows(snapshot)
+    return (BLANK, *rows) if rows else ()
+
+
+def _was(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def _is(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def file_diffs(diff: str) -> Iterator[FileDiff]:
+    """Yield the files of a git diff, each with its hunks."""
+    rows: list[str] = []
+    for row in [*diff.split("\n"), "diff --git "]:
+        if row.startswith("diff --git "):
+            if rows and rows[0].startswith("diff --git "):
+                yield _file_diff(rows)
+            rows = []
+        rows.append(row)
+
+
+def _file_diff(rows: list[str]) -> FileDiff:
+    begin = next((number for number, row in enumerate(rows) if row.startswith("@@")), len(rows))
+    hunks = tuple(row for row in rows[begin:] if row)
+    return FileDiff(
+        path=_path(rows[0]),
+        added=sum(row.startswith("+") for row in hunks),
+        removed=sum(row.startswith("-") for row in hunks),
+        hunks=hunks,
+    )
+
+
+def _path(head: str) -> str:
+    """Return the file that a line `diff --git a/X b/X` is about."""
+    found = _HEAD.fullmatch(head)
+    return (found["same"] or found["new"]) if found else head
+
+
+def _changes(files: tuple[FileDiff, ...]) -> Iterator[Line]:
+    yield labelled("changed", span(plural(len(files), "file") if files else "nothing"))
+    room = _DIFF_LINES
+    for file in files[:_FILES]:
+        yield line(
+            "  ",
+            span(one_line(file.path, _DIFF_WIDTH), Style.BOLD),
+            span(f"  +{file.added}", Style.GOOD),
+            span(f" -{file.removed}", Style.BAD),
+            hang=4,
+        )
+        for row in file.hunks[:room]:
+            yield line(span(f"    {clip(row, _DIFF_WIDTH)}", _diff_style(row)), hang=5)
+        left_out = len(file.hunks) - room
+        if left_out > 0:
+            yield line(span(f"    … {plural(left_out, 'line')} more", Style.DIM))
+        room = max(0, -left_out)
+    if len(files) > _FILES:
+        yield line(span(f"  … and {plural(len(files) - _FILES, 'file')} more", Style.DIM))
+    yield BLANK
+
+
+def _diff_style(row: str) -> Style:
+    return {"+": Style.GOOD, "-": Style.BAD, "@": Style.ACCENT}.get(row[:1], Style.DIM)
+
+
+def _iterations(state: TaskState) -> Iterator[Line]:
+    yield labelled("iterations", span(f"{state.iteration} of {state.max_iterations}"))
+    for failure in state.failures:
+        yield from _failure(failure)
+
+
+def _failure(failure: Failure) -> Iterator[Line]:
+    where = "checks" if failure.phase is Phase.VERIFICATION else failure.phase
+    for number, reason in enumerate(failure.reasons[:_PER_FAILURE]):
+        lead = f"{failure.iteration} failed ({where}): " if number == 0 else "  "
+        yield line(
+            span("  ✗ ", Style.BAD) if number == 0 else "    ", lead + one_line(reason, _REASON), hang=6
+        )
+    if len(failure.reasons) > _PER_FAILURE:
+        yield line(span(f"      … and {len(failure.reasons) - _PER_FAILURE} more reasons", Style.DIM))
+
+
+def _used(state: TaskState) -> str:
+    usage = state.usage
+    cost = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    read = usage.input + usage.cache_read + usage.cache_write
+    return f"{cost}, {plural(read, 'token')} in, {usage.output:,} out"
+
+
+def _cautions(state: TaskState) -> Iterator[Line]:
+    shown = state.verdict
+    for caveat in shown.caveats if shown else ():
+        meaning = _CAVEATS.get(caveat)
+        yield labelled("caveat", span(one_line(caveat), Style.WARN), span(f"  {meaning}" if meaning else ""))
+    for note in shown.notes[:_NOTES] if shown else ():
+        yield labelled("note", span(one_line(note, _REASON)))
+    if state.sandbox == "none":
+        yield labelled("sandbox", span(UNSANDBOXED, Style.WARN))
+    if state.model == REPAIR and state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
+        yield labelled("claim", span("plausible: it passes these checks"))
+
+
+def _whereabouts(snapshot: Snapshot) -> Iterator[Line]:
+    name = snapshot.folder.name
+    yield labelled("report", span(f"{TASKS}/{name}/report.md"))
+    after = "shows each command with its output" if snapshot.evidence else ""
+    command = f"agentflow evidence {name}" if snapshot.evidence else f"agentflow log {name}"
+    yield labelled("next", span(command, Style.ACCENT), span(f"  {after}", Style.DIM))

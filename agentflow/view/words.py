@@ -1,0 +1,108 @@
+"""Marks and short wordings that every picture shares."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from agentflow.core.evidence import Evidence, TestCounts
+from agentflow.core.task import GateStatus, Status
+from agentflow.view.text import Span, Style, span
+
+REPAIR = "repair"
+UNSANDBOXED = "NOT SANDBOXED: commands ran with all your rights"
+_TREE_WIDTH = 7
+
+GATE_MARKS: Mapping[GateStatus, tuple[str, Style]] = {
+    GateStatus.PENDING: ("○", Style.DIM),
+    GateStatus.IN_PROGRESS: ("▸", Style.ACCENT),
+    GateStatus.PASSED: ("✓", Style.GOOD),
+    GateStatus.FAILED: ("✗", Style.BAD),
+    GateStatus.SKIPPED: ("─", Style.DIM),
+}
+STATUS_STYLES: Mapping[Status, Style] = {
+    Status.RUNNING: Style.ACCENT,
+    Status.SUSPENDED: Style.WARN,
+    Status.VERIFIED: Style.GOOD,
+    Status.VERIFIED_WITH_CAVEAT: Style.WARN,
+    Status.ANSWERED: Style.GOOD,
+    Status.LIMIT: Style.WARN,
+    Status.CANCELLED: Style.WARN,
+}
+"""What is not among them is bad."""
+_STYLE_MARKS = {Style.GOOD: "✓", Style.WARN: "!", Style.ACCENT: "▸", Style.BAD: "✗"}
+
+
+def gate_mark(status: GateStatus) -> Span:
+    mark, style = GATE_MARKS[status]
+    return span(f"{mark} ", style)
+
+
+def status_style(status: Status) -> Style:
+    return STATUS_STYLES.get(status, Style.BAD)
+
+
+def status_mark(status: Status) -> Span:
+    style = status_style(status)
+    return span(f"{_STYLE_MARKS[style]} ", style)
+
+
+def result_mark(exit_code: int | None) -> Span:
+    """Return the mark of a command that came to an end."""
+    return span("✓ ", Style.GOOD) if exit_code == 0 else span("✗ ", Style.BAD)
+
+
+def plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def counts(tests: TestCounts | None) -> str:
+    """Return what tests gave, leaving out what there was none of."""
+    if tests is None:
+        return ""
+    parts = (
+        f"{tests.passed} passed" if tests.passed else "",
+        f"{tests.failed} failed" if tests.failed else "",
+        plural(tests.errors, "error") if tests.errors else "",
+        f"{tests.skipped} skipped" if tests.skipped else "",
+    )
+    return ", ".join(filter(None, parts)) or "no test ran"
+
+
+def exit_words(evidence: Evidence) -> str:
+    if evidence.timed_out:
+        return "timed out"
+    return "killed" if evidence.exit_code is None else f"exit {evidence.exit_code}"
+
+
+def tree_words(tree: str | None) -> str:
+    return tree[:_TREE_WIDTH] if tree else "-"
+
+
+def duration(seconds: float) -> str:
+    """Return a time span as a person would say it."""
+    if seconds < 60:
+        return f"{seconds:.2f}s" if seconds < 1 else f"{seconds:.1f}s"
+    return whole_seconds(seconds)
+
+
+def whole_seconds(seconds: float) -> str:
+    """Return a time span that nobody needs to the tenth."""
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes == 0:
+        return f"{rest}s"
+    return f"{minutes}m{rest:02}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02}m"
+
+
+def clock(seconds: float) -> str:
+    """Return elapsed time to the tenth, as it stands at the left of a log."""
+    minutes, rest = divmod(max(seconds, 0.0), 60)
+    hours, minutes = divmod(int(minutes), 60)
+    rest = int(rest * 10) / 10  # never 60.0
+    return f"{hours}:{minutes:02}:{rest:04.1f}" if hours else f"{minutes}:{rest:04.1f}"
+
+
+def elapsed(start: str, end: str) -> float | None:
+    """Return the seconds between two timestamps, or None where one is not a timestamp."""
+    try:
+        return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,121 @@
+"""What a role is told as its run begins: Markdown, written from the task's state and the evidence."""
+
+from collections.abc import Callable
+
+from agentflow.core.evidence import RED, CheckRun
+from agentflow.core.record import Record
+from agentflow.core.submissions import Findings, Plan
+from agentflow.core.task import Failure, Phase, TaskState
+
+MAX_DIFF_CHARS = 20_000
+TAIL_LINES = 20
+MAX_FAILING = 20
+
+
+class Material(Record):
+    """What the state refers to and a brief quotes."""
+
+    baseline: tuple[CheckRun, ...]
+    final: tuple[CheckRun, ...]
+    shown: Callable[[tuple[str, ...]], tuple[CheckRun, ...]]
+    """Evidence ids to what the checks showed."""
+    diff: str
+    """From the tree before the task to the tree now."""
+    folder: str
+    """The task's folder, relative to the repository."""
+
+
+def brief(task: TaskState, phase: Phase, material: Material) -> str:
+    """Return the brief of the role that works in a phase."""
+    parts = [_task(task), _checks("Checks before the task", material.baseline, material.folder)]
+    match phase:
+        case Phase.PLANNING:
+            parts.append(_findings(task.findings))
+        case Phase.IMPLEMENTATION:
+            parts += [_findings(task.findings), _plan(task.plan), _diff("Change so far", material.diff)]
+            parts += [_failure(failure, material) for failure in task.failures]
+        case Phase.REVIEW | Phase.VERIFICATION:
+            parts.append(_diff("Change", material.diff))
+            parts.append(_checks("Checks after the change", material.final, material.folder))
+        case Phase.REFINEMENT | Phase.EXPLORATION | Phase.COMPLETE:
+            pass
+    return "\n\n".join(part for part in parts if part)
+
+
+def _task(task: TaskState) -> str:
+    intent = task.intent
+    named = (
+        ("Description", intent.description),
+        ("Actions", intent.actions),
+        ("Constraints", intent.constraints),
+        ("Assumptions", intent.assumptions),
+    )
+    said = [f"## {title}\n{text}" for title, text in named if text]
+    return "\n\n".join((f"# Task\n{intent.goal or task.task}", *said))
+
+
+def _checks(title: str, runs: tuple[CheckRun, ...], folder: str) -> str:
+    if not runs:
+        return f"## {title}\nnone: this repository has no check that agentflow can find"
+    return "\n".join((f"## {title}", *(_check(run, folder) for run in runs)))
+
+
+def _check(run: CheckRun, folder: str) -> str:
+    name, evidence = run.check.name, run.evidence
+    if evidence is None:
+        return f"- {name}: not run ({run.check.missing})"
+    colour = "green" if run.green else "red"
+    code = "timed out" if evidence.timed_out else f"exit {evidence.exit_code}"
+    lines = [
+        f"- {name}: {colour}, {code}, evidence {evidence.id}, output in {folder}/evidence/{evidence.id}.out",
+        f"  `{run.check.command}`",
+    ]
+    if not run.green:
+        failing = sorted(run.ids(*RED))
+        more = f" and {len(failing) - MAX_FAILING} more" if len(failing) > MAX_FAILING else ""
+        if failing:
+            lines.append(f"  failing: {', '.join(failing[:MAX_FAILING])}{more}")
+        lines.append(fenced("\n".join(run.tail.rstrip().splitlines()[-TAIL_LINES:])))
+    return "\n".join(lines)
+
+
+def _findings(findings: Findings | None) -> str:
+    if findings is None:
+        return ""
+    lines = [f"- {finding.path}:{finding.line}: {finding.claim}" for finding in findings.findings]
+    questions = [f"- open: {question}" for question in findings.open_questions]
+    return "\n".join(("## Findings", findings.summary, *lines, *questions))
+
+
+def _plan(plan: Plan | None) -> str:
+    if plan is None:
+        return ""
+    steps = [
+        f"{number}. {step.title}" + (f" ({', '.join(step.files)})" if step.files else "")
+        for number, step in enumerate(plan.steps, 1)
+    ]
+    acceptance = [f"- must hold: {item}" for item in plan.acceptance]
+    risks = [f"- risk: {item}" for item in plan.risks]
+    return "\n".join(("## Plan", plan.summary, *steps, *acceptance, *risks))
+
+
+def _failure(failure: Failure, material: Material) -> str:
+    reasons = [f"- {reason}" for reason in failure.reasons]
+    checks = [_check(run, material.folder) for run in material.shown(failure.evidence) if not run.green]
+    return "\n".join((f"## Iteration {failure.iteration} failed", *reasons, *checks))
+
+
+def _diff(title: str, diff: str) -> str:
+    if not diff:
+        return ""
+    left = len(diff) - MAX_DIFF_CHARS
+    note = f"\n({left} more characters left out)" if left > 0 else ""
+    return f"## {title}\n{fenced(diff[:MAX_DIFF_CHARS].rstrip(), 'diff')}{note}"
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Return text in a fence that nothing inside it can close."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}{language}\n{text}\n{fence}"

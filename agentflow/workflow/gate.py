@@ -1,0 +1,153 @@
+"""The verdict on a change: a pure function of evidence."""
+
+import re
+
+from agentflow.core.evidence import RED, CheckName, CheckRun, TestOutcome, Verdict
+from agentflow.core.record import Record
+from agentflow.core.submissions import Claim, Judgement
+from agentflow.workspace.git import ChangeKind, FileChange
+
+ALREADY_RED = "already_red"
+NO_REGRESSION_ONLY = "no_regression_only"
+VERIFIER_DISAGREES = "verifier_disagrees"
+NAMED = 5
+"""Names listed in a reason before the rest is counted."""
+
+
+class Case(Record):
+    """All that a verdict rests on."""
+
+    base_tree: str
+    tree: str
+    """As the checks began."""
+    drift: tuple[FileChange, ...]
+    """What differs on disk now from `tree`."""
+    baseline: tuple[CheckRun, ...]
+    final: tuple[CheckRun, ...]
+    targets: frozenset[str]
+    """Tests that the task has to turn green."""
+    preserving: bool
+    """The task asks for no new behaviour."""
+
+
+def judge(case: Case) -> Verdict:
+    """Return pass only if something changed, and every required check held on that very tree."""
+    evidence = tuple(run.evidence.id for run in case.final if run.evidence is not None)
+    if case.tree == case.base_tree:
+        return Verdict(passed=False, reasons=("nothing was changed",), evidence=evidence)
+    reasons = [*_drifted(case), *_missing(case)]
+    caveats = []
+    for run in case.final:
+        found = _problems(case, run)
+        reasons.extend(found)
+        if not found and not run.green:
+            caveats.append(ALREADY_RED)
+    if not case.preserving and not _proof(case):
+        caveats.append(NO_REGRESSION_ONLY)
+    return Verdict(
+        passed=not reasons,
+        reasons=tuple(reasons),
+        evidence=evidence,
+        caveats=() if reasons else tuple(dict.fromkeys(caveats)),
+        notes=(*_appeared(case), *_still_red(case)),
+    )
+
+
+def _drifted(case: Case) -> list[str]:
+    changed = [change.path for change in case.drift if change.kind is not ChangeKind.ADDED]
+    return [f"changed after the checks began: {_list(changed)}"] if changed else []
+
+
+def _appeared(case: Case) -> list[str]:
+    added = [change.path for change in case.drift if change.kind is ChangeKind.ADDED]
+    return [f"new files appeared while the checks ran: {_list(added)}"] if added else []
+
+
+def _missing(case: Case) -> list[str]:
+    if any(run.check.name is CheckName.TESTS for run in case.final):
+        return []
+    return ["tests: not run (this repository has none that agentflow can find)"]
+
+
+def _problems(case: Case, run: CheckRun) -> list[str]:
+    """Return why a required check does not hold."""
+    name, evidence = run.check.name, run.evidence
+    if evidence is None:
+        return [f"{name}: not run ({run.check.missing})"]
+    if evidence.tree_before != case.tree:
+        return [f"{name}: {evidence.id} ran on another tree"]
+    if evidence.timed_out:
+        return [f"{name}: timed out after {evidence.seconds:.0f} s"]
+    if evidence.tests is not None and evidence.tests.ran == 0:
+        return [f"{name}: no test ran"]
+    base = next((other for other in case.baseline if other.check.name is name), None)
+    return [*_owed(case, base, run), *([] if run.green else _red(base, run))]
+
+
+def _owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
+    """Return the tests that gave a result before and give none now, and the targets that do not pass."""
+    if base is None:
+        return []
+    gone = base.ids(TestOutcome.PASSED, *RED) - run.ids(TestOutcome.PASSED, *RED)
+    due = (case.targets & base.ids(*RED)) - run.ids(TestOutcome.PASSED) - gone
+    reasons = [f"{run.check.name}: ran before, not now: {_list(sorted(gone))}"] if gone else []
+    return [*reasons, *([f"{run.check.name}: still failing: {_list(sorted(due))}"] if due else [])]
+
+
+def _red(base: CheckRun | None, run: CheckRun) -> list[str]:
+    """Return what is newly wrong in a red check."""
+    name, code = run.check.name, run.evidence.exit_code if run.evidence else None
+    now, before = _wrong(run), _wrong(base) if base else {}
+    if base is None or base.green or not now:
+        return [f"{name}: exit {code}{': ' + _list(sorted(now)) if now else ''}"]
+    new = sorted(item for item, times in now.items() if times > before.get(item, 0))
+    return [f"{name}: newly wrong: {_list(new)}"] if new else []
+
+
+def _wrong(run: CheckRun) -> dict[str, int]:
+    """Return what a check complains of: failing tests, else findings, with how often."""
+    return dict.fromkeys(run.ids(*RED), 1) or dict(run.findings)
+
+
+def _proof(case: Case) -> list[str]:
+    """Return the checks and tests that were red on the base and are green now."""
+    proven = []
+    for base in case.baseline:
+        run = next((run for run in case.final if run.check.name is base.check.name), None)
+        if run is None or base.evidence is None:
+            continue
+        if not base.outcomes and not base.green and run.green:
+            proven.append(str(run.check.name))
+        proven.extend(base.ids(*RED) & run.ids(TestOutcome.PASSED))
+    return proven
+
+
+def _still_red(case: Case) -> list[str]:
+    red = [f"{run.check.name}: {_list(sorted(_wrong(run)))}" for run in case.final if not run.green]
+    return [f"red before the task and now: {item}" for item in red]
+
+
+def weigh(verdict: Verdict, judgement: Judgement, changed: tuple[FileChange, ...]) -> Verdict:
+    """Return the verdict after the verifier spoke: its word can lower a pass, and nothing else."""
+    said = "; ".join(judgement.reasons) or "no reason given"
+    match judgement.verdict:
+        case Claim.VERIFIED:
+            return verdict
+        case Claim.FAILED if judgement.evidence or _cites(judgement, changed):
+            return verdict.replace(passed=False, reasons=(f"verifier: {said}",), caveats=())
+        case Claim.FAILED | Claim.ENVIRONMENT_BLOCKED:
+            return verdict.replace(
+                caveats=(*verdict.caveats, VERIFIER_DISAGREES),
+                notes=(*verdict.notes, f"every check holds, and the verifier says without evidence: {said}"),
+            )
+
+
+def _cites(judgement: Judgement, changed: tuple[FileChange, ...]) -> bool:
+    """Return whether a reason names a line of a changed file."""
+    text = "\n".join(judgement.reasons)
+    return any(re.search(rf"{re.escape(change.path)}:\d+", text) for change in changed)
+
+
+def _list(names: list[str]) -> str:
+    shown = ", ".join(names[:NAMED])
+    return f"{shown} and {len(names) - NAMED} more" if len(names) > NAMED else shown

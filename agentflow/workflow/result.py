@@ -1,0 +1,46 @@
+"""The one object that `task --json` prints."""
+
+from typing import Any
+
+from agentflow.core.evidence import CheckRun
+from agentflow.core.record import plain
+from agentflow.core.task import GateStatus, TaskState
+from agentflow.workflow.brief import Material
+from agentflow.workspace.git import FileChange
+
+
+def result(task: TaskState, material: Material, changes: tuple[FileChange, ...]) -> dict[str, Any]:
+    """Return the result of a task, with the keys of CONTRACT section 7; an unknown cost is None."""
+    assert task.ending is not None
+    runs = (*material.baseline, *material.final)
+    return {
+        "task_id": task.task_id,
+        "status": task.ending.status,
+        "exit_code": int(task.ending.exit_code),
+        "task": task.task,
+        "route": [phase for phase, gate in task.gates.items() if gate.status is not GateStatus.SKIPPED],
+        "model": task.model,
+        "sandbox": task.sandbox,
+        "iterations": task.iteration,
+        "gates": plain(task.gates),
+        "checks": [_check(run) for run in runs],
+        "evidence": [run.evidence.id for run in runs if run.evidence is not None],
+        "files_changed": [change.path for change in changes],
+        "usage": plain(task.usage),
+        "answer": None,
+        "caveats": list(task.verdict.caveats) if task.verdict else [],
+        "pending": plain(task.pending),
+        "report": f"{material.folder}/report.md",
+    }
+
+
+def _check(run: CheckRun) -> dict[str, Any]:
+    evidence = run.evidence
+    return {
+        "check": run.check.name,
+        "command": run.check.command,
+        "exit_code": evidence.exit_code if evidence else None,
+        "evidence": evidence.id if evidence else None,
+        "surface": evidence.surface if evidence else None,
+        "tests": plain(evidence.tests) if evidence else None,
+    }

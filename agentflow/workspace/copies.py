@@ -1,0 +1,118 @@
+"""Throw-away copies of a repository's files, and the import path under which a copy tests itself."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import Self
+
+from agentflow.core.errors import OutsideWorkspace
+from agentflow.parse import fit
+from agentflow.process import Command, run
+
+SHARED = (".venv", "venv", "env", "node_modules")
+"""Ignored environments at the root, which a copy sees through a link."""
+_PROBE = """
+import json, sys
+maps = [getattr(sys.modules.get(getattr(each, "__module__", "")), "MAPPING", {}) for each in sys.meta_path]
+homes = [path.rpartition("/")[0] for each in maps for path in each.values()]
+print("\\n" + json.dumps([entry for entry in sys.path + homes if entry]))
+"""
+_PROBE_SECONDS = 30.0
+
+
+class Copy:
+    """Some files of a repository in a private folder that is removed at the end."""
+
+    def __init__(self, root: Path, files: Iterable[str]) -> None:
+        self.root = root
+        self.files = tuple(files)
+        for name in self.files:
+            if not _lies_below(name):
+                raise OutsideWorkspace(f"{name} leads out of the repository")
+        self.path = Path()
+        """Where the copy lies, once entered."""
+
+    def __enter__(self) -> Self:
+        self.path = Path(tempfile.mkdtemp(prefix="agentflow-copy-")).resolve()
+        try:
+            self._fill()
+        except BaseException:
+            remove(self.path)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        remove(self.path)
+
+    def _fill(self) -> None:
+        for folder in sorted({PurePosixPath(name).parent for name in self.files}):
+            (self.path / folder).mkdir(parents=True, exist_ok=True)
+        for name in self.files:
+            source = self.root / name
+            if source.is_symlink() or source.is_file():
+                shutil.copy2(source, self.path / name, follow_symlinks=False)
+        for name in SHARED:
+            if (self.root / name).is_dir() and not (self.path / name).exists():
+                (self.path / name).symlink_to(self.root / name, target_is_directory=True)
+
+
+def remove(folder: Path) -> None:
+    """Delete a folder with all that is in it, also what somebody made read-only."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        for place, _, _ in os.walk(folder):
+            Path(place).chmod(0o700)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def paths_for(root: Path, copy: Path, interpreter: str, env: Mapping[str, str]) -> str:
+    """Return the PYTHONPATH that makes an interpreter import this repository's packages from a copy of it.
+
+    An editable install leads to the original files, through entries of `sys.path` or through a finder that
+    is asked after it; their places in the copy therefore come first.
+    """
+    declared = [str(root / entry) for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    inside = [
+        place
+        for entry in (*declared, *_search_path(root, interpreter, env))
+        if (place := _below(root, entry))
+    ]
+    mapped = [str(copy / place) for place in (*inside, "src", ".") if (root / place).is_dir()]
+    foreign = [entry for entry in declared if _below(root, entry) is None]
+    return os.pathsep.join(dict.fromkeys([*mapped, *foreign]))
+
+
+def _search_path(root: Path, interpreter: str, env: Mapping[str, str]) -> list[str]:
+    argv = (interpreter, "-c", _PROBE)
+    probe = Command(argv=argv, cwd=str(root), timeout=_PROBE_SECONDS, env=env)
+    with tempfile.TemporaryDirectory(prefix="agentflow-") as folder:
+        try:
+            said = run(probe, Path(folder) / "output").tail
+            return fit(list[str], json.loads(said.strip().rpartition("\n")[2]))
+        except (OSError, ValueError):
+            return []  # the run itself will say what is wrong with this interpreter
+
+
+def _below(root: Path, entry: str) -> str | None:
+    """Return where an entry lies in the repository, unless it is elsewhere or in an environment."""
+    home = root.resolve()
+    place = Path(entry).resolve()
+    if not place.is_relative_to(home):
+        return None
+    found = place.relative_to(home)
+    return None if _in_environment(home, found) else str(found)
+
+
+def _in_environment(home: Path, place: Path) -> bool:
+    return any((home / folder / "pyvenv.cfg").exists() for folder in (place, *place.parents))
+
+
+def _lies_below(name: str) -> bool:
+    place = PurePosixPath(name)
+    return not place.is_absolute() and ".." not in place.parts

@@ -1,0 +1,46 @@
+"""Globs over paths, as git and ripgrep read them."""
+
+import re
+
+_TOKEN = re.compile(r"\*\*/|\*\*|[*?{},]|\[[!^]?\]?[^\]/]*\]|\\.|.", re.DOTALL)
+_MEANING = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
+
+def matcher(glob: str) -> re.Pattern[str]:
+    """Return what fully matches the paths a glob names; without a slash it names files at any depth.
+
+    Knows `**`, `*`, `?`, `[a-z]`, `[!a-z]` and `{a,b}`; only `**` reaches into folders.
+    """
+    wanted = glob.removeprefix("./")
+    body = _translated(wanted.lstrip("/"))
+    try:
+        return re.compile(body if "/" in wanted else f"(?:.*/)?{body}", re.DOTALL)
+    except re.error:  # a set or braces that make no sense: only a file of that very name
+        return re.compile(re.escape(wanted))
+
+
+def _translated(glob: str) -> str:
+    tokens = _TOKEN.findall(glob)
+    braces = tokens.count("{") == tokens.count("}")
+    depth, body = 0, ""
+    for token in tokens:
+        meaning = _in_braces(token, depth) if braces else None
+        body += meaning or _MEANING.get(token) or _literal(token)
+        depth += meaning is not None and {"{": 1, "}": -1}.get(token, 0)
+    return body
+
+
+def _in_braces(token: str, depth: int) -> str | None:
+    if token == "{":  # noqa: S105  # a piece of a glob
+        return "(?:"
+    if depth > 0:
+        return {"}": ")", ",": "|"}.get(token)
+    return None
+
+
+def _literal(token: str) -> str:
+    if token.startswith("[") and len(token) > 2:
+        negated = token[1] in "!^"
+        members = token[1 + negated : -1].replace("\\", r"\\").replace("[", r"\[").replace("]", r"\]")
+        return f"[^/{members}]" if negated else f"[{members}]"
+    return re.escape(token.removeprefix("\\") if len(token) > 1 else token)

@@ -1,0 +1,1 @@
+"""Invoices, payments and reminders for a small shop."""

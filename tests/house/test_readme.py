@@ -1,0 +1,104 @@
+"""README and guides say what is true: their commands run and their role files load."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentflow.library.roles import read_role
+
+ROOT = Path(__file__).parents[2]
+SETUP = (
+    "python3 -m venv .venv && .venv/bin/pip install -q --no-cache-dir -e . && .venv/bin/agentflow demo demo",
+    "python3 -m venv .venv && .venv/bin/pip install -q --no-cache-dir -e '.[dev]' && .venv/bin/python -m pytest -q",
+)
+PAGES = ("README.md", "docs/guide/getting-started.md", "docs/guide/writing-a-role.md")
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return [text for kind, text in BLOCK.findall((ROOT / page).read_text()) if kind == language]
+
+
+def runnable() -> Iterator[tuple[str, str]]:
+    """Yield page and text of each bash block that is not one of the two set-up commands."""
+    for page in PAGES:
+        yield from ((page, text) for text in blocks(page, "bash") if text.strip() not in SETUP)
+
+
+def bash(script: str, folder: Path, home: Path) -> subprocess.CompletedProcess[str]:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {
+        "PATH": path,
+        "HOME": str(home),
+        "TMPDIR": str(home),
+        "GIT_PAGER": "cat",
+        "LANG": "C.UTF-8",
+    }
+    argv = ["bash", "-euo", "pipefail", "-c", script]
+    return subprocess.run(
+        argv,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def broken_repository(tmp_path: Path) -> Path:
+    """A repository with a bug that its own test shows."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    (folder / "pages.py").write_text("def last(items, size):\n    return len(items) // size + 1\n")
+    (folder / "test_pages.py").write_text(
+        "import unittest\n\nfrom pages import last\n\n\nclass LastPage(unittest.TestCase):\n"
+        "    def test_index_of_the_last_page(self):\n        self.assertEqual(last([1, 2, 3, 4, 5], 2), 2)\n"
+    )
+    made = "git init -q . && git add . && git -c user.name=a -c user.email=a@example.org commit -qm start"
+    assert bash(made, folder, tmp_path).returncode == 0
+    return folder
+
+
+def test_the_first_two_commands_are_the_set_up() -> None:
+    assert tuple(text.strip() for text in blocks("README.md", "bash")[:2]) == SETUP
+
+
+def test_ci_runs_the_readmes_test_command() -> None:
+    lines = [line.strip() for line in (ROOT / ".ci/run").read_text().splitlines()]
+    assert lines.count(SETUP[1]) == 1
+    assert os.access(ROOT / ".ci/run", os.X_OK)
+
+
+@pytest.mark.parametrize(("page", "script"), [*runnable()])
+def test_a_command_block_runs_as_written(
+    page: str, script: str, broken_repository: Path, tmp_path: Path
+) -> None:
+    ran = bash(script, broken_repository, tmp_path)
+    assert ran.returncode == 0, f"{page}:\n{script}\n{ran.stdout}\n{ran.stderr}"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/guide/writing-a-role.md"])
+def test_a_shown_role_loads_without_a_warning(page: str, tmp_path: Path) -> None:
+    (shown,) = blocks(page, "markdown")
+    file = tmp_path / "role.md"
+    file.write_text(shown)
+    role, warnings = read_role(file, "user")
+    assert role.part is not None
+    assert warnings == ()
+
+
+@pytest.mark.parametrize(
+    "page",
+    sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]),
+)
+def test_a_link_leads_somewhere(page: str) -> None:
+    targets = LINK.findall((ROOT / page).read_text())
+    assert [target for target in targets if not (ROOT / page).parent.joinpath(target).exists()] == []

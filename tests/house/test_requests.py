@@ -1,0 +1,92 @@
+"""What a shipped role is offered: small enough, the right tools, and only the right commands."""
+
+from pathlib import Path
+
+import pytest
+
+from agentflow.core.record import encode
+from agentflow.core.role import PIPELINE, Role
+from agentflow.library.roles import read_role
+from agentflow.loop.context import system_prompt
+from agentflow.permissions.decide import refusal
+from agentflow.tools.registry import SUBMITS, spec, standard
+from agentflow.tools.shell import BASH
+
+MAX_TOKENS = 1_300
+CHARACTERS_A_TOKEN = 4
+OFFERED = {
+    "explorer": {"Read", "Grep", "Glob", "Bash", "SubmitFindings"},
+    "planner": {"Read", "Grep", "Glob", "TodoWrite", "SubmitPlan"},
+    "implementer": {"Read", "Write", "Edit", "Grep", "Glob", "Bash", "SubmitChange"},
+    "reviewer": {"Read", "Grep", "Glob", "Bash", "SubmitReview"},
+    "verifier": {"Read", "Grep", "Bash", "SubmitVerdict"},
+}
+CALLS = {
+    "explorer": ("ls", "ls src", "wc -l a.py", "git log -3 --oneline", "git blame a.py", "git ls-files"),
+    "implementer": ("pytest -q", "make; true", "rm a.py"),
+    "reviewer": ("git diff", "git diff HEAD -- a.py", "ruff check .", "ruff format --check .", "mypy src"),
+    "verifier": (
+        "pytest -q tests/test_a.py",
+        "python3 -m pytest",
+        "python -m unittest -v",
+        ".venv/bin/python -m pytest -q",
+        "ruff check .",
+        "mypy",
+    ),
+}
+REFUSED = {
+    "explorer": ("pytest", "touch x", "git push", "git log --output=x", "ls; touch x", "git commit", "lsof"),
+    "reviewer": (
+        "pytest",
+        "ruff check --fix .",
+        "ruff format .",
+        "git diff --output=x",
+        "python a.py",
+        "git stash",
+    ),
+    "verifier": (
+        "touch x",
+        "python a.py",
+        "python3 -c 1",
+        "ruff check --fix",
+        "pytest > x",
+        "pip install x",
+        "ls",
+    ),
+}
+
+
+def shipped(root: Path, name: str) -> Role:
+    role, warnings = read_role(root / "agents" / f"{name}.md", "bundled")
+    assert warnings == ()
+    return role
+
+
+def pairs(table: dict[str, tuple[str, ...]]) -> list[tuple[str, str]]:
+    return [(name, command) for name, commands in table.items() for command in commands]
+
+
+@pytest.mark.parametrize("name", PIPELINE)
+def test_a_role_is_offered_its_tools_and_the_one_it_ends_with(root: Path, name: str) -> None:
+    assert {tool.name for tool in standard().offered(shipped(root, name))} == OFFERED[name]
+
+
+@pytest.mark.parametrize("name", PIPELINE)
+def test_the_first_request_of_a_role_is_small(root: Path, name: str) -> None:
+    role = shipped(root, name)
+    tools = encode([spec(tool) for tool in standard().offered(role)])
+    assert (len(tools) + len(system_prompt(role, SUBMITS[name]))) / CHARACTERS_A_TOKEN <= MAX_TOKENS
+
+
+@pytest.mark.parametrize(("name", "command"), pairs(CALLS))
+def test_a_role_may_run_what_its_work_needs(root: Path, name: str, command: str) -> None:
+    assert refusal(shipped(root, name), BASH, command) is None
+
+
+@pytest.mark.parametrize(("name", "command"), pairs(REFUSED))
+def test_a_role_may_run_nothing_else(root: Path, name: str, command: str) -> None:
+    assert refusal(shipped(root, name), BASH, command) is not None
+
+
+def test_the_planner_has_no_shell(root: Path) -> None:
+    assert refusal(shipped(root, "planner"), BASH, "ls") is not None

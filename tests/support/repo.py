@@ -1,0 +1,219 @@
+"""A temporary git repository, and the installed command in it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+COMMAND = Path(sys.executable).with_name("agentflow")
+SYSTEM_PYTHON = "python3"
+TEXT = "make the failing tests pass"
+
+
+class Done:
+    """What one command came to."""
+
+    def __init__(self, finished: "subprocess.CompletedProcess[str]") -> None:
+        self.code = finished.returncode
+        self.out = finished.stdout
+        self.err = finished.stderr
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Repo:
+    """A repository of a test: files in, command run, task files out."""
+
+    def __init__(self, root: Path, home: Path) -> None:
+        self.root = root
+        self.home = home
+        root.mkdir(parents=True, exist_ok=True)
+        home.mkdir(parents=True, exist_ok=True)
+        self.git("init", "-q")
+
+    def git(self, *words: str) -> str:
+        identity = ("-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgSign=false")
+        return subprocess.run(
+            ["git", *identity, *words], cwd=self.root, check=True, capture_output=True, text=True
+        ).stdout
+
+    def write(self, files: Mapping[str, str]) -> "Repo":
+        for name, text in files.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        return self
+
+    def commit(self) -> "Repo":
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", "state")
+        return self
+
+    def read(self, name: str) -> str:
+        return (self.root / name).read_text("utf-8")
+
+    def diff(self) -> str:
+        return self.git("diff", "HEAD")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        kept = {key: os.environ[key] for key in ("LANG", "TERM") if key in os.environ}
+        bare = os.pathsep.join(
+            folder for folder in os.environ["PATH"].split(os.pathsep) if folder != str(COMMAND.parent)
+        )
+        return {**kept, "PATH": bare, "HOME": os.environ.get("HOME", "/"), "AGENTFLOW_HOME": str(self.home)}
+
+    def run(
+        self, *words: str, env: Mapping[str, str] | None = None, stdin: str = "", timeout: float = 120
+    ) -> Done:
+        return Done(
+            subprocess.run(
+                [str(COMMAND), *words],
+                cwd=self.root,
+                env={**self.environment, **(env or {})},
+                input=stdin,
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                check=False,
+            )
+        )
+
+    def task(self, *words: str, script: list[dict[str, Any]] | None = None, **options: Any) -> Done:
+        """Run a task, its text first; with a script, by the scripted model."""
+        text = words or (TEXT,)
+        if script is None:
+            return self.run("task", *text, **options)
+        path = self.home / "script.yaml"
+        path.write_text(json.dumps(script), "utf-8")
+        return self.run("task", *text, "--model", f"script:{path}", **options)
+
+    @property
+    def tasks(self) -> list[Path]:
+        return sorted((self.root / ".claude/agentflow").glob("*Z-*"))
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the only task."""
+        (only,) = self.tasks
+        return only
+
+    def events(self, *types: str) -> list[dict[str, Any]]:
+        lines = (self.folder / "events.jsonl").read_text("utf-8").splitlines()
+        found = [json.loads(line) for line in lines]
+        return [event for event in found if not types or event["type"] in types]
+
+    def state(self) -> dict[str, Any]:
+        """The fold of the events."""
+        state: dict[str, Any] = {}
+        for event in self.events("StateChanged"):
+            state.update(event["changed"])
+        return state
+
+    def evidence(self) -> list[dict[str, Any]]:
+        return [json.loads(path.read_bytes()) for path in sorted((self.folder / "evidence").glob("*.json"))]
+
+    def runs(self, role: str) -> list["Recorded"]:
+        found = (self.folder / "runs").glob(f"*-{role}.jsonl")
+        return [Recorded(path) for path in sorted(found, key=lambda path: int(path.name.split("-")[0]))]
+
+
+class Recorded:
+    """One recorded run: each request is its head and the messages that had come by then."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.entries = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        self.head = self.entries[0]
+
+    @property
+    def tools(self) -> set[str]:
+        return {tool["name"] for tool in self.head["tools"]}
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        return [entry["result"] for entry in self.entries if entry["type"] == "CallAnswered"]
+
+    @property
+    def outcome(self) -> str:
+        return str(self.entries[-1]["outcome"])
+
+    @property
+    def notices(self) -> list[str]:
+        return [entry["notice"] for entry in self.entries if entry["type"] == "MessageAdded"]
+
+    @property
+    def forced(self) -> list[str | None]:
+        return [entry.get("force") for entry in self.entries if entry["type"] == "RequestSent"]
+
+    @property
+    def brief(self) -> str:
+        (part,) = next(entry for entry in self.entries if entry["type"] == "MessageAdded")["message"]["parts"]
+        return str(part["text"])
+
+
+def call(name: str, **given: Any) -> dict[str, Any]:
+    return {"name": name, "input": given}
+
+
+def turn(*calls: dict[str, Any], text: str = "") -> dict[str, Any]:
+    return {"text": text, "tools": list(calls)}
+
+
+def role(name: str, *turns: dict[str, Any], **match: Any) -> dict[str, Any]:
+    return {"match": {"role": name, **match}, "turns": list(turns)}
+
+
+def findings(path: str = "calc.py", line: int = 2) -> dict[str, Any]:
+    found = [{"claim": "here", "path": path, "line": line}]
+    return role("explorer", turn(call("SubmitFindings", summary="found", findings=found, open_questions=[])))
+
+
+def plan(*files: str) -> dict[str, Any]:
+    steps = [{"title": "mend it", "files": list(files)}]
+    return role("planner", turn(call("SubmitPlan", summary="plan", steps=steps, acceptance=[], risks=[])))
+
+
+def submit(*files: str) -> dict[str, Any]:
+    return turn(call("SubmitChange", summary="all tests pass", files=list(files)))
+
+
+def edit(path: str, old: str, new: str) -> list[dict[str, Any]]:
+    """The turns that change a file."""
+    return [
+        turn(call("Read", file_path=path)),
+        turn(call("Edit", file_path=path, old_string=old, new_string=new)),
+    ]
+
+
+def verified(*evidence: str) -> dict[str, Any]:
+    return role(
+        "verifier", turn(call("SubmitVerdict", verdict="VERIFIED", evidence=list(evidence), reasons=[]))
+    )
+
+
+CALC = {
+    "calc.py": "def add(a, b):\n    return a - b\n\n\ndef double(a):\n    return 2 * a\n",
+    "tests/test_calc.py": """import unittest
+
+from calc import add, double
+
+
+class CalcTest(unittest.TestCase):
+    def test_add(self):
+        self.assertEqual(add(1, 2), 3)
+
+    def test_add_zero(self):
+        self.assertEqual(add(1, 0), 1)
+
+    def test_double(self):
+        self.assertEqual(double(2), 4)
+""",
+}
+"""A repository with one red test: `add` subtracts."""
+GREEN = {**CALC, "calc.py": CALC["calc.py"].replace("a - b", "a + b")}

@@ -1,0 +1,289 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentflow.checks.detect import detect, quick
+from agentflow.core.evidence import CheckName
+from agentflow.core.record import Record
+
+LINT, TYPES, BUILD, TESTS = CheckName
+PYTEST = "def test_a():\n    assert True\n"
+UNITTEST = "import unittest\nclass T(unittest.TestCase):\n    def test_a(self):\n        pass\n"
+ALL_TOOLS = ("pytest", "ruff", "mypy", "pyright", "flake8")
+
+
+class Fixture(Record):
+    name: str
+    files: dict[str, str]
+    commands: dict[CheckName, str]
+    programs: tuple[str, ...] = ()
+
+
+def pyproject(text: str) -> dict[str, str]:
+    return {"pyproject.toml": text}
+
+
+def package(text: str, *others: str) -> dict[str, str]:
+    return {"package.json": text} | dict.fromkeys(others, "")
+
+
+DISCOVER = "python3 -m unittest discover -v"
+RAW = [
+    ("nothing at all", {}, {}, ()),
+    ("python without tests", {"a.py": "x = 1\n", **pyproject("[project]\nname='a'\n")}, {}, ()),
+    ("a file that only looks like tests", {"test_values.py": "X = 1\n"}, {}, ()),
+    ("plain pytest functions", {"tests/test_a.py": PYTEST}, {TESTS: "python3 -m pytest -q"}, ()),
+    ("suffix naming", {"a_test.py": PYTEST}, {TESTS: "python3 -m pytest -q"}, ()),
+    (
+        "pytest configured, no test yet",
+        pyproject("[tool.pytest.ini_options]\n"),
+        {TESTS: "python3 -m pytest -q"},
+        (),
+    ),
+    ("pytest in setup.cfg", {"setup.cfg": "[tool:pytest]\n"}, {TESTS: "python3 -m pytest -q"}, ()),
+    ("pytest in tox.ini", {"tox.ini": "[pytest]\n"}, {TESTS: "python3 -m pytest -q"}, ()),
+    ("conftest alone", {"conftest.py": ""}, {}, ()),
+    ("conftest", {"conftest.py": "", "test_a.py": UNITTEST}, {TESTS: "python3 -m pytest -q"}, ()),
+    (
+        "pytest classes without import",
+        {"test_a.py": "class TestA:\n    def test_a(self):\n        pass\n"},
+        {TESTS: "python3 -m pytest -q"},
+        (),
+    ),
+    (
+        "requirements name pytest",
+        {"requirements-dev.txt": "rich\npytest>=8\n", "test_a.py": UNITTEST},
+        {TESTS: "python3 -m pytest -q"},
+        (),
+    ),
+    (
+        "dependencies name pytest",
+        {"test_a.py": UNITTEST, **pyproject('[dependency-groups]\ndev = ["pytest>=8"]\n')},
+        {TESTS: "python3 -m pytest -q"},
+        (),
+    ),
+    ("unittest at the root", {"test_a.py": UNITTEST}, {TESTS: DISCOVER}, ()),
+    ("unittest in a folder", {"tests/test_a.py": UNITTEST}, {TESTS: f"{DISCOVER} -s tests"}, ()),
+    (
+        "unittest in a package",
+        {
+            "tests/__init__.py": "",
+            "tests/deep/__init__.py": "",
+            "tests/test_a.py": UNITTEST,
+            "tests/deep/test_b.py": UNITTEST,
+        },
+        {TESTS: f"{DISCOVER} -s tests -t ."},
+        (),
+    ),
+    (
+        "unittest in folders that are no packages",
+        {"tests/test_a.py": UNITTEST, "tests/deep/test_b.py": UNITTEST},
+        {TESTS: f"r=0; {{ {DISCOVER} -s tests/deep; }} || r=1; {{ {DISCOVER} -s tests; }} || r=1; exit $r"},
+        (),
+    ),
+    (
+        "unittest with suffix naming",
+        {"t/a_test.py": UNITTEST},
+        {TESTS: f"{DISCOVER} -s t -p '*_test.py'"},
+        (),
+    ),
+    (
+        "src layout, unittest",
+        {"src/p/__init__.py": "", "tests/test_a.py": UNITTEST},
+        {TESTS: f"PYTHONPATH=src {DISCOVER} -s tests"},
+        (),
+    ),
+    (
+        "src layout, pytest",
+        {"src/p/__init__.py": "", "tests/test_a.py": PYTEST},
+        {TESTS: "PYTHONPATH=src python3 -m pytest -q"},
+        (),
+    ),
+    (
+        "compiled sources are not imported from src",
+        {"src/p/__init__.py": "", "src/p/x.c": "", "tests/test_a.py": PYTEST},
+        {TESTS: "python3 -m pytest -q"},
+        (),
+    ),
+    (
+        "python, everything configured",
+        {
+            "test_a.py": PYTEST,
+            **pyproject("[tool.ruff]\n[tool.mypy]\nstrict=true\n[build-system]\nrequires=[]\n"),
+        },
+        {LINT: "python3 -m ruff check .", TYPES: "python3 -m mypy .", TESTS: "python3 -m pytest -q"},
+        (),
+    ),
+    ("mypy knows its files", {"mypy.ini": "[mypy]\nfiles = a.py\n"}, {TYPES: "python3 -m mypy"}, ()),
+    ("mypy on src", {"src/a.py": "", "setup.cfg": "[mypy]\n"}, {TYPES: "python3 -m mypy src"}, ()),
+    (
+        "two type checkers",
+        pyproject("[tool.mypy]\n[tool.pyright]\n"),
+        {TYPES: "r=0; { python3 -m mypy .; } || r=1; { python3 -m pyright; } || r=1; exit $r"},
+        (),
+    ),
+    ("pyright", {"pyrightconfig.json": "{}"}, {TYPES: "python3 -m pyright"}, ()),
+    ("ruff.toml", {"ruff.toml": ""}, {LINT: "python3 -m ruff check ."}, ()),
+    ("flake8", {".flake8": ""}, {LINT: "python3 -m flake8 --extend-exclude=.venv"}, ()),
+    ("ruff rather than flake8", {".flake8": "", ".ruff.toml": ""}, {LINT: "python3 -m ruff check ."}, ()),
+    (
+        "a damaged pyproject",
+        {"test_a.py": PYTEST, **pyproject("[tool.ruff")},
+        {TESTS: "python3 -m pytest -q"},
+        (),
+    ),
+    ("npm", package('{"scripts": {"test": "node --test"}}'), {TESTS: "npm test"}, ("npm",)),
+    (
+        "npm's default is no test",
+        package('{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'),
+        {},
+        (),
+    ),
+    ("a damaged package.json", package('{"scripts": '), {}, ()),
+    (
+        "pnpm with everything",
+        package(
+            '{"scripts": {"test": "vitest run", "lint": "eslint .", "build": "vite build"},'
+            ' "devDependencies": {"typescript": "5"}}',
+            "tsconfig.json",
+            "pnpm-lock.yaml",
+        ),
+        {
+            LINT: "pnpm run lint",
+            TYPES: "pnpm exec tsc --noEmit",
+            BUILD: "pnpm run build",
+            TESTS: "pnpm test",
+        },
+        ("pnpm",),
+    ),
+    ("yarn", package('{"scripts": {"test": "jest"}}', "yarn.lock"), {TESTS: "yarn test"}, ("yarn",)),
+    ("bun", package('{"scripts": {"test": "jest"}}', "bun.lockb"), {TESTS: "bun run test"}, ("bun",)),
+    ("go", {"go.mod": "", "a_test.go": ""}, {LINT: "go vet ./...", TESTS: "go test ./..."}, ("go",)),
+    ("go without tests", {"go.mod": "", "a.go": ""}, {LINT: "go vet ./..."}, ("go",)),
+    (
+        "rust",
+        {"Cargo.toml": "[package]\n", "src/lib.rs": "#[cfg(test)]\nmod t {\n  #[test]\n  fn a() {}\n}\n"},
+        {TYPES: "cargo check --all-targets", TESTS: "cargo test"},
+        ("cargo",),
+    ),
+    (
+        "rust without tests",
+        {"Cargo.toml": "", "src/lib.rs": ""},
+        {TYPES: "cargo check --all-targets"},
+        ("cargo",),
+    ),
+    (
+        "clippy where it is configured",
+        {"Cargo.toml": "[lints.clippy]\nall = 'deny'\n"},
+        {LINT: "cargo clippy --all-targets -- -D warnings", TYPES: "cargo check --all-targets"},
+        ("cargo", "cargo-clippy"),
+    ),
+    ("make", {"Makefile": "all:\n\ntest: all\n\t./t\n"}, {TESTS: "make test"}, ("make",)),
+    ("a variable is no target", {"Makefile": "test := 1\n"}, {}, ("make",)),
+    (
+        "make adds nothing to known tests",
+        {"Makefile": "test:\n\tx\n", "test_a.py": PYTEST},
+        {TESTS: "python3 -m pytest -q"},
+        ("make",),
+    ),
+    ("maven", {"pom.xml": "", "src/test/java/ATest.java": ""}, {TESTS: "mvn -B test"}, ("mvn",)),
+    (
+        "gradle's wrapper",
+        {"build.gradle": "", "gradlew": "", "m/src/test/A.kt": ""},
+        {TESTS: "./gradlew --no-daemon test"},
+        ("java",),
+    ),
+    ("maven without tests", {"pom.xml": "", "src/main/java/A.java": ""}, {}, ("mvn",)),
+    (
+        "two languages",
+        {"test_a.py": PYTEST, **package('{"scripts": {"test": "jest"}}')},
+        {TESTS: "r=0; { python3 -m pytest -q; } || r=1; { npm test; } || r=1; exit $r"},
+        ("npm",),
+    ),
+]
+FIXTURES = [Fixture(name=n, files=f, commands=c, programs=p) for n, f, c, p in RAW]
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: fixture.name)
+def test_required_checks_of_a_repository(fixture: Fixture, checkout: Any) -> None:
+    checkout.fake_python(checkout.programs / "python3", *ALL_TOOLS)
+    for name in fixture.programs:
+        checkout.program(name)
+    checkout.write(fixture.files)
+    found = detect(checkout.root, checkout.files)
+    assert {check.name: check.command for check in found} == fixture.commands
+    assert [check.name for check in found] == [name for name in CheckName if name in fixture.commands]
+    assert {check.missing for check in found} <= {None}
+    assert all(check.reason for check in found)
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "missing"),
+    [
+        (pyproject("[tool.ruff]\n"), LINT, "ruff: python3 -m pip install ruff"),
+        (pyproject("[tool.mypy]\n"), TYPES, "mypy: python3 -m pip install mypy"),
+        ({"test_a.py": PYTEST}, TESTS, "pytest: python3 -m pip install pytest"),
+        ({"Cargo.toml": "", "a.rs": "#[test]"}, TESTS, "cargo: install the Rust toolchain"),
+        ({"go.mod": "", "a_test.go": ""}, TESTS, "go: install the Go toolchain"),
+        (package('{"scripts": {"test": "jest"}}'), TESTS, "npm: install Node.js"),
+        ({"Makefile": "test:\n"}, TESTS, "make: install make"),
+        ({"pom.xml": "", "src/test/A.java": ""}, TESTS, "mvn: install Maven"),
+        ({"build.gradle": "", "gradlew": "", "src/test/A.java": ""}, TESTS, "java: install a JDK"),
+    ],
+)
+def test_absent_tool_is_named_with_a_hint(
+    files: dict[str, str], name: CheckName, missing: str, checkout: Any
+) -> None:
+    checkout.fake_python(checkout.programs / "python3")
+    checkout.write(files)
+    found = {check.name: check for check in detect(checkout.root, checkout.files)}
+    assert found[name].missing == missing
+
+
+def test_one_absent_language_makes_the_joined_check_missing(checkout: Any) -> None:
+    checkout.fake_python(checkout.programs / "python3", "pytest")
+    checkout.write({"test_a.py": PYTEST, **package('{"scripts": {"test": "jest"}}')})
+    (tests,) = detect(checkout.root, checkout.files)
+    assert tests.missing == "npm: install Node.js"
+    assert tests.timeout == 600
+
+
+def test_unittest_needs_no_tool(checkout: Any) -> None:
+    checkout.fake_python(checkout.programs / "python3")
+    checkout.write({"test_a.py": UNITTEST})
+    (tests,) = detect(checkout.root, checkout.files)
+    assert tests.missing is None
+
+
+def test_tool_on_path_is_used_when_the_interpreter_has_none(checkout: Any) -> None:
+    checkout.fake_python(checkout.programs / "python3")
+    checkout.program("ruff")
+    checkout.write({"ruff.toml": ""})
+    (lint,) = detect(checkout.root, checkout.files)
+    assert (lint.command, lint.missing) == ("ruff check .", None)
+
+
+def test_shim_that_stands_for_nothing_is_a_missing_tool(checkout: Any) -> None:
+    checkout.fake_python(checkout.programs / "python3")
+    checkout.program("ruff", "exit 127")
+    checkout.write({"ruff.toml": ""})
+    (lint,) = detect(checkout.root, checkout.files)
+    assert lint.missing is not None
+
+
+def test_file_that_git_ignores_or_that_leads_out_configures_nothing(checkout: Any, tmp_path: Path) -> None:
+    checkout.write({"ruff.toml": ""})
+    (tmp_path / "outside.toml").write_text("[tool.mypy]\n")
+    (checkout.root / "pyproject.toml").symlink_to(tmp_path / "outside.toml")
+    assert detect(checkout.root, ("pyproject.toml",)) == ()
+
+
+def test_limits(checkout: Any) -> None:
+    checkout.fake_python(checkout.programs / "python3", *ALL_TOOLS)
+    checkout.program("npm")
+    scripts = '{"scripts": {"build": "tsc"}}'
+    checkout.write({"test_a.py": PYTEST, **pyproject("[tool.ruff]\n[tool.mypy]\n"), **package(scripts)})
+    found = detect(checkout.root, checkout.files)
+    assert {check.name: check.timeout for check in found} == {LINT: 60, TYPES: 120, BUILD: 180, TESTS: 300}
+    assert {check.name: check.timeout for check in quick(found)} == {LINT: 30, TESTS: 60}

@@ -1,0 +1,235 @@
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentflow.checks.detect import detect
+from agentflow.checks.run import Shown, execute
+from agentflow.core.evidence import Check, CheckName, TestOutcome
+
+PASSED, FAILED, SKIPPED, ERROR = TestOutcome
+MIXED = """
+import pytest
+@pytest.mark.parametrize("n", [1, 2])
+def test_number(n):
+    assert n == 1
+class TestGroup:
+    def test_in_class(self): pass
+    @pytest.mark.skip
+    def test_left_out(self): pass
+@pytest.fixture
+def broken(): raise OSError
+def test_needs(broken): pass
+"""
+
+
+def check(command: str, name: CheckName = CheckName.TESTS) -> Check:
+    return Check(name=name, command=command, timeout=60, reason="a test")
+
+
+def shown(checkout: Any, command: str, name: CheckName = CheckName.TESTS, **options: Any) -> Shown:
+    return execute(check(command, name), checkout.root, checkout.root.parent / "out", **options)
+
+
+def detected(checkout: Any) -> Shown:
+    (tests,) = detect(checkout.root, checkout.files)
+    return execute(tests, checkout.root, checkout.root.parent / "out")
+
+
+@pytest.fixture
+def project(checkout: Any) -> Any:
+    checkout.own_python()
+    return checkout
+
+
+def everything(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def test_pytest_gives_ids_and_counts_and_leaves_nothing(
+    project: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "scratch space"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    project.write({"tests/test_m.py": MIXED, "pytest.ini": "[pytest]\naddopts = --ff --junitxml=own.xml\n"})
+    before = everything(project.root)
+    result = detected(project)
+    assert result.outcomes == {
+        "tests/test_m.py::test_number[1]": PASSED,
+        "tests/test_m.py::test_number[2]": FAILED,
+        "tests/test_m.py::TestGroup::test_in_class": PASSED,
+        "tests/test_m.py::TestGroup::test_left_out": SKIPPED,
+        "tests/test_m.py::test_needs": ERROR,
+    }
+    assert result.counts is not None
+    assert (result.counts.passed, result.counts.failed, result.counts.ran) == (2, 1, 4)
+    assert result.execution.exit_code == 1
+    assert "short test summary" in result.execution.tail
+    assert result.execution.tail in Path(result.execution.output).read_text()
+    assert everything(project.root) == before
+    assert not [name for name in everything(scratch) if name.startswith("agentflow-")]
+
+
+def test_unittest_gives_ids_and_leaves_nothing(project: Any) -> None:
+    source = "import p\nimport unittest\nclass T(unittest.TestCase):\n    def test_a(self): print(p.x)\n"
+    project.write({"src/p/__init__.py": "x = 1\n", "tests/test_m.py": source})
+    before = everything(project.root)
+    result = detected(project)
+    assert result.outcomes == {"test_m.T.test_a": PASSED}
+    assert result.execution.exit_code == 0
+    assert everything(project.root) == before
+
+
+def test_every_folder_is_run_although_the_first_is_red(project: Any) -> None:
+    source = "import unittest\nclass {0}(unittest.TestCase):\n    def test_a(self): {1}\n"
+    project.write(
+        {"a/test_a.py": source.format("A", "self.fail()"), "b/test_b.py": source.format("B", "pass")}
+    )
+    result = detected(project)
+    assert result.outcomes == {"test_a.A.test_a": FAILED, "test_b.B.test_a": PASSED}
+    assert result.execution.exit_code == 1
+
+
+PYTHON = ".venv/bin/python"
+DYING_UNITTEST = """
+import os, unittest
+class T(unittest.TestCase):
+    def test_a(self):
+        print("ok", flush=True)
+        os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "command"),
+    [
+        ({"test_a.py": ""}, f"{PYTHON} -m pytest -q"),
+        ({"test_a.py": ""}, f"{PYTHON} -m pytest -q || true"),
+        ({"test_a.py": ""}, f"{PYTHON} -m unittest discover -v"),
+        ({"test_a.py": "import os\ndef test_a(): os._exit(0)\n"}, f"{PYTHON} -m pytest -q"),
+        (
+            {"test_a.py": DYING_UNITTEST},
+            f"{PYTHON} -m unittest discover -v",
+        ),
+        ({"conftest.py": "import os\nos._exit(0)\n", "test_a.py": ""}, f"{PYTHON} -m pytest -q"),
+        ({"conftest.py": "raise OSError\n", "test_a.py": "def test_a(): pass\n"}, f"{PYTHON} -m pytest -q"),
+        (
+            {"test_a.py": "import pytest\n@pytest.mark.skip\ndef test_a(): pass\n"},
+            f"{PYTHON} -m pytest -q",
+        ),
+        ({}, "echo '5 passed'; : pytest"),
+        ({}, "echo 'Ran 5 tests in 0.1s'; : python -m unittest"),
+    ],
+)
+def test_no_test_is_counted_where_none_ran(files: dict[str, str], command: str, project: Any) -> None:
+    project.write(files)
+    result = shown(project, command)
+    assert result.counts is not None
+    assert result.counts.ran == 0
+
+
+@pytest.mark.parametrize(
+    "said", ["5 passed in 0.1s", "Ran 5 tests in 0.1s\n\nOK", "test_a (m.C.test_a) ... ok"]
+)
+def test_printed_words_are_no_counts(said: str, checkout: Any) -> None:
+    result = shown(checkout, f"printf '%s' '{said}'")
+    assert (result.counts, result.outcomes, result.execution.exit_code) == (None, {}, 0)
+
+
+def test_swallowed_exit_code_does_not_hide_the_failures(project: Any) -> None:
+    project.write({"test_a.py": "def test_a(): assert False\n"})
+    result = shown(project, f"{PYTHON} -m pytest -q || true")
+    assert result.execution.exit_code == 0
+    assert result.outcomes == {"test_a.py::test_a": FAILED}
+
+
+def test_report_with_a_doctype_is_no_result(checkout: Any) -> None:
+    forged = '<!DOCTYPE x><testsuite><testcase classname="a" name="b" file="a.py"/></testsuite>'
+    command = f"""set -- ${{PYTEST_ADDOPTS##*--junitxml=}}; printf '%s' '{forged}' > "$1"; : pytest"""
+    result = shown(checkout, command)
+    assert result.outcomes == {}
+    assert shown(checkout, command.replace("<!DOCTYPE x>", "")).outcomes == {"a.py::b": PASSED}
+
+
+def test_pytest_behind_another_program_is_still_counted(project: Any) -> None:
+    project.write({"test_a.py": "def test_a(): pass\n", "run.sh": f"exec {PYTHON} -m pytest -q\n"})
+    result = shown(project, "bash run.sh")
+    assert result.outcomes == {"test_a.py::test_a": PASSED}
+
+
+def test_findings_are_relative_and_only_of_other_checks(checkout: Any) -> None:
+    command = f"echo '{checkout.root}/a.py:3:1: error: bad'; exit 1"
+    result = shown(checkout, command, CheckName.TYPES)
+    assert result.findings == {"a.py: error: bad": 1}
+    assert (result.counts, result.outcomes) == (None, {})
+    assert shown(checkout, command).findings == {}
+
+
+RUFF = Path(sys.prefix, "bin", "ruff")
+
+
+@pytest.mark.skipif(not RUFF.exists(), reason="ruff stands elsewhere")
+def test_linter_gives_findings_and_leaves_nothing(checkout: Any) -> None:
+    checkout.write({"a.py": "import os\n", "ruff.toml": ""})
+    before = everything(checkout.root)
+    result = shown(checkout, f"'{RUFF}' check .", CheckName.LINT)
+    assert result.findings == {"a.py: F401 [*] `os` imported but unused": 1}
+    assert everything(checkout.root) == before
+
+
+def test_type_checker_leaves_nothing(project: Any) -> None:
+    pytest.importorskip("mypy")
+    project.write({"a.py": "x: int = ''\n"})
+    before = everything(project.root)
+    result = shown(project, f"{PYTHON} -m mypy .", CheckName.TYPES)
+    assert result.execution.exit_code == 1
+    assert everything(project.root) == before
+
+
+def test_sleeping_check_dies_with_its_children(checkout: Any) -> None:
+    begin = time.monotonic()
+    result = shown(checkout, "sleep 30 & sleep 30", timeout=0.3)
+    assert time.monotonic() - begin < 5
+    assert result.execution.timed_out
+
+
+def test_cancelled_check_ends_at_once(checkout: Any) -> None:
+    begin = time.monotonic()
+    result = shown(checkout, "sleep 30", cancelled=lambda: True)
+    assert time.monotonic() - begin < 5
+    assert not result.execution.timed_out
+    assert result.execution.exit_code != 0
+
+
+def test_tail_is_the_end_and_short(checkout: Any) -> None:
+    tail = shown(checkout, "for i in {1..5000}; do echo line $i; done").execution.tail.splitlines()
+    assert tail[-1] == "line 5000"
+    assert 20 <= len(tail) <= 100
+    assert len(shown(checkout, "printf '%0100000d' 0").execution.tail) <= 10_000
+
+
+def test_check_sees_neither_secrets_nor_our_own_environment(
+    checkout: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "hidden")
+    monkeypatch.setenv("PYTHONPATH", "hidden")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "hidden")
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    own = str(Path(sys.prefix, "bin"))
+    monkeypatch.setenv("PATH", os.pathsep.join([own, str(checkout.programs)]))
+    result = shown(checkout, "env", env={"PYTHONPATH": "copy"})
+    lines = Path(result.execution.output).read_text().splitlines()
+    assert not [line for line in lines if "hidden" in line]
+    assert {"PYTHONPATH=copy", "CI=true", "PYTHONDONTWRITEBYTECODE=1", "NO_COLOR=1"} <= set(lines)
+    if sys.prefix != sys.base_prefix:
+        assert {f"PATH={checkout.programs}", "VIRTUAL_ENV="} <= set(lines)
+
+
+def test_only_tests_get_pytest_options(checkout: Any) -> None:
+    assert shown(checkout, 'test -z "$PYTEST_ADDOPTS"', CheckName.LINT).execution.exit_code == 0
+    assert shown(checkout, 'test -z "$PYTEST_ADDOPTS"').execution.exit_code == 1

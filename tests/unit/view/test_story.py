@@ -1,0 +1,204 @@
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from agentflow.core.events import (
+    Asked,
+    CheckStarted,
+    Event,
+    EvidenceRecorded,
+    PhaseEnded,
+    PhaseStarted,
+    Replied,
+    RunEnded,
+    RunStarted,
+    Stamped,
+    StateChanged,
+    TaskEnded,
+    TaskStarted,
+    ToolBlocked,
+    ToolFinished,
+    ToolStarted,
+    Warned,
+)
+from agentflow.core.evidence import CheckName
+from agentflow.core.messages import Stop, Usage
+from agentflow.core.run import RunOutcome
+from agentflow.core.task import GateStatus, Phase, Status
+from agentflow.view.story import Story
+from agentflow.view.text import Line
+from tests.unit.view.test_text import HOSTILE
+
+Golden = Callable[[str, Iterable[Line]], None]
+AT = "2026-01-02T03:04:05.120Z"
+
+
+def told(*events: Event, at: str = AT) -> list[str]:
+    story = Story()
+    return [row.text for event in events for row in story(Stamped(seq=1, at=at, event=event))]
+
+
+def test_the_log_of_a_task(story: Callable[[str], tuple[Stamped, ...]], golden: Golden) -> None:
+    tell = Story()
+    golden("log", [row for one in story("complete") for row in tell(one)])
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        StateChanged(changed={"iteration": 2}),
+        Asked(run=1, turn=1),
+        ToolStarted(run=1, call_id="c", tool="Read", subject="a.py"),
+        CheckStarted(check=CheckName.TESTS, command="pytest"),
+        Replied(run=1, turn=1, text="", calls=1, stop=Stop.TOOL_USE, usage=Usage(), seconds=1),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_noise_has_no_line(event: Event) -> None:
+    assert told(event) == []
+
+
+@pytest.mark.parametrize(
+    ("at", "clock"),
+    [
+        ("2026-01-02T03:04:05.120Z", "  0:00.0  "),
+        ("2026-01-02T03:04:08.370Z", "  0:03.2  "),
+        ("2026-01-02T03:05:05.119Z", "  0:59.9  "),
+        ("2026-01-02T03:05:05.120Z", "  1:00.0  "),
+        ("2026-01-02T05:04:06.120Z", "2:00:01.0  "),
+        ("2026-01-02T03:04:00.000Z", "  0:00.0  "),
+        ("no time at all", " " * 10),
+        ("2026-01-02T03:04:08", " " * 10),
+    ],
+)
+def test_time_counts_from_the_first_event(at: str, clock: str) -> None:
+    story = Story()
+    story(Stamped(seq=1, at=AT, event=Asked(run=1, turn=1)))
+    (row,) = story(Stamped(seq=2, at=at, event=Warned(message="careful")))
+    assert row.text == f"{clock}! careful"
+
+
+def test_a_call_is_one_line_with_its_subject_and_its_result() -> None:
+    rows = told(
+        ToolStarted(run=1, call_id="a", tool="Grep", subject="count"),
+        ToolStarted(run=2, call_id="a", tool="Grep", subject="other"),
+        ToolFinished(run=1, call_id="a", tool="Grep", is_error=False, summary="3 matches", seconds=2.0),
+    )
+    assert rows == ["  0:00.0      · Grep count  3 matches  2.0s"]
+
+
+def test_what_a_file_begins_with_is_left_out_but_not_why_it_could_not_be_read() -> None:
+    fine = ToolFinished(run=1, call_id="a", tool="Read", is_error=False, summary="1\timport os", seconds=0)
+    assert "import" not in told(fine)[0]
+    assert "no such file" in told(fine.replace(is_error=True, summary="no such file"))[0]
+
+
+def test_a_check_on_the_first_tree_is_before_any_change() -> None:
+    event = EvidenceRecorded(
+        evidence="ev-0001",
+        check=CheckName.TESTS,
+        command="pytest",
+        exit_code=1,
+        tree="aaa",
+        summary="exit 1, 1 failed",
+        seconds=1.5,
+    )
+    first, second, third = told(event, event.replace(tree="bbb", exit_code=0), event)
+    assert first == "  0:00.0    ✗ tests  pytest  exit 1, 1 failed  1.5s  ev-0001, before any change"
+    assert second.startswith("  0:00.0    ✓ tests")
+    assert "before" not in second
+    assert third == first
+
+
+@pytest.mark.parametrize(
+    ("message", "rows"),
+    [
+        ("", ["✗ verification failed  0.50s"]),
+        ("tests: exit 1\n", ["✗ verification failed: tests: exit 1  0.50s"]),
+        ("- one\n- two\n", ["✗ verification failed  0.50s", "    - one", "    - two"]),
+    ],
+)
+def test_a_failed_phase_says_why(message: str, rows: list[str]) -> None:
+    event = PhaseEnded(
+        phase=Phase.VERIFICATION, iteration=1, status=GateStatus.FAILED, message=message, seconds=0.5
+    )
+    assert [row[10:] for row in told(event)] == rows
+
+
+def test_a_flood_of_reasons_is_cut() -> None:
+    message = "".join(f"- reason {number}\n" for number in range(1000))
+    event = PhaseEnded(phase=Phase.REVIEW, iteration=1, status=GateStatus.FAILED, message=message, seconds=0)
+    assert len(told(event)) == 14
+    assert told(event)[-1].endswith("… and 988 more")
+
+
+def test_what_a_model_says_and_why_it_stopped_is_told() -> None:
+    event = Replied(
+        run=1, turn=1, text="I look first.\nThen more.", calls=0, stop=Stop.REFUSAL, usage=Usage(), seconds=1
+    )
+    assert [row.strip() for row in told(event)] == [
+        "0:00.0      “I look first.”",
+        "! the model stopped early: refusal",
+    ]
+
+
+@pytest.mark.parametrize("outcome", list(RunOutcome))
+def test_a_run_that_did_not_do_its_part_is_marked(outcome: RunOutcome) -> None:
+    event = RunEnded(run=1, role="planner", outcome=outcome, turns=1, tool_calls=0, usage=Usage(), seconds=0)
+    mark = "✓" if outcome in {RunOutcome.SUBMITTED, RunOutcome.ANSWERED} else "✗"
+    assert told(event) == [f"  0:00.0    {mark} planner {outcome.replace('_', ' ')}  1 turn, 0 tool calls"]
+
+
+def test_an_agent_is_named_where_it_is_not_its_role() -> None:
+    event = RunStarted(run=1, role="planner", agent="my-planner", model="deep-1", iteration=1)
+    assert told(event) == ["  0:00.0    ▸ planner (my-planner)  deep-1"]
+
+
+def hostile_events(hostile: str) -> tuple[Event, ...]:
+    return (
+        TaskStarted(task=hostile, model=hostile, max_iterations=1),
+        PhaseStarted(phase=Phase.REVIEW, iteration=1),
+        RunStarted(run=1, role=hostile, agent=f"{hostile}.", model=hostile, iteration=1),
+        Replied(run=1, turn=1, text=hostile, calls=0, stop=Stop.END_TURN, usage=Usage(), seconds=1),
+        ToolStarted(run=1, call_id="c", tool="Read", subject=hostile),
+        ToolFinished(run=1, call_id="c", tool=hostile, is_error=True, summary=hostile, seconds=1),
+        ToolBlocked(run=1, call_id="d", tool=hostile, role=hostile, owner=None, reason=hostile),
+        EvidenceRecorded(
+            evidence=hostile,
+            check=CheckName.LINT,
+            command=hostile,
+            exit_code=0,
+            tree="t",
+            summary=hostile,
+            seconds=1,
+        ),
+        RunEnded(
+            run=1,
+            role=hostile,
+            outcome=RunOutcome.CONFUSED,
+            turns=1,
+            tool_calls=1,
+            usage=Usage(),
+            seconds=1,
+        ),
+        Warned(message=hostile),
+        PhaseEnded(
+            phase=Phase.REVIEW,
+            iteration=1,
+            status=GateStatus.FAILED,
+            message=f"{hostile}\n- {hostile}",
+            seconds=1,
+        ),
+        TaskEnded(status=Status.FAILED, exit_code=1, reason=hostile),
+    )
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_foreign_text_reaches_no_log_raw(hostile: str) -> None:
+    rows = told(*hostile_events(hostile))
+    assert len(rows) >= 10
+    assert all(row.isprintable() for row in rows)
+
+
+def test_markup_is_told_as_it_was_written() -> None:
+    assert told(Warned(message="[/x] [bold]")) == ["  0:00.0  ! [/x] [bold]"]
