@@ -40,7 +40,7 @@ def decode(kind: type[T], raw: bytes | str, source: str) -> T:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
         raise InvalidFile(source, str(_mismatch(error))) from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidFile(source, f"not JSON: {error}") from None
 
 

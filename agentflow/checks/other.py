@@ -33,9 +33,7 @@ def node_checks(repository: Repository) -> Iterator[Check]:
     if not package:
         return
     tool = next((name for lock, name in _LOCKS if repository.has(lock)), "npm")
-    missing = _missing(
-        repository, tool, "install Node.js" if tool == "npm" else f"npm install -g {tool}"
-    )
+    missing = _missing(repository, tool, "install Node.js" if tool == "npm" else f"npm install -g {tool}")
     scripts = table(package, "scripts")
     for name, script in ((CheckName.LINT, "lint"), (CheckName.BUILD, "build"), (CheckName.TESTS, "test")):
         body = scripts.get(script)

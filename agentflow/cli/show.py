@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from agentflow.view.text import Line
 
 FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
-TASK = typer.Argument(None, metavar="[TASK]", help="A task's id or its beginning; the newest by default.")
+TASK = typer.Argument(None, metavar="TASK", help="A task's id or its beginning; the newest by default.")
 JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
@@ -44,7 +44,7 @@ def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) ->
 
 def evidence(
     task_id: str | None = TASK,
-    evidence_id: str | None = typer.Argument(None, metavar="[ID]", help="One record, such as ev-0001."),
+    evidence_id: str | None = typer.Argument(None, metavar="ID", help="One record, such as ev-0001."),
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> None:

@@ -11,7 +11,7 @@ JSON = typer.Option(False, "--json", help="Print one JSON object and nothing els
 
 def task(
     words: list[str] | None = typer.Argument(
-        None, metavar="TEXT...", help="What is to be done; - reads it from stdin."
+        None, metavar="TEXT", help="What is to be done; - reads it from stdin."
     ),
     model: str | None = MODEL,
     max_iterations: int | None = typer.Option(
@@ -41,7 +41,7 @@ def task(
 
 def demo(
     target: Path | None = typer.Argument(
-        None, metavar="[DIR]", help="Where to put the repository; must be empty."
+        None, metavar="DIR", help="Where to put the repository; must be empty."
     ),
     json: bool = JSON,
 ) -> int:

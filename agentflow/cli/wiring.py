@@ -8,6 +8,7 @@ from agentflow.core.ports import Model
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.library.roles import Roles, load_roles
+from agentflow.model.tiers import DEEP, FAST
 from agentflow.process import timestamp
 from agentflow.settings import Settings, folders, load_settings
 from agentflow.store.tasks import TaskStore, new_task_id
@@ -73,6 +74,11 @@ def new_task(setup: Setup, text: str, max_iterations: int | None) -> TaskState:
     )
 
 
+def _models(setup: Setup) -> dict[str, str]:
+    """Return what the tiers stand for; the embedded model is the same in each."""
+    return {DEEP: "repair", FAST: "repair"} if setup.model.name == "repair" else setup.settings.models
+
+
 def assemble(setup: Setup, store: TaskStore) -> Crew:
     """Return the crew of a task whose folder exists."""
     return Crew(
@@ -80,7 +86,7 @@ def assemble(setup: Setup, store: TaskStore) -> Crew:
         workspace=Fence(setup.git.root),
         roles=setup.roles,
         model=setup.model,
-        models=setup.settings.models,
+        models=_models(setup),
         toolbox=setup.toolbox,
         store=store,
         checking=Checking(setup.git, store, setup.settings.timeouts),

@@ -1,5 +1,6 @@
 """The one base of every value type: frozen, keyword-only, closed to unknown fields."""
 
+import zlib
 from typing import Any, Self, dataclass_transform
 
 import msgspec
@@ -25,6 +26,17 @@ class Record(msgspec.Struct, metaclass=_Frozen):
 def encode(value: object) -> bytes:
     """Return the JSON of a record or of plain values, on one line, keys in field order."""
     return msgspec.json.encode(value)
+
+
+def sealed(body: bytes) -> bytes:
+    """Return a JSON object's line with its checksum as the last key, `sum`."""
+    return b'%s,"sum":"%08x"}' % (body[:-1], zlib.crc32(body))
+
+
+def is_intact(line: bytes) -> bool:
+    """Return whether a sealed line still has the bytes it was written with."""
+    head, found, tail = line.rpartition(b',"sum":"')
+    return bool(found) and tail == b'%08x"}' % zlib.crc32(head + b"}")
 
 
 def plain(value: object) -> Any:

@@ -127,9 +127,7 @@ def _role(head: RoleHead, prompt: str, text: str, place: Place) -> Role:
     tools = _rules(head.tools, text, place, "tools")
     unknown = set(head.limits) - set(msgspec.structs.asdict(Limits()))
     if unknown:
-        raise InvalidFile(
-            place.source, f"limits: unknown limit {min(unknown)}", line=_at(text, "limits")
-        )
+        raise InvalidFile(place.source, f"limits: unknown limit {min(unknown)}", line=_at(text, "limits"))
     return Role(
         name=head.name,
         description=head.description,

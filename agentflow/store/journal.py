@@ -1,7 +1,6 @@
 """Append-only JSON lines: each line is written once and never rewritten."""
 
 import os
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -65,14 +64,3 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
         for number, line in enumerate(file, 1):
             if line.endswith(b"\n"):
                 yield number, line[:-1]
-
-
-def sealed(body: bytes) -> bytes:
-    """Return a JSON object's line with its checksum as the last key."""
-    return b'%s,"sum":"%08x"}' % (body[:-1], zlib.crc32(body))
-
-
-def intact(line: bytes) -> bool:
-    """Return whether a sealed line still has the bytes it was written with."""
-    head, found, tail = line.rpartition(b',"sum":"')
-    return bool(found) and tail == b'%08x"}' % zlib.crc32(head + b"}")

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.events import Event, PhaseEnded, Stamped, StateChanged, Warned
-from agentflow.core.record import encode, plain
+from agentflow.core.record import encode, plain, sealed
 from agentflow.core.task import FRONTMATTER_KEYS, GateStatus, TaskState
 from agentflow.frontmatter import write_atomic
 from agentflow.parse import fit
-from agentflow.store.journal import AppendFile, RunFile, sealed
+from agentflow.store.journal import AppendFile, RunFile
 from agentflow.store.ledger import EvidenceLedger
 from agentflow.store.task_file import write_task
 

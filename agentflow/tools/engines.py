@@ -33,7 +33,7 @@ _GIT_ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C.UTF-8"}
 _UNICODE_AND_CRLF = "(*UCP)(*ANYCRLF)"
 _UNSHARED = re.compile(
     r"\(\?(?!:|P<|i\))"  # looking around, flags, references by name, conditions
-    r"|\\[AZn1-9<>]|\{,|[\n\0]"  # ends of the text, references, what engines read differently
+    r"|\\[AZnr1-9<>]|\{,|[\n\r\0]"  # ends of the text, references, what engines read differently
     r"|\[[^\]]*(?:\[|&&|--|~~)"  # operators on sets, which only Rust has
 )
 _POSIX_CLASS = re.compile(r"\[:\w+:\]")

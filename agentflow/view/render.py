@@ -59,8 +59,8 @@ def sandbox(state: TaskState) -> Span:
 
 def _when(snapshot: Snapshot) -> str:
     started = snapshot.state.started_at
-    newest = snapshot.events[-1].at if snapshot.events else started
-    seconds = elapsed(started, newest)
+    times = [snapshot.events[0].at, snapshot.events[-1].at] if snapshot.events else [started, started]
+    seconds = elapsed(*times)
     spent = (
         ""
         if seconds is None
@@ -85,7 +85,12 @@ def _phase(state: TaskState, phase: Phase) -> Line:
         gate_mark(gate.status),
         column(phase, 16, Style.BOLD if current else Style.PLAIN),
         column("not run" if over else gate.status.replace("_", " "), 13, Style.DIM),
-        span("  ".join(filter(None, (gate.agent, _short(gate.tree), one_line(gate.message)))), Style.DIM),
+        span(
+            "  ".join(
+                filter(None, (gate.agent, _short(gate.tree), one_line(gate.message.removeprefix("- "))))
+            ),
+            Style.DIM,
+        ),
         hang=6,
     )
 

@@ -1,7 +1,6 @@
 """A task folder, read into values; nothing here writes, locks or waits."""
 
 import re
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -9,7 +8,7 @@ from typing import Any, get_args
 from agentflow.core.errors import CorruptState, InvalidFile, TaskNotFound
 from agentflow.core.events import Event, Stamped, StateChanged
 from agentflow.core.evidence import Evidence
-from agentflow.core.record import Record
+from agentflow.core.record import Record, is_intact
 from agentflow.core.task import STATE_VERSION, TaskState
 from agentflow.parse import Mismatch, decode, fit
 from agentflow.redact import one_line
@@ -71,7 +70,7 @@ def events(folder: Path) -> Iterator[Stamped]:
 
 def stamped(line: bytes, source: str = EVENTS) -> Stamped | None:
     """Return the event of a line, or None when its type is of a later version. Raises CorruptState."""
-    if not _intact(line.rstrip(b"\n")):
+    if not is_intact(line.rstrip(b"\n")):
         raise CorruptState(f"{source}: the line is damaged", hint="nothing was changed; look at the file")
     try:
         fields = decode(dict[str, Any], line, source)
@@ -85,12 +84,6 @@ def stamped(line: bytes, source: str = EVENTS) -> Stamped | None:
         raise CorruptState(str(error)) from None
     except Mismatch as error:
         raise CorruptState(f"{source}: {error}") from None
-
-
-def _intact(line: bytes) -> bool:
-    """Return whether the checksum at the end of a line is that of the rest."""
-    rest, found, tail = line.rpartition(b',"sum":"')
-    return bool(found) and tail == b'%08x"}' % zlib.crc32(rest + b"}")
 
 
 def _evidence(folder: Path) -> tuple[Evidence, ...]:

@@ -40,8 +40,10 @@ _SAID = 160
 _NOTICEABLE = 0.1
 """Seconds; what was faster needs no mention of its time."""
 _REASONS = 12
-_QUIET = frozenset({"Read"})
-"""Tools whose result begins with something nobody wants to see."""
+_QUIET = frozenset({"Read", "SubmitFindings", "SubmitPlan", "SubmitChange", "SubmitReview", "SubmitVerdict"})
+"""Tools whose result says nothing that a person wants to know, unless it is an error."""
+_OFFLINE = ("repair", "script:", "replay:")
+"""Models for which the id that stands for a role's tier means nothing."""
 _FINE = (RunOutcome.SUBMITTED, RunOutcome.ANSWERED)
 _USUAL = (Stop.END_TURN, Stop.TOOL_USE)
 _PAST = {GateStatus.PASSED: "passed", GateStatus.FAILED: "failed", GateStatus.SKIPPED: "skipped"}
@@ -54,6 +56,10 @@ class Story:
         self._began: str | None = None
         self._subjects: dict[tuple[int, str], str] = {}
         self._first_tree: str | None = None
+        self.model = ""
+        """What `--model` calls the task's model."""
+        self.subject = ""
+        """What the call that ended last was about."""
 
     def __call__(self, stamped: Stamped) -> tuple[Line, ...]:
         """Return the lines of one event, none for what only machines care about."""
@@ -68,9 +74,8 @@ class Story:
     def begin_call(self, event: ToolStarted) -> None:
         self._subjects[event.run, event.call_id] = event.subject
 
-    def end_call(self, run: int, call_id: str) -> str:
-        """Return what a call that began was about."""
-        return self._subjects.pop((run, call_id), "")
+    def end_call(self, event: ToolFinished) -> None:
+        self.subject = self._subjects.pop((event.run, event.call_id), "")
 
     def is_start(self, tree: str | None) -> bool:
         """Say whether a check ran on the tree that was there before any change."""
@@ -90,7 +95,8 @@ def _rows(_event: object, _story: Story) -> tuple[Row, ...]:
 
 
 @_rows.register
-def _task_started(event: TaskStarted, _story: Story) -> tuple[Row, ...]:
+def _task_started(event: TaskStarted, story: Story) -> tuple[Row, ...]:
+    story.model = event.model
     limit = f"  model {event.model}, at most {plural(event.max_iterations, 'iteration')}"
     return (
         (span("▸ ", Style.ACCENT), span(one_line(event.task, _SAID), Style.BOLD), span(limit, Style.DIM)),
@@ -104,9 +110,10 @@ def _phase_started(event: PhaseStarted, _story: Story) -> tuple[Row, ...]:
 
 
 @_rows.register
-def _phase_ended(event: PhaseEnded, _story: Story) -> tuple[Row, ...]:
+def _phase_ended(event: PhaseEnded, story: Story) -> tuple[Row, ...]:
     said = [one_line(text.strip().removeprefix("- "), _SAID) for text in event.message.splitlines()]
-    said = [text for text in said if text]
+    known = one_line(story.subject, _SAID) if event.status is GateStatus.PASSED else ""
+    said = [text for text in said if text not in {"", known}]
     style = Style.BAD if event.status is GateStatus.FAILED else Style.DIM
     head = f"{event.phase} {_PAST.get(event.status, event.status)}"
     words = [
@@ -123,9 +130,10 @@ def _phase_ended(event: PhaseEnded, _story: Story) -> tuple[Row, ...]:
 
 
 @_rows.register
-def _run_started(event: RunStarted, _story: Story) -> tuple[Row, ...]:
+def _run_started(event: RunStarted, story: Story) -> tuple[Row, ...]:
     agent = "" if event.agent == event.role else f" ({event.agent})"
-    return ((span("  ▸ ", Style.ACCENT), span(f"{event.role}{agent}"), span(f"  {event.model}", Style.DIM)),)
+    model = "" if story.model.startswith(_OFFLINE) else f"  {event.model}"
+    return ((span("  ▸ ", Style.ACCENT), span(f"{event.role}{agent}"), span(model, Style.DIM)),)
 
 
 @_rows.register
@@ -145,7 +153,8 @@ def _tool_started(event: ToolStarted, story: Story) -> tuple[Row, ...]:
 
 @_rows.register
 def _tool_finished(event: ToolFinished, story: Story) -> tuple[Row, ...]:
-    subject = one_line(story.end_call(event.run, event.call_id), _SUBJECT)
+    story.end_call(event)
+    subject = one_line(story.subject, _SUBJECT)
     mark = span("    ✗ ", Style.BAD) if event.is_error else span("    · ", Style.DIM)
     result = "" if event.tool in _QUIET and not event.is_error else f"  {one_line(event.summary, _SUBJECT)}"
     said = span(result, Style.BAD if event.is_error else Style.DIM)

@@ -111,7 +111,13 @@ def fit(lines: Iterable[Line], width: int) -> Iterator[Line]:
         if cells(one.text) <= room:
             yield one
         else:
-            yield from _wrapped(_squeezed(one), room)
+            yield from _wrapped(one if _columns(one) <= room else _squeezed(one), room)
+
+
+def _columns(one: Line) -> int:
+    """Return the width of a line's filled columns, all that stands before them included."""
+    filled = [place for place, part in enumerate(one.spans, 1) if _FILLING.search(part.text)]
+    return sum(cells(part.text) for part in one.spans[: filled[-1]]) if filled else 0
 
 
 def _squeezed(one: Line) -> Line:

@@ -154,6 +154,42 @@ def test_an_agent_is_named_where_it_is_not_its_role() -> None:
     assert told(event) == ["  0:00.0    ▸ planner (my-planner)  deep-1"]
 
 
+@pytest.mark.parametrize(
+    ("model", "shown"), [("anthropic", "  deep-1"), ("repair", ""), ("script:a.yaml", ""), ("replay:x", "")]
+)
+def test_the_model_of_a_run_is_named_only_where_it_is_asked(model: str, shown: str) -> None:
+    start = TaskStarted(task="mend it", model=model, max_iterations=3)
+    run = RunStarted(run=1, role="planner", agent="planner", model="deep-1", iteration=1)
+    assert told(start, run)[1] == f"  0:00.0    ▸ planner{shown}"
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"), [("a small plan", ""), ("another message", ": another message")]
+)
+def test_a_phase_does_not_repeat_what_was_submitted(message: str, shown: str) -> None:
+    rows = told(
+        ToolStarted(run=1, call_id="s", tool="SubmitPlan", subject="a small plan"),
+        ToolFinished(run=1, call_id="s", tool="SubmitPlan", is_error=False, summary="submitted", seconds=0),
+        PhaseEnded(phase=Phase.PLANNING, iteration=1, status=GateStatus.PASSED, message=message, seconds=0),
+    )
+    assert [row[10:] for row in rows] == ["    · SubmitPlan a small plan", f"✓ planning passed{shown}"]
+
+
+def test_a_submission_cannot_hide_why_a_phase_failed() -> None:
+    rows = told(
+        ToolStarted(run=1, call_id="s", tool="SubmitChange", subject="tests: exit 1"),
+        ToolFinished(run=1, call_id="s", tool="SubmitChange", is_error=False, summary="submitted", seconds=0),
+        PhaseEnded(
+            phase=Phase.VERIFICATION,
+            iteration=1,
+            status=GateStatus.FAILED,
+            message="- tests: exit 1\n",
+            seconds=0,
+        ),
+    )
+    assert rows[-1].endswith("✗ verification failed: tests: exit 1")
+
+
 def hostile_events(hostile: str) -> tuple[Event, ...]:
     return (
         TaskStarted(task=hostile, model=hostile, max_iterations=1),

@@ -87,6 +87,11 @@ def test_filling_of_columns_goes_before_words_are_wrapped() -> None:
     assert [one.text for one in fit([row], 20)] == ["✓ lint  0  ruff"]
 
 
+def test_columns_stay_where_they_fit_and_only_the_rest_is_wrapped() -> None:
+    row = line("✓ ", column("lint", 12), "ruff check .", hang=4)
+    assert [one.text for one in fit([row], 20)] == ["✓ lint        ruff", "    check ."]
+
+
 def test_indentation_within_a_span_is_not_filling() -> None:
     row = line("    ", span("+        return first and second"), hang=5)
     assert next(fit([row], 30)).text == "    +        return first and"

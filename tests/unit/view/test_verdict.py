@@ -105,7 +105,7 @@ def test_caveats_are_explained_and_notes_are_shown(finished: Snapshot) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cost", "said"), [(None, "cost unknown, 6,300 tokens in"), (0.5, "$0.5000, "), (0.0, "$0.0000, ")]
+    ("cost", "said"), [(None, "cost unknown, 6,300 tokens in"), (0.5, "$0.5000, "), (0.0, "no cost, ")]
 )
 def test_an_unknown_cost_is_never_a_number(cost: float | None, said: str, finished: Snapshot) -> None:
     state = finished.state.replace(usage=finished.state.usage.replace(cost_usd=cost))

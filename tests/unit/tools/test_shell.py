@@ -1,0 +1,101 @@
+import hashlib
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from agentflow.core.errors import InvalidInput
+from agentflow.parse import Mismatch
+from agentflow.tools.shell import BASH, HEAD_BYTES, TAIL_BYTES
+from tests.unit.tools.bench import Bench
+
+
+def test_shows_output_and_exit_code_and_keeps_a_record(bench: Bench) -> None:
+    output = bench(BASH, command="pwd; echo problem >&2; exit 3", description="look")
+    assert output.content == f"{bench.root}\nproblem\nexit 3"
+    assert output.execution is not None
+    kept = output.execution
+    printed = f"{bench.root}\nproblem\n"
+    assert (kept.command, kept.cwd) == ("pwd; echo problem >&2; exit 3", str(bench.root))
+    assert (kept.exit_code, kept.timed_out, kept.bytes) == (3, False, len(printed))
+    assert kept.sha256 == hashlib.sha256(printed.encode()).hexdigest()
+    assert kept.tail == printed
+    assert Path(kept.output) == bench.outputs / "call-1.out"
+    assert Path(kept.output).read_text() == printed
+    assert not output.clipped
+
+
+def test_a_silent_command_still_says_how_it_ended(bench: Bench) -> None:
+    assert bench(BASH, command="true").content == "exit 0"
+
+
+def test_a_long_output_is_clipped_in_the_middle_and_kept_in_full(bench: Bench) -> None:
+    output = bench(BASH, command="seq 200000; exit 1")
+    full = "".join(f"{number}\n" for number in range(1, 200_001))
+    left_out = len(full) - HEAD_BYTES - TAIL_BYTES
+    note = f"[{left_out} bytes left out here; the full text is kept under the call id call-1]"
+    head, _, tail = output.content.partition(f"\n{note}\n")
+    assert head == full[:HEAD_BYTES]
+    assert tail == full[-TAIL_BYTES:] + "exit 1"
+    assert output.clipped
+    assert (bench.outputs / "call-1.out").read_text() == full
+    assert output.execution is not None
+    assert output.execution.tail == full[-4000:]
+
+
+@pytest.mark.parametrize(("size", "clipped"), [(0, False), (1, True)])
+def test_the_limit_itself_is_not_clipped(bench: Bench, size: int, *, clipped: bool) -> None:
+    output = bench(BASH, command=f"head -c {HEAD_BYTES + TAIL_BYTES + size} /dev/zero | tr '\\0' x")
+    assert output.clipped == ("bytes left out" in output.content) == clipped
+
+
+def test_no_half_character_is_shown_at_the_cut(bench: Bench) -> None:
+    bench.file("wide.txt", "x" + "é" * 40_000)
+    assert "\ufffd" not in bench(BASH, command="cat wide.txt").content
+
+
+def test_a_timeout_kills_all_that_was_started(bench: Bench) -> None:
+    begin = time.monotonic()
+    output = bench(
+        BASH,
+        command="(sleep 1.5; touch late) & setsid sh -c 'sleep 1.5; touch later' & sleep 30",
+        timeout=300,
+    )
+    assert output.content == "timed out after 0.3 s and was killed with all it started"
+    assert output.execution is not None
+    assert output.execution.timed_out
+    time.sleep(max(0.0, begin + 2.2 - time.monotonic()))
+    assert sorted(os.listdir(bench.root)) == [".git"]
+
+
+def test_a_cancelled_run_stops_its_command(bench: Bench) -> None:
+    begin = time.monotonic()
+    bench.cancelled = lambda: time.monotonic() > begin + 0.2
+    output = bench(BASH, command="echo begun; sleep 30")
+    assert output.content == "begun\nstopped, because the run was"
+    assert time.monotonic() - begin < 5
+
+
+def test_a_command_killed_by_a_signal_says_so(bench: Bench) -> None:
+    assert bench(BASH, command="kill -9 $$").content == "killed by a signal"
+
+
+@pytest.mark.parametrize("timeout", [0, 600_001])
+def test_the_timeout_has_bounds(bench: Bench, timeout: int) -> None:
+    with pytest.raises(Mismatch, match="timeout"):
+        bench(BASH, command="true", timeout=timeout)
+
+
+def test_our_keys_are_not_in_its_environment(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "planted")
+    assert "planted" not in bench(BASH, command="env").content
+
+
+def test_a_call_id_does_not_choose_the_file(bench: Bench) -> None:
+    for call_id in ("../out", "/tmp/x", "", "a/b", "a\0", "x" * 300, "é"):
+        with pytest.raises(InvalidInput, match="call id"):
+            BASH.call(BASH.input(command="touch ran"), bench.context(call_id))
+    with pytest.raises(InvalidInput, match="NUL"):
+        bench(BASH, command="echo \0")
+    assert sorted(os.listdir(bench.root)) == [".git"]
