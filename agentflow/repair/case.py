@@ -11,8 +11,9 @@ from agentflow.repair.edits import Replacement, replacements
 from agentflow.repair.localise import Place, localise
 from agentflow.repair.search import first_plausible
 from agentflow.repair.sources import read_sources
-from agentflow.repair.target import read_target, widened
+from agentflow.repair.target import Target, read_target, widened
 from agentflow.repair.trial import Bench, watch
+from agentflow.workspace.copies import import_places
 
 T = TypeVar("T")
 
@@ -27,14 +28,16 @@ class Case:
         self.brief = brief
         self.sources = read_sources(root, brief.diff)
         self.target = read_target(root, brief, self.sources.files)
-        self._bench = Bench(sources=self.sources, target=self.target, cancelled=cancelled)
+        self._cancelled = cancelled
         self._known = known
         self._key = (self.sources.digest, self.target.interpreter, self.target.arguments, self.target.files)
 
     @property
     def places(self) -> tuple[Place, ...]:
         """The suspicious lines, the most suspicious first."""
-        return self._once("places", lambda: localise(self.sources, watch(self._bench, trace=True)))
+        return self._once(
+            "places", lambda: localise(self.sources, watch(self._bench(self.target), trace=True))
+        )
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -46,7 +49,7 @@ class Case:
         """The next plausible edit after the one that was tried last."""
         start = self._attempted() + 1
         wide = widened(self.sources.root, self.target, self.brief, self.sources.files)
-        bench = self._bench.replace(target=wide)
+        bench = self._bench(wide)
         return self._once(
             ("winner", start, wide.files), lambda: first_plausible(bench, self.candidates[start:])
         )
@@ -60,6 +63,12 @@ class Case:
             before = self.sources.read(winner.path)
             found += replacements(winner.path, before.decode(), applied(before, winner.mutation).decode())
         return tuple(found)
+
+    def _bench(self, target: Target) -> Bench:
+        places = self._once(
+            "imports", lambda: import_places(self.sources.root, target.interpreter, target.env)
+        )
+        return Bench(sources=self.sources, target=target, places=places, cancelled=self._cancelled)
 
     def _attempted(self) -> int:
         """Return where the change so far stands among the candidates, or -1; all before it were rejected."""

@@ -42,7 +42,7 @@ def main() -> None:
 def search(spec: dict[str, Any], observe: Callable[..., Any]) -> None:
     """Try candidates in order until one of them, here or in another driver, has made the tests green."""
     if spec["runner"] == "pytest":
-        import pytest  # noqa: F401, PLC0415  # once, before the forks
+        load_pytest()
     state = signature()
     for index, candidate in enumerate(spec["candidates"]):
         if won_before(spec, len(spec["candidates"])):
@@ -53,6 +53,18 @@ def search(spec: dict[str, Any], observe: Callable[..., Any]) -> None:
         outcomes = attempt(spec, observe, index)
         mark(spec, "won" if is_green(outcomes, spec["before"]) else "lost", index)
         restore(spec["pristine"], state)
+
+
+def load_pytest() -> None:
+    """Import pytest and its plugins once, before the forks, but nothing of the code under test."""
+    import pytest  # noqa: PLC0415  # only where the check is pytest
+
+    with open(os.devnull, "w") as sink, contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):  # noqa: PTH123
+        pytest.main(["--version", "--noconftest", "-c", os.devnull])
+    inside = str(Path.cwd()) + os.sep
+    for name, module in list(sys.modules.items()):
+        if (getattr(module, "__file__", None) or "").startswith(inside):
+            del sys.modules[name]
 
 
 def apply(candidate: dict[str, Any]) -> None:

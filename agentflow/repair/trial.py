@@ -37,6 +37,8 @@ class Bench(Record):
 
     sources: Sources
     target: Target
+    places: tuple[str, ...]
+    """From where the code is imported, relative to the root."""
     cancelled: Callable[[], bool] = lambda: False
 
 
@@ -74,8 +76,12 @@ def drive(bench: Bench, copy: Path, folder: Path, spec: dict[str, Any], timeout:
         "candidates": [],
     }
     (folder / "spec.json").write_text(json.dumps({**command, **spec}), encoding="utf-8")
-    paths = paths_for(bench.sources.root, copy, target.interpreter, target.env)
-    env = {**target.env, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
+    env = {
+        **target.env,
+        "PYTHONPATH": paths_for(copy, bench.places),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+    }
     argv = (target.interpreter, str(DRIVER), str(folder / "spec.json"))
     order = Command(argv=argv, cwd=str(copy), timeout=timeout, env=env)
     try:

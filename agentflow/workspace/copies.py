@@ -71,21 +71,21 @@ def remove(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def paths_for(root: Path, copy: Path, interpreter: str, env: Mapping[str, str]) -> str:
-    """Return the PYTHONPATH that makes an interpreter import this repository's packages from a copy of it.
+def import_places(root: Path, interpreter: str, env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return from where an interpreter imports this repository's packages, relative to the root.
 
-    An editable install leads to the original files, through entries of `sys.path` or through a finder that
-    is asked after it; their places in the copy therefore come first.
+    An editable install leads there through entries of `sys.path`, or through a finder that is asked after
+    them. Entries of PYTHONPATH that lie elsewhere follow, as they are.
     """
     declared = [str(root / entry) for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    inside = [
-        place
-        for entry in (*declared, *_search_path(root, interpreter, env))
-        if (place := _below(root, entry))
-    ]
-    mapped = [str(copy / place) for place in (*inside, "src", ".") if (root / place).is_dir()]
-    foreign = [entry for entry in declared if _below(root, entry) is None]
-    return os.pathsep.join(dict.fromkeys([*mapped, *foreign]))
+    inside = [_below(root, entry) for entry in (*declared, *_search_path(root, interpreter, env))]
+    places = [place for place in (*inside, "src", ".") if place and (root / place).is_dir()]
+    return tuple(dict.fromkeys([*places, *(entry for entry in declared if _below(root, entry) is None)]))
+
+
+def paths_for(copy: Path, places: Iterable[str]) -> str:
+    """Return the PYTHONPATH under which a copy imports itself, ahead of every editable install."""
+    return os.pathsep.join(str(copy / place) for place in places)
 
 
 def _search_path(root: Path, interpreter: str, env: Mapping[str, str]) -> list[str]:

@@ -4,7 +4,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,11 +70,16 @@ class Repo:
         return {**kept, "PATH": bare, "HOME": os.environ.get("HOME", "/"), "AGENTFLOW_HOME": str(self.home)}
 
     def run(
-        self, *words: str, env: Mapping[str, str] | None = None, stdin: str = "", timeout: float = 120
+        self,
+        *words: str,
+        command: Sequence[str] = (str(COMMAND),),
+        env: Mapping[str, str] | None = None,
+        stdin: str = "",
+        timeout: float = 120,
     ) -> Done:
         return Done(
             subprocess.run(
-                [str(COMMAND), *words],
+                [*command, *words],
                 cwd=self.root,
                 env={**self.environment, **(env or {})},
                 input=stdin,
@@ -89,9 +95,30 @@ class Repo:
         text = words or (TEXT,)
         if script is None:
             return self.run("task", *text, **options)
+        return self.run("task", *text, "--model", self.scripted(script), **options)
+
+    def scripted(self, script: list[dict[str, Any]]) -> str:
+        """Return the name of the model that plays a script."""
         path = self.home / "script.yaml"
         path.write_text(json.dumps(script), "utf-8")
-        return self.run("task", *text, "--model", f"script:{path}", **options)
+        return f"script:{path}"
+
+    def start(self, *words: str, **streams: Any) -> "subprocess.Popen[str]":
+        """Start the command and leave it running; its streams are pipes unless told otherwise."""
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        return subprocess.Popen(
+            [str(COMMAND), *words], cwd=self.root, env=self.environment, text=True, **{**pipes, **streams}
+        )
+
+    def start_task(self, script: list[dict[str, Any]], *words: str) -> "subprocess.Popen[str]":
+        return self.start("task", TEXT, *words, "--model", self.scripted(script))
+
+    def give_role(self, name: str, text: str) -> Path:
+        """Write a role file of the user."""
+        path = self.home / ".claude/agents" / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+        return path
 
     @property
     def tasks(self) -> list[Path]:
@@ -140,6 +167,14 @@ class Recorded:
         return [entry["result"] for entry in self.entries if entry["type"] == "CallAnswered"]
 
     @property
+    def calls(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """Each call with its result, in the order of the calls."""
+        results = {result["call_id"]: result for result in self.results}
+        replies = [entry["reply"]["parts"] for entry in self.entries if entry["type"] == "ReplyReceived"]
+        made = [part for parts in replies for part in parts if part["type"] == "tool_use"]
+        return [(part, results[part["id"]]) for part in made]
+
+    @property
     def outcome(self) -> str:
         return str(self.entries[-1]["outcome"])
 
@@ -155,6 +190,14 @@ class Recorded:
     def brief(self) -> str:
         (part,) = next(entry for entry in self.entries if entry["type"] == "MessageAdded")["message"]["parts"]
         return str(part["text"])
+
+
+def eventually(claim: Callable[[], bool], seconds: float = 15) -> None:
+    """Wait until a claim holds; fail when it does not in time."""
+    end = time.monotonic() + seconds
+    while not claim():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.01)
 
 
 def call(name: str, **given: Any) -> dict[str, Any]:

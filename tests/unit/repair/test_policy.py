@@ -57,6 +57,14 @@ def test_the_demo_shows_a_rejected_attempt_and_then_the_real_edit(tmp_path: Path
     assert time.monotonic() - began < 25
 
 
+def test_what_one_attempt_broke_is_asked_of_all_later_ones(tmp_path: Path) -> None:
+    files = shop("def total(n):\n    return 1 + 1 + 1 + 1 * n\n", ("total(1) == 5",))
+    files["tests/test_other.py"] = module_tests("shop.core", ("total(0) == 3",))
+    stage = Stage(tmp_path, files, UNITTEST)
+    assert len(stage.mend(Repair(tmp_path))) == 2
+    assert stage.changed() == {"shop/core.py": (["return 1 + 1 + 1 + 1 * n"], ["return 1 + 1 + 1 + 2 * n"])}
+
+
 def test_a_new_process_at_every_turn_comes_to_the_same_replies(tmp_path: Path) -> None:
     class Forgetful(Repair):
         async def complete(self, request: Request) -> Reply:
@@ -74,7 +82,9 @@ def test_call_ids_are_unique_and_nothing_costs_anything(tmp_path: Path) -> None:
     ids = [part.id for reply in stage.replies for part in reply.parts if isinstance(part, ToolCall)]
     assert len(ids) == len(set(ids))
     assert {reply.usage.cost_usd for reply in stage.replies} == {0.0}
-    assert {(reply.usage.input, reply.usage.output, reply.model) for reply in stage.replies} == {(0, 0, "repair")}
+    assert {(reply.usage.input, reply.usage.output, reply.model) for reply in stage.replies} == {
+        (0, 0, "repair")
+    }
 
 
 def test_findings_cite_executed_lines_after_reading_them(tmp_path: Path) -> None:
@@ -84,7 +94,11 @@ def test_findings_cite_executed_lines_after_reading_them(tmp_path: Path) -> None
     read = [part for part in stage.replies[0].parts if isinstance(part, ToolCall)]
     cited = {finding["path"] for finding in call.input["findings"]}
     assert {each.name for each in read} == {"Read"}
-    assert cited == {each.input["file_path"] for each in read} == {"invoicing/aging.py", "invoicing/reminders.py"}
+    assert (
+        cited
+        == {each.input["file_path"] for each in read}
+        == {"invoicing/aging.py", "invoicing/reminders.py"}
+    )
     assert call.input["findings"][0]["claim"] == "executed by 1 failing and 2 passing tests"
 
 
@@ -99,7 +113,9 @@ def test_pytest_repositories_are_mended(tmp_path: Path) -> None:
     assert stage.changed() == {"shop/core.py": (["return count > limit"], ["return count >= limit"])}
 
 
-@pytest.mark.parametrize("runner", ["-m unittest discover -v -s tests", "-m pytest -q -p no:cacheprovider -rA"])
+@pytest.mark.parametrize(
+    "runner", ["-m unittest discover -v -s tests", "-m pytest -q -p no:cacheprovider -rA"]
+)
 def test_an_editable_install_tests_the_copy_and_not_the_original(runner: str, tmp_path: Path) -> None:
     files = shop(LIMIT, LIMIT_TESTS, "src/shop") | {".gitignore": ".venv/\n__pycache__/\n"}
     stage = Stage(tmp_path, files, f".venv/bin/python {runner}")
@@ -119,7 +135,7 @@ def test_line_endings_of_the_file_stay(tmp_path: Path) -> None:
 
 
 def test_what_one_candidate_leaves_behind_is_gone_for_the_next(tmp_path: Path) -> None:
-    code = "LIMIT = 3\n\n\ndef is_full(count):\n    return count + LIMIT > LIMIT + 3\n"
+    code = "def is_full(count):\n    return 2 * 3 * 5 * 7 < 0 or count > 3\n"
     truths = ("not Path('mark').exists() and not Path('mark').touch()", "is_full(3)", "not is_full(2)")
     files = shop(code, truths)
     files["tests/test_core.py"] = "from pathlib import Path\n" + files["tests/test_core.py"]
@@ -131,7 +147,8 @@ def test_what_one_candidate_leaves_behind_is_gone_for_the_next(tmp_path: Path) -
 
 
 def test_a_candidate_that_never_ends_is_only_a_lost_one(tmp_path: Path) -> None:
-    code = "def steps(number):\n    count = 0\n    while number > 0:\n        number -= 2\n        count += 2\n    return count\n"
+    loop = "    while number > 0:\n        number -= 2\n        count += 2\n    return count\n"
+    code = f"def steps(number):\n    count = 0\n{loop}"
     stage = Stage(tmp_path, shop(code, ("steps(4) == 2", "steps(0) == 0", "steps(1) == 1")), UNITTEST)
     stage.mend(Repair(tmp_path))
     assert stage.changed() == {"shop/core.py": (["count += 2"], ["count += 1"])}
@@ -199,7 +216,10 @@ def test_a_command_that_is_no_python_runner_is_left_alone(command: str, tmp_path
     assert "--model" in error.hint
 
 
-@pytest.mark.parametrize(("role", "green", "red"), [("reviewer", "APPROVED", "NEEDS_CHANGES"), ("verifier", "VERIFIED", "FAILED")])
+JUDGES = [("reviewer", "APPROVED", "NEEDS_CHANGES"), ("verifier", "VERIFIED", "FAILED")]
+
+
+@pytest.mark.parametrize(("role", "green", "red"), JUDGES)
 def test_judging_roles_say_what_the_program_saw(role: str, green: str, red: str, tmp_path: Path) -> None:
     stage = Stage(tmp_path, {"a.py": ""}, "true")
     model = Repair(tmp_path)
@@ -232,7 +252,14 @@ def test_a_role_without_a_submission_is_not_played(tmp_path: Path) -> None:
     spec = ToolSpec(name="Read", description="", input_schema={})
     ask = Message(speaker=Speaker.USER, parts=(Text(text="# Task\nfix it"),))
     request = Request(
-        role="writer", agent="writer", run=1, iteration=1, model="repair", system="", tools=(spec,), messages=(ask,)
+        role="writer",
+        agent="writer",
+        run=1,
+        iteration=1,
+        model="repair",
+        system="",
+        tools=(spec,),
+        messages=(ask,),
     )
     with pytest.raises(ModelRejected, match="does not play writer"):
         anyio.run(Repair(stage.root).complete, request)

@@ -1,4 +1,3 @@
-import os
 import stat
 
 import pytest
@@ -242,10 +241,10 @@ def test_half_a_surrogate_pair_is_refused(bench: Bench) -> None:
 
 def test_nothing_is_written_outside_or_into_policy(bench: Bench) -> None:
     (bench.root / "out").symlink_to("..")
-    before = sorted(os.listdir(bench.root.parent))
+    before = sorted(bench.root.parent.iterdir())
     for path in ("../a.py", "out/a.py", "/tmp/a.py", ".git/config", ".claude/settings.json"):
         with pytest.raises(OutsideWorkspace):
             bench(WRITE, file_path=path, content="x")
         with pytest.raises((OutsideWorkspace, InvalidInput)):
             bench(EDIT, file_path=path, old_string="a", new_string="x")
-    assert sorted(os.listdir(bench.root.parent)) == before
+    assert sorted(bench.root.parent.iterdir()) == before

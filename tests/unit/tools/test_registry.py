@@ -7,6 +7,7 @@ from agentflow.core.errors import ConfigError, UnknownTool
 from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE, Role, ToolRule
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+from agentflow.parse import Mismatch, fit
 from agentflow.tools.registry import SUBMITS, Toolbox, spec, standard
 from tests.unit.tools.bench import Bench
 
@@ -140,7 +141,8 @@ def test_schemas_have_the_public_keys_and_are_closed() -> None:
         assert shown.input_schema["type"] == "object", tool.name
         assert set(shown.input_schema["required"]) == required, tool.name
         assert set(shown.input_schema["properties"]) == required | optional, tool.name
-        assert shown.input_schema["additionalProperties"] is False, tool.name
+        with pytest.raises(Mismatch, match="surprise"):
+            fit(tool.input, {"surprise": 1})
         assert 20 < len(shown.description) < 200, tool.name
 
 

@@ -196,11 +196,11 @@ def test_an_engine_that_is_absent_is_passed_over(
     assert lines(query(tree, "foo")) == expected
 
 
-def test_many_files_are_searched_in_several_batches(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(50):
-        bench.file(f"{number:02}.txt", "foo\n")
-    monkeypatch.setattr("agentflow.tools.engines._BATCH_BYTES", 100)
-    assert len(lines(query(bench, "foo"))) == 50
+def test_more_names_than_one_process_takes_are_searched(bench: Bench) -> None:
+    for number in range(2200):
+        bench.file(f"{number:0230}.txt", "foo\n")
+    found = lines(query(bench, "foo"))
+    assert [line.path[-8:] for line in found] == [f"{number:04}.txt" for number in range(2200)]
 
 
 def test_multiline_matches_show_all_their_lines(bench: Bench) -> None:

@@ -1,5 +1,4 @@
 import hashlib
-import os
 import time
 from pathlib import Path
 
@@ -66,7 +65,7 @@ def test_a_timeout_kills_all_that_was_started(bench: Bench) -> None:
     assert output.execution is not None
     assert output.execution.timed_out
     time.sleep(max(0.0, begin + 2.2 - time.monotonic()))
-    assert sorted(os.listdir(bench.root)) == [".git"]
+    assert list(bench.root.iterdir()) == [bench.root / ".git"]
 
 
 def test_a_cancelled_run_stops_its_command(bench: Bench) -> None:
@@ -98,4 +97,4 @@ def test_a_call_id_does_not_choose_the_file(bench: Bench) -> None:
             BASH.call(BASH.input(command="touch ran"), bench.context(call_id))
     with pytest.raises(InvalidInput, match="NUL"):
         bench(BASH, command="echo \0")
-    assert sorted(os.listdir(bench.root)) == [".git"]
+    assert list(bench.root.iterdir()) == [bench.root / ".git"]

@@ -1,9 +1,11 @@
+import json
 from typing import Any
 
 import pytest
 
 from agentflow.core.errors import InvalidInput
 from agentflow.core.evidence import By, Side
+from agentflow.core.record import encode
 from agentflow.core.submissions import Change, Findings, Judgement, Plan, Review
 from agentflow.core.tool import Tool
 from agentflow.parse import Mismatch, fit
@@ -40,7 +42,7 @@ def test_a_submission_becomes_the_tasks_state(
     output = bench(tool(name), **given)
     assert output.submitted
     assert output.content == "submitted"
-    assert output.changes == {key: given}
+    assert json.loads(encode(output.changes)) == {key: given}
     assert isinstance(fit(kind, output.changes[key]), kind)
 
 

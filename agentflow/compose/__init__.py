@@ -1,0 +1,1 @@
+"""A role and its capabilities into an agent: the builder composes, the loop executes."""

@@ -1,0 +1,1 @@
+"""What an agent can be given; each installs itself through the channels it needs."""

@@ -1,0 +1,44 @@
+"""Which capabilities "standard" means: an ordinary list, in one place, that can be printed."""
+
+from collections.abc import Mapping
+
+from agentflow.compose.capabilities.events import EventLog
+from agentflow.compose.capabilities.hooks import UseHooks
+from agentflow.compose.capabilities.model import UseModel
+from agentflow.compose.capabilities.role import RolePrompt, RoleTools, Submission
+from agentflow.compose.channels import Capability, channels_of
+from agentflow.core.hook import Hook
+from agentflow.core.ports import Model, Observer
+from agentflow.core.record import Record
+from agentflow.core.role import Role
+from agentflow.tools.registry import SUBMITS, Toolbox
+
+
+class Kit(Record):
+    """What the agents of one crew have in common."""
+
+    model: Model
+    models: Mapping[str, str]
+    """Tier to model id, where the user overrides it."""
+    toolbox: Toolbox
+    events: Observer
+    """Writes down what happens."""
+    hooks: tuple[Hook, ...] = ()
+
+
+def standard_capabilities(role: Role, kit: Kit) -> tuple[Capability, ...]:
+    """Return what every role of a crew is given."""
+    submit = kit.toolbox.find(SUBMITS.get(role.part or "", ""))
+    return (
+        UseModel(model=kit.model, model_id=model_id(role.model, kit.models)),
+        RolePrompt(role=role),
+        RoleTools(role=role, toolbox=kit.toolbox),
+        *((Submission(tool=submit),) if submit else ()),
+        UseHooks(hooks=kit.hooks),
+        EventLog(record=kit.events),
+    )
+
+
+def listing(capabilities: tuple[Capability, ...]) -> tuple[str, ...]:
+    """Return each capability in a line for people: its name, and the channels it uses."""
+    return tuple(f"{type(each).__name__}: {', '.join(channels_of(each))}" for each in capabilities)

@@ -1,0 +1,22 @@
+"""Where one run of an agent takes place: what it is given and does not choose."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from agentflow.core.ports import Journal, Ledger, Workspace
+from agentflow.core.record import Record
+
+
+class Surroundings(Record):
+    """The task's folder and files around one run, and its number in the task."""
+
+    workspace: Workspace
+    ledger: Ledger
+    journal: Journal
+    outputs: Path
+    task_id: str
+    number: int
+    """Of the run within the task, from 1."""
+    iteration: int
+    owners: Mapping[str, str]
+    """Every known tool's name, to the role that has it."""

@@ -1,0 +1,280 @@
+"""What the command line takes for a text, and what it says of everything it does not take."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agentflow
+from agentflow.library.bundled import bundled
+from tests.support.repo import COMMAND, TEXT, Done, Repo
+
+NewRepo = Callable[[dict[str, str]], Repo]
+NOTES = {"notes.txt": "nothing to check here\n"}
+UNTOUCHED: list[dict[str, Any]] = []
+
+
+@pytest.fixture
+def repo(new_repo: NewRepo) -> Repo:
+    return new_repo(NOTES)
+
+
+def assert_refused(repo: Repo, done: Done, *said: str, code: int = 2) -> None:
+    """One message line and at most one hint on stderr; nothing on stdout and nothing written."""
+    assert done.code == code, done.err
+    assert done.out == ""
+    message, *hints = done.err.splitlines()
+    assert message.startswith("agentflow: ")
+    assert len(hints) <= 1
+    assert all(hint.startswith("  ") and hint.strip() for hint in hints)
+    for words in said:
+        assert words in done.err
+    assert_untouched(repo)
+
+
+def assert_untouched(repo: Repo) -> None:
+    assert not (repo.root / ".claude").exists()
+    assert repo.git("status", "--porcelain", "--ignored") == ""
+    assert "agentflow" not in (repo.root / ".git/info/exclude").read_text()
+
+
+USAGE: dict[str, tuple[Sequence[str], Sequence[str]]] = {
+    "no text": (["task"], ["say what is to be done"]),
+    "empty text": (["task", ""], ["say what is to be done"]),
+    "blank text": (["task", " \t\n "], ["say what is to be done"]),
+    "empty words": (["task", "", ""], ["say what is to be done"]),
+    "empty stdin": (["task", "-"], ["say what is to be done"]),
+    "no text beside options": (["task", "--json", "--yes"], ["say what is to be done"]),
+    "no iteration": (["task", "--max-iterations", "0", TEXT], ["--max-iterations", "0"]),
+    "fewer than none": (["task", "--max-iterations", "-1", TEXT], ["--max-iterations", "-1"]),
+    "iterations in words": (["task", "--max-iterations", "x", TEXT], ["--max-iterations", "x"]),
+    "half an iteration": (["task", "--max-iterations", "1.5", TEXT], ["--max-iterations", "1.5"]),
+    "iterations without end": (["task", "--max-iterations", "9" * 30, TEXT], ["--max-iterations"]),
+    "iterations unsaid": (["task", TEXT, "--max-iterations"], ["--max-iterations"]),
+    "a near miss": (["task", "fix", "it", "--modle", "repair"], ["--modle", "did you mean --model?"]),
+    "a near miss with a value": (["task", "fix it", "--max-iteration=3"], ["did you mean --max-iterations?"]),
+    "a near miss before the text": (["task", "--jsn", "fix", "it"], ["did you mean --json?"]),
+    "a later option": (["task", "fix", "it", "--review"], ["--review is not in this version"]),
+    "a later option with a value": (["task", "fix it", "--timeout=3"], ["--timeout is not in this version"]),
+    "an unknown model": (["task", TEXT, "--model", "gtp"], ["unknown model 'gtp'", "repair", "script:FILE"]),
+    "an empty script name": (["task", TEXT, "--model", "script:"], ["script"]),
+    "no such script": (["task", TEXT, "--model", "script:nosuch.yaml"], ["nosuch.yaml", "No such file"]),
+    "a folder as a script": (["task", TEXT, "--model", "script:."], ["cannot read", "directory"]),
+    "no such folder": (["task", TEXT, "-C", "nosuch"], ["nosuch is not a folder"]),
+    "a file as a folder": (["task", TEXT, "-C", "notes.txt"], ["notes.txt is not a folder"]),
+    "an unknown command": (["tsak", TEXT], ["tsak"]),
+    "an unknown option of another command": (["status", "--jsn"], ["--jsn"]),
+    "a task that is not there": (["status", "20260101T000000Z-abcd"], ["no task in this repository"]),
+    "the newest of no tasks": (["log"], ["no task in this repository"]),
+    "evidence of no task": (["evidence", "ev-0001"], ["no task in this repository"]),
+    "an unknown role": (["agents", "show", "nobody"], ["no role nobody"]),
+    "a demo on top of files": (["demo", "."], ["not an empty folder"]),
+    "a demo on top of a file": (["demo", "notes.txt"], ["not an empty folder"]),
+}
+
+
+@pytest.mark.parametrize(("words", "said"), USAGE.values(), ids=USAGE)
+def test_a_usage_error_is_one_line(repo: Repo, words: Sequence[str], said: Sequence[str]) -> None:
+    assert_refused(repo, repo.run(*words), *said)
+
+
+@pytest.mark.parametrize("model", ["anthropic", "bedrock", "vertex", "foundry"])
+def test_a_model_of_a_later_version_is_no_usable_one(repo: Repo, model: str) -> None:
+    assert_refused(repo, repo.run("task", TEXT, "--model", model), model, "not in this version", code=6)
+
+
+def test_what_the_embedded_model_cannot_do_is_said_within_a_second(new_repo: NewRepo) -> None:
+    repo = new_repo({"tests/test_a.py": "open('ran', 'w')\nimport unittest\n", "a.py": "x = 1\n"})
+    begin = time.monotonic()
+    done = repo.run("task", "add", "a", "--verbose", "option")
+    assert time.monotonic() - begin < 1
+    assert_refused(repo, done, "--model", "AGENTFLOW_MODEL", code=6)
+
+
+SCRIPTS = {
+    "not yaml": ("- turns: [\n  - x: {\n", ["script.yaml:"]),
+    "a second key": ("- turns: []\n  turns: []\n", ["script.yaml:2", "turns"]),
+    "no turns": ("- match: {role: explorer}\n", ["script.yaml:1", "turns"]),
+    "an unknown key": ("- turns: []\n  matsch: {}\n", ["script.yaml:2", "matsch"]),
+    "an unknown key below": ("- turns:\n  - text: x\n  - txt: x\n", ["script.yaml:3", "txt", "turns"]),
+    "a wrong type": ("- turns: []\n  delay: soon\n", ["script.yaml:2", "delay"]),
+    "no list": ("turns: []\n", ["script.yaml"]),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), SCRIPTS.values(), ids=SCRIPTS)
+def test_a_broken_script_is_named_by_file_line_and_key(repo: Repo, text: str, said: Sequence[str]) -> None:
+    path = repo.home / "script.yaml"
+    path.write_text(text)
+    assert_refused(repo, repo.run("task", TEXT, "--model", f"script:{path}"), *said)
+
+
+def test_a_script_that_is_no_text_is_named(repo: Repo) -> None:
+    path = repo.home / "script.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+    assert_refused(repo, repo.run("task", TEXT, "--model", f"script:{path}"), "script.yaml", "UTF-8")
+
+
+SETTINGS = {
+    "an unknown key": ("max_iterations: 3\nmodle: repair\n", ["config.yaml:2", "modle"]),
+    "a wrong type": ("model: repair\nmax_iterations: many\n", ["config.yaml:2", "max_iterations"]),
+    "no iteration": ("max_iterations: 0\n", ["config.yaml:1", "max_iterations"]),
+    "fewer than none": ("max_iterations: -3\n", ["config.yaml:1", "max_iterations"]),
+    "a wrong key below": ("timeouts:\n  tets: 3\n", ["config.yaml:2", "tets"]),
+    "not yaml": ("model: [\n", ["config.yaml:"]),
+    "a list": ("- model\n", ["config.yaml"]),
+    "an unknown model": ("model: gtp\n", ["gtp"]),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), SETTINGS.values(), ids=SETTINGS)
+def test_broken_settings_are_named_by_file_line_and_key(repo: Repo, text: str, said: Sequence[str]) -> None:
+    path = repo.home / ".config/agentflow/config.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    assert_refused(repo, repo.run("task", TEXT), *said)
+
+
+HEAD = "---\nname: verifier\ndescription: d\n{}metadata: {{agentflow-role: verifier}}\n---\nJudge.\n"
+ROLES = {
+    "an unknown tool": (
+        HEAD.format("tools: [Raed]\n"),
+        ["verifier.md:4", "tools", "Raed", "did you mean Read?"],
+    ),
+    "no tools": (HEAD.format(""), ["verifier.md", "tools"]),
+    "a near miss": (HEAD.format("tool: [Read]\n"), ["verifier.md:4", "tool"]),
+    "a broken rule": (HEAD.format("tools: [Bash(git]\n"), ["verifier.md:4", "tools"]),
+    "an open head": ("---\nname: verifier\nmetadata: {agentflow-role: verifier}\n", ["verifier.md:3"]),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), ROLES.values(), ids=ROLES)
+def test_a_broken_file_of_a_role_that_would_be_run_is_named(
+    repo: Repo, text: str, said: Sequence[str]
+) -> None:
+    repo.give_role("verifier", text)
+    assert_refused(repo, repo.run("task", TEXT), *said)
+
+
+def test_a_foreign_file_among_the_roles_is_only_left_out(repo: Repo) -> None:
+    repo.give_role("other", "no head at all\n")
+    done = repo.task(script=UNTOUCHED)
+    assert done.code == 1
+    assert "other.md:1" in done.err
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package with its own role files, as a wheel would put it."""
+    folder = tmp_path_factory.mktemp("package")
+    shipped = Path(agentflow.__file__).parent
+    leave = shutil.ignore_patterns("__pycache__", "_bundled")
+    shutil.copytree(shipped, folder / "agentflow", ignore=leave)
+    return folder
+
+
+@pytest.fixture
+def copied(package: Path) -> Path:
+    """The role files of the copy, whole again."""
+    target = package / "agentflow/_bundled/agents"
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(bundled("agents"), target)
+    return target
+
+
+def run_copy(repo: Repo, agents: Path, *words: str) -> Done:
+    where = str(agents.parents[2])
+    return repo.run(*words, command=[sys.executable, "-m", "agentflow"], env={"PYTHONPATH": where})
+
+
+def test_the_copied_package_is_the_one_that_runs(repo: Repo, copied: Path) -> None:
+    (copied / "explorer.md").write_text(
+        (copied / "explorer.md").read_text().replace("Use when", "Copied when")
+    )
+    assert "Copied when" in run_copy(repo, copied, "agents", "list").out
+
+
+@pytest.mark.parametrize("name", ["explorer", "planner", "implementer", "reviewer", "verifier"])
+def test_a_missing_role_file_is_named(repo: Repo, copied: Path, name: str) -> None:
+    (copied / f"{name}.md").unlink()
+    assert_refused(repo, run_copy(repo, copied, "task", TEXT), f"{name}.md")
+
+
+def test_a_broken_shipped_role_file_is_named_with_line_and_key(repo: Repo, copied: Path) -> None:
+    path = copied / "planner.md"
+    path.write_text(path.read_text().replace("tools: [", "tools: [Raed, "))
+    assert_refused(repo, run_copy(repo, copied, "task", TEXT), "planner.md:5", "tools", "Raed")
+
+
+def test_a_folder_without_git_is_one_line(repo: Repo, tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    assert_refused(repo, repo.run("task", TEXT, "-C", str(plain)), "is not in a git repository", "git init")
+    assert list(plain.iterdir()) == []
+
+
+def test_a_bare_repository_is_one_line(repo: Repo, tmp_path: Path) -> None:
+    repo.git("init", "-q", "--bare", str(tmp_path / "bare"))
+    assert_refused(repo, repo.run("task", TEXT, "-C", str(tmp_path / "bare")), "bare")
+
+
+def test_a_read_only_repository_is_one_line(repo: Repo) -> None:
+    if os.geteuid():
+        repo.root.chmod(0o500)
+        done = repo.run("task", TEXT)
+        repo.root.chmod(0o700)
+    else:
+        mount = 'mount --bind "$PWD" "$PWD" && mount -o remount,bind,ro "$PWD" && cd "$PWD" && exec "$@"'
+        inside = ["unshare", "-m", "sh", "-c"]
+        if subprocess.run(
+            [*inside, "mount --bind . ."], cwd=repo.root, capture_output=True, check=False
+        ).returncode:
+            pytest.skip("mounting is not allowed here, and modes do not bind root")
+        done = repo.run("task", TEXT, command=[*inside, mount, "sh", str(COMMAND)])
+    assert_refused(repo, done, "cannot write", ".claude", "Read-only file system" if not os.geteuid() else "")
+
+
+TEXTS: dict[str, tuple[Sequence[str], str, str]] = {
+    "an unknown option in the text": (["add", "a", "--verbose", "option"], "", "add a --verbose option"),
+    "a short one": (["explain", "-v", "and", "-x=3"], "", "explain -v and -x=3"),
+    "options around the text": (["--yes", "mend", "--no-input", "it"], "", "mend it"),
+    "two dashes": (["--yes", "--", "explain", "--frobnicate"], "", "explain --frobnicate"),
+    "one quoted text with a near miss": (["explain --modle"], "", "explain --modle"),
+    "a text from stdin": (["-"], "  line one\nline: two # --- \n", "line one\nline: two # ---"),
+    "characters of all kinds": (["ship 'it' \"now\" # 🎉: yes"], "", "ship 'it' \"now\" # 🎉: yes"),
+}
+
+
+@pytest.mark.parametrize(("words", "stdin", "text"), TEXTS.values(), ids=TEXTS)
+def test_the_text_is_taken_word_for_word(repo: Repo, words: Sequence[str], stdin: str, text: str) -> None:
+    done = repo.run("task", "--model", repo.scripted(UNTOUCHED), *words, stdin=stdin)
+    assert done.code == 1
+    assert repo.state()["task"] == text
+    assert repo.runs("explorer")[0].brief.startswith(f"# Task\n{text}\n")
+
+
+def test_two_dashes_let_any_word_into_the_text(repo: Repo) -> None:
+    done = repo.run(
+        "task", "--model", repo.scripted(UNTOUCHED), "--", "explain", "--modle", "and", "--review"
+    )
+    assert done.code == 1, done.err
+    assert repo.state()["task"] == "explain --modle and --review"
+
+
+def test_a_folder_below_the_root_is_enough(repo: Repo) -> None:
+    (repo.root / "below").mkdir()
+    assert repo.run("task", TEXT, "--model", repo.scripted(UNTOUCHED), "-C", "below").code == 1
+    assert not (repo.root / "below/.claude").exists()
+    assert repo.state()["task"] == TEXT
+
+
+@pytest.mark.parametrize("target", ["nosuch/folder/events", ".", "/dev/full"])
+def test_events_that_cannot_be_written_are_one_line_and_start_nothing(repo: Repo, target: str) -> None:
+    done = repo.run("task", TEXT, "--model", repo.scripted(UNTOUCHED), "--events", target)
+    assert_refused(repo, done, target)

@@ -1,0 +1,334 @@
+"""Which tools each role is offered, and which of its calls have an effect."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.repo import CALC, Recorded, Repo, call, edit, role, submit, turn
+
+AGENTS = Path(__file__).parents[2] / "agents"
+SUBMITS = {
+    "explorer": "SubmitFindings",
+    "planner": "SubmitPlan",
+    "implementer": "SubmitChange",
+    "reviewer": "SubmitReview",
+    "verifier": "SubmitVerdict",
+}
+TABLE = {
+    "explorer": {"Read", "Grep", "Glob", "Bash"},
+    "planner": {"Read", "Grep", "Glob", "TodoWrite"},
+    "implementer": {"Read", "Write", "Edit", "Grep", "Glob", "Bash"},
+    "reviewer": {"Read", "Grep", "Glob", "Bash"},
+    "verifier": {"Read", "Grep", "Bash"},
+}
+"""FEATURES A4 where no provider of web tools is set."""
+OWNERS = {
+    "Write": {"implementer"},
+    "Edit": {"implementer"},
+    "Bash": {"implementer"},
+    "TodoWrite": {"planner"},
+    "WebSearch": {"explorer"},
+    "WebFetch": {"explorer"},
+    "Read": set(TABLE),
+    "Grep": set(TABLE),
+    "Glob": {"explorer", "planner", "implementer"},
+    **{tool: {name} for name, tool in SUBMITS.items()},
+}
+NAMES = tuple(OWNERS)
+HARMLESS = {
+    "explorer": "ls .",
+    "planner": "ls .",
+    "implementer": "touch by-implementer-bash",
+    "reviewer": "ruff check .",
+    "verifier": "git diff HEAD",
+}
+SUBMITTED = {
+    "SubmitFindings": {"summary": "s", "findings": [], "open_questions": []},
+    "SubmitPlan": {"summary": "s", "steps": [], "acceptance": [], "risks": []},
+    "SubmitChange": {"summary": "s", "files": []},
+    "SubmitReview": {"verdict": "APPROVED", "issues": []},
+    "SubmitVerdict": {"verdict": "VERIFIED", "evidence": ["ev-9999"], "reasons": []},
+}
+
+
+def one_of_each(name: str) -> list[dict[str, Any]]:
+    """Return a call of every tool except the role's own Submit."""
+    inputs: dict[str, dict[str, Any]] = {
+        "Read": {"file_path": "calc.py"},
+        "Write": {"file_path": f"by-{name}-write", "content": "x"},
+        "Edit": {"file_path": "calc.py", "old_string": "2 * a", "new_string": f"2 * a  # {name}"},
+        "Glob": {"pattern": "*.py"},
+        "Grep": {"pattern": "def"},
+        "Bash": {"command": HARMLESS[name]},
+        "TodoWrite": {"todos": [{"title": f"by {name}", "status": "pending"}]},
+        "WebSearch": {"query": "add"},
+        "WebFetch": {"url": "http://127.0.0.1:9/", "prompt": "x"},
+        **{tool: given for tool, given in SUBMITTED.items() if tool != SUBMITS[name]},
+    }
+    return [call(tool, **given) for tool, given in inputs.items()]
+
+
+OPERATORS = (
+    "{ok} ; touch {x}",
+    "{ok}; touch {x}",
+    "{ok} && touch {x}",
+    "{ok} || touch {x}",
+    "{ok} | tee {x}",
+    "{ok} |& tee {x}",
+    "{ok} & touch {x}",
+    "{ok} > {x}",
+    "{ok} >{x}",
+    "{ok} >> {x}",
+    "{ok} 2> {x}",
+    "{ok} &> {x}",
+    "{ok} >| {x}",
+    "{ok} <> {x}",
+    "> {x} {ok}",
+    "{ok} $(touch {x})",
+    '{ok} "$(touch {x})"',
+    "{ok} `touch {x}`",
+    '{ok} "`touch {x}`"',
+    "{ok} <(touch {x})",
+    "{ok} >(touch {x})",
+    "{ok} ${{y:=$(touch {x})}}",
+    "{ok} $((a[$(touch {x})]))",
+    "{ok}\ntouch {x}",
+    "{ok}\r\ntouch {x}",
+    "{ok} \\\n; touch {x}",
+    "{ok} # \n touch {x}",
+    "{ok} <<E\n$(touch {x})\nE",
+    "touch {x}",
+    "\\touch {x}",
+    "'touch' {x}",
+    "bash -c 'touch {x}'",
+    "sh -c 'touch {x}'",
+    "/bin/sh -c 'touch {x}'",
+    "env touch {x}",
+    "env {ok} ; touch {x}",
+    "xargs touch {x}",
+    "echo {x} | xargs touch",
+    "find . -exec touch {x} ;",
+    "find . -maxdepth 0 -fprint {x}",
+    "command touch {x}",
+    "exec touch {x}",
+    "eval touch {x}",
+    "nohup touch {x}",
+    "timeout 5 touch {x}",
+    "A=1 touch {x}",
+    "PATH=.:$PATH {ok}",
+    "(touch {x})",
+    "{{ touch {x}; }}",
+    "if true; then touch {x}; fi",
+    "! touch {x}",
+    "time touch {x}",
+    "coproc touch {x}",
+    "touch() {{ :; }}; command touch {x}",
+    "trap 'touch {x}' EXIT",
+    'python3 -c \'open("{x}", "w")\'',
+    "git -c core.pager='touch {x}' log -p",
+    "git -c alias.z='!touch {x}' z",
+    "{ok}\x00; touch {x}",
+)
+"""What a shell would do beside running one plain command."""
+ARGUMENTS = (
+    "git log --output={x}",
+    "git diff --output={x}",
+    "git show --output {x}",
+    "git diff --outp={x}",
+    "git diff --no-index --output={x} /dev/null calc.py",
+    "ruff check . --output-file {x}",
+    "ruff check . --output-file={x}",
+    "ruff check . -o {x}",
+    "ruff check . -o{x}",
+    "ruff check . --config 'output-file=\"{x}\"'",
+    "ruff check --cache-dir {x} .",
+    "mypy --junit-xml {x} calc.py",
+    "mypy --cache-dir={x} calc.py",
+    "mypy --html-report {x} calc.py",
+    "mypy --any-exprs-report={x} calc.py",
+    "pytest --basetemp={x}",
+    "python3 -m pytest --basetemp={x}",
+    "python -m pytest --basetemp {x}",
+    ".venv/bin/python -m pytest --basetemp={x}",
+    "pytest --junitxml={x}",
+    "pytest --junit-xml {x}",
+    "pytest --log-file={x}",
+    "pytest -o log_file={x}",
+    "pytest --debug={x}",
+)
+"""Flags by which a program that a pattern allows runs, writes or deletes something."""
+SCOPED = ("explorer", "reviewer", "verifier")
+NEVER_TESTS = ("pytest", "python3 -m unittest", "env pytest", "python calc.py", "make", "npm test")
+
+
+def attacks(name: str) -> dict[str, list[str]]:
+    """Return the commands that a role must not get through, by their kind."""
+    beyond = [] if name == "verifier" else list(NEVER_TESTS)
+    kinds = {"operators": OPERATORS, "arguments": ARGUMENTS, "programs": beyond}
+    return {
+        kind: [
+            text.format(ok=HARMLESS[name], x=f"attack-{name}-{kind}-{number}")
+            for number, text in enumerate(commands)
+        ]
+        for kind, commands in kinds.items()
+    }
+
+
+def shells(name: str) -> dict[str, Any]:
+    return turn(*(call("Bash", command=text) for kind in attacks(name).values() for text in kind))
+
+
+def acting(name: str, *last: dict[str, Any]) -> dict[str, Any]:
+    """Return the script of a role that tries everything before what it does last."""
+    tries = [turn(call("Read", file_path="calc.py")), turn(*one_of_each(name))]
+    return role(name, *tries, *([shells(name)] if name in SCOPED else []), *last)
+
+
+def submission(name: str, **given: Any) -> dict[str, Any]:
+    return turn(call(SUBMITS[name], **{**SUBMITTED[SUBMITS[name]], **given}))
+
+
+@pytest.fixture(scope="module")
+def default_route(tmp_path_factory: pytest.TempPathFactory) -> Repo:
+    """A task in which the four roles of the default route each try everything."""
+    folder = tmp_path_factory.mktemp("tools")
+    repo = Repo(folder / "repo", folder / "home").write(CALC).commit()
+    script = [
+        acting("explorer", submission("explorer")),
+        acting("planner", submission("planner")),
+        acting("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py")),
+        acting("verifier", submission("verifier", evidence=["ev-0004"])),
+    ]
+    repo.task(script=script)
+    return repo
+
+
+@pytest.fixture(scope="module")
+def with_reviewer(tmp_path_factory: pytest.TempPathFactory) -> Repo:
+    """A task in which the shipped reviewer judges: no route of this version runs it by its own name."""
+    folder = tmp_path_factory.mktemp("reviewer")
+    repo = Repo(folder / "repo", folder / "home").write(CALC).commit()
+    shipped = (AGENTS / "reviewer.md").read_text("utf-8")
+    repo.give_role("reviewer", shipped.replace("agentflow-role: reviewer", "agentflow-role: verifier"))
+    judge = acting(
+        "reviewer", turn(call("SubmitVerdict", verdict="VERIFIED", evidence=["ev-0002"], reasons=[]))
+    )
+    script = [
+        role("explorer", submission("explorer")),
+        role("planner", submission("planner")),
+        role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py")),
+        {**judge, "match": {"agent": "reviewer"}},
+    ]
+    repo.task(script=script)
+    return repo
+
+
+@pytest.fixture(params=list(TABLE))
+def trial(request: pytest.FixtureRequest) -> tuple[str, Repo]:
+    """Each role's name and the task in which it tried everything."""
+    fixture = "with_reviewer" if request.param == "reviewer" else "default_route"
+    return request.param, request.getfixturevalue(fixture)
+
+
+def part(name: str) -> str:
+    return "verifier" if name == "reviewer" else name
+
+
+def run_of(name: str, repo: Repo) -> Recorded:
+    (run,) = repo.runs(part(name))
+    return run
+
+
+def run_number(name: str, repo: Repo) -> int:
+    return int(run_of(name, repo).head["run"])
+
+
+def tried(name: str, repo: Repo) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the tool and the result of each call of `one_of_each`."""
+    for made, result in run_of(name, repo).calls[1 : 1 + len(one_of_each(name))]:
+        yield made["name"], result
+
+
+def test_the_offered_tools_are_those_of_the_table(trial: tuple[str, Repo]) -> None:
+    name, repo = trial
+    assert run_of(name, repo).tools == TABLE[name] | {SUBMITS[part(name)]}
+
+
+def test_the_executed_tools_are_those_of_the_table(trial: tuple[str, Repo]) -> None:
+    name, repo = trial
+    executed = {tool for tool, result in tried(name, repo) if not result["is_error"]}
+    assert executed == TABLE[name]
+    started = {
+        event["tool"] for event in repo.events("ToolStarted") if event["run"] == run_number(name, repo)
+    }
+    assert started == TABLE[name] | {SUBMITS[part(name)]}
+
+
+def test_a_refusal_names_the_owner_and_is_an_event(trial: tuple[str, Repo]) -> None:
+    name, repo = trial
+    results = dict(tried(name, repo))
+    refused = results.keys() - TABLE[name] - {SUBMITS[part(name)]}
+    numbers = {result["call_id"] for result in results.values()}
+    blocked = {event["tool"]: event for event in repo.events("ToolBlocked") if event["call_id"] in numbers}
+    assert blocked.keys() == refused
+    for tool in refused:
+        assert blocked[tool]["role"] == name
+        assert blocked[tool]["owner"] in OWNERS[tool]
+        if name not in OWNERS[tool]:  # the explorer has web tools as soon as somebody provides them
+            assert f"{tool} belongs to the {blocked[tool]['owner']}" in results[tool]["content"]
+
+
+def test_only_the_implementer_changed_the_tree(default_route: Repo, with_reviewer: Repo) -> None:
+    before = default_route.git("rev-parse", "HEAD^{tree}").strip()
+    state = default_route.state()
+    trees = {phase: gate["tree"] for phase, gate in state["gates"].items() if gate["agent"]}
+    assert state["base_tree"] == before
+    assert (trees["exploration"], trees["planning"]) == (before, before)
+    assert trees["verification"] == trees["implementation"] != before
+    assert sorted(default_route.git("status", "--porcelain", "-uall").splitlines()) == [
+        " M calc.py",
+        "?? by-implementer-bash",
+        "?? by-implementer-write",
+    ]
+    assert default_route.read("calc.py").count("# implementer") == 1
+    assert with_reviewer.git("status", "--porcelain", "-uall").splitlines() == [" M calc.py"]
+
+
+def test_only_the_planner_changed_the_todos(default_route: Repo) -> None:
+    assert [todo["title"] for todo in default_route.state()["todos"]] == ["by planner"]
+
+
+def test_no_foreign_submission_took_effect(default_route: Repo, with_reviewer: Repo) -> None:
+    assert default_route.state()["review"] is None
+    assert with_reviewer.state()["review"] is None
+    assert default_route.state()["change"] == {"summary": "all tests pass", "files": ["calc.py"]}
+
+
+@pytest.mark.parametrize("kind", ["operators", "arguments", "programs"])
+@pytest.mark.parametrize("name", SCOPED)
+def test_no_attack_on_a_scoped_shell_gets_through(
+    name: str, kind: str, default_route: Repo, with_reviewer: Repo
+) -> None:
+    repo = with_reviewer if name == "reviewer" else default_route
+    results = {made["input"]["command"]: result for made, result in shell_calls(name, repo)}
+    assert not results[HARMLESS[name]]["is_error"]
+    through = [command for command in attacks(name)[kind] if not results[command]["is_error"]]
+    assert through == []
+    assert [path.name for path in repo.root.glob(f"attack-{name}-{kind}-*")] == []
+
+
+def shell_calls(name: str, repo: Repo) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    return [(made, result) for made, result in run_of(name, repo).calls if made["name"] == "Bash"]
+
+
+@pytest.mark.parametrize("name", SCOPED)
+def test_each_refused_command_is_an_event(name: str, default_route: Repo, with_reviewer: Repo) -> None:
+    repo = with_reviewer if name == "reviewer" else default_route
+    number = run_number(name, repo)
+    blocked = [
+        event for event in repo.events("ToolBlocked") if (event["run"], event["tool"]) == (number, "Bash")
+    ]
+    refused = [made for made, result in shell_calls(name, repo) if result["is_error"]]
+    assert {event["call_id"] for event in blocked} == {made["id"] for made in refused}

@@ -1,0 +1,220 @@
+"""A run on a stage: the scripted model, tools that take notes, everything else in memory."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import anyio
+from msgspec import Meta
+
+from agentflow.core.errors import InvalidInput
+from agentflow.core.events import Event
+from agentflow.core.messages import Reply, Request, ToolResult
+from agentflow.core.ports import Journal, Ledger, Model
+from agentflow.core.record import Record
+from agentflow.core.role import Limits, Role, ToolRule
+from agentflow.core.run import CallAnswered, Run, RunEntry
+from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+from agentflow.loop.agent import Agent, open_run
+from agentflow.loop.context import system_prompt
+from agentflow.loop.route import Step, next_step
+from agentflow.loop.run import NODES, run_agent
+from agentflow.model.scripted import Entry, Scripted, ScriptedCall, Turn
+from agentflow.tools.submit import SUBMIT_TOOLS
+from agentflow.workspace.fence import Fence
+from tests.unit.tools.bench import Records
+
+SUBMIT = next(tool for tool in SUBMIT_TOOLS if tool.name == "SubmitChange")
+CHANGE = {"summary": "done", "files": []}
+
+
+class Span(NamedTuple):
+    word: str
+    begin: float
+    end: float
+
+
+class Wanted(Record):
+    """What the tools of the stage take."""
+
+    word: str
+    seconds: float = 0
+    count: Annotated[int, Meta(ge=0)] = 1
+    tags: tuple[str, ...] = ()
+
+
+class Prompter:
+    """A model that keeps the requests it was sent."""
+
+    def __init__(self, model: Scripted) -> None:
+        self.name = "prompter"
+        self.requests: list[Request] = []
+        self._model = model
+
+    def refusal(self, task: str) -> str | None:
+        return self._model.refusal(task)
+
+    async def complete(self, request: Request) -> Reply:
+        self.requests.append(request)
+        return await self._model.complete(request)
+
+
+class Spoken:
+    """A model that gives ready-made replies, whatever their shape."""
+
+    def __init__(self, *replies: Reply) -> None:
+        self.name = "spoken"
+        self._replies = list(replies)
+
+    def refusal(self, task: str) -> str | None:
+        return f"no {task}"
+
+    async def complete(self, request: Request) -> Reply:
+        return self._replies.pop(0) if self._replies else Reply(parts=(), model=request.model)
+
+
+class Entries:
+    """A journal in memory."""
+
+    def __init__(self) -> None:
+        self.entries: list[RunEntry] = []
+
+    def append(self, entry: RunEntry) -> None:
+        self.entries.append(entry)
+
+
+class Stage:
+    """One agent with everything it needs, and what could be seen of its run."""
+
+    def __init__(self, root: Path, **limits: int) -> None:
+        self.spans: list[Span] = []
+        self.events: list[Event] = []
+        self.journal = Entries()
+        self.root = root / "repository"
+        self.outputs = root / "outputs"
+        self.root.mkdir(parents=True)
+        self.outputs.mkdir()
+        self.role = a_role(**limits)
+        self.submit: Tool | None = SUBMIT
+        self.extra: tuple[Tool, ...] = ()
+        self.ledger: Ledger = Records()
+
+    def agent(self, model: Model, journal: Journal | None = None) -> Agent:
+        submit = self.submit
+        own = self._tools() if submit is None else (*self._tools(), submit)
+        return Agent(
+            role=self.role,
+            model=model,
+            model_id="model-1",
+            system=system_prompt(self.role, submit.name if submit else None),
+            tools=(*own, *self.extra),
+            submit=submit,
+            owners={"Edit": "implementer", "SubmitPlan": "planner"},
+            workspace=Fence(self.root),
+            ledger=self.ledger,
+            journal=journal or self.journal,
+            observe=self.events.append,
+            outputs=self.outputs,
+            task_id="t",
+            number=1,
+            iteration=1,
+        )
+
+    def play(self, *turns: Turn) -> Run:
+        return anyio.run(run_agent, self.agent(script(*turns)), "do it")
+
+    def answer(self, *replies: Reply) -> Run:
+        return anyio.run(run_agent, self.agent(Spoken(*replies)), "do it")
+
+    def requests(self, *turns: Turn) -> list[Request]:
+        model = Prompter(script(*turns))
+        anyio.run(run_agent, self.agent(model), "do it")
+        return model.requests
+
+    def steps(self, *turns: Turn) -> list[Step]:
+        """Take every step by hand, and write down which it was."""
+        agent = self.agent(script(*turns))
+        taken: list[Step] = []
+
+        async def walk() -> None:
+            run = open_run(agent, "do it")
+            while (step := next_step(run, agent.role.limits)) is not Step.END:
+                taken.append(step)
+                run = await NODES[step](agent, run)
+
+        anyio.run(walk)
+        return taken
+
+    @property
+    def results(self) -> list[ToolResult]:
+        return [entry.result for entry in self.journal.entries if isinstance(entry, CallAnswered)]
+
+    def of(self, kind: type[Event]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def _tools(self) -> tuple[Tool, ...]:
+        def look(wanted: Wanted, context: ToolContext) -> Output:  # noqa: ARG001
+            """Look at something."""
+            return self._take_note(wanted, "saw")
+
+        def edit(wanted: Wanted, context: ToolContext) -> Output:  # noqa: ARG001
+            """Change something."""
+            return self._take_note(wanted, "changed")
+
+        return (
+            a_tool("Look", look),
+            a_tool("Change", edit, Effect.WRITE),
+            a_tool("Broken", broken),
+            a_tool("Refusing", refusing, Effect.WRITE),
+        )
+
+    def _take_note(self, wanted: Wanted, verb: str) -> Output:
+        begin = time.monotonic()
+        time.sleep(wanted.seconds)
+        self.spans.append(Span(wanted.word, begin, time.monotonic()))
+        return Output(content=f"{verb} {wanted.word}" * wanted.count)
+
+
+def broken(wanted: Wanted, context: ToolContext) -> Output:
+    """Fail as a bug would."""
+    raise KeyError(wanted.word + context.task_id)
+
+
+def refusing(wanted: Wanted, context: ToolContext) -> Output:
+    """Fail as a tool should."""
+    raise InvalidInput(f"no {wanted.word} in {context.task_id}")
+
+
+def a_tool(name: str, call: Callable[[Any, ToolContext], Output], effect: Effect = Effect.READ) -> Tool:
+    return Tool(name=name, category=Category.REPO, effect=effect, input=Wanted, call=call)
+
+
+def a_role(**limits: int) -> Role:
+    return Role(
+        name="builder",
+        description="d",
+        model="fast",
+        tools=(ToolRule(tool="repo"), ToolRule(tool="shell")),
+        prompt="You build.",
+        source="builder.md",
+        origin="bundled",
+        part="implementer",
+        limits=Limits(**limits),
+    )
+
+
+def script(*turns: Turn) -> Scripted:
+    return Scripted("script:memory", (Entry(turns=turns),))
+
+
+def call(name: str, word: str = "x", **more: Any) -> ScriptedCall:
+    return ScriptedCall(name=name, input={"word": word, **more})
+
+
+def turn(*calls: ScriptedCall, text: str = "") -> Turn:
+    return Turn(tools=calls, text=text)
+
+
+def submit(**changes: Any) -> Turn:
+    return turn(ScriptedCall(name="SubmitChange", input={**CHANGE, **changes}))

@@ -1,0 +1,91 @@
+from typing import Any
+
+import pytest
+
+from agentflow.core.record import Record
+from agentflow.core.submissions import Change, Plan
+from agentflow.loop.arguments import parsed
+from agentflow.parse import Mismatch
+
+
+class Inner(Record):
+    name: str
+
+
+class Asked(Record):
+    path: str
+    limit: int | None = None
+    deep: bool = False
+    globs: tuple[str, ...] = ()
+    items: tuple[Inner, ...] = ()
+    options: dict[str, Any] = {}
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        {"path": "60"},
+        {"path": '{"a": 1}'},
+        {"path": '["a"]', "globs": ['["b"]', "60"]},
+        {"path": "x", "limit": 60},
+        {"path": "", "options": {"input": {"path": "y"}, "n": "60"}},
+        {"path": "true", "deep": True},
+    ],
+)
+def test_what_fits_is_not_touched(good: dict[str, Any]) -> None:
+    found = parsed(Asked, good)
+    assert {key: getattr(found, key) for key in good} == {
+        key: tuple(value) if isinstance(value, list) else value for key, value in good.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({"path": "x", "limit": "60"}, Asked(path="x", limit=60)),
+        ({"path": "x", "deep": "true"}, Asked(path="x", deep=True)),
+        ({"path": "x", "globs": '["a", "b"]'}, Asked(path="x", globs=("a", "b"))),
+        ({"path": "x", "globs": "[ab].py"}, Asked(path="x", globs=("[ab].py",))),
+        ({"path": "x", "globs": "*.py"}, Asked(path="x", globs=("*.py",))),
+        ({"path": "x", "items": {"name": "a"}}, Asked(path="x", items=(Inner(name="a"),))),
+        ({"path": "x", "items": '[{"name": "a"}]'}, Asked(path="x", items=(Inner(name="a"),))),
+        ({"path": "x", "items": '{"name": "a"}'}, Asked(path="x", items=(Inner(name="a"),))),
+        ({"path": "x", "options": '{"a": 1}'}, Asked(path="x", options={"a": 1})),
+        ({"input": {"path": "x"}}, Asked(path="x")),
+        ({"input": {"path": "x", "limit": "60", "globs": "a"}}, Asked(path="x", limit=60, globs=("a",))),
+    ],
+)
+def test_the_same_values_in_another_spelling_are_taken(given: dict[str, Any], meant: Asked) -> None:
+    assert parsed(Asked, given) == meant
+
+
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        ({}, ""),
+        ({"path": None}, "path"),
+        ({"path": "x", "limit": "sixty"}, "limit"),
+        ({"path": "x", "limit": 1.5}, "limit"),
+        ({"path": "x", "colour": "red"}, ""),
+        ({"path": "x", "globs": [1]}, "globs[0]"),
+        ({"path": "x", "items": '[{"name": 1}]'}, "items"),
+        ({"input": {"path": "x"}, "limit": 3}, ""),
+        ({"input": "x"}, ""),
+    ],
+)
+def test_what_cannot_be_meant_is_a_mismatch_of_the_input_as_given(given: dict[str, Any], key: str) -> None:
+    with pytest.raises(Mismatch) as caught:
+        parsed(Asked, given)
+    assert caught.value.key == key
+
+
+@pytest.mark.parametrize("kind", [Change, Plan])
+def test_nothing_is_invented_for_what_is_missing(kind: type[Record]) -> None:
+    with pytest.raises(Mismatch, match="missing required field"):
+        parsed(kind, {"summary": "done"})
+
+
+def test_the_given_input_is_not_changed() -> None:
+    given = {"input": {"path": "x", "globs": "a"}}
+    parsed(Asked, given)
+    assert given == {"input": {"path": "x", "globs": "a"}}

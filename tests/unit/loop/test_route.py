@@ -1,0 +1,112 @@
+import pytest
+
+from agentflow.core.messages import Message, Speaker, Text, ToolCall, ToolResult
+from agentflow.core.role import Limits
+from agentflow.core.run import Run, RunOpened, RunOutcome
+from agentflow.loop.route import Step, conclusion, next_step
+
+LIMITS = Limits(turns=3, tool_calls=2)
+HEAD = RunOpened(
+    run=1, role="implementer", agent="a", iteration=1, model="m", system="", tools=(), submit="SubmitChange"
+)
+ANSWERING = HEAD.replace(submit=None)
+TOLD = Message(speaker=Speaker.USER, parts=(Text(text="do it"),))
+PROSE = Message(speaker=Speaker.ASSISTANT, parts=(Text(text="all done"),))
+CALLING = Message(speaker=Speaker.ASSISTANT, parts=(ToolCall(id="c1", name="Look", input={}),))
+RESULTS = Message(speaker=Speaker.USER, parts=(ToolResult(call_id="c1", content="ok"),))
+
+NEXT = {
+    "fresh": (Run(head=HEAD, messages=(TOLD,)), Step.ASK),
+    "a call waits": (Run(head=HEAD, messages=(TOLD, CALLING), turns=1), Step.ACT),
+    "a call waits past every limit": (
+        Run(head=HEAD, messages=(TOLD, CALLING), turns=9, tool_calls=9, finalized=True),
+        Step.ACT,
+    ),
+    "a call waits after a submission": (
+        Run(head=HEAD, messages=(TOLD, CALLING), turns=1, submitted=True),
+        Step.ACT,
+    ),
+    "results came": (Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), turns=1), Step.ASK),
+    "one call below the limit": (
+        Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), turns=1, tool_calls=1),
+        Step.ASK,
+    ),
+    "calls used up": (
+        Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), turns=1, tool_calls=2),
+        Step.FINALIZE,
+    ),
+    "turns used up": (Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), turns=3), Step.FINALIZE),
+    "told to finish": (
+        Run(head=HEAD, messages=(TOLD, CALLING, RESULTS, TOLD), turns=3, finalized=True),
+        Step.ASK,
+    ),
+    "silent": (Run(head=HEAD, messages=(TOLD, PROSE), turns=1), Step.REMIND),
+    "silent at the last turn": (Run(head=HEAD, messages=(TOLD, PROSE), turns=3), Step.FINALIZE),
+    "reminded": (Run(head=HEAD, messages=(TOLD, PROSE, TOLD), turns=1, reminded=True), Step.ASK),
+    "submitted": (Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), submitted=True), Step.CLOSE),
+    "over": (Run(head=HEAD, messages=(TOLD, CALLING), outcome=RunOutcome.CONFUSED), Step.END),
+}
+
+
+@pytest.mark.parametrize("name", NEXT)
+def test_the_next_step_follows_from_the_run(name: str) -> None:
+    run, step = NEXT[name]
+    assert next_step(run, LIMITS) is step
+
+
+ENDED = {
+    RunOutcome.SUBMITTED: Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), submitted=True),
+    RunOutcome.ANSWERED: Run(head=ANSWERING, messages=(TOLD, PROSE), turns=1),
+    RunOutcome.NO_SUBMISSION: Run(head=HEAD, messages=(TOLD, PROSE), turns=2, reminded=True),
+    RunOutcome.INVALID_SUBMISSION: Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), rejected=2),
+    RunOutcome.TURN_LIMIT: Run(
+        head=HEAD, messages=(TOLD, CALLING, RESULTS), turns=4, tool_calls=1, finalized=True
+    ),
+    RunOutcome.TOOL_LIMIT: Run(
+        head=HEAD, messages=(TOLD, CALLING, RESULTS), turns=2, tool_calls=2, finalized=True
+    ),
+    RunOutcome.CONFUSED: Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), stumbles=3),
+}
+
+
+@pytest.mark.parametrize("outcome", RunOutcome)
+def test_each_outcome_closes_the_run(outcome: RunOutcome) -> None:
+    run = ENDED[outcome]
+    assert conclusion(run, LIMITS) is outcome
+    assert next_step(run, LIMITS) is Step.CLOSE
+    assert next_step(run.replace(outcome=outcome), LIMITS) is Step.END
+
+
+def test_the_steps_of_the_tables_are_all_there_are() -> None:
+    assert {step for _, step in NEXT.values()} == set(Step)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), rejected=1),
+        Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), stumbles=2),
+        Run(head=HEAD, messages=(TOLD, PROSE)),
+        Run(head=ANSWERING, messages=(TOLD, CALLING, RESULTS)),
+    ],
+)
+def test_one_below_a_bound_goes_on(run: Run) -> None:
+    assert conclusion(run, LIMITS) is None
+
+
+def test_a_submission_beats_every_other_end() -> None:
+    run = Run(
+        head=HEAD,
+        messages=(TOLD, CALLING, RESULTS),
+        submitted=True,
+        rejected=2,
+        stumbles=3,
+        turns=9,
+        finalized=True,
+    )
+    assert conclusion(run, LIMITS) is RunOutcome.SUBMITTED
+
+
+def test_a_role_that_was_told_to_finish_and_only_talks_has_no_submission() -> None:
+    run = Run(head=HEAD, messages=(TOLD, PROSE), turns=4, finalized=True)
+    assert conclusion(run, LIMITS) is RunOutcome.NO_SUBMISSION

@@ -1,0 +1,224 @@
+import pytest
+
+from agentflow.core.record import Record
+from agentflow.core.role import PIPELINE, Role
+from agentflow.core.submissions import Plan
+from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+from agentflow.permissions.decide import owner_of, refusal
+from agentflow.permissions.rules import parse_rules
+
+LISTS = {
+    "explorer": "Read Grep Glob WebSearch WebFetch Bash(ls *) Bash(rg *) Bash(git log *) Bash(find *)",
+    "planner": "Read Grep Glob TodoWrite",
+    "implementer": "Read Write Edit Grep Glob Bash",
+    "reviewer": "Read Grep Glob Bash(ruff check*) Bash(git diff:*) Bash(mypy)",
+    "verifier": "Read Grep Bash(pytest*) Bash(ruff check*)",
+}
+
+
+def a_role(name: str, tools: str, part: str | None = None) -> Role:
+    return Role(
+        name=name,
+        description="d",
+        model="fast",
+        tools=parse_rules(tools, f"agents/{name}.md"),
+        prompt="",
+        source=f"agents/{name}.md",
+        origin="bundled",
+        part=part,
+    )
+
+
+ROLES = {part: a_role(part, LISTS[part], part) for part in PIPELINE}
+
+
+class Anything(Record):
+    pass
+
+
+def call(given: Anything, context: ToolContext) -> Output:
+    return Output(content=f"{given}{context}")
+
+
+def a_tool(name: str, category: Category, kind: type[Record] = Anything) -> Tool:
+    return Tool(name=name, category=category, effect=Effect.READ, input=kind, call=call)
+
+
+TOOLS = {
+    name: a_tool(name, category)
+    for name, category in (
+        *((name, Category.FS) for name in ("Read", "Write", "Edit", "Glob", "Grep")),
+        ("Bash", Category.SHELL),
+        ("TodoWrite", Category.STATE),
+        ("WebSearch", Category.NET),
+        ("WebFetch", Category.NET),
+    )
+}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("part", PIPELINE)
+def test_a_role_may_use_what_its_list_names_and_nothing_else(part: str, tool: str) -> None:
+    listed = {rule.tool for rule in ROLES[part].tools}
+    refused = refusal(ROLES[part], TOOLS[tool], "touch x")
+    if tool not in listed:
+        assert refused == f"{part} may not use {tool}"
+    elif tool == "Bash" and part != "implementer":
+        assert refused is not None
+    else:
+        assert refused is None
+
+
+def may(part: str, command: str) -> bool:
+    return refusal(ROLES[part], TOOLS["Bash"], command) is None
+
+
+@pytest.mark.parametrize(
+    ("part", "command"),
+    [
+        ("implementer", "pytest; touch x > y $(z)"),
+        ("explorer", "ls"),
+        ("explorer", "ls -la src"),
+        ("explorer", "/bin/ls -la".removeprefix("/bin/")),
+        ("explorer", "rg -n 'a|b' src"),
+        ("reviewer", "ruff check ."),
+        ("reviewer", "ruff check"),
+        ("reviewer", "git diff"),
+        ("reviewer", "git  diff   HEAD~1 -- 'a b.py'"),
+        ("reviewer", "mypy"),
+        ("verifier", "pytest -q tests/test_a.py"),
+    ],
+)
+def test_a_command_within_the_patterns_is_allowed(part: str, command: str) -> None:
+    assert may(part, command)
+
+
+@pytest.mark.parametrize(
+    ("part", "command"),
+    [
+        ("reviewer", "pytest"),
+        ("reviewer", "ruff check . ; touch x"),
+        ("reviewer", "ruff check . > x"),
+        ("reviewer", "ruff check $(touch x)"),
+        ("reviewer", "ruff check `touch x`"),
+        ("reviewer", "ruff check . & touch x"),
+        ("reviewer", "ruff check .\ntouch x"),
+        ("reviewer", "ruff check . --fix"),
+        ("reviewer", "ruff check *"),
+        ("reviewer", "bash -c 'touch x'"),
+        ("reviewer", "env pytest"),
+        ("reviewer", "env ruff check ."),
+        ("reviewer", "xargs touch"),
+        ("reviewer", "mypy src"),
+        ("reviewer", "git -c core.pager=x diff"),
+        ("reviewer", "git diff --output=x"),
+        ("reviewer", "git 'diff x'"),
+        ("reviewer", "'git diff'"),
+        ("reviewer", "git difftool"),
+        ("reviewer", "./git diff"),
+        ("reviewer", "A=1 git diff"),
+        ("explorer", "lsof"),
+        ("explorer", "rg --pre ./x a"),
+        ("explorer", "find . -exec touch x ;"),
+        ("explorer", "find . -exec touch x \\;"),
+        ("explorer", "find . -delete"),
+        ("verifier", "python -m pytest"),
+        ("explorer", ""),
+    ],
+)
+def test_a_command_beyond_the_patterns_is_refused(part: str, command: str) -> None:
+    assert not may(part, command)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "others"),
+    [
+        ("ls *", ("ls", "ls -la"), ("lsof", "lsof -i", "xls")),
+        ("ls*", ("ls", "ls -la", "lsof"), ("xls",)),
+        ("git diff:*", ("git diff", "git diff a"), ("git difftool", "git")),
+        ("git diff *", ("git diff", "git diff a"), ("git difftool", "git")),
+        ("npm run build", ("npm run build",), ("npm run build x", "npm run", "npm 'run build'")),
+        ("git * main", ("git log main", "git log -5 main"), ("git main", "git log maintenance")),
+        ("*", ("ls", "touch x"), ("ls;x",)),
+        ("a.b", ("a.b",), ("axb",)),
+        ("ls:* -la", (), ("ls x -la",)),
+    ],
+)
+def test_patterns_mean_what_the_public_rules_say(
+    pattern: str, matching: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    role = a_role("guide", f"Bash({pattern})")
+    assert [each for each in matching if refusal(role, TOOLS["Bash"], each) is not None] == []
+    assert [each for each in others if refusal(role, TOOLS["Bash"], each) is None] == []
+
+
+def test_a_bare_rule_allows_all_beside_patterns() -> None:
+    role = a_role("guide", "Bash(ls *) Bash")
+    assert refusal(role, TOOLS["Bash"], "touch x; ls") is None
+
+
+def test_a_category_stands_for_its_tools() -> None:
+    role = a_role("guide", "fs shell(ls *)")
+    assert refusal(role, TOOLS["Edit"], "a.py") is None
+    assert refusal(role, TOOLS["Bash"], "ls -la") is None
+    assert refusal(role, TOOLS["Bash"], "touch x") is not None
+    assert refusal(role, TOOLS["TodoWrite"], "") == "guide may not use TodoWrite"
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("docs/a.md", True),
+        ("docs/deep/a.md", True),
+        ("src/a.md", False),
+        ("docs/../src/a.md", False),
+        ("/docs/a.md", False),
+        ("docs", False),
+    ],
+)
+def test_a_path_pattern_holds_file_tools_to_it(path: str, *, allowed: bool) -> None:
+    role = a_role("scribe", "Write(docs/**)")
+    assert (refusal(role, TOOLS["Write"], path) is None) == allowed
+
+
+def test_a_pattern_of_another_tool_is_matched_as_text() -> None:
+    role = a_role("guide", "WebFetch(domain:example.org)")
+    assert refusal(role, TOOLS["WebFetch"], "domain:example.org") is None
+    assert refusal(role, TOOLS["WebFetch"], "domain:example.com") is not None
+
+
+@pytest.mark.parametrize("part", PIPELINE)
+def test_a_submit_tool_belongs_to_its_part_whatever_the_list_says(part: str) -> None:
+    tool = a_tool("SubmitPlan", Category.STATE, Plan)
+    role = a_role(part, "state SubmitPlan Read", part)
+    assert refusal(role, tool, "") == (None if part == "planner" else "SubmitPlan belongs to the planner")
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("pytest", "reviewer may run only: ruff check*, git diff:*, mypy"),
+        ("ruff check . --fix", "reviewer may not give --fix to ruff: it can run, write or delete something"),
+        ("ruff check . | tee x", "reviewer may run one plain command a call"),
+    ],
+)
+def test_a_refusal_says_what_is_allowed(command: str, reason: str) -> None:
+    assert str(refusal(ROLES["reviewer"], TOOLS["Bash"], command)).startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("tool", "owner"),
+    [
+        ("Edit", "implementer"),
+        ("Write", "implementer"),
+        ("TodoWrite", "planner"),
+        ("WebSearch", "explorer"),
+        ("WebFetch", "explorer"),
+        ("Bash", "implementer"),
+        ("Glob", "explorer"),
+        ("Nothing", None),
+    ],
+)
+def test_a_tool_has_an_owner_in_the_pipeline(tool: str, owner: str | None) -> None:
+    stranger = a_role("guide", "Nothing Edit")
+    assert owner_of(tool, (stranger, *reversed(ROLES.values()))) == owner
