@@ -10,12 +10,15 @@ import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_origin
 
 import yaml
 
 from agentflow.core.errors import InvalidFile
+from agentflow.parse import Mismatch, fit
 
+T = TypeVar("T")
+_EMPTY: tuple[object, object] = ({}, [])
 FENCE = "---"
 MAX_CHARS = 1_000_000
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -77,6 +80,41 @@ def load_yaml(text: str, source: str, *, first_line: int = 1) -> Any:
         raise InvalidFile(source, error.problem or "not YAML", line=line) from None
     except yaml.YAMLError as error:
         raise InvalidFile(source, str(error).splitlines()[0]) from None
+
+
+def read_yaml(kind: type[T], text: str, source: str) -> T:
+    """Return a YAML text as a value of a type; an empty one is an empty list or table.
+
+    Raises InvalidFile naming the line and the key.
+    """
+    found = load_yaml(text, source)
+    try:
+        return fit(kind, _EMPTY[get_origin(kind) is tuple] if found is None else found, lax=True)
+    except Mismatch as error:
+        raise InvalidFile(source, str(error), line=_line_of(text, error)) from None
+
+
+def _line_of(text: str, error: Mismatch) -> int | None:
+    """Return the line of the value that does not fit, or of the key that is not known."""
+    node = yaml.compose(text, _Loader)
+    steps = re.findall(r"[^.\[\]]+", error.key)
+    unknown = re.search(r"unknown field `([^`]+)`", error.problem)
+    for step in [*steps, *([unknown[1]] if unknown else [])]:
+        below = _below(node, step)
+        if below is None:
+            break
+        node = below
+    return node.start_mark.line + 1 if node is not None else None
+
+
+def _below(node: yaml.Node | None, step: str) -> yaml.Node | None:
+    """Return what a key or an index leads to."""
+    if isinstance(node, yaml.SequenceNode) and step.isdigit() and int(step) < len(node.value):
+        found: yaml.Node = node.value[int(step)]
+        return found
+    if isinstance(node, yaml.MappingNode):
+        return next((value for key, value in node.value if key.value == step), None)
+    return None
 
 
 def dump_yaml(values: dict[str, Any]) -> str:

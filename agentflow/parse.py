@@ -69,6 +69,6 @@ def _terse(component: dict[str, Any]) -> dict[str, Any]:
 
 
 def _mismatch(error: msgspec.ValidationError) -> Mismatch:
-    problem, _, where = str(error).partition(" - at `$")
-    key = where.rstrip("`").lstrip(".").removesuffix("[...]")
+    problem, _, where = str(error).partition(" - at `")
+    key = where.removeprefix("key` in `").rstrip("`").removeprefix("$").lstrip(".").removesuffix("[...]")
     return Mismatch(key, problem[:1].lower() + problem[1:])

@@ -1,11 +1,11 @@
 """Run a command: own process group, deadline, output to a file with a cap; the only door to subprocess."""
 
-import hashlib
 import os
 import secrets
 import selectors
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,18 +14,19 @@ from pathlib import Path
 from typing import IO
 
 from agentflow.core.record import Record
+from agentflow.descendants import MARK, kill_marked, signal_group
+from agentflow.streams import SPOKEN_BYTES, Collected, Spoken
 
 INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "VIRTUAL_ENV", "TMPDIR")
 """The only variables of ours that a child sees, with LC_*; no key, token, proxy or PYTHON* among them."""
-KEEP_BYTES = 16 * 1024 * 1024
-"""Output kept in full; beyond it, head and tail."""
-TAIL_BYTES = 1024 * 1024
 GRACE_SECONDS = 1.0
 """Between SIGTERM and SIGKILL."""
-_MARK = "AGENTFLOW_COMMAND"
 _TICK = 0.05
 _SHORT_TICK = 0.002
 _CHUNK = 1 << 16
+_PIPE_CHUNKS = 16  # the most that a pipe holds
+FLOOD_BYTES = 4 * 1024 * 1024
+"""An exchange that prints more is ended."""
 
 
 class Command(Record):
@@ -87,33 +88,32 @@ def capture(
     )
 
 
+class Exchanged(Record):
+    """What a program answered."""
+
+    exit_code: int | None
+    """None when a signal ended it."""
+    timed_out: bool
+    stdout: bytes
+    """The first 64 KiB, as of stderr."""
+    stderr: bytes
+    flooded: bool
+    """There was more on stdout, or so much that it was ended."""
+
+
 def run(command: Command, sink: Path, cancelled: Callable[[], bool] = lambda: False) -> Finished:
     """Run a command to its end, its output going to `sink`; nothing it started outlives the call.
 
     Raises OSError when the program cannot be started.
     """
-    mark = secrets.token_hex(8)
     started_at, begin = timestamp(), time.monotonic()
-    with sink.open("wb") as file:
-        process = subprocess.Popen(
-            command.argv,
-            cwd=command.cwd,
-            env=environment({**command.env, _MARK: mark}),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        collected = _Collected(file)
-        try:
-            timed_out = _follow(process, collected, begin + command.timeout, cancelled)
-        finally:
-            _end(process, mark)
-        _drain(process, collected)
+    with os.fdopen(os.open(sink, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        collected = Collected(file)
+        pipes = (subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT)
+        process, timed_out = _ran(command, pipes, (collected.add,), cancelled)
         collected.finish()
-    code = process.returncode
     return Finished(
-        exit_code=code if code >= 0 else None,
+        exit_code=_exit_code(process),
         timed_out=timed_out,
         started_at=started_at,
         seconds=round(time.monotonic() - begin, 3),
@@ -123,50 +123,94 @@ def run(command: Command, sink: Path, cancelled: Callable[[], bool] = lambda: Fa
     )
 
 
-class _Collected:
-    """Output as it comes: all of it hashed, head and tail kept."""
+def exchange(command: Command, given: bytes, cancelled: Callable[[], bool] = lambda: False) -> Exchanged:
+    """Give a program its input and return what it said; nothing it started outlives the call.
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file = file
-        self.digest = hashlib.sha256()
-        self.bytes = 0
-        self.tail = b""
+    Raises OSError when the program cannot be started.
+    """
+    out, err = Spoken(), Spoken()
 
-    def add(self, chunk: bytes) -> None:
-        self.digest.update(chunk)
-        room = max(0, KEEP_BYTES - TAIL_BYTES - self.bytes)
-        self.file.write(chunk[:room])
-        self.bytes += len(chunk)
-        self.tail = (self.tail + chunk)[-TAIL_BYTES:]
+    def enough() -> bool:
+        return cancelled() or out.bytes + err.bytes > FLOOD_BYTES
 
-    def finish(self) -> None:
-        written = min(self.bytes, KEEP_BYTES - TAIL_BYTES)
-        rest = self.bytes - written
-        if rest > len(self.tail):
-            self.file.write(b"\n[... %d bytes dropped ...]\n" % (rest - len(self.tail)))
-        self.file.write(self.tail[-rest:] if rest else b"")
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(given)
+        stdin.seek(0)
+        pipes = (stdin.fileno(), subprocess.PIPE, subprocess.PIPE)
+        process, timed_out = _ran(command, pipes, (out.add, err.add), enough)
+    return Exchanged(
+        exit_code=_exit_code(process),
+        timed_out=timed_out,
+        stdout=out.kept,
+        stderr=err.kept,
+        flooded=out.bytes > SPOKEN_BYTES or out.bytes + err.bytes > FLOOD_BYTES,
+    )
+
+
+def _ran(
+    command: Command,
+    pipes: tuple[int, int, int],
+    takers: tuple[Callable[[bytes], None], ...],
+    cancelled: Callable[[], bool],
+) -> tuple[subprocess.Popen[bytes], bool]:
+    """Run a command to its end, each of its streams going to a taker; return whether its time was over."""
+    mark = secrets.token_hex(8)
+    deadline = time.monotonic() + command.timeout
+    process = subprocess.Popen(
+        command.argv,
+        cwd=command.cwd,
+        env=environment({**command.env, MARK: mark}),
+        stdin=pipes[0],
+        stdout=pipes[1],
+        stderr=pipes[2],
+        start_new_session=True,
+    )
+    streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
+    taken = dict(zip(streams, takers, strict=True))
+    try:
+        timed_out = _follow(process, taken, deadline, cancelled)
+    finally:
+        _end(process, mark)
+        _drain(taken)
+    return process, timed_out
+
+
+def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
+    return process.returncode if process.returncode >= 0 else None
 
 
 def _follow(
-    process: subprocess.Popen[bytes], collected: _Collected, deadline: float, cancelled: Callable[[], bool]
+    process: subprocess.Popen[bytes],
+    taken: Mapping[IO[bytes], Callable[[bytes], None]],
+    deadline: float,
+    cancelled: Callable[[], bool],
 ) -> bool:
     """Read until the process has ended; return whether its time was over."""
-    assert process.stdout is not None
-    os.set_blocking(process.stdout.fileno(), False)
     with selectors.DefaultSelector() as selector, _watched(process.pid, selector) as tick:
-        selector.register(process.stdout, selectors.EVENT_READ)
+        for stream in taken:
+            os.set_blocking(stream.fileno(), False)
+            selector.register(stream, selectors.EVENT_READ)
         while process.poll() is None:
             if time.monotonic() >= deadline:
                 return True
             if cancelled():
                 return False
             selector.select(tick)
-            chunk = _available(process.stdout)
-            if chunk:
-                collected.add(chunk)
-            elif chunk == b"" and process.stdout.fileno() in selector.get_map():
-                selector.unregister(process.stdout)
+            for stream, take in taken.items():
+                _pass_on(stream, take, selector)
     return False
+
+
+def _pass_on(stream: IO[bytes], take: Callable[[bytes], None], selector: selectors.BaseSelector) -> None:
+    """Read what is there now; a stream at its end is no longer waited for."""
+    try:
+        chunk = os.read(stream.fileno(), _CHUNK)
+    except BlockingIOError:
+        return
+    if chunk:
+        take(chunk)
+    elif stream.fileno() in selector.get_map():
+        selector.unregister(stream)
 
 
 @contextmanager
@@ -183,59 +227,24 @@ def _watched(pid: int, selector: selectors.BaseSelector) -> Iterator[float]:
         os.close(descriptor)
 
 
-def _available(stream: IO[bytes]) -> bytes | None:
-    """Return what can be read now: empty at the end, None while there is nothing yet."""
-    return stream.read(_CHUNK)
-
-
-def _drain(process: subprocess.Popen[bytes], collected: _Collected) -> None:
-    """Read what is left in the pipe without waiting for anybody who still holds it."""
-    assert process.stdout is not None
-    while chunk := process.stdout.read(_CHUNK):
-        collected.add(chunk)
-    process.stdout.close()
+def _drain(taken: Mapping[IO[bytes], Callable[[bytes], None]]) -> None:
+    """Read what is left in the pipes without waiting for anybody who still holds one."""
+    for stream, take in taken.items():
+        for _ in range(_PIPE_CHUNKS):
+            if not (chunk := stream.read(_CHUNK)):
+                break
+            take(chunk)
+        stream.close()
 
 
 def _end(process: subprocess.Popen[bytes], mark: str) -> None:
     """Stop the process group, and whatever left it, within two seconds."""
     if process.poll() is None:
-        _signal_group(process.pid, signal.SIGTERM)
+        signal_group(process.pid, signal.SIGTERM)
         try:
             process.wait(GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             pass  # it had its chance
-    _signal_group(process.pid, signal.SIGKILL)
-    for _ in range(3):
-        strays = _marked(mark)
-        if not strays:
-            break
-        for stray in strays:
-            _signal(stray, signal.SIGKILL)
+    signal_group(process.pid, signal.SIGKILL)
+    kill_marked(mark)
     process.wait()
-
-
-def _signal_group(group: int, number: signal.Signals) -> None:
-    try:
-        os.killpg(group, number)
-    except (ProcessLookupError, PermissionError):
-        pass  # it is gone, or only a zombie is left
-
-
-def _signal(process: int, number: signal.Signals) -> None:
-    try:
-        os.kill(process, number)
-    except ProcessLookupError:
-        pass  # it is gone
-
-
-def _marked(mark: str) -> list[int]:
-    """Return the living processes that were started with this mark, where /proc tells."""
-    needle = f"{_MARK}={mark}".encode()
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if needle in entry.read_bytes():
-                found.append(int(entry.parent.name))
-        except OSError:
-            continue  # it ended while we looked, or is another user's
-    return found

@@ -1,16 +1,53 @@
 """What the user configured: `config.yaml` in the user's folder, and the environment."""
 
-import os
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
 
 from agentflow.core.errors import ConfigError
 from agentflow.core.evidence import CheckName
 from agentflow.core.record import Record
-from agentflow.frontmatter import load_yaml
-from agentflow.parse import parse
+from agentflow.frontmatter import read_yaml
 
 PROJECT_FILE = Path(".claude/agentflow.yaml")
+MODEL_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
+"""Any of them in the user's environment makes `anthropic` the default model."""
+
+
+class Transport(StrEnum):
+    """What carries requests to `anthropic`."""
+
+    HTTP = "http"
+    SDK = "sdk"
+
+
+class Retry(Record):
+    """How long a request is tried again; the pauses double from the first to the longest."""
+
+    tries: Annotated[int, Meta(ge=1)] = 9
+    base_seconds: Annotated[float, Meta(ge=0)] = 2
+    max_seconds: Annotated[float, Meta(ge=0)] = 60
+
+
+class Deadlines(Record):
+    """Seconds a try may take."""
+
+    connect: Annotated[float, Meta(gt=0)] = 10
+    idle: Annotated[float, Meta(gt=0)] = 120
+    """Without anything new in a streamed reply."""
+    total: Annotated[float, Meta(gt=0)] = 600
+
+
+class Price(Record):
+    """USD for a million tokens."""
+
+    input: float
+    output: float
+    cache_read: float
+    cache_write: float
 
 
 class Settings(Record):
@@ -20,7 +57,20 @@ class Settings(Record):
     """What `--model` would say."""
     models: dict[str, str] = {}
     """Tier to model id."""
-    max_iterations: int = 10
+    prices: dict[str, Price] = {}
+    """By model id; where there is none, the cost is unknown."""
+    endpoint: str | None = None
+    """Address of a server that speaks the Messages API, unless the environment names one."""
+    transport: Transport = Transport.HTTP
+    stream: bool = False
+    """Ask for replies as streams."""
+    max_tokens: Annotated[int, Meta(ge=1)] = 16_000
+    """Of one reply."""
+    retry: Retry = Retry()
+    deadlines: Deadlines = Deadlines()
+    max_iterations: Annotated[int, Meta(ge=1, le=1000)] = 10
+    hooks_in: tuple[str, ...] = ()
+    """Folders of repositories whose own hooks count."""
     timeouts: dict[CheckName, float] = {}
     """Seconds a check may take."""
 
@@ -51,9 +101,13 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}") from None
-    return parse(Settings, load_yaml(text, str(path)) or {}, str(path), lax=True)
+    return read_yaml(Settings, text, str(path))
 
 
-def model_name(option: str | None, settings: Settings) -> str:
-    """Return which model to use: option, environment, settings, else the embedded one."""
-    return option or os.environ.get("AGENTFLOW_MODEL") or settings.model or "repair"
+def model_name(option: str | None, settings: Settings, environ: Mapping[str, str]) -> str:
+    """Return which model to use: as named, else the live one when it is set up, else the embedded one."""
+    named = option or environ.get("AGENTFLOW_MODEL") or settings.model
+    if named:
+        return named
+    is_set_up = settings.endpoint or any(environ.get(variable) for variable in MODEL_VARIABLES)
+    return "anthropic" if is_set_up else "repair"

@@ -1,5 +1,6 @@
 """The command's front door: the one place that turns errors into messages and exit codes."""
 
+import os
 import sys
 
 from agentflow import __version__
@@ -9,8 +10,17 @@ def main() -> None:
     """Run the command line and exit with the code of CONTRACT section 2."""
     arguments = sys.argv[1:]
     if arguments in (["--version"], ["-V"]):
-        print(f"agentflow {__version__}")  # noqa: T201  # the answer
-        raise SystemExit(0)
+        raise SystemExit(_print(f"agentflow {__version__}\n"))
     from agentflow.cli.outcome import run  # so that --version stays free of every import
 
     raise SystemExit(run(arguments))
+
+
+def _print(text: str) -> int:
+    """Write an answer; a reader who has gone is no failure."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from agentflow.cli.printing import say
+
 if TYPE_CHECKING:
     from agentflow.core.role import Role
 
@@ -19,11 +21,11 @@ def list_agents(json: bool = JSON) -> None:
 
     rows = [_told(role) for role in _roles()]
     if json:
-        typer.echo(encode(rows).decode())
+        say(encode(rows).decode())
         return
     for row in rows:
-        typer.echo(f"{row['name']:<12} {row['tier']:<5} {row['description']}")
-        typer.echo(f"{'':<12} {'':<5} {', '.join(row['tools'])}")
+        say(f"{row['name']:<12} {row['tier']:<5} {row['description']}")
+        say(f"{'':<12} {'':<5} {', '.join(row['tools'])}")
 
 
 @agents.command(name="show")
@@ -39,7 +41,7 @@ def show_agent(name: str = typer.Argument(..., metavar="NAME"), json: bool = JSO
         raise UnknownRole(f"there is no role {name}", hint="agentflow agents list shows them")
     prompt = system_prompt(found, SUBMITS.get(found.part or ""))
     if json:
-        typer.echo(encode({**_told(found), "limits": plain(found.limits), "prompt": prompt}).decode())
+        say(encode({**_told(found), "limits": plain(found.limits), "prompt": prompt}).decode())
         return
     limits = f"{found.limits.turns} turns, {found.limits.tool_calls} tool calls"
     facts = (
@@ -49,8 +51,8 @@ def show_agent(name: str = typer.Argument(..., metavar="NAME"), json: bool = JSO
         ("limits", limits),
     )
     for label, value in facts:
-        typer.echo(f"{label:<8} {value}")
-    typer.echo(f"\n{prompt}")
+        say(f"{label:<8} {value}")
+    say(f"\n{prompt}")
 
 
 @tools.command(name="list")
@@ -69,10 +71,10 @@ def list_tools(json: bool = JSON) -> None:
         for tool in standard().tools
     ]
     if json:
-        typer.echo(encode(rows).decode())
+        say(encode(rows).decode())
         return
     for row in rows:
-        typer.echo(f"{row['name']:<15} {row['category']:<6} {row['effect']:<8} {row['description']}")
+        say(f"{row['name']:<15} {row['category']:<6} {row['effect']:<8} {row['description']}")
 
 
 def _roles() -> tuple["Role", ...]:

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import typer
 
+from agentflow.cli.printing import say
+
 FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
 JSON = typer.Option(False, "--json", help="Print JSON.")
 
@@ -23,11 +25,11 @@ def verify(
     for row in rows(folder, is_quick=quick, dry_run=dry_run):
         shown.append(row)
         if not json:
-            typer.echo(row.text)
+            say(row.text)
     if json:
-        typer.echo(encode([row.told for row in shown]).decode())
+        say(encode([row.told for row in shown]).decode())
     elif not shown:
-        typer.echo("no check found in this repository")
+        say("no check found in this repository")
     return Exit.VERIFIED if shown and all(row.holds for row in shown) else Exit.NOT_VERIFIED
 
 
@@ -40,9 +42,9 @@ def check(json: bool = JSON, folder: Path = FOLDER) -> int:
     found = validate(folder)
     counts = {"agents": found.agents, "skills": 0, "hooks": 0, "commands": 0}
     if json:
-        typer.echo(encode({"problems": plain(found.problems), "counts": counts}).decode())
+        say(encode({"problems": plain(found.problems), "counts": counts}).decode())
     else:
         for problem in found.problems:
-            typer.echo(problem.text)
-        typer.echo(f"{found.agents} role files, {len(found.problems)} problems")
+            say(problem.text)
+        say(f"{found.agents} role files, {len(found.problems)} problems")
     return Exit.CONFIG if any(problem.severity == ERROR for problem in found.problems) else Exit.VERIFIED

@@ -2,7 +2,7 @@
 
 import typer
 
-from agentflow.cli import catalog, checks, show, task
+from agentflow.cli import catalog, checks, show, task, waiting
 
 app = typer.Typer(
     name="agentflow",
@@ -27,6 +27,11 @@ def top(
 
 app.command(name="task", context_settings={"ignore_unknown_options": True})(task.task)
 app.command(name="demo")(task.demo)
+app.command(name="resume")(waiting.resume)
+app.command(name="answer")(waiting.answer)
+app.command(name="approve")(waiting.approve)
+app.command(name="deny")(waiting.deny)
+app.command(name="cancel")(waiting.cancel)
 app.command(name="verify")(checks.verify)
 app.command(name="status")(show.status)
 app.command(name="log")(show.log)

@@ -6,19 +6,21 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO
 
 import anyio
 from anyio.abc import TaskStatus
 
-from agentflow.cli.wiring import assemble, new_task, prepare
+from agentflow.cli.wiring import Setup, assemble, new_task, prepare, recall_runs
 from agentflow.core.errors import AgentflowError, ConfigError
 from agentflow.core.events import Stamped, Warned
 from agentflow.core.exits import Exit
+from agentflow.core.pending import Consent
 from agentflow.core.record import Record, encode
-from agentflow.core.task import Status, TaskState
+from agentflow.core.task import Phase, Status, TaskState
 from agentflow.redact import one_line
 from agentflow.store.locks import writer_lock
+from agentflow.store.reading import find
 from agentflow.store.tasks import TaskStore
 from agentflow.view.progress import Progress
 from agentflow.view.snapshot import load
@@ -27,6 +29,8 @@ from agentflow.view.verdict import verdict
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.result import result
 from agentflow.workflow.run import cut_short, run_task
+from agentflow.workflow.waiting import consented, resumed
+from agentflow.workspace.git import open_repository
 from agentflow.workspace.ignore import keep_out_of_git
 
 _SIGNALS = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED}
@@ -35,28 +39,46 @@ _SIGNALS = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED}
 class Job(Record):
     """What the command line asks for."""
 
-    text: str
+    text: str = ""
     model: str | None = None
     max_iterations: int | None = None
     json: bool = False
     events: str | None = None
     """A file's path, or `-` for stdout."""
+    consent: Consent = Consent.SUSPEND
+    pause_after: Phase | None = None
 
 
 def launch(folder: Path, job: Job) -> int:
-    """Do a task and return its exit code."""
+    """Do a new task and return its exit code."""
     setup = prepare(folder, job.model, job.text)
-    with ExitStack() as stack:
-        stack.enter_context(writer_lock(setup.git.root))
+    with _opened(job.events) as sink, writer_lock(setup.git.root):
         keep_out_of_git(setup.git)
-        store = TaskStore(setup.git.root, new_task(setup, job.text, job.max_iterations))
+        task = new_task(setup, job.text, job.max_iterations).replace(pause_after=job.pause_after)
+        return _drive(setup, TaskStore.create(setup.git.root, task), job, sink)
+
+
+def relaunch(folder: Path, task_id: str | None, job: Job) -> int:
+    """Go on with a saved task and return its exit code. Raises TaskOver, or Suspended while it waits."""
+    root = open_repository(folder).root
+    with _opened(job.events) as sink, writer_lock(root):
+        store = TaskStore.reopen(find(root, task_id))
+        store.task = resumed(consented(store.task, job.consent))
+        setup = prepare(folder, store.task.model, store.task.task)
+        recall_runs(setup.model, store.folder)
+        return _drive(setup, store, job, sink)
+
+
+def _drive(setup: Setup, store: TaskStore, job: Job, sink: BinaryIO | None) -> int:
+    """Run a task in front of whoever looks on, and print its result."""
+    with ExitStack() as stack:
         progress = stack.enter_context(Progress(sys.stderr, choose(sys.stderr, os.environ)))
         store.observers.append(progress)
-        if job.events is not None:
-            store.observers.append(stack.enter_context(_copied(store, job.events)))
-        for warning in setup.roles.warnings:
+        if sink is not None:
+            store.observers.append(stack.enter_context(_copied(store, sink)))
+        for warning in setup.warnings:
             store.emit(Warned(message=warning))
-        crew = assemble(setup, store)
+        crew = assemble(setup, store, job.consent)
         task = anyio.run(_run, crew, store.task)
         progress.close()
         _answer(crew, task, job)
@@ -90,7 +112,7 @@ async def _watch(scope: anyio.CancelScope, caught: list[Exit], *, task_status: T
 
 
 @contextmanager
-def _copied(store: TaskStore, target: str) -> Iterator[Callable[[Stamped], None]]:
+def _copied(store: TaskStore, sink: BinaryIO) -> Iterator[Callable[[Stamped], None]]:
     """Copy each line of the task's events, as it is written, until nobody reads them any more."""
     is_read = True
 
@@ -100,28 +122,29 @@ def _copied(store: TaskStore, target: str) -> Iterator[Callable[[Stamped], None]
         if is_read:
             is_read = _passed_on(new, sink)
 
-    with (store.folder / "events.jsonl").open("rb") as source, _opened(target) as sink:
+    with (store.folder / "events.jsonl").open("rb") as source:
         yield copy
 
 
 @contextmanager
-def _opened(target: str) -> Iterator[IO[bytes]]:
-    if target == "-":
-        yield sys.stdout.buffer
+def _opened(target: str | None) -> Iterator[BinaryIO | None]:
+    """Open where events are copied to, unbuffered, before anything else is written."""
+    if target is None:
+        yield None
         return
     try:
-        file = Path(target).open("wb")  # noqa: SIM115  # closed below; only opening it is the user's error
+        file = open(1 if target == "-" else target, "wb", buffering=0, closefd=target != "-")  # noqa: SIM115  # stdout has no path
     except OSError as error:
         raise ConfigError(f"cannot write {target}: {error.strerror}") from None
     with file:
         yield file
 
 
-def _passed_on(lines: bytes, sink: IO[bytes]) -> bool:
+def _passed_on(lines: bytes, sink: BinaryIO) -> bool:
+    """Write events; a reader who has gone, or a full disk, is no reason to end the task."""
     try:
         sink.write(lines)
-        sink.flush()
-    except BrokenPipeError:
+    except OSError:
         return False
     return True
 

@@ -12,19 +12,19 @@ from typer.exceptions import TyperException
 from agentflow.cli.commands import app
 from agentflow.core.errors import AgentflowError
 from agentflow.core.exits import Exit
+from agentflow.view.terminal import send
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command; every error ends here as a message on stderr and a code."""
     try:
         code = int(app(list(arguments), prog_name="agentflow", standalone_mode=False) or 0)
-        sys.stdout.flush()
     except TyperException as error:
-        code = _say(str(error), "agentflow --help lists what there is", Exit.CONFIG)
+        code = _say(_words_of(error), "agentflow --help lists what there is", Exit.CONFIG)
     except AgentflowError as error:
         code = _say(str(error), error.hint, error.exit_code)
-    except BrokenPipeError:
-        code = _unread()
+    except (BrokenPipeError, SystemExit):  # the library's own answer to a reader who has gone
+        code = Exit.VERIFIED
     except OSError as error:
         place = f": {error.filename}" if error.filename else ""
         code = _say(f"{error.strerror or error}{place}", "", Exit.CONFIG)
@@ -32,13 +32,14 @@ def run(arguments: Sequence[str]) -> int:
         code = _say("interrupted", "", Exit.INTERRUPTED)
     except Exception:  # noqa: BLE001  # a bug, told as one
         code = _say(f"internal error; the report lies in {_crash_report()}", "", Exit.INTERNAL)
+    send("", sys.stdout)
     return code
 
 
-def _unread() -> int:
-    """Lead what is still buffered to nowhere: nobody reads our answer any more."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return Exit.VERIFIED
+def _words_of(error: TyperException) -> str:
+    """Return what was wrong with the command line, with the option's name."""
+    told = getattr(error, "format_message", None)
+    return str(told() if told else error)
 
 
 def _say(message: str, hint: str, code: Exit) -> int:

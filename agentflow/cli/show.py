@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from agentflow.cli.printing import say
+
 if TYPE_CHECKING:
     from agentflow.view.text import Line
 
@@ -31,12 +33,12 @@ def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER)
 
 def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
     """Show what happened in a task, in order."""
-    from agentflow.view.snapshot import EVENTS, events
+    from agentflow.store.reading import EVENTS, events
     from agentflow.view.story import Story
 
     found = _task(folder, task_id)
     if json:
-        typer.echo((found / EVENTS).read_text("utf-8"), nl=False)
+        say((found / EVENTS).read_text("utf-8").removesuffix("\n"))
         return
     tell = Story()
     _print(line for event in events(found) for line in tell(event))
@@ -77,7 +79,7 @@ def _no_such_evidence(evidence_id: str) -> None:
 
 
 def _task(folder: Path, task_id: str | None) -> Path:
-    from agentflow.view.snapshot import find
+    from agentflow.store.reading import find
     from agentflow.workspace.git import open_repository
 
     return find(open_repository(folder).root, task_id)
@@ -95,4 +97,4 @@ def _print(lines: Iterable["Line"]) -> None:
 def _print_json(value: object) -> None:
     from agentflow.core.record import encode
 
-    typer.echo(encode(value).decode())
+    say(encode(value).decode())

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import typer
 
+from agentflow.cli.printing import say
+
 MODEL = typer.Option(None, "--model", help="repair (the default), or script:FILE.", metavar="M")
 FOLDER = typer.Option(Path(), "-C", help="Work in this folder.", metavar="DIR")
 JSON = typer.Option(False, "--json", help="Print one JSON object and nothing else on stdout.")
@@ -17,14 +19,17 @@ def task(
     max_iterations: int | None = typer.Option(
         None, "--max-iterations", min=1, max=1000, metavar="N", help="Tries to pass the checks. [default: 10]"
     ),
-    yes: bool = typer.Option(False, "--yes", help="Take defaults and approve what a rule asks about."),  # noqa: ARG001  # nothing asks yet
-    no_input: bool = typer.Option(False, "--no-input", help="Take defaults and deny approvals."),  # noqa: ARG001  # nothing asks yet
+    yes: bool = typer.Option(False, "--yes", help="Take defaults and approve what a rule asks about."),
+    no_input: bool = typer.Option(False, "--no-input", help="Take defaults and deny approvals."),
     no_sandbox: bool = typer.Option(  # noqa: ARG001  # there is none yet
         False, "--no-sandbox", help="Run commands without a sandbox, as this version always does."
     ),
     json: bool = JSON,
     events: str | None = typer.Option(
         None, "--events", metavar="FILE|-", help="Write each event as a JSON line."
+    ),
+    pause_after: str | None = typer.Option(
+        None, "--pause-after", metavar="PHASE", help="Wait after this phase until `resume`."
     ),
     folder: Path = FOLDER,
 ) -> int:
@@ -33,9 +38,17 @@ def task(
     The text may be unquoted words; options may stand before or after it. Exit code 0 means verified.
     """
     from agentflow.cli.launch import Job, launch
-    from agentflow.cli.words import text_of
+    from agentflow.cli.words import consent_of, phase_of, text_of
 
-    job = Job(text=text_of(words or []), model=model, max_iterations=max_iterations, json=json, events=events)
+    job = Job(
+        text=text_of(words or []),
+        model=model,
+        max_iterations=max_iterations,
+        json=json,
+        events=events,
+        consent=consent_of(yes=yes, no_input=no_input),
+        pause_after=phase_of(pause_after),
+    )
     return launch(folder, job)
 
 
@@ -53,6 +66,6 @@ def demo(
     folder = make_demo(target)
     code = launch(folder, Job(text="make the failing tests pass", model="repair", json=json))
     if not json:
-        typer.echo()
+        say()
         evidence(task_id=None, evidence_id=None, json=False, folder=folder)
     return code

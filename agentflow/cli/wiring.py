@@ -3,22 +3,29 @@
 import os
 from pathlib import Path
 
-from agentflow.core.errors import ConfigError, ModelRejected
+from agentflow.cli.models import ADVICE, choose_model, observed, tier_models
+from agentflow.compose.capabilities.approval import Approval
+from agentflow.compose.capabilities.hooks import UseHooks
+from agentflow.core.errors import ModelRejected
+from agentflow.core.hook import Hook
+from agentflow.core.pending import Consent
 from agentflow.core.ports import Model
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
+from agentflow.hooks.manifest import is_listed, load_hooks, project_places, user_places, withheld
+from agentflow.library.bundled import bundled
 from agentflow.library.roles import Roles, load_roles
-from agentflow.model.tiers import DEEP, FAST
+from agentflow.loop.nodes import request_of
+from agentflow.permissions.ruling import Rules, load_rules
 from agentflow.process import timestamp
-from agentflow.settings import Settings, folders, load_settings
+from agentflow.settings import Settings, folders, load_settings, model_name
+from agentflow.store.journal import load_run
 from agentflow.store.tasks import TaskStore, new_task_id
 from agentflow.tools.registry import Toolbox, standard
 from agentflow.workflow.checking import Checking
 from agentflow.workflow.crew import Crew
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git, open_repository
-
-_LIVE = ("anthropic", "bedrock", "vertex", "foundry")
 
 
 class Setup(Record):
@@ -29,6 +36,10 @@ class Setup(Record):
     roles: Roles
     toolbox: Toolbox
     model: Model
+    hooks: tuple[Hook, ...]
+    rules: Rules
+    warnings: tuple[str, ...]
+    """What the person should know about the files that were read."""
 
 
 def prepare(start: Path, model: str | None, text: str) -> Setup:
@@ -39,29 +50,41 @@ def prepare(start: Path, model: str | None, text: str) -> Setup:
     toolbox = standard()
     for role in roles.all:
         toolbox.offered(role)
-    chosen = choose_model(model or os.environ.get("AGENTFLOW_MODEL") or settings.model or "repair", git.root)
+    name = model_name(model, settings, os.environ)
+    chosen = choose_model(name, git.root, settings, os.environ)
     reason = chosen.refusal(text)
     if reason is not None:
         raise ModelRejected(reason, hint=ADVICE)
-    return Setup(git=git, settings=settings, roles=roles, toolbox=toolbox, model=chosen)
+    hooks, warnings = _hooks(git.root, settings)
+    return Setup(
+        git=git,
+        settings=settings,
+        roles=roles,
+        toolbox=toolbox,
+        model=chosen,
+        hooks=hooks,
+        rules=load_rules(
+            folders(os.environ).claude / "settings.json",
+            tuple(place.path for place in project_places(git.root)),
+        ),
+        warnings=(*roles.warnings, *warnings),
+    )
 
 
-ADVICE = "for other tasks configure a model, with --model or AGENTFLOW_MODEL (this version: script:FILE)"
+def _rules(root: Path) -> Rules:
+    """Return the permission rules that count here."""
+    own = folders(os.environ).claude / "settings.json"
+    return load_rules(own, tuple(place.path for place in project_places(root)))
 
 
-def choose_model(name: str, root: Path) -> Model:
-    """Return the model of a name. Raises ConfigError for an unknown one, ModelRejected for a later one."""
-    if name == "repair":
-        from agentflow.repair.policy import Repair
-
-        return Repair(root)
-    if name.startswith("script:"):
-        from agentflow.model.scripted import load_script
-
-        return load_script(name.removeprefix("script:"))
-    if name in _LIVE:
-        raise ModelRejected(f"model {name} is not in this version", hint="repair and script:FILE are")
-    raise ConfigError(f"unknown model {name!r}", hint="models: repair, script:FILE")
+def _hooks(root: Path, settings: Settings) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
+    """Return the hooks that count here; a repository's own only where the user named it."""
+    places = user_places(bundled("hooks"), folders(os.environ).claude)
+    if is_listed(root, settings.hooks_in):
+        return load_hooks((*places, *project_places(root)))
+    hooks, warnings = load_hooks(places)
+    left_out = withheld(root)
+    return hooks, (*warnings, *((left_out,) if left_out else ()))
 
 
 def new_task(setup: Setup, text: str, max_iterations: int | None) -> TaskState:
@@ -74,20 +97,30 @@ def new_task(setup: Setup, text: str, max_iterations: int | None) -> TaskState:
     )
 
 
-def _models(setup: Setup) -> dict[str, str]:
-    """Return what the tiers stand for; the embedded model is the same in each."""
-    return {DEEP: "repair", FAST: "repair"} if setup.model.name == "repair" else setup.settings.models
+def recall_runs(model: Model, folder: Path) -> None:
+    """Tell a scripted model which of its entries a saved task has used up."""
+    if not model.name.startswith("script:"):
+        return
+    from agentflow.model.scripted import Scripted
+
+    assert isinstance(model, Scripted)
+    for path in sorted((folder / "runs").glob("*.jsonl"), key=lambda path: int(path.name.split("-")[0])):
+        run = load_run(path)
+        if run is not None:
+            model.recall(request_of(run))
 
 
-def assemble(setup: Setup, store: TaskStore) -> Crew:
+def assemble(setup: Setup, store: TaskStore, consent: Consent) -> Crew:
     """Return the crew of a task whose folder exists."""
     return Crew(
         git=setup.git,
         workspace=Fence(setup.git.root),
         roles=setup.roles,
-        model=setup.model,
-        models=_models(setup),
+        model=observed(setup.model, store.emit),
+        models=tier_models(setup.model.name, setup.settings),
         toolbox=setup.toolbox,
         store=store,
         checking=Checking(setup.git, store, setup.settings.timeouts),
+        consent=consent,
+        capabilities=(UseHooks(hooks=setup.hooks), Approval(rules=setup.rules)),
     )

@@ -4,6 +4,8 @@ import difflib
 import sys
 
 from agentflow.core.errors import UsageError
+from agentflow.core.pending import Consent
+from agentflow.core.task import Phase
 
 KNOWN = (
     "--model",
@@ -13,6 +15,7 @@ KNOWN = (
     "--no-sandbox",
     "--json",
     "--events",
+    "--pause-after",
     "--help",
 )
 """The options of `task`; a word that looks like one and is none may belong to the text."""
@@ -26,7 +29,6 @@ LATER = (
     "--no-review",
     "--sequential",
     "--context",
-    "--pause-after",
     "--no-memory",
     "--stream",
 )
@@ -47,6 +49,22 @@ def text_of(words: list[str]) -> str:
     if len(text) > MAX_CHARS:
         raise UsageError(f"the text is longer than {MAX_CHARS:,} characters")
     return text
+
+
+def consent_of(*, yes: bool, no_input: bool) -> Consent:
+    """Return what the switches say about questions. Raises UsageError for both."""
+    if yes and no_input:
+        raise UsageError("--yes and --no-input contradict each other")
+    if yes:
+        return Consent.YES
+    return Consent.NO if no_input else Consent.SUSPEND
+
+
+def phase_of(name: str | None) -> Phase | None:
+    """Return the phase of a name. Raises UsageError."""
+    if name is not None and name not in list(Phase):
+        raise UsageError(f"unknown phase {name!r}", hint=f"phases: {', '.join(Phase)}")
+    return Phase(name) if name else None
 
 
 def _refuse_option(word: str) -> None:

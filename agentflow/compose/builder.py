@@ -58,4 +58,7 @@ class AgentBuilder:
             task_id=around.task_id,
             number=around.number,
             iteration=around.iteration,
+            phase=around.phase,
+            transcript=around.transcript,
+            consent=around.consent,
         )

@@ -1,11 +1,9 @@
 """The six channels through which a capability installs itself, and how each settles."""
 
-from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
-from agentflow.core.errors import ConfigError, ModelRejected
+from agentflow.core.errors import ConfigError
 from agentflow.core.hook import Hook
-from agentflow.core.messages import Reply, Request
 from agentflow.core.ports import Model, Observer
 from agentflow.core.record import Record
 from agentflow.core.tool import Tool
@@ -89,10 +87,22 @@ class InstallsObserver(Protocol):
 
 
 Capability = (
-    InstallsTools
-    | InstallsHooks
-    | InstallsModel
-    | InstallsContext
-    | InstallsToolFactories
-    | InstallsObserver
+    InstallsTools | InstallsHooks | InstallsModel | InstallsContext | InstallsToolFactories | InstallsObserver
 )
+
+CHANNELS = ("tools", "hooks", "model", "context", "tool_factories", "observer")
+"""In the order in which a capability installs itself."""
+_PREFIX = "install_"
+
+
+def channels_of(capability: object) -> tuple[str, ...]:
+    """Return the channels a capability uses. Raises ConfigError for none, or for one that does not exist."""
+    methods = {name for name in dir(capability) if name.startswith(_PREFIX)}
+    used = tuple(name for name in CHANNELS if callable(getattr(capability, _PREFIX + name, None)))
+    strange = sorted(methods - {_PREFIX + name for name in used})
+    if used and not strange:
+        return used
+    hint = f"a capability has one or more of {', '.join(_PREFIX + name for name in CHANNELS)}"
+    name = type(capability).__name__
+    problem = f"{', '.join(strange)} leads to no channel" if strange else "it installs nothing"
+    raise ConfigError(f"{name} is no capability: {problem}", hint=hint)

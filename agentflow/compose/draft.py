@@ -126,7 +126,7 @@ class Draft:
         return "\n\n".join(text for _, text in ordered)
 
     def tools(self, model: Model, model_id: str) -> tuple[Tool, ...]:
-        """Return all tools by name, those of the factories included. Raises ConfigError for two of one name."""
+        """Return all tools by name, the factories' too. Raises ConfigError for two of one name."""
         direct = _by_name(*self._tools, *self._submits)
         settled = Settled(model=model, model_id=model_id, tools=direct)
         return _by_name(*direct, *(factory(settled) for factory in self._factories))

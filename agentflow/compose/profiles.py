@@ -11,6 +11,7 @@ from agentflow.core.hook import Hook
 from agentflow.core.ports import Model, Observer
 from agentflow.core.record import Record
 from agentflow.core.role import Role
+from agentflow.model.tiers import model_id
 from agentflow.tools.registry import SUBMITS, Toolbox
 
 

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from agentflow.core.pending import Consent
 from agentflow.core.ports import Journal, Ledger, Workspace
 from agentflow.core.record import Record
+from agentflow.core.task import Phase
 
 
 class Surroundings(Record):
@@ -18,5 +20,10 @@ class Surroundings(Record):
     number: int
     """Of the run within the task, from 1."""
     iteration: int
+    phase: Phase
+    transcript: Path
+    """The file of the run."""
+    consent: Consent
+    """What is done at once about a call that would wait for a person."""
     owners: Mapping[str, str]
     """Every known tool's name, to the role that has it."""

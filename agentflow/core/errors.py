@@ -4,7 +4,7 @@ AgentflowError            has .hint and the exit code of CONTRACT section 2
   UsageError              the command line asks for something impossible
   ConfigError             InvalidFile, UnknownRole, UnknownTool
   ModelError              ModelUnavailable, ModelRejected
-  StateError              CorruptState, TaskNotFound, TaskLocked
+  StateError              CorruptState, TaskNotFound, TaskLocked, TaskOver, Suspended
   ToolError               InvalidInput, NotAllowed, OutsideWorkspace
 
 A ToolError becomes a tool result for the model; all others end the command.
@@ -79,6 +79,16 @@ class TaskNotFound(StateError):
 
 class TaskLocked(StateError):
     """Another process is working on it."""
+
+
+class TaskOver(StateError):
+    """The task has come to its end and cannot go on."""
+
+
+class Suspended(StateError):
+    """The task waits for a person."""
+
+    exit_code = Exit.SUSPENDED
 
 
 class ToolError(AgentflowError):

@@ -4,6 +4,7 @@ from typing import Any
 
 from agentflow.core.evidence import CheckName
 from agentflow.core.messages import Stop, Usage
+from agentflow.core.pending import PendingKind
 from agentflow.core.record import Record
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import GateStatus, Phase, Status
@@ -46,6 +47,17 @@ class RunStarted(Record, tag=True):
 class Asked(Record, tag=True):
     run: int
     turn: int
+
+
+class Retried(Record, tag=True):
+    """A request got no turn and will be sent again."""
+
+    run: int
+    attempt: int
+    """Of the failed try, from 1."""
+    reason: str
+    seconds: float
+    """Before the next try."""
 
 
 class Replied(Record, tag=True):
@@ -118,6 +130,22 @@ class Warned(Record, tag=True):
     message: str
 
 
+class Paused(Record, tag=True):
+    """The task waits for a person."""
+
+    pending: str
+    kind: PendingKind
+    tool: str | None
+
+
+class Answered(Record, tag=True):
+    """A person, or a rule in their place, decided."""
+
+    pending: str
+    approved: bool
+    by: str
+
+
 class TaskEnded(Record, tag=True):
     status: Status
     exit_code: int
@@ -131,6 +159,7 @@ Event = (
     | PhaseEnded
     | RunStarted
     | Asked
+    | Retried
     | Replied
     | ToolStarted
     | ToolFinished
@@ -139,6 +168,8 @@ Event = (
     | CheckStarted
     | RunEnded
     | Warned
+    | Paused
+    | Answered
     | TaskEnded
 )
 

@@ -20,6 +20,14 @@ class ToolCall(Record, tag="tool_use"):
     id: str
     name: str
     input: dict[str, Any]
+    problem: str | None = None
+    """Why it cannot be made, when it did not arrive whole; it is answered with this and never run."""
+
+
+class Thought(Record, tag="thought"):
+    """A block of a provider's that means nothing to us and goes back to it unchanged."""
+
+    block: dict[str, Any]
 
 
 class ToolResult(Record, tag="tool_result"):
@@ -28,7 +36,7 @@ class ToolResult(Record, tag="tool_result"):
     is_error: bool = False
 
 
-Part = Text | ToolCall | ToolResult
+Part = Text | Thought | ToolCall | ToolResult
 
 
 class Message(Record):
@@ -81,7 +89,7 @@ def total(usages: Iterable[Usage]) -> Usage:
 class Reply(Record):
     """One complete turn of a model."""
 
-    parts: tuple[Text | ToolCall, ...]
+    parts: tuple[Text | Thought | ToolCall, ...]
     stop: Stop = Stop.END_TURN
     usage: Usage = Usage()
     model: str = ""

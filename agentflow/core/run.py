@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import Any, assert_never
 
 from agentflow.core.messages import Message, Reply, Speaker, ToolCall, ToolResult, ToolSpec, Usage, total
+from agentflow.core.pending import Answer, Pending
 from agentflow.core.record import Record
 
 
@@ -18,6 +19,8 @@ class RunOutcome(StrEnum):
     TOOL_LIMIT = "tool_limit"
     CONFUSED = "confused"
     """Three turns in a row in which no call could be made."""
+    HALTED = "halted"
+    """A hook ended the whole task."""
 
 
 class RunOpened(Record, tag=True):
@@ -73,15 +76,41 @@ class CallAnswered(Record, tag=True):
     changes: dict[str, Any] = {}
     """New values of keys of the task's state."""
     submitted: bool = False
+    halt: str | None = None
+    """Why a hook ends the whole task here."""
     made: bool = True
     """False for a call that had no chance of an effect: skipped, refused or malformed."""
+
+
+class RunPaused(Record, tag=True):
+    """A call waits for a person; the run goes on when there is an answer."""
+
+    call_id: str
+    pending: Pending
+
+
+class PauseAnswered(Record, tag=True):
+    """The call that waited was decided."""
+
+    call_id: str
+    answer: Answer
 
 
 class RunClosed(Record, tag=True):
     outcome: RunOutcome
 
 
-RunEntry = RunOpened | MessageAdded | RequestSent | ReplyReceived | CallsStarted | CallAnswered | RunClosed
+RunEntry = (
+    RunOpened
+    | MessageAdded
+    | RequestSent
+    | ReplyReceived
+    | CallsStarted
+    | CallAnswered
+    | RunPaused
+    | PauseAnswered
+    | RunClosed
+)
 
 
 class Run(Record):
@@ -107,6 +136,10 @@ class Run(Record):
     """Calls of the newest reply that were made."""
     changes: dict[str, Any] = {}
     submitted: bool = False
+    halt: str | None = None
+    pause: RunPaused | None = None
+    decided: dict[str, Answer] = {}
+    """Answers of people, by the call they are about."""
     outcome: RunOutcome | None = None
 
     @property
@@ -141,11 +174,23 @@ def advance(run: Run, entry: RunEntry) -> Run:
             after = run.replace(started=entry.calls)
         case CallAnswered():
             after = _with_answer(run, entry)
-        case RunClosed():
-            after = run.replace(outcome=entry.outcome)
+        case RunPaused() | PauseAnswered() | RunClosed():
+            after = _waiting_or_over(run, entry)
         case _:
             assert_never(entry)
     return after
+
+
+def _waiting_or_over(run: Run, entry: RunPaused | PauseAnswered | RunClosed) -> Run:
+    match entry:
+        case RunPaused():
+            return run.replace(pause=entry)
+        case PauseAnswered():
+            decided = {**run.decided, entry.call_id: entry.answer}
+            waiting = tuple(call for call in run.started if call != entry.call_id)
+            return run.replace(pause=None, decided=decided, started=waiting)
+        case RunClosed():
+            return run.replace(outcome=entry.outcome)
 
 
 def _with_reply(run: Run, reply: Reply) -> Run:
@@ -163,6 +208,7 @@ def _with_answer(run: Run, entry: CallAnswered) -> Run:
         rejected=run.rejected + (submits and entry.result.is_error),
         changes={**run.changes, **entry.changes},
         submitted=run.submitted or entry.submitted,
+        halt=run.halt or entry.halt,
     )
     if after.pending:
         return after

@@ -1,11 +1,11 @@
 """The state of a task: the frontmatter of `task.md`, and what only the events carry."""
 
 from enum import StrEnum
-from typing import Any
 
 from agentflow.core.evidence import Check, Verdict
 from agentflow.core.exits import Exit
 from agentflow.core.messages import Usage
+from agentflow.core.pending import Answer, Pending
 from agentflow.core.record import Record
 from agentflow.core.submissions import Change, Findings, Judgement, Plan, Review
 
@@ -78,26 +78,6 @@ class Todo(Record):
     evidence: str | None = None
 
 
-class PendingKind(StrEnum):
-    APPROVAL = "approval"
-    QUESTION = "question"
-    PLAN = "plan"
-    ESCALATION = "escalation"
-    SURFACE = "surface"
-
-
-class Pending(Record):
-    """Something a person has to decide before the task goes on."""
-
-    id: str
-    kind: PendingKind
-    tool: str | None
-    input: dict[str, Any]
-    options: tuple[str, ...]
-    asked_at: str
-    expires_at: str | None = None
-
-
 class RequiredCheck(Record):
     """A check of this task and the evidence it gave; None when it could not run."""
 
@@ -162,6 +142,10 @@ class TaskState(Record):
     verdict: Verdict | None = None
     failures: tuple[Failure, ...] = ()
     ending: Ending | None = None
+    answers: dict[str, Answer] = {}
+    """What was decided, by the id of what was pending."""
+    pause_after: Phase | None = None
+    """The phase after which the task waits to be resumed."""
 
     def gate(self, phase: Phase) -> Gate:
         return self.gates.get(phase, Gate(status=GateStatus.PENDING))

@@ -54,8 +54,8 @@ class Roles(Record):
 def load_roles(user_folder: Path) -> Roles:
     """Return the shipped roles and the user's, the user's last so that they win.
 
-    A shipped file must be right (InvalidFile); a user's one that is not a role of ours is left out with a
-    warning, since that folder is shared with other tools.
+    A shipped file, and one that claims a part of the pipeline, must be right (InvalidFile). Another one of
+    the user's is left out with a warning, since that folder is shared with other tools.
     """
     shipped = tuple(read_role(path, "bundled")[0] for path in sorted(bundled("agents").glob("*.md")))
     roles, warnings = [*shipped], []
@@ -63,6 +63,8 @@ def load_roles(user_folder: Path) -> Roles:
         try:
             role, notes = read_role(path, "user")
         except InvalidFile as error:
+            if PART_KEY in path.read_text("utf-8", "replace"):
+                raise
             warnings.append(f"role left out: {error}")
             continue
         roles.append(role)

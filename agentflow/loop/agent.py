@@ -4,11 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agentflow.core.messages import Message, Speaker, Text, ToolSpec
+from agentflow.core.pending import Consent
 from agentflow.core.ports import Journal, Ledger, Model, Observer, Workspace
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.run import MessageAdded, Notice, Run, RunEntry, RunOpened, advance
+from agentflow.core.task import Phase
 from agentflow.core.tool import Tool
+from agentflow.hooks.chain import Chain
 from agentflow.tools.registry import spec
 
 
@@ -35,6 +38,12 @@ class Agent(Record):
     number: int
     """Of the run within the task, from 1."""
     iteration: int
+    phase: Phase
+    transcript: Path
+    """The file of the run."""
+    consent: Consent
+    """What is done at once about a call that would wait for a person."""
+    hooks: Chain = Chain()
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:

@@ -6,70 +6,48 @@ from functools import partial
 from anyio import to_thread
 
 from agentflow.core.errors import ToolError
-from agentflow.core.events import ToolBlocked, ToolFinished, ToolStarted
+from agentflow.core.events import ToolFinished, ToolStarted
 from agentflow.core.evidence import By
 from agentflow.core.messages import ToolCall, ToolResult
-from agentflow.core.record import Record
-from agentflow.core.run import CallAnswered, Run
-from agentflow.core.tool import Category, Output, Tool, ToolContext
+from agentflow.core.points import Point, ToolDone, ToolFailed
+from agentflow.core.run import CallAnswered, Run, RunPaused
+from agentflow.core.tool import Output, ToolContext
 from agentflow.loop.agent import Agent
-from agentflow.loop.arguments import parsed
+from agentflow.loop.permit import Admitted, admit, error_of, scene
 from agentflow.loop.threads import stop_asked
-from agentflow.parse import Mismatch
-from agentflow.permissions.decide import refusal
 from agentflow.redact import one_line
 
 MAX_RESULT_CHARS = 32_768
-_SUBJECTS = ("file_path", "command", "pattern", "summary", "verdict", "path", "url", "query")
 
 
-async def answer(agent: Agent, run: Run, call: ToolCall) -> CallAnswered:
-    """Make a call, or say why it is not made; never raises for what a model did wrong."""
-    tool = agent.tool(call.name)
-    if tool is None:
-        return _foreign(agent, call)
-    try:
-        given = parsed(tool.input, call.input)
-    except Mismatch as error:
-        return _error(call, f"{error}. {_wanted(agent, tool)}")
-    subject = _subject(agent, tool, call)
-    reason = refusal(agent.role, tool, subject)
-    if reason is not None:
-        return _blocked(agent, call, reason, owner=None)
-    agent.observe(ToolStarted(run=agent.number, call_id=call.id, tool=tool.name, subject=one_line(subject)))
+async def answer(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | RunPaused:
+    """Make a call, say why it is not made, or let it wait; never raises for what a model did wrong."""
+    admitted = await admit(agent, run, call)
+    if not isinstance(admitted, Admitted):
+        return admitted
+    subject = one_line(admitted.subject)
+    agent.observe(ToolStarted(run=agent.number, call_id=call.id, tool=call.name, subject=subject))
     begin = time.monotonic()
-    answered = await _made(agent, run, call, tool, given)
+    made = await _remarked(agent, call, admitted, await _made(agent, run, call, admitted))
     agent.observe(
         ToolFinished(
             run=agent.number,
             call_id=call.id,
-            tool=tool.name,
-            is_error=answered.result.is_error,
-            summary=one_line(answered.result.content),
+            tool=call.name,
+            is_error=made.result.is_error,
+            summary=one_line(made.result.content),
             seconds=round(time.monotonic() - begin, 3),
         )
     )
-    return answered
+    return made
 
 
 def skipped(call: ToolCall) -> CallAnswered:
     """Answer a call beyond the run's limit."""
-    return _error(call, f"skipped: the limit of this run is reached, {call.name} was not run")
+    return error_of(call, f"skipped: the limit of this run is reached, {call.name} was not run")
 
 
-def _subject(agent: Agent, tool: Tool, call: ToolCall) -> str:
-    """Return what a call is about: its path as git spells it, its command, its pattern."""
-    found = next((call.input[key] for key in _SUBJECTS if key in call.input), "")
-    subject = found if isinstance(found, str) else ""
-    if tool.category is not Category.FS or "file_path" not in call.input:
-        return subject
-    try:
-        return agent.workspace.relative(subject)
-    except ToolError:
-        return subject  # the tool itself will say what is wrong with the path
-
-
-async def _made(agent: Agent, run: Run, call: ToolCall, tool: Tool, given: Record) -> CallAnswered:
+async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> CallAnswered:
     context = ToolContext(
         workspace=agent.workspace,
         role=agent.role,
@@ -81,16 +59,20 @@ async def _made(agent: Agent, run: Run, call: ToolCall, tool: Tool, given: Recor
         cancelled=stop_asked,
     )
     try:
-        output = await to_thread.run_sync(partial(tool.call, given, context))
+        output = await to_thread.run_sync(partial(admitted.tool.call, admitted.given, context))
     except ToolError as error:
-        return _error(call, str(error), made=True)
+        return _failed(call, str(error))
     except Exception as error:  # noqa: BLE001  # a bug in a tool is an error result, not the end of the task
-        return _error(call, f"{tool.name} failed: {type(error).__name__}: {error}", made=True)
+        return _failed(call, f"{call.name} failed: {type(error).__name__}: {error}")
     return CallAnswered(
         result=ToolResult(call_id=call.id, content=_kept(agent, call, output)),
         changes=output.changes,
         submitted=output.submitted,
     )
+
+
+def _failed(call: ToolCall, message: str) -> CallAnswered:
+    return CallAnswered(result=ToolResult(call_id=call.id, content=message, is_error=True))
 
 
 def _kept(agent: Agent, call: ToolCall, output: Output) -> str:
@@ -107,36 +89,20 @@ def _kept(agent: Agent, call: ToolCall, output: Output) -> str:
     return output.content
 
 
-def _error(call: ToolCall, message: str, *, made: bool = False) -> CallAnswered:
-    return CallAnswered(result=ToolResult(call_id=call.id, content=message, is_error=True), made=made)
+async def _remarked(agent: Agent, call: ToolCall, admitted: Admitted, made: CallAnswered) -> CallAnswered:
+    """Let hooks look at a result; they may replace its text and add to it, never undo it."""
+    point = Point.POST_TOOL_USE_FAILURE if made.result.is_error else Point.POST_TOOL_USE
+    text = made.result.content
 
-
-def _wanted(agent: Agent, tool: Tool) -> str:
-    """Say which parameters a tool takes."""
-    schema = next(known.input_schema for known in agent.specs if known.name == tool.name)
-    required = schema.get("required", ())
-    names = [name if name in required else f"{name} (optional)" for name in schema["properties"]]
-    return f"{tool.name} takes {', '.join(names)}"
-
-
-def _foreign(agent: Agent, call: ToolCall) -> CallAnswered:
-    """Answer a call of a tool that the role does not have."""
-    offered = ", ".join(tool.name for tool in agent.tools)
-    owner = agent.owners.get(call.name)
-    if owner is None:
-        return _error(call, f"there is no tool {call.name}; yours are {offered}")
-    return _blocked(agent, call, f"{call.name} belongs to the {owner}; yours are {offered}", owner=owner)
-
-
-def _blocked(agent: Agent, call: ToolCall, reason: str, *, owner: str | None) -> CallAnswered:
-    agent.observe(
-        ToolBlocked(
-            run=agent.number,
-            call_id=call.id,
-            tool=call.name,
-            role=agent.role.name,
-            owner=owner,
-            reason=one_line(reason),
+    def payload() -> ToolDone | ToolFailed:
+        if made.result.is_error:
+            return ToolFailed(tool_name=call.name, tool_input=admitted.input, tool_use_id=call.id, error=text)
+        return ToolDone(
+            tool_name=call.name, tool_input=admitted.input, tool_use_id=call.id, tool_response=text
         )
-    )
-    return _error(call, reason)
+
+    said = await agent.hooks.fire(point, scene(agent), payload)
+    shown = text if said.updated_output is None else said.updated_output
+    added = (admitted.context, said.context, said.reason)
+    content = "\n\n".join(part for part in (shown, *added) if part)
+    return made.replace(result=made.result.replace(content=content), halt=said.halt)

@@ -8,6 +8,7 @@ import anyio
 from agentflow.core.events import Asked, Replied
 from agentflow.core.messages import Message, Reply, Request, Speaker, Text, ToolCall
 from agentflow.core.run import (
+    CallAnswered,
     CallsStarted,
     Notice,
     ReplyReceived,
@@ -33,7 +34,7 @@ async def ask(agent: Agent, run: Run) -> Run:
     run = note(agent, run, RequestSent(turn=turn, force=force))
     agent.observe(Asked(run=agent.number, turn=turn))
     begin = time.monotonic()
-    reply = _adopted(agent, turn, await agent.model.complete(_request(run, force)))
+    reply = _adopted(agent, turn, await agent.model.complete(request_of(run, force)))
     run = note(agent, run, ReplyReceived(reply=reply))
     agent.observe(
         Replied(
@@ -49,7 +50,8 @@ async def ask(agent: Agent, run: Run) -> Run:
     return run
 
 
-def _request(run: Run, force: str | None) -> Request:
+def request_of(run: Run, force: str | None = None) -> Request:
+    """Return what a run asks a model next."""
     return Request(
         role=run.head.role,
         agent=run.head.agent,
@@ -86,8 +88,9 @@ async def act(agent: Agent, run: Run) -> Run:
     async def make(call: ToolCall) -> None:
         nonlocal run
         async with limiter:
-            result = await answer(agent, run, call)
-        run = note(agent, run, result)
+            entry = await answer(agent, run, call)
+        if run.pause is None or isinstance(entry, CallAnswered):
+            run = note(agent, run, entry)
 
     async with anyio.create_task_group() as group:
         for call in batch:
@@ -107,7 +110,7 @@ def _reads(agent: Agent, call: ToolCall) -> bool:
 
 
 def _is_over(agent: Agent, run: Run, call: ToolCall) -> bool:
-    if run.submitted:
+    if run.submitted or run.halt is not None:
         return True
     spent = run.finalized or run.tool_calls >= agent.role.limits.tool_calls
     return spent and call.name != run.head.submit

@@ -25,7 +25,7 @@ class Step(StrEnum):
 
 def next_step(run: Run, limits: Limits) -> Step:
     """Return the next node to run; the same state always gives the same one."""
-    if run.outcome is not None:
+    if run.outcome is not None or run.pause is not None:
         return Step.END
     if run.pending:
         return Step.ACT
@@ -39,7 +39,9 @@ def next_step(run: Run, limits: Limits) -> Step:
 def conclusion(run: Run, limits: Limits) -> RunOutcome | None:
     """Return how a run that waits for nothing has ended, or None while it goes on."""
     outcome = None
-    if run.submitted:
+    if run.halt is not None:
+        outcome = RunOutcome.HALTED
+    elif run.submitted:
         outcome = RunOutcome.SUBMITTED
     elif run.rejected >= MAX_REJECTED:
         outcome = RunOutcome.INVALID_SUBMISSION

@@ -8,8 +8,7 @@ import anyio
 from agentflow.core.errors import ConfigError, InvalidFile, ModelRejected, ModelUnavailable
 from agentflow.core.messages import Reply, Request, Speaker, Stop, Text, ToolCall, Usage
 from agentflow.core.record import Record
-from agentflow.frontmatter import load_yaml
-from agentflow.parse import parse
+from agentflow.frontmatter import read_yaml
 
 _RETRIED = frozenset({408, 409, 429}) | frozenset(range(500, 600))
 
@@ -63,6 +62,10 @@ class Scripted:
             return Reply(parts=(), model=request.model)
         return _reply(entry.turns[position], request, position)
 
+    def recall(self, request: Request) -> None:
+        """Use up the entry that a run of an earlier process played."""
+        self._playing.setdefault(request.run, self._entry_for(request))
+
     def _entry_for(self, request: Request) -> Entry:
         if request.run in self._playing:
             return self._playing[request.run]
@@ -81,7 +84,7 @@ def load_script(path: str) -> Scripted:
         raise ConfigError(f"cannot read the script {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InvalidFile(path, "is not UTF-8 text") from None
-    entries = parse(tuple[Entry, ...], load_yaml(text, path) or [], path, lax=True)
+    entries = read_yaml(tuple[Entry, ...], text, path)
     return Scripted(f"script:{path}", entries)
 
 

@@ -51,7 +51,7 @@ def _command_refusal(role: Role, patterns: list[str], command: str) -> str | Non
             "leading globs, assignments or programs that run others"
         )
     spelled = " ".join(map(_spelled, words))
-    if not any(_expression(pattern).fullmatch(spelled) for pattern in patterns):
+    if not any(expression(pattern).fullmatch(spelled) for pattern in patterns):
         return f"{role.name} may run only: {', '.join(patterns)}"
     if (argument := dangerous_argument(words)) is not None:
         return f"{role.name} may not give {argument} to {words[0]}: it can run, write or delete something"
@@ -63,7 +63,7 @@ def _spelled(word: str) -> str:
     return shlex.quote(word) if not word or re.search(r"\s", word) else word
 
 
-def _expression(pattern: str) -> re.Pattern[str]:
+def expression(pattern: str) -> re.Pattern[str]:
     wanted = f"{pattern.removesuffix(':*')} *" if pattern.endswith(":*") else pattern
     prefix, boundary = (wanted[:-2], r"(?:\ .*)?") if wanted.endswith(" *") else (wanted, "")
     body = ".*".join(re.escape(piece) for piece in prefix.split("*"))
@@ -72,7 +72,7 @@ def _expression(pattern: str) -> re.Pattern[str]:
 
 def _covers(tool: Tool, pattern: str, subject: str) -> bool:
     if tool.category is not Category.FS:
-        return _expression(pattern).fullmatch(subject) is not None
+        return expression(pattern).fullmatch(subject) is not None
     path = PurePosixPath(subject)
     if path.is_absolute() or ".." in path.parts:
         return False

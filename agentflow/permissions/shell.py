@@ -69,12 +69,29 @@ DANGERS: Mapping[str, Danger] = {
         words=("-exec", "-toolexec", "-vettool", "--toolexec", "--vettool", "-fix", "--fix", "-w", "-o")
     ),
     "gofmt": Danger(words=(), letters="w"),
-    "mypy": Danger(words=("--install-types", "--python-executable")),
+    "mypy": Danger(
+        words=(
+            *("--install-types", "--python-executable", "--cache-dir", "--junit-xml", "--config-file"),
+            *("--any-exprs-report", "--cobertura-xml-report", "--html-report", "--linecount-report"),
+            *("--linecoverage-report", "--lineprecision-report", "--txt-report", "--xml-report"),
+            *("--xslt-html-report", "--xslt-txt-report", "--shadow-file", "--write"),
+        )
+    ),
     "prettier": Danger(words=("--write", "--plugin"), letters="w"),
-    "pytest": Danger(words=("--basetemp",)),
+    "pytest": Danger(
+        words=(
+            *("--basetemp", "--junitxml", "--junit-xml", "--log-file", "--debug", "--override-ini"),
+            *("--pastebin", "--confcutdir", "--rootdir", "--config-file", "--cache-clear", "--pdb"),
+        ),
+        letters="opc",
+    ),
     "rg": Danger(words=("--pre", "--hostname-bin", "--search-zip"), letters="z"),
     "ruff": Danger(
-        words=("--fix", "--fix-only", "--unsafe-fixes", "--add-noqa", "--output-file"), letters="o"
+        words=(
+            *("--fix", "--fix-only", "--unsafe-fixes", "--add-noqa", "--output-file", "--config"),
+            "--cache-dir",
+        ),
+        letters="o",
     ),
     "sed": Danger(words=("--in-place", "--file", "--expression"), letters="ief"),
     "sort": Danger(words=("--output", "--compress-program"), letters="o"),
@@ -97,7 +114,7 @@ def plain_words(command: str) -> tuple[str, ...] | None:
 
 def dangerous_argument(words: Sequence[str]) -> str | None:
     """Return the first argument with which a usual tool would run, write or delete something."""
-    program, *arguments = words
+    program, *arguments = _without_python(words)
     danger = DANGERS.get(PurePosixPath(program).name)
     if danger is None:
         return None
@@ -107,6 +124,12 @@ def dangerous_argument(words: Sequence[str]) -> str | None:
         script = next((word for word in arguments if not word.startswith("-")), "")
         return None if _PRINTING_SED.fullmatch(script) else script
     return found
+
+
+def _without_python(words: Sequence[str]) -> Sequence[str]:
+    """Return `python -m tool …` as the tool's own command line."""
+    is_module = re.fullmatch(r"python[\d.]*", PurePosixPath(words[0]).name) and words[1:2] == ("-m",)
+    return words[2:] if is_module and len(words) > 2 else words
 
 
 def _is_among(word: str, danger: Danger) -> bool:

@@ -14,6 +14,7 @@ _CHECK = re.compile(
 )
 _COMMAND = re.compile(r"^\s+`+\s?(.+?)\s?`+\s*$")
 _FAILING = re.compile(r"^\s+failing: (.+)$")
+_MORE = re.compile(r" and \d+ more$")
 
 
 class Shown(Record):
@@ -118,8 +119,5 @@ def _detailed(shown: Shown, line: str) -> Shown:
     if found := _COMMAND.match(line):
         return shown.replace(command=found[1])
     if found := _FAILING.match(line):
-        names = [name.strip() for name in found[1].split(", ")]
-        return shown.replace(
-            failing=tuple(name for name in names if name and not name.endswith(("...", "…")))
-        )
+        return shown.replace(failing=tuple(_MORE.sub("", found[1]).split(", ")))
     return shown

@@ -1,6 +1,7 @@
 """A Python file with its tree and the exact place of each node in its bytes."""
 
 import ast
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 
 from agentflow.core.record import Record
@@ -29,7 +30,8 @@ class Code:
     """The parsed text of one file."""
 
     def __init__(self, raw: bytes) -> None:
-        """Parse a file's bytes; raise SyntaxError or ValueError for what is not Python."""
+        """Parse a file's bytes; raise SyntaxError or ValueError for what is not Python in UTF-8."""
+        raw.decode()
         self.raw = raw
         self.tree = ast.parse(raw)
         self.parents: dict[ast.AST, ast.AST] = {
@@ -38,6 +40,7 @@ class Code:
         self._starts = [0]
         for line in raw.splitlines(keepends=True):
             self._starts.append(self._starts[-1] + len(line))
+        self._starts[0] = len(BOM_UTF8) if raw.startswith(BOM_UTF8) else 0
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
         """Return where a node begins and ends, in bytes."""

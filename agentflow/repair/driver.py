@@ -8,6 +8,7 @@ that once one has won, all before it have been claimed too.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import runpy
@@ -15,6 +16,7 @@ import select
 import shutil
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +45,7 @@ def search(spec: dict[str, Any], observe: Callable[..., Any]) -> None:
     """Try candidates in order until one of them, here or in another driver, has made the tests green."""
     if spec["runner"] == "pytest":
         load_pytest()
+    gc.freeze()  # what is loaded so far is never collected in a child
     state = signature()
     for index, candidate in enumerate(spec["candidates"]):
         if won_before(spec, len(spec["candidates"])):
@@ -56,14 +59,18 @@ def search(spec: dict[str, Any], observe: Callable[..., Any]) -> None:
 
 
 def load_pytest() -> None:
-    """Import pytest and its plugins once, before the forks, but nothing of the code under test."""
+    """Let pytest and its plugins load all they use before the forks, but nothing of the code under test."""
     import pytest  # noqa: PLC0415  # only where the check is pytest
 
-    with open(os.devnull, "w") as sink, contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):  # noqa: PTH123
-        pytest.main(["--version", "--noconftest", "-c", os.devnull])
+    with tempfile.TemporaryDirectory() as folder, Path(os.devnull).open("w", encoding="utf-8") as sink:
+        warm = Path(folder, "test_warm.py")
+        warm.write_text("def test_warm():\n    assert [1] == [2]\n", encoding="utf-8")
+        alone = ["-q", "--noconftest", "-c", os.devnull, "--rootdir", folder, "-p", "no:cacheprovider"]
+        with contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
+            pytest.main([*alone, str(warm)])
     inside = str(Path.cwd()) + os.sep
     for name, module in list(sys.modules.items()):
-        if (getattr(module, "__file__", None) or "").startswith(inside):
+        if (getattr(module, "__file__", None) or "").startswith((inside, folder)):
             del sys.modules[name]
 
 

@@ -54,11 +54,17 @@ def undone(root: Path, diff: str) -> Mapping[str, bytes | None]:
     """Return each changed file as it was before a diff; None where the diff does not fit the file."""
     found: dict[str, bytes | None] = {}
     for path, hunks in _files(diff):
-        place = root / path
-        text = place.read_bytes().decode("utf-8", "surrogateescape") if place.is_file() else None
+        text = _text(root / path)
         lines = None if text is None else _reversed(_split(text), hunks)
-        found[path] = None if lines is None else "".join(lines).encode("utf-8", "surrogateescape")
+        found[path] = None if lines is None else "".join(lines).encode()
     return found
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode()
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def _split(text: str) -> list[str]:

@@ -134,10 +134,10 @@ def _implement(request: Request, open_case: Callable[[], Case]) -> Reply:
     edits = case.edits(winner)
     if not edits:
         raise ModelRejected(NOTHING, hint=ADVICE)
-    said = NOTHING if winner is None else winner.title
     if not _turn(request):
         files = dict.fromkeys(edit.file_path for edit in edits)
-        return _calls(request, [("Read", {"file_path": path}) for path in files], said)
+        return _calls(request, [("Read", {"file_path": path}) for path in files])
+    said = NOTHING if winner is None else winner.title
     return _calls(request, [_call("Edit", edit) for edit in edits], said)
 
 

@@ -39,23 +39,29 @@ class RunFile:
             self._change(entry.changes)
 
 
-def load_run(path: Path) -> Run:
-    """Return the run that a file holds. Raises CorruptState naming the line."""
+def load_run(path: Path) -> Run | None:
+    """Return the run that a file holds, or None before its first entry. Raises CorruptState."""
+    mend_tail(path)
     run: Run | None = None
     for number, line in lines(path):
         try:
             entry: RunEntry = decode(RunEntry, line, f"{path}:{number}")  # type: ignore[arg-type]
         except InvalidFile as error:
             raise CorruptState(str(error)) from None
-        if run is None:
-            if not isinstance(entry, RunOpened):
-                raise CorruptState(f"{path}:{number}: a run file begins with RunOpened")
+        if run is not None:
+            run = advance(run, entry)
+        elif isinstance(entry, RunOpened):
             run = Run(head=entry)
         else:
-            run = advance(run, entry)
-    if run is None:
-        raise CorruptState(f"{path}: empty run file")
+            raise CorruptState(f"{path}:{number}: a run file begins with RunOpened")
     return run
+
+
+def mend_tail(path: Path) -> None:
+    """Cut off a last line that a crash left without its newline, so that the next one stands alone."""
+    raw = path.read_bytes() if path.exists() else b""
+    if raw and not raw.endswith(b"\n"):
+        os.truncate(path, raw.rfind(b"\n") + 1)
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -7,6 +7,7 @@ from agentflow.core.events import EvidenceRecorded
 from agentflow.core.evidence import By, CheckName, Evidence, Side, TestCounts, TestOutcome
 from agentflow.core.ports import Observer
 from agentflow.core.record import Record, encode
+from agentflow.core.task import TaskState
 from agentflow.core.tool import Execution
 from agentflow.frontmatter import write_atomic
 
@@ -25,15 +26,29 @@ class Binding(Record):
 class EvidenceLedger:
     """The evidence of one task; the program judges by what it holds here, not by the files."""
 
-    def __init__(self, folder: Path, task_id: str, sandbox: str, observe: Observer) -> None:
+    def __init__(
+        self, folder: Path, task: TaskState, observe: Observer, known: tuple[Evidence, ...] = ()
+    ) -> None:
         self._folder = folder / "evidence"
-        self._task_id = task_id
-        self._sandbox = sandbox
+        self._task_id = task.task_id
+        self._sandbox = task.sandbox
         self._observe = observe
-        self._records: dict[str, Evidence] = {}
+        self._records = {evidence.id: evidence for evidence in known}
 
     def find(self, evidence_id: str) -> Evidence | None:
         return self._records.get(evidence_id)
+
+    def output(self, evidence_id: str) -> str:
+        """Return what a command printed, as far as it was kept."""
+        return (self._folder / f"{evidence_id}.out").read_text("utf-8", "replace")
+
+    def outcomes(self, evidence: Evidence) -> dict[str, TestOutcome]:
+        """Return test ids with their outcomes, where the runner told them."""
+        if evidence.tests is None or evidence.tests.ids_file is None:
+            return {}
+        lines = (self._folder.parent / evidence.tests.ids_file).read_text("utf-8").splitlines()
+        pairs = (line.partition(" ") for line in lines)
+        return {test: TestOutcome(outcome) for outcome, _, test in pairs}
 
     def record(self, execution: Execution, *, role: str | None, iteration: int, by: By) -> Evidence:
         """Keep a command that an agent chose; nothing is judged by it."""

@@ -1,5 +1,6 @@
 """One writer in a repository: a lock that the kernel gives back when its holder dies."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 from agentflow.core.errors import ConfigError, TaskLocked
 from agentflow.frontmatter import write_atomic
 from agentflow.store.tasks import HOME
+
+HOLDER = "writer.pid"
 
 
 @contextmanager
@@ -30,7 +33,18 @@ def writer_lock(root: Path) -> Iterator[None]:
             f"cannot write {folder}: {error.strerror}",
             hint="agentflow keeps its state below .claude/ in the repository",
         ) from None
+    holder = folder / HOLDER
     try:
+        write_atomic(holder, str(os.getpid()).encode())
         yield
     finally:
+        holder.unlink(missing_ok=True)
         lock.release()
+
+
+def pid_of(root: Path) -> int | None:
+    """Return the process that says it works in a repository; only the lock itself is binding."""
+    try:
+        return int((root / HOME / HOLDER).read_text("ascii"))
+    except (OSError, ValueError):
+        return None

@@ -4,15 +4,16 @@ import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from agentflow.core.events import Event, PhaseEnded, Stamped, StateChanged, Warned
 from agentflow.core.record import encode, plain, sealed
 from agentflow.core.task import FRONTMATTER_KEYS, GateStatus, TaskState
 from agentflow.frontmatter import write_atomic
 from agentflow.parse import fit
-from agentflow.store.journal import AppendFile, RunFile
+from agentflow.store.journal import AppendFile, RunFile, mend_tail
 from agentflow.store.ledger import EvidenceLedger
+from agentflow.store.reading import EVENTS, events, evidence_of, state_of
 from agentflow.store.task_file import write_task
 
 HOME = Path(".claude/agentflow")
@@ -29,29 +30,45 @@ def new_task_id() -> str:
 class TaskStore:
     """One task on disk: `events.jsonl` is the truth, `task.md` is folded from it."""
 
-    def __init__(self, root: Path, task: TaskState) -> None:
-        """Make the folder of a new task and write its text to disk before anything else happens."""
-        self.folder = root / HOME / task.task_id
-        self.observers: list[Callable[[Stamped], None]] = []
-        self._root = root
-        self._task_id = task.task_id
-        self._seq = 0
-        self._saved: dict[str, Any] = {}
+    def __init__(self, folder: Path, task: TaskState, happened: tuple[Stamped, ...]) -> None:
+        """Take over a folder and what has happened in it; `create` and `reopen` are the ways in."""
+        self.folder = folder
         self.task = task
+        self.observers: list[Callable[[Stamped], None]] = []
+        self._seq = happened[-1].seq if happened else 0
+        self._saved: dict[str, Any] = plain(task) if happened else {}
         self._log: list[str] = []
-        for name in ("runs", "evidence", "outputs"):
-            (self.folder / name).mkdir(mode=0o700, parents=True)
-        write_atomic(self.folder / ".gitignore", b"*\n")
-        self._events = AppendFile(self.folder / "events.jsonl")
-        self.ledger = EvidenceLedger(self.folder, task.task_id, task.sandbox, self.emit)
-        self.save(task)
+        for one in happened:
+            self._note(one.event)
+        self._events = AppendFile(folder / EVENTS)
+        known = evidence_of(folder) if happened else ()
+        self.ledger = EvidenceLedger(folder, task, self.emit, known)
+
+    @classmethod
+    def create(cls, root: Path, task: TaskState) -> Self:
+        """Make the folder of a new task and write its text to disk before anything else happens."""
+        folder = root / HOME / task.task_id
+        for place in (folder, *(folder / name for name in ("runs", "evidence", "outputs"))):
+            place.mkdir(mode=0o700)
+        write_atomic(folder / ".gitignore", b"*\n")
+        store = cls(folder, task, ())
+        store.save(task)
+        store.point_here(root)
+        return store
+
+    @classmethod
+    def reopen(cls, folder: Path) -> Self:
+        """Go on with a task. Raises CorruptState, and writes nothing then."""
+        mend_tail(folder / EVENTS)
+        happened = tuple(events(folder))
+        return cls(folder, state_of(folder, happened), happened)
 
     def emit(self, event: Event) -> None:
         """Append an event, then tell the observers."""
         self._seq += 1
         at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         head = b'{"seq":%d,"at":"%s",' % (self._seq, at.encode())
-        body = b'%s%s,"task_id":"%s"}' % (head, encode(event)[1:-1], self._task_id.encode())
+        body = b'%s%s,"task_id":"%s"}' % (head, encode(event)[1:-1], self.task.task_id.encode())
         self._events.append(sealed(body), durable=isinstance(event, StateChanged))
         self._note(event)
         stamped = Stamped(seq=self._seq, at=at, event=event)
@@ -65,35 +82,35 @@ class TaskStore:
         changed = {key: value for key, value in state.items() if self._saved.get(key, _NEVER) != value}
         if not changed:
             return
-        first = not self._saved
         self._saved = state
         self.emit(StateChanged(changed=changed))
         if changed.keys() & _SHOWN:
             write_task(self.folder / "task.md", task, "".join(self._log))
-        if first:
-            self._point_here()
 
     def change(self, values: dict[str, Any]) -> None:
         """Save new values of some keys, as a tool call gave them."""
         self.save(fit(TaskState, {**self._saved, **values}))
 
+    def run_path(self, number: int, role: str) -> Path:
+        return self.folder / "runs" / f"{number}-{role}.jsonl"
+
     def open_run(self, number: int, role: str) -> RunFile:
-        """Return the journal of a new run; state that its calls change is saved as they end."""
-        return RunFile(self.folder / "runs" / f"{number}-{role}.jsonl", self.change)
+        """Return the journal of a run; state that its calls change is saved as they end."""
+        return RunFile(self.run_path(number, role), self.change)
 
     def write_report(self, text: str) -> Path:
         path = self.folder / "report.md"
         write_atomic(path, text.encode())
         return path
 
-    def _point_here(self) -> None:
+    def point_here(self, root: Path) -> None:
         """Let the well-known symlink lead to this task; a file of that name that is not ours stays."""
-        link = self._root / NEWEST
+        link = root / NEWEST
         if link.exists() and not link.is_symlink():
             self.emit(Warned(message=f"{NEWEST} is a file, not our link: left alone"))
             return
-        fresh = link.with_name(f".{link.name}.{self._task_id}")
-        fresh.symlink_to(Path("agentflow") / self._task_id / "task.md")
+        fresh = link.with_name(f".{link.name}.{self.task.task_id}")
+        fresh.symlink_to(Path("agentflow") / self.task.task_id / "task.md")
         fresh.replace(link)
 
     def _note(self, event: Event) -> None:

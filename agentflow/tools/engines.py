@@ -39,7 +39,7 @@ _UNSHARED = re.compile(
 _POSIX_CLASS = re.compile(r"\[:\w+:\]")
 _FOUND = re.compile(rb"([^\0]+)\0(\d+)[:\0]([^\n]*)\n?")
 _LINE_END = re.compile(r"\r+(?=\n|\Z)")
-_BATCH_BYTES = 500_000
+BATCH_BYTES = 500_000
 """Names handed to one process; systems take at least twice that."""
 
 
@@ -100,7 +100,7 @@ def ripgrep(query: Query) -> tuple[Line, ...] | None:
         return None
     case = ("--ignore-case",) if query.regex.flags & re.IGNORECASE else ()
     found: list[Line] = []
-    for names in _batches(query.files()):
+    for names in batches(query.files()):
         said = capture((*_RIPGREP, *case, "-e", query.regex.pattern, "--", *names), cwd=query.workspace.root)
         if said.returncode not in {0, 1}:
             return None
@@ -114,7 +114,7 @@ def git_grep(query: Query) -> tuple[Line, ...] | None:
     # a search that includes untracked files leaves out those that are ignored and tracked all the same
     forced = _git(query, "ls-files", "-ci", "--exclude-standard", "-z", "--", query.below) or b""
     names = (os.fsdecode(name) for name in forced.split(b"\0") if name)
-    searches = ((*_UNTRACKED, "--", query.below), *(("--", *batch) for batch in _batches(names)))
+    searches = ((*_UNTRACKED, "--", query.below), *(("--", *batch) for batch in batches(names)))
     case = ("--ignore-case",) if query.regex.flags & re.IGNORECASE else ()
     pattern = _UNICODE_AND_CRLF + query.regex.pattern
     found: list[Line] = []
@@ -151,13 +151,14 @@ def lines(query: Query) -> tuple[Line, ...]:
     return next(answer for answer in answers if answer is not None)
 
 
-def _batches(names: Iterable[str]) -> Iterator[list[str]]:
+def batches(names: Iterable[str], limit: int = BATCH_BYTES) -> Iterator[list[str]]:
+    """Yield names in lists that one process can take, spelled so that none of them is an option."""
     batch: list[str] = []
     size = 0
     for name in names:
         batch.append(f"./{name}")
         size += len(os.fsencode(name)) + 16
-        if size >= _BATCH_BYTES:
+        if size >= limit:
             yield batch
             batch, size = [], 0
     if batch:

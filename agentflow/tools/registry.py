@@ -11,6 +11,7 @@ from agentflow.core.role import Role
 from agentflow.core.submissions import SUBMITTED_BY
 from agentflow.core.tool import Category, Tool
 from agentflow.parse import schema
+from agentflow.tools.ask import ASK
 from agentflow.tools.files import EDIT, READ, WRITE
 from agentflow.tools.notes import TODO_WRITE
 from agentflow.tools.search import GLOB, GREP
@@ -71,4 +72,4 @@ def spec(tool: Tool) -> ToolSpec:
 
 def standard() -> Toolbox:
     """Return all tools that are shipped."""
-    return Toolbox.of(READ, EDIT, WRITE, GLOB, GREP, BASH, TODO_WRITE, *SUBMIT_TOOLS)
+    return Toolbox.of(READ, EDIT, WRITE, GLOB, GREP, BASH, TODO_WRITE, ASK, *SUBMIT_TOOLS)

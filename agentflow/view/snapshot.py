@@ -1,26 +1,15 @@
 """A task folder, read into values; nothing here writes, locks or waits."""
 
-import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
 
-from agentflow.core.errors import CorruptState, InvalidFile, TaskNotFound
-from agentflow.core.events import Event, Stamped, StateChanged
+from agentflow.core.events import Stamped, StateChanged
 from agentflow.core.evidence import Evidence
-from agentflow.core.record import Record, is_intact
-from agentflow.core.task import STATE_VERSION, TaskState
-from agentflow.parse import Mismatch, decode, fit
-from agentflow.redact import one_line
+from agentflow.core.record import Record
+from agentflow.core.task import TaskState
+from agentflow.store.reading import EVIDENCE, events, evidence_of, state_of
 
-TASKS = Path(".claude", "agentflow")
-EVENTS = "events.jsonl"
-EVIDENCE = "evidence"
 OUTPUT_BYTES = 64 * 1024
 """How much of an output is worth showing."""
-_TASK_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-z]+")
-_SECOND = len("20260102T030405Z")
-_KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}
 
 
 class Snapshot(Record):
@@ -39,59 +28,11 @@ class Snapshot(Record):
 
 def load(folder: Path) -> Snapshot:
     """Return what a task folder holds. Raises CorruptState naming the damaged file."""
-    fields: dict[str, Any] = {}
-    happened = []
-    for one in events(folder):
-        if isinstance(one.event, StateChanged):
-            fields.update(one.event.changed)
-        else:
-            happened.append(one)
-    if fields.get("version", STATE_VERSION) != STATE_VERSION:
-        raise CorruptState(f"{folder / EVENTS}: version {fields['version']} is not version {STATE_VERSION}")
-    try:
-        state = fit(TaskState, fields)
-    except Mismatch as error:
-        raise CorruptState(f"{folder / EVENTS}: {error}") from None
-    return Snapshot(folder=folder, state=state, events=tuple(happened), evidence=_evidence(folder))
-
-
-def events(folder: Path) -> Iterator[Stamped]:
-    """Yield the events of a task one by one; a last line without its newline is still being written."""
-    path = folder / EVENTS
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise CorruptState(f"{path}: {error.strerror}") from None
-    with file:
-        for number, line in enumerate(file, 1):
-            if line.endswith(b"\n") and (one := stamped(line, f"{path}:{number}")):
-                yield one
-
-
-def stamped(line: bytes, source: str = EVENTS) -> Stamped | None:
-    """Return the event of a line, or None when its type is of a later version. Raises CorruptState."""
-    if not is_intact(line.rstrip(b"\n")):
-        raise CorruptState(f"{source}: the line is damaged", hint="nothing was changed; look at the file")
-    try:
-        fields = decode(dict[str, Any], line, source)
-        kind = _KINDS.get(fields["type"])
-        seq, at = fields.pop("seq"), fields.pop("at")
-        del fields["task_id"], fields["sum"]
-        return Stamped(seq=seq, at=at, event=fit(kind, fields)) if kind else None
-    except KeyError as error:
-        raise CorruptState(f"{source}: key {error} is missing") from None
-    except (InvalidFile, UnicodeDecodeError) as error:
-        raise CorruptState(str(error)) from None
-    except Mismatch as error:
-        raise CorruptState(f"{source}: {error}") from None
-
-
-def _evidence(folder: Path) -> tuple[Evidence, ...]:
-    paths = sorted((folder / EVIDENCE).glob("ev-*.json"), key=lambda path: (len(path.name), path.name))
-    try:
-        return tuple(decode(Evidence, path.read_bytes(), str(path)) for path in paths)
-    except (InvalidFile, UnicodeDecodeError, OSError) as error:
-        raise CorruptState(str(error)) from None
+    all_events = tuple(events(folder))
+    happened = tuple(one for one in all_events if not isinstance(one.event, StateChanged))
+    return Snapshot(
+        folder=folder, state=state_of(folder, all_events), events=happened, evidence=evidence_of(folder)
+    )
 
 
 def output_tail(folder: Path, evidence_id: str) -> str:
@@ -104,31 +45,3 @@ def output_tail(folder: Path, evidence_id: str) -> str:
             return file.read().decode("utf-8", "replace")
     except OSError:
         return ""  # outputs may be deleted; the record stands without
-
-
-def tasks(root: Path) -> tuple[str, ...]:
-    """Return the ids of a repository's tasks, newest last."""
-    begun = []
-    for folder in (root / TASKS).glob("*Z-*"):
-        try:
-            written = (folder / EVENTS).stat().st_mtime_ns
-        except OSError:
-            continue  # not a task, or one that has not begun
-        if _TASK_ID.fullmatch(folder.name):
-            begun.append((folder.name[:_SECOND], written, folder.name))
-    return tuple(name for _, _, name in sorted(begun))
-
-
-def find(root: Path, task_id: str | None) -> Path:
-    """Return the folder of a task, by a beginning of its id that fits no other; None is the newest."""
-    names = tasks(root)
-    if not names:
-        raise TaskNotFound("there is no task in this repository", hint='agentflow task "…" starts one')
-    if task_id is None:
-        return root / TASKS / names[-1]
-    fitting = [task_id] if task_id in names else [name for name in names if name.startswith(task_id)]
-    if len(fitting) == 1:
-        return root / TASKS / fitting[0]
-    problem = "fits more than one task" if fitting else "is no task of this repository"
-    newest = ", ".join(reversed((fitting or names)[-3:]))
-    raise TaskNotFound(f"{one_line(task_id, 60)} {problem}", hint=f"the newest are {newest}")

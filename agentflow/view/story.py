@@ -7,6 +7,7 @@ from agentflow.core.events import (
     PhaseEnded,
     PhaseStarted,
     Replied,
+    Retried,
     RunEnded,
     RunStarted,
     Stamped,
@@ -143,6 +144,12 @@ def _replied(event: Replied, _story: Story) -> tuple[Row, ...]:
     if event.stop not in _USUAL:
         rows.append((span("    ! ", Style.WARN), span(f"the model stopped early: {event.stop}", Style.WARN)))
     return tuple(rows)
+
+
+@_rows.register
+def _retried(event: Retried, _story: Story) -> tuple[Row, ...]:
+    again = f"{one_line(event.reason, _SAID)}; try {event.attempt + 1} in {duration(event.seconds)}"
+    return ((span("    ! ", Style.WARN), span(again, Style.WARN)),)
 
 
 @_rows.register

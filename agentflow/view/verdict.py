@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from agentflow.core.record import Record
 from agentflow.core.task import Failure, Phase, Status, TaskState
 from agentflow.redact import one_line
+from agentflow.store.reading import TASKS
 from agentflow.view.render import check_rows, labelled
-from agentflow.view.snapshot import TASKS, Snapshot
+from agentflow.view.snapshot import Snapshot
 from agentflow.view.text import BLANK, Line, Style, clip, line, span
 from agentflow.view.words import REPAIR, UNSANDBOXED, plural, status_mark, status_style
 

@@ -5,7 +5,9 @@ from functools import partial
 from anyio import to_thread
 
 from agentflow.checks.detect import detect
+from agentflow.checks.results import findings
 from agentflow.checks.run import execute
+from agentflow.core.errors import CorruptState
 from agentflow.core.events import CheckStarted
 from agentflow.core.evidence import Check, CheckName, CheckRun, Side
 from agentflow.core.task import RequiredCheck, TaskState
@@ -13,6 +15,8 @@ from agentflow.loop.threads import stop_asked
 from agentflow.store.ledger import Binding
 from agentflow.store.tasks import TaskStore
 from agentflow.workspace.git import Git
+
+TAIL_CHARS = 8_000
 
 
 class Checking:
@@ -79,11 +83,44 @@ class Checking:
 
     def runs(self, required: tuple[RequiredCheck, ...]) -> tuple[CheckRun, ...]:
         """Return what checks showed, in their order."""
-        return tuple(
-            CheckRun(check=item.check) if item.evidence is None else self._runs[item.evidence]
-            for item in required
-        )
+        return tuple(self._recalled(item) for item in required)
 
     def shown(self, evidence: tuple[str, ...]) -> tuple[CheckRun, ...]:
         """Return what the program's own evidence of these ids showed."""
-        return tuple(self._runs[item] for item in evidence if item in self._runs)
+        checks = {
+            item.check.name: item.check for item in (*self._store.task.baseline, *self._store.task.final)
+        }
+        records = (self._store.ledger.find(item) for item in evidence)
+        return tuple(
+            self._recalled(RequiredCheck(check=checks[record.check], evidence=record.id))
+            for record in records
+            if record is not None and record.check in checks
+        )
+
+    def _recalled(self, item: RequiredCheck) -> CheckRun:
+        """Return what a check showed, from the files when another process ran it."""
+        if item.evidence is None:
+            return CheckRun(check=item.check)
+        if item.evidence not in self._runs:
+            self._runs[item.evidence] = self._reread(item.check, item.evidence)
+        return self._runs[item.evidence]
+
+    def _reread(self, check: Check, evidence_id: str) -> CheckRun:
+        evidence = self._store.ledger.find(evidence_id)
+        if evidence is None:
+            raise CorruptState(f"{self._store.folder}: evidence {evidence_id} is gone")
+        output = self._store.ledger.output(evidence_id)
+        return CheckRun(
+            check=check,
+            evidence=evidence,
+            outcomes=self._store.ledger.outcomes(evidence),
+            findings={} if check.name is CheckName.TESTS else findings(output),
+            tail=output[-TAIL_CHARS:],
+        )
+
+    def holds_for(self, task: TaskState) -> bool:
+        """Return whether every required check was already run on the tree as it is now."""
+        known = self.runs(task.final)
+        return bool(known) and all(
+            run.evidence is None or run.evidence.tree_before == task.tree for run in known
+        )

@@ -3,7 +3,12 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from agentflow.compose.builder import AgentBuilder
+from agentflow.compose.channels import Capability
+from agentflow.compose.profiles import Kit
+from agentflow.compose.surroundings import Surroundings
 from agentflow.core.messages import total
+from agentflow.core.pending import Consent
 from agentflow.core.ports import Model
 from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE
@@ -11,13 +16,12 @@ from agentflow.core.run import Run
 from agentflow.core.task import Phase, TaskState
 from agentflow.library.roles import Roles
 from agentflow.loop.agent import Agent
-from agentflow.loop.context import system_prompt
-from agentflow.loop.run import run_agent
-from agentflow.model.tiers import model_id
+from agentflow.loop.run import continue_run, run_agent
 from agentflow.permissions.decide import owner_of
+from agentflow.store.journal import load_run
 from agentflow.store.ledger import TreeLedger
 from agentflow.store.tasks import HOME, TaskStore
-from agentflow.tools.registry import SUBMITS, Toolbox
+from agentflow.tools.registry import SUBMITS, WITHOUT_PROVIDER, Toolbox
 from agentflow.workflow.brief import Material, brief
 from agentflow.workflow.checking import Checking
 from agentflow.workspace.fence import Fence
@@ -47,42 +51,73 @@ class Crew(Record):
     toolbox: Toolbox
     store: TaskStore
     checking: Checking
+    consent: Consent = Consent.SUSPEND
+    """What is done at once about something that would wait for a person."""
+    capabilities: tuple[Capability, ...] = ()
+    """What every role gets beside the standard ones."""
 
     async def dispatch(self, task: TaskState, phase: Phase) -> tuple[TaskState, Run]:
-        """Run the role of a phase; return the state with what its calls changed, and the run."""
-        number = task.runs + 1
+        """Run the role of a phase; return the state with what its calls changed, and the run.
+
+        A run of the same brief that was cut short, or that waited for a person, goes on where it was.
+        """
+        told = brief(task, phase, self.material(task))
+        saved = self._unfinished(task, phase, told)
+        number = task.runs if saved else task.runs + 1
         self.store.save(task.replace(runs=number))
-        run = await run_agent(self._agent(task, phase, number), brief(task, phase, self.material(task)))
-        usage = run.usage if number == 1 else total((task.usage, run.usage))
-        task = self.store.task.replace(usage=usage)
-        self.store.save(task)
-        return task, run
+        agent = self._agent(task, phase, number)
+        if saved is None:
+            run = await run_agent(agent, told)
+        else:
+            answer = task.answers.get(saved.pause.pending.id) if saved.pause else None
+            run = await continue_run(agent, saved, answer)
+        if run.outcome is not None:
+            usage = run.usage if number == 1 else total((task.usage, run.usage))
+            self.store.save(self.store.task.replace(usage=usage))
+        return self.store.task, run
+
+    def _unfinished(self, task: TaskState, phase: Phase, told: str) -> Run | None:
+        """Return the newest run if it is of this phase and this brief and has not come to its end."""
+        path = self.store.run_path(task.runs, ROLE_OF[phase])
+        run = load_run(path) if path.exists() else None
+        if run is None or run.outcome is not None or not run.messages:
+            return None
+        same = run.head.iteration == task.iteration and run.messages[0].text == told
+        return run if same else None
 
     def _agent(self, task: TaskState, phase: Phase, number: int) -> Agent:
         role = self.roles.part(ROLE_OF[phase])
-        submit = self.toolbox.find(SUBMITS[ROLE_OF[phase]])
+        builder = AgentBuilder.standard(role, self._around(task, phase, number), self._kit())
+        for capability in self.capabilities:
+            builder = builder.with_capability(capability)
+        return builder.build()
+
+    def _kit(self) -> Kit:
+        return Kit(model=self.model, models=self.models, toolbox=self.toolbox, events=self.store.emit)
+
+    def _around(self, task: TaskState, phase: Phase, number: int) -> Surroundings:
         ledger = self.store.ledger
         judging = phase is Phase.VERIFICATION and task.tree is not None
-        return Agent(
-            role=role,
-            model=self.model,
-            model_id=model_id(role.model, self.models),
-            system=system_prompt(role, submit.name if submit else None),
-            tools=self.toolbox.offered(role),
-            submit=submit,
-            owners={tool.name: owner for tool in self.toolbox.tools if (owner := self._owner(tool.name))},
+        return Surroundings(
             workspace=self.workspace,
             ledger=TreeLedger(ledger=ledger, tree=task.tree or "") if judging else ledger,
             journal=self.store.open_run(number, ROLE_OF[phase]),
-            observe=self.store.emit,
             outputs=self.store.folder / "outputs",
             task_id=task.task_id,
             number=number,
             iteration=task.iteration,
+            phase=phase,
+            transcript=self.store.run_path(number, ROLE_OF[phase]),
+            consent=self.consent,
+            owners=self._owners(),
         )
 
-    def _owner(self, tool: str) -> str | None:
-        return owner_of(tool, tuple(self.roles.part(part) for part in PIPELINE))
+    def _owners(self) -> dict[str, str]:
+        """Return the role that has each known tool."""
+        roles = tuple(self.roles.part(part) for part in PIPELINE)
+        names = (*(tool.name for tool in self.toolbox.tools), *WITHOUT_PROVIDER)
+        owned = {name: owner for name in names if (owner := owner_of(name, roles))}
+        return {**owned, **{tool: part for part, tool in SUBMITS.items()}}
 
     def material(self, task: TaskState) -> Material:
         """Return what a brief or a report quotes beside the state."""

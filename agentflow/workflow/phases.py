@@ -14,6 +14,7 @@ from agentflow.workflow.crew import ROLE_OF, Crew
 from agentflow.workflow.gate import Case, judge, weigh
 from agentflow.workflow.intent import preserves_behaviour, targets
 from agentflow.workflow.route import DEFAULT_ROUTE, with_route
+from agentflow.workflow.waiting import waiting
 
 _LIMITS = frozenset({RunOutcome.TURN_LIMIT, RunOutcome.TOOL_LIMIT})
 
@@ -34,6 +35,8 @@ async def work(crew: Crew, task: TaskState) -> TaskState:
     """Run the role of the phase and take its submission."""
     phase = task.current_phase
     task, run = await crew.dispatch(task, phase)
+    if run.pause is not None:
+        return waiting(task, run.pause.pending)
     task = task.replace(tree=crew.git.tree())
     if run.outcome is not RunOutcome.SUBMITTED:
         return _without_result(task, run)
@@ -45,11 +48,14 @@ async def verify(crew: Crew, task: TaskState) -> TaskState:
     task = task.replace(tree=crew.git.tree())
     if task.tree == task.base_tree:
         return _judged(task.replace(final=()), judge(_case(crew, task)))
-    checks = crew.checking.required(task, crew.workspace.files())
-    task = task.replace(final=await crew.checking.run(task, checks, Side.FINAL))
+    if not crew.checking.holds_for(task):
+        checks = crew.checking.required(task, crew.workspace.files())
+        task = task.replace(final=await crew.checking.run(task, checks, Side.FINAL))
     verdict = judge(_case(crew, task))
     if verdict.passed:
         task, run = await crew.dispatch(task, Phase.VERIFICATION)
+        if run.pause is not None:
+            return waiting(task, run.pause.pending)
         if run.outcome is not RunOutcome.SUBMITTED or task.judgement is None:
             return _without_result(task, run)
         verdict = judge(_case(crew, task))
@@ -122,7 +128,9 @@ def _judged(task: TaskState, verdict: Verdict, lines: tuple[str, ...] = ()) -> T
 def _without_result(task: TaskState, run: Run) -> TaskState:
     """Return the task ended by a role that gave no usable result."""
     role = run.head.role
-    if run.outcome in _LIMITS:
+    if run.outcome is RunOutcome.HALTED:
+        ending = Ending(status=Status.BLOCKED, exit_code=Exit.BLOCKED, reason=f"a hook said stop: {run.halt}")
+    elif run.outcome in _LIMITS:
         what = "turns" if run.outcome is RunOutcome.TURN_LIMIT else "tool calls"
         ending = Ending(
             status=Status.LIMIT,

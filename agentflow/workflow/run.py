@@ -3,7 +3,7 @@
 import time
 
 from agentflow.core.errors import ModelError, ModelUnavailable
-from agentflow.core.events import PhaseEnded, PhaseStarted, TaskEnded, TaskStarted
+from agentflow.core.events import Paused, PhaseEnded, PhaseStarted, TaskEnded, TaskStarted
 from agentflow.core.exits import Exit
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.process import timestamp
@@ -11,10 +11,12 @@ from agentflow.workflow.crew import Crew
 from agentflow.workflow.phases import PHASES, decided
 from agentflow.workflow.report import report
 from agentflow.workflow.route import enter, next_phase
+from agentflow.workflow.waiting import paused, suspended
 
 
 async def run_task(crew: Crew, task: TaskState) -> TaskState:
-    """Take a task, new or saved, to its end and return how it stands then."""
+    """Take a task, new or saved, to its end or to where it waits for a person."""
+    crew.store.save(task)
     crew.store.emit(TaskStarted(task=task.task, model=task.model, max_iterations=task.max_iterations))
     while (phase := next_phase(task)) is not None:
         task = await _step(crew, task, phase)
@@ -32,8 +34,13 @@ async def _step(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
     begin = time.monotonic()
     try:
         task = await PHASES[phase](crew, task)
+    except ModelUnavailable as error:
+        return suspended(crew.store.task, _reason(error), Exit.NO_MODEL)
     except ModelError as error:
-        task = _without_model(crew.store.task, error)
+        ending = Ending(status=Status.FAILED, exit_code=Exit.NO_MODEL, reason=_reason(error))
+        task = decided(crew.store.task.replace(ending=ending), GateStatus.FAILED, f"- {ending.reason}")
+    if task.status is Status.SUSPENDED:
+        return task
     gate = task.gate(phase)
     crew.store.emit(
         PhaseEnded(
@@ -44,20 +51,20 @@ async def _step(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
             seconds=round(time.monotonic() - begin, 3),
         )
     )
-    return task
+    is_asked = task.pause_after is phase and gate.status is GateStatus.PASSED
+    return paused(task, phase) if is_asked else task
 
 
-def _without_model(task: TaskState, error: ModelError) -> TaskState:
-    status = Status.SUSPENDED if isinstance(error, ModelUnavailable) else Status.FAILED
-    reason = f"{error}. {error.hint}" if error.hint else str(error)
-    ending = Ending(status=status, exit_code=Exit.NO_MODEL, reason=reason)
-    return decided(task.replace(ending=ending), GateStatus.FAILED, f"- {reason}")
+def _reason(error: ModelError) -> str:
+    return f"{error}. {error.hint}" if error.hint else str(error)
 
 
 def finish(crew: Crew, task: TaskState) -> TaskState:
-    """Write the report of a task that is over, and say so."""
+    """Write the report of a task that is over or waits, and say so."""
     assert task.ending is not None
     crew.store.write_report(report(task, crew.material(task), crew.changes(task)))
+    for item in task.pending:
+        crew.store.emit(Paused(pending=item.id, kind=item.kind, tool=item.tool))
     crew.store.emit(
         TaskEnded(status=task.ending.status, exit_code=task.ending.exit_code, reason=task.ending.reason)
     )

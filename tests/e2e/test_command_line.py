@@ -13,7 +13,7 @@ import pytest
 
 import agentflow
 from agentflow.library.bundled import bundled
-from tests.support.repo import COMMAND, TEXT, Done, Repo
+from tests.support.repo import CALC, COMMAND, TEXT, Done, Repo
 
 NewRepo = Callable[[dict[str, str]], Repo]
 NOTES = {"notes.txt": "nothing to check here\n"}
@@ -48,33 +48,28 @@ USAGE: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "no text": (["task"], ["say what is to be done"]),
     "empty text": (["task", ""], ["say what is to be done"]),
     "blank text": (["task", " \t\n "], ["say what is to be done"]),
-    "empty words": (["task", "", ""], ["say what is to be done"]),
     "empty stdin": (["task", "-"], ["say what is to be done"]),
-    "no text beside options": (["task", "--json", "--yes"], ["say what is to be done"]),
-    "no iteration": (["task", "--max-iterations", "0", TEXT], ["--max-iterations", "0"]),
-    "fewer than none": (["task", "--max-iterations", "-1", TEXT], ["--max-iterations", "-1"]),
-    "iterations in words": (["task", "--max-iterations", "x", TEXT], ["--max-iterations", "x"]),
-    "half an iteration": (["task", "--max-iterations", "1.5", TEXT], ["--max-iterations", "1.5"]),
+    "no iteration": (["task", "--max-iterations", "0", TEXT], ["Invalid value for", "--max-iterations"]),
+    "fewer than none": (["task", "--max-iterations", "-1", TEXT], ["Invalid value for", "--max-iterations"]),
+    "iterations in words": (
+        ["task", "--max-iterations", "x", TEXT],
+        ["Invalid value for", "--max-iterations"],
+    ),
     "iterations without end": (["task", "--max-iterations", "9" * 30, TEXT], ["--max-iterations"]),
     "iterations unsaid": (["task", TEXT, "--max-iterations"], ["--max-iterations"]),
     "a near miss": (["task", "fix", "it", "--modle", "repair"], ["--modle", "did you mean --model?"]),
     "a near miss with a value": (["task", "fix it", "--max-iteration=3"], ["did you mean --max-iterations?"]),
-    "a near miss before the text": (["task", "--jsn", "fix", "it"], ["did you mean --json?"]),
     "a later option": (["task", "fix", "it", "--review"], ["--review is not in this version"]),
-    "a later option with a value": (["task", "fix it", "--timeout=3"], ["--timeout is not in this version"]),
     "an unknown model": (["task", TEXT, "--model", "gtp"], ["unknown model 'gtp'", "repair", "script:FILE"]),
     "an empty script name": (["task", TEXT, "--model", "script:"], ["script"]),
     "no such script": (["task", TEXT, "--model", "script:nosuch.yaml"], ["nosuch.yaml", "No such file"]),
-    "a folder as a script": (["task", TEXT, "--model", "script:."], ["cannot read", "directory"]),
     "no such folder": (["task", TEXT, "-C", "nosuch"], ["nosuch is not a folder"]),
     "a file as a folder": (["task", TEXT, "-C", "notes.txt"], ["notes.txt is not a folder"]),
     "an unknown command": (["tsak", TEXT], ["tsak"]),
     "an unknown option of another command": (["status", "--jsn"], ["--jsn"]),
     "a task that is not there": (["status", "20260101T000000Z-abcd"], ["no task in this repository"]),
     "the newest of no tasks": (["log"], ["no task in this repository"]),
-    "evidence of no task": (["evidence", "ev-0001"], ["no task in this repository"]),
     "an unknown role": (["agents", "show", "nobody"], ["no role nobody"]),
-    "a demo on top of files": (["demo", "."], ["not an empty folder"]),
     "a demo on top of a file": (["demo", "notes.txt"], ["not an empty folder"]),
 }
 
@@ -84,13 +79,14 @@ def test_a_usage_error_is_one_line(repo: Repo, words: Sequence[str], said: Seque
     assert_refused(repo, repo.run(*words), *said)
 
 
-@pytest.mark.parametrize("model", ["anthropic", "bedrock", "vertex", "foundry"])
+@pytest.mark.parametrize("model", ["anthropic", "bedrock"])
 def test_a_model_of_a_later_version_is_no_usable_one(repo: Repo, model: str) -> None:
     assert_refused(repo, repo.run("task", TEXT, "--model", model), model, "not in this version", code=6)
 
 
 def test_what_the_embedded_model_cannot_do_is_said_within_a_second(new_repo: NewRepo) -> None:
-    repo = new_repo({"tests/test_a.py": "open('ran', 'w')\nimport unittest\n", "a.py": "x = 1\n"})
+    marking = "open('ran', 'w').close()\n" + CALC["tests/test_calc.py"]
+    repo = new_repo({**CALC, "tests/test_calc.py": marking})
     begin = time.monotonic()
     done = repo.run("task", "add", "a", "--verbose", "option")
     assert time.monotonic() - begin < 1
@@ -200,7 +196,7 @@ def test_the_copied_package_is_the_one_that_runs(repo: Repo, copied: Path) -> No
     assert "Copied when" in run_copy(repo, copied, "agents", "list").out
 
 
-@pytest.mark.parametrize("name", ["explorer", "planner", "implementer", "reviewer", "verifier"])
+@pytest.mark.parametrize("name", ["explorer", "reviewer", "verifier"])
 def test_a_missing_role_file_is_named(repo: Repo, copied: Path, name: str) -> None:
     (copied / f"{name}.md").unlink()
     assert_refused(repo, run_copy(repo, copied, "task", TEXT), f"{name}.md")
@@ -241,11 +237,12 @@ def test_a_read_only_repository_is_one_line(repo: Repo) -> None:
 
 
 TEXTS: dict[str, tuple[Sequence[str], str, str]] = {
-    "an unknown option in the text": (["add", "a", "--verbose", "option"], "", "add a --verbose option"),
-    "a short one": (["explain", "-v", "and", "-x=3"], "", "explain -v and -x=3"),
-    "options around the text": (["--yes", "mend", "--no-input", "it"], "", "mend it"),
-    "two dashes": (["--yes", "--", "explain", "--frobnicate"], "", "explain --frobnicate"),
-    "one quoted text with a near miss": (["explain --modle"], "", "explain --modle"),
+    "an unknown option in the text": (
+        ["--yes", "add", "a", "--verbose", "-x=3", "option", "--no-input"],
+        "",
+        "add a --verbose -x=3 option",
+    ),
+    "a near miss inside one quoted text": (["explain --modle"], "", "explain --modle"),
     "a text from stdin": (["-"], "  line one\nline: two # --- \n", "line one\nline: two # ---"),
     "characters of all kinds": (["ship 'it' \"now\" # 🎉: yes"], "", "ship 'it' \"now\" # 🎉: yes"),
 }
@@ -274,7 +271,16 @@ def test_a_folder_below_the_root_is_enough(repo: Repo) -> None:
     assert repo.state()["task"] == TEXT
 
 
-@pytest.mark.parametrize("target", ["nosuch/folder/events", ".", "/dev/full"])
+@pytest.mark.parametrize("target", ["nosuch/folder/events", "."])
 def test_events_that_cannot_be_written_are_one_line_and_start_nothing(repo: Repo, target: str) -> None:
     done = repo.run("task", TEXT, "--model", repo.scripted(UNTOUCHED), "--events", target)
     assert_refused(repo, done, target)
+
+
+def test_a_full_disk_under_the_events_leaves_a_task_that_has_ended(repo: Repo) -> None:
+    done = repo.run("task", TEXT, "--model", repo.scripted(UNTOUCHED), "--events", "/dev/full")
+    assert done.code in {1, 2}
+    assert "internal error" not in done.err
+    last = repo.events()[-1]
+    assert (last["type"], last.get("exit_code")) == ("TaskEnded", done.code)
+    assert repo.state()["active"] is False

@@ -19,9 +19,13 @@ def test_a_change_that_never_passes_ends_at_the_limit(new_repo: NewRepo) -> None
     state = repo.state()
     assert (state["status"], state["active"], state["iteration"]) == ("limit", False, 3)
     log = (repo.folder / "task.md").read_text().split("## Log")[1]
-    entries = [line for line in log.splitlines() if line.startswith("### Iteration") and "verification" in line]
+    entries = [
+        line for line in log.splitlines() if line.startswith("### Iteration") and "verification" in line
+    ]
     assert len(entries) == 3
-    assert log.count("`python3 -m unittest discover -v -s tests` exit 1 (evidence ev-") == 4  # 3 and the base run
+    assert (
+        log.count("`python3 -m unittest discover -v -s tests` exit 1 (evidence ev-") == 4
+    )  # 3 and the base run
 
 
 def test_the_failing_evidence_goes_back_word_for_word(new_repo: NewRepo) -> None:

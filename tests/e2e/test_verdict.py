@@ -3,7 +3,20 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, GREEN, TEXT, Repo, call, edit, findings, plan, role, submit, turn, verified
+from tests.support.repo import (
+    CALC,
+    GREEN,
+    TEXT,
+    Repo,
+    call,
+    edit,
+    findings,
+    plan,
+    role,
+    submit,
+    turn,
+    verified,
+)
 
 NewRepo = Callable[[dict[str, str]], Repo]
 MENDED = edit("calc.py", "a - b", "a + b")
@@ -45,7 +58,9 @@ def test_a_crew_that_claims_success_is_not_believed(new_repo: NewRepo, turns: li
         plan(),
         role("implementer", *turns, turn(call("SubmitChange", summary=boast, files=[]), text=boast)),
         role("implementer", turn(call("SubmitChange", summary=boast, files=[]), text=boast)),
-        role("verifier", turn(call("SubmitVerdict", verdict="VERIFIED", evidence=["ev-0001"], reasons=[boast]))),
+        role(
+            "verifier", turn(call("SubmitVerdict", verdict="VERIFIED", evidence=["ev-0001"], reasons=[boast]))
+        ),
     ]
     done = repo.task(script=script)
     assert done.code == 1
@@ -117,7 +132,10 @@ def test_a_check_that_edits_the_sources_is_not_verified(new_repo: NewRepo) -> No
 
 UNPROVEN = {
     "empty": {"notes.txt": "x\n"},
-    "rust without cargo": {"Cargo.toml": "[package]\nname = 'x'\nversion = '0.1.0'\n", "src/lib.rs": "// x\n"},
+    "rust without cargo": {
+        "Cargo.toml": "[package]\nname = 'x'\nversion = '0.1.0'\n",
+        "src/lib.rs": "// x\n",
+    },
     "python without tests": {"calc.py": "x = 1\n"},
     "tests that are not collected": {"calc.py": "x = 1\n", "tests/test_x.py": "import unittest\n"},
 }
@@ -127,7 +145,12 @@ UNPROVEN = {
 def test_nothing_run_is_not_verified(new_repo: NewRepo, files: dict[str, str]) -> None:
     repo = new_repo(files)
     wrote = turn(call("Write", file_path="new.py", content="y = 2\n"))
-    script = [findings(min(files), 1), plan(), role("implementer", wrote, submit("new.py")), verified("ev-0001")]
+    script = [
+        findings(min(files), 1),
+        plan(),
+        role("implementer", wrote, submit("new.py")),
+        verified("ev-0001"),
+    ]
     done = repo.task("write new.py", script=script, env={"PATH": "/usr/bin:/bin"})
     assert done.code == 1, done.err
     assert "not run" in done.out or "no test ran" in done.out
@@ -154,7 +177,9 @@ def test_a_test_that_passed_and_is_gone_is_named(new_repo: NewRepo) -> None:
 
 
 def test_red_before_and_red_now_elsewhere_is_a_caveat(new_repo: NewRepo) -> None:
-    other = "import unittest\n\n\nclass Other(unittest.TestCase):\n    def test_old(self):\n        self.fail()\n"
+    other = (
+        "import unittest\n\n\nclass Other(unittest.TestCase):\n    def test_old(self):\n        self.fail()\n"
+    )
     repo = new_repo({**CALC, "tests/test_other.py": other})
     done = repo.task("fix CalcTest", "--json", script=crew(*MENDED, submit("calc.py")))
     assert done.code == 4
@@ -224,6 +249,8 @@ def test_blocked_is_not_the_models_to_say(new_repo: NewRepo) -> None:
         findings(),
         plan(),
         role("implementer", *edit("calc.py", "a - b", "a * b"), submit("calc.py")),
-        role("verifier", turn(call("SubmitVerdict", verdict="ENVIRONMENT_BLOCKED", evidence=[], reasons=["x"]))),
+        role(
+            "verifier", turn(call("SubmitVerdict", verdict="ENVIRONMENT_BLOCKED", evidence=[], reasons=["x"]))
+        ),
     ]
     assert repo.task("--max-iterations", "1", TEXT, script=script).code == 3

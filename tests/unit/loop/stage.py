@@ -11,10 +11,12 @@ from msgspec import Meta
 from agentflow.core.errors import InvalidInput
 from agentflow.core.events import Event
 from agentflow.core.messages import Reply, Request, ToolResult
+from agentflow.core.pending import Consent
 from agentflow.core.ports import Journal, Ledger, Model
 from agentflow.core.record import Record
 from agentflow.core.role import Limits, Role, ToolRule
 from agentflow.core.run import CallAnswered, Run, RunEntry
+from agentflow.core.task import Phase
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.loop.agent import Agent, open_run
 from agentflow.loop.context import system_prompt
@@ -119,6 +121,9 @@ class Stage:
             task_id="t",
             number=1,
             iteration=1,
+            phase=Phase.IMPLEMENTATION,
+            transcript=self.outputs / "run.jsonl",
+            consent=Consent.SUSPEND,
         )
 
     def play(self, *turns: Turn) -> Run:

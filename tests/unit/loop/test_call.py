@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import anyio
 import pytest
 
 from agentflow.core.events import ToolBlocked, ToolStarted
@@ -8,10 +9,13 @@ from agentflow.core.role import ToolRule
 from agentflow.core.run import RunOutcome
 from agentflow.core.tool import Category, Effect, Execution, Output, Tool, ToolContext
 from agentflow.loop.call import MAX_RESULT_CHARS
+from agentflow.loop.run import run_agent
 from agentflow.model.scripted import ScriptedCall
+from agentflow.store.journal import RunFile, load_run
 from agentflow.store.ledger import EvidenceLedger
 from agentflow.tools.files import READ
-from tests.unit.loop.stage import CHANGE, Stage, Wanted, call, submit, turn
+from tests.unit.loop.stage import CHANGE, Stage, Wanted, a_tool, call, script, submit, turn
+from tests.unit.workflow.cases import a_task
 
 TAKES = "takes word, seconds (optional), count (optional), tags (optional)"
 
@@ -131,7 +135,7 @@ def test_a_result_that_just_fits_is_left_alone(stage: Stage) -> None:
 def a_ledger(stage: Stage, root: Path) -> EvidenceLedger:
     (root / "evidence").mkdir()
     stage.extra = (PRINT,)
-    return EvidenceLedger(root, "t", "none", stage.events.append)
+    return EvidenceLedger(root, a_task(), stage.events.append)
 
 
 def test_a_command_becomes_evidence_that_an_agent_chose(stage: Stage, tmp_path: Path) -> None:
@@ -162,12 +166,12 @@ def look(call_id: str, word: str, **more: object) -> ToolCall:
 SUBMITS = reply(ToolCall(id="s", name="SubmitChange", input=CHANGE))
 
 
-@pytest.mark.parametrize("call_id", ["../escaped", "sub/../../escaped", "/tmp/agentflow-escaped", ".."])
+@pytest.mark.parametrize("call_id", ["../escaped", "sub/../../escaped", "{root}/escaped", "..", "a/b"])
 def test_a_call_id_of_a_model_never_leads_out_of_the_outputs(stage: Stage, call_id: str) -> None:
-    run = stage.answer(reply(look(call_id, "x" * 100, count=500)), SUBMITS)
+    given = call_id.format(root=stage.outputs.parent)
+    run = stage.answer(reply(look(given, "x" * 100, count=500)), SUBMITS)
     outside = [path for path in stage.outputs.parent.rglob("*escaped*") if path.parent != stage.outputs]
     assert outside == []
-    assert not Path("/tmp/agentflow-escaped.out").exists()
     assert run.outcome is RunOutcome.SUBMITTED
     assert not stage.results[0].is_error
 
@@ -188,3 +192,19 @@ def test_an_id_used_again_leaves_earlier_evidence_as_it_was(stage: Stage, tmp_pa
     ]
     stage.answer(*again, SUBMITS)
     assert (tmp_path / "evidence/ev-0001.out").read_text("utf-8") == "first"
+
+
+@pytest.mark.parametrize("odd", ["\udcff", "a\ud800b"])
+def test_a_result_with_half_characters_can_be_written_down(stage: Stage, odd: str, tmp_path: Path) -> None:
+    """The name of a file need not be text, and a tool that lists it says it as it is."""
+
+    def listing(wanted: Wanted, context: ToolContext) -> Output:
+        """List a file whose name is no text."""
+        return Output(content=wanted.word + context.task_id + odd)
+
+    stage.extra = (a_tool("List", listing),)
+    path = tmp_path / "run.jsonl"
+    agent = stage.agent(script(turn(call("List")), submit()), RunFile(path, lambda _: None))
+    run = anyio.run(run_agent, agent, "do it")
+    assert run.outcome is RunOutcome.SUBMITTED
+    assert load_run(path) is not None

@@ -1,8 +1,9 @@
 import pytest
 
 from agentflow.core.messages import Message, Speaker, Text, ToolCall, ToolResult
+from agentflow.core.pending import Pending, PendingKind
 from agentflow.core.role import Limits
-from agentflow.core.run import Run, RunOpened, RunOutcome
+from agentflow.core.run import Run, RunOpened, RunOutcome, RunPaused
 from agentflow.loop.route import Step, conclusion, next_step
 
 LIMITS = Limits(turns=3, tool_calls=2)
@@ -14,6 +15,10 @@ TOLD = Message(speaker=Speaker.USER, parts=(Text(text="do it"),))
 PROSE = Message(speaker=Speaker.ASSISTANT, parts=(Text(text="all done"),))
 CALLING = Message(speaker=Speaker.ASSISTANT, parts=(ToolCall(id="c1", name="Look", input={}),))
 RESULTS = Message(speaker=Speaker.USER, parts=(ToolResult(call_id="c1", content="ok"),))
+PENDING = Pending(
+    id="p1-1", kind=PendingKind.APPROVAL, tool="Look", input={}, options=(), asked_at="2026-01-02T03:04:05Z"
+)
+PAUSE = RunPaused(call_id="c1", pending=PENDING)
 
 NEXT = {
     "fresh": (Run(head=HEAD, messages=(TOLD,)), Step.ASK),
@@ -44,6 +49,8 @@ NEXT = {
     "silent at the last turn": (Run(head=HEAD, messages=(TOLD, PROSE), turns=3), Step.FINALIZE),
     "reminded": (Run(head=HEAD, messages=(TOLD, PROSE, TOLD), turns=1, reminded=True), Step.ASK),
     "submitted": (Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), submitted=True), Step.CLOSE),
+    "halted": (Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), halt="enough"), Step.CLOSE),
+    "waiting for a person": (Run(head=HEAD, messages=(TOLD, CALLING), pause=PAUSE), Step.END),
     "over": (Run(head=HEAD, messages=(TOLD, CALLING), outcome=RunOutcome.CONFUSED), Step.END),
 }
 
@@ -65,6 +72,7 @@ ENDED = {
     RunOutcome.TOOL_LIMIT: Run(
         head=HEAD, messages=(TOLD, CALLING, RESULTS), turns=2, tool_calls=2, finalized=True
     ),
+    RunOutcome.HALTED: Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), submitted=True, halt="enough"),
     RunOutcome.CONFUSED: Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), stumbles=3),
 }
 
@@ -94,7 +102,7 @@ def test_one_below_a_bound_goes_on(run: Run) -> None:
     assert conclusion(run, LIMITS) is None
 
 
-def test_a_submission_beats_every_other_end() -> None:
+def test_a_submission_beats_every_limit() -> None:
     run = Run(
         head=HEAD,
         messages=(TOLD, CALLING, RESULTS),

@@ -166,8 +166,8 @@ def _evidence(name: str, command: str, code: int) -> Evidence:
     return Evidence(
         id=name, task_id=TASK_ID, iteration=0, role=None, by=By.PROGRAM, check=CheckName.TESTS,
         command=command, cwd=".", exit_code=code, timed_out=False, started_at="2024-01-01T00:00:00Z",
-        seconds=0.1, stdout_sha256="", bytes=0, tree_before="t", tree_after="t", surface=Side.FINAL, code=Side.BASE, sandbox="none",
-        tests=TestCounts(ids_file=f"evidence/{name}.ids"),
+        seconds=0.1, stdout_sha256="", bytes=0, tree_before="t", tree_after="t", surface=Side.FINAL,
+        code=Side.BASE, sandbox="none", tests=TestCounts(ids_file=f"evidence/{name}.ids"),
     )  # fmt: skip
 
 

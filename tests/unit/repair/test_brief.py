@@ -9,7 +9,7 @@ and nothing else
 ## Checks before the task
 - tests: red, exit 1, evidence ev-0001, output in {OUT}
   `python3 -m unittest discover -v -s tests`
-  failing: tests.test_pager.PagerTest.test_last_page, tests.test_pager.PagerTest.test_first, ...
+  failing: tests.test_pager.PagerTest.test_last_page, tests.test_pager.PagerTest.test_first and 3 more
 ```
 - tests: green, exit 0, evidence ev-0666, output in {OUT}
 ## Checks after the change

@@ -134,6 +134,23 @@ def test_line_endings_of_the_file_stay(tmp_path: Path) -> None:
     assert mended == LIMIT.replace(">", ">=").replace("\n", "\r\n").encode()
 
 
+def test_a_mark_at_the_start_of_the_file_stays(tmp_path: Path) -> None:
+    code = "\ufeffis_full = lambda count, limit: count > limit\n"
+    stage = Stage(tmp_path, shop(code, LIMIT_TESTS), UNITTEST)
+    stage.mend(Repair(tmp_path))
+    assert (tmp_path / "shop" / "core.py").read_text() == code.replace(">", ">=")
+
+
+def test_a_file_in_another_encoding_is_left_alone(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, shop(LIMIT, LIMIT_TESTS), UNITTEST)
+    written = f"# coding: latin-1\n# \xe4\n{LIMIT}".encode("latin-1")
+    (tmp_path / "shop" / "core.py").write_bytes(written)
+    stage.open()
+    with pytest.raises(ModelRejected, match="no candidate"):
+        stage.play("implementer", Repair(tmp_path))
+    assert (tmp_path / "shop" / "core.py").read_bytes() == written
+
+
 def test_what_one_candidate_leaves_behind_is_gone_for_the_next(tmp_path: Path) -> None:
     code = "def is_full(count):\n    return 2 * 3 * 5 * 7 < 0 or count > 3\n"
     truths = ("not Path('mark').exists() and not Path('mark').touch()", "is_full(3)", "not is_full(2)")

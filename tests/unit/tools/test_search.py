@@ -1,3 +1,4 @@
+import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -8,7 +9,17 @@ from typing import Any
 import pytest
 
 from agentflow.core.errors import InvalidInput, OutsideWorkspace
-from agentflow.tools.engines import ENGINES, Engine, Query, compiled, git_grep, lines, python_re, ripgrep
+from agentflow.tools.engines import (
+    ENGINES,
+    Engine,
+    Query,
+    batches,
+    compiled,
+    git_grep,
+    lines,
+    python_re,
+    ripgrep,
+)
 from agentflow.tools.search import GLOB, GREP
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.globs import matcher
@@ -196,11 +207,12 @@ def test_an_engine_that_is_absent_is_passed_over(
     assert lines(query(tree, "foo")) == expected
 
 
-def test_more_names_than_one_process_takes_are_searched(bench: Bench) -> None:
-    for number in range(2200):
-        bench.file(f"{number:0230}.txt", "foo\n")
-    found = lines(query(bench, "foo"))
-    assert [line.path[-8:] for line in found] == [f"{number:04}.txt" for number in range(2200)]
+def test_names_are_handed_over_in_batches_and_never_as_options() -> None:
+    names = ["-", "--pre=x", *(f"{number}é.txt" for number in range(1000))]
+    handed = list(batches(names, 500))
+    assert [name for batch in handed for name in batch] == [f"./{name}" for name in names]
+    assert max(len(os.fsencode("\0".join(batch))) for batch in handed) < 600
+    assert list(batches([])) == []
 
 
 def test_multiline_matches_show_all_their_lines(bench: Bench) -> None:

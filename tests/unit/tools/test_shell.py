@@ -50,7 +50,7 @@ def test_the_limit_itself_is_not_clipped(bench: Bench, size: int, *, clipped: bo
 
 
 def test_no_half_character_is_shown_at_the_cut(bench: Bench) -> None:
-    bench.file("wide.txt", "x" + "é" * 40_000)
+    bench.file("wide.txt", "x" + "é" * 40_000 + "y")
     assert "\ufffd" not in bench(BASH, command="cat wide.txt").content
 
 

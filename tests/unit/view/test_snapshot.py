@@ -10,7 +10,8 @@ from agentflow.core.events import PhaseStarted, Stamped, StateChanged, TaskStart
 from agentflow.core.evidence import Evidence
 from agentflow.core.task import Phase, Status, TaskState
 from agentflow.store.tasks import TaskStore
-from agentflow.view.snapshot import Snapshot, events, find, load, output_tail, stamped, tasks
+from agentflow.store.reading import events, find, stamped, tasks
+from agentflow.view.snapshot import Snapshot, load, output_tail
 
 Write = Callable[..., Path]
 At = Callable[[str], Path]
@@ -49,7 +50,7 @@ def test_evidence_stands_in_the_order_of_its_ids(
 
 def test_what_the_store_writes_is_what_the_view_reads(tmp_path: Path, finished: Snapshot) -> None:
     state = finished.state.replace(task="naïve\n\x1b[2J “task”")
-    store = TaskStore(tmp_path, state)
+    store = TaskStore.create(tmp_path, state)
     store.emit(PhaseStarted(phase=Phase.REVIEW, iteration=3))
     loaded = load(find(tmp_path, None))
     assert loaded.state == state

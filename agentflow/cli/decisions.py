@@ -1,0 +1,113 @@
+"""Decisions of people, written into a task's state from any process."""
+
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from agentflow.cli.printing import say
+from agentflow.core.errors import InvalidFile, StateError, TaskLocked, TaskNotFound, UsageError
+from agentflow.core.events import Answered
+from agentflow.core.exits import Exit
+from agentflow.core.pending import Answer
+from agentflow.core.task import Ending, Status
+from agentflow.parse import decode
+from agentflow.process import timestamp
+from agentflow.store.locks import pid_of, writer_lock
+from agentflow.store.reading import events, find, state_of, tasks
+from agentflow.store.tasks import TaskStore
+from agentflow.workflow.waiting import answered
+from agentflow.workspace.git import open_repository
+
+STOP_SECONDS = 10.0
+
+
+def edited_input(text: str | None) -> dict[str, Any] | None:
+    """Return the input given with `--args`. Raises UsageError."""
+    if text is None:
+        return None
+    try:
+        return decode(dict[str, Any], text, "--args")
+    except InvalidFile as error:
+        raise UsageError(str(error), hint='an object, for example --args \'{"command": "ls"}\'') from None
+
+
+def decide(start: Path, pending_id: str, decision: Answer) -> None:
+    """Write a decision about what is pending; the same one twice is one."""
+    root = open_repository(start).root
+    with writer_lock(root):
+        store = TaskStore.reopen(_holder(root, pending_id))
+        if pending_id in store.task.answers:
+            say(f"{pending_id} was decided before: {_word(store.task.answers[pending_id])}")
+            return
+        _write(store, pending_id, decision)
+        say(f"{pending_id} {_word(decision)}; agentflow resume {store.task.task_id} goes on")
+
+
+def answer_question(start: Path, task_id: str, text: str) -> None:
+    """Answer the first question of a task; a letter or number stands for an option. Raises StateError."""
+    root = open_repository(start).root
+    with writer_lock(root):
+        store = TaskStore.reopen(find(root, task_id))
+        if not store.task.pending:
+            raise StateError(f"task {store.task.task_id} asks nothing")
+        first = store.task.pending[0]
+        _write(store, first.id, Answer(approved=True, text=_chosen(first.options, text)))
+
+
+def _chosen(options: tuple[str, ...], text: str) -> str:
+    """Return the option that a letter (A) or a number (1) stands for, else the text itself."""
+    letters = {chr(ord("a") + place): option for place, option in enumerate(options)}
+    numbers = {str(place): option for place, option in enumerate(options, 1)}
+    return {**letters, **numbers}.get(text.strip().lower(), text)
+
+
+def _write(store: TaskStore, pending_id: str, decision: Answer) -> None:
+    store.save(answered(store.task, pending_id, decision.replace(at=timestamp())))
+    store.emit(Answered(pending=pending_id, approved=decision.approved, by=decision.by))
+
+
+def _holder(root: Path, pending_id: str) -> Path:
+    """Return the folder of the newest task that knows an id."""
+    for task_id in reversed(tasks(root)):
+        folder = find(root, task_id)
+        task = state_of(folder, tuple(events(folder)))
+        if pending_id in task.answers or any(item.id == pending_id for item in task.pending):
+            return folder
+    raise TaskNotFound(f"nothing is pending under {pending_id}", hint="agentflow status shows what is")
+
+
+def _word(answer: Answer) -> str:
+    return "approved" if answer.approved else "denied"
+
+
+def cancel_task(start: Path, task_id: str) -> None:
+    """Stop a task: its process if one works on it, else its state."""
+    root = open_repository(start).root
+    folder = find(root, task_id)
+    deadline = time.monotonic() + STOP_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            with writer_lock(root):
+                _mark_cancelled(TaskStore.reopen(folder))
+                return
+        except TaskLocked:
+            _interrupt(root)
+            time.sleep(0.1)
+    raise TaskLocked("the task did not stop in time")
+
+
+def _interrupt(root: Path) -> None:
+    pid = pid_of(root)
+    if pid is not None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+
+
+def _mark_cancelled(store: TaskStore) -> None:
+    if store.task.status in (Status.RUNNING, Status.SUSPENDED):
+        ending = Ending(status=Status.CANCELLED, exit_code=Exit.TERMINATED, reason="cancelled")
+        store.save(store.task.replace(status=Status.CANCELLED, ending=ending, active=False))
+    say(f"{store.task.task_id} {store.task.status}")

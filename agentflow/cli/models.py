@@ -1,0 +1,64 @@
+"""Which model a name stands for, and what the tiers stand for with it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from agentflow.core.errors import ConfigError, ModelRejected
+from agentflow.core.ports import Model, Observer
+from agentflow.model.tiers import DEEP, FAST
+from agentflow.settings import Settings, Transport
+
+ADVICE = "for other tasks set ANTHROPIC_API_KEY, or name a model with --model (docs/guide/models.md)"
+_CLOUDS = ("bedrock", "vertex", "foundry")
+_LIVE = ("anthropic", *_CLOUDS)
+_NO_KEY = "set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own that needs none"
+
+
+def choose_model(name: str, root: Path, settings: Settings, environ: Mapping[str, str]) -> Model:
+    """Return the model of a name. Raises ConfigError, or ModelRejected without credentials."""
+    if name == "repair":
+        from agentflow.repair.policy import Repair
+
+        return Repair(root)
+    if name.startswith("script:"):
+        from agentflow.model.scripted import load_script
+
+        return load_script(name.removeprefix("script:"))
+    if name in _LIVE:
+        return _live(name, settings, environ)
+    raise ConfigError(f"unknown model {name!r}", hint=f"models: repair, {', '.join(_LIVE)}, script:FILE")
+
+
+def _live(name: str, settings: Settings, environ: Mapping[str, str]) -> Model:
+    from agentflow.model.messages import Messages
+    from agentflow.model.wire import VENDOR, endpoint
+
+    if name in _CLOUDS:
+        from agentflow.model.sdk import cloud
+
+        return Messages(name, cloud(name, environ, settings.deadlines), settings)
+    found = endpoint(environ, settings.endpoint)
+    if found.address == VENDOR and not found.secrets:
+        raise ModelRejected("no credentials for the Messages API", hint=_NO_KEY)
+    if settings.transport is Transport.SDK:
+        from agentflow.model.sdk import direct
+
+        return Messages(name, direct(found, settings.deadlines), settings)
+    from agentflow.model.http import Http
+
+    return Messages(name, Http(found, settings.deadlines), settings)
+
+
+def observed(model: Model, observe: Observer) -> Model:
+    """Return a model that tells an observer of its failed tries, where it can have some."""
+    if model.name not in _LIVE:
+        return model
+    from agentflow.model.messages import Messages
+
+    assert isinstance(model, Messages)
+    return model.observed(observe)
+
+
+def tier_models(name: str, settings: Settings) -> dict[str, str]:
+    """Return what the tiers stand for; the embedded model is the same in each."""
+    return {DEEP: "repair", FAST: "repair"} if name == "repair" else settings.models

@@ -1,0 +1,78 @@
+"""`resume`, `answer`, `approve`, `deny` and `cancel`: from any terminal, any day."""
+
+from pathlib import Path
+
+import typer
+
+FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
+JSON = typer.Option(False, "--json", help="Print one JSON object and nothing else on stdout.")
+PENDING = typer.Argument(..., metavar="ID", help="What is pending, as `agentflow status` shows it.")
+BY = typer.Option("", "--by", metavar="NAME", help="Who decides.")
+COMMENT = typer.Option("", "--comment", metavar="TEXT", help="Kept beside the decision.")
+
+
+def resume(
+    task_id: str | None = typer.Argument(None, metavar="TASK", help="A task; else the newest."),
+    yes: bool = typer.Option(False, "--yes", help="Take defaults and approve what a rule asks about."),
+    no_input: bool = typer.Option(False, "--no-input", help="Take defaults and deny approvals."),
+    json: bool = JSON,
+    events: str | None = typer.Option(None, "--events", metavar="FILE|-", help="Write events as JSON lines."),
+    folder: Path = FOLDER,
+) -> int:
+    """Go on with a task that was stopped, killed or waits, exactly where it was."""
+    from agentflow.cli.launch import Job, relaunch
+    from agentflow.cli.words import consent_of
+
+    consent = consent_of(yes=yes, no_input=no_input)
+    return relaunch(folder, task_id, Job(consent=consent, json=json, events=events))
+
+
+def approve(
+    pending_id: str = PENDING,
+    args: str | None = typer.Option(None, "--args", metavar="JSON", help="The input to make the call with."),
+    by: str = BY,
+    comment: str = COMMENT,
+    folder: Path = FOLDER,
+) -> None:
+    """Let a call be made; `resume` then goes on."""
+    from agentflow.cli.decisions import decide, edited_input
+    from agentflow.core.pending import Answer
+
+    decide(folder, pending_id, Answer(approved=True, input=edited_input(args), by=by, comment=comment))
+
+
+def deny(
+    pending_id: str = PENDING,
+    reason: str = typer.Option(..., "--reason", metavar="R", help="Told to the model as the call's result."),
+    by: str = BY,
+    comment: str = COMMENT,
+    folder: Path = FOLDER,
+) -> None:
+    """Refuse a call; `resume` then goes on."""
+    from agentflow.cli.decisions import decide
+    from agentflow.core.pending import Answer
+
+    decide(folder, pending_id, Answer(approved=False, text=reason, by=by, comment=comment))
+
+
+def answer(
+    task_id: str = typer.Argument(..., metavar="TASK", help="A task's id or its beginning."),
+    words: list[str] = typer.Argument(..., metavar="CHOICE|TEXT", help="An option, or words of your own."),
+    folder: Path = FOLDER,
+) -> int:
+    """Answer what a task asks, and go on with it."""
+    from agentflow.cli.decisions import answer_question
+    from agentflow.cli.launch import Job, relaunch
+
+    answer_question(folder, task_id, " ".join(words))
+    return relaunch(folder, task_id, Job())
+
+
+def cancel(
+    task_id: str = typer.Argument(..., metavar="TASK", help="A task's id or its beginning."),
+    folder: Path = FOLDER,
+) -> None:
+    """Stop a task, also one that runs in another terminal; `resume` can still go on with it."""
+    from agentflow.cli.decisions import cancel_task
+
+    cancel_task(folder, task_id)

@@ -1,0 +1,22 @@
+"""The user's permission rules, as a hook before each tool call."""
+
+from agentflow.compose.channels import HookChannel
+from agentflow.core.hook import CallResult, Hook
+from agentflow.core.points import HookEvent, Point, ToolUse
+from agentflow.core.record import Record
+from agentflow.permissions.ruling import Rules, ruling
+
+
+class Approval(Record):
+    """Denies a call, or has somebody asked, where a rule says so."""
+
+    rules: Rules
+
+    def install_hooks(self, hooks: HookChannel) -> None:
+        hooks.add(Hook(name="permission rules", point=Point.PRE_TOOL_USE, body=self._rule_on))
+
+    def _rule_on(self, event: HookEvent) -> CallResult:
+        assert isinstance(event.payload, ToolUse)
+        use = event.payload
+        decision, rule = ruling(self.rules, use.tool_name, use.tool_input, event.scene.cwd)
+        return CallResult(decision=decision, reason=f"rule {rule}" if rule else None)

@@ -1,0 +1,224 @@
+"""The one dispatcher: asks the hooks of a point in order and adds up what they decide."""
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import anyio
+
+from agentflow.core.hook import (
+    NOTHING,
+    TERMS,
+    CallResult,
+    Decision,
+    Function,
+    Hook,
+    HookDecision,
+    HookResult,
+    OnError,
+    OutputResult,
+    PermissionResult,
+    ReplyResult,
+    RequestResult,
+    Script,
+)
+from agentflow.core.points import (
+    GUARDED,
+    Answered,
+    Asking,
+    HookEvent,
+    Payload,
+    Point,
+    Scene,
+    ToolDone,
+    ToolFailed,
+    ToolUse,
+)
+from agentflow.hooks.command import ask
+from agentflow.hooks.matching import applies, matches
+from agentflow.hooks.output import Told
+from agentflow.redact import visible
+
+
+class Chain:
+    """Hooks in the order in which they are asked: by priority, then origin, then as they were given."""
+
+    def __init__(self, hooks: Iterable[Hook] = ()) -> None:
+        self.hooks = tuple(sorted(hooks, key=lambda hook: (-hook.priority, hook.origin)))
+        points = {hook.point for hook in self.hooks}
+        self._at = {point: tuple(hook for hook in self.hooks if hook.point is point) for point in points}
+
+    @classmethod
+    def of(cls, *hooks: Hook) -> "Chain":
+        return cls(hooks)
+
+    def has(self, point: Point) -> bool:
+        """Return whether anybody is asked at a point."""
+        return point in self._at
+
+    async def fire(self, point: Point, scene: Scene, payload: Callable[[], Payload]) -> HookDecision:
+        """Ask the hooks of a point; the payload is made only if there are any."""
+        hooks = self._at.get(point)
+        if hooks is None:
+            return NOTHING
+        event = HookEvent(point=point, scene=scene, payload=payload())
+        asked = _asked(hooks, event)
+        return await _decided(asked, event) if asked else NOTHING
+
+
+def merged(*chains: Chain) -> Chain:
+    """Return one chain with the hooks of all."""
+    return Chain(hook for chain in chains for hook in chain.hooks)
+
+
+def _asked(hooks: tuple[Hook, ...], event: HookEvent) -> list[Hook]:
+    """Return the hooks an event is for; the same script from several files is asked once."""
+    asked: list[Hook] = []
+    seen: set[tuple[Script, OnError | None]] = set()
+    for hook in hooks:
+        if not matches(hook.matcher, event):
+            continue
+        if isinstance(hook.body, Script):
+            if not applies(hook.body.condition, event) or (hook.body, hook.on_error) in seen:
+                continue
+            seen.add((hook.body, hook.on_error))
+        asked.append(hook)
+    return asked
+
+
+async def _decided(hooks: list[Hook], event: HookEvent) -> HookDecision:
+    """Ask in order: a function sees what those before it changed, scripts start together."""
+    decision, first, started = NOTHING, event, event
+    answers: dict[int, Told] = {}
+    for place, hook in enumerate(hooks):
+        seen = event
+        if isinstance(hook.body, Script):
+            if not answers:
+                started, answers = event, await _together(hooks, event)
+            seen, answer = started, answers[place]
+        else:
+            answer = await _called(hook, hook.body, event)
+        decision = _joined(decision, hook, answer)
+        event = _changed(event, seen, answer.result)
+    return _with_changes(decision, first, event)
+
+
+async def _together(hooks: list[Hook], event: HookEvent) -> dict[int, Told]:
+    """Run all scripts at once and return their answers by place."""
+    answers: dict[int, Told] = {}
+
+    async def one(place: int, hook: Hook, script: Script) -> None:
+        answers[place] = await ask(hook, script, event)
+
+    async with anyio.create_task_group() as group:
+        for place, hook in enumerate(hooks):
+            if isinstance(hook.body, Script):
+                group.start_soon(one, place, hook, hook.body)
+    return answers
+
+
+async def _called(hook: Hook, function: Function, event: HookEvent) -> Told:
+    try:
+        result = function(event)
+        if inspect.isawaitable(result):
+            result = await result
+    except Exception as error:  # noqa: BLE001  # a bug in a hook is an answer of the hook, not the end of the task
+        return Told(trouble=f"failed: {type(error).__name__}: {error}", broken=True)
+    legal = TERMS[hook.point].result
+    if result is None or type(result) is legal:
+        return Told(result=result)
+    return Told(trouble=f"answered {type(result).__name__}, legal is {legal.__name__}", broken=True)
+
+
+def _joined(before: HookDecision, hook: Hook, answer: Told) -> HookDecision:
+    """Return what is decided with one more answer: the strictest holds, the rest adds up."""
+    decision, reason = _judgement(hook, answer)
+    reasons = before.reasons if decision <= before.decision else ()
+    said = (reason,) if reason and decision is not Decision.NONE and decision >= before.decision else ()
+    result: Any = answer.result
+    context, halt = getattr(result, "context", None), getattr(result, "halt", None)
+    return before.replace(
+        decision=max(decision, before.decision),
+        reasons=reasons + said,
+        contexts=before.contexts + ((context,) if context else ()),
+        bail=before.bail if before.bail is not None else getattr(result, "bail", None),
+        halt=before.halt if before.halt is not None else halt,
+        notices=before.notices + _notices(hook, answer),
+    )
+
+
+def _judgement(hook: Hook, answer: Told) -> tuple[Decision, str | None]:
+    """Return a hook's own decision; one that could not do its work may have decided by that."""
+    result: Any = answer.result
+    block = getattr(result, "block", None)
+    decision = Decision.DENY if block is not None else getattr(result, "decision", Decision.NONE)
+    reason = block or getattr(result, "reason", None)
+    if answer.trouble is not None and decision is not Decision.DENY and _blocks(hook, answer):
+        return Decision.DENY, f"hook {hook.name} at {hook.point} {answer.trouble}"
+    if decision is Decision.DENY:
+        reason = reason or f"blocked by hook {hook.name}"
+    return decision, reason
+
+
+def _blocks(hook: Hook, answer: Told) -> bool:
+    match hook.on_error:
+        case OnError.OPEN:
+            return False
+        case OnError.CLOSED:
+            return {"block", "decision"} & set(TERMS[hook.point].result.__struct_fields__) != set()
+        case None:
+            return answer.broken and hook.point in GUARDED
+
+
+def _notices(hook: Hook, answer: Told) -> tuple[str, ...]:
+    own = getattr(answer.result, "notice", None)
+    troubles = () if answer.trouble is None else (answer.trouble,)
+    ours = tuple(f"hook {hook.name} at {hook.point}: {text}" for text in (*troubles, *answer.notices))
+    return tuple(visible(text) for text in (*((own,) if own else ()), *ours))
+
+
+def _changed(event: HookEvent, seen: HookEvent, result: HookResult | None) -> HookEvent:
+    """Return the event as the hooks after this one see it."""
+    payload: Payload = event.payload
+    match result, payload, seen.payload:
+        case ((CallResult() | PermissionResult()), ToolUse(), ToolUse(tool_input=known)):
+            if result.updated_input is None:
+                return event
+            merged_input = _patched(payload.tool_input, known, result.updated_input)
+            payload = payload.replace(tool_input=merged_input)
+        case OutputResult(updated_output=str(text)), ToolDone(), _:
+            payload = payload.replace(tool_response=text)
+        case OutputResult(updated_output=str(text)), ToolFailed(), _:
+            payload = payload.replace(error=text)
+        case RequestResult(request=request), Asking(), _ if request is not None:
+            payload = Asking(request=request)
+        case ReplyResult(reply=reply), Answered(), _ if reply is not None:
+            payload = Answered(reply=reply)
+        case _:
+            return event
+    return event.replace(payload=payload)
+
+
+def _patched(now: dict[str, Any], seen: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+    """Return an input with what one hook changed of what it saw; others may have changed it meanwhile."""
+    if now is seen:
+        return wanted
+    kept = {key: value for key, value in now.items() if key in wanted or key not in seen}
+    return kept | {key: value for key, value in wanted.items() if key not in seen or seen[key] != value}
+
+
+def _with_changes(decision: HookDecision, first: HookEvent, last: HookEvent) -> HookDecision:
+    if last is first:
+        return decision
+    match last.payload:
+        case ToolUse(tool_input=changed):
+            decision = decision.replace(updated_input=changed)
+        case ToolDone(tool_response=text) | ToolFailed(error=text):
+            decision = decision.replace(updated_output=text)
+        case Asking(request=request):
+            decision = decision.replace(request=request)
+        case Answered(reply=reply):
+            decision = decision.replace(reply=reply)
+        case _:
+            pass
+    return decision

@@ -1,0 +1,130 @@
+"""A script as a hook: what it is given, where it runs, and how long it may take."""
+
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from anyio import from_thread, to_thread
+
+from agentflow.core.hook import Hook, Script
+from agentflow.core.points import HookEvent, Point, Scene
+from agentflow.core.record import encode, plain
+from agentflow.hooks.output import Told, told
+from agentflow.process import Command, exchange
+
+DEFAULT_TIMEOUT = 600.0
+TIMEOUTS: Mapping[Point, float] = MappingProxyType({Point.USER_PROMPT_SUBMIT: 30.0, Point.SESSION_END: 1.5})
+MAX_TEXT = 10_000
+"""Characters of a text that are passed on; a longer one is kept in a file."""
+PREVIEW = 1_000
+_PLACEHOLDER = re.compile(r"\$\{(CLAUDE_PROJECT_DIR|CLAUDE_PLUGIN_ROOT)\}")
+_SHELLS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"sh": ("sh", "-c"), "bash": ("bash", "-c"), "powershell": ("pwsh", "-NoProfile", "-Command")}
+)
+
+
+async def ask(hook: Hook, script: Script, event: HookEvent) -> Told:
+    """Run a script on an event, in a thread of its own; it is killed when the task is cancelled."""
+    return await to_thread.run_sync(partial(_asked, hook, script, event))
+
+
+def _asked(hook: Hook, script: Script, event: HookEvent) -> Told:
+    command = _command(hook, script, event)
+    try:
+        said = exchange(command, given(event), _stop_asked)
+    except (OSError, ValueError) as error:
+        return Told(trouble=_why(command, error), broken=True)
+    answer = told(hook, said)
+    try:
+        return answer.replace(result=_shortened(answer, event.scene.outputs))
+    except OSError as error:
+        return Told(trouble=f"its output cannot be kept: {error}", broken=True)
+
+
+def _stop_asked() -> bool:
+    from_thread.check_cancelled()
+    return False
+
+
+def given(event: HookEvent) -> bytes:
+    """Return what a script reads on stdin: one JSON object."""
+    scene, actor = event.scene, event.scene.actor
+    said: dict[str, Any] = {
+        "session_id": scene.task_id,
+        "transcript_path": str(scene.transcript),
+        "cwd": str(scene.cwd),
+        "permission_mode": "default",
+        "hook_event_name": event.point,
+        "task_id": scene.task_id,
+        "agent": plain(actor),
+        "phase": scene.phase,
+        "iteration": scene.iteration,
+    }
+    inside = {"agent_id": scene.transcript.stem, "agent_type": actor.name} if actor.depth else {}
+    return encode(said | inside | plain(event.payload)) + b"\n"
+
+
+def _command(hook: Hook, script: Script, event: HookEvent) -> Command:
+    scene = event.scene
+    places = {"CLAUDE_PROJECT_DIR": str(scene.cwd)}
+    if script.plugin is not None:
+        places["CLAUDE_PLUGIN_ROOT"] = script.plugin
+    if script.args is None:
+        argv = (*_SHELLS[script.shell], script.command)  # the shell itself replaces the placeholders
+    else:
+        argv = tuple(_placed(word, places) for word in (script.command, *script.args))
+    return Command(
+        argv=argv,
+        cwd=str(scene.cwd),
+        timeout=script.timeout or TIMEOUTS.get(hook.point, DEFAULT_TIMEOUT),
+        env=places | _variables(scene),
+    )
+
+
+def _placed(word: str, places: Mapping[str, str]) -> str:
+    return _PLACEHOLDER.sub(lambda found: places.get(found[1], found[0]), word)
+
+
+def _variables(scene: Scene) -> dict[str, str]:
+    return {
+        "AGENTFLOW_TASK_ID": scene.task_id,
+        "AGENTFLOW_AGENT": scene.actor.name,
+        "AGENTFLOW_DEPTH": str(scene.actor.depth),
+        "AGENTFLOW_PHASE": scene.phase,
+        "AGENTFLOW_ITERATION": str(scene.iteration),
+    }
+
+
+def _why(command: Command, error: OSError | ValueError) -> str:
+    """Say why a program could not be started; a file that is there may name an interpreter that is not."""
+    reason = str(getattr(error, "strerror", None) or error).lower()
+    program = Path(command.cwd, command.argv[0])
+    if isinstance(error, FileNotFoundError) and program.is_file():
+        with program.open("rb") as file:
+            first = file.readline(200)
+        reason = "its first line ends in CR LF" if first.endswith(b"\r\n") else "its interpreter is not found"
+    return f"cannot run {command.argv[0]}: {reason}"
+
+
+def _shortened(answered: Told, folder: Path) -> Any:
+    """Return the result with texts of a bearable length; the full ones are kept."""
+    result = answered.result
+    if result is None:
+        return None
+    fields = ("context", "notice", "reason", "block", "halt")
+    long = {name: text for name in fields if len(text := getattr(result, name, None) or "") > MAX_TEXT}
+    return result.replace(**{name: _spilled(text, folder) for name, text in long.items()}) if long else result
+
+
+def _spilled(text: str, folder: Path) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"hook-{secrets.token_hex(4)}.out"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    return f"{text[:PREVIEW]}\n[clipped; the full text is in {path}]"

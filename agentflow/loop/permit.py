@@ -1,0 +1,178 @@
+"""May a call be made, and with which input: the role's list, the input's shape, hooks, and people."""
+
+from typing import Any
+
+from agentflow.core.errors import ToolError
+from agentflow.core.events import Answered, ToolBlocked
+from agentflow.core.hook import Decision
+from agentflow.core.messages import ToolCall, ToolResult
+from agentflow.core.pending import Answer, Pending, PendingKind, decided_now
+from agentflow.core.points import Actor, Point, Scene, ToolUse
+from agentflow.core.record import Record
+from agentflow.core.run import CallAnswered, Run, RunPaused
+from agentflow.core.tool import Category, Tool
+from agentflow.loop.agent import Agent
+from agentflow.loop.arguments import parsed
+from agentflow.parse import Mismatch
+from agentflow.permissions.decide import refusal
+from agentflow.process import timestamp
+from agentflow.redact import one_line
+
+_SUBJECTS = ("file_path", "command", "pattern", "summary", "verdict", "path", "url", "query")
+
+
+class Admitted(Record):
+    """A call that is to be made now."""
+
+    tool: Tool
+    given: Record
+    """Its input, as the tool takes it."""
+    input: dict[str, Any]
+    """The same as plain data."""
+    subject: str
+    context: str = ""
+    """What hooks add to its result."""
+
+
+Ruling = Admitted | CallAnswered | RunPaused
+"""A call ready to be made, the answer that it is not, or that somebody has to decide."""
+
+
+async def admit(agent: Agent, run: Run, call: ToolCall) -> Ruling:
+    """Decide about a call before it can have any effect."""
+    if call.problem is not None:
+        return error_of(call, call.problem)
+    tool = agent.tool(call.name)
+    if tool is None:
+        return _foreign(agent, call)
+    checked = _checked(agent, tool, call, call.input)
+    if isinstance(checked, CallAnswered):
+        return checked
+    answer = run.decided.get(call.id)
+    if answer is not None:
+        return _as_decided(agent, checked, call, answer)
+    return await _ruled(agent, run, call, checked)
+
+
+async def _ruled(agent: Agent, run: Run, call: ToolCall, checked: Admitted) -> Ruling:
+    """Let hooks and rules deny a call, change its input, or have somebody asked."""
+    said = await agent.hooks.fire(
+        Point.PRE_TOOL_USE,
+        scene(agent),
+        lambda: ToolUse(tool_name=call.name, tool_input=call.input, tool_use_id=call.id),
+    )
+    if said.halt is not None:
+        return error_of(call, said.halt).replace(halt=said.halt)
+    if said.decision is Decision.DENY:
+        return _blocked(agent, call, said.reason, owner=None)
+    if said.updated_input is not None:
+        changed = _checked(agent, checked.tool, call, said.updated_input)
+        if isinstance(changed, CallAnswered):
+            return changed
+        checked = changed
+    checked = checked.replace(context=said.context)
+    has_to_ask = said.decision is Decision.ASK or checked.tool.category is Category.ASK
+    return _asked(agent, run, call, checked) if has_to_ask else checked
+
+
+def scene(agent: Agent) -> Scene:
+    """Return where in the task this agent is, for hooks."""
+    return Scene(
+        task_id=agent.task_id,
+        cwd=agent.workspace.root,
+        transcript=agent.transcript,
+        outputs=agent.outputs,
+        phase=agent.phase,
+        iteration=agent.iteration,
+        actor=Actor(name=agent.role.name),
+    )
+
+
+def error_of(call: ToolCall, message: str) -> CallAnswered:
+    """Answer a call that had no chance of an effect."""
+    return CallAnswered(result=ToolResult(call_id=call.id, content=message, is_error=True), made=False)
+
+
+def _checked(agent: Agent, tool: Tool, call: ToolCall, given: dict[str, Any]) -> Admitted | CallAnswered:
+    try:
+        fitted = parsed(tool.input, given)
+    except Mismatch as error:
+        return error_of(call, f"{error}. {_wanted(agent, tool)}")
+    subject = _subject(agent, tool, given)
+    reason = refusal(agent.role, tool, subject)
+    if reason is not None:
+        return _blocked(agent, call, reason, owner=None)
+    return Admitted(tool=tool, given=fitted, input=given, subject=subject)
+
+
+def _asked(agent: Agent, run: Run, call: ToolCall, checked: Admitted) -> Ruling:
+    """Let somebody decide: at once where the person said so beforehand, else later."""
+    is_question = checked.tool.category is Category.ASK
+    pending = Pending(
+        id=f"p{agent.number}-{len(run.decided) + 1}",
+        kind=PendingKind.QUESTION if is_question else PendingKind.APPROVAL,
+        tool=call.name,
+        input=checked.input,
+        options=getattr(checked.given, "choices", ()),
+        asked_at=timestamp(),
+    )
+    answer = decided_now(agent.consent, pending)
+    if answer is None:
+        return RunPaused(call_id=call.id, pending=pending)
+    agent.observe(Answered(pending=pending.id, approved=answer.approved, by=answer.by))
+    return _as_decided(agent, checked, call, answer)
+
+
+def _as_decided(agent: Agent, checked: Admitted, call: ToolCall, answer: Answer) -> Admitted | CallAnswered:
+    if not answer.approved:
+        return error_of(call, f"denied: {answer.text or 'no reason given'}")
+    if checked.tool.category is Category.ASK:
+        return CallAnswered(result=ToolResult(call_id=call.id, content=answer.text))
+    if answer.input is None:
+        return checked
+    return _checked(agent, checked.tool, call, answer.input)
+
+
+def _subject(agent: Agent, tool: Tool, given: dict[str, Any]) -> str:
+    """Return what a call is about: its path as git spells it, its command, its pattern."""
+    found = next((given[key] for key in _SUBJECTS if key in given), "")
+    subject = found if isinstance(found, str) else ""
+    if tool.category is not Category.FS or "file_path" not in given:
+        return subject
+    try:
+        return agent.workspace.relative(subject)
+    except ToolError:
+        return subject  # the tool itself will say what is wrong with the path
+
+
+def _wanted(agent: Agent, tool: Tool) -> str:
+    """Say which parameters a tool takes."""
+    schema = next(known.input_schema for known in agent.specs if known.name == tool.name)
+    required = schema.get("required", ())
+    names = [name if name in required else f"{name} (optional)" for name in schema["properties"]]
+    return f"{tool.name} takes {', '.join(names)}"
+
+
+def _foreign(agent: Agent, call: ToolCall) -> CallAnswered:
+    """Answer a call of a tool that the role does not have."""
+    offered = ", ".join(tool.name for tool in agent.tools)
+    owner = agent.owners.get(call.name)
+    if owner is None:
+        return error_of(call, f"there is no tool {call.name}; yours are {offered}")
+    if owner == agent.role.part:
+        return _blocked(agent, call, f"{call.name} is not available here; yours are {offered}", owner=owner)
+    return _blocked(agent, call, f"{call.name} belongs to the {owner}; yours are {offered}", owner=owner)
+
+
+def _blocked(agent: Agent, call: ToolCall, reason: str, *, owner: str | None) -> CallAnswered:
+    agent.observe(
+        ToolBlocked(
+            run=agent.number,
+            call_id=call.id,
+            tool=call.name,
+            role=agent.role.name,
+            owner=owner,
+            reason=one_line(reason),
+        )
+    )
+    return error_of(call, reason)

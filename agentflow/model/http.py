@@ -1,0 +1,91 @@
+"""Byte source: a thin HTTP client; the only door to the HTTP library."""
+
+import os
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from urllib.request import getproxies
+
+import httpx2
+
+from agentflow import __version__
+from agentflow.core.errors import ConfigError, ModelRejected
+from agentflow.model.wire import API_VERSION, Answer, BadReply, Endpoint, TryFailed
+from agentflow.settings import Deadlines
+
+
+def new_client(address: str, deadlines: Deadlines) -> httpx2.AsyncClient:
+    """Return a client that follows no redirect; proxies and certificates come from the user's environment.
+
+    Raises ConfigError when these cannot be used.
+    """
+    timeout = httpx2.Timeout(None, connect=deadlines.connect)
+    try:
+        return httpx2.AsyncClient(timeout=timeout, follow_redirects=False, verify=_trust(address))
+    except (ImportError, ValueError, httpx2.InvalidURL):
+        raise ConfigError("the proxy in the environment cannot be used", hint="see HTTPS_PROXY") from None
+    except OSError:
+        named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
+        raise ConfigError(f"the certificates in {named} cannot be read", hint="see SSL_CERT_FILE") from None
+
+
+def _trust(address: str) -> ssl.SSLContext | bool:
+    """Return whom to trust: nobody where TLS has no part, because loading all authorities takes long."""
+    is_plain = address.startswith("http://") and not getproxies()
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else True
+
+
+class Http:
+    """Sends each request over one kept connection."""
+
+    def __init__(self, endpoint: Endpoint, deadlines: Deadlines) -> None:
+        self.secrets = endpoint.secrets
+        self._url = f"{endpoint.address}/v1/messages"
+        self._headers = {
+            "content-type": "application/json",
+            "anthropic-version": API_VERSION,
+            "user-agent": f"agentflow/{__version__}",
+            **endpoint.headers,
+        }
+        self._client = new_client(endpoint.address, deadlines)
+
+    @asynccontextmanager
+    async def open(self, body: bytes, *, stream: bool) -> AsyncIterator[Answer]:
+        """Send one request."""
+        accept = "text/event-stream" if stream else "application/json"
+        headers = {**self._headers, "accept": accept}
+        with failures_told():
+            async with self._client.stream("POST", self._url, content=body, headers=headers) as response:
+                yield answer(response)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+@contextmanager
+def failures_told() -> Iterator[None]:
+    """Say in our words how a connection failed."""
+    try:
+        yield
+    except httpx2.TransportError as error:
+        raise unreached(error) from None
+    except httpx2.DecodingError:
+        raise BadReply("the reply is compressed in a way that cannot be undone") from None
+
+
+def answer(response: httpx2.Response) -> Answer:
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    return Answer(status=response.status_code, headers=headers, chunks=response.aiter_bytes())
+
+
+def unreached(error: BaseException) -> TryFailed | ModelRejected:
+    """Return what a failed connection means: only a certificate that is not trusted stays so."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return ModelRejected(
+                f"the endpoint's certificate is not trusted: {cause.verify_message}",
+                hint="name a private authority's file in SSL_CERT_FILE",
+            )
+        cause = cause.__cause__ or cause.__context__
+    return TryFailed(f"no reply from the model's endpoint: {str(error) or type(error).__name__}")

@@ -1,0 +1,199 @@
+"""The Messages API behind the model port: encode, ask, accept only complete turns, try again."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+
+from agentflow.core.errors import ModelError, ModelRejected
+from agentflow.core.events import Event, Retried, Warned
+from agentflow.core.messages import Reply, Request, Usage, total
+from agentflow.core.ports import Observer
+from agentflow.model.encode import Encoder
+from agentflow.model.prices import priced
+from agentflow.model.reply import reply, whole_body
+from agentflow.model.retry import by_status, by_type, persist
+from agentflow.model.stream import Assembly, ErrorEvent, RawTurn, events
+from agentflow.model.wire import Answer, BadReply, Source, TryFailed
+from agentflow.parse import decode_or_none
+from agentflow.redact import one_line
+from agentflow.settings import Settings
+
+MAX_REPLY_BYTES = 64 * 1024 * 1024
+MAX_ERROR_BYTES = 64 * 1024
+_LAST_BYTES_SECONDS = 0.5
+"""For what follows the final event."""
+_ADDRESS = "check ANTHROPIC_BASE_URL, or endpoint in config.yaml"
+_NOT_THE_API = "this endpoint is not the Messages API"
+
+Delta = Callable[[str], None]
+
+
+class Messages:
+    """A model behind a server that speaks the Messages API."""
+
+    def __init__(
+        self,
+        name: str,
+        source: Source,
+        settings: Settings,
+        *,
+        on_delta: Delta | None = None,
+        observe: Observer | None = None,
+    ) -> None:
+        self.name = name
+        self._source = source
+        self._settings = settings
+        self._on_delta = on_delta
+        self._observe = observe or _nobody
+        self._encoder = Encoder(settings.max_tokens)
+        self._stream = settings.stream or on_delta is not None
+
+    def observed(self, observe: Observer) -> "Messages":
+        """Return the same model, telling an observer of every try that failed."""
+        return Messages(self.name, self._source, self._settings, on_delta=self._on_delta, observe=observe)
+
+    def refusal(self, task: str) -> str | None:  # noqa: ARG002  # a live model takes any task
+        return None
+
+    async def close(self) -> None:
+        """Give up the connection."""
+        await self._source.close()
+
+    async def complete(self, request: Request) -> Reply:
+        """Return one complete turn, with what all tries for it used. Raises ModelError."""
+        body = self._encoder.body(request, stream=self._stream)
+        used: list[Usage] = []
+
+        async def attempt() -> Reply:
+            try:
+                return await self._attempt(body)
+            except TryFailed as failed:
+                if failed.used is not None:
+                    used.append(failed.used)
+                raise
+
+        def tell(number: int, reason: str, seconds: float) -> None:
+            self._observe(Retried(run=request.run, attempt=number, reason=reason, seconds=seconds))
+
+        try:
+            found = await persist(attempt, self._settings.retry, tell)
+        except ModelError as error:
+            raise type(error)(self._redacted(str(error)), hint=error.hint) from None
+        price = self._settings.prices.get(request.model)
+        return found.replace(
+            model=found.model or request.model,
+            usage=total(priced(usage, price) for usage in (*used, found.usage)),
+        )
+
+    async def _attempt(self, body: bytes) -> Reply:
+        """Ask once. Raises TryFailed for what may pass, ModelRejected for what will not."""
+        reading = _Reading(self._settings, self._on_delta)
+        try:
+            turn = await reading.turn(self._source, body, stream=self._stream)
+            found, skipped = reply(turn)
+        except ErrorEvent as told:
+            kind, message = told.error.get("type", ""), told.error.get("message", "")
+            raise self._shown(by_type(str(kind), str(message)), reading.used) from None
+        except (TryFailed, ModelRejected) as error:
+            raise self._shown(error, reading.used) from None
+        if skipped:
+            kinds = self._redacted(", ".join(sorted(skipped)))
+            self._observe(Warned(message=f"the model sent what we do not know, and it was skipped: {kinds}"))
+        return found
+
+    def _shown(self, error: ModelError, used: Usage | None) -> ModelError:
+        """Return an error as it may be shown, with what its try used."""
+        said = self._redacted(str(error))
+        if isinstance(error, TryFailed):
+            return type(error)(said, retry_after=error.retry_after, used=used)
+        return ModelRejected(said, hint=error.hint)
+
+    def _redacted(self, text: str) -> str:
+        for secret in self._source.secrets:
+            text = text.replace(secret, "[redacted]")
+        return one_line(text.encode("utf-8", "replace").decode(), 400)
+
+
+def _nobody(_: Event) -> None:
+    """Observe nothing."""
+
+
+class _Reading:
+    """The reading of one answer, within its deadlines."""
+
+    def __init__(self, settings: Settings, on_delta: Delta | None) -> None:
+        self._deadlines = settings.deadlines
+        self._on_delta = on_delta
+        self._assembly = Assembly()
+
+    @property
+    def used(self) -> Usage | None:
+        return self._assembly.used
+
+    async def turn(self, source: Source, body: bytes, *, stream: bool) -> RawTurn:
+        """Send a request and return the complete turn that answers it."""
+        limit = anyio.current_time() + self._deadlines.total
+        found: RawTurn | None = None
+        try:
+            with anyio.CancelScope(deadline=limit) as scope:
+                async with source.open(body, stream=stream) as answer:
+                    found = await self._answered(answer, scope)
+        except TryFailed:
+            if not self._assembly.is_complete:
+                raise
+        if self._assembly.is_complete:
+            return self._assembly.turn()
+        if found is None:
+            raise TryFailed("the model's endpoint sent nothing new for too long")
+        return found
+
+    async def _answered(self, answer: Answer, scope: anyio.CancelScope) -> RawTurn:
+        if answer.status != 200:
+            raise _refused(answer, await _read(answer.chunks, MAX_ERROR_BYTES))
+        kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind == "text/event-stream":
+            return await self._streamed(answer, scope)
+        if kind != "application/json":
+            raise ModelRejected(
+                f"{_NOT_THE_API}: it sent {kind or 'something without a type'}", hint=_ADDRESS
+            )
+        return whole_body(await _read(answer.chunks, MAX_REPLY_BYTES + 1))
+
+    async def _streamed(self, answer: Answer, scope: anyio.CancelScope) -> RawTurn:
+        limit = scope.deadline
+        scope.deadline = min(limit, anyio.current_time() + self._deadlines.idle)
+        async for event in events(answer.chunks):
+            text = self._assembly.take(event)
+            if text is None:
+                continue
+            patience = _LAST_BYTES_SECONDS if self._assembly.is_complete else self._deadlines.idle
+            scope.deadline = min(limit, anyio.current_time() + patience)
+            if text and self._on_delta is not None:
+                self._on_delta(text)
+        return self._assembly.turn()
+
+
+async def _read(chunks: AsyncIterator[bytes], limit: int) -> bytes:
+    """Return a body up to a limit; one that is too long is cut, and so is no JSON."""
+    found = bytearray()
+    async for chunk in chunks:
+        found += chunk
+        if len(found) >= limit:
+            break
+    return bytes(found[:limit])
+
+
+def _refused(answer: Answer, body: bytes) -> ModelError:
+    """Return the error of an answer whose status is not 200."""
+    if 300 <= answer.status < 400:
+        host = urlsplit(answer.headers.get("location", "")).netloc.rpartition("@")[2]
+        where = f" to {host}" if host else ""
+        return ModelRejected(f"the model's endpoint redirects{where}; no redirect is followed", hint=_ADDRESS)
+    if 200 < answer.status < 300:
+        return BadReply(f"the model's endpoint answered {answer.status}")
+    said: Any = decode_or_none(body.decode("utf-8", "replace"))
+    error = said.get("error") if isinstance(said, dict) else None
+    message = error.get("message") if isinstance(error, dict) else None
+    return by_status(answer.status, str(message or ""), answer.headers.get("retry-after"))

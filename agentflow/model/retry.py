@@ -1,0 +1,104 @@
+"""The one retry loop, and which failures of a provider may pass."""
+
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TypeVar
+
+import anyio
+
+from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
+from agentflow.model.wire import BadReply, TryFailed
+from agentflow.settings import Retry
+
+T = TypeVar("T")
+
+MAX_BAD_REPLIES = 3
+MAX_WAIT = 900.0
+"""Seconds that a server may make us wait; for longer the task is parked."""
+_PASSING = frozenset({408, 409, 425, 429}) | frozenset(range(500, 600))
+_STATUS: Mapping[str, int] = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+_HINTS: Mapping[int, str] = {
+    401: "set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN to a credential of this endpoint",
+    403: "this credential may not use this model",
+    404: "check the endpoint's address, and the model ids under models in config.yaml",
+}
+
+Tell = Callable[[int, str, float], None]
+"""Is told of each failed try: its number, why, and the seconds until the next."""
+
+
+async def persist(attempt: Callable[[], Awaitable[T]], retry: Retry, tell: Tell) -> T:
+    """Return what a try gives; what may pass is tried again, with pauses. Raises ModelError."""
+    begin = anyio.current_time()
+    window = sum(_longest(retry, number) for number in range(1, retry.tries)) / 2
+    number = bad = 0
+    while True:
+        number += 1
+        try:
+            return await attempt()
+        except TryFailed as failed:
+            bad += isinstance(failed, BadReply)
+            over = number >= retry.tries and anyio.current_time() - begin >= window
+            if over or bad >= MAX_BAD_REPLIES:
+                raise _given_up(failed, number) from None
+            pause = _pause(retry, number, failed)
+            tell(number, str(failed), pause)
+        await anyio.sleep(pause)
+
+
+def _longest(retry: Retry, number: int) -> float:
+    return min(retry.max_seconds, retry.base_seconds * 2.0 ** min(number - 1, 30))
+
+
+def _pause(retry: Retry, number: int, failed: TryFailed) -> float:
+    """Return full jitter below the growing pause, or what the server asks for if that is more."""
+    asked = failed.retry_after or 0.0
+    if asked > MAX_WAIT:
+        raise ModelUnavailable(f"{failed}; it asks us to wait {asked:.0f} seconds") from None
+    jitter = random.uniform(0, _longest(retry, number))  # noqa: S311  # no secret depends on it
+    return round(max(asked, jitter), 3)
+
+
+def _given_up(failed: TryFailed, tries: int) -> ModelUnavailable:
+    return ModelUnavailable(f"{failed} ({tries} tries)" if tries > 1 else str(failed))
+
+
+def by_status(status: int, message: str, retry_after: str | None) -> ModelError:
+    """Return the error that an HTTP status means."""
+    said = f"the model's endpoint answered {status}" + (f": {message}" if message else "")
+    if status in _PASSING:
+        return TryFailed(said, retry_after=seconds(retry_after))
+    return ModelRejected(said, hint=_HINTS.get(status, ""))
+
+
+def by_type(kind: str, message: str) -> ModelError:
+    """Return the error that an error event means; one that we do not know may pass."""
+    return by_status(_STATUS.get(kind, 500), f"{kind}: {message}" if kind else message, None)
+
+
+def seconds(retry_after: str | None) -> float | None:
+    """Return the seconds of a `retry-after`, which is a number or a date; None when it is neither."""
+    if retry_after is None:
+        return None
+    try:
+        return max(0.0, float(retry_after))
+    except ValueError:
+        pass  # then it is a date
+    try:
+        until = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return None
+    return max(0.0, (until.replace(tzinfo=until.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

@@ -1,0 +1,108 @@
+"""Byte source: the official SDK's clients; imported by nothing but the runs that need one."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import Any
+
+import anthropic
+
+from agentflow.core.errors import ModelRejected
+from agentflow.model.http import answer, failures_told, new_client, unreached
+from agentflow.model.wire import Answer, Endpoint
+from agentflow.redact import one_line
+from agentflow.settings import Deadlines
+
+_ADVICE: Mapping[str, str] = MappingProxyType(
+    {
+        "bedrock": "pip install 'anthropic[bedrock]', set AWS_REGION and AWS credentials",
+        "vertex": "pip install 'anthropic[vertex]', set CLOUD_ML_REGION and ANTHROPIC_VERTEX_PROJECT_ID",
+        "foundry": "set ANTHROPIC_FOUNDRY_API_KEY and ANTHROPIC_FOUNDRY_RESOURCE (or _BASE_URL)",
+    }
+)
+_CLIENTS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "bedrock": anthropic.AsyncAnthropicBedrock,
+        "vertex": anthropic.AsyncAnthropicVertex,
+        "foundry": anthropic.AsyncAnthropicFoundry,
+    }
+)
+_PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"bedrock": ("boto3",), "vertex": ("google", "google.auth")}
+)
+"""What an extra of the SDK brings, each after the package it lies in."""
+_SECRETS = (
+    "ANTHROPIC_FOUNDRY_API_KEY",
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+)
+_TROUBLE = (anthropic.AnthropicError, ImportError, RuntimeError, ValueError, TypeError)
+"""What the SDK's clients raise for what is missing."""
+
+
+class Sdk:
+    """Sends each request with a client of the SDK; retries and redirects stay ours."""
+
+    def __init__(self, client: Any, secrets: tuple[str, ...], *, streams: bool) -> None:
+        self.secrets = secrets
+        self._client = client
+        self._streams = streams
+
+    @asynccontextmanager
+    async def open(self, body: bytes, *, stream: bool) -> AsyncIterator[Answer]:
+        """Send one request; where a stream would have frames of the platform's own, the reply comes whole."""
+        fields = json.loads(body)
+        if stream and not self._streams:
+            del fields["stream"]
+        with failures_told():
+            try:
+                async with self._client.messages.with_streaming_response.create(**fields) as response:
+                    yield answer(response.http_response)
+            except anthropic.APIStatusError as error:
+                yield answer(error.response)
+            except anthropic.APIConnectionError as error:
+                raise unreached(error.__cause__ or error) from None
+            except _TROUBLE as error:
+                raise ModelRejected(f"the SDK cannot send this: {error}") from None
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+def direct(endpoint: Endpoint, deadlines: Deadlines) -> Sdk:
+    """Return the SDK's client of a server that speaks the Messages API."""
+    headers: dict[str, Any] = {**endpoint.headers} or {"authorization": anthropic.omit}
+    client = anthropic.AsyncAnthropic(
+        base_url=endpoint.address,
+        auth_token="" if not endpoint.secrets else endpoint.secrets[0],
+        max_retries=0,
+        default_headers=headers,
+        open_telemetry=False,
+        http_client=new_client(endpoint.address, deadlines),
+    )
+    return Sdk(client, endpoint.secrets, streams=True)
+
+
+def cloud(name: str, environ: Mapping[str, str], deadlines: Deadlines) -> Sdk:
+    """Return the SDK's client of a platform. Raises ModelRejected saying what is missing."""
+    missing = _missing(name, environ)
+    if missing is not None:
+        raise ModelRejected(f"{name} cannot be used: {missing}", hint=_ADVICE[name])
+    client = _CLIENTS[name]
+    try:
+        made = client(max_retries=0, open_telemetry=False, http_client=new_client("", deadlines))
+    except _TROUBLE as error:
+        raise ModelRejected(f"{name} cannot be used: {one_line(str(error))}", hint=_ADVICE[name]) from None
+    secrets = tuple(environ[variable] for variable in _SECRETS if environ.get(variable))
+    return Sdk(made, secrets, streams=name != "bedrock")
+
+
+def _missing(name: str, environ: Mapping[str, str]) -> str | None:
+    """Return which package of the platform's is needed and not there."""
+    if name == "bedrock" and environ.get("AWS_BEARER_TOKEN_BEDROCK"):
+        return None
+    there = all(find_spec(package) for package in _PACKAGES.get(name, ()))
+    return None if there else f"the package of anthropic[{name}] is not installed"

@@ -1,0 +1,180 @@
+"""Server-sent events of one reply, put together; a turn counts only with its final event."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from agentflow.core.messages import Usage
+from agentflow.core.record import Record
+from agentflow.model.wire import BadReply
+
+MAX_EVENT_BYTES = 16 * 1024 * 1024
+_DELTAS = {
+    "text_delta": "text",
+    "input_json_delta": "partial_json",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+}
+"""Kind of delta, to the key under which it has its text."""
+_COUNTS = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cache_read": "cache_read_input_tokens",
+    "cache_write": "cache_creation_input_tokens",
+}
+
+
+class ErrorEvent(Exception):
+    """The provider says, within a reply, that it failed."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        super().__init__("error event")
+        self.error = error
+
+
+class RawTurn(Record):
+    """A complete turn in the provider's words."""
+
+    blocks: tuple[dict[str, Any], ...]
+    """A tool call that was streamed has its input as text, under `json`."""
+    stop: str
+    usage: Usage
+    model: str
+    skipped: frozenset[str]
+    """Kinds of event and delta that we do not know."""
+
+
+async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
+    """Yield the objects of a stream of server-sent events. Raises BadReply."""
+    rest, lines = b"", list[bytes]()
+    async for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        if len(rest) > MAX_EVENT_BYTES:
+            raise BadReply("the stream holds an endless line")
+        for raw in whole:
+            line = raw.removesuffix(b"\r")
+            if line.startswith(b"data:"):
+                lines.append(line[5:].removeprefix(b" "))
+            elif not line and lines:
+                yield _object(b"\n".join(lines))
+                lines = []
+
+
+def _object(raw: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(raw.decode())
+    except (ValueError, RecursionError):
+        raise BadReply("the stream holds an event that is not JSON") from None
+    if not isinstance(found, dict):
+        raise BadReply("the stream holds an event that is no object")
+    return found
+
+
+def usage(counted: object) -> dict[str, int]:
+    """Return the token counts that a provider names, by our names."""
+    given = counted if isinstance(counted, dict) else {}
+    counts = {ours: given.get(theirs) for ours, theirs in _COUNTS.items()}
+    return {name: count for name, count in counts.items() if isinstance(count, int) and count >= 0}
+
+
+class Assembly:
+    """A turn as it comes."""
+
+    def __init__(self) -> None:
+        self.is_complete = False
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._texts: dict[tuple[int, str], list[str]] = {}
+        """By block and key."""
+        self._open: set[int] = set()
+        self._counts: dict[str, int] = {}
+        self._model = ""
+        self._stop: str | None = None
+        self._skipped: set[str] = set()
+
+    @property
+    def used(self) -> Usage | None:
+        """What the provider has counted so far."""
+        return Usage(**self._counts) if self._counts else None
+
+    def take(self, event: dict[str, Any]) -> str | None:
+        """Add an event; return the text it adds to the reply, or None if it brings nothing new."""
+        match event.get("type"):
+            case "ping":
+                return None
+            case "error":
+                raise ErrorEvent(_part(event, "error"))
+            case "message_start":
+                self._start(_part(event, "message"))
+            case "content_block_start" | "content_block_delta" | "content_block_stop" as kind:
+                return self._take_block(kind, event)
+            case "message_delta" | "message_stop" as kind:
+                self._end(kind, event)
+            case unknown:
+                self._skipped.add(str(unknown))
+                return None
+        return ""
+
+    def turn(self) -> RawTurn:
+        """Return the complete turn. Raises BadReply when it is not one."""
+        if not self.is_complete:
+            raise BadReply("the reply was cut off before its end")
+        if self._open or self._stop is None or "output" not in self._counts:
+            raise BadReply("the reply ended without what a turn ends with")
+        return RawTurn(
+            blocks=tuple(self._whole(index) for index in self._blocks),
+            stop=self._stop,
+            usage=Usage(**self._counts),
+            model=self._model,
+            skipped=frozenset(self._skipped),
+        )
+
+    def _whole(self, index: int) -> dict[str, Any]:
+        block = self._blocks[index]
+        streamed = {key: "".join(texts) for (of, key), texts in self._texts.items() if of == index}
+        return {**block, **{key: str(block.get(key) or "") + text for key, text in streamed.items()}}
+
+    def _start(self, message: dict[str, Any]) -> None:
+        self._model = str(message.get("model", ""))
+        self._counts |= usage(message.get("usage"))
+
+    def _end(self, kind: str, event: dict[str, Any]) -> None:
+        if kind == "message_stop":
+            self.is_complete = True
+            return
+        stop = _part(event, "delta").get("stop_reason")
+        self._stop = stop if isinstance(stop, str) else self._stop
+        self._counts |= usage(event.get("usage"))
+
+    def _take_block(self, kind: str, event: dict[str, Any]) -> str:
+        index = event.get("index")
+        if not isinstance(index, int) or (index in self._open) is (kind == "content_block_start"):
+            raise BadReply(f"the stream holds a {kind} for a block that is not there")
+        if kind == "content_block_delta":
+            return self._add(index, _part(event, "delta"))
+        if kind == "content_block_stop":
+            self._open.remove(index)
+        elif index in self._blocks:
+            raise BadReply("the stream begins a block twice")
+        else:
+            self._open.add(index)
+            self._blocks[index] = dict(_part(event, "content_block"))
+        return ""
+
+    def _add(self, index: int, delta: dict[str, Any]) -> str:
+        kind = str(delta.get("type"))
+        if kind not in _DELTAS:
+            self._skipped.add(kind)
+            return ""
+        text = delta.get(_DELTAS[kind])
+        if not isinstance(text, str):
+            raise BadReply(f"the stream holds a {kind} without its text")
+        key = "json" if kind == "input_json_delta" else _DELTAS[kind]
+        self._texts.setdefault((index, key), []).append(text)
+        return text if kind == "text_delta" else ""
+
+
+def _part(event: dict[str, Any], key: str) -> dict[str, Any]:
+    found = event.get(key)
+    if not isinstance(found, dict):
+        raise BadReply(f"the stream holds an event without its {key}")
+    return found

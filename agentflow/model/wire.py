@@ -1,0 +1,106 @@
+"""What the parts of the Messages wire share: who is asked, what comes back, and how a try fails."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from agentflow.core.errors import ConfigError, ModelUnavailable
+from agentflow.core.messages import Usage
+from agentflow.core.record import Record
+
+VENDOR = "https://api.anthropic.com"
+API_VERSION = "2026-10-21"
+_SCHEMES = ("http", "https")
+
+
+class Secret:
+    """A credential, which no print shows."""
+
+    def __init__(self, value: str) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return "Secret(…)"
+
+
+class Endpoint(Record):
+    """A server that speaks the Messages API, and the credentials for it."""
+
+    address: str
+    key: Secret | None = None
+    token: Secret | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What tells the server who asks; a key stands in both headers in which servers look for it."""
+        if self.key is not None:
+            return {"x-api-key": self.key.value, "authorization": f"Bearer {self.key.value}"}
+        return {"authorization": f"Bearer {self.token.value}"} if self.token is not None else {}
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return tuple(secret.value for secret in (self.key, self.token) if secret is not None)
+
+
+def endpoint(environ: Mapping[str, str], address: str | None) -> Endpoint:
+    """Return the endpoint: of the environment, else `address`, else the vendor's. Raises ConfigError."""
+    named = environ.get("ANTHROPIC_BASE_URL") or address or VENDOR
+    parts = urlsplit(named)
+    if parts.scheme not in _SCHEMES or not parts.hostname:
+        raise ConfigError(
+            "the address of the Messages API must begin with http:// or https:// and name a host",
+            hint="it is ANTHROPIC_BASE_URL, or endpoint in config.yaml",
+        )
+    return Endpoint(
+        address=named.rstrip("/"),
+        key=_secret(environ, "ANTHROPIC_API_KEY"),
+        token=_secret(environ, "ANTHROPIC_AUTH_TOKEN"),
+    )
+
+
+def _secret(environ: Mapping[str, str], variable: str) -> Secret | None:
+    value = environ.get(variable, "").strip()
+    if not value:
+        return None
+    if not (value.isascii() and value.isprintable()) or " " in value:
+        raise ConfigError(f"{variable} holds characters that no credential has")
+    return Secret(value)
+
+
+class Answer(Record):
+    """An HTTP response whose body is still to be read."""
+
+    status: int
+    headers: Mapping[str, str]
+    """By lower-case name."""
+    chunks: AsyncIterator[bytes]
+
+
+class Source(Protocol):
+    """Where the bytes of replies come from."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not stand in any message."""
+
+    def open(self, body: bytes, *, stream: bool) -> AbstractAsyncContextManager[Answer]:
+        """Send one request; raise TryFailed when it does not get through, ModelRejected when none will."""
+
+    async def close(self) -> None:
+        """Give up the connection."""
+
+
+class TryFailed(ModelUnavailable):
+    """One try gave no turn; the next one may."""
+
+    def __init__(self, reason: str, *, retry_after: float | None = None, used: Usage | None = None) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+        """Seconds the server asked us to wait."""
+        self.used = used
+        """What the provider counted before it failed."""
+
+
+class BadReply(TryFailed):
+    """What came is no complete turn; a server that does that twice will do it again."""

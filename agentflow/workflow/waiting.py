@@ -1,0 +1,67 @@
+"""A task that waits for a person: how it stops, what is decided, how it goes on."""
+
+from agentflow.core.errors import Suspended, TaskOver
+from agentflow.core.exits import Exit
+from agentflow.core.pending import Answer, Consent, Pending, decided_now
+from agentflow.core.task import Ending, Phase, Status, TaskState
+
+_OPEN = frozenset({Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ERROR})
+"""A task with one of these may go on; `running` is one whose process died."""
+
+
+def waiting(task: TaskState, pending: Pending) -> TaskState:
+    """Return the task suspended until somebody decides."""
+    others = tuple(item for item in task.pending if item.id != pending.id)
+    reason = f"{pending.kind} {pending.id} waits: {pending.tool or 'a decision'}"
+    return suspended(task.replace(pending=(*others, pending)), reason)
+
+
+def paused(task: TaskState, phase: Phase) -> TaskState:
+    """Return the task suspended as it was asked to be after a phase."""
+    return suspended(task.replace(pause_after=None), f"paused after {phase}")
+
+
+def suspended(task: TaskState, reason: str, code: Exit = Exit.SUSPENDED) -> TaskState:
+    ending = Ending(status=Status.SUSPENDED, exit_code=code, reason=reason)
+    return task.replace(status=Status.SUSPENDED, ending=ending)
+
+
+def answered(task: TaskState, pending_id: str, answer: Answer) -> TaskState:
+    """Return the task with a decision; the same decision twice is one."""
+    return task.replace(
+        pending=tuple(item for item in task.pending if item.id != pending_id),
+        answers={pending_id: answer, **task.answers},
+    )
+
+
+def consented(task: TaskState, consent: Consent) -> TaskState:
+    """Return the task with what was pending decided as the person said beforehand."""
+    for item in task.pending:
+        decision = decided_now(consent, item)
+        task = answered(task, item.id, decision) if decision else task
+    return task
+
+
+def resumed(task: TaskState) -> TaskState:
+    """Return the task ready to go on. Raises TaskOver, or Suspended while something is undecided."""
+    if task.status not in _OPEN:
+        raise TaskOver(f"the task is over: {task.status}", hint="start a new one with agentflow task")
+    if task.pending:
+        first = task.pending[0]
+        raise Suspended(
+            f"{first.kind} {first.id} waits for a decision: {first.tool or ''} {_subject(first)}".rstrip(),
+            hint=hint_for(first, task.task_id),
+        )
+    return task.replace(status=Status.RUNNING, ending=None, active=True)
+
+
+def hint_for(pending: Pending, task_id: str) -> str:
+    """Return the command that decides something."""
+    if pending.options:
+        return f"agentflow answer {task_id} CHOICE  ({' | '.join(pending.options)})"
+    return f"agentflow approve {pending.id}, or agentflow deny {pending.id} --reason R"
+
+
+def _subject(pending: Pending) -> str:
+    found = next((value for value in pending.input.values() if isinstance(value, str)), "")
+    return found.splitlines()[0] if found else ""

@@ -1,0 +1,301 @@
+"""The bug of CALC is mended through ANTHROPIC_BASE_URL, and what goes wrong on the way ends as it should."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.crew import honest, role_of
+from tests.support.messages_server import (
+    Answer,
+    Asked,
+    MessagesServer,
+    Plays,
+    Raw,
+    Stream,
+    refuses,
+    serving,
+    use,
+)
+from tests.support.repo import CALC, Done, Repo
+
+NewRepo = Callable[[dict[str, str]], Repo]
+KEY = "sk-e2e-0123456789-secret"
+QUICK = {"retry": {"tries": 4, "base_seconds": 0, "max_seconds": 0}}
+OFFERED = {
+    "explorer": {"Read", "Grep", "Glob", "Bash", "SubmitFindings"},
+    "planner": {"Read", "Grep", "Glob", "TodoWrite", "SubmitPlan"},
+    "implementer": {"Read", "Write", "Edit", "Grep", "Glob", "Bash", "SubmitChange"},
+    "verifier": {"Read", "Grep", "Bash", "SubmitVerdict"},
+}
+MODELS = {"explorer": "big-1", "planner": "big-1", "implementer": "small-1", "verifier": "small-1"}
+
+
+@pytest.fixture
+def repo(new_repo: NewRepo) -> Repo:
+    return new_repo(CALC)
+
+
+def live(repo: Repo, server: MessagesServer, *words: str, **settings: Any) -> Done:
+    configure(repo, **settings)
+    return repo.task(*words, env={"ANTHROPIC_BASE_URL": server.address, "ANTHROPIC_API_KEY": KEY})
+
+
+def configure(repo: Repo, **settings: Any) -> None:
+    path = repo.home / ".config/agentflow/config.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({**QUICK, "models": {"deep": "big-1", "fast": "small-1"}, **settings}))
+
+
+def faulty(*faults: Answer, at: str = "implementer", turn: int = 1) -> Callable[[Asked], Answer]:
+    """Return the honest policy, which first meets these faults at one turn of one role."""
+    left = list(faults)
+
+    def policy(asked: Asked) -> Answer:
+        meets = left and role_of(asked) == at and asked.turn == turn
+        return left.pop(0) if meets else honest(asked)
+
+    return policy
+
+
+def runs(server: MessagesServer) -> Iterator[tuple[str, list[Asked]]]:
+    """Yield the requests of each role, one after the other."""
+    for role, asked in groupby(server.asked, key=role_of):
+        yield role, list(asked)
+
+
+def meaning(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message without its cache breakpoints."""
+    content = [
+        {key: item for key, item in block.items() if key != "cache_control"} for block in message["content"]
+    ]
+    return {**message, "content": content}
+
+
+def breakpoints(asked: Asked) -> int:
+    return asked.raw.count(b'"cache_control"')
+
+
+def everything_below(folder: Path) -> str:
+    return "\n".join(path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file())
+
+
+LINES: dict[str, Mapping[str, Any]] = {
+    "thin-plain": {},
+    "thin-streamed": {"stream": True},
+    "sdk-plain": {"transport": "sdk"},
+    "sdk-streamed": {"transport": "sdk", "stream": True},
+}
+
+
+@pytest.mark.parametrize("settings", LINES.values(), ids=LINES)
+def test_an_honest_crew_is_verified(repo: Repo, settings: Mapping[str, Any]) -> None:
+    with serving(policy=honest) as server:
+        done = live(repo, server, "--json", "make the failing tests pass", **settings)
+    assert done.code == 0, done.err
+    assert repo.read("calc.py") == CALC["calc.py"].replace("a - b", "a + b")
+    assert (done.json["model"], done.json["status"]) == ("anthropic", "verified")
+    found = dict(runs(server))
+    assert list(found) == list(MODELS)
+    assert {role: asked[0].tools for role, asked in found.items()} == OFFERED
+    assert {role: {each.body["model"] for each in asked} for role, asked in found.items()} == {
+        role: {model} for role, model in MODELS.items()
+    }
+    for asked in found.values():
+        assert_only_appended(asked)
+    used = done.json["usage"]
+    replies = len(server.asked)
+    assert (used["input"], used["output"], used["cache_read"]) == (10 * replies, 5 * replies, 3 * replies)
+    assert used["cost_usd"] is None
+    assert all(each.body.get("stream", False) is settings.get("stream", False) for each in server.asked)
+    assert KEY not in everything_below(repo.root) + done.out + done.err
+
+
+def assert_only_appended(asked: list[Asked]) -> None:
+    for before, after in pairwise(asked):
+        kept = [meaning(message) for message in before.body["messages"]]
+        assert [meaning(message) for message in after.body["messages"]][: len(kept)] == kept
+        heads = [each.raw.partition(b'"messages"')[0] for each in (before, after)]
+        assert heads[0] == heads[1]
+    for each in asked:
+        assert 2 <= breakpoints(each) <= 4
+        assert "cache_control" in each.body["system"][-1]
+        assert "cache_control" in each.body["messages"][-1]["content"][-1]
+
+
+BUSY = (
+    refuses(429, "rate_limit_error", retry_after="1"),
+    refuses(529, "overloaded_error"),
+    refuses(529, "overloaded_error"),
+)
+
+
+def test_a_busy_server_is_asked_again(repo: Repo) -> None:
+    with serving(policy=faulty(*BUSY)) as server:
+        done = live(repo, server)
+    assert done.code == 0, done.err
+    tries = [asked.raw for asked in server.asked if role_of(asked) == "implementer" and asked.turn == 1]
+    assert len(tries) == 4
+    assert len(set(tries)) == 1
+    retried = repo.events("Retried")
+    assert [event["attempt"] for event in retried] == [1, 2, 3]
+    assert "429: no; try 2 in " in repo.run("log").out
+    assert retried[0]["seconds"] >= 1
+    assert "429" in retried[0]["reason"]
+
+
+CUT = Plays((use("Bash", {"command": "touch planted"}),))
+
+
+@pytest.mark.parametrize("keep", [1, 6])
+def test_no_tool_runs_from_a_cut_stream(repo: Repo, keep: int) -> None:
+    cut = Stream(tuple(CUT.events("small-1")[:keep]))
+    with serving(policy=faulty(cut)) as server:
+        done = live(repo, server, stream=True)
+    assert done.code == 0, done.err
+    assert not (repo.root / "planted").exists()
+    assert len(repo.events("Retried")) == 1
+    assert len(repo.evidence()) == 2
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_no_tool_runs_from_a_reply_cut_by_max_tokens(repo: Repo, *, stream: bool) -> None:
+    cut = CUT._replace(stop="max_tokens")
+    policy = faulty(cut, turn=1)
+
+    def shifted(asked: Asked) -> Answer:
+        late = any(
+            "touch" in str(message) or "max_tokens" in str(message) for message in asked.body["messages"]
+        )
+        if role_of(asked) == "implementer" and late:
+            return honest_later(asked)
+        return policy(asked)
+
+    with serving(policy=shifted) as server:
+        done = live(repo, server, stream=stream)
+    assert done.code == 0, done.err
+    assert not (repo.root / "planted").exists()
+    result = repo.runs("implementer")[0].results[1]
+    assert result["is_error"]
+    assert "max_tokens" in result["content"]
+
+
+def honest_later(asked: Asked) -> Answer:
+    """Return what the honest implementer says when one of its turns was lost."""
+    earlier = {**asked.body, "messages": asked.body["messages"][2:]}
+    return honest(asked._replace(raw=json.dumps(earlier).encode()))
+
+
+def test_a_server_that_stays_down_parks_the_task(repo: Repo) -> None:
+    with serving(policy=faulty(*[refuses(503)] * 4)) as server:
+        done = live(repo, server)
+    assert done.code == 6
+    assert repo.state()["status"] == "suspended"
+    assert "503" in done.out + done.err
+
+
+def test_a_redirect_to_another_port_is_refused_by_name(repo: Repo) -> None:
+    with serving(policy=honest) as elsewhere:
+        aim = elsewhere.address
+        with serving(Raw(b"", 307, (("location", f"{aim}/v1/messages"),))) as server:
+            done = live(repo, server)
+    assert done.code == 6
+    assert elsewhere.asked == []
+    assert aim.removeprefix("http://") in done.out + done.err
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("settings", [{}, {"transport": "sdk"}], ids=["thin", "sdk"])
+def test_a_wrong_key_ends_with_six_and_stands_nowhere(repo: Repo, settings: Mapping[str, Any]) -> None:
+    with serving(refuses(401, "authentication_error", f"invalid key: {KEY}")) as server:
+        done = live(repo, server, **settings)
+    assert done.code == 6
+    assert len(server.asked) == 1
+    assert "401" in done.out + done.err
+    assert KEY not in everything_below(repo.root) + done.out + done.err
+
+
+def test_a_page_of_another_kind_is_said_to_be_no_messages_api(repo: Repo) -> None:
+    with serving(Raw(b"<html></html>", 200, (("content-type", "text/html"),))) as server:
+        done = live(repo, server)
+    assert done.code == 6
+    assert "not the Messages API" in done.out + done.err
+
+
+def test_without_a_key_it_says_what_to_set(repo: Repo) -> None:
+    done = repo.task("--model", "anthropic", "mend it")
+    assert done.code == 6
+    assert "ANTHROPIC_API_KEY" in done.err
+    assert not (repo.root / ".claude").exists()
+
+
+def test_a_platform_that_is_not_set_up_says_so_once(repo: Repo) -> None:
+    done = repo.task("--model", "foundry", "mend it")
+    assert done.code == 6
+    assert done.err.startswith("agentflow: foundry cannot be used: ")
+    assert "ANTHROPIC_FOUNDRY_API_KEY" in done.err
+    assert len(done.err.splitlines()) == 2
+
+
+LOADS: dict[str, tuple[str, set[str]]] = {
+    "a thin live task": ("anthropic", {"httpx2"}),
+    "repair": ("repair", set()),
+}
+
+
+@pytest.mark.parametrize(("model", "loaded"), LOADS.values(), ids=LOADS)
+def test_only_a_live_task_loads_the_http_library_and_it_never_loads_the_sdk(
+    repo: Repo, model: str, loaded: set[str]
+) -> None:
+    with serving(policy=honest) as server:
+        environ = {"ANTHROPIC_BASE_URL": server.address, "PYTHONPROFILEIMPORTTIME": "1"}
+        done = repo.task("--model", model, "make the failing tests pass", env=environ)
+    assert done.code == 0, done.err
+    modules = {
+        line.rpartition("|")[2].strip() for line in done.err.splitlines() if line.startswith("import time:")
+    }
+    assert "agentflow.core.task" in modules
+    assert modules & {"anthropic", "httpx2", "pydantic", "git"} == loaded
+
+
+def test_nothing_in_the_repository_says_where_requests_go(repo: Repo) -> None:
+    with serving(policy=honest) as server:
+        repo.write(
+            {
+                ".env": f"ANTHROPIC_BASE_URL={server.address}\nANTHROPIC_API_KEY={KEY}\n",
+                ".claude/agentflow.yaml": f"endpoint: {server.address}\nmodel: anthropic\n",
+            }
+        ).commit()
+        done = repo.task()
+    assert done.code == 0, done.err
+    assert server.asked == []
+    assert repo.state()["model"] == "repair"
+
+
+def test_an_endpoint_in_the_users_settings_makes_it_the_default_model(repo: Repo) -> None:
+    with serving(policy=honest) as server:
+        configure(repo, endpoint=server.address)
+        done = repo.task()
+    assert done.code == 0, done.err
+    assert server.asked
+    assert "authorization" not in server.asked[0].headers
+
+
+def test_a_command_of_a_role_does_not_see_the_key(repo: Repo) -> None:
+    look = Plays((use("Bash", {"command": "env"}, "toolu_env"),))
+
+    def policy(asked: Asked) -> Answer:
+        if role_of(asked) != "implementer":
+            return honest(asked)
+        return honest_later(asked) if asked.turn else look
+
+    with serving(policy=policy) as server:
+        done = live(repo, server)
+    assert done.code == 0, done.err
+    output = repo.runs("implementer")[0].results[0]["content"]
+    assert "PATH=" in output
+    assert KEY not in output
+    assert "ANTHROPIC" not in output

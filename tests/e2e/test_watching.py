@@ -1,0 +1,318 @@
+"""Commands that read: a task's files, the repository's checks, the catalogue; and who reads their output."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.repo import CALC, COMMAND, TEXT, Done, Repo, edit, findings, plan, role, submit, verified
+
+NewRepo = Callable[[dict[str, str]], Repo]
+RESULT = {
+    *("task_id", "status", "exit_code", "task", "route", "model", "sandbox", "iterations", "gates", "checks"),
+    *("evidence", "files_changed", "usage", "answer", "caveats", "pending", "report"),
+}
+STATE = {
+    *("version", "task_id", "active", "status", "current_phase", "iteration", "max_iterations", "started_at"),
+    *("task", "task_complexity", "report_requested", "intent", "gates", "todos", "pending", "usage"),
+    *("sandbox", "model", "base_tree", "tree"),
+}
+EVIDENCE = {
+    *("id", "task_id", "iteration", "role", "by", "check", "command", "cwd", "exit_code", "timed_out"),
+    *("started_at", "seconds", "stdout_sha256", "bytes", "tree_before", "tree_after", "surface", "code"),
+    *("sandbox", "tests"),
+}
+SCRIPT = [
+    findings(),
+    plan("calc.py"),
+    role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py")),
+    verified("ev-0002"),
+]
+
+
+class Finished:
+    """A task that has ended, and what its command printed."""
+
+    def __init__(self, repo: Repo, done: Done) -> None:
+        self.repo = repo
+        self.done = done
+        self.id = repo.folder.name
+        self.events = (repo.folder / "events.jsonl").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """A task whose result was asked for as JSON and whose events were copied to a file."""
+    folder = tmp_path_factory.mktemp("told")
+    repo = Repo(folder / "repo", folder / "home").write(CALC).commit()
+    copy = str(folder / "copy.jsonl")
+    done = repo.task(TEXT, "--json", "--events", copy, script=SCRIPT)
+    assert Path(copy).read_text("utf-8") == (repo.folder / "events.jsonl").read_text("utf-8")
+    return Finished(repo, done)
+
+
+@pytest.fixture(scope="module")
+def streamed(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """A task whose events went to stdout, while somebody held its stdin open."""
+    folder = tmp_path_factory.mktemp("streamed")
+    repo = Repo(folder / "repo", folder / "home").write(CALC).commit()
+    running = repo.start_task(SCRIPT, "--events", "-")
+    assert running.stdout is not None
+    assert running.stderr is not None
+    out, err = running.stdout.read(), running.stderr.read()
+    code = running.wait(timeout=60)
+    running.communicate()
+    return Finished(repo, Done(subprocess.CompletedProcess([], code, out, err)))
+
+
+def test_the_result_has_exactly_the_keys_of_the_contract(told: Finished) -> None:
+    found = told.done.json
+    assert found.keys() == RESULT
+    assert (found["status"], found["exit_code"], told.done.code) == ("verified", 0, 0)
+    assert found["task_id"] == told.id
+    assert found["files_changed"] == ["calc.py"]
+    assert found["evidence"] == ["ev-0001", "ev-0002"]
+    assert found["usage"]["cost_usd"] is None
+    assert all(
+        check.keys() == {"check", "command", "exit_code", "evidence", "surface", "tests"}
+        for check in found["checks"]
+    )
+    assert (told.repo.root / found["report"]).is_file()
+    assert told.done.out.count("\n") == 1
+
+
+def test_events_on_stdout_are_the_lines_of_the_file_and_nothing_else(streamed: Finished) -> None:
+    assert streamed.done.code == 0
+    assert streamed.done.out == streamed.events
+    assert "verified" in streamed.done.err
+
+
+def test_status_shows_the_state(told: Finished) -> None:
+    shown = told.repo.run("status", "--json").json
+    assert shown.keys() == STATE
+    state = told.repo.state()
+    assert shown == {key: state[key] for key in STATE}
+    words = told.repo.run("status").out
+    assert told.id in words
+    assert "verified" in words
+
+
+@pytest.mark.parametrize("words", [["status"], ["log"], ["evidence"]], ids=" ".join)
+def test_a_task_is_found_by_its_id_and_by_its_beginning(told: Finished, words: Sequence[str]) -> None:
+    newest = told.repo.run(*words).out
+    assert newest == told.repo.run(*words, told.id).out == told.repo.run(*words, told.id[:12]).out
+    unknown = told.repo.run(*words, "20200101T")
+    assert (unknown.code, unknown.out) == (2, "")
+    assert told.id in unknown.err
+
+
+def test_the_log_tells_the_story_and_its_json_is_the_events(told: Finished) -> None:
+    words = told.repo.run("log").out
+    places = [words.index(name) for name in ("explorer", "planner", "implementer", "verifier")]
+    assert places == sorted(places)
+    assert "ev-0002" in words
+    assert told.repo.run("log", "--json").out == told.events
+
+
+def test_evidence_lists_and_shows_the_records(told: Finished) -> None:
+    records = told.repo.run("evidence", "--json").json
+    assert [record.keys() for record in records] == [EVIDENCE, EVIDENCE]
+    assert records == told.repo.evidence()
+    one = told.repo.run("evidence", told.id, "ev-0001", "--json").json
+    assert one == records[0] == told.repo.run("evidence", "ev-0001", "--json").json
+    assert one["tests"].keys() == {"passed", "failed", "skipped", "errors", "ids_file"}
+    listed = told.repo.run("evidence").out
+    for record in records:
+        assert record["id"] in listed
+        assert record["tree_before"][:7] in listed
+    assert "AssertionError: -1 != 3" in told.repo.run("evidence", "ev-0001").out
+
+
+@pytest.mark.parametrize("wanted", ["ev-0009", "ev-../../task"])
+def test_evidence_that_is_not_there_is_a_usage_error(told: Finished, wanted: str) -> None:
+    done = told.repo.run("evidence", wanted)
+    assert (done.code, done.out) == (2, "")
+    assert "there is no evidence" in done.err
+
+
+def test_reading_changes_nothing(told: Finished) -> None:
+    def stamps() -> dict[Path, int]:
+        return {path: path.lstat().st_mtime_ns for path in told.repo.root.rglob("*")}
+
+    before = stamps()
+    for words in (["status"], ["log"], ["evidence"], ["verify", "--dry-run"], ["check"]):
+        assert told.repo.run(*words).code == 0
+    assert stamps() == before
+
+
+CLOSED: dict[str, tuple[Sequence[str], int]] = {
+    "status": (["status"], 0),
+    "log as JSON": (["log", "--json"], 0),
+    "evidence": (["evidence", "--json"], 0),
+    "help": (["--help"], 0),
+    "version": (["--version"], 0),
+    "checks that fail": (["verify"], 1),
+    "a task that fails": (["task", TEXT, "--max-iterations", "1", "--model", "script:/dev/null"], 1),
+    "its JSON": (["task", TEXT, "--json", "--max-iterations", "1", "--model", "script:/dev/null"], 1),
+    "its events": (["task", TEXT, "--events", "-", "--model", "script:/dev/null"], 1),
+}
+
+
+@pytest.fixture(scope="module")
+def red(tmp_path_factory: pytest.TempPathFactory) -> Repo:
+    """A repository whose checks fail, with a task that failed."""
+    folder = tmp_path_factory.mktemp("red")
+    repo = Repo(folder / "repo", folder / "home").write(CALC).commit()
+    repo.task(script=[])
+    return repo
+
+
+@pytest.mark.parametrize(("words", "code"), CLOSED.values(), ids=CLOSED)
+def test_a_reader_who_has_gone_changes_neither_the_code_nor_the_messages(
+    red: Repo, words: Sequence[str], code: int
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    running = red.start(*words, stdout=writing)
+    os.close(writing)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == code, err
+    assert "Traceback" not in err
+    assert "roken pipe" not in err
+    assert "internal error" not in err
+
+
+def test_the_first_line_of_a_log_can_be_cut_off(told: Finished) -> None:
+    piped = ["bash", "-c", '"$@" | head -1; echo "code ${PIPESTATUS[0]}"', "sh"]
+    done = told.repo.run("log", "--json", command=[*piped, str(COMMAND)])
+    assert done.err == ""
+    assert json.loads(done.out.splitlines()[0])["seq"] == 1
+    assert done.out.splitlines()[1] == "code 0"
+
+
+def test_verify_runs_the_checks_without_a_model(told: Finished, new_repo: NewRepo) -> None:
+    green = told.repo.run("verify", "--json")
+    assert green.code == 0
+    (row,) = green.json
+    assert (row["check"], row["exit_code"], row["missing"]) == ("tests", 0, None)
+    assert row["tests"]["passed"] == 3
+    repo = new_repo(CALC)
+    red = repo.run("verify")
+    assert red.code == 1
+    assert "2 passed, 1 failed" in red.out
+    assert "AssertionError: -1 != 3" in red.out
+    assert not (repo.root / ".claude").exists()
+    assert repo.git("status", "--porcelain") == ""
+
+
+def test_a_dry_run_lists_the_checks_and_runs_none(new_repo: NewRepo) -> None:
+    marking = "open('ran', 'w').close()\n" + CALC["tests/test_calc.py"]
+    repo = new_repo({**CALC, "tests/test_calc.py": marking})
+    done = repo.run("verify", "--dry-run", "--json")
+    assert done.code == 0
+    assert [row["check"] for row in done.json] == ["tests"]
+    assert "python3 -m unittest" in done.json[0]["command"]
+    assert "python3 -m unittest" in repo.run("verify", "--dry-run").out
+    assert not (repo.root / "ran").exists()
+
+
+@pytest.mark.parametrize("options", [[], ["--dry-run", "--json"]], ids=" ".join)
+def test_a_repository_without_checks_does_not_hold(new_repo: NewRepo, options: Sequence[str]) -> None:
+    done = new_repo({"notes.txt": "x\n"}).run("verify", *options)
+    assert done.code == 1
+    assert done.out in {"[]\n", "no check found in this repository\n"}
+
+
+def test_the_five_roles_are_listed_with_their_tiers(told: Finished) -> None:
+    listed = told.repo.run("agents", "list", "--json").json
+    assert all(role.keys() == {"name", "description", "tier", "tools", "skills", "source"} for role in listed)
+    assert {role["name"]: role["tier"] for role in listed} == {
+        "explorer": "deep",
+        "planner": "deep",
+        "implementer": "fast",
+        "reviewer": "fast",
+        "verifier": "fast",
+    }
+    assert {role["source"] for role in listed} == {"bundled"}
+
+
+def test_the_tools_are_listed_with_what_they_can_do(told: Finished) -> None:
+    listed = told.repo.run("tools", "list", "--json").json
+    assert all(tool.keys() == {"name", "category", "effect", "description"} for tool in listed)
+    effects = {tool["name"]: tool["effect"] for tool in listed}
+    assert effects == {
+        **dict.fromkeys(("Read", "Glob", "Grep"), "read"),
+        **dict.fromkeys(("Edit", "Write", "TodoWrite"), "write"),
+        **{name: effects[name] for name in effects if name.startswith("Submit")},
+        "Bash": "execute",
+    }
+    assert sum(name.startswith("Submit") for name in effects) == 5
+    assert all(tool["description"] for tool in listed)
+
+
+def test_the_shipped_files_are_in_order(told: Finished) -> None:
+    done = told.repo.run("check", "--json")
+    assert done.code == 0
+    assert done.json == {"problems": [], "counts": {"agents": 5, "skills": 0, "hooks": 0, "commands": 0}}
+
+
+REVIEWER = """---
+name: reviewer
+description: d
+tools: [Read, {}]
+{}metadata: {{agentflow-role: reviewer}}
+---
+Review.
+"""
+RIGHTS = {
+    "a second writer": ("Write", "one-writer"),
+    "a category that writes": ("fs", "one-writer"),
+    "a second reader of the web": ("WebFetch", "web-for-explorer"),
+    "a second owner of todos": ("TodoWrite", "todos-for-planner"),
+    "an unknown tool": ("Wriet", "did you mean Write?"),
+}
+
+
+@pytest.mark.parametrize(("tool", "said"), RIGHTS.values(), ids=RIGHTS)
+def test_a_role_with_a_right_of_another_fails_the_check(new_repo: NewRepo, tool: str, said: str) -> None:
+    repo = new_repo({"notes.txt": "x\n"})
+    path = repo.give_role("reviewer", REVIEWER.format(tool, ""))
+    done = repo.run("check", "--json")
+    assert done.code == 2
+    (problem,) = done.json["problems"]
+    assert problem.keys() == {"file", "line", "key", "message", "severity"}
+    assert (problem["file"], problem["line"], problem["key"]) == (str(path), 4, "tools")
+    assert problem["severity"] == "error"
+    assert said in problem["message"]
+    assert f"{path}:4: error: " in repo.run("check").out
+
+
+def test_a_second_writer_with_paths_of_its_own_passes_the_check(new_repo: NewRepo) -> None:
+    repo = new_repo({"notes.txt": "x\n"})
+    repo.give_role("reviewer", REVIEWER.format("Write", 'write_paths: ["docs/**"]\n'))
+    assert repo.run("check").code == 0
+
+
+BROKEN: dict[str, tuple[str, int, Any]] = {
+    "no head": ("Review.\n", 1, None),
+    "an open head": ("---\nname: reviewer\n", 2, None),
+    "a near miss": (REVIEWER.format("Grep", "").replace("tools:", "tool:"), 4, None),
+    "no description": (REVIEWER.format("Grep", "").replace("description: d\n", ""), 1, "description"),
+}
+
+
+@pytest.mark.parametrize(("text", "line", "key"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_role_file_fails_the_check_with_its_line(
+    new_repo: NewRepo, text: str, line: int, key: str | None
+) -> None:
+    repo = new_repo({"notes.txt": "x\n"})
+    path = repo.give_role("reviewer", text)
+    done = repo.run("check", "--json")
+    assert done.code == 2
+    (problem,) = done.json["problems"]
+    assert (problem["file"], problem["line"]) == (str(path), line)
+    assert key is None or key in problem["message"]

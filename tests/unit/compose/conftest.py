@@ -1,0 +1,11 @@
+from pathlib import Path
+
+import pytest
+
+from agentflow.compose.surroundings import Surroundings
+from tests.unit.compose.parts import around
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Surroundings:
+    return around(tmp_path)

@@ -1,0 +1,145 @@
+import ast
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+import agentflow
+from agentflow.compose.builder import AgentBuilder
+from agentflow.compose.profiles import Kit, listing, standard_capabilities
+from agentflow.compose.surroundings import Surroundings
+from agentflow.compose.wiring import wiring
+from agentflow.core.errors import ConfigError, ModelRejected
+from agentflow.core.events import Event
+from agentflow.core.role import PIPELINE, Role
+from agentflow.core.run import RunOutcome
+from agentflow.library.bundled import bundled
+from agentflow.library.roles import read_role
+from agentflow.loop.context import system_prompt
+from agentflow.model.tiers import model_id
+from agentflow.tools.registry import SUBMITS, standard
+from tests.unit.compose.parts import TURNS, EndsWith, Gives, Says, Watches, a_hook, built, parts_of, run, talk
+from tests.unit.loop.stage import SUBMIT, a_role, script
+
+
+def kit(*events: Event) -> Kit:
+    return Kit(
+        model=script(*TURNS),
+        models={"fast": "small-1"},
+        toolbox=standard(),
+        events=list(events).append,
+        hooks=(a_hook("house"),),
+    )
+
+
+def shipped(part: str) -> Role:
+    return read_role(bundled("agents") / f"{part}.md", "bundled")[0]
+
+
+def test_the_builder_has_four_public_names() -> None:
+    public = {name for name in dir(AgentBuilder) if not name.startswith("_")}
+    assert public == {"base", "standard", "with_capability", "build"}
+
+
+def test_base_has_no_opinions(place: Surroundings) -> None:
+    assert wiring(AgentBuilder.base(a_role(), place).build()) == {
+        "role": "builder",
+        "model": "none",
+        "model_id": "none",
+        "system": "e3b0c44298fc",
+        "tools": [],
+        "submit": None,
+        "hooks": [],
+        "records": [],
+        "observers": [],
+    }
+
+
+def test_an_agent_without_a_model_says_so_when_it_is_run(place: Surroundings) -> None:
+    agent = built(place, Gives())
+    with pytest.raises(ModelRejected, match="no model is installed for builder"):
+        run(agent)
+    assert agent.model.refusal("anything") == "no model is installed"
+
+
+def test_a_builder_is_never_changed(place: Surroundings) -> None:
+    bare = AgentBuilder.base(a_role(), place)
+    first, second = bare.with_capability(Gives()), bare.with_capability(Says("Be brief."))
+    assert wiring(bare.build())["tools"] == []
+    assert wiring(first.build())["tools"] == ["Look"]
+    assert wiring(second.build())["tools"] == []
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        bare._capabilities = (Gives(),)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("part", PIPELINE)
+def test_standard_is_base_with_the_printed_list(part: str, place: Surroundings) -> None:
+    role, given = shipped(part), kit()
+    standard_agent = AgentBuilder.standard(role, place, given).build()
+    by_hand = AgentBuilder.base(role, place)
+    for capability in standard_capabilities(role, given):
+        by_hand = by_hand.with_capability(capability)
+    assert parts_of(by_hand.build()) == parts_of(standard_agent)
+    assert wiring(by_hand.build()) == wiring(standard_agent)
+    assert listing(standard_capabilities(role, given)) == (
+        "UseModel: model",
+        "RolePrompt: context",
+        "RoleTools: tools",
+        "Submission: tools, context",
+        "UseHooks: hooks",
+        "EventLog: observer",
+    )
+
+
+@pytest.mark.parametrize("part", PIPELINE)
+def test_a_standard_agent_has_what_its_role_file_says(part: str, place: Surroundings) -> None:
+    role, given = shipped(part), kit()
+    agent = AgentBuilder.standard(role, place, given).build()
+    assert agent.tools == standard().offered(role)
+    assert agent.submit is standard().find(SUBMITS[part])
+    assert agent.system == system_prompt(role, SUBMITS[part])
+    assert (agent.model, agent.model_id) == (given.model, model_id(role.model, given.models))
+    assert [hook.name for hook in agent.hooks.hooks] == ["house"]
+
+
+def test_a_role_of_no_part_submits_nothing(place: Surroundings) -> None:
+    role = a_role().replace(part=None, tools=())
+    agent = AgentBuilder.standard(role, place, kit()).build()
+    assert (agent.tools, agent.submit, agent.system) == ((), None, role.prompt)
+
+
+def test_a_later_capability_goes_on_top_of_standard(place: Surroundings) -> None:
+    builder = AgentBuilder.standard(shipped("planner"), place, kit())
+    other = builder.with_capability(talk(*TURNS)).with_capability(Gives())
+    assert wiring(other.build())["model_id"] == "m-1"
+    assert "Look" in wiring(other.build())["tools"]
+    assert wiring(builder.build())["model_id"] != "m-1"
+
+
+def test_two_tools_that_end_the_run_are_refused(place: Surroundings) -> None:
+    with pytest.raises(ConfigError, match="one tool, not with SubmitChange, SubmitOther"):
+        built(place, EndsWith(SUBMIT), EndsWith(SUBMIT.replace(name="SubmitOther")))
+
+
+def test_two_runs_of_one_agent_share_nothing(place: Surroundings) -> None:
+    seen: list[Event] = []
+    first = built(place, talk(*TURNS, *TURNS), Gives(), EndsWith(SUBMIT), Watches(seen.append))
+    one = run(first)
+    count = len(seen)
+    one.changes["todos"] = [{"id": 1, "title": "mine", "status": "pending"}]
+    two = run(first.replace(number=2, model=script(*TURNS)))
+    assert (one.outcome, two.outcome) == (RunOutcome.SUBMITTED, RunOutcome.SUBMITTED)
+    assert "todos" not in two.changes
+    assert (two.turns, two.tool_calls, two.head.run) == (one.turns, one.tool_calls, 2)
+    assert {getattr(event, "run", 2) for event in seen[count:]} == {2}
+
+
+def test_only_the_builder_makes_agents() -> None:
+    package = Path(agentflow.__file__).parent
+    makers = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Agent"
+    }
+    assert makers == {"compose/builder.py"}

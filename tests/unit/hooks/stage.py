@@ -1,0 +1,116 @@
+"""A scene, a payload for each point, and hooks to ask."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import anyio
+
+from agentflow.core import points
+from agentflow.core.hook import Decision, Function, Hook, HookDecision, OnError, Origin, Script
+from agentflow.core.messages import Message, Reply, Request, Speaker, Text
+from agentflow.core.points import Actor, Payload, Point, Scene
+from agentflow.core.task import Phase
+from agentflow.hooks.chain import Chain
+
+BASH = points.ToolUse(tool_name="Bash", tool_input={"command": "ls", "timeout": 5}, tool_use_id="call-1")
+REQUEST = Request(
+    role="planner",
+    agent="planner",
+    run=1,
+    iteration=1,
+    model="m",
+    system="s",
+    tools=(),
+    messages=(Message(speaker=Speaker.USER, parts=(Text(text="hello"),)),),
+)
+REPLY = Reply(parts=(Text(text="hello"),))
+PAYLOADS: Mapping[Point, Payload] = MappingProxyType(
+    {
+        Point.SESSION_START: points.SessionStarted(source="startup", model="repair"),
+        Point.SESSION_END: points.SessionEnded(reason="verified"),
+        Point.USER_PROMPT_SUBMIT: points.Prompt(prompt="mend it"),
+        Point.PRE_TOOL_USE: BASH,
+        Point.PERMISSION_REQUEST: BASH,
+        Point.POST_TOOL_USE: points.ToolDone(
+            tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="call-1", tool_response="a.py"
+        ),
+        Point.POST_TOOL_USE_FAILURE: points.ToolFailed(
+            tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="call-1", error="no"
+        ),
+        Point.SUBAGENT_START: points.SubagentStarted(agent_id="2", agent_type="scout"),
+        Point.SUBAGENT_STOP: points.SubagentStopped(
+            agent_id="2", agent_type="scout", last_assistant_message="found"
+        ),
+        Point.TASK_COMPLETED: points.PhasePassing(task_subject="planning", task_description="mend it"),
+        Point.PRE_COMPACT: points.Compaction(trigger="auto"),
+        Point.POST_COMPACT: points.Compaction(trigger="auto"),
+        Point.STOP: points.Stopped(last_assistant_message="done"),
+        Point.STOP_FAILURE: points.Failed(error="overloaded"),
+        Point.NOTIFICATION: points.Notified(message="look", notification_type="idle"),
+        Point.RUN_START: points.Briefed(brief="mend it"),
+        Point.RUN_END: points.Concluded(outcome="submitted"),
+        Point.TURN_START: points.Turn(turn=1),
+        Point.TURN_END: points.Turn(turn=1),
+        Point.MODEL_REQUEST: points.Asking(request=REQUEST),
+        Point.MODEL_RESPONSE: points.Answered(reply=REPLY),
+        Point.ERROR: points.Failed(error="overloaded"),
+    }
+)
+
+
+def a_scene(folder: Path, *, name: str = "implementer", depth: int = 0) -> Scene:
+    return Scene(
+        task_id="20260102T030405Z-1f2e",
+        cwd=folder,
+        transcript=folder / "runs" / "3-implementer.jsonl",
+        outputs=folder / "outputs",
+        phase=Phase.IMPLEMENTATION,
+        iteration=2,
+        actor=Actor(name=name, depth=depth),
+    )
+
+
+def function(
+    body: Function,
+    *,
+    point: Point = Point.PRE_TOOL_USE,
+    name: str = "f",
+    priority: int = 0,
+    origin: Origin = Origin.BUILT_IN,
+    on_error: OnError | None = None,
+) -> Hook:
+    return Hook(name=name, point=point, body=body, priority=priority, origin=origin, on_error=on_error)
+
+
+def script(
+    command: str,
+    *,
+    point: Point = Point.PRE_TOOL_USE,
+    args: tuple[str, ...] | None = None,
+    timeout: float | None = 10,
+    matcher: str = "",
+    condition: str | None = None,
+    priority: int = 0,
+    on_error: OnError | None = None,
+) -> Hook:
+    body = Script(command=command, args=args, timeout=timeout, condition=condition)
+    return Hook(
+        name=command[:40], point=point, body=body, matcher=matcher, priority=priority, on_error=on_error
+    )
+
+
+def fire(
+    scene: Scene, *hooks: Hook, point: Point | None = None, payload: Payload | None = None
+) -> HookDecision:
+    """Ask hooks, at the point of the first."""
+    at = point or hooks[0].point
+    said = payload or PAYLOADS[at]
+    return anyio.run(Chain.of(*hooks).fire, at, scene, lambda: said)
+
+
+def denied(decision: HookDecision) -> bool:
+    return decision.decision is Decision.DENY
+
+
+Ask = Callable[..., HookDecision]

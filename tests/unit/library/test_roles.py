@@ -1,0 +1,163 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from agentflow.core.errors import InvalidFile, UnknownRole
+from agentflow.core.role import PIPELINE, Limits, ToolRule
+from agentflow.library.bundled import bundled
+from agentflow.library.roles import Roles, load_roles, read_role
+
+HEAD = "name: tester\ndescription: tests things\ntools: [Read]\n"
+
+
+def a_file(folder: Path, head: str = HEAD, body: str = "You test.\n", name: str = "tester.md") -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"---\n{head}---\n{body}", "utf-8")
+    return path
+
+
+RULES = (
+    ToolRule(tool="Read"),
+    ToolRule(tool="Bash", pattern="git diff *, x"),
+    ToolRule(tool="Grep"),
+)
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        "tools:\n  - Read\n  - Bash(git diff *, x)\n  - Grep\n",
+        'tools: ["Read", "Bash(git diff *, x)", "Grep"]\n',
+        'tools: \'["Read", "Bash(git diff *, x)", "Grep"]\'\n',
+        "tools: Read, Bash(git diff *, x), Grep\n",
+        "tools: Read Bash(git diff *, x) Grep\n",
+        "tools: >\n  Read\n  Bash(git diff *, x)\n  Grep\n",
+    ],
+)
+def test_all_spellings_of_tools_mean_the_same(tmp_path: Path, tools: str) -> None:
+    role, warnings = read_role(a_file(tmp_path, f"name: a\ndescription: d\n{tools}"), "user")
+    assert (role.tools, warnings) == (RULES, ())
+
+
+def test_a_role_says_what_its_file_says(tmp_path: Path) -> None:
+    head = (
+        f"{HEAD}model: opus\nskills: [a, b]\nmaxTurns: 7\nlimits: {{tool_calls: 3}}\n"
+        "write_paths: [docs/**]\ndisallowedTools: Grep\nmetadata: {agentflow-role: planner, owner: me}\n"
+    )
+    path = a_file(tmp_path, head.replace("[Read]", "[Read, Grep]"))
+    role, warnings = read_role(path, "project")
+    assert warnings == ()
+    assert (role.name, role.model, role.part, role.origin) == ("tester", "opus", "planner", "project")
+    assert (role.tools, role.skills) == ((ToolRule(tool="Read"),), ("a", "b"))
+    assert (role.limits, role.write_paths) == (Limits(turns=7, tool_calls=3), ("docs/**",))
+    assert (role.prompt, role.source) == ("You test.", str(path))
+
+
+def test_defaults_are_small(tmp_path: Path) -> None:
+    role, _ = read_role(a_file(tmp_path), "user")
+    assert (role.model, role.limits, role.part, role.skills) == ("fast", Limits(), None, ())
+
+
+WRONG = {
+    "no name": ("description: d\ntools: [Read]\n", "", "name"),
+    "no description": ("name: a\ntools: [Read]\n", "", "description"),
+    "empty name": ('name: " "\ndescription: d\ntools: []\n', ":2:", "name: must not be empty"),
+    "empty description": ("name: a\ndescription: ''\ntools: []\n", ":3:", "description: must not be empty"),
+    "no tools": ("name: a\ndescription: d\n", "", "tools: is missing"),
+    "null tools": ("name: a\ndescription: d\ntools:\n", ":4:", "tools: is missing"),
+    "tool": ("name: a\ndescription: d\ntool: [Read]\n", ":4:", "did you mean 'tools'?"),
+    "desciption": ("name: a\ndesciption: d\ntools: []\n", ":3:", "did you mean 'description'?"),
+    "max_turns": (f"{HEAD}max_turns: 3\n", ":5:", "did you mean 'maxTurns'?"),
+    "a number as name": ("name: [a]\ndescription: d\ntools: []\n", ":2:", "name: expected `str`"),
+    "a map as tools": ("name: a\ndescription: d\ntools: {Read: true}\n", ":4:", "tools: must be a list"),
+    "a broken rule": ("name: a\ndescription: d\ntools: [Read, 'Bash(ls']\n", ":4:", "tools: 'Bash(ls'"),
+    "a broken text": ("name: a\ndescription: d\ntools: Read Bash(ls\n", ":4:", "tools: the parentheses"),
+    "a broken JSON list": ("name: a\ndescription: d\ntools: '[\"Read\"'\n", ":4:", "tools: "),
+    "a number as tool": ("name: a\ndescription: d\ntools: [3]\n", ":4:", "tools: 3 is no rule"),
+    "a broken skill": (f"{HEAD}skills: ['a(']\n", ":5:", "skills: 'a('"),
+    "a broken refusal": (f"{HEAD}disallowedTools: 3\n", ":5:", "disallowedTools: must be"),
+    "an unknown limit": (f"{HEAD}limits: {{tools: 3}}\n", ":5:", "limits: unknown limit tools"),
+    "a limit in words": (f"{HEAD}limits: {{turns: many}}\n", ":5:", "limits"),
+    "a part nobody plays": (f"{HEAD}metadata: {{agentflow-role: cook}}\n", ":5:", "'cook' is none of"),
+    "turns in words": (f"{HEAD}maxTurns: many\n", ":5:", "maxTurns: expected `int`"),
+    "twice": (f"{HEAD}name: b\n", ":5:", "key 'name' stands twice"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_named_with_file_line_and_key(tmp_path: Path, name: str) -> None:
+    head, line, said = WRONG[name]
+    path = a_file(tmp_path, head)
+    with pytest.raises(InvalidFile) as caught:
+        read_role(path, "user")
+    assert str(caught.value).startswith(f"{path}{line}")
+    assert caught.value.line is not None
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "limits", ["maxTurns: 0", "maxTurns: -3", "limits: {tool_calls: -1}", "limits: {turns: 0}"]
+)
+def test_a_limit_that_allows_nothing_is_refused(tmp_path: Path, limits: str) -> None:
+    with pytest.raises(InvalidFile, match=re.escape(limits.partition(":")[0])):
+        read_role(a_file(tmp_path, f"{HEAD}{limits}\n"), "user")
+
+
+def test_other_unknown_keys_are_kept_with_a_warning(tmp_path: Path) -> None:
+    path = a_file(tmp_path, f"{HEAD}color: red\npermissionMode: plan\n")
+    _, warnings = read_role(path, "user")
+    assert warnings == (
+        f"{path}: key 'color' has no meaning here",
+        f"{path}: key 'permissionMode' has no meaning here",
+    )
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"", b"no head", b"---\nname: a\n"])
+def test_a_file_that_is_no_role_file_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.md"
+    path.write_bytes(content)
+    with pytest.raises(InvalidFile) as caught:
+        read_role(path, "user")
+    assert str(path) in str(caught.value)
+
+
+def test_the_shipped_roles_play_every_part(tmp_path: Path) -> None:
+    roles = load_roles(tmp_path)
+    assert roles.warnings == ()
+    assert {roles.part(part).name for part in PIPELINE} == set(PIPELINE)
+    assert {role.origin for role in roles.all} == {"bundled"}
+
+
+def test_a_role_of_the_user_that_plays_a_part_replaces_the_shipped_one(tmp_path: Path) -> None:
+    a_file(tmp_path / "agents", f"{HEAD}metadata: {{agentflow-role: planner}}\n")
+    roles = load_roles(tmp_path)
+    assert (roles.part("planner").name, roles.part("planner").origin) == ("tester", "user")
+    assert roles.part("verifier").origin == "bundled"
+
+
+def test_a_public_file_named_like_a_part_plays_none(tmp_path: Path) -> None:
+    a_file(tmp_path / "agents", HEAD.replace("tester", "planner"), name="planner.md")
+    roles = load_roles(tmp_path)
+    assert roles.part("planner").origin == "bundled"
+    assert [role.origin for role in roles.all if role.name == "planner"] == ["bundled", "user"]
+
+
+def test_a_file_of_the_user_that_is_wrong_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    path = a_file(tmp_path / "agents", "name: a\n")
+    a_file(tmp_path / "agents/deep/er", name="good.md")
+    roles = load_roles(tmp_path)
+    assert "tester" in {role.name for role in roles.all}
+    (warning,) = roles.warnings
+    assert str(path) in warning
+
+
+def test_a_part_that_nobody_plays_is_said_with_its_file() -> None:
+    with pytest.raises(UnknownRole, match=r"no role file plays the verifier: .*verifier\.md is missing"):
+        Roles(all=()).part("verifier")
+
+
+@pytest.mark.parametrize("kind", ["agents", "skills", "hooks", "examples"])
+def test_what_is_shipped_is_found(kind: str) -> None:
+    assert bundled(kind).is_dir()

@@ -1,0 +1,176 @@
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from agentflow.core.events import Event, EvidenceRecorded
+from agentflow.core.evidence import By, CheckName, Evidence, Side, TestCounts, TestOutcome
+from agentflow.core.tool import Execution
+from agentflow.store.ledger import Binding, EvidenceLedger, TreeLedger, summary
+from tests.unit.tools.bench import a_record
+from tests.unit.workflow.cases import a_task
+
+
+@pytest.fixture
+def told() -> list[Event]:
+    return []
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, told: list[Event]) -> EvidenceLedger:
+    (tmp_path / "evidence").mkdir()
+    return EvidenceLedger(tmp_path, a_task(task_id="task-1"), told.append)
+
+
+def an_execution(tmp_path: Path, printed: str = "out\n") -> Execution:
+    output = tmp_path / "printed.out"
+    output.write_text(printed, "utf-8")
+    return Execution(
+        command="pytest -q",
+        cwd="/",
+        exit_code=1,
+        timed_out=False,
+        started_at="2026-01-02T03:04:05Z",
+        seconds=1.5,
+        sha256="a" * 64,
+        bytes=len(printed),
+        output=str(output),
+    )
+
+
+BOUND = Binding(
+    check=CheckName.TESTS,
+    tree_before="t1",
+    tree_after="t2",
+    side=Side.BASE,
+    counts=TestCounts(passed=1, failed=1),
+    outcomes={"b::y": TestOutcome.FAILED, "a::x": TestOutcome.PASSED},
+)
+
+
+def record_on_disk(tmp_path: Path, name: str) -> Evidence:
+    return msgspec.json.decode((tmp_path / f"evidence/{name}.json").read_bytes(), type=Evidence)
+
+
+def test_a_command_of_an_agent_is_kept_and_bound_to_no_tree(ledger: EvidenceLedger, tmp_path: Path) -> None:
+    kept = ledger.record(an_execution(tmp_path), role="implementer", iteration=2, by=By.AGENT)
+    assert (kept.id, kept.task_id, kept.iteration, kept.role, kept.by) == (
+        "ev-0001", "task-1", 2, "implementer", By.AGENT,
+    )  # fmt: skip
+    assert (kept.check, kept.tree_before, kept.tree_after, kept.tests) == (None, None, None, None)
+    assert record_on_disk(tmp_path, "ev-0001") == kept == ledger.find("ev-0001")
+    assert (tmp_path / "evidence/ev-0001.out").read_text() == "out\n"
+
+
+def test_a_check_is_bound_to_tree_side_and_tests(ledger: EvidenceLedger, tmp_path: Path) -> None:
+    kept = ledger.record_check(an_execution(tmp_path), BOUND, iteration=1)
+    assert (kept.by, kept.role, kept.check, kept.tree_before, kept.tree_after) == (
+        By.PROGRAM, None, CheckName.TESTS, "t1", "t2",
+    )  # fmt: skip
+    assert (kept.surface, kept.code) == (Side.BASE, Side.BASE)
+    assert kept.tests == TestCounts(passed=1, failed=1, ids_file="evidence/ev-0001.ids")
+    assert (tmp_path / "evidence/ev-0001.ids").read_text() == "passed a::x\nfailed b::y\n"
+    assert record_on_disk(tmp_path, "ev-0001") == kept
+
+
+def test_a_check_without_counts_has_no_list(ledger: EvidenceLedger, tmp_path: Path) -> None:
+    kept = ledger.record_check(an_execution(tmp_path), BOUND.replace(counts=None, outcomes={}), iteration=1)
+    assert kept.tests is None
+    assert not (tmp_path / "evidence/ev-0001.ids").exists()
+
+
+def test_each_record_has_its_own_id_and_output(ledger: EvidenceLedger, tmp_path: Path) -> None:
+    for number in range(3):
+        execution = an_execution(tmp_path, f"out {number}")
+        ledger.record(execution, role=None, iteration=1, by=By.AGENT)
+        Path(execution.output).unlink()
+    assert [(tmp_path / f"evidence/ev-000{n}.out").read_text() for n in (1, 2, 3)] == [
+        "out 0", "out 1", "out 2",
+    ]  # fmt: skip
+
+
+def test_writing_the_output_again_changes_no_evidence(ledger: EvidenceLedger, tmp_path: Path) -> None:
+    for printed in ("first", "second"):
+        ledger.record(an_execution(tmp_path, printed), role=None, iteration=1, by=By.AGENT)
+    assert (tmp_path / "evidence/ev-0001.out").read_text() == "first"
+
+
+def test_what_was_recorded_is_told(ledger: EvidenceLedger, tmp_path: Path, told: list[Event]) -> None:
+    ledger.record_check(an_execution(tmp_path), BOUND, iteration=1)
+    (event,) = told
+    assert isinstance(event, EvidenceRecorded)
+    assert (event.evidence, event.check, event.tree, event.exit_code, event.summary) == (
+        "ev-0001", CheckName.TESTS, "t1", 1, "exit 1, 1 passed, 1 failed",
+    )  # fmt: skip
+
+
+def test_what_a_check_showed_can_be_read_again(ledger: EvidenceLedger, tmp_path: Path) -> None:
+    kept = ledger.record_check(an_execution(tmp_path), BOUND, iteration=1)
+    assert ledger.outcomes(kept) == BOUND.outcomes
+    assert ledger.output(kept.id) == "out\n"
+    assert ledger.outcomes(kept.replace(tests=None)) == {}
+
+
+@pytest.mark.parametrize(
+    "name", ["a::x[b c]", "a::x[\n]", "a::x[\x85]", "a::x[\u2028]", "a::x[é]", " a", "a\r"]
+)
+def test_the_name_of_a_test_may_hold_anything(ledger: EvidenceLedger, tmp_path: Path, name: str) -> None:
+    outcomes = {name: TestOutcome.FAILED, "a::y": TestOutcome.PASSED}
+    kept = ledger.record_check(an_execution(tmp_path), BOUND.replace(outcomes=outcomes), iteration=1)
+    assert ledger.outcomes(kept) == outcomes
+
+
+def test_an_unknown_id_is_none(ledger: EvidenceLedger) -> None:
+    assert ledger.find("ev-0001") is None
+
+
+def test_a_file_beside_the_ledger_is_no_evidence(ledger: EvidenceLedger, tmp_path: Path) -> None:
+    forged = a_record("ev-0009")
+    (tmp_path / "evidence/ev-0009.json").write_bytes(msgspec.json.encode(forged))
+    assert ledger.find("ev-0009") is None
+
+
+@pytest.mark.parametrize(
+    ("binding", "tree", "found"),
+    [
+        (BOUND.replace(side=Side.FINAL), "t1", True),
+        (BOUND.replace(side=Side.FINAL), "t2", False),
+        (BOUND, "t1", False),
+    ],
+)
+def test_a_verifier_finds_only_what_ran_on_the_newest_tree(
+    ledger: EvidenceLedger, tmp_path: Path, binding: Binding, tree: str, found: bool
+) -> None:
+    ledger.record_check(an_execution(tmp_path), binding, iteration=1)
+    assert (TreeLedger(ledger=ledger, tree=tree).find("ev-0001") is not None) is found
+
+
+def test_a_verifier_can_record_and_not_cite_its_own_command(ledger: EvidenceLedger, tmp_path: Path) -> None:
+    narrow = TreeLedger(ledger=ledger, tree="t1")
+    kept = narrow.record(an_execution(tmp_path), role="verifier", iteration=1, by=By.AGENT)
+    assert ledger.find(kept.id) == kept
+    assert narrow.find(kept.id) is None
+    assert narrow.find("ev-9999") is None
+
+
+@pytest.mark.parametrize(
+    ("evidence", "words"),
+    [
+        (a_record("e"), "exit 0"),
+        (a_record("e", exit_code=None), "killed"),
+        (a_record("e", timed_out=True, seconds=600.2), "timed out after 600 s"),
+        (a_record("e", tests=TestCounts()), "exit 0, no test ran"),
+        (a_record("e", tests=TestCounts(skipped=3)), "exit 0, no test ran"),
+        (a_record("e", exit_code=1, tests=TestCounts(passed=2, errors=1)), "exit 1, 2 passed, 1 errors"),
+    ],
+)
+def test_a_record_is_summed_up_in_a_few_words(evidence: Evidence, words: str) -> None:
+    assert summary(evidence) == words
+
+
+def test_an_output_that_a_crash_left_without_its_record_stops_nobody(
+    ledger: EvidenceLedger, tmp_path: Path
+) -> None:
+    (tmp_path / "evidence/ev-0001.out").write_text("left behind")
+    kept = ledger.record(an_execution(tmp_path), role=None, iteration=1, by=By.AGENT)
+    assert ledger.output(kept.id) == "out\n"

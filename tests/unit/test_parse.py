@@ -1,0 +1,102 @@
+from typing import Annotated
+
+import pytest
+from msgspec import Meta
+
+from agentflow.core.errors import InvalidFile
+from agentflow.core.record import Record, encode
+from agentflow.core.submissions import SUBMITTED_BY, Findings, Plan
+from agentflow.parse import Mismatch, decode, decode_or_none, fit, parse, schema
+
+
+class Item(Record):
+    size: int
+
+
+class Box(Record):
+    name: Annotated[str, Meta(min_length=1)]
+    items: tuple[Item, ...] = ()
+    lids: dict[str, Item] = {}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "key", "said"),
+    [
+        ({}, "", "object missing required field `name`"),
+        ({"name": 1}, "name", "expected `str`, got `int`"),
+        ({"name": ""}, "name", "expected `str` of length >= 1"),
+        ({"name": "a", "colour": 1}, "", "object contains unknown field `colour`"),
+        ({"name": "a", "items": [{"size": 1}, {"size": "2"}]}, "items[1].size", "expected `int`, got `str`"),
+        ({"name": "a", "items": [{}]}, "items[0]", "object missing required field `size`"),
+        ({"name": "a", "lids": {"x": {"size": None}}}, "lids[...].size", "expected `int`, got `null`"),
+        ([], "", "expected `object`, got `array`"),
+        (None, "", "expected `object`, got `null`"),
+    ],
+)
+def test_a_misfit_names_its_key(wrong: object, key: str, said: str) -> None:
+    with pytest.raises(Mismatch) as caught:
+        fit(Box, wrong)
+    assert (caught.value.key, caught.value.problem) == (key, said)
+
+
+def test_numbers_in_text_fit_only_where_that_is_asked_for() -> None:
+    assert fit(Item, {"size": "3"}, lax=True) == Item(size=3)
+    with pytest.raises(Mismatch):
+        fit(Item, {"size": "3"})
+
+
+def test_a_file_that_does_not_fit_is_named_with_its_key() -> None:
+    with pytest.raises(InvalidFile) as caught:
+        parse(Box, {"name": 1}, "box.yaml")
+    assert str(caught.value) == "box.yaml: name: expected `str`, got `int`"
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"{", "not JSON"),
+        (b"", "not JSON"),
+        (b'{"size": 1} x', "not JSON"),
+        (b'{"size": "1"}', "size: expected `int`, got `str`"),
+        ('{"size": null}', "size: expected `int`, got `null`"),
+        (b'{"siz\xff": 1}', "item.json"),
+    ],
+)
+def test_json_that_does_not_fit_is_named(raw: bytes | str, said: str) -> None:
+    with pytest.raises(InvalidFile, match=said) as caught:
+        decode(Item, raw, "item.json")
+    assert caught.value.source == "item.json"
+
+
+def test_json_that_fits_is_a_value() -> None:
+    assert decode(Item, b'{"size": 1}', "item.json") == Item(size=1)
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"), [("{", None), ("x", None), ("null", None), ("[1]", [1]), ('{"a": {}}', {"a": {}})]
+)
+def test_text_that_may_be_json_is_tried(raw: str, value: object) -> None:
+    assert decode_or_none(raw) == value
+
+
+def test_a_schema_is_what_json_gives_back() -> None:
+    assert schema(Box) == decode_or_none(encode(schema(Box)).decode())
+
+
+@pytest.mark.parametrize("kind", [Item, Box, *SUBMITTED_BY])
+def test_a_schema_is_one_object_with_all_it_refers_to(kind: type[Record]) -> None:
+    found = schema(kind)
+    assert found["type"] == "object"
+    assert "title" not in found
+    assert "description" not in found
+    text = str(found)
+    assert all(f"#/$defs/{name}" in text for name in found.get("$defs", {}))
+
+
+def test_a_schema_keeps_descriptions_bounds_and_what_is_required() -> None:
+    found = schema(Findings)
+    assert found["required"] == ["summary", "findings", "open_questions"]
+    assert found["properties"]["summary"]["minLength"] == 1
+    assert found["$defs"]["Finding"]["properties"]["line"]["minimum"] == 1
+    assert "description" in found["$defs"]["Finding"]["properties"]["claim"]
+    assert set(schema(Plan)["$defs"]) == {"PlanStep"}

@@ -1,0 +1,220 @@
+import hashlib
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from agentflow.process import Command, Finished, capture, environment, run, timestamp
+from agentflow.streams import KEEP_BYTES, TAIL_BYTES
+
+
+def shell(script: str, tmp_path: Path, timeout: float = 20, **env: str) -> Finished:
+    command = Command(argv=("bash", "-c", script), cwd=str(tmp_path), timeout=timeout, env=env)
+    return run(command, tmp_path / "out")
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def ended(tmp_path: Path) -> bool:
+    """Tell whether the process that wrote its number ends within a moment."""
+    pid = int((tmp_path / "pid").read_text())
+    for _ in range(40):
+        if not alive(pid):
+            return True
+        time.sleep(0.01)
+    os.kill(pid, 9)
+    return False
+
+
+@pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 3", 3), ("kill -9 $$", None)])
+def test_the_exit_code_is_told(tmp_path: Path, script: str, code: int | None) -> None:
+    finished = shell(script, tmp_path)
+    assert (finished.exit_code, finished.timed_out) == (code, False)
+
+
+def test_both_streams_are_kept_in_order_and_hashed(tmp_path: Path) -> None:
+    finished = shell("echo one; echo two >&2; echo three", tmp_path)
+    printed = b"one\ntwo\nthree\n"
+    assert (tmp_path / "out").read_bytes() == printed
+    assert (finished.tail, finished.bytes) == (printed.decode(), len(printed))
+    assert finished.sha256 == hashlib.sha256(printed).hexdigest()
+
+
+def test_the_last_words_of_a_quick_command_are_not_lost(tmp_path: Path) -> None:
+    for _ in range(20):
+        assert shell("printf 'x%.0s' {1..30000}", tmp_path).bytes == 30_000
+
+
+def test_bytes_that_are_no_text_are_kept(tmp_path: Path) -> None:
+    finished = shell(r"printf '\xff\x00a'", tmp_path)
+    assert (tmp_path / "out").read_bytes() == b"\xff\x00a"
+    assert finished.tail == "\ufffd\x00a"
+
+
+def test_there_is_no_input_to_wait_for(tmp_path: Path) -> None:
+    assert shell("cat; echo done", tmp_path, timeout=5).tail == "done\n"
+
+
+@pytest.mark.parametrize(
+    ("size", "is_whole"),
+    [(KEEP_BYTES - 1, True), (KEEP_BYTES, True), (KEEP_BYTES + 1, False), (KEEP_BYTES + 5_000_000, False)],
+)
+def test_output_is_kept_whole_up_to_the_cap_and_as_head_and_tail_beyond(
+    tmp_path: Path, size: int, is_whole: bool
+) -> None:
+    block = bytes(range(256)) * 1021
+    script = f"import sys; sys.stdout.buffer.write((bytes(range(256)) * 1021 * 100)[:{size}])"
+    printed = (block * 100)[:size]
+    command = Command(argv=(sys.executable, "-c", script), cwd=str(tmp_path), timeout=60)
+    finished = run(command, tmp_path / "out")
+    kept = (tmp_path / "out").read_bytes()
+    assert (finished.bytes, finished.sha256) == (size, hashlib.sha256(printed).hexdigest())
+    assert (kept == printed) is is_whole
+    assert kept[: KEEP_BYTES - TAIL_BYTES] == printed[: KEEP_BYTES - TAIL_BYTES]
+    assert kept[-TAIL_BYTES:] == printed[-TAIL_BYTES:]
+    assert len(kept) <= KEEP_BYTES + 100
+    if not is_whole:
+        assert f"[... {size - KEEP_BYTES} bytes dropped ...]".encode() in kept
+
+
+UNTIL_IT_RUNS = "while [ ! -s pid ]; do sleep 0.01; done"
+STAYING = {
+    "plain": "sleep 60 & echo $! >pid; wait",
+    "background": "sleep 60 & echo $! >pid; sleep 60",
+    "in the foreground": "echo $$ >pid; exec sleep 60",
+    "deaf to TERM": "trap '' TERM; echo $$ >pid; while true; do sleep 0.1; done",
+    "in its own session": "setsid bash -c 'echo $$ >pid; sleep 60' & wait",
+    "in its own session and deaf": "setsid bash -c 'trap \"\" TERM HUP; echo $$ >pid; sleep 60' & wait",
+    "a grandchild": "(setsid bash -c 'setsid bash -c \"echo \\$\\$ >pid; sleep 60\" & wait' & wait) & wait",
+    "with an empty environment": "echo $$ >pid; exec env -i sleep 60",
+}
+
+
+@pytest.mark.parametrize("name", STAYING)
+def test_when_the_time_is_over_all_of_it_ends_within_two_seconds(tmp_path: Path, name: str) -> None:
+    begin = time.monotonic()
+    finished = shell(STAYING[name], tmp_path, timeout=0.5)
+    assert time.monotonic() - begin < 2.5
+    assert finished.timed_out
+    assert ended(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "sleep 60 & echo $! >pid",
+        "nohup sleep 60 >/dev/null 2>&1 & echo $! >pid",
+        "setsid sleep 60 & echo $! >pid",
+        f"setsid bash -c 'echo $$ >pid; exec sleep 60' >/dev/null 2>&1 & {UNTIL_IT_RUNS}",
+        f"env -i setsid bash -c 'echo $$ >pid; exec sleep 60' & {UNTIL_IT_RUNS}",
+    ],
+)
+def test_what_a_command_leaves_behind_neither_holds_us_nor_lives_on(tmp_path: Path, script: str) -> None:
+    begin = time.monotonic()
+    finished = shell(script, tmp_path)
+    assert time.monotonic() - begin < 2
+    assert (finished.exit_code, finished.timed_out) == (0, False)
+    assert ended(tmp_path)
+
+
+def test_a_cancelled_command_ends_at_once(tmp_path: Path) -> None:
+    stop = threading.Event()
+    threading.Timer(0.2, stop.set).start()
+    begin = time.monotonic()
+    command = Command(argv=("bash", "-c", "echo $$ >pid; sleep 60"), cwd=str(tmp_path), timeout=60)
+    finished = run(command, tmp_path / "out", stop.is_set)
+    assert time.monotonic() - begin < 2
+    assert (finished.exit_code, finished.timed_out) == (None, False)
+    assert ended(tmp_path)
+
+
+def test_an_error_while_asking_whether_to_stop_kills_the_command(tmp_path: Path) -> None:
+    def cancelled() -> bool:
+        if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text():
+            raise KeyboardInterrupt
+        return False
+
+    command = Command(argv=("bash", "-c", "echo $$ >pid; exec sleep 60"), cwd=str(tmp_path), timeout=60)
+    with pytest.raises(KeyboardInterrupt):
+        run(command, tmp_path / "out", cancelled)
+    assert ended(tmp_path)
+
+
+def test_another_command_that_runs_beside_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    found: list[Finished] = []
+    beside = threading.Thread(target=lambda: found.append(shell("sleep 0.8; echo whole", tmp_path / "other")))
+    beside.start()
+    shell("setsid sleep 60 & exit 0", tmp_path)
+    beside.join()
+    assert (found[0].exit_code, found[0].tail) == (0, "whole\n")
+
+
+def test_a_program_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    command = Command(argv=("no-such-program",), cwd=str(tmp_path), timeout=5)
+    with pytest.raises(FileNotFoundError):
+        run(command, tmp_path / "out")
+
+
+def test_the_time_it_took_is_told(tmp_path: Path) -> None:
+    finished = shell("sleep 0.2", tmp_path)
+    assert 0.2 <= finished.seconds < 2
+    assert len(finished.started_at) == len(timestamp()) == len("2026-01-02T03:04:05Z")
+
+
+SECRETS = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_BASE_URL",
+    "AWS_SECRET_ACCESS_KEY",
+    "GITHUB_TOKEN",
+    "HTTPS_PROXY",
+    "https_proxy",
+    "SSH_AUTH_SOCK",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "GIT_DIR",
+    "GIT_CONFIG_PARAMETERS",
+    "LD_PRELOAD_X",
+    "BASH_ENV",
+    "ENV",
+    "AGENTFLOW_MODEL",
+    "SOMETHING_ELSE",
+)
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_nothing_secret_of_ours_reaches_a_child(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "planted-value")
+    assert "planted-value" not in shell("env", tmp_path).tail
+    assert b"planted-value" not in capture(("env",), cwd=tmp_path).stdout
+
+
+def test_a_child_sees_what_it_needs_and_what_it_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_TIME", "C")
+    monkeypatch.setenv("HOME", "/home-of-a-test")
+    seen = shell("env", tmp_path, EXTRA="given", HOME="/other").tail.splitlines()
+    assert {"LC_TIME=C", "EXTRA=given", "HOME=/other"} <= set(seen)
+    assert environment()["HOME"] == "/home-of-a-test"
+
+
+def test_captured_streams_are_apart_and_input_is_given(tmp_path: Path) -> None:
+    script = ("bash", "-c", "cat; echo bad >&2; exit 4")
+    finished = capture(script, cwd=tmp_path, stdin=b"given")
+    assert (finished.stdout, finished.stderr, finished.returncode) == (b"given", b"bad\n", 4)
+
+
+def test_the_folder_of_a_command_is_its_own(tmp_path: Path) -> None:
+    assert shell("pwd -P", tmp_path).tail.strip() == str(tmp_path.resolve())

@@ -1,0 +1,56 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentflow.redact import one_line, visible
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain é 日本 ✓ 👍", "plain é 日本 ✓ 👍"),
+        ("tab\tand\nline", "tab\tand\nline"),
+        ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),
+        ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
+        ("over\rwritten", "over\\rwritten"),
+        ("\x9b2J", "\\x9b2J"),
+        ("a\u202eb", "a\\u202eb"),
+        ("a\u2066b\u2069", "a\\u2066b\\u2069"),
+        ("a\u200bb\u200d", "a\\u200bb\\u200d"),
+        ("\ufeffa", "\\ufeffa"),
+        ("\U000e0041", "\\U000e0041"),
+        ("\x00\x08\x0b\x0c\x7f\x85", "\\x00\\x08\\x0b\\x0c\\x7f\\x85"),
+        ("a\u2028b", "a\\u2028b"),
+    ],
+)
+def test_what_steers_a_terminal_or_hides_is_shown(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+@given(st.text())
+def test_what_was_made_visible_has_nothing_left_to_hide(text: str) -> None:
+    shown = visible(text)
+    assert visible(shown) == shown
+    assert not {character for character in shown if ord(character) < 32} - {"\n", "\t"}
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", ""),
+        ("\n \n  first  \nsecond", "first"),
+        ("x" * 120, "x" * 120),
+        ("x" * 121, "x" * 119 + "…"),
+        ("\x1b[2J", "\\x1b[2J"),
+        ("\n\n", ""),
+    ],
+)
+def test_one_line_is_the_first_that_says_something(text: str, line: str) -> None:
+    assert one_line(text) == line
+
+
+@given(st.text(), st.integers(min_value=1, max_value=200))
+def test_one_line_is_one_line_within_its_width(text: str, width: int) -> None:
+    line = one_line(text, width)
+    assert len(line) <= width
+    assert "\n" not in line

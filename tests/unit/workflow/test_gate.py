@@ -1,0 +1,307 @@
+from typing import Any
+
+import pytest
+
+from agentflow.core.evidence import By, CheckRun, Side, TestCounts
+from agentflow.core.submissions import Claim, Judgement
+from agentflow.workflow.gate import (
+    ALREADY_RED,
+    NO_REGRESSION_ONLY,
+    VERIFIER_DISAGREES,
+    Case,
+    judge,
+    weigh,
+)
+from agentflow.workspace.git import ChangeKind
+from tests.unit.workflow.cases import (
+    BEFORE,
+    BUILD,
+    ERROR,
+    FAILED,
+    LINT,
+    PASSED,
+    SKIPPED,
+    TESTS,
+    TYPES,
+    a_case,
+    a_check,
+    a_verdict,
+    before,
+    changed,
+    ran,
+)
+
+GREEN = ran(TESTS, {"t1": PASSED, "t2": PASSED})
+WAS_RED = before(TESTS, {"t1": FAILED, "t2": PASSED})
+WAS_GREEN = before(TESTS, {"t1": PASSED, "t2": PASSED})
+MENDED = a_case((GREEN,), (WAS_RED,), targets=frozenset({"t1"}))
+
+PASSES: dict[str, Case] = {
+    "a red test is green": MENDED,
+    "an erroring test is green": a_case((GREEN,), (before(TESTS, {"t1": ERROR, "t2": PASSED}),)),
+    "a red linter is green": a_case(
+        (GREEN, ran(LINT)), (WAS_GREEN, before(LINT, findings={"a.py: unused": 1}))
+    ),
+    "nothing new is asked for": a_case((GREEN,), (WAS_GREEN,), preserving=True),
+    "a new test passes beside": a_case(
+        (ran(TESTS, {"t1": PASSED, "t2": PASSED, "t3": PASSED}),), (WAS_RED,), targets=frozenset({"t1"})
+    ),
+    "no test ran before and now some do": a_case((GREEN,), (before(TESTS, exit_code=5, tests=TestCounts()),)),
+    "a test was skipped before and still is": a_case(
+        (ran(TESTS, {"t1": PASSED, "t2": SKIPPED}),), (before(TESTS, {"t1": FAILED, "t2": SKIPPED}),)
+    ),
+    "new files appear while the checks run": MENDED.replace(drift=(changed("c.log", ChangeKind.ADDED),)),
+    "a runner that counts nothing turns green": a_case((ran(TESTS),), (before(TESTS, exit_code=2),)),
+}
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_a_mended_tree_passes_without_caveat(name: str) -> None:
+    verdict = judge(PASSES[name])
+    assert (verdict.passed, verdict.reasons, verdict.caveats) == (True, (), ())
+
+
+STILL_RED = ran(TESTS, {"t1": FAILED, "t2": PASSED})
+CAVEATS: dict[str, tuple[Case, tuple[str, ...]]] = {
+    "green to green": (a_case((GREEN,), (WAS_GREEN,)), (NO_REGRESSION_ONLY,)),
+    "only a new test": (
+        a_case((ran(TESTS, {"t1": PASSED, "t2": PASSED, "t3": PASSED}),), (WAS_GREEN,)),
+        (NO_REGRESSION_ONLY,),
+    ),
+    "red elsewhere, as before": (
+        a_case((STILL_RED,), (WAS_RED,), preserving=True),
+        (ALREADY_RED,),
+    ),
+    "one mended, another red as before": (
+        a_case(
+            (ran(TESTS, {"t1": PASSED, "t2": FAILED}),),
+            (before(TESTS, {"t1": FAILED, "t2": FAILED}),),
+            targets=frozenset({"t1"}),
+        ),
+        (ALREADY_RED,),
+    ),
+    "red elsewhere and nothing shown": (
+        a_case((STILL_RED,), (WAS_RED,)),
+        (ALREADY_RED, NO_REGRESSION_ONLY),
+    ),
+    "findings as before": (
+        a_case((GREEN, ran(LINT, findings={"m": 2})), (WAS_RED, before(LINT, findings={"m": 2}))),
+        (ALREADY_RED,),
+    ),
+    "fewer findings than before": (
+        a_case((GREEN, ran(LINT, findings={"m": 1})), (WAS_RED, before(LINT, findings={"m": 2, "n": 1}))),
+        (ALREADY_RED,),
+    ),
+    "failed ids with exit 0, as before": (
+        a_case((ran(TESTS, {"t1": FAILED}, exit_code=0),), (before(TESTS, {"t1": FAILED}, exit_code=0),)),
+        (ALREADY_RED, NO_REGRESSION_ONLY),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CAVEATS)
+def test_what_is_not_shown_is_a_caveat(name: str) -> None:
+    case, caveats = CAVEATS[name]
+    verdict = judge(case)
+    assert (verdict.passed, verdict.reasons, verdict.caveats) == (True, (), caveats)
+
+
+def swapped(run: CheckRun, **evidence: Any) -> Case:
+    assert run.evidence is not None
+    return MENDED.replace(final=(run.replace(evidence=run.evidence.replace(**evidence)),))
+
+
+REFUSED: dict[str, tuple[Case, str]] = {
+    "nothing was changed": (MENDED.replace(tree=BEFORE), "nothing was changed"),
+    "evidence of another tree": (swapped(GREEN, tree_before="other"), "tests: ev-tests ran on another tree"),
+    "evidence of the tree before": (
+        swapped(GREEN, tree_before=BEFORE),
+        "tests: ev-tests ran on another tree",
+    ),
+    "evidence of no tree": (swapped(GREEN, tree_before=None), "tests: ev-tests ran on another tree"),
+    "a check that cannot run": (
+        a_case((GREEN, CheckRun(check=a_check(BUILD, missing="hatch"))), (WAS_RED,)),
+        "build: not run (hatch)",
+    ),
+    "no tests at all": (a_case((ran(LINT),), (before(LINT, findings={"m": 1}),)), "tests: not run"),
+    "no check at all": (a_case(()), "tests: not run"),
+    "zero tests": (swapped(GREEN, tests=TestCounts()), "tests: no test ran"),
+    "only skipped tests": (a_case((ran(TESTS, {"t1": SKIPPED}),), (WAS_RED,)), "tests: no test ran"),
+    "time is over": (swapped(GREEN, timed_out=True, seconds=600.0), "tests: timed out after 600 s"),
+    "time is over as before": (
+        a_case((ran(TESTS, timed_out=True, seconds=9.0),), (before(TESTS, timed_out=True),)),
+        "tests: timed out after 9 s",
+    ),
+    "the target still fails": (
+        a_case((STILL_RED,), (WAS_RED,), targets=frozenset({"t1"})),
+        "tests: still failing: t1",
+    ),
+    "another test fails now": (
+        a_case((ran(TESTS, {"t1": PASSED, "t2": FAILED}),), (WAS_RED,)),
+        "tests: newly wrong: t2",
+    ),
+    "a green suite turns red": (a_case((STILL_RED,), (WAS_GREEN,)), "tests: exit 1: t1"),
+    "a test vanished": (a_case((ran(TESTS, {"t1": PASSED}),), (WAS_RED,)), "tests: ran before, not now: t2"),
+    "the target vanished": (
+        a_case((ran(TESTS, {"t2": PASSED}),), (WAS_RED,), targets=frozenset({"t1"})),
+        "tests: ran before, not now: t1",
+    ),
+    "the target is skipped": (
+        a_case((ran(TESTS, {"t1": SKIPPED, "t2": PASSED}),), (WAS_RED,), targets=frozenset({"t1"})),
+        "tests: ran before, not now: t1",
+    ),
+    "all ids vanished": (a_case((ran(TESTS),), (WAS_RED,)), "tests: ran before, not now: t1, t2"),
+    "failed ids with exit 0": (
+        a_case((ran(TESTS, {"t1": PASSED, "t2": FAILED}, exit_code=0),), (WAS_GREEN,)),
+        "tests: exit 0: t2",
+    ),
+    "a bad exit and no failed id": (
+        a_case((ran(TESTS, {"t1": PASSED, "t2": PASSED}, exit_code=3),), (WAS_RED,)),
+        "tests: exit 3",
+    ),
+    "killed": (swapped(GREEN, exit_code=None), "tests: exit None"),
+    "more findings than before": (
+        a_case((GREEN, ran(LINT, findings={"m": 3})), (WAS_RED, before(LINT, findings={"m": 2}))),
+        "lint: newly wrong: m",
+    ),
+    "another finding than before": (
+        a_case((GREEN, ran(LINT, findings={"n": 1})), (WAS_RED, before(LINT, findings={"m": 2}))),
+        "lint: newly wrong: n",
+    ),
+    "a green linter turns red": (
+        a_case((GREEN, ran(TYPES, findings={"m": 1})), (WAS_RED, before(TYPES))),
+        "types: exit 1: m",
+    ),
+    "a new check is red": (a_case((GREEN, ran(LINT, findings={"m": 1})), (WAS_RED,)), "lint: exit 1: m"),
+    "a check that could not run before is red": (
+        a_case((GREEN, ran(LINT, findings={"m": 1})), (WAS_RED, CheckRun(check=a_check(LINT)))),
+        "lint: newly wrong: m",
+    ),
+    "red before and now, and it does not say why": (
+        a_case((GREEN, ran(BUILD, exit_code=1)), (WAS_RED, before(BUILD, exit_code=1))),
+        "build: exit 1",
+    ),
+    "a file changed while the checks ran": (
+        MENDED.replace(drift=(changed("a.py"),)),
+        "changed after the checks began: a.py",
+    ),
+    "a file vanished while the checks ran": (
+        MENDED.replace(drift=(changed("a.py", ChangeKind.DELETED),)),
+        "changed after the checks began: a.py",
+    ),
+    "a file became a link while the checks ran": (
+        MENDED.replace(drift=(changed("a.py", ChangeKind.TYPE),)),
+        "changed after the checks began: a.py",
+    ),
+    "an agent's own command": (swapped(GREEN, by=By.AGENT), "tests: "),
+    "the code before the task": (swapped(GREEN, code=Side.BASE, surface=Side.BASE), "tests: "),
+    "evidence of another check": (swapped(GREEN, check=LINT), "tests: "),
+    "evidence of another command": (swapped(GREEN, command="true"), "tests: "),
+    "a check of before was left out": (
+        a_case((GREEN,), (WAS_RED, before(TYPES))),
+        "types: not run",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_change_that_is_not_proven_is_refused(name: str) -> None:
+    case, reason = REFUSED[name]
+    verdict = judge(case)
+    assert not verdict.passed
+    assert any(found.startswith(reason) for found in verdict.reasons), verdict.reasons
+    assert verdict.caveats == ()
+
+
+def test_three_hold_and_one_that_is_required_is_missing() -> None:
+    others = (ran(LINT), ran(TYPES), CheckRun(check=a_check(BUILD, missing="hatch: pip install hatch")))
+    verdict = judge(a_case((*others, GREEN), (WAS_RED,)))
+    assert verdict.reasons == ("build: not run (hatch: pip install hatch)",)
+
+
+def test_every_reason_is_given_not_only_the_first() -> None:
+    case = a_case(
+        (ran(LINT, findings={"m": 1}), ran(TESTS, {"t1": FAILED, "t2": PASSED})),
+        (before(LINT), WAS_GREEN),
+        drift=(changed("a.py"),),
+    )
+    assert judge(case).reasons == (
+        "changed after the checks began: a.py",
+        "lint: exit 1: m",
+        "tests: exit 1: t1",
+    )
+
+
+def test_the_verdict_rests_on_the_final_evidence_alone() -> None:
+    assert judge(MENDED).evidence == ("ev-tests",)
+
+
+def test_new_files_and_old_failures_are_noted() -> None:
+    case = a_case((STILL_RED,), (WAS_RED,), drift=(changed("c.log", ChangeKind.ADDED),))
+    assert judge(case).notes == (
+        "new files appeared while the checks ran: c.log",
+        "red before the task and now: tests: t1",
+    )
+
+
+def test_long_lists_are_counted() -> None:
+    names = {f"t{number}": FAILED for number in range(8)}
+    assert judge(a_case((ran(TESTS, names),))).reasons == ("tests: exit 1: t0, t1, t2, t3, t4 and 3 more",)
+
+
+def said(claim: Claim, *reasons: str, evidence: tuple[str, ...] = ()) -> Judgement:
+    return Judgement(verdict=claim, evidence=evidence, reasons=reasons)
+
+
+HELD = a_verdict()
+CHANGED = (changed("src/calc.py"),)
+
+
+@pytest.mark.parametrize("verdict", [HELD, a_verdict("tests: exit 1"), a_verdict(caveats=(ALREADY_RED,))])
+def test_agreement_changes_nothing(verdict: Any) -> None:
+    assert weigh(verdict, said(Claim.VERIFIED, "all well", evidence=("ev-1",)), CHANGED) == verdict
+
+
+@pytest.mark.parametrize(
+    "judgement",
+    [
+        said(Claim.FAILED, "add is wrong", evidence=("ev-tests",)),
+        said(Claim.FAILED, "src/calc.py:2: subtracts"),
+        said(Claim.FAILED, "it is wrong", "see src/calc.py:2"),
+        said(Claim.FAILED, "wrong (src/calc.py:2)"),
+        said(Claim.FAILED, "./src/calc.py:2 is wrong"),
+    ],
+)
+def test_a_cited_failure_goes_back(judgement: Judgement) -> None:
+    verdict = weigh(HELD, judgement, CHANGED)
+    assert not verdict.passed
+    assert verdict.reasons[0].startswith("verifier: ")
+    assert judgement.reasons[0] in verdict.reasons[0]
+
+
+@pytest.mark.parametrize(
+    "judgement",
+    [
+        said(Claim.FAILED),
+        said(Claim.FAILED, "I do not like it"),
+        said(Claim.FAILED, "src/calc.py is wrong"),
+        said(Claim.FAILED, "src/other.py:2: wrong"),
+        said(Claim.FAILED, "tests/src/calc.py:2: wrong"),
+        said(Claim.FAILED, "src/calcxpy:2: wrong"),
+        said(Claim.ENVIRONMENT_BLOCKED, "no network"),
+        said(Claim.ENVIRONMENT_BLOCKED, "src/calc.py:2", evidence=("ev-tests",)),
+    ],
+)
+def test_an_uncited_failure_is_a_caveat_that_shows_both_sides(judgement: Judgement) -> None:
+    verdict = weigh(a_verdict(caveats=(ALREADY_RED,)), judgement, CHANGED)
+    assert verdict.passed
+    assert verdict.caveats == (ALREADY_RED, VERIFIER_DISAGREES)
+    assert "every check holds" in verdict.notes[-1]
+    assert all(reason in verdict.notes[-1] for reason in judgement.reasons or ("no reason given",))
+
+
+@pytest.mark.parametrize("claim", Claim)
+@pytest.mark.parametrize("evidence", [(), ("ev-tests",)])
+def test_no_word_of_a_verifier_raises_a_verdict(claim: Claim, evidence: tuple[str, ...]) -> None:
+    failed = a_verdict("tests: exit 1")
+    assert not weigh(failed, said(claim, "all is well", evidence=evidence), CHANGED).passed

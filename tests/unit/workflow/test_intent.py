@@ -1,0 +1,102 @@
+import pytest
+
+from agentflow.workflow.intent import preserves_behaviour, targets
+
+PYTEST = frozenset(
+    {"tests/test_calc.py::test_add", "tests/test_calc.py::test_add_zero", "tests/b.py::C::test_x[1]"}
+)
+UNITTEST = frozenset({"test_calc.CalcTest.test_add", "test_core.CoreTest.test_x"})
+ADD, ZERO, SIZED = (
+    "tests/test_calc.py::test_add",
+    "tests/test_calc.py::test_add_zero",
+    "tests/b.py::C::test_x[1]",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("make the failing tests pass", PYTEST),
+        ("fix the bug", PYTEST),
+        ("The build is red, mend it", PYTEST),
+        ("fix test_add", {ADD}),
+        ("Fix TEST_ADD.", {ADD}),
+        ("fix tests/test_calc.py", {ADD, ZERO}),
+        ("fix test_calc.py please", {ADD, ZERO}),
+        (f"fix {ADD}", {ADD}),
+        ("`test_x[1]` fails", {SIZED}),
+        ("test_x fails, why?", {SIZED}),
+        ("fix (test_add), then test_x.", {ADD, SIZED}),
+        ("add a discount to the cart", set()),
+        ("rename Cart to Basket", set()),
+        ("", set()),
+    ],
+)
+def test_targets_of_pytest_names(text: str, wanted: set[str]) -> None:
+    assert targets(text, PYTEST) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("make the failing tests pass", UNITTEST),
+        ("fix CalcTest", {"test_calc.CalcTest.test_add"}),
+        ("test_x is red", {"test_core.CoreTest.test_x"}),
+        ("fix test_core.CoreTest.test_x", {"test_core.CoreTest.test_x"}),
+    ],
+)
+def test_targets_of_unittest_names(text: str, wanted: set[str]) -> None:
+    assert targets(text, UNITTEST) == wanted
+
+
+@pytest.mark.parametrize("generic", ["tests", "Tests", "tests pass", "checks", "suite", "broken"])
+def test_a_common_word_that_some_test_is_called_by_hides_no_other_failure(generic: str) -> None:
+    named = generic.split(maxsplit=1)[0]
+    failing = frozenset({f"test_a.{named}.test_one", "test_b.Other.test_two"})
+    assert targets(f"make the failing {generic}", failing) == failing
+
+
+def test_a_failed_import_of_the_folder_called_tests_hides_no_other_failure() -> None:
+    failing = frozenset({"unittest.loader._FailedTest.tests.test_a", "tests.test_b.B.test_two"})
+    assert targets("make the failing tests pass", failing) == failing
+
+
+def test_nothing_failing_gives_no_target() -> None:
+    assert targets("fix test_add", frozenset()) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("text", "preserving"),
+    [
+        ("refactor the parser", True),
+        ("Rename Cart to Basket", True),
+        ("move the constants to settings.py", True),
+        ("reformat the code", True),
+        ("document the public functions", True),
+        ("clean up the imports", True),
+        ("make the failing tests pass", False),
+        ("fix the off-by-one in pager.py", False),
+        ("refactor the parser and fix its bug", False),
+        ("Refactor: support unicode names", False),
+        ("implement pagination", False),
+        ("renamed things are broken", False),
+        ("let the information flow", False),
+        ("", False),
+    ],
+)
+def test_only_a_task_that_asks_for_nothing_new_preserves_behaviour(text: str, preserving: bool) -> None:
+    assert preserves_behaviour(text) is preserving
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "skip comments when a config file is parsed",
+        "let users move a card between lists",
+        "tolerate typos in command names",
+        "return an error when a move is illegal",
+        "the renderer ignores the format option, it must not",
+    ],
+)
+def test_a_behaviour_about_moves_comments_or_formats_still_has_to_be_shown(text: str) -> None:
+    assert not preserves_behaviour(text)
