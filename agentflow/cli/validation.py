@@ -7,7 +7,6 @@ from pathlib import Path
 from agentflow.core.errors import AgentflowError, InvalidFile
 from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE, Role
-from agentflow.frontmatter import key_line
 from agentflow.library.bundled import bundled
 from agentflow.library.roles import read_role
 from agentflow.settings import folders, load_settings
@@ -87,18 +86,16 @@ def _role_problems(role: Role, toolbox: Toolbox) -> Iterator[Problem]:
     try:
         toolbox.offered(role)
     except AgentflowError as error:
-        yield _problem(role.source, error, key="tools")
+        problem = _problem(role.source, error, key="tools")
+        message = problem.message.removeprefix(f"{role.place('tools')}: ")
+        yield problem.replace(line=role.lines.get("tools"), message=message)
     for name, tools, part in SOLE:
         taken = sorted({rule.tool for rule in role.tools} & tools)
         if taken and role.part not in (None, part) and not (name == "one-writer" and role.write_paths):
             message = f"{name}: {', '.join(taken)} belongs to the {part}"
             yield Problem(
-                file=role.source, line=_tools_line(role), key="tools", message=message, severity=ERROR
+                file=role.source, line=role.lines.get("tools"), key="tools", message=message, severity=ERROR
             )
-
-
-def _tools_line(role: Role) -> int | None:
-    return key_line(Path(role.source).read_text("utf-8"), "tools")
 
 
 def _problem(file: str, error: AgentflowError, key: str | None = None) -> Problem:

@@ -38,7 +38,8 @@ MAX_CHARS = 100_000
 
 def text_of(words: list[str]) -> str:
     """Return the text of a task; `-` alone reads it from stdin. Raises UsageError."""
-    for word in words if len(words) > 1 else ():
+    literal = len(sys.argv) - sys.argv.index("--") - 1 if "--" in sys.argv else 0
+    for word in words[: len(words) - literal] if len(words) > 1 else ():
         _refuse_option(word)
     text = sys.stdin.read() if words == ["-"] else " ".join(words)
     text = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").strip()

@@ -36,7 +36,8 @@ class ToolResult(Record, tag="tool_result"):
     is_error: bool = False
 
 
-Part = Text | Thought | ToolCall | ToolResult
+ReplyPart = Text | Thought | ToolCall
+Part = ReplyPart | ToolResult
 
 
 class Message(Record):
@@ -89,7 +90,7 @@ def total(usages: Iterable[Usage]) -> Usage:
 class Reply(Record):
     """One complete turn of a model."""
 
-    parts: tuple[Text | Thought | ToolCall, ...]
+    parts: tuple[ReplyPart, ...]
     stop: Stop = Stop.END_TURN
     usage: Usage = Usage()
     model: str = ""

@@ -40,8 +40,15 @@ class Role(Record):
     """The pipeline role this file plays, if any."""
     skills: tuple[str, ...] = ()
     limits: Limits = Limits()
+    lines: dict[str, int] = {}
+    """Where the keys stand in the file."""
     write_paths: tuple[str, ...] = ()
     """Globs a writer is held to; empty means the whole repository."""
+
+    def place(self, key: str) -> str:
+        """Return file and line of a key, as errors name it."""
+        line = self.lines.get(key)
+        return self.source if line is None else f"{self.source}:{line}"
 
     def rules_for(self, tool: str) -> tuple[ToolRule, ...]:
         return tuple(rule for rule in self.tools if rule.tool == tool)

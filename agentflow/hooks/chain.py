@@ -1,7 +1,8 @@
 """The one dispatcher: asks the hooks of a point in order and adds up what they decide."""
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import anyio
@@ -38,6 +39,17 @@ from agentflow.hooks.command import ask
 from agentflow.hooks.matching import applies, matches
 from agentflow.hooks.output import Told
 from agentflow.redact import visible
+
+_CHANGED: Mapping[type[Payload], tuple[str, str]] = MappingProxyType(
+    {
+        ToolUse: ("updated_input", "tool_input"),
+        ToolDone: ("updated_output", "tool_response"),
+        ToolFailed: ("updated_output", "error"),
+        Asking: ("request", "request"),
+        Answered: ("reply", "reply"),
+    }
+)
+"""The field of a decision in which a changed payload stands, and the payload's own."""
 
 
 class Chain:
@@ -161,13 +173,11 @@ def _judgement(hook: Hook, answer: Told) -> tuple[Decision, str | None]:
 
 
 def _blocks(hook: Hook, answer: Told) -> bool:
-    match hook.on_error:
-        case OnError.OPEN:
-            return False
-        case OnError.CLOSED:
-            return {"block", "decision"} & set(TERMS[hook.point].result.__struct_fields__) != set()
-        case None:
-            return answer.broken and hook.point in GUARDED
+    if hook.on_error is OnError.OPEN:
+        return False
+    if hook.on_error is OnError.CLOSED:
+        return {"block", "decision"} & set(TERMS[hook.point].result.__struct_fields__) != set()
+    return answer.broken and hook.point in GUARDED
 
 
 def _notices(hook: Hook, answer: Told) -> tuple[str, ...]:
@@ -210,15 +220,5 @@ def _patched(now: dict[str, Any], seen: dict[str, Any], wanted: dict[str, Any]) 
 def _with_changes(decision: HookDecision, first: HookEvent, last: HookEvent) -> HookDecision:
     if last is first:
         return decision
-    match last.payload:
-        case ToolUse(tool_input=changed):
-            decision = decision.replace(updated_input=changed)
-        case ToolDone(tool_response=text) | ToolFailed(error=text):
-            decision = decision.replace(updated_output=text)
-        case Asking(request=request):
-            decision = decision.replace(request=request)
-        case Answered(reply=reply):
-            decision = decision.replace(reply=reply)
-        case _:
-            pass
-    return decision
+    field, changed = _CHANGED[type(last.payload)]
+    return decision.replace(**{field: getattr(last.payload, changed)})

@@ -42,4 +42,4 @@ def withheld(root: Path) -> str | None:
         hooks, _ = load_hooks(project_places(root))
     except InvalidFile as error:
         return f"hooks of this repository are not used: {error}"
-    return f"{len(hooks)} hooks of this repository are not used" if hooks else None
+    return f"hooks of this repository are not used: {len(hooks)}" if hooks else None

@@ -142,6 +142,7 @@ def _role(head: RoleHead, prompt: str, text: str, place: Place) -> Role:
         skills=tuple(str(rule) for rule in _rules(head.skills, text, place, "skills")),
         limits=Limits(**{"turns": head.max_turns, **head.limits}),
         write_paths=head.write_paths,
+        lines={key: line for key in _KNOWN if (line := key_line(text, key)) is not None},
     )
 
 

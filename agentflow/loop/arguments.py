@@ -76,3 +76,12 @@ def _fits(kind: type[Record], value: dict[str, Any]) -> bool:
     except Mismatch:
         return False
     return True
+
+
+def writable(value: Any) -> Any:
+    """Return plain data in which every half character is an escape, so that it can stand in a file."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {writable(key): writable(item) for key, item in value.items()}
+    return [writable(item) for item in value] if isinstance(value, list) else value

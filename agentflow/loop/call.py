@@ -13,7 +13,8 @@ from agentflow.core.points import Point, ToolDone, ToolFailed
 from agentflow.core.run import CallAnswered, Run, RunPaused
 from agentflow.core.tool import Output, ToolContext
 from agentflow.loop.agent import Agent
-from agentflow.loop.permit import Admitted, admit, error_of, scene
+from agentflow.loop.arguments import writable
+from agentflow.loop.permit import Admitted, admit, asked, error_of
 from agentflow.loop.threads import stop_asked
 from agentflow.redact import one_line
 
@@ -61,12 +62,12 @@ async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> C
     try:
         output = await to_thread.run_sync(partial(admitted.tool.call, admitted.given, context))
     except ToolError as error:
-        return _failed(call, str(error))
+        return _failed(call, writable(str(error)))
     except Exception as error:  # noqa: BLE001  # a bug in a tool is an error result, not the end of the task
-        return _failed(call, f"{call.name} failed: {type(error).__name__}: {error}")
+        return _failed(call, writable(f"{call.name} failed: {type(error).__name__}: {error}"))
     return CallAnswered(
-        result=ToolResult(call_id=call.id, content=_kept(agent, call, output)),
-        changes=output.changes,
+        result=ToolResult(call_id=call.id, content=writable(_kept(agent, call, output))),
+        changes=writable(output.changes),
         submitted=output.submitted,
     )
 
@@ -84,7 +85,7 @@ def _kept(agent: Agent, call: ToolCall, output: Output) -> str:
         if not output.clipped:
             full.unlink()
     elif len(output.content) > MAX_RESULT_CHARS:
-        full.write_text(output.content, "utf-8")
+        full.write_text(output.content, "utf-8", "backslashreplace")
         return f"{output.content[:MAX_RESULT_CHARS]}\n[clipped; the full text is kept as {call.id}]"
     return output.content
 
@@ -101,8 +102,8 @@ async def _remarked(agent: Agent, call: ToolCall, admitted: Admitted, made: Call
             tool_name=call.name, tool_input=admitted.input, tool_use_id=call.id, tool_response=text
         )
 
-    said = await agent.hooks.fire(point, scene(agent), payload)
+    said = await asked(agent, point, payload)
     shown = text if said.updated_output is None else said.updated_output
-    added = (admitted.context, said.context, said.reason)
+    added = (admitted.context, said.context)
     content = "\n\n".join(part for part in (shown, *added) if part)
     return made.replace(result=made.result.replace(content=content), halt=said.halt)

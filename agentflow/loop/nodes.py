@@ -1,12 +1,12 @@
 """The steps of an agent: each takes the run and returns it one step further."""
 
 import time
-from itertools import takewhile
+from itertools import count, takewhile
 
 import anyio
 
 from agentflow.core.events import Asked, Replied
-from agentflow.core.messages import Message, Reply, Request, Speaker, Text, ToolCall
+from agentflow.core.messages import Message, Reply, ReplyPart, Request, Speaker, Text, ToolCall
 from agentflow.core.run import (
     CallAnswered,
     CallsStarted,
@@ -18,7 +18,7 @@ from agentflow.core.run import (
 )
 from agentflow.core.tool import Effect
 from agentflow.loop.agent import Agent, note, say
-from agentflow.loop.arguments import submission_in
+from agentflow.loop.arguments import submission_in, writable
 from agentflow.loop.call import answer, skipped
 from agentflow.loop.context import prompt_text
 from agentflow.loop.route import conclusion
@@ -66,15 +66,29 @@ def request_of(run: Run, force: str | None = None) -> Request:
 
 
 def _adopted(agent: Agent, turn: int, reply: Reply) -> Reply:
-    """Return a reply whose text is a fitting submission as if it had called the submit tool."""
-    if agent.submit is None or any(isinstance(part, ToolCall) for part in reply.parts):
-        return reply
+    """Return a reply as the run keeps it: calls under ids of our own, a submission in prose as a call.
+
+    Ids name files and pair calls with results, so they are not left to the model.
+    """
+    calls = [part for part in reply.parts if isinstance(part, ToolCall)]
+    if calls:
+        return reply.replace(parts=_renamed(reply.parts, f"c{agent.number}-{turn}"))
     text = "\n".join(part.text for part in reply.parts if isinstance(part, Text))
-    found = submission_in(text, agent.submit.input)
-    if found is None:
+    found = submission_in(text, agent.submit.input) if agent.submit else None
+    if agent.submit is None or found is None:
         return reply
-    call = ToolCall(id=f"text-{agent.number}-{turn}", name=agent.submit.name, input=found)
+    call = ToolCall(id=f"c{agent.number}-{turn}-1", name=agent.submit.name, input=found)
     return reply.replace(parts=(*reply.parts, call))
+
+
+def _renamed(parts: tuple[ReplyPart, ...], prefix: str) -> tuple[ReplyPart, ...]:
+    numbers = count(1)
+    return tuple(
+        part.replace(id=f"{prefix}-{next(numbers)}", input=writable(part.input))
+        if isinstance(part, ToolCall)
+        else part
+        for part in parts
+    )
 
 
 async def act(agent: Agent, run: Run) -> Run:

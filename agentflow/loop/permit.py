@@ -1,14 +1,15 @@
 """May a call be made, and with which input: the role's list, the input's shape, hooks, and people."""
 
+from collections.abc import Callable
 from typing import Any
 
 from agentflow.core.errors import ToolError
-from agentflow.core.events import Answered, ToolBlocked
-from agentflow.core.hook import Decision
+from agentflow.core.events import Answered, ToolBlocked, Warned
+from agentflow.core.hook import Decision, HookDecision
 from agentflow.core.messages import ToolCall, ToolResult
 from agentflow.core.pending import Answer, Pending, PendingKind, decided_now
-from agentflow.core.points import Actor, Point, Scene, ToolUse
-from agentflow.core.record import Record
+from agentflow.core.points import Actor, Payload, Point, Scene, ToolUse
+from agentflow.core.record import Record, plain
 from agentflow.core.run import CallAnswered, Run, RunPaused
 from agentflow.core.tool import Category, Tool
 from agentflow.loop.agent import Agent
@@ -28,7 +29,7 @@ class Admitted(Record):
     given: Record
     """Its input, as the tool takes it."""
     input: dict[str, Any]
-    """The same as plain data."""
+    """The same as plain data: what rules and hooks judge is what runs."""
     subject: str
     context: str = ""
     """What hooks add to its result."""
@@ -48,18 +49,18 @@ async def admit(agent: Agent, run: Run, call: ToolCall) -> Ruling:
     checked = _checked(agent, tool, call, call.input)
     if isinstance(checked, CallAnswered):
         return checked
-    answer = run.decided.get(call.id)
-    if answer is not None:
-        return _as_decided(agent, checked, call, answer)
+    decided = run.decided.get(call.id)
+    if decided is not None:
+        return _as_decided(agent, checked, call, decided)
     return await _ruled(agent, run, call, checked)
 
 
 async def _ruled(agent: Agent, run: Run, call: ToolCall, checked: Admitted) -> Ruling:
     """Let hooks and rules deny a call, change its input, or have somebody asked."""
-    said = await agent.hooks.fire(
+    said = await asked(
+        agent,
         Point.PRE_TOOL_USE,
-        scene(agent),
-        lambda: ToolUse(tool_name=call.name, tool_input=call.input, tool_use_id=call.id),
+        lambda: ToolUse(tool_name=call.name, tool_input=checked.input, tool_use_id=call.id),
     )
     if said.halt is not None:
         return error_of(call, said.halt).replace(halt=said.halt)
@@ -88,6 +89,14 @@ def scene(agent: Agent) -> Scene:
     )
 
 
+async def asked(agent: Agent, point: Point, payload: Callable[[], Payload]) -> HookDecision:
+    """Ask the hooks of a point, and let the person see what they want shown."""
+    said = await agent.hooks.fire(point, scene(agent), payload)
+    for notice in said.notices:
+        agent.observe(Warned(message=notice))
+    return said
+
+
 def error_of(call: ToolCall, message: str) -> CallAnswered:
     """Answer a call that had no chance of an effect."""
     return CallAnswered(result=ToolResult(call_id=call.id, content=message, is_error=True), made=False)
@@ -98,11 +107,12 @@ def _checked(agent: Agent, tool: Tool, call: ToolCall, given: dict[str, Any]) ->
         fitted = parsed(tool.input, given)
     except Mismatch as error:
         return error_of(call, f"{error}. {_wanted(agent, tool)}")
-    subject = _subject(agent, tool, given)
+    judged = {key: value for key, value in plain(fitted).items() if value is not None}
+    subject = _subject(agent, tool, judged)
     reason = refusal(agent.role, tool, subject)
     if reason is not None:
         return _blocked(agent, call, reason, owner=None)
-    return Admitted(tool=tool, given=fitted, input=given, subject=subject)
+    return Admitted(tool=tool, given=fitted, input=judged, subject=subject)
 
 
 def _asked(agent: Agent, run: Run, call: ToolCall, checked: Admitted) -> Ruling:

@@ -25,7 +25,8 @@ async def run_agent(agent: Agent, brief: str) -> Run:
 async def continue_run(agent: Agent, run: Run, answer: Answer | None) -> Run:
     """Go on with a saved run; `answer` is what a person decided, if the run waited for that."""
     if run.pause is not None and answer is not None:
-        run = note(agent, run, PauseAnswered(call_id=run.pause.call_id, answer=answer))
+        settled = answer if answer.input is not None else answer.replace(input=run.pause.pending.input)
+        run = note(agent, run, PauseAnswered(call_id=run.pause.call_id, answer=settled))
     return run if run.pause else await _told(agent, settle(agent, run))
 
 

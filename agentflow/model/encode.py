@@ -14,11 +14,11 @@ _CACHED = {"cache_control": {"type": "ephemeral"}}
 
 
 class _Piece(Record):
-    """One encoded message; empty when nothing of it can be sent."""
+    """One encoded message."""
 
-    message: Message
     encoded: bytes
     blocks: int
+    is_reply: bool
 
     @property
     def marked(self) -> bytes:
@@ -26,11 +26,26 @@ class _Piece(Record):
         return self.encoded[:-3] + _MARK + self.encoded[-3:]
 
 
-class _Sent(Record):
-    """The encoded parts of one run."""
+class _Sent:
+    """What one run has sent."""
 
-    head: bytes
-    pieces: list[_Piece]
+    def __init__(self, head: bytes) -> None:
+        self.head = head
+        self._messages: tuple[Message, ...] = ()
+        self._pieces: list[_Piece] = []
+
+    def body(self, messages: tuple[Message, ...], tail: bytes) -> bytes:
+        """Return a body; only what is new is encoded, or all of it after the past was replaced."""
+        known = len(self._messages)
+        if messages[:known] != self._messages:
+            known = 0
+            self._pieces.clear()
+        self._pieces.extend(piece for message in messages[known:] if (piece := _piece(message)))
+        self._messages = messages
+        bodies = _marked(self._pieces)
+        bodies[0] = self.head + bodies[0]
+        bodies[-1] += tail
+        return b",".join(bodies)
 
 
 class Encoder:
@@ -42,14 +57,11 @@ class Encoder:
 
     def body(self, request: Request, *, stream: bool) -> bytes:
         """Return the body of a request: head, messages, and what may change from turn to turn."""
-        sent = self._runs.pop(request.run, None) or _Sent(head=_head(request, self._max_tokens), pieces=[])
+        sent = self._runs.pop(request.run, None) or _Sent(_head(request, self._max_tokens))
         self._runs[request.run] = sent
         if len(self._runs) > RUNS_KEPT:
             del self._runs[next(iter(self._runs))]
-        _extend(sent.pieces, request.messages)
-        return b"".join(
-            (sent.head, b",".join(_marked(sent.pieces)), b"]", _tail(request, stream=stream), b"}")
-        )
+        return sent.body(request.messages, _tail(request, stream=stream))
 
 
 def _head(request: Request, max_tokens: int) -> bytes:
@@ -70,24 +82,16 @@ def _head(request: Request, max_tokens: int) -> bytes:
 def _tail(request: Request, *, stream: bool) -> bytes:
     choice = {"type": "tool", "name": request.force}
     forced = b',"tool_choice":' + encode(choice) if request.force else b""
-    return forced + (b',"stream":true' if stream else b"")
+    return b"]" + forced + (b',"stream":true}' if stream else b"}")
 
 
-def _extend(pieces: list[_Piece], messages: tuple[Message, ...]) -> None:
-    """Encode what is new; only a message that is another one than before is encoded again."""
-    same = 0
-    for piece, message in zip(pieces, messages, strict=False):
-        if piece.message is not message:
-            break
-        same += 1
-    del pieces[same:]
-    pieces.extend(_piece(message) for message in messages[same:])
-
-
-def _piece(message: Message) -> _Piece:
+def _piece(message: Message) -> _Piece | None:
+    """Return a message encoded; None when nothing of it can be sent."""
     blocks = [block for part in message.parts if (block := _block(part)) is not None]
-    body = encode({"role": message.speaker, "content": blocks}) if blocks else b""
-    return _Piece(message=message, encoded=body, blocks=len(blocks))
+    if not blocks:
+        return None
+    encoded = encode({"role": message.speaker, "content": blocks})
+    return _Piece(encoded=encoded, blocks=len(blocks), is_reply=message.speaker is Speaker.ASSISTANT)
 
 
 def _block(part: Part) -> dict[str, Any] | None:
@@ -111,13 +115,15 @@ def _marked(pieces: list[_Piece]) -> list[bytes]:
 
     The second is needed only when more blocks lie between them than a provider looks back.
     """
-    written = [piece for piece in pieces if piece.encoded]
-    bodies = [piece.encoded for piece in written]
-    if not written:
-        return bodies
-    bodies[-1] = written[-1].marked
-    replies = [place for place, piece in enumerate(written) if piece.message.speaker is Speaker.ASSISTANT]
-    ended = replies[-1] - 1 if replies else -1
-    if ended >= 0 and sum(piece.blocks for piece in written[ended + 1 :]) >= LOOK_BACK:
-        bodies[ended] = written[ended].marked
+    if not pieces:
+        return [b""]
+    bodies = [piece.encoded for piece in pieces]
+    bodies[-1] = pieces[-1].marked
+    added = 0
+    for place in range(len(pieces) - 1, 0, -1):
+        added += pieces[place].blocks
+        if pieces[place].is_reply:
+            if added >= LOOK_BACK:
+                bodies[place - 1] = pieces[place - 1].marked
+            break
     return bodies

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any
@@ -58,15 +58,20 @@ class Sdk:
         if stream and not self._streams:
             del fields["stream"]
         with failures_told():
-            try:
-                async with self._client.messages.with_streaming_response.create(**fields) as response:
-                    yield answer(response.http_response)
-            except anthropic.APIStatusError as error:
-                yield answer(error.response)
-            except anthropic.APIConnectionError as error:
-                raise unreached(error.__cause__ or error) from None
-            except _TROUBLE as error:
-                raise ModelRejected(f"the SDK cannot send this: {error}") from None
+            async with AsyncExitStack() as stack:
+                yield await self._sent(stack, fields)
+
+    async def _sent(self, stack: AsyncExitStack, fields: dict[str, Any]) -> Answer:
+        try:
+            sending = self._client.messages.with_streaming_response.create(**fields)
+            response = await stack.enter_async_context(sending)
+        except anthropic.APIStatusError as error:
+            return answer(error.response)
+        except anthropic.APIConnectionError as error:
+            raise unreached(error.__cause__ or error) from None
+        except _TROUBLE as error:
+            raise ModelRejected(f"the SDK cannot send this: {error}") from None
+        return answer(response.http_response)
 
     async def close(self) -> None:
         await self._client.close()

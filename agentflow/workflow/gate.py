@@ -2,7 +2,7 @@
 
 import re
 
-from agentflow.core.evidence import RED, CheckName, CheckRun, TestOutcome, Verdict
+from agentflow.core.evidence import RED, By, CheckName, CheckRun, Evidence, Side, TestOutcome, Verdict
 from agentflow.core.record import Record
 from agentflow.core.submissions import Claim, Judgement
 from agentflow.workspace.git import ChangeKind, FileChange
@@ -64,24 +64,47 @@ def _appeared(case: Case) -> list[str]:
 
 
 def _missing(case: Case) -> list[str]:
-    if any(run.check.name is CheckName.TESTS for run in case.final):
-        return []
-    return ["tests: not run (this repository has none that agentflow can find)"]
+    """Return the checks that were not run, of those that there were before and of tests in any case."""
+    now = {run.check.name for run in case.final}
+    left_out = [run.check.name for run in case.baseline if run.check.name not in now]
+    reasons = [f"{name}: not run" for name in left_out]
+    if CheckName.TESTS not in {*now, *left_out}:
+        reasons.append("tests: not run (this repository has none that agentflow can find)")
+    return reasons
 
 
 def _problems(case: Case, run: CheckRun) -> list[str]:
     """Return why a required check does not hold."""
-    name, evidence = run.check.name, run.evidence
-    if evidence is None:
-        return [f"{name}: not run ({run.check.missing})"]
-    if evidence.tree_before != case.tree:
-        return [f"{name}: {evidence.id} ran on another tree"]
-    if evidence.timed_out:
-        return [f"{name}: timed out after {evidence.seconds:.0f} s"]
-    if evidence.tests is not None and evidence.tests.ran == 0:
-        return [f"{name}: no test ran"]
-    base = next((other for other in case.baseline if other.check.name is name), None)
+    unfit = _unfit(case, run)
+    if unfit is not None:
+        return [f"{run.check.name}: {unfit}"]
+    base = next((other for other in case.baseline if other.check.name is run.check.name), None)
     return [*_owed(case, base, run), *([] if run.green else _red(base, run))]
+
+
+def _unfit(case: Case, run: CheckRun) -> str | None:
+    """Return why what a check showed cannot count at all."""
+    evidence, reason = run.evidence, None
+    if evidence is None:
+        reason = f"not run ({run.check.missing})"
+    elif evidence.tree_before != case.tree:
+        reason = f"{evidence.id} ran on another tree"
+    elif not _is_bound(run, evidence):
+        reason = f"{evidence.id} is not this check, run by the program on the final code"
+    elif evidence.timed_out:
+        reason = f"timed out after {evidence.seconds:.0f} s"
+    elif evidence.tests is not None and evidence.tests.ran == 0:
+        reason = "no test ran"
+    return reason
+
+
+def _is_bound(run: CheckRun, evidence: Evidence) -> bool:
+    return (
+        evidence.by is By.PROGRAM
+        and evidence.check is run.check.name
+        and evidence.command == run.check.command
+        and (evidence.surface, evidence.code) == (Side.FINAL, Side.FINAL)
+    )
 
 
 def _owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
@@ -145,7 +168,7 @@ def weigh(verdict: Verdict, judgement: Judgement, changed: tuple[FileChange, ...
 def _cites(judgement: Judgement, changed: tuple[FileChange, ...]) -> bool:
     """Return whether a reason names a line of a changed file."""
     text = "\n".join(judgement.reasons)
-    return any(re.search(rf"{re.escape(change.path)}:\d+", text) for change in changed)
+    return any(re.search(rf"(?<![\w./-])(?:\./)?{re.escape(change.path)}:\d+", text) for change in changed)
 
 
 def _list(names: list[str]) -> str:

@@ -3,19 +3,25 @@
 import re
 
 _PRESERVING = re.compile(
-    r"\b(refactor|rename|move|reformat|format|document|docstrings?|comments?|readme|typos?|tidy|clean up)\b",
+    r"\s*(please\s+)?("
+    r"(refactor|rename|move|reformat|format|document|tidy|clean\s+up)\b"
+    r"|(add|fix|write|update|improve)\s+(?:[\w'-]+\s+){0,3}(docstrings?|comments?|readme|docs|documentation|typos?)\b"
+    r")",
     re.IGNORECASE,
 )
-_CHANGING = re.compile(r"\b(fix|add|implement|support|change|make|remove|mend|repair)\b", re.IGNORECASE)
+"""The whole task, from its first word, is about form or text; a word for it further on may be a feature."""
 _ABOUT_CHECKS = re.compile(
     r"\b(fail\w*|red|broken|green|pass(es|ing)?|tests?|checks?|suite|bugs?|fix|mend|repair)\b", re.IGNORECASE
+)
+_ALSO = re.compile(
+    r"(\b(and|then|also)|[:;,])\s+(fix|add|implement|support|change|make|remove|mend)\b", re.IGNORECASE
 )
 _NAME = re.compile(r"[\w./:\[\]-]{3,}")
 
 
 def preserves_behaviour(task: str) -> bool:
     """Return whether a task only refactors, moves, formats or documents, so that nothing new can be shown."""
-    return bool(_PRESERVING.search(task)) and not _CHANGING.search(task)
+    return bool(_PRESERVING.match(task)) and not _ALSO.search(task)
 
 
 def targets(task: str, failing: frozenset[str]) -> frozenset[str]:
@@ -23,7 +29,8 @@ def targets(task: str, failing: frozenset[str]) -> frozenset[str]:
 
     Tests that the text names; else all of them where the text is about failing checks; else none.
     """
-    words = {word.strip(".:-").lower() for word in _NAME.findall(task)}
+    found = (word.strip(".:-").lower() for word in _NAME.findall(task))
+    words = {word for word in found if not _ABOUT_CHECKS.fullmatch(word)}
     named = frozenset(test for test in failing if words & _names(test))
     if named:
         return named

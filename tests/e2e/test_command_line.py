@@ -79,9 +79,11 @@ def test_a_usage_error_is_one_line(repo: Repo, words: Sequence[str], said: Seque
     assert_refused(repo, repo.run(*words), *said)
 
 
-@pytest.mark.parametrize("model", ["anthropic", "bedrock"])
-def test_a_model_of_a_later_version_is_no_usable_one(repo: Repo, model: str) -> None:
-    assert_refused(repo, repo.run("task", TEXT, "--model", model), model, "not in this version", code=6)
+@pytest.mark.parametrize(
+    ("model", "setting"), [("anthropic", "ANTHROPIC_API_KEY"), ("bedrock", "AWS_REGION")]
+)
+def test_a_live_model_without_credentials_is_no_usable_one(repo: Repo, model: str, setting: str) -> None:
+    assert_refused(repo, repo.run("task", TEXT, "--model", model), "set", setting, code=6)
 
 
 def test_what_the_embedded_model_cannot_do_is_said_within_a_second(new_repo: NewRepo) -> None:
@@ -238,7 +240,7 @@ def test_a_read_only_repository_is_one_line(repo: Repo) -> None:
 
 TEXTS: dict[str, tuple[Sequence[str], str, str]] = {
     "an unknown option in the text": (
-        ["--yes", "add", "a", "--verbose", "-x=3", "option", "--no-input"],
+        ["--yes", "add", "a", "--verbose", "-x=3", "option"],
         "",
         "add a --verbose -x=3 option",
     ),

@@ -172,7 +172,7 @@ def test_what_it_cannot_mend_ends_with_advice_and_an_unchanged_tree(new_repo: Ne
     assert repo.diff() == ""
     assert repo.git("status", "--porcelain") == ""
     assert "--model" in done.err
-    assert "script:FILE" in done.err
+    assert "ANTHROPIC_API_KEY" in done.err
 
 
 def test_a_wrong_test_is_not_edited(new_repo: NewRepo) -> None:

@@ -133,7 +133,7 @@ def test_the_last_whole_input_of_functions_holds(inputs: list[dict[str, int]]) -
 @given(
     st.binary(max_size=60), st.sampled_from([None, 0, 1, 2, 126, 127, 255]), st.sampled_from(sorted(Point))
 )
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=120)
 def test_no_output_is_too_odd_to_be_understood(stdout: bytes, code: int | None, point: Point) -> None:
     hook = Hook(name="x", point=point, body=Script(command="x"))
     said = Exchanged(exit_code=code, timed_out=False, stdout=stdout, stderr=stdout, flooded=False)
@@ -156,7 +156,7 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), JSON, max_size=4), st.sampled_from(sorted(Point)))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=120)
 def test_json_of_any_shape_is_an_answer_or_a_named_problem(answer: dict[str, Any], point: Point) -> None:
     hook = Hook(name="x", point=point, body=Script(command="x"))
     stdout = json.dumps(answer).encode()
@@ -168,7 +168,7 @@ def test_json_of_any_shape_is_an_answer_or_a_named_problem(answer: dict[str, Any
         assert specific.get("permissionDecision") or answer.get("bail") or result.decision is Decision.DENY
 
 
-@given(st.text(st.sampled_from("abAB_-09"), min_size=1), st.text())
+@given(st.text(st.sampled_from("abAB_-09"), min_size=1), st.text("abAB_-09 |,.*"))
 def test_a_plain_matcher_names_itself_and_nothing_else(name: str, other: str) -> None:
     assert names(name, name)
     assert names(name, other) is (name == other)

@@ -43,7 +43,7 @@ def decided(task: TaskState, way: str, tree: int) -> TaskState:
 
 def travelled(route: tuple[Phase, ...], ways: list[tuple[str, int]], most: int) -> list[TaskState]:
     task = cases.a_task(max_iterations=most)
-    seen = []
+    seen: list[TaskState] = []
     for way, tree in [*ways, *[("failed", number) for number in range(most + 8)]]:
         phase = next_phase(task)
         assert phase is not None

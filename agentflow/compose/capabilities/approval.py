@@ -1,5 +1,7 @@
 """The user's permission rules, as a hook before each tool call."""
 
+import sys
+
 from agentflow.compose.channels import HookChannel
 from agentflow.core.hook import CallResult, Hook
 from agentflow.core.points import HookEvent, Point, ToolUse
@@ -13,7 +15,8 @@ class Approval(Record):
     rules: Rules
 
     def install_hooks(self, hooks: HookChannel) -> None:
-        hooks.add(Hook(name="permission rules", point=Point.PRE_TOOL_USE, body=self._rule_on))
+        last = -sys.maxsize  # after every hook that may change the input
+        hooks.add(Hook(name="permission rules", point=Point.PRE_TOOL_USE, body=self._rule_on, priority=last))
 
     def _rule_on(self, event: HookEvent) -> CallResult:
         assert isinstance(event.payload, ToolUse)

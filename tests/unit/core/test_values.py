@@ -36,12 +36,12 @@ class Pair(Record):
 
 def test_a_record_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
-        Pair(left=1).left = 2  # type: ignore[misc]
+        Pair(left=1).left = 2
 
 
 def test_a_record_takes_names_only() -> None:
     with pytest.raises(TypeError):
-        Pair(1)  # type: ignore[call-arg]
+        Pair(1)
 
 
 def test_a_record_is_closed_to_unknown_fields() -> None:
@@ -114,7 +114,7 @@ def test_a_check_that_was_not_run_is_not_green() -> None:
 
 def test_ids_are_those_of_the_outcomes_asked_for() -> None:
     run = CheckRun(check=CHECK, outcomes={"a": PASSED, "b": FAILED, "c": ERROR, "d": SKIPPED})
-    assert (run.ids(*RED), run.ids(SKIPPED), run.ids()) == ({"b", "c"}, {"d"}, frozenset())
+    assert [set(run.ids(*asked)) for asked in (RED, (SKIPPED,), ())] == [{"b", "c"}, {"d"}, set()]
 
 
 def test_a_skipped_test_did_not_run() -> None:

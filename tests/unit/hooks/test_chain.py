@@ -123,6 +123,11 @@ def test_functions_on_a_result_are_a_pipeline(scene: Scene) -> None:
     assert fire(scene, *hooks).updated_output == "a.pyxyz"
 
 
+def test_an_error_may_be_told_otherwise(scene: Scene) -> None:
+    clear = function(lambda _: OutputResult(updated_output="clear"), point=Point.POST_TOOL_USE_FAILURE)
+    assert fire(scene, clear).updated_output == "clear"
+
+
 def test_functions_change_request_and_reply_in_turn(scene: Scene) -> None:
     def longer(event: HookEvent) -> HookResult:
         match event.payload:

@@ -62,8 +62,7 @@ async def asked(scene: Scene, hooks: list[Hook]) -> list[HookDecision]:
     return [answers[place] for place in range(len(hooks))]
 
 
-@pytest.mark.parametrize("depth", [0, 2])
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(("policy", "depth"), [*((policy, 0) for policy in POLICIES), (None, 2)])
 def test_exit_code_and_output_decide(scene: Scene, policy: OnError | None, depth: int) -> None:
     scene = scene.replace(actor=Actor(name="scout", depth=depth))
     chosen = POINTS if policy is None and depth == 0 else (Point.PRE_TOOL_USE, Point.USER_PROMPT_SUBMIT)
@@ -131,18 +130,18 @@ def test_another_exit_code_decides_nothing_and_is_shown_with_its_first_line(scen
 def test_a_hook_that_cannot_do_its_work_names_itself(
     scene: Scene, command: str, why: str, point: Point
 ) -> None:
-    decision = fire(scene, script(command, point=point, timeout=0.3))
+    decision = fire(scene, script(command, point=point, timeout=0.2))
     assert denied(decision) is (point in GUARDED)
     assert f"{command} at {point}" in decision.notices[0]
     assert why in decision.notices[0]
     if denied(decision):
         assert decision.reason.startswith(f"hook {command} at {point}")
-    assert not denied(fire(scene, script(command, point=point, timeout=0.3, on_error=OnError.OPEN)))
+    assert not denied(fire(scene, script(command, point=point, timeout=0.2, on_error=OnError.OPEN)))
 
 
 def test_what_a_hook_said_before_its_time_was_over_does_not_count(scene: Scene) -> None:
     said = json.dumps({"decision": "deny", "additional_context": "x", "systemMessage": "y"})
-    hook = script(f"echo '{said}'; sleep 9", timeout=0.3, on_error=OnError.OPEN)
+    hook = script(f"echo '{said}'; sleep 9", timeout=0.2, on_error=OnError.OPEN)
     decision = fire(scene, hook)
     assert (decision.decision, decision.contexts, len(decision.notices)) == (Decision.NONE, (), 1)
 

@@ -202,6 +202,6 @@ def test_hooks_that_are_not_used_are_told(tmp_path: Path) -> None:
     assert withheld(tmp_path) is None
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".claude/settings.json").write_text(json.dumps(entry()))
-    assert withheld(tmp_path) == "1 hooks of this repository are not used"
+    assert withheld(tmp_path) == "hooks of this repository are not used: 1"
     (tmp_path / ".claude/settings.json").write_text("{")
     assert "settings.json:1: not JSON" in str(withheld(tmp_path))

@@ -125,6 +125,13 @@ def test_a_condition_sees_through_a_link(scene: Scene, tmp_path: Path) -> None:
     assert applies(f"Edit(/{tmp_path}/secret.py)", use(scene, "Edit", file_path="plain"))
 
 
+def test_a_condition_on_a_path_elsewhere(scene: Scene) -> None:
+    notes = use(scene, "Edit", file_path=str(Path.home() / "notes.md"))
+    assert applies("Edit(~/notes.md)", notes)
+    assert not applies("Edit(~/other.md)", notes)
+    assert not applies("Edit(/notes.md)", notes)
+
+
 def test_a_condition_with_nothing_to_look_at_holds(scene: Scene) -> None:
     assert applies("Edit(*.py)", use(scene, "Edit"))
     assert applies("WebFetch(domain:example.org)", use(scene, "WebFetch", url="https://example.org"))

@@ -112,7 +112,7 @@ class Stage:
             system=system_prompt(self.role, submit.name if submit else None),
             tools=(*own, *self.extra),
             submit=submit,
-            owners={"Edit": "implementer", "SubmitPlan": "planner"},
+            owners={"Peek": "explorer", "SubmitPlan": "planner"},
             workspace=Fence(self.root),
             ledger=self.ledger,
             journal=journal or self.journal,
@@ -213,7 +213,7 @@ def script(*turns: Turn) -> Scripted:
     return Scripted("script:memory", (Entry(turns=turns),))
 
 
-def call(name: str, word: str = "x", **more: Any) -> ScriptedCall:
+def call(name: str, word: object = "x", **more: object) -> ScriptedCall:
     return ScriptedCall(name=name, input={"word": word, **more})
 
 

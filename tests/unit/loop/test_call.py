@@ -45,7 +45,7 @@ PRINT = Tool(name="Print", category=Category.SHELL, effect=Effect.EXECUTE, input
     ("wrong", "said"),
     [
         (call("Nothing"), "there is no tool Nothing; yours are Look, Change, Broken, Refusing, SubmitChange"),
-        (ScriptedCall(name="Edit"), "Edit belongs to the implementer"),
+        (ScriptedCall(name="Peek"), "Peek belongs to the explorer"),
         (ScriptedCall(name="SubmitPlan"), "SubmitPlan belongs to the planner"),
         (ScriptedCall(name="Look"), f"object missing required field `word`. Look {TAKES}"),
         (call("Look", word=3.5), f"word: expected `str`, got `float`. Look {TAKES}"),
@@ -73,8 +73,8 @@ def test_every_call_of_a_bad_turn_has_its_own_result(stage: Stage) -> None:
 
 
 def test_a_foreign_tool_is_told_with_its_owner(stage: Stage) -> None:
-    stage.play(turn(ScriptedCall(name="Edit")), submit())
-    assert [(e.tool, e.role, e.owner) for e in stage.of(ToolBlocked)] == [("Edit", "builder", "implementer")]
+    stage.play(turn(ScriptedCall(name="Peek")), submit())
+    assert [(e.tool, e.role, e.owner) for e in stage.of(ToolBlocked)] == [("Peek", "builder", "explorer")]
 
 
 def test_a_tool_outside_the_list_of_the_role_is_refused_at_the_call(stage: Stage) -> None:

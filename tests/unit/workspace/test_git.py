@@ -1,5 +1,6 @@
 import os
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -530,3 +531,23 @@ def test_a_damaged_index_is_an_error_and_stays(place: Place) -> None:
     with pytest.raises(StateError):
         place.tree()
     assert (place.root / ".git/index").read_text() == "damaged"
+
+
+def in_one_second(place: Place, content: str) -> bool:
+    """Commit a file and change it at once; tell whether the clock showed one second all along."""
+    time.sleep(1 - time.time() % 1)
+    begin = int(time.time())
+    written = place.write("src/a.py", content)
+    place.commit()
+    status = written.stat()
+    written.write_text(content.replace("1", "2"))
+    os.utime(written, ns=(status.st_atime_ns, status.st_mtime_ns))
+    return int(written.stat().st_ctime) == begin
+
+
+def test_an_edit_in_the_second_of_the_commit_is_seen_later(place: Place) -> None:
+    """Git looks again at files as young as its index; the copy of the index has to be as old as that."""
+    assert any(in_one_second(place, f"y{number} = 1\n") for number in range(5))
+    time.sleep(1.1)
+    git = place.open()
+    assert git.changes("HEAD^{tree}", git.tree()) == (FileChange(kind=ChangeKind.MODIFIED, path="src/a.py"),)

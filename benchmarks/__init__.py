@@ -1,0 +1,1 @@
+"""What PERFORMANCE measures, as ratios in interleaved rounds on a loopback server."""
