@@ -80,6 +80,8 @@ def load_yaml(text: str, source: str, *, first_line: int = 1) -> Any:
         raise InvalidFile(source, error.problem or "not YAML", line=line) from None
     except yaml.YAMLError as error:
         raise InvalidFile(source, str(error).splitlines()[0]) from None
+    except RecursionError:
+        raise InvalidFile(source, "nested too deeply") from None
 
 
 def read_yaml(kind: type[T], text: str, source: str) -> T:

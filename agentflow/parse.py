@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from agentflow.core.errors import InvalidFile
+from agentflow.core.record import plain
 
 T = TypeVar("T")
 
@@ -42,13 +43,15 @@ def decode(kind: type[T], raw: bytes | str, source: str) -> T:
         raise InvalidFile(source, str(_mismatch(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidFile(source, f"not JSON: {error}") from None
+    except RecursionError:
+        raise InvalidFile(source, "nested too deeply") from None
 
 
 def decode_or_none(raw: str) -> Any:
-    """Return what a JSON text says, or None when it is none."""
+    """Return what a JSON text says, or None when it is none, or is nested too deeply."""
     try:
         return msgspec.json.decode(raw)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 
@@ -60,7 +63,7 @@ def schema(kind: type[Any]) -> dict[str, Any]:
     found.pop("description", None)
     if components:
         found["$defs"] = {key: _terse(value) for key, value in components.items()}
-    return _terse(found)
+    return dict(plain(_terse(found)))
 
 
 def _terse(component: dict[str, Any]) -> dict[str, Any]:

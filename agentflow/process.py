@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from agentflow.core.record import Record
-from agentflow.descendants import MARK, kill_marked, signal_group
+from agentflow.descendants import MARK, brand, kill_marked, signal_group
 from agentflow.streams import SPOKEN_BYTES, Collected, Spoken
 
 INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "VIRTUAL_ENV", "TMPDIR")
@@ -75,17 +75,20 @@ def capture(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a short program of our own choosing (git, rg, an interpreter probe) and return what it said.
 
-    Raises OSError when it cannot be started and subprocess.TimeoutExpired.
+    Raises OSError when it cannot be started, and of these TimeoutError when it takes too long.
     """
-    return subprocess.run(
-        list(argv),
-        cwd=cwd,
-        env=environment(env),
-        input=stdin,
-        capture_output=True,
-        timeout=timeout,
-        check=False,
-    )
+    try:
+        return subprocess.run(
+            list(argv),
+            cwd=cwd,
+            env=environment(env),
+            input=stdin,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise TimeoutError(f"{argv[0]} took longer than {timeout:g} s and was stopped") from None
 
 
 class Exchanged(Record):
@@ -154,12 +157,12 @@ def _ran(
     cancelled: Callable[[], bool],
 ) -> tuple[subprocess.Popen[bytes], bool]:
     """Run a command to its end, each of its streams going to a taker; return whether its time was over."""
-    mark = secrets.token_hex(8)
+    mark = secrets.randbits(62)
     deadline = time.monotonic() + command.timeout
     process = subprocess.Popen(
         command.argv,
         cwd=command.cwd,
-        env=environment({**command.env, MARK: mark}),
+        env=environment({**command.env, MARK: f"{mark:016x}"}),
         stdin=pipes[0],
         stdout=pipes[1],
         stderr=pipes[2],
@@ -168,6 +171,7 @@ def _ran(
     streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
     taken = dict(zip(streams, takers, strict=True))
     try:
+        brand(process.pid, mark)
         timed_out = _follow(process, taken, deadline, cancelled)
     finally:
         _end(process, mark)
@@ -237,7 +241,7 @@ def _drain(taken: Mapping[IO[bytes], Callable[[bytes], None]]) -> None:
         stream.close()
 
 
-def _end(process: subprocess.Popen[bytes], mark: str) -> None:
+def _end(process: subprocess.Popen[bytes], mark: int) -> None:
     """Stop the process group, and whatever left it, within two seconds."""
     if process.poll() is None:
         signal_group(process.pid, signal.SIGTERM)

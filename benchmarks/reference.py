@@ -93,6 +93,7 @@ def streamed(response: HTTPResponse) -> list[Block]:
                 blocks[-1]["input"] = json.loads("".join(inputs) or "{}")
             case _:
                 pass
+    response.read()  # nothing is left, but only this ends the response
     return blocks
 
 

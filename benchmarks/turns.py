@@ -29,7 +29,9 @@ def short(rounds: int) -> Iterator[Row]:
     interleaved(CLIENTS, 1, 1)  # compiles what is not compiled yet
     runs = interleaved(CLIENTS, SHORT, rounds)
     startup, gap = at_most(0.30), at_most(0.8)
-    yield from _versus(1, "startup s", {name: [run.startup for run in of] for name, of in runs.items()}, startup)
+    yield from _versus(
+        1, "startup s", {name: [run.startup for run in of] for name, of in runs.items()}, startup
+    )
     yield from _versus(3, "gap ms", {name: [run.gap * 1000 for run in of] for name, of in runs.items()}, gap)
     yield alone(6, "exit s", [run.exit for run in runs[AGENTFLOW]], at_most(0.1))
     yield from _versus(6, "exit s", {name: [run.exit for run in of] for name, of in runs.items()})
@@ -54,7 +56,9 @@ def growth(turns: int, rounds: int) -> Iterator[Row]:
         grown = {name: [run.growth for run in of] for name, of in runs.items()}
         yield alone(4, f"gap last/first tenth, {named}", grown[AGENTFLOW], _GROWTH[turns])
         yield from _versus(4, f"gap last/first tenth, {named}", grown)
-        yield from _versus(4, f"gap ms, {named}", {n: [run.gap * 1000 for run in of] for n, of in runs.items()})
+        yield from _versus(
+            4, f"gap ms, {named}", {n: [run.gap * 1000 for run in of] for n, of in runs.items()}
+        )
         yield from _versus(4, f"CPU s, {named}", {name: [run.cpu for run in of] for name, of in runs.items()})
     yield from memory(turns, rounds)
 
@@ -66,5 +70,7 @@ def _versus(
     ours = figures[AGENTFLOW]
     yield compared(goal, f"{metric} / {ANTHROPIC}", ours, figures[ANTHROPIC], bound)
     if goal == 3:
-        yield compared(goal, f"{metric}, streamed / {ANTHROPIC}", figures[STREAMED], figures[ANTHROPIC], bound)
+        yield compared(
+            goal, f"{metric}, streamed / {ANTHROPIC}", figures[STREAMED], figures[ANTHROPIC], bound
+        )
     yield compared(goal, f"{metric} / {STDLIB}", ours, figures[STDLIB])

@@ -2,7 +2,7 @@
 
 import typer
 
-from agentflow.cli import catalog, checks, show, task, waiting
+from agentflow.cli import catalog, checks, config, show, task, waiting
 
 app = typer.Typer(
     name="agentflow",
@@ -37,5 +37,6 @@ app.command(name="status")(show.status)
 app.command(name="log")(show.log)
 app.command(name="evidence")(show.evidence)
 app.command(name="check")(checks.check)
+app.command(name="config")(config.config)
 app.add_typer(catalog.agents, name="agents")
 app.add_typer(catalog.tools, name="tools")

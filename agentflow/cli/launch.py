@@ -11,6 +11,7 @@ from typing import BinaryIO
 import anyio
 from anyio.abc import TaskStatus
 
+from agentflow.cli.models import streamed
 from agentflow.cli.wiring import Setup, assemble, new_task, prepare, recall_runs
 from agentflow.core.errors import AgentflowError, ConfigError
 from agentflow.core.events import Stamped, Warned
@@ -18,7 +19,7 @@ from agentflow.core.exits import Exit
 from agentflow.core.pending import Consent
 from agentflow.core.record import Record, encode
 from agentflow.core.task import Phase, Status, TaskState
-from agentflow.redact import one_line
+from agentflow.redact import one_line, visible
 from agentflow.store.locks import writer_lock
 from agentflow.store.reading import find
 from agentflow.store.tasks import TaskStore
@@ -47,6 +48,8 @@ class Job(Record):
     """A file's path, or `-` for stdout."""
     consent: Consent = Consent.SUSPEND
     pause_after: Phase | None = None
+    stream: bool = False
+    """Show what the model says as it comes."""
 
 
 def launch(folder: Path, job: Job) -> int:
@@ -72,7 +75,11 @@ def relaunch(folder: Path, task_id: str | None, job: Job) -> int:
 def _drive(setup: Setup, store: TaskStore, job: Job, sink: BinaryIO | None) -> int:
     """Run a task in front of whoever looks on, and print its result."""
     with ExitStack() as stack:
-        progress = stack.enter_context(Progress(sys.stderr, choose(sys.stderr, os.environ)))
+        medium = choose(sys.stderr, os.environ)
+        if job.stream:
+            setup = setup.replace(model=streamed(setup.model, _show_delta))
+            medium = medium.replace(live=False)
+        progress = stack.enter_context(Progress(sys.stderr, medium))
         store.observers.append(progress)
         if sink is not None:
             store.observers.append(stack.enter_context(_copied(store, sink)))
@@ -84,6 +91,10 @@ def _drive(setup: Setup, store: TaskStore, job: Job, sink: BinaryIO | None) -> i
         _answer(crew, task, job)
     assert task.ending is not None
     return task.ending.exit_code
+
+
+def _show_delta(text: str) -> None:
+    send(visible(text), sys.stderr)
 
 
 async def _run(crew: Crew, task: TaskState) -> TaskState:

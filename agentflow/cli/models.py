@@ -1,6 +1,6 @@
 """Which model a name stands for, and what the tiers stand for with it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from agentflow.core.errors import ConfigError, ModelRejected
@@ -47,6 +47,16 @@ def _live(name: str, settings: Settings, environ: Mapping[str, str]) -> Model:
     from agentflow.model.http import Http
 
     return Messages(name, Http(found, settings.deadlines), settings)
+
+
+def streamed(model: Model, on_delta: Callable[[str], None]) -> Model:
+    """Return a model that passes text on as it comes, where it can."""
+    if model.name not in _LIVE:
+        return model
+    from agentflow.model.messages import Messages
+
+    assert isinstance(model, Messages)
+    return model.streamed(on_delta)
 
 
 def observed(model: Model, observe: Observer) -> Model:

@@ -6,7 +6,7 @@ import typer
 
 from agentflow.cli.printing import say
 
-MODEL = typer.Option(None, "--model", help="repair (the default), or script:FILE.", metavar="M")
+MODEL = typer.Option(None, "--model", help="A model's name, repair, or script:FILE.", metavar="M")
 FOLDER = typer.Option(Path(), "-C", help="Work in this folder.", metavar="DIR")
 JSON = typer.Option(False, "--json", help="Print one JSON object and nothing else on stdout.")
 
@@ -31,6 +31,7 @@ def task(
     pause_after: str | None = typer.Option(
         None, "--pause-after", metavar="PHASE", help="Wait after this phase until `resume`."
     ),
+    stream: bool = typer.Option(False, "--stream", help="Show what a live model says as it comes."),
     folder: Path = FOLDER,
 ) -> int:
     """Do a task: explore, plan, implement, and verify by the repository's own checks.
@@ -48,6 +49,7 @@ def task(
         events=events,
         consent=consent_of(yes=yes, no_input=no_input),
         pause_after=phase_of(pause_after),
+        stream=stream,
     )
     return launch(folder, job)
 

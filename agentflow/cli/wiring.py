@@ -12,6 +12,7 @@ from agentflow.core.pending import Consent
 from agentflow.core.ports import Model
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
+from agentflow.hooks.chain import Chain
 from agentflow.hooks.manifest import is_listed, load_hooks, project_places, user_places, withheld
 from agentflow.library.bundled import bundled
 from agentflow.library.roles import Roles, load_roles
@@ -122,5 +123,6 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent) -> Crew:
         store=store,
         checking=Checking(setup.git, store, setup.settings.timeouts),
         consent=consent,
+        hooks=Chain(setup.hooks),
         capabilities=(UseHooks(hooks=setup.hooks), Approval(rules=setup.rules)),
     )

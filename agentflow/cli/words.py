@@ -16,6 +16,7 @@ KNOWN = (
     "--json",
     "--events",
     "--pause-after",
+    "--stream",
     "--help",
 )
 """The options of `task`; a word that looks like one and is none may belong to the text."""
@@ -30,7 +31,6 @@ LATER = (
     "--sequential",
     "--context",
     "--no-memory",
-    "--stream",
 )
 """Options that the published command has and this version does not."""
 MAX_CHARS = 100_000

@@ -4,6 +4,7 @@ AgentflowError            has .hint and the exit code of CONTRACT section 2
   UsageError              the command line asks for something impossible
   ConfigError             InvalidFile, UnknownRole, UnknownTool
   ModelError              ModelUnavailable, ModelRejected
+  Halted                  a hook ended the whole task
   StateError              CorruptState, TaskNotFound, TaskLocked, TaskOver, Suspended
   ToolError               InvalidInput, NotAllowed, OutsideWorkspace
 
@@ -63,6 +64,12 @@ class ModelUnavailable(ModelError):
 
 class ModelRejected(ModelError):
     """The model cannot do this; asking again changes nothing."""
+
+
+class Halted(AgentflowError):
+    """A hook ended the whole task."""
+
+    exit_code = Exit.BLOCKED
 
 
 class StateError(AgentflowError):

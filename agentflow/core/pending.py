@@ -25,6 +25,13 @@ class Pending(Record):
     asked_at: str
     expires_at: str | None = None
 
+    def decided_by(self, task_id: str) -> str:
+        """Return the command with which a person decides."""
+        if self.kind is PendingKind.APPROVAL:
+            return f"agentflow approve {self.id}, or agentflow deny {self.id} --reason R"
+        choices = " | ".join(self.options)
+        return f"agentflow answer {task_id} CHOICE{f'  ({choices})' if choices else ''}"
+
 
 class Answer(Record):
     """What a person decided about something pending."""

@@ -40,5 +40,5 @@ def is_intact(line: bytes) -> bool:
 
 
 def plain(value: object) -> Any:
-    """Return a record as dicts, lists and scalars, the way it stands in a file."""
-    return msgspec.to_builtins(value)
+    """Return a record as dicts, lists and scalars, as its file gives it back."""
+    return msgspec.json.decode(msgspec.json.encode(value))

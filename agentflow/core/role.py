@@ -1,5 +1,9 @@
 """What a role file says."""
 
+from typing import Annotated
+
+from msgspec import Meta
+
 from agentflow.core.record import Record
 
 PIPELINE = ("explorer", "planner", "implementer", "reviewer", "verifier")
@@ -19,8 +23,8 @@ class ToolRule(Record):
 class Limits(Record):
     """Bounds of one run."""
 
-    turns: int = 25
-    tool_calls: int = 10
+    turns: Annotated[int, Meta(ge=1)] = 25
+    tool_calls: Annotated[int, Meta(ge=0)] = 10
 
 
 class Role(Record):

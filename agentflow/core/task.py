@@ -144,6 +144,10 @@ class TaskState(Record):
     ending: Ending | None = None
     answers: dict[str, Answer] = {}
     """What was decided, by the id of what was pending."""
+    context: str = ""
+    """What hooks told every role as the task began."""
+    stop_blocks: int = 0
+    """How often Stop hooks sent a verified change back."""
     pause_after: Phase | None = None
     """The phase after which the task waits to be resumed."""
 

@@ -13,6 +13,8 @@ from agentflow.redact import one_line
 
 BLOCK = 2
 CANNOT_RUN = (126, 127)
+_FIRST_SIGNAL, _LAST_SIGNAL = 128, 160
+"""Between them lies what a shell answers when a signal killed its command."""
 _TEXT_IS_CONTEXT = frozenset({Point.SESSION_START, Point.USER_PROMPT_SUBMIT})
 
 
@@ -98,7 +100,7 @@ def _trouble(hook: Hook, said: Exchanged, heard: _Heard) -> tuple[str | None, bo
     blocks = code == BLOCK and hook.point is not Point.PERMISSION_REQUEST
     if said.flooded:
         trouble, broken = "printed more than 64 KiB", True
-    elif code is None:
+    elif code is None or _FIRST_SIGNAL < code < _LAST_SIGNAL:
         trouble, broken = "was killed by a signal", True
     elif code in CANNOT_RUN:
         trouble, broken = f"ended with {code}: {stderr or 'the command cannot be run'}", True

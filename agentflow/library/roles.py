@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -28,7 +28,7 @@ class RoleHead(Record, rename={"max_turns": "maxTurns", "disallowed_tools": "dis
     model: str = "fast"
     disallowed_tools: Any = []
     skills: Any = []
-    max_turns: int = Limits().turns
+    max_turns: Annotated[int, msgspec.Meta(ge=1)] = Limits().turns
     limits: dict[str, int] = {}
     write_paths: tuple[str, ...] = ()
     metadata: dict[str, str] = {}
@@ -127,9 +127,6 @@ def _head(known: Mapping[str, Any], text: str, source: str) -> RoleHead:
 def _role(head: RoleHead, prompt: str, text: str, place: Place) -> Role:
     denied = {rule.tool for rule in _rules(head.disallowed_tools, text, place, "disallowedTools")}
     tools = _rules(head.tools, text, place, "tools")
-    unknown = set(head.limits) - set(msgspec.structs.asdict(Limits()))
-    if unknown:
-        raise InvalidFile(place.source, f"limits: unknown limit {min(unknown)}", line=_at(text, "limits"))
     return Role(
         name=head.name,
         description=head.description,
@@ -140,10 +137,20 @@ def _role(head: RoleHead, prompt: str, text: str, place: Place) -> Role:
         origin=place.origin,
         part=place.part,
         skills=tuple(str(rule) for rule in _rules(head.skills, text, place, "skills")),
-        limits=Limits(**{"turns": head.max_turns, **head.limits}),
+        limits=_limits(head, text, place.source),
         write_paths=head.write_paths,
         lines={key: line for key in _KNOWN if (line := key_line(text, key)) is not None},
     )
+
+
+def _limits(head: RoleHead, text: str, source: str) -> Limits:
+    unknown = set(head.limits) - set(msgspec.structs.asdict(Limits()))
+    if unknown:
+        raise InvalidFile(source, f"limits: unknown limit {min(unknown)}", line=_at(text, "limits"))
+    try:
+        return fit(Limits, {"turns": head.max_turns, **head.limits})
+    except Mismatch as error:
+        raise InvalidFile(source, f"limits.{error}", line=_at(text, "limits")) from None
 
 
 def _rules(value: object, text: str, place: Place, key: str) -> tuple[ToolRule, ...]:

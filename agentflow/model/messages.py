@@ -57,6 +57,10 @@ class Messages:
     def refusal(self, task: str) -> str | None:  # noqa: ARG002  # a live model takes any task
         return None
 
+    def streamed(self, on_delta: Delta) -> "Messages":
+        """Return the same model, passing text on as it comes."""
+        return Messages(self.name, self._source, self._settings, on_delta=on_delta, observe=self._observe)
+
     async def close(self) -> None:
         """Give up the connection."""
         await self._source.close()

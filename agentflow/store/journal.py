@@ -7,7 +7,18 @@ from typing import Any
 
 from agentflow.core.errors import CorruptState, InvalidFile
 from agentflow.core.record import encode
-from agentflow.core.run import CallAnswered, CallsStarted, Run, RunEntry, RunOpened, advance
+from agentflow.core.run import (
+    CallAnswered,
+    CallsStarted,
+    MessageAdded,
+    ReplyReceived,
+    RequestSent,
+    Run,
+    RunClosed,
+    RunEntry,
+    RunOpened,
+    advance,
+)
 from agentflow.parse import decode
 
 
@@ -40,21 +51,46 @@ class RunFile:
 
 
 def load_run(path: Path) -> Run | None:
-    """Return the run that a file holds, or None before its first entry. Raises CorruptState."""
-    mend_tail(path)
+    """Return the run that a file holds, or None before its first entry.
+
+    Cuts off a torn last line. Raises CorruptState, and writes nothing then.
+    """
     run: Run | None = None
     for number, line in lines(path):
+        place = f"{path}:{number}"
         try:
-            entry: RunEntry = decode(RunEntry, line, f"{path}:{number}")  # type: ignore[arg-type]
+            entry: RunEntry = decode(RunEntry, line, place)  # type: ignore[arg-type]
         except InvalidFile as error:
             raise CorruptState(str(error)) from None
-        if run is not None:
-            run = advance(run, entry)
-        elif isinstance(entry, RunOpened):
-            run = Run(head=entry)
-        else:
-            raise CorruptState(f"{path}:{number}: a run file begins with RunOpened")
+        run = _continued(run, entry, place)
+    mend_tail(path)
     return run
+
+
+def _continued(run: Run | None, entry: RunEntry, place: str) -> Run:
+    """Return the run after an entry that can stand where it does; a line that is gone shows in the next."""
+    if run is None:
+        if not isinstance(entry, RunOpened):
+            raise CorruptState(f"{place}: a run file begins with RunOpened")
+        return Run(head=entry)
+    if problem := _misplaced(run, entry):
+        raise CorruptState(f"{place}: {problem}", hint="nothing was changed; look at the file")
+    return advance(run, entry)
+
+
+def _misplaced(run: Run, entry: RunEntry) -> str | None:
+    """Return what is wrong with an entry in its place, if anything is."""
+    match entry:
+        case RunOpened():
+            return "a run has one RunOpened"
+        case RequestSent() if entry.turn != run.turns + 1:
+            return f"turn {entry.turn} follows turn {run.turns}"
+        case CallAnswered() if entry.result.call_id not in {call.id for call in run.pending}:
+            return "the result of a call that nobody asked for"
+        case MessageAdded() | RequestSent() | ReplyReceived() | RunClosed() if run.pending:
+            return "a call before it has no result"
+        case _:
+            return None
 
 
 def mend_tail(path: Path) -> None:

@@ -1,6 +1,6 @@
 """Evidence: one record for each executed command, with its full output beside it."""
 
-import os
+import re
 from pathlib import Path
 
 from agentflow.core.events import EvidenceRecorded
@@ -10,6 +10,10 @@ from agentflow.core.record import Record, encode
 from agentflow.core.task import TaskState
 from agentflow.core.tool import Execution
 from agentflow.frontmatter import write_atomic
+
+
+_ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\\]")
+_ESCAPE = re.compile(r"\\(?:[\\nrt]|x[0-9a-f]{2}|u[0-9a-f]{4})")
 
 
 class Binding(Record):
@@ -29,11 +33,13 @@ class EvidenceLedger:
     def __init__(
         self, folder: Path, task: TaskState, observe: Observer, known: tuple[Evidence, ...] = ()
     ) -> None:
+        """Go on after the records that are known, in the order they were made."""
         self._folder = folder / "evidence"
         self._task_id = task.task_id
         self._sandbox = task.sandbox
         self._observe = observe
         self._records = {evidence.id: evidence for evidence in known}
+        self._number = int(known[-1].id.removeprefix("ev-")) if known else 0
 
     def find(self, evidence_id: str) -> Evidence | None:
         return self._records.get(evidence_id)
@@ -46,9 +52,9 @@ class EvidenceLedger:
         """Return test ids with their outcomes, where the runner told them."""
         if evidence.tests is None or evidence.tests.ids_file is None:
             return {}
-        lines = (self._folder.parent / evidence.tests.ids_file).read_text("utf-8").splitlines()
+        lines = (self._folder.parent / evidence.tests.ids_file).read_text("utf-8").split("\n")[:-1]
         pairs = (line.partition(" ") for line in lines)
-        return {test: TestOutcome(outcome) for outcome, _, test in pairs}
+        return {_unescaped(test): TestOutcome(outcome) for outcome, _, test in pairs}
 
     def record(self, execution: Execution, *, role: str | None, iteration: int, by: By) -> Evidence:
         """Keep a command that an agent chose; nothing is judged by it."""
@@ -69,7 +75,7 @@ class EvidenceLedger:
 
     def _draft(self, execution: Execution, role: str | None, iteration: int, by: By) -> Evidence:
         return Evidence(
-            id=f"ev-{len(self._records) + 1:04}",
+            id=f"ev-{self._number + 1:04}",
             task_id=self._task_id,
             iteration=iteration,
             role=role,
@@ -94,14 +100,16 @@ class EvidenceLedger:
         if binding.counts is None:
             return None
         name = f"{evidence_id}.ids"
-        lines = "".join(f"{outcome} {test}\n" for test, outcome in sorted(binding.outcomes.items()))
-        write_atomic(self._folder / name, lines.encode("utf-8", "backslashreplace"))
+        lines = (f"{outcome} {_escaped(test)}\n" for test, outcome in sorted(binding.outcomes.items()))
+        write_atomic(self._folder / name, "".join(lines).encode())
         return binding.counts.replace(ids_file=f"evidence/{name}")
 
     def _keep(self, evidence: Evidence, execution: Execution) -> Evidence:
-        os.link(execution.output, self._folder / f"{evidence.id}.out")
+        # a copy, since whoever opens the source again must not reach what was shown
+        write_atomic(self._folder / f"{evidence.id}.out", Path(execution.output).read_bytes())
         write_atomic(self._folder / f"{evidence.id}.json", encode(evidence) + b"\n")
         self._records[evidence.id] = evidence
+        self._number += 1
         self._observe(
             EvidenceRecorded(
                 evidence=evidence.id,
@@ -129,6 +137,15 @@ class TreeLedger(Record):
 
     def record(self, execution: Execution, *, role: str | None, iteration: int, by: By) -> Evidence:
         return self.ledger.record(execution, role=role, iteration=iteration, by=by)
+
+
+def _escaped(test: str) -> str:
+    """Return a test's id on one line, odd characters as Python would escape them."""
+    return _ODD.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), test)
+
+
+def _unescaped(line: str) -> str:
+    return _ESCAPE.sub(lambda found: found[0].encode("ascii").decode("unicode_escape"), line)
 
 
 def summary(evidence: Evidence) -> str:

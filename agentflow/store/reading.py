@@ -16,6 +16,7 @@ from agentflow.redact import one_line
 TASKS = Path(".claude", "agentflow")
 EVENTS = "events.jsonl"
 EVIDENCE = "evidence"
+_RECORD = re.compile(r"ev-[0-9]{4,}")
 _TASK_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-z]+")
 _SECOND = len("20260102T030405Z")
 _KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}
@@ -68,11 +69,18 @@ def stamped(line: bytes, source: str = EVENTS) -> Stamped | None:
 
 def evidence_of(folder: Path) -> tuple[Evidence, ...]:
     """Return a task's records in the order they were made. Raises CorruptState naming the damaged file."""
-    paths = sorted((folder / EVIDENCE).glob("ev-*.json"), key=lambda path: (len(path.name), path.name))
+    paths = (path for path in (folder / EVIDENCE).glob("ev-*.json") if _RECORD.fullmatch(path.stem))
+    return tuple(_record(path) for path in sorted(paths, key=lambda path: (len(path.name), path.name)))
+
+
+def _record(path: Path) -> Evidence:
     try:
-        return tuple(decode(Evidence, path.read_bytes(), str(path)) for path in paths)
+        evidence = decode(Evidence, path.read_bytes(), str(path))
     except (InvalidFile, UnicodeDecodeError, OSError) as error:
         raise CorruptState(str(error)) from None
+    if evidence.id != path.stem:
+        raise CorruptState(f"{path}: holds the record {one_line(evidence.id, 60)}")
+    return evidence
 
 
 def tasks(root: Path) -> tuple[str, ...]:

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from agentflow.core.events import Event, PhaseEnded, Stamped, StateChanged, Warned
+from agentflow.core.evidence import Evidence
 from agentflow.core.record import encode, plain, sealed
 from agentflow.core.task import FRONTMATTER_KEYS, GateStatus, TaskState
 from agentflow.frontmatter import write_atomic
 from agentflow.parse import fit
+from agentflow.redact import one_line
 from agentflow.store.journal import AppendFile, RunFile, mend_tail
 from agentflow.store.ledger import EvidenceLedger
 from agentflow.store.reading import EVENTS, events, evidence_of, state_of
@@ -30,7 +32,9 @@ def new_task_id() -> str:
 class TaskStore:
     """One task on disk: `events.jsonl` is the truth, `task.md` is folded from it."""
 
-    def __init__(self, folder: Path, task: TaskState, happened: tuple[Stamped, ...]) -> None:
+    def __init__(
+        self, folder: Path, task: TaskState, happened: tuple[Stamped, ...], known: tuple[Evidence, ...]
+    ) -> None:
         """Take over a folder and what has happened in it; `create` and `reopen` are the ways in."""
         self.folder = folder
         self.task = task
@@ -41,7 +45,6 @@ class TaskStore:
         for one in happened:
             self._note(one.event)
         self._events = AppendFile(folder / EVENTS)
-        known = evidence_of(folder) if happened else ()
         self.ledger = EvidenceLedger(folder, task, self.emit, known)
 
     @classmethod
@@ -51,7 +54,7 @@ class TaskStore:
         for place in (folder, *(folder / name for name in ("runs", "evidence", "outputs"))):
             place.mkdir(mode=0o700)
         write_atomic(folder / ".gitignore", b"*\n")
-        store = cls(folder, task, ())
+        store = cls(folder, task, (), ())
         store.save(task)
         store.point_here(root)
         return store
@@ -59,12 +62,13 @@ class TaskStore:
     @classmethod
     def reopen(cls, folder: Path) -> Self:
         """Go on with a task. Raises CorruptState, and writes nothing then."""
-        mend_tail(folder / EVENTS)
         happened = tuple(events(folder))
-        return cls(folder, state_of(folder, happened), happened)
+        task, known = state_of(folder, happened), evidence_of(folder)
+        mend_tail(folder / EVENTS)
+        return cls(folder, task, happened, known)
 
     def emit(self, event: Event) -> None:
-        """Append an event, then tell the observers."""
+        """Append an event, then tell the observers; one that raises is told no more."""
         self._seq += 1
         at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         head = b'{"seq":%d,"at":"%s",' % (self._seq, at.encode())
@@ -72,8 +76,21 @@ class TaskStore:
         self._events.append(sealed(body), durable=isinstance(event, StateChanged))
         self._note(event)
         stamped = Stamped(seq=self._seq, at=at, event=event)
+        for failure in self._tell(stamped):
+            self.emit(Warned(message=failure))
+
+    def _tell(self, stamped: Stamped) -> list[str]:
+        """Tell the observers, and return what is to be said of those who failed."""
+        failures = []
         for observer in tuple(self.observers):
-            observer(stamped)
+            try:
+                observer(stamped)
+            except Exception as error:  # noqa: BLE001  # whoever looks on cannot break the task
+                self.observers[:] = [each for each in self.observers if each is not observer]
+                name = getattr(observer, "__qualname__", type(observer).__name__)
+                problem = one_line(f"{type(error).__name__}: {error}")
+                failures.append(f"{name} is told no more: {problem}")
+        return failures
 
     def save(self, task: TaskState) -> None:
         """Append what changed since the last save; rewrite `task.md` when a reader would see it."""
@@ -104,10 +121,11 @@ class TaskStore:
         return path
 
     def point_here(self, root: Path) -> None:
-        """Let the well-known symlink lead to this task; a file of that name that is not ours stays."""
+        """Let the well-known symlink lead to this task; what is there and not ours stays."""
         link = root / NEWEST
-        if link.exists() and not link.is_symlink():
-            self.emit(Warned(message=f"{NEWEST} is a file, not our link: left alone"))
+        is_ours = link.is_symlink() and link.resolve().is_relative_to((root / HOME).resolve())
+        if link.exists() and not is_ours:
+            self.emit(Warned(message=f"{NEWEST} is not our link: left alone"))
             return
         fresh = link.with_name(f".{link.name}.{self.task.task_id}")
         fresh.symlink_to(Path("agentflow") / self.task.task_id / "task.md")

@@ -1,6 +1,7 @@
 """A snapshot as a picture for `status`, and its evidence as a table; pure."""
 
 from agentflow.core.evidence import By, CheckName, Evidence, Side
+from agentflow.core.pending import PendingKind
 from agentflow.core.task import GateStatus, Phase, RequiredCheck, Status, TaskState
 from agentflow.redact import one_line
 from agentflow.view.snapshot import Snapshot
@@ -42,10 +43,27 @@ def picture(snapshot: Snapshot) -> tuple[Line, ...]:
         labelled("sandbox", sandbox(state)),
         labelled("iteration", span(f"{state.iteration} of {state.max_iterations}")),
         *_ended(state),
+        *pending_rows(state),
         BLANK,
         *(_phase(state, phase) for phase in _PHASES),
         *_checks(snapshot),
     )
+
+
+def pending_rows(state: TaskState) -> tuple[Line, ...]:
+    """Return what waits for a person: what it is about, and the commands that decide it."""
+    rows: list[Line] = []
+    for item in state.pending:
+        said = span(f"{item.kind} {item.id}: {item.tool or ''}", Style.WARN)
+        rows.append(labelled("waits", said))
+        rows.extend(
+            labelled("", span(f"{key}: ", Style.DIM), span(one_line(str(value), _TASK)))
+            for key, value in item.input.items()
+        )
+        rows.append(labelled("decide", span(item.decided_by(state.task_id), Style.BOLD)))
+        if item.kind is PendingKind.APPROVAL:
+            rows.append(labelled("then", span(f"agentflow resume {state.task_id}", Style.BOLD)))
+    return tuple(rows)
 
 
 def labelled(label: str, *spans: Span) -> Line:

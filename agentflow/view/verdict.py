@@ -7,7 +7,7 @@ from agentflow.core.record import Record
 from agentflow.core.task import Failure, Phase, Status, TaskState
 from agentflow.redact import one_line
 from agentflow.store.reading import TASKS
-from agentflow.view.render import check_rows, labelled
+from agentflow.view.render import check_rows, labelled, pending_rows
 from agentflow.view.snapshot import Snapshot
 from agentflow.view.text import BLANK, Line, Style, clip, line, span
 from agentflow.view.words import REPAIR, UNSANDBOXED, plural, status_mark, status_style
@@ -51,6 +51,7 @@ def verdict(snapshot: Snapshot, diff: str) -> tuple[Line, ...]:
     state = snapshot.state
     return (
         *_headline(snapshot),
+        *pending_rows(state),
         *_checks(snapshot),
         BLANK,
         *_changes(tuple(file_diffs(diff))),

@@ -50,7 +50,7 @@ def _task(task: TaskState) -> str:
         ("Constraints", intent.constraints),
         ("Assumptions", intent.assumptions),
     )
-    said = [f"## {title}\n{text}" for title, text in named if text]
+    said = [f"## {title}\n{text}" for title, text in (*named, ("Context", task.context)) if text]
     return "\n\n".join((f"# Task\n{intent.goal or task.task}", *said))
 
 

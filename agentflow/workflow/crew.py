@@ -14,6 +14,7 @@ from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE
 from agentflow.core.run import Run
 from agentflow.core.task import Phase, TaskState
+from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles
 from agentflow.loop.agent import Agent
 from agentflow.loop.run import continue_run, run_agent
@@ -53,6 +54,8 @@ class Crew(Record):
     checking: Checking
     consent: Consent = Consent.SUSPEND
     """What is done at once about something that would wait for a person."""
+    hooks: Chain = Chain()
+    """Those of the task as a whole."""
     capabilities: tuple[Capability, ...] = ()
     """What every role gets beside the standard ones."""
 

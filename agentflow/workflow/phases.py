@@ -14,6 +14,7 @@ from agentflow.workflow.crew import ROLE_OF, Crew
 from agentflow.workflow.gate import Case, judge, weigh
 from agentflow.workflow.intent import preserves_behaviour, targets
 from agentflow.workflow.route import DEFAULT_ROUTE, with_route
+from agentflow.workflow.session import stopped
 from agentflow.workflow.waiting import waiting
 
 _LIMITS = frozenset({RunOutcome.TURN_LIMIT, RunOutcome.TOOL_LIMIT})
@@ -60,6 +61,8 @@ async def verify(crew: Crew, task: TaskState) -> TaskState:
             return _without_result(task, run)
         verdict = judge(_case(crew, task))
         verdict = weigh(verdict, task.judgement, crew.changes(task)) if verdict.passed else verdict
+    if verdict.passed:
+        task, verdict = await stopped(crew, task, verdict)
     return _judged(task, verdict, _red_lines(crew, task))
 
 

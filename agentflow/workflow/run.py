@@ -2,7 +2,7 @@
 
 import time
 
-from agentflow.core.errors import ModelError, ModelUnavailable
+from agentflow.core.errors import Halted, ModelError, ModelUnavailable
 from agentflow.core.events import Paused, PhaseEnded, PhaseStarted, TaskEnded, TaskStarted
 from agentflow.core.exits import Exit
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
@@ -11,6 +11,7 @@ from agentflow.workflow.crew import Crew
 from agentflow.workflow.phases import PHASES, decided
 from agentflow.workflow.report import report
 from agentflow.workflow.route import enter, next_phase
+from agentflow.workflow.session import begun, ended
 from agentflow.workflow.waiting import paused, suspended
 
 
@@ -18,9 +19,14 @@ async def run_task(crew: Crew, task: TaskState) -> TaskState:
     """Take a task, new or saved, to its end or to where it waits for a person."""
     crew.store.save(task)
     crew.store.emit(TaskStarted(task=task.task, model=task.model, max_iterations=task.max_iterations))
-    while (phase := next_phase(task)) is not None:
-        task = await _step(crew, task, phase)
-        crew.store.save(task)
+    try:
+        task = await begun(crew, task)
+        while (phase := next_phase(task)) is not None:
+            task = await _step(crew, task, phase)
+            crew.store.save(task)
+        await ended(crew, task)
+    except Halted as error:
+        return cut_short(crew, Status.BLOCKED, Exit.BLOCKED, f"a hook said stop: {error}")
     return finish(crew, task)
 
 

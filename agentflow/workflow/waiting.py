@@ -50,16 +50,9 @@ def resumed(task: TaskState) -> TaskState:
         first = task.pending[0]
         raise Suspended(
             f"{first.kind} {first.id} waits for a decision: {first.tool or ''} {_subject(first)}".rstrip(),
-            hint=hint_for(first, task.task_id),
+            hint=first.decided_by(task.task_id),
         )
     return task.replace(status=Status.RUNNING, ending=None, active=True)
-
-
-def hint_for(pending: Pending, task_id: str) -> str:
-    """Return the command that decides something."""
-    if pending.options:
-        return f"agentflow answer {task_id} CHOICE  ({' | '.join(pending.options)})"
-    return f"agentflow approve {pending.id}, or agentflow deny {pending.id} --reason R"
 
 
 def _subject(pending: Pending) -> str:

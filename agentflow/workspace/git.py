@@ -10,9 +10,10 @@ from pathlib import Path
 from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.record import Record
 from agentflow.process import capture
+from agentflow.workspace.tree import OURS, cast
 
-OURS = (".claude/agentflow", ".claude/*.local.*", ".claude/learnings.md")
-"""Paths that are never part of a tree id or of the files changed."""
+__all__ = ("OURS", "ChangeKind", "FileChange", "Git", "open_repository")
+
 _QUIET = (
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -25,8 +26,13 @@ _QUIET = (
     "safe.bareRepository=explicit",
     "submodule.recurse=false",
 )
-_ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "0"}
-_DIFF = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
+_ENVIRONMENT = {
+    "GIT_ALLOW_PROTOCOL": "none",  # a missing object is an error, not a reason to start what a remote names
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+_DIFF = ("-r", "--patch", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
 
 
 class ChangeKind(StrEnum):
@@ -41,6 +47,7 @@ class FileChange(Record):
 
     kind: ChangeKind
     path: str
+    """Bytes that are no UTF-8 are escaped, as in `\\xff`."""
 
 
 class Git(Record):
@@ -66,38 +73,23 @@ class Git(Record):
     def tree(self) -> str:
         """Return the id of the tree of all non-ignored files as they are on disk now.
 
-        The user's index and refs stay as they are: a temporary index does the work.
+        The user's index and refs stay as they are: a temporary index does the work. Repositories inside
+        count with their files, as if they were folders: by the ignore files in them, not by their index.
+        Line ends and encodings that .gitattributes declares are converted, as in a commit.
         """
         with tempfile.TemporaryDirectory(prefix="agentflow-") as folder:
-            index = Path(folder) / "index"
-            current = self.path("index")
-            if current.exists():
-                shutil.copyfile(current, index)
-            env = {"GIT_INDEX_FILE": str(index)}
-            self._unhide(env)
-            self.call("add", "--all", "--", ":/", env=env)
-            ours = [f":(top,glob){path}{below}" for path in OURS for below in ("", "/**")]
-            self.call("rm", "-r", "-q", "-f", "--cached", "--ignore-unmatch", "--", *ours, env=env)
-            return self.call("write-tree", env=env).decode().strip()
-
-    def _unhide(self, env: Mapping[str, str]) -> None:
-        """Take back index flags that make git look away from a file that is there."""
-        entries = self.call("ls-files", "-v", "-z", env=env).split(b"\0")
-        flagged = [entry[2:] for entry in entries if entry[:1].islower() or entry[:1] == b"S"]
-        there = [path for path in flagged if (self.root / os.fsdecode(path)).exists()]
-        for flag in ("--no-assume-unchanged", "--no-skip-worktree") if there else ():
-            self.call("update-index", flag, "-z", "--stdin", env=env, stdin=b"\0".join(there))
+            return cast(self.call, self.root, Path(folder)).write()
 
     def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
         """Return the paths that differ between two trees, sorted."""
         raw = self.call("diff-tree", "-r", "-z", "--name-status", "--no-renames", before, after)
-        words = [os.fsdecode(word) for word in raw.split(b"\0") if word]
+        words = [_text(word) for word in raw.split(b"\0") if word]
         pairs = zip(words[::2], words[1::2], strict=True)
         return tuple(FileChange(kind=ChangeKind(kind[0]), path=path) for kind, path in pairs)
 
     def diff(self, before: str, after: str) -> str:
-        """Return the unified diff between two trees."""
-        return self.call("diff", *_DIFF, before, after, "--").decode("utf-8", "replace")
+        """Return the unified diff between two trees; bytes that are no UTF-8 are escaped."""
+        return _text(self.call("diff-tree", *_DIFF, before, after, "--"))
 
     def path(self, name: str) -> Path:
         """Return where a file of git's own folder lies."""
@@ -118,15 +110,10 @@ def open_repository(start: Path) -> Git:
             raise ConfigError(f"{start} is not in a git repository", hint="run git init first")
         raise ConfigError(f"git cannot use {start}: {said.removeprefix('fatal: ') or 'no work tree'}")
     root = Path(os.fsdecode(finished.stdout.rstrip(b"\n"))).resolve()
-    return Git(root=root, options=(*options, *_no_filters(root, options)))
+    if not (start.resolve().is_relative_to(root) and (root / ".git").exists()):
+        raise ConfigError(f"git keeps the files of {start} in {root}", hint="unset core.worktree")
+    return Git(root=root, options=options)
 
 
-def _no_filters(root: Path, options: tuple[str, ...]) -> tuple[str, ...]:
-    """Return options that switch off the filter programs of the repository's own configuration."""
-    asked = ("config", "--local", "--includes", "--name-only", "--null", "--get-regexp", r"^filter\.")
-    named = capture(("git", *options, *asked), cwd=root, env=_ENVIRONMENT).stdout.decode("utf-8", "replace")
-    filters = sorted({key.rsplit(".", 1)[0] for key in named.split("\0") if key})
-    settings = [
-        f"{name}.{key}" for name in filters for key in ("clean=", "smudge=", "process=", "required=false")
-    ]
-    return tuple(word for setting in settings for word in ("-c", setting))
+def _text(said: bytes) -> str:
+    return said.decode("utf-8", "backslashreplace")

@@ -193,11 +193,18 @@ class Recorded:
 
 
 def eventually(claim: Callable[[], bool], seconds: float = 15) -> None:
-    """Wait until a claim holds; fail when it does not in time."""
+    """Wait until a claim holds; fail when it does not in time. Files that are not there yet are no failure."""
     end = time.monotonic() + seconds
-    while not claim():
+    while not _holds(claim):
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.01)
+
+
+def _holds(claim: Callable[[], bool]) -> bool:
+    try:
+        return claim()
+    except (OSError, ValueError):
+        return False
 
 
 def call(name: str, **given: Any) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def test_it_is_given_up_only_after_all_tries_and_half_of_the_longest_time() -> N
             await persist(attempt, retry, lambda *_: None)
         return anyio.current_time() - begin
 
-    assert anyio.run(run) >= (0.02 + 0.04 + 0.05) / 2
+    assert min(anyio.run(run) for _ in range(10)) >= (0.02 + 0.04 + 0.05) / 2
 
 
 def test_by_default_it_takes_at_least_six_tries_and_two_minutes() -> None:

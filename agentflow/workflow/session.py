@@ -1,0 +1,76 @@
+"""Hooks around a whole task: its start, its text, and its end."""
+
+from collections.abc import Callable
+
+from agentflow.core.errors import Halted
+from agentflow.core.events import Warned
+from agentflow.core.evidence import Verdict
+from agentflow.core.exits import Exit
+from agentflow.core.hook import Decision, HookDecision
+from agentflow.core.points import Payload, Point, Prompt, Scene, SessionEnded, SessionStarted, Stopped
+from agentflow.core.task import Ending, Phase, Status, TaskState
+from agentflow.workflow.crew import Crew
+
+MAX_STOP_BLOCKS = 8
+"""How often Stop hooks may send a verified change back, as in the public contract."""
+
+
+async def begun(crew: Crew, task: TaskState) -> TaskState:
+    """Tell hooks that work on a task begins; a new task's text may be blocked."""
+    is_new = task.current_phase is Phase.REFINEMENT
+    source = "startup" if is_new else "resume"
+    started = await _asked(
+        crew, task, Point.SESSION_START, lambda: SessionStarted(source=source, model=task.model)
+    )
+    contexts = [task.context, started.context]
+    if is_new:
+        prompted = await _asked(crew, task, Point.USER_PROMPT_SUBMIT, lambda: Prompt(prompt=task.task))
+        contexts.append(prompted.context)
+        if prompted.decision is Decision.DENY:
+            return task.replace(ending=_blocked(f"a hook refused the task: {prompted.reason}"))
+    return task.replace(context="\n\n".join(dict.fromkeys(text for text in contexts if text)))
+
+
+async def ended(crew: Crew, task: TaskState) -> None:
+    """Tell hooks that the process ends its work on a task."""
+    await _asked(crew, task, Point.SESSION_END, lambda: SessionEnded(reason=str(task.status)))
+
+
+async def stopped(crew: Crew, task: TaskState, verdict: Verdict) -> tuple[TaskState, Verdict]:
+    """Let Stop hooks send a verified change back with a reason, at most eight times."""
+    said = await _asked(
+        crew,
+        task,
+        Point.STOP,
+        lambda: Stopped(last_assistant_message="", stop_hook_active=task.stop_blocks > 0),
+    )
+    wanted = said.reason if said.decision is Decision.DENY else said.context
+    if not wanted:
+        return task, verdict
+    count = task.stop_blocks + 1
+    if count > MAX_STOP_BLOCKS:
+        return task.replace(ending=_blocked(f"Stop hooks blocked {MAX_STOP_BLOCKS} times: {wanted}")), verdict
+    reason = f"stop hook, block {count} of {MAX_STOP_BLOCKS}: {wanted}"
+    return task.replace(stop_blocks=count), verdict.replace(passed=False, reasons=(reason,), caveats=())
+
+
+async def _asked(crew: Crew, task: TaskState, point: Point, payload: Callable[[], Payload]) -> HookDecision:
+    folder = crew.store.folder
+    scene = Scene(
+        task_id=task.task_id,
+        cwd=crew.git.root,
+        transcript=folder / "events.jsonl",
+        outputs=folder / "outputs",
+        phase=task.current_phase,
+        iteration=task.iteration,
+    )
+    said = await crew.hooks.fire(point, scene, payload)
+    for notice in said.notices:
+        crew.store.emit(Warned(message=notice))
+    if said.halt is not None:
+        raise Halted(said.halt)
+    return said
+
+
+def _blocked(reason: str) -> Ending:
+    return Ending(status=Status.BLOCKED, exit_code=Exit.BLOCKED, reason=reason)

@@ -1,0 +1,263 @@
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.repo import (
+    CALC,
+    TEXT,
+    Repo,
+    call,
+    edit,
+    eventually,
+    findings,
+    plan,
+    role,
+    submit,
+    turn,
+    verified,
+)
+
+NewRepo = Callable[[dict[str, str]], Repo]
+MENDED = edit("calc.py", "a - b", "a + b")
+COUNTED = turn(call("Bash", command="echo x >> ../count"))
+
+
+def settings(repo: Repo, **found: Any) -> None:
+    path = repo.home / ".claude/settings.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found))
+
+
+def count(repo: Repo) -> int:
+    path = repo.root.parent / "count"
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def crew(*turns: dict[str, Any], evidence: str = "ev-0003") -> list[dict[str, Any]]:
+    return [findings(), plan("calc.py"), role("implementer", *turns, submit("calc.py")), verified(evidence)]
+
+
+@pytest.fixture
+def asking(new_repo: NewRepo) -> Repo:
+    """A repository whose task waits for the approval of its second call of Edit, a command being done."""
+    repo = new_repo(CALC)
+    settings(repo, permissions={"ask": ["Edit(calc.py)"]})
+    done = repo.task(script=crew(COUNTED, *MENDED))
+    assert done.code == 75, done.err
+    return repo
+
+
+def pending(repo: Repo) -> dict[str, Any]:
+    (only,) = repo.run("status", "--json").json["pending"]
+    assert isinstance(only, dict)
+    return only
+
+
+def test_a_call_that_a_rule_asks_about_waits_on_disk(asking: Repo) -> None:
+    item = pending(asking)
+    assert item.keys() == {"id", "kind", "tool", "input", "options", "asked_at", "expires_at"}
+    assert (item["kind"], item["tool"]) == ("approval", "Edit")
+    assert item["input"]["new_string"] == "a + b"
+    assert asking.state()["status"] == "suspended"
+    assert "a - b" in asking.read("calc.py")
+    assert item["id"] in (asking.folder / "task.md").read_text()
+
+
+def test_approved_elsewhere_it_is_made_once_and_its_siblings_are_not_repeated(asking: Repo) -> None:
+    item = pending(asking)
+    assert asking.run("resume").code == 75
+    assert asking.run("approve", item["id"], "--by", "somebody").code == 0
+    assert asking.run("approve", item["id"]).code == 0
+    done = asking.run("resume")
+    assert done.code == 0, done.err
+    assert count(asking) == 1
+    assert "a + b" in asking.read("calc.py")
+    assert asking.state()["answers"][item["id"]]["by"] == "somebody"
+    (run,) = asking.runs("implementer")
+    assert [entry["type"] for entry in run.entries].count("RunOpened") == 1
+
+
+def test_denied_the_model_sees_the_reason_and_goes_on(asking: Repo) -> None:
+    asking.run("deny", pending(asking)["id"], "--reason", "not this file")
+    asking.run("resume")
+    (run, *_) = asking.runs("implementer")
+    assert any(result["is_error"] and "not this file" in result["content"] for result in run.results)
+    assert asking.diff() == ""
+
+
+def test_an_approval_may_change_the_input(asking: Repo) -> None:
+    given = {"file_path": "calc.py", "old_string": "a - b", "new_string": "b + a"}
+    asking.run("approve", pending(asking)["id"], "--args", json.dumps(given))
+    assert asking.run("resume").code == 0
+    assert "b + a" in asking.read("calc.py")
+
+
+@pytest.mark.parametrize(("switch", "code"), [("--yes", 0), ("--no-input", 1)])
+def test_consent_given_beforehand_asks_nobody(new_repo: NewRepo, switch: str, code: int) -> None:
+    repo = new_repo(CALC)
+    settings(repo, permissions={"ask": ["Edit(calc.py)"]})
+    done = repo.task(switch, TEXT, script=crew(COUNTED, *MENDED))
+    assert done.code == code, done.err
+
+
+def test_a_denying_rule_cannot_be_waved_through(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    settings(repo, permissions={"deny": ["Edit(calc.py)"], "allow": ["Edit"]})
+    repo.task("--yes", TEXT, script=crew(COUNTED, *MENDED))
+    assert repo.diff() == ""
+    assert repo.events("ToolBlocked")
+
+
+def test_what_is_not_pending_or_over_is_said(asking: Repo) -> None:
+    assert asking.run("approve", "p9-9").code == 2
+    assert asking.run("approve", pending(asking)["id"], "--args", "[1]").code == 2
+    asking.run("approve", pending(asking)["id"])
+    asking.run("resume")
+    done = asking.run("resume")
+    assert done.code == 2
+    assert "over" in done.err
+
+
+def test_a_question_suspends_and_its_answer_is_the_result(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    head = (
+        "name: explorer\ndescription: d\ntools: [Read, AskUserQuestion]\nmetadata: {agentflow-role: explorer}"
+    )
+    repo.give_role("explorer", f"---\n{head}\n---\nLook.\n")
+    options = [{"label": "integers"}, {"label": "floats"}]
+    asks = turn(call("AskUserQuestion", questions=[{"question": "Which numbers?", "options": options}]))
+    explorer = findings()
+    explorer["turns"].insert(0, asks)
+    script = [explorer, *crew(*MENDED, evidence="ev-0002")[1:]]
+    begin = time.monotonic()
+    done = repo.task(script=script)
+    assert done.code == 75
+    assert time.monotonic() - begin < 20
+    assert pending(repo)["options"] == ["integers", "floats"]
+    task_id = repo.folder.name
+    assert repo.run("answer", task_id, "B").code == 0
+    assert repo.runs("explorer")[0].results[0]["content"] == "floats"
+
+
+def test_pause_after_a_phase(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    done = repo.task("--pause-after", "planning", TEXT, script=crew(*MENDED, evidence="ev-0002"))
+    assert done.code == 75
+    assert repo.runs("implementer") == []
+    assert repo.run("resume").code == 0
+    assert repo.task("--pause-after", "dreaming", TEXT, script=[]).code == 2
+
+
+def test_killed_in_the_middle_it_goes_on_without_repeating_what_was_done(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    held = role("implementer", COUNTED, *MENDED, turn(call("Bash", command="sleep 60")), submit("calc.py"))
+    script = [findings(), plan("calc.py"), held, verified("ev-0004")]
+    process = repo.start_task(script)
+    eventually(lambda: any(event["tool"] == "Bash" for event in repo.events("ToolStarted")[3:]))
+    process.kill()
+    process.wait()
+    assert repo.state()["task"] == TEXT
+    done = repo.run("resume")
+    assert done.code == 0, done.err
+    assert count(repo) == 1
+    (run,) = repo.runs("implementer")
+    assert sum("interrupted" in result["content"] for result in run.results) == 1
+
+
+def test_a_provider_that_was_down_is_asked_again_on_resume(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    script = [{"match": {"role": "explorer"}, "turns": [{"error": 529}]}]
+    assert repo.task(script=script).code == 6
+    path = repo.home / "script.yaml"
+    path.write_text(json.dumps(crew(*MENDED, evidence="ev-0002")))
+    assert repo.run("resume").code == 0
+
+
+def test_cancel_ends_a_running_task_from_another_terminal(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    slow = role("explorer", turn(call("Read", file_path="calc.py")))
+    slow["delay"] = 60
+    process = repo.start_task([slow])
+    eventually(lambda: bool(repo.tasks) and bool(repo.events("Asked")))
+    assert repo.run("cancel", repo.folder.name).code == 0
+    assert process.wait(10) == 143
+    assert repo.state()["status"] == "cancelled"
+
+
+HOOK = "#!/bin/sh\n{body}\n"
+
+
+def hooked(repo: Repo, body: str, point: str = "PreToolUse", **more: Any) -> None:
+    script = repo.home / "hook.sh"
+    script.write_text(HOOK.format(body=body))
+    script.chmod(0o755)
+    handler = {"type": "command", "command": str(script), **more}
+    settings(repo, hooks={point: [{"matcher": "Edit" if "Tool" in point else "", "hooks": [handler]}]})
+
+
+def test_a_hook_script_denies_and_the_loop_goes_on(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    hooked(repo, "echo 'calc.py is frozen' >&2; exit 2")
+    repo.task(script=crew(COUNTED, *MENDED))
+    (run, *_) = repo.runs("implementer")
+    assert any("calc.py is frozen" in result["content"] for result in run.results)
+    assert run.outcome == "submitted"
+    assert repo.diff() == ""
+
+
+BROKEN = {"slow": ("sleep 30", {"timeout": 1}), "crashing": ("kill -9 $$", {}), "not found": ("exit 127", {})}
+
+
+@pytest.mark.parametrize(("body", "more"), BROKEN.values(), ids=BROKEN)
+def test_a_guard_that_cannot_do_its_work_blocks(new_repo: NewRepo, body: str, more: dict[str, Any]) -> None:
+    repo = new_repo(CALC)
+    hooked(repo, body, **more)
+    repo.task(script=crew(COUNTED, *MENDED))
+    assert repo.diff() == ""
+
+
+def test_a_plain_failure_of_a_hook_decides_nothing_and_is_shown(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    hooked(repo, "echo oops >&2; exit 1")
+    assert repo.task(script=crew(COUNTED, *MENDED)).code == 0
+    assert any("oops" in event["message"] for event in repo.events("Warned"))
+
+
+def test_a_stop_hook_that_always_blocks_ends_after_eight(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    hooked(repo, "echo again >&2; exit 2", "Stop")
+    again = [role("implementer", submit("calc.py")) for _ in range(9)]
+    checks = [verified("ev-0002") for _ in range(10)]
+    script = [findings(), plan("calc.py"), role("implementer", *MENDED, submit("calc.py")), *again, *checks]
+    done = repo.task("--max-iterations", "20", TEXT, script=script)
+    assert done.code == 5
+    assert repo.state()["status"] == "blocked"
+
+
+def test_a_prompt_hook_refuses_a_task_and_a_session_hook_adds_context(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    hooked(repo, "echo 'not on Sundays' >&2; exit 2", "UserPromptSubmit")
+    done = repo.task(script=crew(*MENDED))
+    assert done.code == 5
+    assert "not on Sundays" in done.err + done.out
+    hooked(repo, "echo 'house rule: no globals'", "SessionStart")
+    assert repo.task(script=crew(*MENDED, evidence="ev-0002")).code == 0
+    brief = next((repo.tasks[-1] / "runs").glob("1-explorer.jsonl")).read_text()
+    assert "house rule: no globals" in brief
+
+
+def test_hooks_of_the_repository_count_only_where_the_user_named_it(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    handler = {"type": "command", "command": "exit 2"}
+    planted = {"hooks": {"PreToolUse": [{"matcher": "Edit", "hooks": [handler]}]}}
+    repo.write({".claude/settings.json": json.dumps(planted)}).commit()
+    assert repo.task(script=crew(COUNTED, *MENDED)).code == 0
+    repo.git("checkout", "-q", "calc.py")
+    config = repo.home / ".config/agentflow/config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f"hooks_in: ['{repo.root}']\n")
+    repo.task(script=crew(COUNTED, *MENDED))
+    assert repo.diff() == ""
