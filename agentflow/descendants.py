@@ -4,13 +4,18 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 
 MARK = "AGENTFLOW_COMMAND"
 """The variable by which a process is known that left its group and has no limit of ours."""
 _FILE_LOCKS = 10
 """RLIMIT_LOCKS: without effect since Linux 2.4.25, and inherited by whatever a process starts."""
 _ROUNDS = 3
+_ONE_AT_A_TIME = Lock()
+"""A limit is the whole process's, and what two threads start must not share a mark."""
 
 
 def signal_group(group: int, number: signal.Signals) -> None:
@@ -21,14 +26,26 @@ def signal_group(group: int, number: signal.Signals) -> None:
         pass  # it is gone, or only a zombie is left
 
 
-def brand(process: int, mark: int) -> None:
-    """Give a process a limit that all it starts from now on inherits, also with an empty environment."""
-    if sys.platform == "linux":
+@contextmanager
+def spawning(mark: int | None = None) -> Iterator[None]:
+    """Let what is started inside inherit a mark, also with an empty environment."""
+    with _ONE_AT_A_TIME:
+        if mark is None or sys.platform != "linux":
+            yield
+            return
+        before = resource.getrlimit(_FILE_LOCKS)
         try:
-            _, most = resource.prlimit(process, _FILE_LOCKS)
-            resource.prlimit(process, _FILE_LOCKS, (mark, most))
-        except (OSError, ValueError):
-            pass  # it has ended, or the system does not allow it: its environment is left
+            _limit((mark, before[1]))
+            yield
+        finally:
+            _limit(before)
+
+
+def _limit(limit: tuple[int, int]) -> None:
+    try:
+        resource.setrlimit(_FILE_LOCKS, limit)
+    except (OSError, ValueError):
+        pass  # the system does not let us: the environment is left
 
 
 def kill_marked(mark: int) -> None:
@@ -38,14 +55,15 @@ def kill_marked(mark: int) -> None:
         strays = _marked(mark) - killed
         if not strays:
             break
-        for stray in strays:
-            _kill(stray)
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # no parent acts on the end of its child
+            for stray in sorted(strays):
+                _send(stray, number)
         killed |= strays
 
 
-def _kill(process: int) -> None:
+def _send(process: int, number: signal.Signals) -> None:
     try:
-        os.kill(process, signal.SIGKILL)
+        os.kill(process, number)
     except (ProcessLookupError, PermissionError):
         pass  # it is gone, or became another user's
 
@@ -65,7 +83,7 @@ def _is_branded(process: int, mark: int) -> bool:
 
 
 def _says(process: int, mark: int) -> bool:
-    """Tell by its environment whether a process is marked: it may have begun before it had its limit."""
+    """Tell by its environment whether a process is marked, where limits cannot be set."""
     try:
         return f"{MARK}={mark:016x}".encode() in Path(f"/proc/{process}/environ").read_bytes()
     except OSError:

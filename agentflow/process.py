@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO
 
 from agentflow.core.record import Record
-from agentflow.descendants import MARK, brand, kill_marked, signal_group
-from agentflow.streams import SPOKEN_BYTES, Collected, Spoken
+from agentflow.descendants import MARK, kill_marked, signal_group, spawning
+from agentflow.streams import SPOKEN_BYTES, Collected, Spoken, drain, pass_on
 
 INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "VIRTUAL_ENV", "TMPDIR")
 """The only variables of ours that a child sees, with LC_*; no key, token, proxy or PYTHON* among them."""
@@ -23,8 +23,6 @@ GRACE_SECONDS = 1.0
 """Between SIGTERM and SIGKILL."""
 _TICK = 0.05
 _SHORT_TICK = 0.002
-_CHUNK = 1 << 16
-_PIPE_CHUNKS = 16  # the most that a pipe holds
 FLOOD_BYTES = 4 * 1024 * 1024
 """An exchange that prints more is ended."""
 
@@ -77,18 +75,23 @@ def capture(
 
     Raises OSError when it cannot be started, and of these TimeoutError when it takes too long.
     """
-    try:
-        return subprocess.run(
-            list(argv),
+    with spawning():
+        process = subprocess.Popen(
+            argv,
             cwd=cwd,
             env=environment(env),
-            input=stdin,
-            capture_output=True,
-            timeout=timeout,
-            check=False,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
-    except subprocess.TimeoutExpired:
-        raise TimeoutError(f"{argv[0]} took longer than {timeout:g} s and was stopped") from None
+    with process:
+        try:
+            stdout, stderr = process.communicate(stdin, timeout)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"{argv[0]} took longer than {timeout:g} s and was stopped") from None
+        finally:
+            process.kill()
+    return subprocess.CompletedProcess(argv, process.returncode, stdout, stderr)
 
 
 class Exchanged(Record):
@@ -159,23 +162,23 @@ def _ran(
     """Run a command to its end, each of its streams going to a taker; return whether its time was over."""
     mark = secrets.randbits(62)
     deadline = time.monotonic() + command.timeout
-    process = subprocess.Popen(
-        command.argv,
-        cwd=command.cwd,
-        env=environment({**command.env, MARK: f"{mark:016x}"}),
-        stdin=pipes[0],
-        stdout=pipes[1],
-        stderr=pipes[2],
-        start_new_session=True,
-    )
+    with spawning(mark):
+        process = subprocess.Popen(
+            command.argv,
+            cwd=command.cwd,
+            env=environment({**command.env, MARK: f"{mark:016x}"}),
+            stdin=pipes[0],
+            stdout=pipes[1],
+            stderr=pipes[2],
+            start_new_session=True,
+        )
     streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
     taken = dict(zip(streams, takers, strict=True))
     try:
-        brand(process.pid, mark)
         timed_out = _follow(process, taken, deadline, cancelled)
     finally:
         _end(process, mark)
-        _drain(taken)
+        drain(taken)
     return process, timed_out
 
 
@@ -201,20 +204,8 @@ def _follow(
                 return False
             selector.select(tick)
             for stream, take in taken.items():
-                _pass_on(stream, take, selector)
+                pass_on(stream, take, selector)
     return False
-
-
-def _pass_on(stream: IO[bytes], take: Callable[[bytes], None], selector: selectors.BaseSelector) -> None:
-    """Read what is there now; a stream at its end is no longer waited for."""
-    try:
-        chunk = os.read(stream.fileno(), _CHUNK)
-    except BlockingIOError:
-        return
-    if chunk:
-        take(chunk)
-    elif stream.fileno() in selector.get_map():
-        selector.unregister(stream)
 
 
 @contextmanager
@@ -229,16 +220,6 @@ def _watched(pid: int, selector: selectors.BaseSelector) -> Iterator[float]:
         yield _TICK
     finally:
         os.close(descriptor)
-
-
-def _drain(taken: Mapping[IO[bytes], Callable[[bytes], None]]) -> None:
-    """Read what is left in the pipes without waiting for anybody who still holds one."""
-    for stream, take in taken.items():
-        for _ in range(_PIPE_CHUNKS):
-            if not (chunk := stream.read(_CHUNK)):
-                break
-            take(chunk)
-        stream.close()
 
 
 def _end(process: subprocess.Popen[bytes], mark: int) -> None:

@@ -1,6 +1,9 @@
 """What a process prints, as it comes: with a cap on what is kept."""
 
 import hashlib
+import os
+from collections.abc import Callable, Mapping
+from selectors import BaseSelector
 from typing import IO
 
 KEEP_BYTES = 16 * 1024 * 1024
@@ -8,6 +11,8 @@ KEEP_BYTES = 16 * 1024 * 1024
 TAIL_BYTES = 1024 * 1024
 SPOKEN_BYTES = 64 * 1024
 """What is kept of each stream of an exchange."""
+_CHUNK = 1 << 16
+_PIPE_CHUNKS = 16  # the most that a pipe holds
 
 
 class Collected:
@@ -44,3 +49,25 @@ class Spoken:
     def add(self, chunk: bytes) -> None:
         self.kept += chunk[: max(0, SPOKEN_BYTES - self.bytes)]
         self.bytes += len(chunk)
+
+
+def pass_on(stream: IO[bytes], take: Callable[[bytes], None], selector: BaseSelector) -> None:
+    """Read what is there now; a stream at its end is no longer waited for."""
+    try:
+        chunk = os.read(stream.fileno(), _CHUNK)
+    except BlockingIOError:
+        return
+    if chunk:
+        take(chunk)
+    elif stream.fileno() in selector.get_map():
+        selector.unregister(stream)
+
+
+def drain(taken: Mapping[IO[bytes], Callable[[bytes], None]]) -> None:
+    """Read what is left in the pipes without waiting for anybody who still holds one."""
+    for stream, take in taken.items():
+        for _ in range(_PIPE_CHUNKS):
+            if not (chunk := stream.read(_CHUNK)):
+                break
+            take(chunk)
+        stream.close()

@@ -47,6 +47,11 @@ class Measured(Record):
         return median(self.gaps)
 
     @property
+    def calm_gap(self) -> float:
+        """The gap that a tenth of the turns stay below: what is least disturbed by other work."""
+        return sorted(self.gaps)[len(self.gaps) // 10]
+
+    @property
     def growth(self) -> float:
         """The gap of the last tenth over the gap of the first."""
         tenth = max(1, len(self.gaps) // 10)
@@ -136,6 +141,8 @@ def measure(client: str, script: Script, *, memory: bool = False) -> Measured:
 
 def _measured(server: ModelServer, begin: float, end: float, cpu: float, peak: float) -> Measured:
     asked = server.asked
+    if not asked:
+        raise RuntimeError("the client ended without a request")
     first = next(one for one in asked if b'"tools"' in one.raw)
     return Measured(
         startup=first.arrived - begin,
@@ -166,16 +173,27 @@ def _is_over(pid: int) -> bool:
 
 
 def _tree(pid: int) -> list[int]:
+    """Return a process and its descendants, without those that still use its own memory.
+
+    That is what a child does between vfork and exec; its memory would count twice.
+    """
+    own = _read(pid, "cmdline")
     try:
-        found = [path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+        threads = [path.name for path in Path(f"/proc/{pid}/task").iterdir()]
     except OSError:
-        return [pid]
-    return [pid, *(one for words in found for word in words for one in _tree(int(word)))]
+        return []  # it has ended
+    named = [int(word) for thread in threads for word in _read(pid, f"task/{thread}/children").split()]
+    return [pid, *(one for child in named if _read(child, "cmdline") != own for one in _tree(child))]
 
 
 def _pss(pid: int) -> int:
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0
+    lines = _read(pid, "smaps_rollup").splitlines()
     return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+
+
+def _read(pid: int, name: str) -> str:
+    """Return a file of a process; nothing once it has ended."""
+    try:
+        return Path(f"/proc/{pid}/{name}").read_text()
+    except OSError:
+        return ""

@@ -98,7 +98,7 @@ def streamed(response: HTTPResponse) -> list[Block]:
 
 
 def official(address: str) -> None:
-    """The SDK's streaming client, the same loop."""
+    """Play the same loop with the SDK's streaming client."""
     from anthropic import Anthropic  # noqa: PLC0415  # a second of imports that the other loop must not pay
 
     client = Anthropic(base_url=address, api_key="local", max_retries=0)

@@ -41,11 +41,10 @@ def batch_us(once: Callable[[], object], times: int = _BATCH) -> float:
 
 def _journal(folder: Path, rounds: int) -> Iterator[Row]:
     few, many = filled(folder / "few", FEW), filled(folder / "many", MANY)
-    pairs = [
-        tuple(batch_us(lambda: file.append(_LINE, durable=False)) for file in (many, few))
-        for _ in range(rounds)
-    ]
-    short, long = [pair[1] for pair in pairs], [pair[0] for pair in pairs]
+    long, short = [], []
+    for _ in range(rounds):
+        long.append(batch_us(lambda: many.append(_LINE, durable=False)))
+        short.append(batch_us(lambda: few.append(_LINE, durable=False)))
     yield alone(12, "journal append us", short, at_most(100))
     yield compared(12, f"journal append us, {MANY} entries / {FEW}", long, short)
     synced = [batch_us(lambda: few.append(_LINE, durable=True), _SYNCED) / 1000 for _ in range(rounds)]
@@ -59,17 +58,22 @@ def filled(path: Path, entries: int) -> AppendFile:
 
 
 def _task(root: Path, rounds: int) -> Iterator[Row]:
-    (root / HOME).mkdir(parents=True)
-    task = TaskState(
-        task_id=new_task_id(), task="mend it", started_at=timestamp(), max_iterations=1, model="anthropic"
-    )
-    store = TaskStore.create(root, task)
+    store = new_store(root)
     event = ToolStarted(run=1, call_id="c1-1-1", tool="Bash", subject="true")
     emitted = [batch_us(lambda: store.emit(event)) for _ in range(rounds)]
     yield alone(12, "event emit us", emitted, at_most(100))
     path = root / "task.md"
-    folded = [batch_us(lambda: write_task(path, task, ""), _SYNCED) / 1000 for _ in range(rounds)]
+    folded = [batch_us(lambda: write_task(path, store.task, ""), _SYNCED) / 1000 for _ in range(rounds)]
     yield alone(12, "task.md fold ms, when a phase or gate changes", folded)
+
+
+def new_store(root: Path) -> TaskStore:
+    """Return the store of a new task, in a folder that has none yet."""
+    (root / HOME).mkdir(parents=True)
+    task = TaskState(
+        task_id=new_task_id(), task="mend it", started_at=timestamp(), max_iterations=1, model="anthropic"
+    )
+    return TaskStore.create(root, task)
 
 
 def streamed_us() -> float:

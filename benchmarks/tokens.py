@@ -25,7 +25,7 @@ def rows(turns: Sequence[int]) -> Iterator[Row]:
     """Yield the figures of runs of these lengths, of a task of four roles, and across `resume`."""
     for length in turns:
         yield from lengthening(length)
-    yield from _shares("a step of more than 20 blocks", asked(AGENTFLOW, burst))
+    yield from _shares("a step of more than 20 blocks", asked(AGENTFLOW, bursting(MIDDLE)))
     yield from four_roles()
     yield across_resume()
 
@@ -62,12 +62,16 @@ def working(requests: list[Asked]) -> list[Parts]:
     return [parts(one.raw) for one in requests if one.role == "implementer"]
 
 
-def burst(role: str, turn: int, raw: bytes) -> Calls:
-    """Play 40 turns, one of which makes many calls at once."""
+def bursting(turns: int) -> Script:
+    """Return a script of so many turns, the middle one of which makes many calls at once."""
     one = ("Bash", {"command": CAT})
-    if role != "implementer" or turn >= MIDDLE:
-        return submission(role, raw)
-    return (one,) * (BURST if turn == MIDDLE // 2 else 1)
+
+    def script(role: str, turn: int, raw: bytes) -> Calls:
+        if role != "implementer" or turn >= turns:
+            return submission(role, raw)
+        return (one,) * (BURST if turn == turns // 2 else 1)
+
+    return script
 
 
 def whole_task(role: str, turn: int, raw: bytes) -> Calls:

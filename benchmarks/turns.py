@@ -33,6 +33,8 @@ def short(rounds: int) -> Iterator[Row]:
         1, "startup s", {name: [run.startup for run in of] for name, of in runs.items()}, startup
     )
     yield from _versus(3, "gap ms", {name: [run.gap * 1000 for run in of] for name, of in runs.items()}, gap)
+    calm = {name: [run.calm_gap * 1000 for run in of] for name, of in runs.items()}
+    yield from _versus(3, "gap ms of the calmest tenth", calm)
     yield alone(6, "exit s", [run.exit for run in runs[AGENTFLOW]], at_most(0.1))
     yield from _versus(6, "exit s", {name: [run.exit for run in of] for name, of in runs.items()})
     yield from _versus(4, "CPU s, 20 turns", {name: [run.cpu for run in of] for name, of in runs.items()})

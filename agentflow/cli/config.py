@@ -47,18 +47,19 @@ def _settings() -> list[dict[str, Any]]:
 
 def _explained(folder: Path) -> dict[str, list[str]]:
     """Return what `standard` means, role by role, with the hooks and rules that count here."""
-    from agentflow.cli.wiring import prepare
+    from agentflow.cli.wiring import prepare, shared_capabilities
     from agentflow.compose.profiles import Kit, listing, standard_capabilities
 
     setup = prepare(folder, "repair", "fix the failing tests")
     kit = Kit(model=setup.model, models={}, toolbox=setup.toolbox, events=_nobody)
+    standard = standard_capabilities(setup.roles.part("implementer"), kit)
     limits = [
         f"{role.name}: {role.limits.turns} turns, {role.limits.tool_calls} tool calls"
         for role in setup.roles.all
     ]
     rules = [f"{name} {rule}" for name in ("deny", "ask", "allow") for rule in getattr(setup.rules, name)]
     return {
-        "capabilities": list(listing(standard_capabilities(setup.roles.part("implementer"), kit))),
+        "capabilities": list(listing((*standard, *shared_capabilities(setup)))),
         "limits": limits,
         "hooks": [f"{hook.point} {hook.name} ({hook.origin.name.lower()})" for hook in setup.hooks],
         "rules": rules,

@@ -11,7 +11,7 @@ from agentflow.cli.printing import say
 from agentflow.core.errors import InvalidFile, StateError, TaskLocked, TaskNotFound, UsageError
 from agentflow.core.events import Answered
 from agentflow.core.exits import Exit
-from agentflow.core.pending import Answer
+from agentflow.core.pending import Answer, PendingKind
 from agentflow.core.task import Ending, Status
 from agentflow.parse import decode
 from agentflow.process import timestamp
@@ -54,6 +54,8 @@ def answer_question(start: Path, task_id: str, text: str) -> None:
         if not store.task.pending:
             raise StateError(f"task {store.task.task_id} asks nothing")
         first = store.task.pending[0]
+        if first.kind is PendingKind.APPROVAL:
+            raise StateError(f"{first.id} is no question", hint=first.decided_by(store.task.task_id))
         _write(store, first.id, Answer(approved=True, text=_chosen(first.options, text)))
 
 
@@ -70,12 +72,13 @@ def _write(store: TaskStore, pending_id: str, decision: Answer) -> None:
 
 
 def _holder(root: Path, pending_id: str) -> Path:
-    """Return the folder of the newest task that knows an id."""
-    for task_id in reversed(tasks(root)):
-        folder = find(root, task_id)
-        task = state_of(folder, tuple(events(folder)))
-        if pending_id in task.answers or any(item.id == pending_id for item in task.pending):
-            return folder
+    """Return the folder of the newest task that waits under an id, else of the newest that did."""
+    folders = [find(root, task_id) for task_id in reversed(tasks(root))]
+    states = [(folder, state_of(folder, tuple(events(folder)))) for folder in folders]
+    waiting = [folder for folder, task in states if any(item.id == pending_id for item in task.pending)]
+    decided = [folder for folder, task in states if pending_id in task.answers]
+    if waiting or decided:
+        return (waiting or decided)[0]
     raise TaskNotFound(f"nothing is pending under {pending_id}", hint="agentflow status shows what is")
 
 

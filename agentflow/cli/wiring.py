@@ -6,6 +6,7 @@ from pathlib import Path
 from agentflow.cli.models import ADVICE, choose_model, observed, tier_models
 from agentflow.compose.capabilities.approval import Approval
 from agentflow.compose.capabilities.hooks import UseHooks
+from agentflow.compose.channels import Capability
 from agentflow.core.errors import ModelRejected
 from agentflow.core.hook import Hook
 from agentflow.core.pending import Consent
@@ -64,10 +65,7 @@ def prepare(start: Path, model: str | None, text: str) -> Setup:
         toolbox=toolbox,
         model=chosen,
         hooks=hooks,
-        rules=load_rules(
-            folders(os.environ).claude / "settings.json",
-            tuple(place.path for place in project_places(git.root)),
-        ),
+        rules=_rules(git.root),
         warnings=(*roles.warnings, *warnings),
     )
 
@@ -111,6 +109,11 @@ def recall_runs(model: Model, folder: Path) -> None:
             model.recall(request_of(run))
 
 
+def shared_capabilities(setup: Setup) -> tuple[Capability, ...]:
+    """Return what every role of the crew gets beside the standard capabilities."""
+    return UseHooks(hooks=setup.hooks), Approval(rules=setup.rules)
+
+
 def assemble(setup: Setup, store: TaskStore, consent: Consent) -> Crew:
     """Return the crew of a task whose folder exists."""
     return Crew(
@@ -124,5 +127,5 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent) -> Crew:
         checking=Checking(setup.git, store, setup.settings.timeouts),
         consent=consent,
         hooks=Chain(setup.hooks),
-        capabilities=(UseHooks(hooks=setup.hooks), Approval(rules=setup.rules)),
+        capabilities=shared_capabilities(setup),
     )

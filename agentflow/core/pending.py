@@ -63,5 +63,5 @@ def decided_now(consent: Consent, pending: Pending) -> Answer | None:
     if pending.kind is PendingKind.APPROVAL:
         is_yes = consent is Consent.YES
         return Answer(approved=is_yes, text="" if is_yes else "nobody was asked", by=f"consent {consent}")
-    default = pending.options[0] if pending.options else ""
+    default = pending.options[0] if pending.options else "the first option of each question"
     return Answer(approved=True, text=default, by="default")

@@ -25,6 +25,12 @@ class Limits(Record):
 
     turns: Annotated[int, Meta(ge=1)] = 25
     tool_calls: Annotated[int, Meta(ge=0)] = 10
+    tokens: Annotated[int, Meta(ge=1)] | None = None
+    """Sent and received, those read from a cache too."""
+    seconds: Annotated[float, Meta(gt=0)] | None = None
+    """Of model and tools together."""
+    cost: Annotated[float, Meta(gt=0)] | None = None
+    """In USD; without a known price there is no such bound."""
 
 
 class Role(Record):

@@ -17,6 +17,9 @@ class RunOutcome(StrEnum):
     INVALID_SUBMISSION = "invalid_submission"
     TURN_LIMIT = "turn_limit"
     TOOL_LIMIT = "tool_limit"
+    TOKEN_LIMIT = "token_limit"  # noqa: S105  # not a password
+    TIME_LIMIT = "time_limit"
+    COST_LIMIT = "cost_limit"
     CONFUSED = "confused"
     """Three turns in a row in which no call could be made."""
     HALTED = "halted"
@@ -61,6 +64,8 @@ class RequestSent(Record, tag=True):
 
 class ReplyReceived(Record, tag=True):
     reply: Reply
+    seconds: float = 0
+    """What the model took."""
 
 
 class CallsStarted(Record, tag=True):
@@ -78,6 +83,8 @@ class CallAnswered(Record, tag=True):
     submitted: bool = False
     halt: str | None = None
     """Why a hook ends the whole task here."""
+    seconds: float = 0
+    """What the tool took."""
     made: bool = True
     """False for a call that had no chance of an effect: skipped, refused or malformed."""
 
@@ -124,6 +131,8 @@ class Run(Record):
     turns: int = 0
     tool_calls: int = 0
     used: tuple[Usage, ...] = ()
+    seconds: float = 0
+    """What model and tools took together."""
     reminded: bool = False
     """The role was told once that it has to submit."""
     finalized: bool = False
@@ -169,7 +178,7 @@ def advance(run: Run, entry: RunEntry) -> Run:
         case RequestSent():
             after = run.replace(turns=entry.turn)
         case ReplyReceived():
-            after = _with_reply(run, entry.reply)
+            after = _with_reply(run, entry.reply).replace(seconds=run.seconds + entry.seconds)
         case CallsStarted():
             after = run.replace(started=entry.calls)
         case CallAnswered():
@@ -209,6 +218,7 @@ def _with_answer(run: Run, entry: CallAnswered) -> Run:
         changes={**run.changes, **entry.changes},
         submitted=run.submitted or entry.submitted,
         halt=run.halt or entry.halt,
+        seconds=run.seconds + entry.seconds,
     )
     if after.pending:
         return after

@@ -29,7 +29,7 @@ class RoleHead(Record, rename={"max_turns": "maxTurns", "disallowed_tools": "dis
     disallowed_tools: Any = []
     skills: Any = []
     max_turns: Annotated[int, msgspec.Meta(ge=1)] = Limits().turns
-    limits: dict[str, int] = {}
+    limits: dict[str, int | float] = {}
     write_paths: tuple[str, ...] = ()
     metadata: dict[str, str] = {}
 

@@ -30,6 +30,7 @@ async def answer(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | RunPa
     agent.observe(ToolStarted(run=agent.number, call_id=call.id, tool=call.name, subject=subject))
     begin = time.monotonic()
     made = await _remarked(agent, call, admitted, await _made(agent, run, call, admitted))
+    made = made.replace(seconds=round(time.monotonic() - begin, 3))
     agent.observe(
         ToolFinished(
             run=agent.number,
@@ -37,7 +38,7 @@ async def answer(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | RunPa
             tool=call.name,
             is_error=made.result.is_error,
             summary=one_line(made.result.content),
-            seconds=round(time.monotonic() - begin, 3),
+            seconds=made.seconds,
         )
     )
     return made

@@ -35,7 +35,8 @@ async def ask(agent: Agent, run: Run) -> Run:
     agent.observe(Asked(run=agent.number, turn=turn))
     begin = time.monotonic()
     reply = _adopted(agent, turn, await agent.model.complete(request_of(run, force)))
-    run = note(agent, run, ReplyReceived(reply=reply))
+    seconds = round(time.monotonic() - begin, 3)
+    run = note(agent, run, ReplyReceived(reply=reply, seconds=seconds))
     agent.observe(
         Replied(
             run=agent.number,
@@ -44,7 +45,7 @@ async def ask(agent: Agent, run: Run) -> Run:
             calls=len(run.pending),
             stop=reply.stop,
             usage=reply.usage,
-            seconds=round(time.monotonic() - begin, 3),
+            seconds=seconds,
         )
     )
     return run

@@ -50,22 +50,18 @@ async def admit(agent: Agent, run: Run, call: ToolCall) -> Ruling:
     if isinstance(checked, CallAnswered):
         return checked
     decided = run.decided.get(call.id)
-    if decided is not None:
-        return _as_decided(agent, checked, call, decided)
-    return await _ruled(agent, run, call, checked)
+    if decided is None:
+        return await _ruled(agent, run, call, checked)
+    approved = _as_decided(agent, checked, call, decided)
+    return approved if isinstance(approved, CallAnswered) else await _still_allowed(agent, call, approved)
 
 
 async def _ruled(agent: Agent, run: Run, call: ToolCall, checked: Admitted) -> Ruling:
     """Let hooks and rules deny a call, change its input, or have somebody asked."""
-    said = await asked(
-        agent,
-        Point.PRE_TOOL_USE,
-        lambda: ToolUse(tool_name=call.name, tool_input=checked.input, tool_use_id=call.id),
-    )
-    if said.halt is not None:
-        return error_of(call, said.halt).replace(halt=said.halt)
-    if said.decision is Decision.DENY:
-        return _blocked(agent, call, said.reason, owner=None)
+    said = await _said_before(agent, call, checked)
+    refused = _refused(agent, call, said)
+    if refused is not None:
+        return refused
     if said.updated_input is not None:
         changed = _checked(agent, checked.tool, call, said.updated_input)
         if isinstance(changed, CallAnswered):
@@ -74,6 +70,26 @@ async def _ruled(agent: Agent, run: Run, call: ToolCall, checked: Admitted) -> R
     checked = checked.replace(context=said.context)
     has_to_ask = said.decision is Decision.ASK or checked.tool.category is Category.ASK
     return _asked(agent, run, call, checked) if has_to_ask else checked
+
+
+async def _still_allowed(agent: Agent, call: ToolCall, approved: Admitted) -> Admitted | CallAnswered:
+    """Let hooks and rules deny what a person approved; they may not change it any more."""
+    said = await _said_before(agent, call, approved)
+    return _refused(agent, call, said) or approved.replace(context=said.context)
+
+
+async def _said_before(agent: Agent, call: ToolCall, checked: Admitted) -> HookDecision:
+    return await asked(
+        agent,
+        Point.PRE_TOOL_USE,
+        lambda: ToolUse(tool_name=call.name, tool_input=checked.input, tool_use_id=call.id),
+    )
+
+
+def _refused(agent: Agent, call: ToolCall, said: HookDecision) -> CallAnswered | None:
+    if said.halt is not None:
+        return error_of(call, said.halt).replace(halt=said.halt)
+    return _blocked(agent, call, said.reason, owner=None) if said.decision is Decision.DENY else None
 
 
 def scene(agent: Agent) -> Scene:

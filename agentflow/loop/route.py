@@ -31,7 +31,7 @@ def next_step(run: Run, limits: Limits) -> Step:
         return Step.ACT
     if conclusion(run, limits) is not None:
         return Step.CLOSE
-    if _is_spent(run, limits) and not run.finalized:
+    if spent(run, limits) is not None and not run.finalized:
         return Step.FINALIZE
     return Step.REMIND if _is_silent(run) else Step.ASK
 
@@ -50,7 +50,7 @@ def conclusion(run: Run, limits: Limits) -> RunOutcome | None:
     elif _is_silent(run):
         outcome = _silent_end(run)
     elif run.finalized and _has_new_results(run):
-        outcome = RunOutcome.TURN_LIMIT if run.turns > limits.turns else RunOutcome.TOOL_LIMIT
+        outcome = spent(run, limits)
     return outcome
 
 
@@ -70,5 +70,15 @@ def _has_new_results(run: Run) -> bool:
     return any(isinstance(part, ToolResult) for part in run.messages[-1].parts)
 
 
-def _is_spent(run: Run, limits: Limits) -> bool:
-    return run.turns >= limits.turns or run.tool_calls >= limits.tool_calls
+def spent(run: Run, limits: Limits) -> RunOutcome | None:
+    """Return the limit that a run has reached, the most severe of several."""
+    usage = run.usage
+    tokens = usage.input + usage.output + usage.cache_read + usage.cache_write
+    reached = (
+        (RunOutcome.TURN_LIMIT, run.turns - run.finalized, limits.turns),
+        (RunOutcome.TOOL_LIMIT, run.tool_calls, limits.tool_calls),
+        (RunOutcome.TOKEN_LIMIT, tokens, limits.tokens),
+        (RunOutcome.TIME_LIMIT, run.seconds, limits.seconds),
+        (RunOutcome.COST_LIMIT, usage.cost_usd or 0, limits.cost),
+    )
+    return next((outcome for outcome, now, most in reached if most is not None and now >= most), None)

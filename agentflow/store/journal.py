@@ -80,17 +80,21 @@ def _continued(run: Run | None, entry: RunEntry, place: str) -> Run:
 
 def _misplaced(run: Run, entry: RunEntry) -> str | None:
     """Return what is wrong with an entry in its place, if anything is."""
+    problem = None
     match entry:
         case RunOpened():
-            return "a run has one RunOpened"
-        case RequestSent() if entry.turn != run.turns + 1:
-            return f"turn {entry.turn} follows turn {run.turns}"
+            problem = "a run has one RunOpened"
         case CallAnswered() if entry.result.call_id not in {call.id for call in run.pending}:
-            return "the result of a call that nobody asked for"
+            problem = "the result of a call that nobody asked for"
+        case RequestSent() if entry.turn != run.turns + 1:
+            problem = f"turn {entry.turn} follows turn {run.turns}"
+        case ReplyReceived() if len(run.used) >= run.turns:
+            problem = "a reply to no request"
         case MessageAdded() | RequestSent() | ReplyReceived() | RunClosed() if run.pending:
-            return "a call before it has no result"
+            problem = "a call before it has no result"
         case _:
-            return None
+            pass
+    return problem
 
 
 def mend_tail(path: Path) -> None:

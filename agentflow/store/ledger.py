@@ -11,7 +11,6 @@ from agentflow.core.task import TaskState
 from agentflow.core.tool import Execution
 from agentflow.frontmatter import write_atomic
 
-
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\\]")
 _ESCAPE = re.compile(r"\\(?:[\\nrt]|x[0-9a-f]{2}|u[0-9a-f]{4})")
 

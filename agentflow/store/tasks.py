@@ -51,6 +51,7 @@ class TaskStore:
     def create(cls, root: Path, task: TaskState) -> Self:
         """Make the folder of a new task and write its text to disk before anything else happens."""
         folder = root / HOME / task.task_id
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         for place in (folder, *(folder / name for name in ("runs", "evidence", "outputs"))):
             place.mkdir(mode=0o700)
         write_atomic(folder / ".gitignore", b"*\n")

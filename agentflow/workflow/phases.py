@@ -17,7 +17,16 @@ from agentflow.workflow.route import DEFAULT_ROUTE, with_route
 from agentflow.workflow.session import stopped
 from agentflow.workflow.waiting import waiting
 
-_LIMITS = frozenset({RunOutcome.TURN_LIMIT, RunOutcome.TOOL_LIMIT})
+_LIMITS = MappingProxyType(
+    {
+        RunOutcome.TURN_LIMIT: "turns",
+        RunOutcome.TOOL_LIMIT: "tool calls",
+        RunOutcome.TOKEN_LIMIT: "tokens",
+        RunOutcome.TIME_LIMIT: "seconds",
+        RunOutcome.COST_LIMIT: "money",
+    }
+)
+"""What a role used up."""
 
 
 async def refine(crew: Crew, task: TaskState) -> TaskState:
@@ -133,8 +142,7 @@ def _without_result(task: TaskState, run: Run) -> TaskState:
     role = run.head.role
     if run.outcome is RunOutcome.HALTED:
         ending = Ending(status=Status.BLOCKED, exit_code=Exit.BLOCKED, reason=f"a hook said stop: {run.halt}")
-    elif run.outcome in _LIMITS:
-        what = "turns" if run.outcome is RunOutcome.TURN_LIMIT else "tool calls"
+    elif what := _LIMITS.get(run.outcome or RunOutcome.ANSWERED):
         ending = Ending(
             status=Status.LIMIT,
             exit_code=Exit.LIMIT,

@@ -10,7 +10,7 @@ from pathlib import Path
 from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.record import Record
 from agentflow.process import capture
-from agentflow.workspace.tree import OURS, cast
+from agentflow.workspace.tree import OURS, Source, cast
 
 __all__ = ("OURS", "ChangeKind", "FileChange", "Git", "open_repository")
 
@@ -32,6 +32,12 @@ _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
 }
+_PLACES = ("index", "objects", "info/exclude", "info/attributes")
+_WHERE = (
+    "--show-toplevel",
+    "--show-object-format",
+    *(word for place in _PLACES for word in ("--git-path", place)),
+)
 _DIFF = ("-r", "--patch", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
 
 
@@ -55,6 +61,7 @@ class Git(Record):
 
     root: Path
     options: tuple[str, ...]
+    source: Source
 
     def call(self, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> bytes:
         """Run git and return what it printed. Raises StateError with its message."""
@@ -78,7 +85,7 @@ class Git(Record):
         Line ends and encodings that .gitattributes declares are converted, as in a commit.
         """
         with tempfile.TemporaryDirectory(prefix="agentflow-") as folder:
-            return cast(self.call, self.root, Path(folder)).write()
+            return cast(self.call, self.root, self.source, Path(folder)).write()
 
     def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
         """Return the paths that differ between two trees, sorted."""
@@ -103,16 +110,25 @@ def open_repository(start: Path) -> Git:
     if shutil.which("git") is None:
         raise ConfigError("git is not installed", hint="agentflow needs git 2.30 or newer")
     options = tuple(word for option in _QUIET for word in ("-c", option))
-    finished = capture(("git", *options, "rev-parse", "--show-toplevel"), cwd=start, env=_ENVIRONMENT)
+    finished = capture(("git", *options, "rev-parse", *_WHERE), cwd=start, env=_ENVIRONMENT)
     if finished.returncode:
         said = finished.stderr.decode("utf-8", "replace").strip()
         if "not a git repository" in said:
             raise ConfigError(f"{start} is not in a git repository", hint="run git init first")
         raise ConfigError(f"git cannot use {start}: {said.removeprefix('fatal: ') or 'no work tree'}")
-    root = Path(os.fsdecode(finished.stdout.rstrip(b"\n"))).resolve()
+    return _found(start, os.fsdecode(finished.stdout).removesuffix("\n").split("\n"), options)
+
+
+def _found(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
+    """Return the repository that git tells of."""
+    if len(said) != 2 + len(_PLACES):
+        raise ConfigError(f"the folder of the repository of {start} has a line break in its name")
+    root = Path(said[0]).resolve()
     if not (start.resolve().is_relative_to(root) and (root / ".git").exists()):
         raise ConfigError(f"git keeps the files of {start} in {root}", hint="unset core.worktree")
-    return Git(root=root, options=options)
+    index, objects, exclude, attributes = ((start / place).resolve() for place in said[2:])
+    source = Source(hash=said[1], index=index, objects=objects, exclude=exclude, attributes=attributes)
+    return Git(root=root, options=options, source=source)
 
 
 def _text(said: bytes) -> str:

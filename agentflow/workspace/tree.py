@@ -7,12 +7,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol
 
-from agentflow.core.errors import StateError
 from agentflow.core.record import Record
 
 OURS = (".claude/agentflow", ".claude/*.local.*", ".claude/learnings.md")
 """Paths that are never part of a tree id or of the files changed; each has two parts."""
-_PLACES = ("index", "objects", "info/exclude", "info/attributes")
 _CONFIG = """\
 [core]
  repositoryFormatVersion = 1
@@ -23,11 +21,10 @@ _CONFIG = """\
  symlinks = true
  ignoreCase = false
  precomposeUnicode = true
- sparseCheckout = false
  splitIndex = false
  untrackedCache = false
 [extensions]
- objectFormat = {format}
+ objectFormat = {hash}
 """
 _NO_FILTER = b"\n* -filter\n"  # git reads this file last, so whatever filter a file is given, it is none
 _PLAIN = (b"H 100644 ", b"H 100755 ", b"H 120000 ")
@@ -40,6 +37,17 @@ class Call(Protocol):
     def __call__(
         self, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes = b""
     ) -> bytes: ...
+
+
+class Source(Record):
+    """What the tree is made from, beside the files."""
+
+    hash: str
+    """The name of the hash that object ids are made with."""
+    index: Path
+    objects: Path
+    exclude: Path
+    attributes: Path
 
 
 class Listing(Record):
@@ -125,27 +133,24 @@ class Shadow(Record):
         return self.call(*arguments, env={**self.env, **(env or {})}, stdin=stdin)
 
 
-def cast(call: Call, root: Path, folder: Path) -> Shadow:
+def cast(call: Call, root: Path, source: Source, folder: Path) -> Shadow:
     """Make the shadow of a repository in an empty folder."""
-    asked = (word for name in _PLACES for word in ("--git-path", name))
-    said = os.fsdecode(call("rev-parse", "--show-object-format", *asked)).splitlines()
-    if len(said) != 1 + len(_PLACES):
-        raise StateError(f"git's folder of {root} has a line break in its name")
-    index, objects, exclude, attributes = (root / place for place in said[1:])
     for name in ("refs", "info"):
         (folder / name).mkdir()
     (folder / "HEAD").write_text("ref: refs/heads/none\n")
-    (folder / "config").write_text(_CONFIG.format(format=said[0]))
-    (folder / "info/exclude").write_bytes(_content(exclude))
-    (folder / "info/attributes").write_bytes(_content(attributes) + _NO_FILTER)
-    if index.exists():
+    (folder / "config").write_text(_CONFIG.format(hash=source.hash))
+    (folder / "info/exclude").write_bytes(_content(source.exclude))
+    (folder / "info/attributes").write_bytes(_content(source.attributes) + _NO_FILTER)
+    if source.index.exists():
         # with its time, by which git knows the files that are too young to be trusted
-        shutil.copy2(index, folder / "index")
+        shutil.copy2(source.index, folder / "index")
+    for part in source.index.parent.glob("sharedindex.*"):
+        (folder / part.name).symlink_to(part)
     env = {
         "GIT_DIR": str(folder),
         "GIT_WORK_TREE": str(root),
         "GIT_INDEX_FILE": str(folder / "index"),
-        "GIT_OBJECT_DIRECTORY": str(objects),
+        "GIT_OBJECT_DIRECTORY": str(source.objects),
     }
     return Shadow(call=call, root=root, env=env)
 

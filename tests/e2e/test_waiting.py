@@ -154,11 +154,10 @@ def test_pause_after_a_phase(new_repo: NewRepo) -> None:
 def test_killed_in_the_middle_it_goes_on_without_repeating_what_was_done(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
     held = role("implementer", COUNTED, *MENDED, turn(call("Bash", command="sleep 60")), submit("calc.py"))
-    script = [findings(), plan("calc.py"), held, verified("ev-0004")]
-    process = repo.start_task(script)
-    eventually(lambda: any(event["tool"] == "Bash" for event in repo.events("ToolStarted")[3:]))
-    process.kill()
-    process.wait()
+    script = [findings(), plan("calc.py"), held, verified("ev-0003")]
+    with repo.start_task(script) as process:
+        eventually(lambda: any(event["tool"] == "Bash" for event in repo.events("ToolStarted")[3:]))
+        process.kill()
     assert repo.state()["task"] == TEXT
     done = repo.run("resume")
     assert done.code == 0, done.err
@@ -180,10 +179,10 @@ def test_cancel_ends_a_running_task_from_another_terminal(new_repo: NewRepo) -> 
     repo = new_repo(CALC)
     slow = role("explorer", turn(call("Read", file_path="calc.py")))
     slow["delay"] = 60
-    process = repo.start_task([slow])
-    eventually(lambda: bool(repo.tasks) and bool(repo.events("Asked")))
-    assert repo.run("cancel", repo.folder.name).code == 0
-    assert process.wait(10) == 143
+    with repo.start_task([slow]) as process:
+        eventually(lambda: bool(repo.tasks) and bool(repo.events("Asked")))
+        assert repo.run("cancel", repo.folder.name).code == 0
+        assert process.wait(10) == 143
     assert repo.state()["status"] == "cancelled"
 
 

@@ -9,14 +9,23 @@ from pathlib import Path
 
 import pytest
 
+from agentflow.core.record import encode
 from agentflow.library.roles import read_role
 
 ROOT = Path(__file__).parents[2]
 SETUP = (
     "python3 -m venv .venv && .venv/bin/pip install -q --no-cache-dir -e . && .venv/bin/agentflow demo demo",
-    "python3 -m venv .venv && .venv/bin/pip install -q --no-cache-dir -e '.[dev]' && .venv/bin/python -m pytest -q",
+    (
+        "python3 -m venv .venv && .venv/bin/pip install -q --no-cache-dir -e '.[dev]' "
+        "&& .venv/bin/python -m pytest -q"
+    ),
 )
-PAGES = ("README.md", "docs/guide/getting-started.md", "docs/guide/writing-a-role.md")
+PAGES = (
+    "README.md",
+    "docs/guide/getting-started.md",
+    "docs/guide/waiting.md",
+    "docs/guide/writing-a-role.md",
+)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
@@ -93,6 +102,33 @@ def test_a_shown_role_loads_without_a_warning(page: str, tmp_path: Path) -> None
     role, warnings = read_role(file, "user")
     assert role.part is not None
     assert warnings == ()
+
+
+@pytest.fixture
+def shown_hook(tmp_path: Path) -> Path:
+    """The README's settings and its hook, in their places below a home."""
+    (settings,) = blocks("README.md", "json")
+    (script,) = blocks("README.md", "sh")
+    (tmp_path / ".claude/hooks").mkdir(parents=True)
+    (tmp_path / ".claude/settings.json").write_text(settings)
+    hook = tmp_path / ".claude/hooks/no-lock-files.sh"
+    hook.write_text(script)
+    hook.chmod(0o755)
+    return hook
+
+
+def test_the_shown_rules_and_hook_count(shown_hook: Path, broken_repository: Path, tmp_path: Path) -> None:
+    ran = bash("agentflow config --explain", broken_repository, tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    lines = [line.strip() for line in ran.stdout.splitlines()]
+    assert {"deny Bash(git push *)", "ask Edit(migrations/**)"} <= set(lines)
+    assert [line for line in lines if line.startswith("PreToolUse") and shown_hook.name in line]
+
+
+@pytest.mark.parametrize(("path", "code"), [("uv.lock", 2), ("web/yarn.lock", 2), ("lock.py", 0)])
+def test_the_shown_hook_guards_lock_files(shown_hook: Path, path: str, code: int) -> None:
+    told = encode({"tool_name": "Edit", "tool_input": {"file_path": path, "old_string": "a"}})
+    assert subprocess.run([shown_hook], input=told, capture_output=True, check=False).returncode == code
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,12 @@ def test_json_that_does_not_fit_is_named(raw: bytes | str, said: str) -> None:
     assert caught.value.source == "item.json"
 
 
+def test_very_deep_json_is_an_error_of_the_file() -> None:
+    with pytest.raises(InvalidFile, match="nested too deeply"):
+        decode(dict[str, object], '{"a":' * 50_000, "a.json")
+    assert decode_or_none("[" * 50_000) is None
+
+
 def test_json_that_fits_is_a_value() -> None:
     assert decode(Item, b'{"size": 1}', "item.json") == Item(size=1)
 

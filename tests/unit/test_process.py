@@ -216,5 +216,38 @@ def test_captured_streams_are_apart_and_input_is_given(tmp_path: Path) -> None:
     assert (finished.stdout, finished.stderr, finished.returncode) == (b"given", b"bad\n", 4)
 
 
+def test_a_short_program_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    begin = time.monotonic()
+    with pytest.raises(TimeoutError, match=r"^bash took longer than 0\.3 s and was stopped$"):
+        capture(("bash", "-c", "echo $$ >pid; exec sleep 60"), cwd=tmp_path, timeout=0.3)
+    assert time.monotonic() - begin < 2
+    assert ended(tmp_path)
+
+
+def test_commands_that_begin_together_end_apart(tmp_path: Path) -> None:
+    """Each leaves a process without a trace of its origin; the other's end must not end it."""
+    script = f"env -i setsid bash -c 'echo $$ >pid; exec sleep 60' & {UNTIL_IT_RUNS}"
+    folders = [tmp_path / str(number) for number in range(6)]
+    for folder in folders:
+        folder.mkdir()
+    lasting = [threading.Thread(target=shell, args=(f"{script}; sleep 1", folder)) for folder in folders[:3]]
+    for thread in lasting:
+        thread.start()
+    for folder in folders[3:]:
+        shell(script, folder)
+        assert ended(folder)
+    for thread in lasting:
+        thread.join()
+    assert all(ended(folder) for folder in folders[:3])
+
+
+def test_what_we_mark_is_not_we_ourselves(tmp_path: Path) -> None:
+    before = Path("/proc/self/limits").read_text()
+    shell("true", tmp_path)
+    with pytest.raises(FileNotFoundError):
+        run(Command(argv=("no-such-program",), cwd=str(tmp_path), timeout=5), tmp_path / "out")
+    assert Path("/proc/self/limits").read_text() == before
+
+
 def test_the_folder_of_a_command_is_its_own(tmp_path: Path) -> None:
     assert shell("pwd -P", tmp_path).tail.strip() == str(tmp_path.resolve())

@@ -1,12 +1,12 @@
 import pytest
 
-from agentflow.core.messages import Message, Speaker, Text, ToolCall, ToolResult
+from agentflow.core.messages import Message, Speaker, Text, ToolCall, ToolResult, Usage
 from agentflow.core.pending import Pending, PendingKind
 from agentflow.core.role import Limits
 from agentflow.core.run import Run, RunOpened, RunOutcome, RunPaused
-from agentflow.loop.route import Step, conclusion, next_step
+from agentflow.loop.route import Step, conclusion, next_step, spent
 
-LIMITS = Limits(turns=3, tool_calls=2)
+LIMITS = Limits(turns=3, tool_calls=2, tokens=1000, seconds=60, cost=2)
 HEAD = RunOpened(
     run=1, role="implementer", agent="a", iteration=1, model="m", system="", tools=(), submit="SubmitChange"
 )
@@ -72,6 +72,19 @@ ENDED = {
     RunOutcome.TOOL_LIMIT: Run(
         head=HEAD, messages=(TOLD, CALLING, RESULTS), turns=2, tool_calls=2, finalized=True
     ),
+    RunOutcome.TOKEN_LIMIT: Run(
+        head=HEAD,
+        messages=(TOLD, CALLING, RESULTS),
+        turns=2,
+        finalized=True,
+        used=(Usage(input=400, cache_read=300), Usage(output=300)),
+    ),
+    RunOutcome.TIME_LIMIT: Run(
+        head=HEAD, messages=(TOLD, CALLING, RESULTS), turns=2, finalized=True, seconds=60
+    ),
+    RunOutcome.COST_LIMIT: Run(
+        head=HEAD, messages=(TOLD, CALLING, RESULTS), turns=2, finalized=True, used=(Usage(cost_usd=2.5),)
+    ),
     RunOutcome.HALTED: Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), submitted=True, halt="enough"),
     RunOutcome.CONFUSED: Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), stumbles=3),
 }
@@ -118,3 +131,14 @@ def test_a_submission_beats_every_limit() -> None:
 def test_a_role_that_was_told_to_finish_and_only_talks_has_no_submission() -> None:
     run = Run(head=HEAD, messages=(TOLD, PROSE), turns=4, finalized=True)
     assert conclusion(run, LIMITS) is RunOutcome.NO_SUBMISSION
+
+
+def test_of_two_limits_the_more_severe_one_is_named() -> None:
+    run = Run(head=HEAD, messages=(TOLD,), turns=3, tool_calls=2, seconds=99, used=(Usage(cost_usd=9),))
+    assert spent(run, LIMITS) is RunOutcome.TURN_LIMIT
+    assert spent(run.replace(turns=0), LIMITS) is RunOutcome.TOOL_LIMIT
+    assert spent(run.replace(turns=0, tool_calls=0), LIMITS) is RunOutcome.TIME_LIMIT
+
+
+def test_an_unknown_cost_bounds_nothing() -> None:
+    assert spent(Run(head=HEAD, messages=(TOLD,), used=(Usage(input=9),)), LIMITS) is None

@@ -108,6 +108,34 @@ def test_a_second_head_is_noticed(path: Path) -> None:
         load_run(path)
 
 
+@pytest.mark.parametrize(
+    ("gone", "named"),
+    [(3, 3), (4, 5), (6, 6), (7, 7)],
+    ids=["a request", "a reply", "a result", "the next request"],
+)
+def test_a_gap_shows_in_a_line_after_it_and_nothing_is_written(path: Path, gone: int, named: int) -> None:
+    written = path.read_bytes().splitlines(keepends=True)
+    del written[gone - 1]
+    path.write_bytes(b"".join(written) + b"torn")
+    before = path.read_bytes()
+    with pytest.raises(CorruptState, match=f":{named}: "):
+        load_run(path)
+    assert path.read_bytes() == before
+
+
+def test_a_turn_that_does_not_follow_is_noticed(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b'"turn":2', b'"turn":3'))
+    with pytest.raises(CorruptState, match=":7: turn 3 follows turn 1"):
+        load_run(path)
+
+
+def test_a_result_that_stands_twice_is_noticed(path: Path) -> None:
+    written = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*written[:6], *written[5:]]))
+    with pytest.raises(CorruptState, match=":7: the result of a call that nobody asked for"):
+        load_run(path)
+
+
 def test_a_file_without_its_head_is_named(path: Path) -> None:
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]))
     with pytest.raises(CorruptState, match=":1: a run file begins with RunOpened"):

@@ -148,6 +148,53 @@ def test_observers_are_told_after_the_file(tmp_path: Path) -> None:
     assert (stamped.seq, written, stamped.event) == (2, 2, Warned(message="w"))
 
 
+def test_an_observer_that_raises_is_told_no_more_and_breaks_nothing(tmp_path: Path) -> None:
+    store = a_store(tmp_path)
+    seen: list[object] = []
+    tries: list[Stamped] = []
+
+    def broken(stamped: Stamped) -> None:
+        tries.append(stamped)
+        raise OSError("disk \udcff full")
+
+    store.observers.extend([broken, lambda stamped: seen.append(stamped.event)])
+    for word in ("one", "two"):
+        store.emit(Warned(message=word))
+    assert len(tries) == 1
+    first, warning, second = seen
+    assert (first, second) == (Warned(message="one"), Warned(message="two"))
+    assert isinstance(warning, Warned)
+    assert "broken is told no more: OSError: disk \\udcff full" in warning.message
+    assert [event["seq"] for event in events(store.folder)] == [1, 2, 3, 4]
+
+
+def test_observers_that_all_raise_are_all_named(tmp_path: Path) -> None:
+    store = a_store(tmp_path)
+
+    class Screen:
+        def __call__(self, stamped: Stamped) -> None:
+            raise ValueError(stamped.seq)
+
+    store.observers.extend([Screen(), Screen()])
+    store.emit(Warned(message="w"))
+    assert store.observers == []
+    assert [event["message"] for event in events(store.folder)[2:]] == [
+        "Screen is told no more: ValueError: 2"
+    ] * 2
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_an_observer_can_still_be_interrupted(tmp_path: Path, stop: type[BaseException]) -> None:
+    store = a_store(tmp_path)
+
+    def interrupted(_: Stamped) -> None:
+        raise stop
+
+    store.observers.append(interrupted)
+    with pytest.raises(stop):
+        store.emit(Warned(message="w"))
+
+
 def test_what_readers_see_rewrites_the_task_file_and_nothing_else_does(tmp_path: Path) -> None:
     store = a_store(tmp_path)
     before = (store.folder / "task.md").stat().st_ino
@@ -237,6 +284,15 @@ def test_a_symlink_of_the_user_to_something_else_stays(tmp_path: Path, target: s
     (tmp_path / NEWEST).symlink_to(target)
     a_store(tmp_path)
     assert (tmp_path / NEWEST).readlink() == Path(target)
+
+
+def test_a_symlink_that_only_begins_like_ours_stays(tmp_path: Path) -> None:
+    (tmp_path / HOME).mkdir(parents=True)
+    (tmp_path / "README.md").write_text("mine")
+    (tmp_path / NEWEST).symlink_to("agentflow/../../README.md")
+    store = a_store(tmp_path)
+    assert (tmp_path / NEWEST).read_text() == "mine"
+    assert "Warned" in [event["type"] for event in events(store.folder)]
 
 
 def test_a_polling_reader_never_sees_half_a_file(tmp_path: Path) -> None:

@@ -1,0 +1,296 @@
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentflow.core.errors import ConfigError
+from agentflow.core.record import encode
+from agentflow.workspace.git import ChangeKind, FileChange
+from tests.unit.workspace.places import Place
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path / "repository")
+
+
+def inside(place: Place, path: str = "vendor/inner", *, commit: bool = True) -> Place:
+    inner = Place(place.root / path, bare_start=not commit)
+    inner.write("lib.py", "y = 1\n")
+    if commit:
+        inner.commit()
+    return inner
+
+
+def recorded(place: Place) -> Place:
+    inner = inside(place)
+    place.commit()
+    assert "160000" in place.git("ls-files", "-s")
+    return inner
+
+
+def deeper(place: Place) -> Place:
+    inside(place, "vendor")
+    return inside(place)
+
+
+def without_commit(place: Place) -> Place:
+    return inside(place, commit=False)
+
+
+@pytest.mark.parametrize("make", [inside, recorded, deeper, without_commit])
+def test_a_file_of_a_repository_inside_counts_as_one_of_ours(
+    place: Place, make: Callable[[Place], Place]
+) -> None:
+    inner = make(place)
+    git = place.open()
+    before, frozen = git.tree(), (place.frozen(), inner.frozen())
+    inner.write("lib.py", "y = 2\n")
+    inner.write("new.py", "")
+    after = git.tree()
+    assert git.changes(before, after) == (
+        FileChange(kind=ChangeKind.MODIFIED, path="vendor/inner/lib.py"),
+        FileChange(kind=ChangeKind.ADDED, path="vendor/inner/new.py"),
+    )
+    assert "-y = 1\n+y = 2\n" in git.diff(before, after)
+    assert (place.frozen(), inner.frozen()) == frozen
+
+
+def test_ignore_rules_hold_in_a_repository_inside(place: Place) -> None:
+    inner = inside(place)
+    inner.write(".gitignore", "*.log\n")
+    before = place.tree()
+    inner.write("a.log", "noise")
+    assert place.tree() == before
+
+
+def test_a_repository_inside_that_is_ignored_does_not_count(place: Place) -> None:
+    place.write(".gitignore", "vendor/\n")
+    before = place.tree()
+    inside(place)
+    assert place.tree() == before
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_a_flag_hides_no_recorded_repository(place: Place, flag: str) -> None:
+    inner = recorded(place)
+    place.git("update-index", flag, "vendor/inner")
+    before = place.tree()
+    inner.write("lib.py", "y = 2\n")
+    assert place.tree() != before
+
+
+def to_file(inner: Path) -> None:
+    inner.write_text("x")
+
+
+def to_link(inner: Path) -> None:
+    inner.symlink_to("../src")
+
+
+def to_folder(inner: Path) -> None:
+    inner.mkdir()
+    (inner / "README.md").write_text("x")
+
+
+REPLACED: dict[Callable[[Path], None], str] = {
+    to_file: "vendor/inner",
+    to_link: "vendor/inner",
+    to_folder: "vendor/inner/README.md",
+}
+
+
+@pytest.mark.parametrize("act", REPLACED)
+def test_what_lies_in_the_place_of_a_recorded_repository_counts(
+    place: Place, act: Callable[[Path], None]
+) -> None:
+    inner = recorded(place).root
+    shutil.rmtree(inner)
+    git = place.open()
+    before = git.tree()
+    act(inner)
+    (change,) = git.changes(before, git.tree())
+    assert change == FileChange(kind=ChangeKind.ADDED, path=REPLACED[act])
+
+
+def test_nothing_outside_counts_through_a_link_above_a_recorded_repository(
+    place: Place, tmp_path: Path
+) -> None:
+    recorded(place)
+    (place.root / "vendor").rename(tmp_path / "outside")
+    (place.root / "vendor").symlink_to(tmp_path / "outside")
+    git = place.open()
+    changes = git.changes("HEAD^{tree}", git.tree())
+    assert changes == (
+        FileChange(kind=ChangeKind.ADDED, path="vendor"),
+        FileChange(kind=ChangeKind.DELETED, path="vendor/inner"),
+    )
+
+
+def test_a_folder_in_the_place_of_a_file_and_back(place: Place) -> None:
+    git = place.open()
+    before = git.tree()
+    (place.root / "README.md").unlink()
+    place.write("README.md/a", "x")
+    between = git.tree()
+    assert [change.path for change in git.changes(before, between)] == ["README.md", "README.md/a"]
+    shutil.rmtree(place.root / "README.md")
+    place.write("README.md", "# r\n")
+    assert git.tree() == before
+
+
+def test_a_file_in_the_place_of_a_folder_that_was_left_out_counts(place: Place) -> None:
+    place.git("update-index", "--skip-worktree", "src/a.py")
+    shutil.rmtree(place.root / "src")
+    place.write("src", "x")
+    git = place.open()
+    assert git.changes("HEAD^{tree}", git.tree()) == (
+        FileChange(kind=ChangeKind.ADDED, path="src"),
+        FileChange(kind=ChangeKind.DELETED, path="src/a.py"),
+    )
+
+
+def test_line_ends_that_a_commit_would_refuse_do_not_stop_us(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = place.root.parent / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text("[core]\n safecrlf = true\n")
+    monkeypatch.setenv("HOME", str(home))
+    place.write(".gitattributes", "* text\n")
+    place.write("a.txt", "x\r\n")
+    assert place.tree()
+
+
+def case(place: Place) -> None:
+    place.git("config", "core.ignoreCase", "true")
+    place.write("readme.MD", "x")
+
+
+def file_for_link(place: Place) -> None:
+    place.git("config", "core.symlinks", "false")
+    (place.root / "link").unlink()
+    place.write("link", "nowhere")
+
+
+def skipped_link(place: Place) -> None:
+    place.git("update-index", "--skip-worktree", "link")
+    (place.root / "link").unlink()
+    (place.root / "link").symlink_to("nobody")
+
+
+def split_index(place: Place) -> None:
+    place.git("update-index", "--split-index")
+    place.write("src/a.py", "x = 2\n")
+
+
+def sparse_index(place: Place) -> None:
+    place.git("sparse-checkout", "set", "--cone", "--sparse-index", "other")
+    assert not (place.root / "src").exists()
+    assert place.tree() == place.git("rev-parse", "HEAD^{tree}").strip()
+    place.write("src/a.py", "x = 2\n")
+
+
+@pytest.mark.parametrize("act", [case, file_for_link, skipped_link, split_index, sparse_index])
+def test_no_setting_of_the_index_hides_a_change(place: Place, act: Callable[[Place], None]) -> None:
+    (place.root / "link").symlink_to("nowhere")
+    place.commit()
+    git = place.open()
+    before = git.tree()
+    act(place)
+    assert git.tree() != before
+
+
+def test_a_split_index_has_the_same_tree(place: Place) -> None:
+    before = place.tree()
+    place.git("update-index", "--split-index")
+    assert list((place.root / ".git").glob("sharedindex.*"))
+    frozen = place.frozen()
+    assert place.tree() == before
+    assert place.frozen() == frozen
+
+
+def test_another_hash_makes_another_kind_of_id(tmp_path: Path) -> None:
+    place = Place(tmp_path / "repository")
+    shutil.rmtree(place.root / ".git")
+    place.git("init", "-q", "-b", "main", "--object-format=sha256")
+    place.commit()
+    assert place.tree() == place.git("rev-parse", "HEAD^{tree}").strip()
+    assert len(place.tree()) == 64
+
+
+@pytest.mark.parametrize("name", [".gitattributes", ".git/info/attributes", "src/.gitattributes"])
+@pytest.mark.parametrize("attributes", ["* filter=x\n", "[attr]y filter=x\n* y\n", "a.py filter=x"])
+def test_no_filter_of_the_user_is_run(
+    place: Place, monkeypatch: pytest.MonkeyPatch, name: str, attributes: str
+) -> None:
+    home = place.root.parent / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text(f'[filter "x"]\n clean = {place.trap()}\n required = true\n')
+    monkeypatch.setenv("HOME", str(home))
+    place.write(name, attributes)
+    place.write("src/a.py", "x = 2\n")
+    git = place.open()
+    git.diff("HEAD^{tree}", git.tree())
+    assert not place.trapped
+
+
+def test_the_ignore_file_of_the_user_holds(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = place.root.parent / "home"
+    home.mkdir()
+    (home / "ignored").write_text("*.log\n")
+    (home / ".gitconfig").write_text(f"[core]\n excludesFile = {home}/ignored\n")
+    monkeypatch.setenv("HOME", str(home))
+    before = place.tree()
+    place.write("a.log", "noise")
+    assert place.tree() == before
+
+
+def test_what_is_told_of_names_and_bytes_that_are_no_text_can_be_written_down(place: Place) -> None:
+    git = place.open()
+    before = git.tree()
+    (place.root / os.fsdecode(b"\xff.txt")).write_bytes(b"caf\xe9\n")
+    after = git.tree()
+    (change,) = git.changes(before, after)
+    assert change.path == "\\xff.txt"
+    assert encode(change)
+    diff = git.diff(before, after)
+    assert "+++ b/\\xff.txt\n" in diff
+    assert "+caf\\xe9\n" in diff
+    assert encode(diff)
+
+
+def test_a_work_tree_set_above_the_repository_is_refused(place: Place) -> None:
+    place.plant("[core]\n worktree = ../..")
+    with pytest.raises(ConfigError, match="git keeps the files of"):
+        place.open()
+
+
+def test_a_line_break_in_the_name_of_the_repository_is_refused(tmp_path: Path) -> None:
+    place = Place(tmp_path / "two\nlines")
+    with pytest.raises(ConfigError, match="line break"):
+        place.open()
+
+
+def test_a_work_tree_set_later_leads_nowhere(place: Place, tmp_path: Path) -> None:
+    git = place.open()
+    before = git.tree()
+    (tmp_path / "elsewhere").mkdir()
+    place.plant(f"[core]\n worktree = {tmp_path / 'elsewhere'}")
+    assert git.tree() == before
+
+
+def test_a_submodule_is_a_repository_of_its_own(place: Place, tmp_path: Path) -> None:
+    whole = Place(tmp_path / "whole")
+    words = ("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(place.root), "part")
+    whole.git(*words)
+    part = whole.root / "part"
+    assert (part / ".git").is_file()
+    place.root = part
+    assert place.open().root == part.resolve()
+    before, above = place.tree(), whole.tree()
+    place.write("src/a.py", "x = 2\n")
+    assert place.tree() != before
+    assert whole.tree() != above
