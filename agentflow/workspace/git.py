@@ -10,9 +10,7 @@ from pathlib import Path
 from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.record import Record
 from agentflow.process import capture
-from agentflow.workspace.tree import OURS, Source, cast
-
-__all__ = ("OURS", "ChangeKind", "FileChange", "Git", "open_repository")
+from agentflow.workspace.tree import Source, cast
 
 _QUIET = (
     "core.fsmonitor=false",

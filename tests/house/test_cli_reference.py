@@ -26,7 +26,7 @@ COMMANDS = (
     ("tools",),
     ("tools", "list"),
 )
-INTRO = "# Command line\n\nWhat `--help` prints, command by command. Exit codes: [exit-codes.md](exit-codes.md).\n"
+INTRO = "# Command line\n\nWhat `--help` prints. For exit codes see [exit-codes.md](exit-codes.md).\n"
 
 
 def _help(words: tuple[str, ...]) -> str:

@@ -193,7 +193,7 @@ class Recorded:
 
 
 def eventually(claim: Callable[[], bool], seconds: float = 15) -> None:
-    """Wait until a claim holds; fail when it does not in time. Files that are not there yet are no failure."""
+    """Wait until a claim holds, files that are not there yet included; fail when it does not in time."""
     end = time.monotonic() + seconds
     while not _holds(claim):
         assert time.monotonic() < end, "it did not happen in time"

@@ -9,8 +9,8 @@ from agentflow.core.errors import CorruptState, TaskNotFound
 from agentflow.core.events import PhaseStarted, Stamped, StateChanged, TaskStarted, Warned
 from agentflow.core.evidence import Evidence
 from agentflow.core.task import Phase, Status, TaskState
-from agentflow.store.tasks import TaskStore
 from agentflow.store.reading import events, find, stamped, tasks
+from agentflow.store.tasks import TaskStore
 from agentflow.view.snapshot import Snapshot, load, output_tail
 
 Write = Callable[..., Path]
