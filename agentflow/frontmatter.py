@@ -8,7 +8,7 @@ unique, anchors are refused, and only `null`, `true`, `false` and whole numbers 
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, get_origin
 
@@ -161,19 +161,30 @@ def _head_lines(text: str) -> Iterator[tuple[int, str]]:
 
 def write_atomic(path: Path, content: bytes, *, mode: int = 0o600) -> None:
     """Replace a file so that a reader sees the old or the new one and a crash leaves one of them."""
+    write_whole(path, content, mode=mode, before_replace=os.fsync)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_whole(
+    path: Path,
+    content: bytes,
+    *,
+    mode: int = 0o600,
+    before_replace: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Replace a file at once; unlike `write_atomic`, a crash of the machine may lose the new one."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     try:
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(file.fileno(), mode)
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            before_replace(file.fileno())
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -16,6 +16,19 @@ def main() -> None:
     raise SystemExit(run(arguments))
 
 
+def command() -> None:
+    """Be the installed command: run, and leave without taking the interpreter apart, which is slow."""
+    try:
+        main()
+    except SystemExit as ended:
+        for flush in (sys.stdout.flush, sys.stderr.flush):
+            try:
+                flush()
+            except OSError:
+                pass  # nobody reads it any more, or its disk is full
+        os._exit(ended.code if isinstance(ended.code, int) else 1)
+
+
 def _print(text: str) -> int:
     """Write an answer; a reader who has gone is no failure."""
     try:

@@ -8,7 +8,7 @@ from agentflow.core.ports import Model, Observer
 from agentflow.model.tiers import DEEP, FAST
 from agentflow.settings import Settings, Transport
 
-ADVICE = "for other tasks set ANTHROPIC_API_KEY, or name a model with --model (docs/guide/models.md)"
+ADVICE = "for other tasks set ANTHROPIC_API_KEY, or name a model with --model or AGENTFLOW_MODEL"
 _CLOUDS = ("bedrock", "vertex", "foundry")
 _LIVE = ("anthropic", *_CLOUDS)
 _NO_KEY = "set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own that needs none"

@@ -9,7 +9,7 @@ from agentflow.core.ports import Observer
 from agentflow.core.record import Record, encode
 from agentflow.core.task import TaskState
 from agentflow.core.tool import Execution
-from agentflow.frontmatter import write_atomic
+from agentflow.frontmatter import write_atomic, write_whole
 
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\\]")
 _ESCAPE = re.compile(r"\\(?:[\\nrt]|x[0-9a-f]{2}|u[0-9a-f]{4})")
@@ -104,9 +104,11 @@ class EvidenceLedger:
         return binding.counts.replace(ids_file=f"evidence/{name}")
 
     def _keep(self, evidence: Evidence, execution: Execution) -> Evidence:
+        # nothing is judged by what an agent ran, so that need not wait for the disk at every turn
+        write = write_atomic if evidence.by is By.PROGRAM else write_whole
         # a copy, since whoever opens the source again must not reach what was shown
-        write_atomic(self._folder / f"{evidence.id}.out", Path(execution.output).read_bytes())
-        write_atomic(self._folder / f"{evidence.id}.json", encode(evidence) + b"\n")
+        write(self._folder / f"{evidence.id}.out", Path(execution.output).read_bytes())
+        write(self._folder / f"{evidence.id}.json", encode(evidence) + b"\n")
         self._records[evidence.id] = evidence
         self._number += 1
         self._observe(

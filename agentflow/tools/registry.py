@@ -59,7 +59,7 @@ class Toolbox(Record):
             return
         near = get_close_matches(entry, sorted(known), n=1)
         raise UnknownTool(
-            f"{role.place('tools')}: role {role.name} lists {entry}, which is no tool or category"
+            f"{role.place('tools')}: tools: role {role.name} lists {entry}, which is no tool or category"
             + (f"; did you mean {near[0]}?" if near else ""),
             hint=f"Known are {', '.join(sorted(known))}.",
         )
