@@ -21,7 +21,7 @@ from agentflow.core.record import Record, encode
 from agentflow.core.task import Phase, Status, TaskState
 from agentflow.redact import one_line, visible
 from agentflow.store.locks import writer_lock
-from agentflow.store.reading import find
+from agentflow.store.reading import end_told, find
 from agentflow.store.tasks import TaskStore
 from agentflow.view.progress import Progress
 from agentflow.view.snapshot import load
@@ -34,7 +34,11 @@ from agentflow.workflow.waiting import consented, resumed
 from agentflow.workspace.git import open_repository
 from agentflow.workspace.ignore import keep_out_of_git
 
-_SIGNALS = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED}
+_SIGNALS = {
+    signal.SIGINT: Exit.INTERRUPTED,
+    signal.SIGTERM: Exit.TERMINATED,
+    signal.SIGHUP: Exit.TERMINATED,
+}
 
 
 class Job(Record):
@@ -66,7 +70,8 @@ def relaunch(folder: Path, task_id: str | None, job: Job) -> int:
     root = open_repository(folder).root
     with _opened(job.events) as sink, writer_lock(root):
         store = TaskStore.reopen(find(root, task_id))
-        store.task = resumed(consented(store.task, job.consent))
+        task = consented(store.task, job.consent)
+        store.task = resumed(task, is_told=end_told(store.folder) is task.status)
         setup = prepare(folder, store.task.model, store.task.task)
         recall_runs(setup.model, store.folder)
         return _drive(setup, store, job, sink)

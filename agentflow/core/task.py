@@ -130,6 +130,8 @@ class TaskState(Record):
     tree: str | None = None
 
     runs: int = 0
+    counted: int = 0
+    """The newest run whose usage is in `usage`."""
     findings: Findings | None = None
     plan: Plan | None = None
     change: Change | None = None

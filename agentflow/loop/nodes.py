@@ -21,7 +21,7 @@ from agentflow.loop.agent import Agent, note, say
 from agentflow.loop.arguments import submission_in, writable
 from agentflow.loop.call import answer, skipped
 from agentflow.loop.context import prompt_text
-from agentflow.loop.route import conclusion
+from agentflow.loop.route import conclusion, spent
 from agentflow.redact import one_line
 
 PARALLEL_READS = 4
@@ -138,7 +138,8 @@ async def remind(agent: Agent, run: Run) -> Run:
 
 async def finalize(agent: Agent, run: Run) -> Run:
     """Tell a role that its limit is reached, and ask for its result now."""
-    return say(agent, run, _notice("finalize.md", run), Notice.FINALIZE)
+    text = "finalize.md" if spent(run, agent.role.limits) else "refused.md"
+    return say(agent, run, _notice(text, run), Notice.FINALIZE)
 
 
 def _notice(name: str, run: Run) -> str:

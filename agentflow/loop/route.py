@@ -9,7 +9,7 @@ from agentflow.core.run import Run, RunOutcome
 MAX_REJECTED = 2
 """Submissions that do not fit before the run is given up: one repair turn."""
 MAX_STUMBLES = 3
-"""Turns in a row in which no call could be made."""
+"""Turns in a row in which no call could be made, before the role is asked for its result."""
 
 
 class Step(StrEnum):
@@ -31,7 +31,8 @@ def next_step(run: Run, limits: Limits) -> Step:
         return Step.ACT
     if conclusion(run, limits) is not None:
         return Step.CLOSE
-    if spent(run, limits) is not None and not run.finalized:
+    is_lost = run.stumbles >= MAX_STUMBLES
+    if (spent(run, limits) is not None or is_lost) and not run.finalized:
         return Step.FINALIZE
     return Step.REMIND if _is_silent(run) else Step.ASK
 
@@ -45,12 +46,10 @@ def conclusion(run: Run, limits: Limits) -> RunOutcome | None:
         outcome = RunOutcome.SUBMITTED
     elif run.rejected >= MAX_REJECTED:
         outcome = RunOutcome.INVALID_SUBMISSION
-    elif run.stumbles >= MAX_STUMBLES:
-        outcome = RunOutcome.CONFUSED
     elif _is_silent(run):
         outcome = _silent_end(run)
     elif run.finalized and _has_new_results(run):
-        outcome = spent(run, limits)
+        outcome = spent(run, limits) or RunOutcome.CONFUSED
     return outcome
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from agentflow.core.errors import CorruptState, InvalidFile, TaskNotFound
-from agentflow.core.events import Event, Stamped, StateChanged
+from agentflow.core.events import Event, Stamped, StateChanged, TaskEnded
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import is_intact
-from agentflow.core.task import STATE_VERSION, TaskState
+from agentflow.core.task import STATE_VERSION, Status, TaskState
 from agentflow.parse import Mismatch, decode, fit
 from agentflow.redact import one_line
 
@@ -65,6 +65,12 @@ def stamped(line: bytes, source: str = EVENTS) -> Stamped | None:
         raise CorruptState(str(error)) from None
     except Mismatch as error:
         raise CorruptState(f"{source}: {error}") from None
+
+
+def end_told(folder: Path) -> Status | None:
+    """Return the end that a task's newest `TaskEnded` tells of, or None when there is none yet."""
+    told = [one.event.status for one in events(folder) if isinstance(one.event, TaskEnded)]
+    return told[-1] if told else None
 
 
 def evidence_of(folder: Path) -> tuple[Evidence, ...]:

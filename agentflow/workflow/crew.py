@@ -12,7 +12,7 @@ from agentflow.core.pending import Consent
 from agentflow.core.ports import Model
 from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE
-from agentflow.core.run import Run
+from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Phase, TaskState
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles
@@ -62,28 +62,30 @@ class Crew(Record):
     async def dispatch(self, task: TaskState, phase: Phase) -> tuple[TaskState, Run]:
         """Run the role of a phase; return the state with what its calls changed, and the run.
 
-        A run of the same brief that was cut short, or that waited for a person, goes on where it was.
+        A run of the same brief that was cut short, or waited for a person, goes on where it was; one that
+        had its result is not repeated.
         """
         told = brief(task, phase, self.material(task))
-        saved = self._unfinished(task, phase, told)
+        saved = self._saved_run(task, phase, told)
         number = task.runs if saved else task.runs + 1
         self.store.save(task.replace(runs=number))
         agent = self._agent(task, phase, number)
         if saved is None:
             run = await run_agent(agent, told)
         else:
+            self.store.change(saved.changes)
             answer = task.answers.get(saved.pause.pending.id) if saved.pause else None
-            run = await continue_run(agent, saved, answer)
-        if run.outcome is not None:
+            run = saved if saved.outcome else await continue_run(agent, saved, answer)
+        if run.outcome is not None and number > self.store.task.counted:
             usage = run.usage if number == 1 else total((task.usage, run.usage))
-            self.store.save(self.store.task.replace(usage=usage))
+            self.store.save(self.store.task.replace(usage=usage, counted=number))
         return self.store.task, run
 
-    def _unfinished(self, task: TaskState, phase: Phase, told: str) -> Run | None:
-        """Return the newest run if it is of this phase and this brief and has not come to its end."""
+    def _saved_run(self, task: TaskState, phase: Phase, told: str) -> Run | None:
+        """Return the newest run if it is of this phase and brief, and did not end without a result."""
         path = self.store.run_path(task.runs, ROLE_OF[phase])
         run = load_run(path) if path.exists() else None
-        if run is None or run.outcome is not None or not run.messages:
+        if run is None or run.outcome not in (None, RunOutcome.SUBMITTED) or not run.messages:
             return None
         same = run.head.iteration == task.iteration and run.messages[0].text == told
         return run if same else None

@@ -1,6 +1,7 @@
 """The verdict on a change: a pure function of evidence."""
 
 import re
+from pathlib import PurePosixPath
 
 from agentflow.core.evidence import RED, By, CheckName, CheckRun, Evidence, Side, TestOutcome, Verdict
 from agentflow.core.record import Record
@@ -10,6 +11,12 @@ from agentflow.workspace.git import ChangeKind, FileChange
 ALREADY_RED = "already_red"
 NO_REGRESSION_ONLY = "no_regression_only"
 VERIFIER_DISAGREES = "verifier_disagrees"
+_UNLOADED = "unittest.loader._FailedTest."
+_FIXTURES = frozenset({"setUpClass", "tearDownClass", "setUpModule", "tearDownModule"})
+_ARTEFACTS = frozenset(
+    {".log", ".txt", ".out", ".tmp", ".xml", ".html", ".db", ".sqlite3", ".csv", ".lock", ".pid"}
+)
+"""New files of these kinds are what checks leave behind; any other could change what the checks show."""
 NAMED = 5
 """Names listed in a reason before the rest is counted."""
 
@@ -54,12 +61,17 @@ def judge(case: Case) -> Verdict:
 
 
 def _drifted(case: Case) -> list[str]:
-    changed = [change.path for change in case.drift if change.kind is not ChangeKind.ADDED]
+    changed = [change.path for change in case.drift if not _is_artefact(change)]
     return [f"changed after the checks began: {_list(changed)}"] if changed else []
 
 
+def _is_artefact(change: FileChange) -> bool:
+    """Return whether a file is new and of a kind that no program or test runner obeys."""
+    return change.kind is ChangeKind.ADDED and PurePosixPath(change.path).suffix in _ARTEFACTS
+
+
 def _appeared(case: Case) -> list[str]:
-    added = [change.path for change in case.drift if change.kind is ChangeKind.ADDED]
+    added = [change.path for change in case.drift if _is_artefact(change)]
     return [f"new files appeared while the checks ran: {_list(added)}"] if added else []
 
 
@@ -111,10 +123,31 @@ def _owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
     """Return the tests that gave a result before and give none now, and the targets that do not pass."""
     if base is None:
         return []
-    gone = base.ids(TestOutcome.PASSED, *RED) - run.ids(TestOutcome.PASSED, *RED)
-    due = (case.targets & base.ids(*RED)) - run.ids(TestOutcome.PASSED) - gone
+    loaded = _loaded_now(base, run)
+    gone = base.ids(TestOutcome.PASSED, *RED) - run.ids(TestOutcome.PASSED, *RED) - loaded
+    due = (case.targets & base.ids(*RED)) - run.ids(TestOutcome.PASSED) - gone - loaded
     reasons = [f"{run.check.name}: ran before, not now: {_list(sorted(gone))}"] if gone else []
     return [*reasons, *([f"{run.check.name}: still failing: {_list(sorted(due))}"] if due else [])]
+
+
+def _loaded_now(base: CheckRun, run: CheckRun) -> frozenset[str]:
+    """Return what stood for tests that could not be loaded or set up, and of which some pass now."""
+    passed = run.ids(TestOutcome.PASSED)
+    return frozenset(
+        test
+        for test in base.ids(*RED) - run.ids(*RED)
+        if (scope := _scope(test)) and any(name.startswith(scope) for name in passed)
+    )
+
+
+def _scope(test: str) -> str | None:
+    """Return how the ids of the tests begin that a failure to load or set up stands for."""
+    if _UNLOADED in test:
+        return test.partition(_UNLOADED)[2] + "."
+    owner, _, last = test.rpartition(".")
+    if last in _FIXTURES:
+        return f"{owner}."
+    return f"{test}::" if last == "py" and "::" not in test else None
 
 
 def _red(base: CheckRun | None, run: CheckRun) -> list[str]:
@@ -141,7 +174,7 @@ def _proof(case: Case) -> list[str]:
             continue
         if not base.outcomes and not base.green and run.green:
             proven.append(str(run.check.name))
-        proven.extend(base.ids(*RED) & run.ids(TestOutcome.PASSED))
+        proven.extend((base.ids(*RED) & run.ids(TestOutcome.PASSED)) | _loaded_now(base, run))
     return proven
 
 

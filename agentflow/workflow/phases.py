@@ -27,6 +27,14 @@ _LIMITS = MappingProxyType(
     }
 )
 """What a role used up."""
+_WITHOUT = MappingProxyType(
+    {
+        RunOutcome.NO_SUBMISSION: "gave no valid result: it ended without a submission",
+        RunOutcome.INVALID_SUBMISSION: "gave no valid result: its submission did not fit, twice",
+        RunOutcome.CONFUSED: "gave no valid result: for three turns it made only calls that are not allowed",
+    }
+)
+"""Why a role has no result."""
 
 
 async def refine(crew: Crew, task: TaskState) -> TaskState:
@@ -152,7 +160,7 @@ def _without_result(task: TaskState, run: Run) -> TaskState:
         ending = Ending(
             status=Status.FAILED,
             exit_code=Exit.NOT_VERIFIED,
-            reason=f"the {role} gave no valid result ({run.outcome})",
+            reason=f"the {role} {_WITHOUT.get(run.outcome or RunOutcome.ANSWERED, 'gave no result')}",
         )
     return decided(task.replace(ending=ending), GateStatus.FAILED, f"- {ending.reason}", agent=run.head.agent)
 

@@ -42,8 +42,13 @@ def consented(task: TaskState, consent: Consent) -> TaskState:
     return task
 
 
-def resumed(task: TaskState) -> TaskState:
-    """Return the task ready to go on. Raises TaskOver, or Suspended while something is undecided."""
+def resumed(task: TaskState, *, is_told: bool) -> TaskState:
+    """Return the task ready to go on; one that is over but was not told so is only told.
+
+    Raises TaskOver, or Suspended while something is undecided.
+    """
+    if task.status not in _OPEN and not is_told:
+        return task
     if task.status not in _OPEN:
         raise TaskOver(f"the task is over: {task.status}", hint="start a new one with agentflow task")
     if task.pending:

@@ -254,3 +254,59 @@ def test_blocked_is_not_the_models_to_say(new_repo: NewRepo) -> None:
         ),
     ]
     assert repo.task("--max-iterations", "1", TEXT, script=script).code == 3
+
+
+BROKEN_MODULE = {**CALC, "calc.py": CALC["calc.py"].replace("def add(a, b):", "def add(a, b:")}
+MISSING_NAME = {**CALC, "calc.py": CALC["calc.py"].replace("double", "twice")}
+UNLOADED = {
+    "a syntax error": (
+        BROKEN_MODULE,
+        ("calc.py", "def add(a, b:\n    return a - b", "def add(a, b):\n    return a + b"),
+    ),
+    "a name that is missing": (
+        MISSING_NAME,
+        ("calc.py", "    return a - b\n\n\ndef twice", "    return a + b\n\n\ndef double"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "change"), UNLOADED.values(), ids=UNLOADED)
+def test_tests_that_could_not_be_loaded_before_prove_the_mend(
+    new_repo: NewRepo, files: dict[str, str], change: tuple[str, str, str]
+) -> None:
+    repo = new_repo(files)
+    done = repo.task("--json", TEXT, script=crew(*edit(*change), submit("calc.py")))
+    assert done.code == 0, done.err
+    assert done.json["caveats"] == []
+
+
+def test_tests_that_could_not_be_loaded_before_and_are_gone_prove_nothing(new_repo: NewRepo) -> None:
+    repo = new_repo(BROKEN_MODULE)
+    gone = turn(
+        call("Bash", command="git mv -k tests/test_calc.py tests/calc_checks.py; rm -f tests/test_calc.py")
+    )
+    done = repo.task("--max-iterations", "1", TEXT, script=crew(gone, submit("calc.py")))
+    assert done.code not in {0, 4}
+
+
+def test_code_that_appears_while_the_checks_run_was_not_checked(new_repo: NewRepo) -> None:
+    planting = "open('conftest.py', 'w').write('raise SystemExit(3)')"
+    late = f"    return a + b\n\n\nimport atexit\natexit.register(lambda: {planting})"
+    repo = new_repo(CALC)
+    script = crew(*edit("calc.py", "    return a - b", late), submit("calc.py"))
+    done = repo.task("--max-iterations", "1", TEXT, script=script)
+    assert done.code == 3
+    assert "conftest.py" in done.out
+
+
+def test_what_checks_leave_behind_is_only_noted(new_repo: NewRepo) -> None:
+    body = CALC["tests/test_calc.py"] + "\n    def test_log(self):\n        open('run.log', 'w').close()\n"
+    repo = new_repo({**CALC, "tests/test_calc.py": body, ".gitignore": "none\n"})
+    (repo.root / "run.log").unlink(missing_ok=True)
+    done = repo.task(
+        script=crew(
+            turn(call("Bash", command="rm -f run.log")), *MENDED, submit("calc.py"), evidence="ev-0003"
+        )
+    )
+    assert done.code == 0, done.err
+    assert "run.log" in (repo.folder / "report.md").read_text()

@@ -260,3 +260,60 @@ def test_hooks_of_the_repository_count_only_where_the_user_named_it(new_repo: Ne
     config.write_text(f"hooks_in: ['{repo.root}']\n")
     repo.task(script=crew(COUNTED, *MENDED))
     assert repo.diff() == ""
+
+
+def killed_after(repo: Repo, kind: str, **fields: Any) -> None:
+    """Put a finished task's files back to where they stood right after an event."""
+    path = repo.folder / "events.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    found = [json.loads(line) for line in lines]
+    last = next(
+        place
+        for place, event in enumerate(found)
+        if event["type"] == kind and all(event[key] == value for key, value in fields.items())
+    )
+    path.write_text("".join(lines[: last + 1]))
+    kept = {event["evidence"] for event in found[: last + 1] if event["type"] == "EvidenceRecorded"}
+    for file in (repo.folder / "evidence").iterdir():
+        if file.stem not in kept:
+            file.unlink()
+    runs = {event["run"] for event in found[: last + 1] if event["type"] == "RunStarted"}
+    for file in (repo.folder / "runs").iterdir():
+        if int(file.name.split("-")[0]) not in runs:
+            file.unlink()
+    (repo.folder / "report.md").unlink()
+
+
+@pytest.mark.parametrize("name", ["explorer", "planner", "implementer", "verifier"])
+def test_killed_right_after_a_role_had_its_result_the_role_is_not_run_again(
+    new_repo: NewRepo, name: str
+) -> None:
+    repo = new_repo(CALC)
+    assert repo.task(script=crew(COUNTED, *MENDED)).code == 0
+    used = repo.state()["usage"]
+    repo.git("checkout", "-q", "calc.py") if name in {"explorer", "planner"} else None
+    killed_after(repo, "RunEnded", role=name)
+    done = repo.run("resume")
+    assert done.code == 0, done.err
+    assert all(len(repo.runs(role)) == 1 for role in ("explorer", "planner", "implementer", "verifier"))
+    assert repo.state()["usage"] == used
+
+
+def test_killed_before_the_end_was_told_resume_tells_it(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    assert repo.task(script=crew(COUNTED, *MENDED)).code == 0
+    killed_after(repo, "StateChanged", changed=repo.events("StateChanged")[-1]["changed"])
+    done = repo.run("resume")
+    assert done.code == 0, done.err
+    assert (repo.folder / "report.md").exists()
+    assert repo.run("resume").code == 2
+
+
+def test_refused_calls_end_in_a_forced_submission_not_in_a_failure(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    explorer = findings()
+    explorer["turns"][:0] = [turn(call("Bash", command="find . -delete")) for _ in range(3)]
+    done = repo.task(script=[explorer, *crew(*MENDED, evidence="ev-0002")[1:]])
+    assert done.code == 0, done.err
+    (run,) = repo.runs("explorer")
+    assert run.forced[-1] == "SubmitFindings"

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentflow.redact import one_line, visible
+from agentflow.redact import nested, one_line, visible
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,26 @@ def test_one_line_is_one_line_within_its_width(text: str, width: int) -> None:
     line = one_line(text, width)
     assert len(line) <= width
     assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", ""),
+        ("one", "one"),
+        ("# one", "\\# one"),
+        ("   ### one", "\\### one"),
+        ("one\n# two\n\n## three\n", "one\n      # two\n\n      ## three"),
+        ("one\n===", "one\n      ==="),
+        ("one\r# two\u2028# three\x85# four", "one\\r# two\\u2028# three\\x85# four"),
+        ("\n# two", "\\# two"),
+        ("\x1b[2Jone", "\\x1b[2Jone"),
+    ],
+)
+def test_foreign_lines_below_the_first_are_no_headings(text: str, shown: str) -> None:
+    assert nested(text) == shown
+
+
+@given(st.text(alphabet="# \n\ta-=\r"))
+def test_no_foreign_text_begins_a_heading(text: str) -> None:
+    assert not [line for line in nested(text).split("\n") if line[:4].lstrip(" ").startswith("#")]

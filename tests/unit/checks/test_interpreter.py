@@ -125,3 +125,21 @@ def test_noise_of_an_interpreter_names_no_tool(checkout: Any) -> None:
     checkout.program("python3", "echo warning: pytest is old; echo importable:; exit 0")
     (tests,) = detect(checkout.root, checkout.files)
     assert tests.missing is not None
+
+
+def test_no_entry_of_path_lies_in_the_repository_but_its_own_environment(
+    checkout: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, programs = checkout.root, checkout.programs
+    (root / "way-out").symlink_to(programs)
+    (programs / "way-in").symlink_to(root)
+    inside = ("", ".", "bin", "../x", str(root), f"{root}/bin", f"{programs}/../repository/bin")
+    links = (f"{root}/way-out", f"{programs}/way-in/bin")
+    kept = (f"{root}/.venv/bin", f"{root}-beside/bin", str(programs))
+    monkeypatch.setenv("PATH", os.pathsep.join((*inside, *links, *kept)))
+    assert search_path(root).split(os.pathsep) == list(kept)
+
+
+def test_path_is_never_empty(checkout: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "bin")
+    assert search_path(checkout.root) == os.defpath

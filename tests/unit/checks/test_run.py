@@ -1,4 +1,6 @@
 import os
+import py_compile
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -233,3 +235,36 @@ def test_check_sees_neither_secrets_nor_our_own_environment(
 def test_only_tests_get_pytest_options(checkout: Any) -> None:
     assert shown(checkout, 'test -z "$PYTEST_ADDOPTS"', CheckName.LINT).execution.exit_code == 0
     assert shown(checkout, 'test -z "$PYTEST_ADDOPTS"').execution.exit_code == 1
+
+
+def test_a_test_expected_to_fail_has_not_passed(project: Any) -> None:
+    body = "    @unittest.expectedFailure\n    def test_a(self): self.fail()\n    def test_b(self): pass\n"
+    project.write({"tests/test_m.py": f"import unittest\nclass T(unittest.TestCase):\n{body}"})
+    result = shown(project, "cd tests && ../.venv/bin/python -m unittest -v")
+    assert result.outcomes == {"test_m.T.test_a": SKIPPED, "test_m.T.test_b": PASSED}
+
+
+def test_compiled_code_that_no_longer_fits_its_source_is_not_run(project: Any) -> None:
+    source, told = project.root / "answer.py", (1_700_000_000, 1_700_000_000)
+    for value in ("1", "2"):
+        project.write({"answer.py": f"VALUE = {value}\n"})
+        os.utime(source, told)
+        if value == "1":
+            py_compile.compile(str(source))
+    assert list((project.root / "__pycache__").iterdir())
+    python = shlex.quote(sys.executable)
+    result = shown(project, f"{python} -c 'import answer; raise SystemExit(answer.VALUE)'")
+    assert result.execution.exit_code == 2
+
+
+def test_programs_of_the_repository_do_not_stand_in_for_others(
+    checkout: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evil = checkout.root / "bin" / "tool"
+    evil.parent.mkdir()
+    evil.write_text("#!/bin/sh\nexit 9\n")
+    evil.chmod(0o755)
+    checkout.program("tool", "exit 4")
+    entries = ("", "bin", "../repository/bin", str(evil.parent), str(checkout.programs))
+    monkeypatch.setenv("PATH", os.pathsep.join(entries))
+    assert shown(checkout, "tool").execution.exit_code == 4

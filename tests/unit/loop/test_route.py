@@ -86,7 +86,7 @@ ENDED = {
         head=HEAD, messages=(TOLD, CALLING, RESULTS), turns=2, finalized=True, used=(Usage(cost_usd=2.5),)
     ),
     RunOutcome.HALTED: Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), submitted=True, halt="enough"),
-    RunOutcome.CONFUSED: Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), stumbles=3),
+    RunOutcome.CONFUSED: Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), stumbles=3, finalized=True),
 }
 
 

@@ -108,9 +108,9 @@ def test_a_model_that_calls_tools_for_ever_is_stopped(stage: Stage) -> None:
     assert len(stage.spans) == stage.role.limits.tool_calls
 
 
-def test_three_turns_without_a_call_that_can_be_made_end_the_run(stage: Stage) -> None:
+def test_three_turns_without_a_call_that_can_be_made_lead_to_the_last_one(stage: Stage) -> None:
     run = stage.play(*[turn(call("Nothing"), ScriptedCall(name="Look"))] * 5)
-    assert (run.outcome, run.turns) == (RunOutcome.CONFUSED, 3)
+    assert (run.outcome, run.turns) == (RunOutcome.CONFUSED, 4)
 
 
 def test_a_call_that_is_made_forgives_the_stumbles_before_it(stage: Stage) -> None:

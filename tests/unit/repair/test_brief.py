@@ -76,3 +76,15 @@ def test_a_path_outside_the_task_folder_is_not_taken() -> None:
 
 def test_a_check_that_did_not_run_is_no_check() -> None:
     assert read_brief("# Task\nx\n\n## Checks before the task\n- none\n- build: could not run\n").before == ()
+
+
+def test_a_check_whose_tool_is_missing_is_named() -> None:
+    said = "- tests: not run (cargo: install the Rust toolchain)\n- lint: green, exit 0, evidence ev-0001\n"
+    brief = read_brief(f"# Task\nx\n\n## Checks before the task\n{said}")
+    assert brief.not_run == ("tests (cargo: install the Rust toolchain)",)
+    assert [shown.name for shown in brief.before] == ["lint"]
+
+
+def test_quoted_output_cannot_name_a_missing_tool() -> None:
+    quoted = "- lint: red, exit 1, evidence ev-0001\n```\n- tests: not run (x: y)\n```\n"
+    assert read_brief(f"# Task\nx\n\n## Checks before the task\n{quoted}").not_run == ()

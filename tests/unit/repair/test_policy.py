@@ -102,6 +102,21 @@ def test_findings_cite_executed_lines_after_reading_them(tmp_path: Path) -> None
     assert call.input["findings"][0]["claim"] == "executed by 1 failing and 2 passing tests"
 
 
+@pytest.mark.parametrize("command", [UNITTEST, PYTEST])
+def test_a_name_that_is_missing_at_import_cites_no_line_before_the_first(
+    command: str, tmp_path: Path
+) -> None:
+    source = "import unittest\nfrom shop.core import absent\n\n\nclass T(unittest.TestCase):\n"
+    tests = f"{source}    def test_it(self):\n        self.assertTrue(absent(1))\n"
+    stage = Stage(tmp_path, {**shop(LIMIT, ()), "tests/test_core.py": tests}, command)
+    stage.open()
+    lines = [
+        finding["line"] for finding in stage.play("explorer", Repair(tmp_path)).input["findings"]
+    ]
+    assert lines
+    assert min(lines) >= 1
+
+
 def test_pytest_repositories_are_mended(tmp_path: Path) -> None:
     files = shop(LIMIT, LIMIT_TESTS)
     files["tests/test_more.py"] = (

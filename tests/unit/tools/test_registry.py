@@ -66,7 +66,7 @@ def test_an_unknown_name_is_an_error_that_helps(entry: str, near: str) -> None:
     with pytest.raises(UnknownTool) as caught:
         standard().offered(a_role("guide", "Read", entry, part="explorer"))
     message = str(caught.value)
-    assert message.startswith(f"agents/guide.md: role guide lists {entry}, ")
+    assert message.startswith(f"agents/guide.md: tools: role guide lists {entry}, ")
     assert message.endswith(f"did you mean {near}?") == bool(near)
     assert "TodoWrite" in caught.value.hint
 

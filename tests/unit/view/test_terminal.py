@@ -145,3 +145,21 @@ def test_drawing_loads_nothing_heavy() -> None:
 
 def with_path() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def test_a_full_disk_is_a_reader_who_has_gone() -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as stream:
+        assert not send("first\n", stream)
+        assert send("second\n", stream)
+
+
+def test_a_stream_that_is_not_there_is_a_reader_who_has_gone() -> None:
+    assert not send("first\n", None)
+
+
+def test_a_stream_without_a_descriptor_that_fails_breaks_nothing() -> None:
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(28, text)
+
+    assert not send("first\n", Full())
