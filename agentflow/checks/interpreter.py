@@ -83,9 +83,19 @@ def program(name: str, root: Path) -> str | None:
 
 
 def search_path(root: Path) -> str:
-    """Return PATH without the folder of our own environment."""
+    """Return PATH without the folder of our own environment, and without what a repository could fill."""
     entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return os.pathsep.join(entry for entry in entries if entry and not _ours(Path(entry).parent, root))
+    kept = [entry for entry in entries if _outside(entry, root) and not _ours(Path(entry).parent, root)]
+    return os.pathsep.join(kept) or os.defpath
+
+
+def _outside(entry: str, root: Path) -> bool:
+    """Tell whether a folder on PATH is absolute and not in the repository, its own environment excepted."""
+    path, tops = Path(os.path.normpath(entry)), (root.absolute(), root.resolve())
+    if any(path == top / ".venv" / "bin" for top in tops):
+        return True
+    inside = any(place.is_relative_to(top) for place in (path, Path(entry).resolve()) for top in tops)
+    return path.is_absolute() and not inside
 
 
 def active_environment(root: Path) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from agentflow import process
+from agentflow.checks.bytecode import forget_bytecode
 from agentflow.checks.interpreter import variables
 from agentflow.checks.results import counts, findings, junit
 from agentflow.checks.unittest_output import unittest_verbose
@@ -63,6 +64,7 @@ def execute(
             timeout=check.timeout if timeout is None else timeout,
             env={**_environment(check, root, Path(scratch)), **(env or {})},
         )
+        forget_bytecode(root)
         finished = process.run(command, sink, cancelled)
         written = report.read_text("utf-8", "replace") if report.is_file() else ""
     output = sink.read_text("utf-8", "replace")

@@ -5,9 +5,12 @@ import sys
 
 from agentflow import __version__
 
+_STDERR = 2
+
 
 def main() -> None:
     """Run the command line and exit with the code of CONTRACT section 2."""
+    _open_closed()
     arguments = sys.argv[1:]
     if arguments in (["--version"], ["-V"]):
         raise SystemExit(_print(f"agentflow {__version__}\n"))
@@ -29,11 +32,23 @@ def command() -> None:
         os._exit(ended.code if isinstance(ended.code, int) else 1)
 
 
+def _open_closed() -> None:
+    """Lead standard streams that were closed to nowhere, so that no file of ours takes their number."""
+    if None not in (sys.stdin, sys.stdout, sys.stderr):
+        return
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
+        pass
+    os.close(descriptor)
+    sys.stdin = sys.stdin or os.fdopen(0, "r", encoding="utf-8", closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
+
+
 def _print(text: str) -> int:
-    """Write an answer; a reader who has gone is no failure."""
+    """Write an answer; a reader who has gone, or a full disk, is no failure."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

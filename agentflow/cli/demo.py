@@ -8,6 +8,7 @@ from pathlib import Path
 from agentflow.core.errors import ConfigError, UsageError
 from agentflow.library.bundled import bundled
 from agentflow.process import capture
+from agentflow.view.terminal import send
 
 EXAMPLE = "invoicing"
 _AUTHOR = ("-c", "user.name=agentflow demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgSign=false")
@@ -29,5 +30,5 @@ def make_demo(target: Path | None) -> Path:
         finished = capture(("git", *words), cwd=folder)
         if finished.returncode:
             raise ConfigError(f"git {words[0]} failed: {finished.stderr.decode('utf-8', 'replace').strip()}")
-    sys.stderr.write(f"demo repository: {folder}\n")
+    send(f"demo repository: {folder}\n", sys.stderr)
     return folder

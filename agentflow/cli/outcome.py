@@ -23,17 +23,22 @@ def run(arguments: Sequence[str]) -> int:
         code = _say(_words_of(error), "agentflow --help lists what there is", Exit.CONFIG)
     except AgentflowError as error:
         code = _say(str(error), error.hint, error.exit_code)
-    except (BrokenPipeError, SystemExit):  # the library's own answer to a reader who has gone
+    except SystemExit:  # the library's own answer to a reader who has gone
         code = Exit.VERIFIED
     except OSError as error:
-        place = f": {error.filename}" if error.filename else ""
-        code = _say(f"{error.strerror or error}{place}", "", Exit.CONFIG)
+        # what the library could not write, such as its help, still waits in stdout
+        code = _failed(error) if send("", sys.stdout) else Exit.VERIFIED
     except KeyboardInterrupt:
         code = _say("interrupted", "", Exit.INTERRUPTED)
     except Exception:  # noqa: BLE001  # a bug, told as one
         code = _say(f"internal error; the report lies in {_crash_report()}", "", Exit.INTERNAL)
     send("", sys.stdout)
     return code
+
+
+def _failed(error: OSError) -> int:
+    place = f": {error.filename}" if error.filename else ""
+    return _say(f"{error.strerror or error}{place}", "", Exit.CONFIG)
 
 
 def _words_of(error: TyperException) -> str:
@@ -46,7 +51,7 @@ def _say(message: str, hint: str, code: Exit) -> int:
     from agentflow.redact import visible
 
     lines = [visible(f"agentflow: {message}"), *([f"  {visible(hint)}"] if hint else [])]
-    sys.stderr.write("\n".join(lines) + "\n")
+    send("\n".join(lines) + "\n", sys.stderr)
     return code
 
 

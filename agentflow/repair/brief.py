@@ -12,6 +12,7 @@ _CHECK = re.compile(
     r"^- (?P<name>\w+): (?P<color>red|green)\b.*?\bevidence (?P<id>ev-\d+)"
     r"(?:, output in (?P<output>\.claude/agentflow/[\w-]+/evidence/ev-\d+\.out))?"
 )
+_NOT_RUN = re.compile(r"^- (\w+): not run (\(.+\))$")
 _COMMAND = re.compile(r"^\s+`+\s?(.+?)\s?`+\s*$")
 _FAILING = re.compile(r"^\s+failing: (.+)$")
 _MORE = re.compile(r" and \d+ more$")
@@ -39,6 +40,8 @@ class Brief(Record):
     after: tuple[Shown, ...]
     diff: str
     """The change so far, as a unified diff."""
+    not_run: tuple[str, ...] = ()
+    """Checks that lack a tool, and which one."""
 
 
 def read_brief(text: str) -> Brief:
@@ -51,6 +54,9 @@ def read_brief(text: str) -> Brief:
         failed=tuple(tuple(_shown(body)) for _, body in sorted(failed)),
         after=_checks(sections, "Checks after"),
         diff="\n".join(_quoted(body) for title, body in sections if title.startswith("Change so far")),
+        not_run=tuple(
+            said for title, body in sections if title.startswith("Checks before") for said in _not_run(body)
+        ),
     )
 
 
@@ -113,6 +119,12 @@ def _shown(body: list[str]) -> Iterator[Shown]:
             current = _detailed(current, line)
     if current is not None:
         yield current
+
+
+def _not_run(body: list[str]) -> Iterator[str]:
+    for line, is_quoted in _lines("\n".join(body)):
+        if not is_quoted and (found := _NOT_RUN.match(line)):
+            yield f"{found[1]} {found[2]}"
 
 
 def _detailed(shown: Shown, line: str) -> Shown:

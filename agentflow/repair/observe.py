@@ -65,7 +65,7 @@ class Recorder:
         found = self.frames.setdefault(test, [])
         while traceback is not None:
             place = self.place(traceback.tb_frame.f_code)
-            if place is not None:
+            if place is not None and traceback.tb_lineno:
                 found.append((place, traceback.tb_lineno))
             traceback = traceback.tb_next
 
@@ -91,7 +91,8 @@ class Recorder:
         return step
 
     def report(self) -> dict[str, Any]:
-        lines = {test: sorted(lines) for test, lines in self.lines.items()}
+        # no file has the line 0 in which a module begins, and some code has no line at all
+        lines = {test: sorted(line for line in lines if line[1]) for test, lines in self.lines.items()}
         return {"outcomes": self.outcomes, "lines": lines, "frames": self.frames, "files": sorted(self.files)}
 
 
@@ -115,7 +116,7 @@ class UnittestResult(unittest.TestResult):
         self.recorder.note(test.id(), "passed")
 
     def addExpectedFailure(self, test: unittest.TestCase, err: Any) -> None:  # noqa: ARG002, N802
-        self.recorder.note(test.id(), "passed")
+        self.recorder.note(test.id(), "skipped")
 
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:  # noqa: ARG002, N802
         self.recorder.note(test.id(), "skipped")

@@ -44,6 +44,11 @@ class Target(Record):
 def read_target(root: Path, brief: Brief, files: Iterable[str]) -> Target:
     """Return what has to turn green. Raises ModelRejected when that is nothing or not ours to run."""
     reds = [shown for shown in brief.before if shown.name == CheckName.TESTS and not shown.is_green]
+    if not reds and brief.not_run:
+        raise ModelRejected(
+            f"nothing that ran fails; could not run: {'; '.join(brief.not_run)}",
+            hint=f"install what is missing, or {ADVICE}",
+        )
     if not reds:
         raise ModelRejected("nothing fails here: repair mends code against failing tests", hint=ADVICE)
     known = tuple(files)

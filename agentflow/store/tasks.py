@@ -12,7 +12,7 @@ from agentflow.core.record import encode, plain, sealed
 from agentflow.core.task import FRONTMATTER_KEYS, GateStatus, TaskState
 from agentflow.frontmatter import write_atomic
 from agentflow.parse import fit
-from agentflow.redact import one_line
+from agentflow.redact import nested, one_line
 from agentflow.store.journal import AppendFile, RunFile, mend_tail
 from agentflow.store.ledger import EvidenceLedger
 from agentflow.store.reading import EVENTS, events, evidence_of, state_of
@@ -139,8 +139,8 @@ class TaskStore:
                 pass
             case PhaseEnded():
                 title = f"\n### Iteration {event.iteration} / {event.phase} / {event.status}\n"
-                self._log.append(f"{title}{event.message}\n")
+                self._log.append(f"{title}{nested(event.message)}\n")
             case Warned():
-                self._log.append(f"\n> {event.message}\n")
+                self._log.append(f"\n> {nested(event.message)}\n")
             case _:
                 pass

@@ -84,13 +84,18 @@ def in_ascii(one: Line) -> Line:
     return one.replace(spans=tuple(part.replace(text=part.text.translate(_ASCII)) for part in one.spans))
 
 
-def send(text: str, stream: TextIO) -> bool:
-    """Write text at once; return False, and let the rest go nowhere, once the reader has gone."""
+def send(text: str, stream: TextIO | None) -> bool:
+    """Write text at once; return False, and let the rest go nowhere, once the reader has gone.
+
+    A disk that is full and a stream that was closed are readers who have gone.
+    """
+    if stream is None:
+        return False
     encoding = stream.encoding or "utf-8"
     try:
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
-    except BrokenPipeError:
+    except OSError:
         _abandon(stream)
         return False
     return True
@@ -101,5 +106,7 @@ def _abandon(stream: TextIO) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, stream.fileno())
+    except OSError:
+        pass  # it has no descriptor, so nothing is left to be written
     finally:
         os.close(nowhere)

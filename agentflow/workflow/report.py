@@ -3,6 +3,7 @@
 from agentflow.core.evidence import CheckRun
 from agentflow.core.exits import Exit
 from agentflow.core.task import Failure, TaskState
+from agentflow.redact import nested, visible
 from agentflow.workflow.brief import Material, fenced
 from agentflow.workspace.git import FileChange
 
@@ -13,14 +14,14 @@ def report(task: TaskState, material: Material, changes: tuple[FileChange, ...])
     """Return the report as Markdown; every line of it comes from the state and the evidence."""
     assert task.ending is not None
     parts = [
-        f"# {task.ending.status}: {_first_line(task.task)}",
+        f"# {task.ending.status}: {visible(_first_line(task.task))}",
         _facts(task),
         _section("Checks before the task", [_check(run) for run in material.baseline]),
         _section("Checks after the change", [_check(run) for run in material.final]),
         _section("Iterations that failed", [_failure(failure) for failure in task.failures]),
         _section("Caveats", _caveats(task)),
-        _section("Files changed", [f"- {change.kind} {change.path}" for change in changes]),
-        fenced(material.diff.rstrip(), "diff") if material.diff else "",
+        _section("Files changed", [f"- {change.kind} {nested(change.path)}" for change in changes]),
+        fenced(visible(material.diff).rstrip(), "diff") if material.diff else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -29,9 +30,9 @@ def _facts(task: TaskState) -> str:
     assert task.ending is not None
     cost = "unknown" if task.usage.cost_usd is None else f"{task.usage.cost_usd:.4f} USD"
     lines = [
-        f"- result: {task.ending.reason} (exit {int(task.ending.exit_code)})",
+        f"- result: {nested(task.ending.reason)} (exit {int(task.ending.exit_code)})",
         f"- task: {task.task_id}",
-        f"- model: {task.model}, {task.usage.input} tokens in, {task.usage.output} out, cost {cost}",
+        f"- model: {nested(task.model)}, {task.usage.input} tokens in, {task.usage.output} out, cost {cost}",
         f"- iterations: {task.iteration} of {task.max_iterations}",
         f"- tree before: {task.base_tree}",
         f"- tree after: {task.tree}",
@@ -46,21 +47,21 @@ def _facts(task: TaskState) -> str:
 def _check(run: CheckRun) -> str:
     evidence = run.evidence
     if evidence is None:
-        return f"- {run.check.name}: not run ({run.check.missing})"
+        return f"- {run.check.name}: not run ({nested(str(run.check.missing))})"
     code = "timed out" if evidence.timed_out else f"exit {evidence.exit_code}"
     tests = evidence.tests
     counts = f", {tests.passed} passed, {tests.failed + tests.errors} failed" if tests else ""
-    return f"- {run.check.name}: `{evidence.command}` {code}{counts} ({evidence.id})"
+    return f"- {run.check.name}: `{nested(evidence.command)}` {code}{counts} ({evidence.id})"
 
 
 def _failure(failure: Failure) -> str:
     evidence = ", ".join(failure.evidence) or "no evidence"
-    return f"- {failure.iteration}: {'; '.join(failure.reasons)} ({evidence})"
+    return f"- {failure.iteration}: {nested('; '.join(failure.reasons))} ({evidence})"
 
 
 def _caveats(task: TaskState) -> list[str]:
     verdict = task.verdict
-    return [] if verdict is None else [f"- {text}" for text in (*verdict.caveats, *verdict.notes)]
+    return [] if verdict is None else [f"- {nested(text)}" for text in (*verdict.caveats, *verdict.notes)]
 
 
 def _section(title: str, lines: list[str]) -> str:
@@ -68,4 +69,4 @@ def _section(title: str, lines: list[str]) -> str:
 
 
 def _first_line(text: str) -> str:
-    return text.strip().splitlines()[0] if text.strip() else ""
+    return text.strip().split("\n")[0] if text.strip() else ""

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.record import Record
 from agentflow.process import capture
-from agentflow.workspace.tree import Source, cast
+from agentflow.workspace.tree import Source, Trees
 
 _QUIET = (
     "core.fsmonitor=false",
@@ -27,6 +26,7 @@ _QUIET = (
 _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "none",  # a missing object is an error, not a reason to start what a remote names
     "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",  # else a ref can show one object in the place of another
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
 }
@@ -59,7 +59,7 @@ class Git(Record):
 
     root: Path
     options: tuple[str, ...]
-    source: Source
+    trees: Trees
 
     def call(self, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> bytes:
         """Run git and return what it printed. Raises StateError with its message."""
@@ -78,12 +78,13 @@ class Git(Record):
     def tree(self) -> str:
         """Return the id of the tree of all non-ignored files as they are on disk now.
 
-        The user's index and refs stay as they are: a temporary index does the work. Repositories inside
+        The user's index and refs stay as they are: a temporary index does the work. What they, the ignore
+        rules and the attributes outside of the tree say later than at the first call does not count, so
+        that nobody who changes them hides a file or its content. Repositories inside
         count with their files, as if they were folders: by the ignore files in them, not by their index.
         Line ends and encodings that .gitattributes declares are converted, as in a commit.
         """
-        with tempfile.TemporaryDirectory(prefix="agentflow-") as folder:
-            return cast(self.call, self.root, self.source, Path(folder)).write()
+        return self.trees.write(self.call)
 
     def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
         """Return the paths that differ between two trees, sorted."""
@@ -126,7 +127,7 @@ def _found(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
         raise ConfigError(f"git keeps the files of {start} in {root}", hint="unset core.worktree")
     index, objects, exclude, attributes = ((start / place).resolve() for place in said[2:])
     source = Source(hash=said[1], index=index, objects=objects, exclude=exclude, attributes=attributes)
-    return Git(root=root, options=options, source=source)
+    return Git(root=root, options=options, trees=Trees(root, source))
 
 
 def _text(said: bytes) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -28,7 +29,10 @@ _CONFIG = """\
 """
 _NO_FILTER = b"\n* -filter\n"  # git reads this file last, so whatever filter a file is given, it is none
 _PLAIN = (b"H 100644 ", b"H 100755 ", b"H 120000 ")
+_SKIPPED = b"S "
 _GITLINK = b"160000"
+_USER = (("core.excludesFile", "ignore"), ("core.attributesFile", "attributes"))
+_REFRESH = ("-q", "--unmerged", "--ignore-missing", "--ignore-submodules", "--refresh")
 
 
 class Call(Protocol):
@@ -50,13 +54,22 @@ class Source(Record):
     attributes: Path
 
 
+class Start(Record):
+    """What the first tree was made with, which every later one is made with too."""
+
+    files: Mapping[str, bytes]
+    """The user's ignore rules and attributes, by where a git folder of our own has them."""
+    index: bytes
+    """Empty when the repository has none."""
+    index_time: int
+    """By which git knows the files that are too young to be trusted."""
+
+
 class Listing(Record):
     """The paths that need more than a look at their content."""
 
     others: tuple[bytes, ...] = ()
     """Not in the index; a folder, with a slash at its end, is a repository inside."""
-    assumed: tuple[bytes, ...] = ()
-    """Marked as unchanged."""
     skipped: tuple[bytes, ...] = ()
     """Marked as left out of the disk."""
     links: tuple[bytes, ...] = ()
@@ -78,7 +91,6 @@ class Shadow(Record):
     def write(self) -> str:
         """Return the id of the tree; its objects are in the repository, nothing else there changes."""
         listing = self._listing()
-        self._update(listing.assumed, "--no-assume-unchanged")
         self._update((path for path in listing.skipped if self._exists(path)), "--no-skip-worktree")
         self._update((*listing.ours, *listing.links), "--force-remove")
         self._git("add", "-u")
@@ -92,8 +104,7 @@ class Shadow(Record):
         entries = [(word[:2], *word[2:].partition(b"\t")) for word in words if word[:1] not in (b"", b"?")]
         return Listing(
             others=tuple(name for word in words if word[:1] == b"?" and not _is_ours(name := word[2:])),
-            assumed=tuple(path for tag, _, _, path in entries if tag[:1].islower()),
-            skipped=tuple(path for tag, _, _, path in entries if tag in (b"S ", b"s ")),
+            skipped=tuple(path for tag, _, _, path in entries if tag == _SKIPPED),
             links=tuple(path for _, mode, _, path in entries if mode.startswith(_GITLINK)),
             ours=tuple(path for _, _, _, path in entries if _is_ours(path)),
         )
@@ -133,26 +144,97 @@ class Shadow(Record):
         return self.call(*arguments, env={**self.env, **(env or {})}, stdin=stdin)
 
 
-def cast(call: Call, root: Path, source: Source, folder: Path) -> Shadow:
-    """Make the shadow of a repository in an empty folder."""
-    for name in ("refs", "info"):
-        (folder / name).mkdir()
+class Trees:
+    """The trees of one repository; what the first saw of git's own files holds for all.
+
+    It is kept in memory: whoever may write to the disk can change neither the rules nor the index.
+    """
+
+    def __init__(self, root: Path, source: Source) -> None:
+        self._root = root
+        self._source = source
+        self._start: Start | None = None
+
+    def write(self, call: Call) -> str:
+        """Return the id of the tree of the files as they are on disk now."""
+        with tempfile.TemporaryDirectory(prefix="agentflow-") as name:
+            folder = Path(name)
+            env = _cast(self._root, self._source, folder)
+            if self._start is None:
+                self._start = _started(call, self._root, self._source, folder, env)
+            else:
+                _lay(self._start.files, folder)
+                _lay_index(self._start, folder / "index")
+            return Shadow(call=call, root=self._root, env=env | _alone(folder)).write()
+
+
+def _cast(root: Path, source: Source, folder: Path) -> dict[str, str]:
+    """Make a git folder out of an empty one; return the variables that lead git there."""
+    (folder / "refs").mkdir()
     (folder / "HEAD").write_text("ref: refs/heads/none\n")
     (folder / "config").write_text(_CONFIG.format(hash=source.hash))
-    (folder / "info/exclude").write_bytes(_content(source.exclude))
-    (folder / "info/attributes").write_bytes(_content(source.attributes) + _NO_FILTER)
-    if source.index.exists():
-        # with its time, by which git knows the files that are too young to be trusted
-        shutil.copy2(source.index, folder / "index")
-    for part in source.index.parent.glob("sharedindex.*"):
-        (folder / part.name).symlink_to(part)
-    env = {
+    return {
         "GIT_DIR": str(folder),
         "GIT_WORK_TREE": str(root),
         "GIT_INDEX_FILE": str(folder / "index"),
         "GIT_OBJECT_DIRECTORY": str(source.objects),
     }
-    return Shadow(call=call, root=root, env=env)
+
+
+def _alone(folder: Path) -> dict[str, str]:
+    """Return the variables by which git reads no file of the user's home, but what we kept of it."""
+    return {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "user"), "GIT_CONFIG_NOSYSTEM": "1"}
+
+
+def _started(call: Call, root: Path, source: Source, folder: Path, env: Mapping[str, str]) -> Start:
+    """Read the user's rules and index once, and leave them in a git folder of our own."""
+    files = {
+        "info/exclude": _content(source.exclude),
+        "info/attributes": _content(source.attributes) + _NO_FILTER,
+    }
+    for key, name in _USER:
+        usual = os.path.expanduser(f"~/.config/git/{name}")  # noqa: PTH111 - a machine may have no home
+        said = call("config", "--type=path", f"--default={usual}", "--get", key, env=env)
+        files[f"user/git/{name}"] = _content(root / os.fsdecode(said.removesuffix(b"\n")))
+    _lay(files, folder)
+    index = folder / "index"
+    if not source.index.exists():
+        return Start(files=files, index=b"", index_time=0)
+    _rebuild(call, source.index, folder, {**env, **_alone(folder)})
+    if not index.exists():
+        return Start(files=files, index=b"", index_time=0)
+    return Start(files=files, index=index.read_bytes(), index_time=index.stat().st_mtime_ns)
+
+
+def _rebuild(call: Call, theirs: Path, folder: Path, env: Mapping[str, str]) -> None:
+    """Make an index with the paths of the user's, in which no content is known before git read the file.
+
+    Whoever can write the user's index can let it claim any content for a file, or for a whole folder.
+    """
+    shutil.copyfile(theirs, folder / "theirs")
+    for part in theirs.parent.glob("sharedindex.*"):
+        (folder / part.name).symlink_to(part)
+    listed = call("ls-files", "-v", "-s", "-z", env={**env, "GIT_INDEX_FILE": str(folder / "theirs")})
+    entries = [(word[:2].upper(), *word[2:].partition(b"\t")) for word in listed.split(b"\0") if word]
+    merged = b"\0".join(head[:-1] + b"0\t" + path for _, head, _, path in entries)
+    call("update-index", "-z", "--index-info", env=env, stdin=merged)
+    skipped = b"\0".join(path for tag, _, _, path in entries if tag == _SKIPPED)
+    call("update-index", "--skip-worktree", "-z", "--stdin", env=env, stdin=skipped)
+    call("update-index", *_REFRESH, env=env)
+    call("write-tree", "--missing-ok", env=env)  # the index then keeps the ids of folders
+
+
+def _lay(files: Mapping[str, bytes], folder: Path) -> None:
+    for name, content in files.items():
+        place = folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+
+
+def _lay_index(start: Start, place: Path) -> None:
+    if start.index:
+        place.write_bytes(start.index)
+        os.utime(place, ns=(start.index_time, start.index_time))
 
 
 def _content(path: Path) -> bytes:

@@ -13,7 +13,7 @@ COMMANDS = {
     "--version": 0,
     "--help": 0,
     "task --help": 0,
-    "route fix it": 0,
+    "agents list": 0,
     "tools list": 0,
     "task": 2,
     "--nonsense": 2,

@@ -14,9 +14,12 @@ from agentflow.library.roles import read_role
 
 ROOT = Path(__file__).parents[2]
 SETUP = (
-    "python3 -m venv .venv && .venv/bin/pip install -q --no-cache-dir -e . && .venv/bin/agentflow demo demo",
     (
-        "python3 -m venv .venv && .venv/bin/pip install -q --no-cache-dir -e '.[dev]' "
+        "python3 -m venv .venv && PIP_NO_CACHE_DIR=1 .venv/bin/pip install -q -e . "
+        "&& .venv/bin/agentflow demo demo"
+    ),
+    (
+        "python3 -m venv .venv && PIP_NO_CACHE_DIR=1 .venv/bin/pip install -q -e '.[dev]' "
         "&& .venv/bin/python -m pytest -q"
     ),
 )

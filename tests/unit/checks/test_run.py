@@ -227,7 +227,7 @@ def test_check_sees_neither_secrets_nor_our_own_environment(
     result = shown(checkout, "env", env={"PYTHONPATH": "copy"})
     lines = Path(result.execution.output).read_text().splitlines()
     assert not [line for line in lines if "hidden" in line]
-    assert {"PYTHONPATH=copy", "CI=true", "PYTHONDONTWRITEBYTECODE=1", "NO_COLOR=1"} <= set(lines)
+    assert {"PYTHONPATH=copy", "CI=true", "NO_COLOR=1"} <= set(lines)
     if sys.prefix != sys.base_prefix:
         assert {f"PATH={checkout.programs}", "VIRTUAL_ENV="} <= set(lines)
 
@@ -255,6 +255,13 @@ def test_compiled_code_that_no_longer_fits_its_source_is_not_run(project: Any) -
     python = shlex.quote(sys.executable)
     result = shown(project, f"{python} -c 'import answer; raise SystemExit(answer.VALUE)'")
     assert result.execution.exit_code == 2
+
+
+def test_a_check_writes_no_compiled_code_and_an_environment_keeps_its_own(project: Any) -> None:
+    project.write({"answer.py": "VALUE = 2\n", "env/pyvenv.cfg": "", "env/__pycache__/x.pyc": "kept"})
+    shown(project, f"{shlex.quote(sys.executable)} -c 'import answer'")
+    assert not list(project.root.glob("__pycache__/*"))
+    assert (project.root / "env/__pycache__/x.pyc").read_text() == "kept"
 
 
 def test_programs_of_the_repository_do_not_stand_in_for_others(

@@ -51,7 +51,7 @@ OUTCOMES = {
     "test_m.A.test_glued": PASSED,
     "test_m.A.test_sub": FAILED,
     "test_m.A.test_subskip": SKIPPED,
-    "test_m.A.test_xfail": PASSED,
+    "test_m.A.test_xfail": SKIPPED,
     "test_m.A.test_xpass": FAILED,
     "test_m.A.test_skip": SKIPPED,
     "test_m.A.test_error": ERROR,

@@ -110,9 +110,7 @@ def test_a_name_that_is_missing_at_import_cites_no_line_before_the_first(
     tests = f"{source}    def test_it(self):\n        self.assertTrue(absent(1))\n"
     stage = Stage(tmp_path, {**shop(LIMIT, ()), "tests/test_core.py": tests}, command)
     stage.open()
-    lines = [
-        finding["line"] for finding in stage.play("explorer", Repair(tmp_path)).input["findings"]
-    ]
+    lines = [finding["line"] for finding in stage.play("explorer", Repair(tmp_path)).input["findings"]]
     assert lines
     assert min(lines) >= 1
 

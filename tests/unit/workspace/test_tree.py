@@ -1,3 +1,4 @@
+import hashlib
 import os
 import shutil
 from collections.abc import Callable
@@ -8,6 +9,7 @@ import pytest
 from agentflow.core.errors import ConfigError
 from agentflow.core.record import encode
 from agentflow.workspace.git import ChangeKind, FileChange
+from agentflow.workspace.ignore import END, keep_out_of_git
 from tests.unit.workspace.places import Place
 
 
@@ -294,3 +296,165 @@ def test_a_submodule_is_a_repository_of_its_own(place: Place, tmp_path: Path) ->
     place.write("src/a.py", "x = 2\n")
     assert place.tree() != before
     assert whole.tree() != above
+
+
+WEAKENED = FileChange(kind=ChangeKind.MODIFIED, path="src/a.py")
+
+
+def say_in_index(place: Place, *, true: str, false: str) -> None:
+    index = place.root / ".git/index"
+    body = index.read_bytes()[:-20]
+    assert bytes.fromhex(true) in body
+    body = body.replace(bytes.fromhex(true), bytes.fromhex(false))
+    index.write_bytes(body + hashlib.sha1(body, usedforsecurity=False).digest())
+
+
+def stage_old_looking(place: Place) -> None:
+    """Git looks again at files as young as its index; none of these is."""
+    place.write("src/a.py", "x = 2\n")
+    for name in ("src/a.py", "README.md"):
+        os.utime(place.root / name, (1, 1))
+    place.git("add", "-A")
+
+
+def weaken_with_old_content(place: Place) -> None:
+    old = place.git("rev-parse", "HEAD:src/a.py").strip()
+    stage_old_looking(place)
+    say_in_index(place, true=place.git("rev-parse", ":src/a.py").strip(), false=old)
+    assert not place.git("diff", "HEAD")
+
+
+def weaken_with_old_folder(place: Place) -> None:
+    old = place.git("rev-parse", "HEAD^{tree}").strip()
+    stage_old_looking(place)
+    say_in_index(place, true=place.git("write-tree").strip(), false=old)
+    assert place.git("write-tree").strip() == old
+
+
+FORGED = (weaken_with_old_content, weaken_with_old_folder)
+
+
+@pytest.mark.parametrize("act", FORGED)
+def test_a_forged_index_hides_no_change_between_two_trees(place: Place, act: Callable[[Place], None]) -> None:
+    git = place.open()
+    before = git.tree()
+    act(place)
+    frozen = place.frozen()
+    assert git.changes(before, git.tree()) == (WEAKENED,)
+    assert place.frozen() == frozen
+
+
+@pytest.mark.parametrize("act", FORGED)
+def test_a_forged_index_hides_no_change_from_the_first_tree(
+    place: Place, act: Callable[[Place], None]
+) -> None:
+    act(place)
+    git = place.open()
+    assert git.changes("HEAD^{tree}", git.tree()) == (WEAKENED,)
+
+
+def exclude(place: Place) -> None:
+    place.write(".git/info/exclude", "conftest.py\n")
+
+
+def exclude_at_home(place: Place) -> None:
+    (place.root.parent / ".config/git").mkdir(parents=True)
+    (place.root.parent / ".config/git/ignore").write_text("conftest.py\n")
+
+
+def exclude_by_setting(place: Place) -> None:
+    (place.root.parent / "ignored").write_text("conftest.py\n")
+    (place.root.parent / ".gitconfig").write_text("[core]\n excludesFile = ~/ignored\n")
+
+
+HIDING = (exclude, exclude_at_home, exclude_by_setting)
+
+
+@pytest.mark.parametrize("act", HIDING)
+@pytest.mark.parametrize("first", ["rules", "tree"])
+def test_only_the_ignore_rules_of_the_first_tree_count(
+    place: Place, monkeypatch: pytest.MonkeyPatch, act: Callable[[Place], None], first: str
+) -> None:
+    monkeypatch.setenv("HOME", str(place.root.parent))
+    git = place.open()
+    if first == "rules":
+        act(place)
+    before = git.tree()
+    if first == "tree":
+        act(place)
+    place.write("conftest.py", "x")
+    assert (git.tree() == before) is (first == "rules")
+
+
+def attributes(place: Place) -> None:
+    place.write(".git/info/attributes", "*.py ident\n")
+
+
+def attributes_at_home(place: Place) -> None:
+    (place.root.parent / ".config/git").mkdir(parents=True)
+    (place.root.parent / ".config/git/attributes").write_text("*.py ident\n")
+
+
+@pytest.mark.parametrize("act", [attributes, attributes_at_home])
+@pytest.mark.parametrize("first", ["attributes", "tree"])
+def test_only_the_attributes_of_the_first_tree_count(
+    place: Place, monkeypatch: pytest.MonkeyPatch, act: Callable[[Place], None], first: str
+) -> None:
+    monkeypatch.setenv("HOME", str(place.root.parent))
+    place.write("src/a.py", "x = '$Id$'\n")
+    git = place.open()
+    if first == "attributes":
+        act(place)
+    before = git.tree()
+    if first == "tree":
+        act(place)
+    place.write("src/a.py", "x = '$Id: planted $'\n")
+    assert (git.tree() == before) is (first == "attributes")
+
+
+def test_rules_beside_our_block_that_are_older_than_the_first_tree_hold(place: Place) -> None:
+    place.write(".git/info/exclude", "*.log\n")
+    git = place.open()
+    keep_out_of_git(git)
+    before = git.tree()
+    assert END in (place.root / ".git/info/exclude").read_text()
+    place.write(".git/info/exclude", "")
+    place.write("a.log", "noise")
+    assert git.tree() == before
+
+
+def test_an_ignore_file_that_hides_a_file_is_seen_itself(place: Place) -> None:
+    git = place.open()
+    before = git.tree()
+    place.write("src/.gitignore", "conftest.py\n")
+    place.write("src/conftest.py", "x")
+    (change,) = git.changes(before, git.tree())
+    assert change.path == "src/.gitignore"
+
+
+def test_an_index_that_is_gone_or_damaged_later_does_not_matter(place: Place) -> None:
+    git = place.open()
+    before = git.tree()
+    place.write(".git/index", "damaged")
+    assert git.tree() == before
+    (place.root / ".git/index").unlink()
+    assert git.tree() == before
+
+
+def test_a_file_flagged_as_left_out_later_cannot_go_unseen(place: Place) -> None:
+    git = place.open()
+    before = git.tree()
+    place.git("update-index", "--skip-worktree", "src/a.py")
+    (place.root / "src/a.py").unlink()
+    (change,) = git.changes(before, git.tree())
+    assert change == FileChange(kind=ChangeKind.DELETED, path="src/a.py")
+
+
+def test_no_object_shown_in_the_place_of_another_hides_a_change(place: Place) -> None:
+    git = place.open()
+    before = git.tree()
+    place.write("src/a.py", "x = 2\n")
+    after = git.tree()
+    place.git("replace", after, before)
+    assert git.changes(before, after) == (WEAKENED,)
+    assert "+x = 2\n" in git.diff(before, after)
