@@ -244,7 +244,7 @@ def test_a_prompt_hook_refuses_a_task_and_a_session_hook_adds_context(new_repo: 
     assert "not on Sundays" in done.err + done.out
     hooked(repo, "echo 'house rule: no globals'", "SessionStart")
     assert repo.task(script=crew(*MENDED, evidence="ev-0002")).code == 0
-    brief = next((repo.tasks[-1] / "runs").glob("1-explorer.jsonl")).read_text()
+    brief = next(path for task in repo.tasks for path in task.glob("runs/1-explorer.jsonl")).read_text()
     assert "house rule: no globals" in brief
 
 
