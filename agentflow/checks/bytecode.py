@@ -6,18 +6,18 @@ from pathlib import Path
 _OTHERS = frozenset({".git", "node_modules"})
 
 
-def forget_bytecode(root: Path) -> None:
-    """Remove the caches of compiled code beside the repository's own sources.
+def has_bytecode(root: Path) -> bool:
+    """Return whether compiled code lies beside the repository's own sources.
 
     A source that is edited twice within a second may keep its size, and compiled code may be planted: Python
-    would take either for the source. An installed environment keeps its caches; compiling it anew is slow.
+    would take either for the source. What lies in an installed environment is not looked at.
     """
     for folder, names, files in os.walk(root):
         names[:] = [name for name in names if name not in _OTHERS and not _is_environment(folder, name)]
-        if os.path.basename(folder) == "__pycache__":  # noqa: PTH119  # a string from os.walk
-            for name in files:
-                if name.endswith(".pyc"):
-                    Path(folder, name).unlink(missing_ok=True)
+        is_cache = os.path.basename(folder) == "__pycache__"  # noqa: PTH119  # a string from os.walk
+        if is_cache and any(name.endswith(".pyc") for name in files):
+            return True
+    return False
 
 
 def _is_environment(folder: str, name: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from agentflow import process
-from agentflow.checks.bytecode import forget_bytecode
+from agentflow.checks.bytecode import has_bytecode
 from agentflow.checks.interpreter import variables
 from agentflow.checks.results import counts, findings, junit
 from agentflow.checks.unittest_output import unittest_verbose
@@ -23,7 +23,6 @@ _SETTINGS = MappingProxyType(
         "CI": "true",  # nobody is there: test runners neither watch nor ask
         "NO_COLOR": "1",
         "PY_COLORS": "0",
-        "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",  # base and final run are compared; set order must not tell them apart
         "PYTHONUNBUFFERED": "1",  # what a test prints stays where it was printed
         "RUFF_OUTPUT_FORMAT": "concise",
@@ -64,7 +63,6 @@ def execute(
             timeout=check.timeout if timeout is None else timeout,
             env={**_environment(check, root, Path(scratch)), **(env or {})},
         )
-        forget_bytecode(root)
         finished = process.run(command, sink, cancelled)
         written = report.read_text("utf-8", "replace") if report.is_file() else ""
     output = sink.read_text("utf-8", "replace")
@@ -91,7 +89,17 @@ def _environment(check: Check, root: Path, scratch: Path) -> dict[str, str]:
         f"--junitxml={scratch / 'junit.xml'}",
     )
     pytest = {"PYTEST_ADDOPTS": shlex.join(options)} if check.name is CheckName.TESTS else {}
-    return {**_SETTINGS, **caches, **pytest, **variables(root)}
+    return {**_SETTINGS, **caches, **pytest, **_compiled(root, scratch), **variables(root)}
+
+
+def _compiled(root: Path, scratch: Path) -> dict[str, str]:
+    """Return what keeps a check from compiled code that is there already, and from leaving any.
+
+    Compiling everything anew in a scratch folder costs seconds, so only a repository that needs it pays.
+    """
+    if has_bytecode(root):
+        return {"PYTHONPYCACHEPREFIX": str(scratch / "pycache")}
+    return {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def _outcomes(check: Check, report: str, output: str) -> dict[str, TestOutcome]:

@@ -299,6 +299,14 @@ def test_code_that_appears_while_the_checks_run_was_not_checked(new_repo: NewRep
     assert "conftest.py" in done.out
 
 
+def test_compiled_code_is_neither_believed_nor_a_change(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    compiled = turn(call("Bash", command="python3 -m unittest discover -s tests; ls __pycache__"))
+    done = repo.task(script=crew(compiled, *MENDED, compiled, submit("calc.py"), evidence="ev-0004"))
+    assert done.code == 0, done.err
+    assert list((repo.root / "__pycache__").glob("*.pyc"))
+
+
 def test_what_checks_leave_behind_is_only_noted(new_repo: NewRepo) -> None:
     body = CALC["tests/test_calc.py"] + "\n    def test_log(self):\n        open('run.log', 'w').close()\n"
     repo = new_repo({**CALC, "tests/test_calc.py": body, ".gitignore": "none\n"})

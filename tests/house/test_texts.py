@@ -70,7 +70,7 @@ def test_a_sentence_is_one(fine: str) -> None:
     assert unsentenced({"agentflow/a.py": fine}) == []
 
 
-@pytest.mark.parametrize("planted", ["/home/alice/x", "cd /Users/bob", "'/work/main'", "(/root/.cache)"])
+@pytest.mark.parametrize("planted", ["/home/alice/x", "cd /Users/bob", "'/home/bob/main'", "(/root/.cache)"])
 def test_a_machine_path_is_found(planted: str) -> None:
     assert machine_paths("a.md", planted) == [f"a.md:1: {planted}"]
 
