@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.errors import CorruptState, InvalidFile
+from agentflow.core.fold import advance
 from agentflow.core.record import encode
 from agentflow.core.run import (
     CallAnswered,
@@ -17,7 +18,6 @@ from agentflow.core.run import (
     RunClosed,
     RunEntry,
     RunOpened,
-    advance,
 )
 from agentflow.parse import decode
 

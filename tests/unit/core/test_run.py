@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from agentflow.core.fold import advance
 from agentflow.core.messages import Message, Reply, Speaker, Text, ToolCall, ToolResult, Usage
 from agentflow.core.run import (
     CallAnswered,
@@ -15,7 +16,6 @@ from agentflow.core.run import (
     RunEntry,
     RunOpened,
     RunOutcome,
-    advance,
 )
 
 HEAD = RunOpened(

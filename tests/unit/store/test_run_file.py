@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from agentflow.core.errors import CorruptState
+from agentflow.core.fold import advance
 from agentflow.core.messages import Message, Reply, Speaker, Text, ToolCall, ToolResult
 from agentflow.core.run import (
     CallAnswered,
@@ -17,7 +18,6 @@ from agentflow.core.run import (
     RunEntry,
     RunOpened,
     RunOutcome,
-    advance,
 )
 from agentflow.store.journal import RunFile, load_run
 
