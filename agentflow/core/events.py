@@ -77,6 +77,7 @@ class ToolStarted(Record, tag=True):
     tool: str
     subject: str
     """What it is about, on one line: a path, a pattern, a command."""
+    turn: int = 0
 
 
 class ToolFinished(Record, tag=True):
@@ -87,6 +88,7 @@ class ToolFinished(Record, tag=True):
     summary: str
     """The first line of the result."""
     seconds: float
+    turn: int = 0
 
 
 class ToolBlocked(Record, tag=True):
@@ -150,6 +152,8 @@ class TaskEnded(Record, tag=True):
     status: Status
     exit_code: int
     reason: str
+    seconds: float | None = None
+    """Since this process began to work on it; None where it was ended from outside."""
 
 
 Event = (

@@ -16,6 +16,7 @@ from agentflow.core.run import (
     RunEntry,
     RunOpened,
     RunPaused,
+    RunStopped,
 )
 
 
@@ -31,21 +32,21 @@ def advance(run: Run, entry: RunEntry) -> Run:
                 finalized=run.finalized or entry.notice is Notice.FINALIZE,
             )
         case RequestSent():
-            after = run.replace(turns=entry.turn)
+            after = run.replace(turns=entry.turn, sent=len(run.messages))
         case ReplyReceived():
             after = _with_reply(run, entry.reply).replace(seconds=run.seconds + entry.seconds)
         case CallsStarted():
             after = run.replace(started=entry.calls)
         case CallAnswered():
             after = _with_answer(run, entry)
-        case RunPaused() | PauseAnswered() | RunClosed():
+        case RunPaused() | PauseAnswered() | RunStopped() | RunClosed():
             after = _waiting_or_over(run, entry)
         case _:
             assert_never(entry)
     return after
 
 
-def _waiting_or_over(run: Run, entry: RunPaused | PauseAnswered | RunClosed) -> Run:
+def _waiting_or_over(run: Run, entry: RunPaused | PauseAnswered | RunStopped | RunClosed) -> Run:
     match entry:
         case RunPaused():
             return run.replace(pause=entry)
@@ -53,6 +54,10 @@ def _waiting_or_over(run: Run, entry: RunPaused | PauseAnswered | RunClosed) -> 
             decided = {**run.decided, entry.call_id: entry.answer}
             waiting = tuple(call for call in run.started if call != entry.call_id)
             return run.replace(pause=None, decided=decided, started=waiting)
+        case RunStopped(halt=True):
+            return run.replace(halt=run.halt or entry.reason)
+        case RunStopped():
+            return run.replace(stop=run.stop or entry.reason)
         case RunClosed():
             return run.replace(outcome=entry.outcome)
 

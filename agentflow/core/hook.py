@@ -35,6 +35,14 @@ class ContextResult(Record):
     notice: str | None = None
 
 
+class StopResult(Record):
+    """The answer as a turn begins or ends: `stop` is why the run ends here."""
+
+    stop: str | None = None
+    halt: str | None = None
+    notice: str | None = None
+
+
 class BlockResult(Record):
     """The answer where something may be kept from happening: `block` is the reason."""
 
@@ -106,6 +114,7 @@ class ReplyResult(Record):
 HookResult = (
     Remark
     | ContextResult
+    | StopResult
     | BlockResult
     | BailResult
     | CallResult
@@ -142,8 +151,8 @@ TERMS: Mapping[Point, Terms] = MappingProxyType(
         Point.NOTIFICATION: Terms(points.Notified, Remark),
         Point.RUN_START: Terms(points.Briefed, ContextResult),
         Point.RUN_END: Terms(points.Concluded, ContextResult),
-        Point.TURN_START: Terms(points.Turn, Remark),
-        Point.TURN_END: Terms(points.Turn, Remark),
+        Point.TURN_START: Terms(points.Turn, StopResult),
+        Point.TURN_END: Terms(points.Turn, StopResult),
         Point.MODEL_REQUEST: Terms(points.Asking, RequestResult),
         Point.MODEL_RESPONSE: Terms(points.Answered, ReplyResult),
         Point.ERROR: Terms(points.Failed, Remark),
@@ -212,6 +221,8 @@ class HookDecision(Record):
     request: Request | None = None
     reply: Reply | None = None
     bail: str | None = None
+    stop: str | None = None
+    """Why the run ends; like `halt`, the first hook that says so is kept."""
     halt: str | None = None
     """Why the whole task ends; the first hook that says so is kept."""
     notices: tuple[str, ...] = ()

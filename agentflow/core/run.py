@@ -22,8 +22,12 @@ class RunOutcome(StrEnum):
     COST_LIMIT = "cost_limit"
     CONFUSED = "confused"
     """Three turns in a row in which no call could be made."""
+    STOPPED = "stopped"
+    """A hook ended this run."""
     HALTED = "halted"
     """A hook ended the whole task."""
+    ERROR = "error"
+    """The model gave no usable reply; the file stays open, so that the run may go on."""
 
 
 class RunOpened(Record, tag=True):
@@ -46,6 +50,7 @@ class Notice(StrEnum):
     BRIEF = "brief"
     REMINDER = "reminder"
     FINALIZE = "finalize"
+    HOOK = "hook"
 
 
 class MessageAdded(Record, tag=True):
@@ -60,6 +65,8 @@ class RequestSent(Record, tag=True):
 
     turn: int
     force: str | None = None
+    changed: bool = False
+    """A hook had something else sent."""
 
 
 class ReplyReceived(Record, tag=True):
@@ -89,6 +96,13 @@ class CallAnswered(Record, tag=True):
     """False for a call that had no chance of an effect: skipped, refused or malformed."""
 
 
+class RunStopped(Record, tag=True):
+    """A hook ends the run here, or with `halt` the whole task."""
+
+    reason: str
+    halt: bool = False
+
+
 class RunPaused(Record, tag=True):
     """A call waits for a person; the run goes on when there is an answer."""
 
@@ -114,6 +128,7 @@ RunEntry = (
     | ReplyReceived
     | CallsStarted
     | CallAnswered
+    | RunStopped
     | RunPaused
     | PauseAnswered
     | RunClosed
@@ -128,6 +143,8 @@ class Run(Record):
     answers: tuple[ToolResult, ...] = ()
     """Results of the newest reply's calls, as far as there are any."""
     started: tuple[str, ...] = ()
+    sent: int = 0
+    """How many of the messages were in the newest request."""
     turns: int = 0
     tool_calls: int = 0
     used: tuple[Usage, ...] = ()
@@ -145,6 +162,8 @@ class Run(Record):
     """Calls of the newest reply that were made."""
     changes: dict[str, Any] = {}
     submitted: bool = False
+    stop: str | None = None
+    """Why a hook ended the run."""
     halt: str | None = None
     pause: RunPaused | None = None
     decided: dict[str, Answer] = {}

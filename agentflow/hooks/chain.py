@@ -148,15 +148,21 @@ def _joined(before: HookDecision, hook: Hook, answer: Told) -> HookDecision:
     reasons = before.reasons if decision <= before.decision else ()
     said = (reason,) if reason and decision is not Decision.NONE and decision >= before.decision else ()
     result: Any = answer.result
-    context, halt = getattr(result, "context", None), getattr(result, "halt", None)
+    context = getattr(result, "context", None)
     return before.replace(
         decision=max(decision, before.decision),
         reasons=reasons + said,
         contexts=before.contexts + ((context,) if context else ()),
-        bail=before.bail if before.bail is not None else getattr(result, "bail", None),
-        halt=before.halt if before.halt is not None else halt,
+        bail=_first(before.bail, result, "bail"),
+        stop=_first(before.stop, result, "stop"),
+        halt=_first(before.halt, result, "halt"),
         notices=before.notices + _notices(hook, answer),
     )
+
+
+def _first(before: str | None, result: Any, field: str) -> str | None:
+    """Return what was said before, else what this result says, if it has such a field."""
+    return before if before is not None else getattr(result, field, None)
 
 
 def _judgement(hook: Hook, answer: Told) -> tuple[Decision, str | None]:

@@ -14,7 +14,8 @@ from agentflow.core.run import CallAnswered, Run, RunPaused
 from agentflow.core.tool import Output, ToolContext
 from agentflow.loop.agent import Agent
 from agentflow.loop.arguments import writable
-from agentflow.loop.permit import Admitted, admit, asked, error_of
+from agentflow.loop.lifecycle import asked
+from agentflow.loop.permit import Admitted, admit, error_of
 from agentflow.loop.threads import stop_asked
 from agentflow.redact import one_line
 
@@ -27,13 +28,16 @@ async def answer(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | RunPa
     if not isinstance(admitted, Admitted):
         return admitted
     subject = one_line(admitted.subject)
-    agent.observe(ToolStarted(run=agent.number, call_id=call.id, tool=call.name, subject=subject))
+    agent.observe(
+        ToolStarted(run=agent.number, turn=run.turns, call_id=call.id, tool=call.name, subject=subject)
+    )
     begin = time.monotonic()
     made = await _remarked(agent, call, admitted, await _made(agent, run, call, admitted))
     made = made.replace(seconds=round(time.monotonic() - begin, 3))
     agent.observe(
         ToolFinished(
             run=agent.number,
+            turn=run.turns,
             call_id=call.id,
             tool=call.name,
             is_error=made.result.is_error,

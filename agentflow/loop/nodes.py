@@ -15,32 +15,56 @@ from agentflow.core.run import (
     RequestSent,
     Run,
     RunClosed,
+    RunOutcome,
 )
 from agentflow.core.tool import Effect
 from agentflow.loop.agent import Agent, note, say
 from agentflow.loop.arguments import submission_in, writable
 from agentflow.loop.call import answer, skipped
 from agentflow.loop.context import prompt_text
-from agentflow.loop.route import conclusion, spent
+from agentflow.loop.lifecycle import (
+    ending,
+    reply_heeded,
+    reply_judged,
+    request_asked,
+    turn_begun,
+    turn_ended,
+    whole,
+)
+from agentflow.loop.route import conclusion, is_stopped, spent
 from agentflow.redact import one_line
 
 PARALLEL_READS = 4
 
 
 async def ask(agent: Agent, run: Run) -> Run:
-    """Send the run to the model and keep its reply."""
-    force = run.head.submit if run.finalized else None
-    turn = run.turns + 1
-    run = note(agent, run, RequestSent(turn=turn, force=force))
-    agent.observe(Asked(run=agent.number, turn=turn))
+    """Send the run to the model and keep its reply, unless a hook keeps one of the two back."""
+    run = await turn_begun(agent, run)
+    if is_stopped(run):
+        return run
+    messages = whole(agent, run.messages, run.sent)
+    own = request_of(run.replace(messages=messages), run.head.submit if run.finalized else None)
+    run, request = await request_asked(agent, run, own)
+    if is_stopped(run):
+        return run
+    changed = request is not own or messages is not run.messages
+    sent = RequestSent(turn=run.turns + 1, force=own.force, changed=changed)
+    run = note(agent, run.replace(messages=messages), sent)
+    agent.observe(Asked(run=agent.number, turn=run.turns))
     begin = time.monotonic()
-    reply = _adopted(agent, turn, await agent.model.complete(request_of(run, force)))
-    seconds = round(time.monotonic() - begin, 3)
+    reply = await agent.model.complete(request)
+    return await _replied(agent, run, reply, round(time.monotonic() - begin, 3))
+
+
+async def _replied(agent: Agent, run: Run, reply: Reply, seconds: float) -> Run:
+    """Keep a reply as far as hooks let it stand."""
+    said, reply = await reply_judged(agent, reply)
+    reply = _adopted(agent, run.turns, reply)
     run = note(agent, run, ReplyReceived(reply=reply, seconds=seconds))
     agent.observe(
         Replied(
             run=agent.number,
-            turn=turn,
+            turn=run.turns,
             text=one_line(Message(speaker=Speaker.ASSISTANT, parts=reply.parts).text, 200),
             calls=len(run.pending),
             stop=reply.stop,
@@ -48,7 +72,7 @@ async def ask(agent: Agent, run: Run) -> Run:
             seconds=seconds,
         )
     )
-    return run
+    return await turn_ended(agent, reply_heeded(agent, run, said))
 
 
 def request_of(run: Run, force: str | None = None) -> Request:
@@ -96,7 +120,7 @@ async def act(agent: Agent, run: Run) -> Run:
     """Make the next batch of calls: neighbouring reads side by side, anything else alone."""
     batch = _batch(agent, run)
     if _is_over(agent, run, batch[0]):
-        return note(agent, run, skipped(batch[0]))
+        return await turn_ended(agent, note(agent, run, skipped(batch[0])))
     run = note(agent, run, CallsStarted(calls=tuple(call.id for call in batch)))
     limiter = anyio.CapacityLimiter(PARALLEL_READS)
 
@@ -110,7 +134,7 @@ async def act(agent: Agent, run: Run) -> Run:
     async with anyio.create_task_group() as group:
         for call in batch:
             group.start_soon(make, call)
-    return run
+    return await turn_ended(agent, run)
 
 
 def _batch(agent: Agent, run: Run) -> tuple[ToolCall, ...]:
@@ -150,4 +174,5 @@ async def close(agent: Agent, run: Run) -> Run:
     """Write down how the run ended."""
     outcome = conclusion(run, agent.role.limits)
     assert outcome is not None
-    return note(agent, run, RunClosed(outcome=outcome))
+    run = await ending(agent, run, outcome)
+    return note(agent, run, RunClosed(outcome=outcome if run.halt is None else RunOutcome.HALTED))

@@ -1,19 +1,19 @@
 """May a call be made, and with which input: the role's list, the input's shape, hooks, and people."""
 
-from collections.abc import Callable
 from typing import Any
 
 from agentflow.core.errors import ToolError
-from agentflow.core.events import Answered, ToolBlocked, Warned
+from agentflow.core.events import Answered, ToolBlocked
 from agentflow.core.hook import Decision, HookDecision
 from agentflow.core.messages import ToolCall, ToolResult
 from agentflow.core.pending import Answer, Pending, PendingKind, decided_now
-from agentflow.core.points import Actor, Payload, Point, Scene, ToolUse
+from agentflow.core.points import Point, ToolUse
 from agentflow.core.record import Record, plain
 from agentflow.core.run import CallAnswered, Run, RunPaused
 from agentflow.core.tool import Category, Tool
 from agentflow.loop.agent import Agent
 from agentflow.loop.arguments import parsed
+from agentflow.loop.lifecycle import asked
 from agentflow.parse import Mismatch
 from agentflow.permissions.decide import refusal
 from agentflow.process import timestamp
@@ -90,27 +90,6 @@ def _refused(agent: Agent, call: ToolCall, said: HookDecision) -> CallAnswered |
     if said.halt is not None:
         return error_of(call, said.halt).replace(halt=said.halt)
     return _blocked(agent, call, said.reason, owner=None) if said.decision is Decision.DENY else None
-
-
-def scene(agent: Agent) -> Scene:
-    """Return where in the task this agent is, for hooks."""
-    return Scene(
-        task_id=agent.task_id,
-        cwd=agent.workspace.root,
-        transcript=agent.transcript,
-        outputs=agent.outputs,
-        phase=agent.phase,
-        iteration=agent.iteration,
-        actor=Actor(name=agent.role.name),
-    )
-
-
-async def asked(agent: Agent, point: Point, payload: Callable[[], Payload]) -> HookDecision:
-    """Ask the hooks of a point, and let the person see what they want shown."""
-    said = await agent.hooks.fire(point, scene(agent), payload)
-    for notice in said.notices:
-        agent.observe(Warned(message=notice))
-    return said
 
 
 def error_of(call: ToolCall, message: str) -> CallAnswered:

@@ -1,5 +1,6 @@
 """What an agent does next: a pure function of its run."""
 
+from collections.abc import Iterator
 from enum import StrEnum
 
 from agentflow.core.messages import Speaker, ToolResult
@@ -10,6 +11,24 @@ MAX_REJECTED = 2
 """Submissions that do not fit before the run is given up: one repair turn."""
 MAX_STUMBLES = 3
 """Turns in a row in which no call could be made, before the role is asked for its result."""
+
+
+SEVERITY = (
+    RunOutcome.ERROR,
+    RunOutcome.HALTED,
+    RunOutcome.STOPPED,
+    RunOutcome.TURN_LIMIT,
+    RunOutcome.TOOL_LIMIT,
+    RunOutcome.TOKEN_LIMIT,
+    RunOutcome.TIME_LIMIT,
+    RunOutcome.COST_LIMIT,
+    RunOutcome.INVALID_SUBMISSION,
+    RunOutcome.CONFUSED,
+    RunOutcome.NO_SUBMISSION,
+    RunOutcome.SUBMITTED,
+    RunOutcome.ANSWERED,
+)
+"""Reasons why a run ends, the most severe first: of two that hold at once the earlier one is told."""
 
 
 class Step(StrEnum):
@@ -38,26 +57,38 @@ def next_step(run: Run, limits: Limits) -> Step:
 
 
 def conclusion(run: Run, limits: Limits) -> RunOutcome | None:
-    """Return how a run that waits for nothing has ended, or None while it goes on."""
-    outcome = None
+    """Return how a run that waits for nothing has ended, or None while it goes on: the most severe wins."""
+    return min(_reasons(run, limits), key=SEVERITY.index, default=None)
+
+
+def is_stopped(run: Run) -> bool:
+    """Return whether a hook ended the run."""
+    return run.stop is not None or run.halt is not None
+
+
+def _reasons(run: Run, limits: Limits) -> Iterator[RunOutcome]:
+    """Yield every reason why a run has ended; a limit is one only where it cost the result."""
     if run.halt is not None:
-        outcome = RunOutcome.HALTED
-    elif run.submitted:
-        outcome = RunOutcome.SUBMITTED
-    elif run.rejected >= MAX_REJECTED:
-        outcome = RunOutcome.INVALID_SUBMISSION
-    elif _is_silent(run):
-        outcome = _silent_end(run)
+        yield RunOutcome.HALTED
+    if run.stop is not None:
+        yield RunOutcome.STOPPED
+    if run.submitted:
+        yield RunOutcome.SUBMITTED
+        return
+    if run.rejected >= MAX_REJECTED:
+        yield RunOutcome.INVALID_SUBMISSION
+    if _is_silent(run):
+        yield from _silent_end(run)
     elif run.finalized and _has_new_results(run):
-        outcome = spent(run, limits) or RunOutcome.CONFUSED
-    return outcome
+        yield spent(run, limits) or RunOutcome.CONFUSED
 
 
-def _silent_end(run: Run) -> RunOutcome | None:
-    """Return how a reply without calls ends the run; a role that has to submit is reminded once."""
+def _silent_end(run: Run) -> Iterator[RunOutcome]:
+    """Yield how a reply without calls ends the run; a role that has to submit is reminded once."""
     if run.head.submit is None:
-        return RunOutcome.ANSWERED
-    return RunOutcome.NO_SUBMISSION if run.reminded or run.finalized else None
+        yield RunOutcome.ANSWERED
+    elif run.reminded or run.finalized:
+        yield RunOutcome.NO_SUBMISSION
 
 
 def _is_silent(run: Run) -> bool:
@@ -80,4 +111,5 @@ def spent(run: Run, limits: Limits) -> RunOutcome | None:
         (RunOutcome.TIME_LIMIT, run.seconds, limits.seconds),
         (RunOutcome.COST_LIMIT, usage.cost_usd or 0, limits.cost),
     )
-    return next((outcome for outcome, now, most in reached if most is not None and now >= most), None)
+    over = (outcome for outcome, now, most in reached if most is not None and now >= most)
+    return min(over, key=SEVERITY.index, default=None)

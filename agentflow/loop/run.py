@@ -4,11 +4,13 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
+from agentflow.core.errors import ModelError
 from agentflow.core.events import RunEnded, RunStarted
 from agentflow.core.pending import Answer
-from agentflow.core.run import PauseAnswered, Run
+from agentflow.core.run import PauseAnswered, Run, RunOutcome
 from agentflow.loop.agent import Agent, note, open_run
 from agentflow.loop.interrupted import settle
+from agentflow.loop.lifecycle import begun, failed
 from agentflow.loop.nodes import act, ask, close, finalize, remind
 from agentflow.loop.route import Step, next_step
 
@@ -19,7 +21,7 @@ NODES: Mapping[Step, Callable[[Agent, Run], Awaitable[Run]]] = MappingProxyType(
 
 async def run_agent(agent: Agent, brief: str) -> Run:
     """Run a role on a brief until it has a result, waits for a person, or a limit ends it."""
-    return await _told(agent, open_run(agent, brief))
+    return await _told(agent, await begun(agent, open_run(agent, brief)))
 
 
 async def continue_run(agent: Agent, run: Run, answer: Answer | None) -> Run:
@@ -27,7 +29,7 @@ async def continue_run(agent: Agent, run: Run, answer: Answer | None) -> Run:
     if run.pause is not None and answer is not None:
         settled = answer if answer.input is not None else answer.replace(input=run.pause.pending.input)
         run = note(agent, run, PauseAnswered(call_id=run.pause.call_id, answer=settled))
-    return run if run.pause else await _told(agent, settle(agent, run))
+    return run if run.pause else await _told(agent, settle(agent, run).replace(sent=0))
 
 
 async def _told(agent: Agent, run: Run) -> Run:
@@ -42,24 +44,27 @@ async def _told(agent: Agent, run: Run) -> Run:
             iteration=agent.iteration,
         )
     )
-    run = await finish(agent, run)
+    try:
+        while (step := next_step(run, agent.role.limits)) is not Step.END:
+            run = await NODES[step](agent, run)
+    except ModelError as error:
+        await failed(agent, error)
+        _end_told(agent, run, RunOutcome.ERROR, begin)
+        raise
     if run.outcome is not None:
-        agent.observe(
-            RunEnded(
-                run=agent.number,
-                role=run.head.role,
-                outcome=run.outcome,
-                turns=run.turns,
-                tool_calls=run.tool_calls,
-                usage=run.usage,
-                seconds=round(time.monotonic() - begin, 3),
-            )
+        _end_told(agent, run, run.outcome, begin)
+    return run
+
+
+def _end_told(agent: Agent, run: Run, outcome: RunOutcome, begin: float) -> None:
+    agent.observe(
+        RunEnded(
+            run=agent.number,
+            role=run.head.role,
+            outcome=outcome,
+            turns=run.turns,
+            tool_calls=run.tool_calls,
+            usage=run.usage,
+            seconds=round(time.monotonic() - begin, 3),
         )
-    return run
-
-
-async def finish(agent: Agent, run: Run) -> Run:
-    """Take a run, new or saved, to its end or to where it waits for a person."""
-    while (step := next_step(run, agent.role.limits)) is not Step.END:
-        run = await NODES[step](agent, run)
-    return run
+    )

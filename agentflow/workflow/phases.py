@@ -5,36 +5,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
 from agentflow.core.evidence import RED, CheckRun, Side, Verdict
-from agentflow.core.exits import Exit
 from agentflow.core.run import Run, RunOutcome
-from agentflow.core.task import Ending, Failure, Gate, GateStatus, Intent, Phase, Status, TaskState
+from agentflow.core.task import Failure, Gate, GateStatus, Intent, Phase, Status, TaskState
 from agentflow.process import timestamp
 from agentflow.workflow.conclusion import conclude
 from agentflow.workflow.crew import ROLE_OF, Crew
 from agentflow.workflow.gate import Case, judge, weigh
 from agentflow.workflow.intent import preserves_behaviour, targets
+from agentflow.workflow.outcomes import without_result
 from agentflow.workflow.route import DEFAULT_ROUTE, with_route
 from agentflow.workflow.session import stopped
 from agentflow.workflow.waiting import waiting
-
-_LIMITS = MappingProxyType(
-    {
-        RunOutcome.TURN_LIMIT: "turns",
-        RunOutcome.TOOL_LIMIT: "tool calls",
-        RunOutcome.TOKEN_LIMIT: "tokens",
-        RunOutcome.TIME_LIMIT: "seconds",
-        RunOutcome.COST_LIMIT: "money",
-    }
-)
-"""What a role used up."""
-_WITHOUT = MappingProxyType(
-    {
-        RunOutcome.NO_SUBMISSION: "gave no valid result: it ended without a submission",
-        RunOutcome.INVALID_SUBMISSION: "gave no valid result: its submission did not fit, twice",
-        RunOutcome.CONFUSED: "gave no valid result: for three turns it made only calls that are not allowed",
-    }
-)
-"""Why a role has no result."""
 
 
 async def refine(crew: Crew, task: TaskState) -> TaskState:
@@ -146,22 +127,8 @@ def _judged(task: TaskState, verdict: Verdict, lines: tuple[str, ...] = ()) -> T
 
 
 def _without_result(task: TaskState, run: Run) -> TaskState:
-    """Return the task ended by a role that gave no usable result."""
-    role = run.head.role
-    if run.outcome is RunOutcome.HALTED:
-        ending = Ending(status=Status.BLOCKED, exit_code=Exit.BLOCKED, reason=f"a hook said stop: {run.halt}")
-    elif what := _LIMITS.get(run.outcome or RunOutcome.ANSWERED):
-        ending = Ending(
-            status=Status.LIMIT,
-            exit_code=Exit.LIMIT,
-            reason=f"the {role} used up its {what} without a result",
-        )
-    else:
-        ending = Ending(
-            status=Status.FAILED,
-            exit_code=Exit.NOT_VERIFIED,
-            reason=f"the {role} {_WITHOUT.get(run.outcome or RunOutcome.ANSWERED, 'gave no result')}",
-        )
+    """Return the task ended by a role that gave no result."""
+    ending = without_result(run)
     return decided(task.replace(ending=ending), GateStatus.FAILED, f"- {ending.reason}", agent=run.head.agent)
 
 

@@ -17,6 +17,7 @@ from agentflow.workflow.waiting import paused, suspended
 
 async def run_task(crew: Crew, task: TaskState) -> TaskState:
     """Take a task, new or saved, to its end or to where it waits for a person."""
+    began = time.monotonic()
     crew.store.save(task)
     crew.store.emit(TaskStarted(task=task.task, model=task.model, max_iterations=task.max_iterations))
     try:
@@ -27,7 +28,7 @@ async def run_task(crew: Crew, task: TaskState) -> TaskState:
         await ended(crew, task)
     except Halted as error:
         return cut_short(crew, Status.BLOCKED, Exit.BLOCKED, f"a hook said stop: {error}")
-    return finish(crew, task)
+    return finish(crew, task, round(time.monotonic() - began, 3))
 
 
 async def _step(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
@@ -65,14 +66,19 @@ def _reason(error: ModelError) -> str:
     return f"{error}. {error.hint}" if error.hint else str(error)
 
 
-def finish(crew: Crew, task: TaskState) -> TaskState:
+def finish(crew: Crew, task: TaskState, seconds: float | None = None) -> TaskState:
     """Write the report of a task that is over or waits, and say so."""
     assert task.ending is not None
     crew.store.write_report(report(task, crew.material(task), crew.changes(task)))
     for item in task.pending:
         crew.store.emit(Paused(pending=item.id, kind=item.kind, tool=item.tool))
     crew.store.emit(
-        TaskEnded(status=task.ending.status, exit_code=task.ending.exit_code, reason=task.ending.reason)
+        TaskEnded(
+            status=task.ending.status,
+            exit_code=task.ending.exit_code,
+            reason=task.ending.reason,
+            seconds=seconds,
+        )
     )
     return task
 

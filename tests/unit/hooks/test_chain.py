@@ -245,7 +245,7 @@ def test_a_prompt_may_be_blocked_and_a_stop_kept_off(scene: Scene) -> None:
 
 
 def test_notices_are_safe_to_print(scene: Scene) -> None:
-    decision = fire(scene, function(lambda _: Remark(notice="\x1b]52;c;eA==\x07"), point=Point.TURN_END))
+    decision = fire(scene, function(lambda _: Remark(notice="\x1b]52;c;eA==\x07"), point=Point.ERROR))
     assert decision.notices == (r"\x1b]52;c;eA==\x07",)
 
 

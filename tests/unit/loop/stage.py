@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from agentflow.core.errors import InvalidInput
 from agentflow.core.events import Event
+from agentflow.core.hook import Hook
 from agentflow.core.messages import Reply, Request, ToolResult
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Journal, Ledger, Model
@@ -18,6 +19,7 @@ from agentflow.core.role import Limits, Role, ToolRule
 from agentflow.core.run import CallAnswered, Run, RunEntry
 from agentflow.core.task import Phase
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+from agentflow.hooks.chain import Chain
 from agentflow.loop.agent import Agent, open_run
 from agentflow.loop.context import system_prompt
 from agentflow.loop.route import Step, next_step
@@ -101,6 +103,7 @@ class Stage:
         self.submit: Tool | None = SUBMIT
         self.extra: tuple[Tool, ...] = ()
         self.ledger: Ledger = Records()
+        self.hooks: tuple[Hook, ...] = ()
 
     def agent(self, model: Model, journal: Journal | None = None) -> Agent:
         submit = self.submit
@@ -124,6 +127,7 @@ class Stage:
             phase=Phase.IMPLEMENTATION,
             transcript=self.outputs / "run.jsonl",
             consent=Consent.SUSPEND,
+            hooks=Chain(self.hooks),
         )
 
     def play(self, *turns: Turn) -> Run:

@@ -1,10 +1,13 @@
+from typing import Any
+
+import msgspec
 import pytest
 
 from agentflow.core.messages import Message, Speaker, Text, ToolCall, ToolResult, Usage
 from agentflow.core.pending import Pending, PendingKind
 from agentflow.core.role import Limits
 from agentflow.core.run import Run, RunOpened, RunOutcome, RunPaused
-from agentflow.loop.route import Step, conclusion, next_step, spent
+from agentflow.loop.route import SEVERITY, Step, conclusion, next_step, spent
 
 LIMITS = Limits(turns=3, tool_calls=2, tokens=1000, seconds=60, cost=2)
 HEAD = RunOpened(
@@ -86,11 +89,12 @@ ENDED = {
         head=HEAD, messages=(TOLD, CALLING, RESULTS), turns=2, finalized=True, used=(Usage(cost_usd=2.5),)
     ),
     RunOutcome.HALTED: Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), submitted=True, halt="enough"),
+    RunOutcome.STOPPED: Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), submitted=True, stop="enough"),
     RunOutcome.CONFUSED: Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), stumbles=3, finalized=True),
 }
 
 
-@pytest.mark.parametrize("outcome", RunOutcome)
+@pytest.mark.parametrize("outcome", ENDED)
 def test_each_outcome_closes_the_run(outcome: RunOutcome) -> None:
     run = ENDED[outcome]
     assert conclusion(run, LIMITS) is outcome
@@ -138,6 +142,40 @@ def test_of_two_limits_the_more_severe_one_is_named() -> None:
     assert spent(run, LIMITS) is RunOutcome.TURN_LIMIT
     assert spent(run.replace(turns=0), LIMITS) is RunOutcome.TOOL_LIMIT
     assert spent(run.replace(turns=0, tool_calls=0), LIMITS) is RunOutcome.TIME_LIMIT
+
+
+def test_each_outcome_but_the_error_of_the_model_comes_of_a_run() -> None:
+    assert set(SEVERITY) == set(RunOutcome)
+    assert set(SEVERITY) - set(ENDED) == {RunOutcome.ERROR}
+
+
+TWO: dict[str, tuple[dict[str, Any], RunOutcome]] = {
+    "the whole task before the run": ({"halt": "a", "stop": "b"}, RunOutcome.HALTED),
+    "a hook before a limit": ({"stop": "b", "finalized": True, "turns": 9}, RunOutcome.STOPPED),
+    "a hook before a result": ({"stop": "b", "submitted": True}, RunOutcome.STOPPED),
+    "a limit before a wrong result": ({"finalized": True, "turns": 9, "rejected": 2}, RunOutcome.TURN_LIMIT),
+    "turns before calls": ({"finalized": True, "turns": 9, "tool_calls": 9}, RunOutcome.TURN_LIMIT),
+    "calls before time": ({"finalized": True, "tool_calls": 9, "seconds": 99}, RunOutcome.TOOL_LIMIT),
+    "time before money": (
+        {"finalized": True, "seconds": 99, "used": (Usage(cost_usd=9),)},
+        RunOutcome.TIME_LIMIT,
+    ),
+    "a wrong result before confusion": (
+        {"finalized": True, "rejected": 2, "stumbles": 3},
+        RunOutcome.INVALID_SUBMISSION,
+    ),
+    "a result in spite of a limit": (
+        {"submitted": True, "finalized": True, "turns": 9},
+        RunOutcome.SUBMITTED,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_of_two_reasons_the_more_severe_one_is_told(name: str) -> None:
+    fields, outcome = TWO[name]
+    run = msgspec.structs.replace(Run(head=HEAD, messages=(TOLD, CALLING, RESULTS)), **fields)
+    assert conclusion(run, LIMITS) is outcome
 
 
 def test_an_unknown_cost_bounds_nothing() -> None:

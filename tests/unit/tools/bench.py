@@ -6,6 +6,7 @@ from typing import Any
 
 from agentflow.core.errors import ToolError
 from agentflow.core.evidence import By, Evidence, Side
+from agentflow.core.fold import advance
 from agentflow.core.messages import Message, Reply, Speaker, Text, ToolCall, ToolResult
 from agentflow.core.role import Role, ToolRule
 from agentflow.core.run import (
@@ -16,7 +17,6 @@ from agentflow.core.run import (
     Run,
     RunEntry,
     RunOpened,
-    advance,
 )
 from agentflow.core.tool import Execution, Output, Tool, ToolContext
 from agentflow.parse import fit

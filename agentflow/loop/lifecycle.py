@@ -1,0 +1,120 @@
+"""The points of a run's life: hooks are told, and what they decide becomes part of the run."""
+
+from collections.abc import Callable
+
+from agentflow.core.errors import ModelError
+from agentflow.core.events import Warned
+from agentflow.core.hook import NOTHING, Decision, HookDecision
+from agentflow.core.messages import Message, Reply, Request
+from agentflow.core.points import (
+    Actor,
+    Answered,
+    Asking,
+    Briefed,
+    Concluded,
+    Failed,
+    Payload,
+    Point,
+    Scene,
+    Turn,
+)
+from agentflow.core.run import Notice, Run, RunOutcome, RunStopped
+from agentflow.loop.agent import Agent, note, say
+from agentflow.loop.history import mended
+
+
+def scene(agent: Agent) -> Scene:
+    """Return where in the task this agent is, for hooks."""
+    return Scene(
+        task_id=agent.task_id,
+        cwd=agent.workspace.root,
+        transcript=agent.transcript,
+        outputs=agent.outputs,
+        phase=agent.phase,
+        iteration=agent.iteration,
+        actor=Actor(name=agent.role.name),
+    )
+
+
+async def asked(agent: Agent, point: Point, payload: Callable[[], Payload]) -> HookDecision:
+    """Ask the hooks of a point, and show the person what they want shown; without hooks nothing is made."""
+    if not agent.hooks.has(point):
+        return NOTHING
+    said = await agent.hooks.fire(point, scene(agent), payload)
+    for notice in said.notices:
+        agent.observe(Warned(message=notice))
+    return said
+
+
+async def begun(agent: Agent, run: Run) -> Run:
+    """Tell hooks that a run begins; they may add to its brief."""
+    said = await asked(agent, Point.RUN_START, lambda: Briefed(brief=run.messages[0].text))
+    return _heeded(agent, run, said)
+
+
+async def ending(agent: Agent, run: Run, outcome: RunOutcome) -> Run:
+    """Tell hooks that a run ends; what they add stands last in its file."""
+    said = await asked(agent, Point.RUN_END, lambda: Concluded(outcome=outcome))
+    return _heeded(agent, run, said)
+
+
+async def turn_begun(agent: Agent, run: Run) -> Run:
+    said = await asked(agent, Point.TURN_START, lambda: Turn(turn=run.turns + 1))
+    return _heeded(agent, run, said)
+
+
+async def turn_ended(agent: Agent, run: Run) -> Run:
+    """Tell hooks that a reply came and each of its calls has its result, once that is so."""
+    if run.pending or run.pause is not None:
+        return run
+    said = await asked(agent, Point.TURN_END, lambda: Turn(turn=run.turns))
+    return _heeded(agent, run, said)
+
+
+async def failed(agent: Agent, error: ModelError) -> None:
+    """Tell hooks that the model gave no usable reply, and that the run ends with that for now."""
+    await asked(agent, Point.ERROR, lambda: Failed(error=str(error)))
+    await asked(agent, Point.RUN_END, lambda: Concluded(outcome=RunOutcome.ERROR))
+
+
+async def request_asked(agent: Agent, run: Run, request: Request) -> tuple[Run, Request]:
+    """Let hooks change a request or keep it back; what they changed is whole again before it is sent."""
+    said = await asked(agent, Point.MODEL_REQUEST, lambda: Asking(request=request))
+    run = _heeded(agent, run, said, Point.MODEL_REQUEST)
+    if said.request is None:
+        return run, request
+    return run, said.request.replace(messages=whole(agent, said.request.messages))
+
+
+async def reply_judged(agent: Agent, reply: Reply) -> tuple[HookDecision, Reply]:
+    """Let hooks change a reply or block it; of a blocked one nothing is kept but what it cost."""
+    said = await asked(agent, Point.MODEL_RESPONSE, lambda: Answered(reply=reply))
+    if said.decision is Decision.DENY or said.halt is not None:
+        return said, reply.replace(parts=())
+    return said, said.reply or reply
+
+
+def reply_heeded(agent: Agent, run: Run, said: HookDecision) -> Run:
+    """Return the run after what hooks decided about its newest reply."""
+    return _heeded(agent, run, said, Point.MODEL_RESPONSE)
+
+
+def whole(agent: Agent, messages: tuple[Message, ...], since: int = 0) -> tuple[Message, ...]:
+    """Return messages that a provider takes, and say what was mended; those before `since` are known."""
+    found, problems = mended(messages, since)
+    for problem in problems:
+        agent.observe(Warned(message=f"history mended before the request: {problem}"))
+    return found
+
+
+def _heeded(agent: Agent, run: Run, said: HookDecision, point: Point | None = None) -> Run:
+    """Write down what hooks decided: text for the model, and whether the run or the task ends here."""
+    if said.context:
+        run = say(agent, run, said.context, Notice.HOOK)
+    if said.halt is not None:
+        return note(agent, run, RunStopped(reason=said.halt, halt=True))
+    if said.decision is Decision.DENY:
+        return note(agent, run, RunStopped(reason=f"blocked at {point}: {said.reason}"))
+    if said.stop is not None:
+        return note(agent, run, RunStopped(reason=said.stop))
+    return run
