@@ -55,8 +55,8 @@ class Settings(Record):
 
     model: str | None = None
     """What `--model` would say."""
-    models: dict[str, str] = {}
-    """Tier to model id."""
+    models: dict[str, str | Annotated[tuple[str, ...], Meta(min_length=1)]] = {}
+    """Tier to model id, or to a list of ids of which the next one answers where one fails."""
     prices: dict[str, Price] = {}
     """By model id; where there is none, the cost is unknown."""
     endpoint: str | None = None

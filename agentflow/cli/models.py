@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agentflow.core.errors import ConfigError, ModelRejected
 from agentflow.core.ports import Model, Observer
-from agentflow.model.tiers import DEEP, FAST
+from agentflow.model.tiers import DEEP, FAST, first_ids
 from agentflow.settings import Settings, Transport
 
 ADVICE = "for other tasks set ANTHROPIC_API_KEY, or name a model with --model or AGENTFLOW_MODEL"
@@ -71,4 +71,4 @@ def observed(model: Model, observe: Observer) -> Model:
 
 def tier_models(name: str, settings: Settings) -> dict[str, str]:
     """Return what the tiers stand for; the embedded model is the same in each."""
-    return {DEEP: "repair", FAST: "repair"} if name == "repair" else settings.models
+    return {DEEP: "repair", FAST: "repair"} if name == "repair" else first_ids(settings.models)

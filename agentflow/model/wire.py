@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from agentflow.core.errors import ConfigError, ModelUnavailable
+from agentflow.core.errors import ConfigError, ModelRejected, ModelUnavailable
 from agentflow.core.messages import Usage
 from agentflow.core.record import Record
 
@@ -100,6 +100,10 @@ class TryFailed(ModelUnavailable):
         """Seconds the server asked us to wait."""
         self.used = used
         """What the provider counted before it failed."""
+
+
+class ModelUnfit(ModelRejected):
+    """This model cannot take the request; another one of its tier may."""
 
 
 class BadReply(TryFailed):

@@ -147,6 +147,22 @@ def test_a_busy_server_is_asked_again(repo: Repo) -> None:
     assert "429" in retried[0]["reason"]
 
 
+def test_the_next_model_of_a_tier_does_the_work_of_one_that_is_gone(repo: Repo) -> None:
+    def policy(asked: Asked) -> Answer:
+        gone = asked.body["model"] == "small-1"
+        return refuses(404, "not_found_error", "model: small-1") if gone else honest(asked)
+
+    with serving(policy=policy) as server:
+        done = live(repo, server, models={"deep": "big-1", "fast": ["small-1", "small-2"]})
+    assert done.code == 0, done.err
+    found = {role: [each.body["model"] for each in asked] for role, asked in runs(server)}
+    assert found["implementer"] == ["small-1", *["small-2"] * 3]
+    assert set(found["verifier"]) == {"small-2"}
+    (retried,) = repo.events("Retried")
+    assert (retried["run"], retried["model"], retried["seconds"]) == (3, "small-2", 0)
+    assert "goes on with small-2" in repo.run("log").out
+
+
 CUT = Plays((use("Bash", {"command": "touch planted"}),))
 
 
