@@ -11,7 +11,7 @@ from agentflow.settings import Settings, Transport
 ADVICE = "for other tasks set ANTHROPIC_API_KEY, or name a model with --model or AGENTFLOW_MODEL"
 _CLOUDS = ("bedrock", "vertex", "foundry")
 _LIVE = ("anthropic", *_CLOUDS)
-_NO_KEY = "set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own that needs none"
+_NO_KEY = "set ANTHROPIC_API_KEY, or name a server of your own that needs none with ANTHROPIC_BASE_URL"
 
 
 def choose_model(name: str, root: Path, settings: Settings, environ: Mapping[str, str]) -> Model:
@@ -30,14 +30,15 @@ def choose_model(name: str, root: Path, settings: Settings, environ: Mapping[str
 
 
 def _live(name: str, settings: Settings, environ: Mapping[str, str]) -> Model:
+    from agentflow.model.credentials import endpoint
     from agentflow.model.messages import Messages
-    from agentflow.model.wire import VENDOR, endpoint
+    from agentflow.model.wire import VENDOR
 
     if name in _CLOUDS:
         from agentflow.model.sdk import cloud
 
         return Messages(name, cloud(name, environ, settings.deadlines), settings)
-    found = endpoint(environ, settings.endpoint)
+    found = endpoint(environ, settings)
     if found.address == VENDOR and not found.secrets:
         raise ModelRejected("no credentials for the Messages API", hint=_NO_KEY)
     if settings.transport is Transport.SDK:

@@ -9,9 +9,10 @@ import pytest
 from agentflow.core.errors import ConfigError
 from agentflow.core.messages import Message, Request, Speaker, Text, ToolCall, ToolResult, ToolSpec, Usage
 from agentflow.core.record import encode
+from agentflow.model.credentials import endpoint
 from agentflow.model.encode import Encoder
 from agentflow.model.prices import priced
-from agentflow.model.wire import VENDOR, Endpoint, Secret, endpoint
+from agentflow.model.wire import VENDOR, Endpoint, Secret
 from agentflow.parse import decode
 from agentflow.settings import Price, Settings, load_settings, model_name
 
@@ -173,24 +174,26 @@ def test_a_cost_is_known_only_with_a_price() -> None:
 def test_the_environment_names_the_endpoint_before_the_settings(
     environ: dict[str, str], address: str | None, expected: str
 ) -> None:
-    assert endpoint(environ, address).address == expected
+    assert endpoint(environ, Settings(endpoint=address)).address == expected
 
 
 @pytest.mark.parametrize("address", ["ftp://x.test", "x.test", "http://", "file:///etc/passwd"])
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(ConfigError, match="http"):
-        endpoint({"ANTHROPIC_BASE_URL": address}, None)
+        endpoint({"ANTHROPIC_BASE_URL": address}, Settings())
 
 
 @pytest.mark.parametrize("key", ["a b", "a\nb", "schlüssel", "a\x00b"])
 def test_a_key_that_is_none_is_refused_without_showing_it(key: str) -> None:
     with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY") as caught:
-        endpoint({"ANTHROPIC_API_KEY": key}, None)
+        endpoint({"ANTHROPIC_API_KEY": key}, Settings())
     assert key not in str(caught.value)
 
 
 def test_a_token_alone_is_a_bearer_token() -> None:
-    assert endpoint({"ANTHROPIC_AUTH_TOKEN": " tok \n"}, None).headers == {"authorization": "Bearer tok"}
+    assert endpoint({"ANTHROPIC_AUTH_TOKEN": " tok \n"}, Settings()).headers == {
+        "authorization": "Bearer tok"
+    }
 
 
 def test_no_print_shows_a_key() -> None:
