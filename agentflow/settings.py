@@ -57,6 +57,8 @@ class Settings(Record):
     """What `--model` would say."""
     models: dict[str, str | Annotated[tuple[str, ...], Meta(min_length=1)]] = {}
     """Tier to model id, or to a list of ids of which the next one answers where one fails."""
+    without_tools: tuple[str, ...] = ()
+    """Ids of models that take no tools: they answer, and change nothing."""
     prices: dict[str, Price] = {}
     """By model id; where there is none, the cost is unknown."""
     endpoint: str | None = None

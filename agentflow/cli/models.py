@@ -1,11 +1,12 @@
 """Which model a name stands for, and what the tiers stand for with it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from agentflow.core.errors import ConfigError, ModelRejected
 from agentflow.core.ports import Model, Observer
-from agentflow.model.tiers import DEEP, FAST, first_ids
+from agentflow.core.role import Role
+from agentflow.model.tiers import DEEP, FAST, first_ids, ids_of, tier
 from agentflow.settings import Settings, Transport
 
 ADVICE = "for other tasks set ANTHROPIC_API_KEY, or name a model with --model or AGENTFLOW_MODEL"
@@ -73,3 +74,16 @@ def observed(model: Model, observe: Observer) -> Model:
 def tier_models(name: str, settings: Settings) -> dict[str, str]:
     """Return what the tiers stand for; the embedded model is the same in each."""
     return {DEEP: "repair", FAST: "repair"} if name == "repair" else first_ids(settings.models)
+
+
+def refuse_without_tools(model: Model, roles: Iterable[Role], settings: Settings) -> None:
+    """Refuse roles that may be played by a model that takes no tools. Raises ModelRejected."""
+    if model.name not in _LIVE:
+        return
+    for role in roles:
+        for named in ids_of(role.model, settings.models):
+            if named in settings.without_tools:
+                raise ModelRejected(
+                    f"{named} takes no tools, so it cannot work as the {role.part or role.name}",
+                    hint=f"give {tier(role.model)} another model under models in config.yaml",
+                )

@@ -48,7 +48,7 @@ class Messages:
         self._settings = settings
         self._on_delta = on_delta
         self._observe = observe or _nobody
-        self._encoder = Encoder(settings.max_tokens)
+        self._encoder = Encoder(settings.max_tokens, settings.without_tools)
         self._standing = fallbacks(settings.models)
         """The ids that are not given up yet, by the id that a request names."""
         self._stream = settings.stream or on_delta is not None

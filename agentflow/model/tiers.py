@@ -31,6 +31,12 @@ def first_ids(models: Mapping[str, Ids]) -> dict[str, str]:
     return {name: _listed(ids)[0] for name, ids in models.items()}
 
 
+def ids_of(named: str, models: Mapping[str, Ids]) -> tuple[str, ...]:
+    """Return all ids that may answer for a role file's `model`."""
+    first = model_id(named, first_ids(models))
+    return fallbacks(models).get(first, (first,))
+
+
 def fallbacks(models: Mapping[str, Ids]) -> dict[str, tuple[str, ...]]:
     """Return the list of each tier by its first id; of two that begin alike, the one named first."""
     lists = [_listed(ids) for ids in models.values()]

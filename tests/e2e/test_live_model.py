@@ -268,6 +268,35 @@ def test_only_a_live_task_loads_the_http_library_and_it_never_loads_the_sdk(
     assert modules & {"anthropic", "httpx2", "git"} == loaded
 
 
+@pytest.mark.parametrize("models", [{"fast": "plain-1"}, {"fast": ["small-1", "plain-1"]}])
+def test_a_model_without_tools_is_refused_before_anything_happens(repo: Repo, models: dict[str, Any]) -> None:
+    with serving(policy=honest) as server:
+        done = live(repo, server, models={"deep": "big-1", **models}, without_tools=["plain-1"])
+    assert done.code == 6
+    assert done.err.startswith("agentflow: plain-1 takes no tools, so it cannot work as the implementer\n")
+    assert "give fast another model" in done.err
+    assert server.asked == []
+    assert not (repo.root / ".claude").exists()
+
+
+NO_TOOLS = (
+    "model plain-1 does not support tools",
+    "tool use is not supported",
+    "No endpoint supports tool use",
+)
+
+
+@pytest.mark.parametrize("words", NO_TOOLS)
+@pytest.mark.parametrize("role", ["explorer", "implementer"])
+def test_an_endpoint_that_takes_no_tools_ends_it_before_any_edit(repo: Repo, role: str, words: str) -> None:
+    with serving(policy=faulty(refuses(400, "invalid_request_error", words), at=role, turn=0)) as server:
+        done = live(repo, server)
+    assert done.code == 6
+    assert words in done.out
+    assert "every role needs tools" in done.out
+    assert repo.diff() == ""
+
+
 def test_nothing_in_the_repository_says_where_requests_go(repo: Repo) -> None:
     with serving(policy=honest) as server:
         repo.write(

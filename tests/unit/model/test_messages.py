@@ -141,6 +141,14 @@ def test_head_and_tail_hold_what_the_api_wants() -> None:
     assert not {"temperature", "top_p", "top_k", "metadata"} & set(body)
 
 
+def test_a_model_without_tools_is_offered_none_and_not_forced() -> None:
+    encoder = Encoder(1, without_tools=("m",))
+    body = json.loads(encoder.body(request((user("x"),), force="Read"), stream=False))
+    assert not {"tools", "tool_choice"} & set(body)
+    other = json.loads(encoder.body(request((user("x"),), model="n", force="Read"), stream=False))
+    assert {"tools", "tool_choice"} <= set(other)
+
+
 def test_without_a_prompt_the_tools_are_cached_and_without_tools_none_are_named() -> None:
     bare = json.loads(Encoder(1).body(request((user("x"),), system=""), stream=False))
     assert "system" not in bare
