@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+import anyio
+
 from agentflow.core.errors import ConfigError, ModelRejected
 from agentflow.core.ports import Model, Observer
 from agentflow.core.role import Role
@@ -10,6 +12,7 @@ from agentflow.model.tiers import DEEP, FAST, first_ids, ids_of, tier
 from agentflow.settings import Settings, Transport
 
 ADVICE = "for other tasks set ANTHROPIC_API_KEY, or name a model with --model or AGENTFLOW_MODEL"
+_CLOSING_SECONDS = 0.1
 _CLOUDS = ("bedrock", "vertex", "foundry")
 _LIVE = ("anthropic", *_CLOUDS)
 _NO_KEY = "set ANTHROPIC_API_KEY, or name a server of your own that needs none with ANTHROPIC_BASE_URL"
@@ -69,6 +72,17 @@ def observed(model: Model, observe: Observer) -> Model:
 
     assert isinstance(model, Messages)
     return model.observed(observe)
+
+
+async def close(model: Model) -> None:
+    """Give up a live model's connection; nobody waits for a server that does not let go."""
+    if model.name not in _LIVE:
+        return
+    from agentflow.model.messages import Messages
+
+    assert isinstance(model, Messages)
+    with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
+        await model.close()
 
 
 def tier_models(name: str, settings: Settings) -> dict[str, str]:

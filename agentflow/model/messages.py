@@ -65,7 +65,7 @@ class Messages:
         return Messages(self.name, self._source, self._settings, on_delta=on_delta, observe=self._observe)
 
     async def close(self) -> None:
-        """Give up the connection."""
+        """Give up the connection; the next request opens another."""
         await self._source.close()
 
     async def complete(self, request: Request) -> Reply:

@@ -61,7 +61,7 @@ class Source(Protocol):
         """Send one request; raise TryFailed when it does not get through, ModelRejected when none will."""
 
     async def close(self) -> None:
-        """Give up the connection."""
+        """Give up the connection; the next request opens another."""
 
 
 class TryFailed(ModelUnavailable):
