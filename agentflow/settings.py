@@ -55,12 +55,18 @@ class Settings(Record):
 
     model: str | None = None
     """What `--model` would say."""
-    models: dict[str, str] = {}
-    """Tier to model id."""
+    models: dict[str, str | Annotated[tuple[str, ...], Meta(min_length=1)]] = {}
+    """Tier to model id, or to a list of ids of which the next one answers where one fails."""
+    without_tools: tuple[str, ...] = ()
+    """Ids of models that take no tools: they answer, and change nothing."""
     prices: dict[str, Price] = {}
     """By model id; where there is none, the cost is unknown."""
     endpoint: str | None = None
     """Address of a server that speaks the Messages API, unless the environment names one."""
+    api_key_env: str | None = None
+    """Name of the variable that holds the key, in place of the usual ones."""
+    api_key_command: Annotated[tuple[str, ...], Meta(min_length=1)] | None = None
+    """A command of the user's that prints the key."""
     transport: Transport = Transport.HTTP
     stream: bool = False
     """Ask for replies as streams."""
@@ -109,5 +115,6 @@ def model_name(option: str | None, settings: Settings, environ: Mapping[str, str
     named = option or environ.get("AGENTFLOW_MODEL") or settings.model
     if named:
         return named
-    is_set_up = settings.endpoint or any(environ.get(variable) for variable in MODEL_VARIABLES)
+    configured = settings.endpoint or settings.api_key_env or settings.api_key_command
+    is_set_up = configured or any(environ.get(variable) for variable in MODEL_VARIABLES)
     return "anthropic" if is_set_up else "repair"

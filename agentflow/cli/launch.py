@@ -11,7 +11,7 @@ from typing import BinaryIO
 import anyio
 from anyio.abc import TaskStatus
 
-from agentflow.cli.models import streamed
+from agentflow.cli.models import close, streamed
 from agentflow.cli.wiring import Setup, assemble, new_task, prepare, recall_runs
 from agentflow.core.errors import AgentflowError, ConfigError
 from agentflow.core.events import Stamped, Warned
@@ -115,6 +115,8 @@ async def _run(crew: Crew, task: TaskState) -> TaskState:
         code = failure.exit_code if isinstance(failure, AgentflowError) else Exit.INTERNAL
         cut_short(crew, Status.ERROR, code, one_line(f"{type(failure).__name__}: {failure}"))
         raise failure from None
+    finally:
+        await close(crew.model)
     return cut_short(crew, Status.CANCELLED, caught[0], "stopped by a signal") if caught else task
 
 

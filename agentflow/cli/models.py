@@ -1,17 +1,21 @@
 """Which model a name stands for, and what the tiers stand for with it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+
+import anyio
 
 from agentflow.core.errors import ConfigError, ModelRejected
 from agentflow.core.ports import Model, Observer
-from agentflow.model.tiers import DEEP, FAST
+from agentflow.core.role import Role
+from agentflow.model.tiers import DEEP, FAST, first_ids, ids_of, tier
 from agentflow.settings import Settings, Transport
 
 ADVICE = "for other tasks set ANTHROPIC_API_KEY, or name a model with --model or AGENTFLOW_MODEL"
+_CLOSING_SECONDS = 0.1
 _CLOUDS = ("bedrock", "vertex", "foundry")
 _LIVE = ("anthropic", *_CLOUDS)
-_NO_KEY = "set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own that needs none"
+_NO_KEY = "set ANTHROPIC_API_KEY, or name a server of your own that needs none with ANTHROPIC_BASE_URL"
 
 
 def choose_model(name: str, root: Path, settings: Settings, environ: Mapping[str, str]) -> Model:
@@ -30,14 +34,15 @@ def choose_model(name: str, root: Path, settings: Settings, environ: Mapping[str
 
 
 def _live(name: str, settings: Settings, environ: Mapping[str, str]) -> Model:
+    from agentflow.model.credentials import endpoint
     from agentflow.model.messages import Messages
-    from agentflow.model.wire import VENDOR, endpoint
+    from agentflow.model.wire import VENDOR
 
     if name in _CLOUDS:
         from agentflow.model.sdk import cloud
 
         return Messages(name, cloud(name, environ, settings.deadlines), settings)
-    found = endpoint(environ, settings.endpoint)
+    found = endpoint(environ, settings)
     if found.address == VENDOR and not found.secrets:
         raise ModelRejected("no credentials for the Messages API", hint=_NO_KEY)
     if settings.transport is Transport.SDK:
@@ -69,6 +74,30 @@ def observed(model: Model, observe: Observer) -> Model:
     return model.observed(observe)
 
 
+async def close(model: Model) -> None:
+    """Give up a live model's connection; nobody waits for a server that does not let go."""
+    if model.name not in _LIVE:
+        return
+    from agentflow.model.messages import Messages
+
+    assert isinstance(model, Messages)
+    with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
+        await model.close()
+
+
 def tier_models(name: str, settings: Settings) -> dict[str, str]:
     """Return what the tiers stand for; the embedded model is the same in each."""
-    return {DEEP: "repair", FAST: "repair"} if name == "repair" else settings.models
+    return {DEEP: "repair", FAST: "repair"} if name == "repair" else first_ids(settings.models)
+
+
+def refuse_without_tools(model: Model, roles: Iterable[Role], settings: Settings) -> None:
+    """Refuse roles that may be played by a model that takes no tools. Raises ModelRejected."""
+    if model.name not in _LIVE:
+        return
+    for role in roles:
+        for named in ids_of(role.model, settings.models):
+            if named in settings.without_tools:
+                raise ModelRejected(
+                    f"{named} takes no tools, so it cannot work as the {role.part or role.name}",
+                    hint=f"give {tier(role.model)} another model under models in config.yaml",
+                )

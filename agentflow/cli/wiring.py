@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from agentflow.cli.models import ADVICE, choose_model, observed, tier_models
+from agentflow.cli.models import ADVICE, choose_model, observed, refuse_without_tools, tier_models
 from agentflow.compose.capabilities.approval import Approval
 from agentflow.compose.capabilities.hooks import UseHooks
 from agentflow.compose.channels import Capability
@@ -12,6 +12,7 @@ from agentflow.core.hook import Hook
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Model
 from agentflow.core.record import Record
+from agentflow.core.role import PIPELINE
 from agentflow.core.task import TaskState
 from agentflow.hooks.chain import Chain
 from agentflow.hooks.manifest import is_listed, load_hooks, project_places, user_places, withheld
@@ -57,6 +58,7 @@ def prepare(start: Path, model: str | None, text: str) -> Setup:
     reason = chosen.refusal(text)
     if reason is not None:
         raise ModelRejected(reason, hint=ADVICE)
+    refuse_without_tools(chosen, (roles.part(name) for name in PIPELINE), settings)
     hooks, warnings = _hooks(git.root, settings)
     return Setup(
         git=git,

@@ -58,6 +58,8 @@ class Retried(Record, tag=True):
     reason: str
     seconds: float
     """Before the next try."""
+    model: str = ""
+    """The id that is asked from now on, where a tier's list goes on to its next one."""
 
 
 class Replied(Record, tag=True):

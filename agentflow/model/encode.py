@@ -51,14 +51,19 @@ class _Sent:
 class Encoder:
     """Turns requests into bodies, and remembers the bytes of the runs that are under way."""
 
-    def __init__(self, max_tokens: int) -> None:
+    def __init__(self, max_tokens: int, without_tools: tuple[str, ...] = ()) -> None:
         self._max_tokens = max_tokens
-        self._runs: dict[int, _Sent] = {}
+        self._without_tools = without_tools
+        self._runs: dict[tuple[int, str], _Sent] = {}
+        """By run and model id."""
 
     def body(self, request: Request, *, stream: bool) -> bytes:
         """Return the body of a request: head, messages, and what may change from turn to turn."""
-        sent = self._runs.pop(request.run, None) or _Sent(_head(request, self._max_tokens))
-        self._runs[request.run] = sent
+        if request.model in self._without_tools:
+            request = request.replace(tools=(), force=None)
+        key = (request.run, request.model)
+        sent = self._runs.pop(key, None) or _Sent(_head(request, self._max_tokens))
+        self._runs[key] = sent
         if len(self._runs) > RUNS_KEPT:
             del self._runs[next(iter(self._runs))]
         return sent.body(request.messages, _tail(request, stream=stream))

@@ -4,6 +4,7 @@ import os
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from urllib.request import getproxies
 
 import httpx2
@@ -47,19 +48,23 @@ class Http:
             "user-agent": f"agentflow/{__version__}",
             **endpoint.headers,
         }
-        self._client = new_client(endpoint.address, deadlines)
+        self._connect = partial(new_client, endpoint.address, deadlines)
+        self._client: httpx2.AsyncClient | None = self._connect()
 
     @asynccontextmanager
     async def open(self, body: bytes, *, stream: bool) -> AsyncIterator[Answer]:
         """Send one request."""
         accept = "text/event-stream" if stream else "application/json"
         headers = {**self._headers, "accept": accept}
+        self._client = client = self._client or self._connect()
         with failures_told():
-            async with self._client.stream("POST", self._url, content=body, headers=headers) as response:
+            async with client.stream("POST", self._url, content=body, headers=headers) as response:
                 yield answer(response)
 
     async def close(self) -> None:
-        await self._client.aclose()
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from agentflow.core.errors import ModelError, ModelRejected
+from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
 from agentflow.core.events import Event, Retried, Warned
 from agentflow.core.messages import Reply, Request, Usage, total
 from agentflow.core.ports import Observer
@@ -15,10 +15,11 @@ from agentflow.model.prices import priced
 from agentflow.model.reply import reply, whole_body
 from agentflow.model.retry import by_status, by_type, persist
 from agentflow.model.stream import Assembly, ErrorEvent, RawTurn, events
-from agentflow.model.wire import Answer, BadReply, Source, TryFailed
+from agentflow.model.tiers import fallbacks
+from agentflow.model.wire import Answer, BadReply, ModelUnfit, Source, TryFailed
 from agentflow.parse import decode_or_none
 from agentflow.redact import one_line
-from agentflow.settings import Settings
+from agentflow.settings import Price, Settings
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
@@ -47,7 +48,9 @@ class Messages:
         self._settings = settings
         self._on_delta = on_delta
         self._observe = observe or _nobody
-        self._encoder = Encoder(settings.max_tokens)
+        self._encoder = Encoder(settings.max_tokens, settings.without_tools)
+        self._standing = fallbacks(settings.models)
+        """The ids that are not given up yet, by the id that a request names."""
         self._stream = settings.stream or on_delta is not None
 
     def observed(self, observe: Observer) -> "Messages":
@@ -62,34 +65,48 @@ class Messages:
         return Messages(self.name, self._source, self._settings, on_delta=on_delta, observe=self._observe)
 
     async def close(self) -> None:
-        """Give up the connection."""
+        """Give up the connection; the next request opens another."""
         await self._source.close()
 
     async def complete(self, request: Request) -> Reply:
         """Return one complete turn, with what all tries for it used. Raises ModelError."""
-        body = self._encoder.body(request, stream=self._stream)
         used: list[Usage] = []
+        while True:
+            ids = self._standing.get(request.model, (request.model,))
+            tries = _Tries(request.replace(model=ids[0]), self._settings.prices.get(ids[0]), used)
+            try:
+                found = await self._persisted(tries)
+            except ModelError as error:
+                reason = self._redacted(str(error))
+                if len(ids) == 1 or not isinstance(error, ModelUnavailable | ModelUnfit):
+                    raise type(error)(reason, hint=error.hint) from None
+                self._standing[request.model] = ids[1:]
+                self._observe(
+                    Retried(run=request.run, attempt=tries.failed + 1, reason=reason, seconds=0, model=ids[1])
+                )
+            else:
+                return found.replace(model=found.model or ids[0], usage=total(used))
+
+    async def _persisted(self, tries: "_Tries") -> Reply:
+        """Ask one model until it answers or is given up."""
+        request = tries.request
+        body = self._encoder.body(request, stream=self._stream)
 
         async def attempt() -> Reply:
             try:
-                return await self._attempt(body)
+                found = await self._attempt(body)
             except TryFailed as failed:
                 if failed.used is not None:
-                    used.append(failed.used)
+                    tries.count(failed.used)
                 raise
+            tries.count(found.usage)
+            return found
 
         def tell(number: int, reason: str, seconds: float) -> None:
+            tries.failed = number
             self._observe(Retried(run=request.run, attempt=number, reason=reason, seconds=seconds))
 
-        try:
-            found = await persist(attempt, self._settings.retry, tell)
-        except ModelError as error:
-            raise type(error)(self._redacted(str(error)), hint=error.hint) from None
-        price = self._settings.prices.get(request.model)
-        return found.replace(
-            model=found.model or request.model,
-            usage=total(priced(usage, price) for usage in (*used, found.usage)),
-        )
+        return await persist(attempt, self._settings.retry, tell)
 
     async def _attempt(self, body: bytes) -> Reply:
         """Ask once. Raises TryFailed for what may pass, ModelRejected for what will not."""
@@ -112,7 +129,7 @@ class Messages:
         said = self._redacted(str(error))
         if isinstance(error, TryFailed):
             return type(error)(said, retry_after=error.retry_after, used=used)
-        return ModelRejected(said, hint=error.hint)
+        return type(error)(said, hint=error.hint)
 
     def _redacted(self, text: str) -> str:
         for secret in self._source.secrets:
@@ -122,6 +139,20 @@ class Messages:
 
 def _nobody(_: Event) -> None:
     """Observe nothing."""
+
+
+class _Tries:
+    """The tries of one model to answer a request."""
+
+    def __init__(self, request: Request, price: Price | None, used: list[Usage]) -> None:
+        self.request = request
+        self.failed = 0
+        self._price = price
+        self._used = used
+
+    def count(self, usage: Usage) -> None:
+        """Add what a try used; a failed one counts as well."""
+        self._used.append(priced(usage, self._price))
 
 
 class _Reading:

@@ -1,6 +1,7 @@
 """The one retry loop, and which failures of a provider may pass."""
 
 import random
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -9,7 +10,7 @@ from typing import TypeVar
 import anyio
 
 from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
-from agentflow.model.wire import BadReply, TryFailed
+from agentflow.model.wire import BadReply, ModelUnfit, TryFailed
 from agentflow.settings import Retry
 
 T = TypeVar("T")
@@ -18,6 +19,13 @@ MAX_BAD_REPLIES = 3
 MAX_WAIT = 900.0
 """Seconds that a server may make us wait; for longer the task is parked."""
 _PASSING = frozenset({408, 409, 425, 429}) | frozenset(range(500, 600))
+_UNFIT = frozenset({400, 404, 410, 422})
+"""What an endpoint answers about a model it does not have, or that cannot take the request."""
+_NO_TOOLS = re.compile(
+    r"\bsupport\w*\b[^.]{0,40}\btools?\b|\btools?\b[^.]{0,20}\bnot (supported|available|enabled)\b",
+    re.IGNORECASE,
+)
+_TOOLS_HINT = "every role needs tools; give its tier a model that takes them, under models in config.yaml"
 _STATUS: Mapping[str, int] = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -81,7 +89,9 @@ def by_status(status: int, message: str, retry_after: str | None) -> ModelError:
     said = f"the model's endpoint answered {status}" + (f": {message}" if message else "")
     if status in _PASSING:
         return TryFailed(said, retry_after=seconds(retry_after))
-    return ModelRejected(said, hint=_HINTS.get(status, ""))
+    kind = ModelUnfit if status in _UNFIT else ModelRejected
+    takes_no_tools = status in _UNFIT and _NO_TOOLS.search(message)
+    return kind(said, hint=_TOOLS_HINT if takes_no_tools else _HINTS.get(status, ""))
 
 
 def by_type(kind: str, message: str) -> ModelError:

@@ -46,9 +46,10 @@ _TROUBLE = (anthropic.AnthropicError, ImportError, RuntimeError, ValueError, Typ
 class Sdk:
     """Sends each request with a client of the SDK; retries and redirects stay ours."""
 
-    def __init__(self, client: Any, secrets: tuple[str, ...], *, streams: bool) -> None:
+    def __init__(self, connect: Callable[[], Any], secrets: tuple[str, ...], *, streams: bool) -> None:
         self.secrets = secrets
-        self._client = client
+        self._connect = connect
+        self._client = connect()
         self._streams = streams
 
     @asynccontextmanager
@@ -57,6 +58,7 @@ class Sdk:
         fields = json.loads(body)
         if stream and not self._streams:
             del fields["stream"]
+        self._client = self._client or self._connect()
         with failures_told():
             async with AsyncExitStack() as stack:
                 yield await self._sent(stack, fields)
@@ -74,21 +76,26 @@ class Sdk:
         return answer(response.http_response)
 
     async def close(self) -> None:
-        await self._client.close()
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
 
 
 def direct(endpoint: Endpoint, deadlines: Deadlines) -> Sdk:
     """Return the SDK's client of a server that speaks the Messages API."""
     headers: dict[str, Any] = {**endpoint.headers} or {"authorization": anthropic.omit}
-    client = anthropic.AsyncAnthropic(
-        base_url=endpoint.address,
-        auth_token="" if not endpoint.secrets else endpoint.secrets[0],
-        max_retries=0,
-        default_headers=headers,
-        open_telemetry=False,
-        http_client=new_client(endpoint.address, deadlines),
-    )
-    return Sdk(client, endpoint.secrets, streams=True)
+
+    def connect() -> anthropic.AsyncAnthropic:
+        return anthropic.AsyncAnthropic(
+            base_url=endpoint.address,
+            auth_token="" if not endpoint.secrets else endpoint.secrets[0],
+            max_retries=0,
+            default_headers=headers,
+            open_telemetry=False,
+            http_client=new_client(endpoint.address, deadlines),
+        )
+
+    return Sdk(connect, endpoint.secrets, streams=True)
 
 
 def cloud(name: str, environ: Mapping[str, str], deadlines: Deadlines) -> Sdk:
@@ -96,13 +103,15 @@ def cloud(name: str, environ: Mapping[str, str], deadlines: Deadlines) -> Sdk:
     missing = _missing(name, environ)
     if missing is not None:
         raise ModelRejected(f"{name} cannot be used: {missing}", hint=_ADVICE[name])
-    client = _CLIENTS[name]
+
+    def connect() -> Any:
+        return _CLIENTS[name](max_retries=0, open_telemetry=False, http_client=new_client("", deadlines))
+
+    secrets = tuple(environ[variable] for variable in _SECRETS if environ.get(variable))
     try:
-        made = client(max_retries=0, open_telemetry=False, http_client=new_client("", deadlines))
+        return Sdk(connect, secrets, streams=name != "bedrock")
     except _TROUBLE as error:
         raise ModelRejected(f"{name} cannot be used: {one_line(str(error))}", hint=_ADVICE[name]) from None
-    secrets = tuple(environ[variable] for variable in _SECRETS if environ.get(variable))
-    return Sdk(made, secrets, streams=name != "bedrock")
 
 
 def _missing(name: str, environ: Mapping[str, str]) -> str | None:

@@ -3,15 +3,13 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
-from urllib.parse import urlsplit
 
-from agentflow.core.errors import ConfigError, ModelUnavailable
+from agentflow.core.errors import ModelRejected, ModelUnavailable
 from agentflow.core.messages import Usage
 from agentflow.core.record import Record
 
 VENDOR = "https://api.anthropic.com"
 API_VERSION = "2026-10-21"
-_SCHEMES = ("http", "https")
 
 
 class Secret:
@@ -43,31 +41,6 @@ class Endpoint(Record):
         return tuple(secret.value for secret in (self.key, self.token) if secret is not None)
 
 
-def endpoint(environ: Mapping[str, str], address: str | None) -> Endpoint:
-    """Return the endpoint: of the environment, else `address`, else the vendor's. Raises ConfigError."""
-    named = environ.get("ANTHROPIC_BASE_URL") or address or VENDOR
-    parts = urlsplit(named)
-    if parts.scheme not in _SCHEMES or not parts.hostname:
-        raise ConfigError(
-            "the address of the Messages API must begin with http:// or https:// and name a host",
-            hint="it is ANTHROPIC_BASE_URL, or endpoint in config.yaml",
-        )
-    return Endpoint(
-        address=named.rstrip("/"),
-        key=_secret(environ, "ANTHROPIC_API_KEY"),
-        token=_secret(environ, "ANTHROPIC_AUTH_TOKEN"),
-    )
-
-
-def _secret(environ: Mapping[str, str], variable: str) -> Secret | None:
-    value = environ.get(variable, "").strip()
-    if not value:
-        return None
-    if not (value.isascii() and value.isprintable()) or " " in value:
-        raise ConfigError(f"{variable} holds characters that no credential has")
-    return Secret(value)
-
-
 class Answer(Record):
     """An HTTP response whose body is still to be read."""
 
@@ -88,7 +61,7 @@ class Source(Protocol):
         """Send one request; raise TryFailed when it does not get through, ModelRejected when none will."""
 
     async def close(self) -> None:
-        """Give up the connection."""
+        """Give up the connection; the next request opens another."""
 
 
 class TryFailed(ModelUnavailable):
@@ -100,6 +73,10 @@ class TryFailed(ModelUnavailable):
         """Seconds the server asked us to wait."""
         self.used = used
         """What the provider counted before it failed."""
+
+
+class ModelUnfit(ModelRejected):
+    """This model cannot take the request; another one of its tier may."""
 
 
 class BadReply(TryFailed):

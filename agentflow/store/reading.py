@@ -9,9 +9,10 @@ from agentflow.core.errors import CorruptState, InvalidFile, TaskNotFound
 from agentflow.core.events import Event, Stamped, StateChanged, TaskEnded
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import is_intact
-from agentflow.core.task import STATE_VERSION, Status, TaskState
+from agentflow.core.task import Status, TaskState
 from agentflow.parse import Mismatch, decode, fit
 from agentflow.redact import one_line
+from agentflow.store.versions import upgraded
 
 TASKS = Path(".claude", "agentflow")
 EVENTS = "events.jsonl"
@@ -22,18 +23,28 @@ _SECOND = len("20260102T030405Z")
 _KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}
 
 
-def state_of(folder: Path, happened: tuple[Stamped, ...]) -> TaskState:
-    """Return the state that events fold to. Raises CorruptState."""
+def folded(folder: Path, happened: tuple[Stamped, ...]) -> dict[str, Any]:
+    """Return the keys of a state as they were written, older ones as of the version written last.
+
+    Raises CorruptState for a version that is not known here.
+    """
     fields: dict[str, Any] = {}
     for one in happened:
         if isinstance(one.event, StateChanged):
-            fields.update(one.event.changed)
-    if fields.get("version", STATE_VERSION) != STATE_VERSION:
-        raise CorruptState(f"{folder / EVENTS}: version {fields['version']} is not version {STATE_VERSION}")
+            changed = one.event.changed
+            if fields and "version" in changed:
+                fields = upgraded(fields, str(folder / EVENTS), changed["version"])
+            fields |= changed
+    return fields
+
+
+def state_of(folder: Path, happened: tuple[Stamped, ...]) -> TaskState:
+    """Return the state that events fold to. Raises CorruptState."""
+    source = str(folder / EVENTS)
     try:
-        return fit(TaskState, fields)
+        return fit(TaskState, upgraded(folded(folder, happened), source))
     except Mismatch as error:
-        raise CorruptState(f"{folder / EVENTS}: {error}") from None
+        raise CorruptState(f"{source}: {error}") from None
 
 
 def events(folder: Path) -> Iterator[Stamped]:

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from agentflow.core.errors import CorruptState
 from agentflow.core.record import plain
-from agentflow.core.task import FRONTMATTER_KEYS, STATE_VERSION, TaskState
+from agentflow.core.task import FRONTMATTER_KEYS, TaskState
 from agentflow.frontmatter import join, split, write_atomic
 from agentflow.parse import parse
+from agentflow.store.versions import upgraded
 
 
 def render_task(task: TaskState, log: str) -> str:
@@ -22,7 +22,4 @@ def write_task(path: Path, task: TaskState, log: str) -> None:
 def read_task(path: Path) -> TaskState:
     """Return the state that a `task.md` shows. Raises InvalidFile, or CorruptState for a newer version."""
     head, _ = split(path.read_text("utf-8"), str(path))
-    version = head.get("version")
-    if isinstance(version, int) and version > STATE_VERSION:
-        raise CorruptState(f"{path}: version {version} was written by a newer agentflow")
-    return parse(TaskState, head, str(path), lax=True)
+    return parse(TaskState, upgraded(head, str(path)), str(path), lax=True)

@@ -15,7 +15,7 @@ from agentflow.parse import fit
 from agentflow.redact import nested, one_line
 from agentflow.store.journal import AppendFile, RunFile, mend_tail
 from agentflow.store.ledger import EvidenceLedger
-from agentflow.store.reading import EVENTS, events, evidence_of, state_of
+from agentflow.store.reading import EVENTS, events, evidence_of, folded, state_of
 from agentflow.store.task_file import write_task
 
 HOME = Path(".claude/agentflow")
@@ -40,7 +40,7 @@ class TaskStore:
         self.task = task
         self.observers: list[Callable[[Stamped], None]] = []
         self._seq = happened[-1].seq if happened else 0
-        self._saved: dict[str, Any] = plain(task) if happened else {}
+        self._saved: dict[str, Any] = {}
         self._log: list[str] = []
         for one in happened:
             self._note(one.event)
@@ -62,11 +62,14 @@ class TaskStore:
 
     @classmethod
     def reopen(cls, folder: Path) -> Self:
-        """Go on with a task. Raises CorruptState, and writes nothing then."""
+        """Go on with a task, also one of an older version. Raises CorruptState, and writes nothing then."""
         happened = tuple(events(folder))
         task, known = state_of(folder, happened), evidence_of(folder)
         mend_tail(folder / EVENTS)
-        return cls(folder, task, happened, known)
+        store = cls(folder, task, happened, known)
+        store._saved = folded(folder, happened)
+        store.save(task)  # keys that an older version did not have, once
+        return store
 
     def emit(self, event: Event) -> None:
         """Append an event, then tell the observers; one that raises is told no more."""

@@ -148,8 +148,9 @@ def _replied(event: Replied, _story: Story) -> tuple[Row, ...]:
 
 @_rows.register
 def _retried(event: Retried, _story: Story) -> tuple[Row, ...]:
-    again = f"{one_line(event.reason, _SAID)}; try {event.attempt + 1} in {duration(event.seconds)}"
-    return ((span("    ! ", Style.WARN), span(again, Style.WARN)),)
+    again = f"try {event.attempt + 1} in {duration(event.seconds)}"
+    then = f"goes on with {one_line(event.model)}" if event.model else again
+    return ((span("    ! ", Style.WARN), span(f"{one_line(event.reason, _SAID)}; {then}", Style.WARN)),)
 
 
 @_rows.register

@@ -147,6 +147,22 @@ def test_a_busy_server_is_asked_again(repo: Repo) -> None:
     assert "429" in retried[0]["reason"]
 
 
+def test_the_next_model_of_a_tier_does_the_work_of_one_that_is_gone(repo: Repo) -> None:
+    def policy(asked: Asked) -> Answer:
+        gone = asked.body["model"] == "small-1"
+        return refuses(404, "not_found_error", "model: small-1") if gone else honest(asked)
+
+    with serving(policy=policy) as server:
+        done = live(repo, server, models={"deep": "big-1", "fast": ["small-1", "small-2"]})
+    assert done.code == 0, done.err
+    found = {role: [each.body["model"] for each in asked] for role, asked in runs(server)}
+    assert found["implementer"] == ["small-1", *["small-2"] * 3]
+    assert set(found["verifier"]) == {"small-2"}
+    (retried,) = repo.events("Retried")
+    assert (retried["run"], retried["model"], retried["seconds"]) == (3, "small-2", 0)
+    assert "goes on with small-2" in repo.run("log").out
+
+
 CUT = Plays((use("Bash", {"command": "touch planted"}),))
 
 
@@ -250,6 +266,35 @@ def test_only_a_live_task_loads_the_http_library_and_it_never_loads_the_sdk(
     }
     assert "agentflow.core.task" in modules
     assert modules & {"anthropic", "httpx2", "git"} == loaded
+
+
+@pytest.mark.parametrize("models", [{"fast": "plain-1"}, {"fast": ["small-1", "plain-1"]}])
+def test_a_model_without_tools_is_refused_before_anything_happens(repo: Repo, models: dict[str, Any]) -> None:
+    with serving(policy=honest) as server:
+        done = live(repo, server, models={"deep": "big-1", **models}, without_tools=["plain-1"])
+    assert done.code == 6
+    assert done.err.startswith("agentflow: plain-1 takes no tools, so it cannot work as the implementer\n")
+    assert "give fast another model" in done.err
+    assert server.asked == []
+    assert not (repo.root / ".claude").exists()
+
+
+NO_TOOLS = (
+    "model plain-1 does not support tools",
+    "tool use is not supported",
+    "No endpoint supports tool use",
+)
+
+
+@pytest.mark.parametrize("words", NO_TOOLS)
+@pytest.mark.parametrize("role", ["explorer", "implementer"])
+def test_an_endpoint_that_takes_no_tools_ends_it_before_any_edit(repo: Repo, role: str, words: str) -> None:
+    with serving(policy=faulty(refuses(400, "invalid_request_error", words), at=role, turn=0)) as server:
+        done = live(repo, server)
+    assert done.code == 6
+    assert words in done.out
+    assert "every role needs tools" in done.out
+    assert repo.diff() == ""
 
 
 def test_nothing_in_the_repository_says_where_requests_go(repo: Repo) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -236,15 +237,18 @@ class _Listener(ThreadingHTTPServer):
 class MessagesServer:
     """Answers each request by a policy, or by a list that is used up."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, tls: ssl.SSLContext | None = None) -> None:
         self.asked: list[Asked] = []
         self.policy = policy
         self._lock = threading.Lock()
         self._server = _Listener(self.decide)
+        self._scheme = "https" if tls else "http"
+        if tls:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}"
 
     def start(self) -> None:
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
@@ -260,14 +264,16 @@ class MessagesServer:
 
 
 @contextmanager
-def serving(*answers: Answer, policy: Policy | None = None) -> Iterator[MessagesServer]:
+def serving(
+    *answers: Answer, policy: Policy | None = None, tls: ssl.SSLContext | None = None
+) -> Iterator[MessagesServer]:
     """Run a server that plays these answers in order, the last one for ever, or follows a policy."""
     left = list(answers)
 
     def in_order(_: Asked) -> Answer:
         return left.pop(0) if len(left) > 1 else left[0]
 
-    server = MessagesServer(policy or in_order)
+    server = MessagesServer(policy or in_order, tls)
     server.start()
     try:
         yield server

@@ -59,6 +59,7 @@ def test_settings_are_read(tmp_path: Path) -> None:
         ("- a\n", "expected `object`, got `array`"),
         ("a: 1\na: 2\n", ":2: key 'a' stands twice"),
         ("retry: {tries: 0}\n", "retry.tries"),
+        ("models: {deep: []}\n", "models"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_file_and_key(tmp_path: Path, text: str, said: str) -> None:

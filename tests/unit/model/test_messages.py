@@ -9,9 +9,10 @@ import pytest
 from agentflow.core.errors import ConfigError
 from agentflow.core.messages import Message, Request, Speaker, Text, ToolCall, ToolResult, ToolSpec, Usage
 from agentflow.core.record import encode
+from agentflow.model.credentials import endpoint
 from agentflow.model.encode import Encoder
 from agentflow.model.prices import priced
-from agentflow.model.wire import VENDOR, Endpoint, Secret, endpoint
+from agentflow.model.wire import VENDOR, Endpoint, Secret
 from agentflow.parse import decode
 from agentflow.settings import Price, Settings, load_settings, model_name
 
@@ -140,6 +141,14 @@ def test_head_and_tail_hold_what_the_api_wants() -> None:
     assert not {"temperature", "top_p", "top_k", "metadata"} & set(body)
 
 
+def test_a_model_without_tools_is_offered_none_and_not_forced() -> None:
+    encoder = Encoder(1, without_tools=("m",))
+    body = json.loads(encoder.body(request((user("x"),), force="Read"), stream=False))
+    assert not {"tools", "tool_choice"} & set(body)
+    other = json.loads(encoder.body(request((user("x"),), model="n", force="Read"), stream=False))
+    assert {"tools", "tool_choice"} <= set(other)
+
+
 def test_without_a_prompt_the_tools_are_cached_and_without_tools_none_are_named() -> None:
     bare = json.loads(Encoder(1).body(request((user("x"),), system=""), stream=False))
     assert "system" not in bare
@@ -173,24 +182,26 @@ def test_a_cost_is_known_only_with_a_price() -> None:
 def test_the_environment_names_the_endpoint_before_the_settings(
     environ: dict[str, str], address: str | None, expected: str
 ) -> None:
-    assert endpoint(environ, address).address == expected
+    assert endpoint(environ, Settings(endpoint=address)).address == expected
 
 
 @pytest.mark.parametrize("address", ["ftp://x.test", "x.test", "http://", "file:///etc/passwd"])
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(ConfigError, match="http"):
-        endpoint({"ANTHROPIC_BASE_URL": address}, None)
+        endpoint({"ANTHROPIC_BASE_URL": address}, Settings())
 
 
 @pytest.mark.parametrize("key", ["a b", "a\nb", "schlüssel", "a\x00b"])
 def test_a_key_that_is_none_is_refused_without_showing_it(key: str) -> None:
     with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY") as caught:
-        endpoint({"ANTHROPIC_API_KEY": key}, None)
+        endpoint({"ANTHROPIC_API_KEY": key}, Settings())
     assert key not in str(caught.value)
 
 
 def test_a_token_alone_is_a_bearer_token() -> None:
-    assert endpoint({"ANTHROPIC_AUTH_TOKEN": " tok \n"}, None).headers == {"authorization": "Bearer tok"}
+    assert endpoint({"ANTHROPIC_AUTH_TOKEN": " tok \n"}, Settings()).headers == {
+        "authorization": "Bearer tok"
+    }
 
 
 def test_no_print_shows_a_key() -> None:

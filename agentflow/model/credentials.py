@@ -1,0 +1,74 @@
+"""Who is asked, and the key for it: from the user's environment and settings, never from a repository."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from agentflow.core.errors import ConfigError, ModelRejected
+from agentflow.model.wire import VENDOR, Endpoint, Secret
+from agentflow.process import capture
+from agentflow.settings import Settings
+
+KEY = "ANTHROPIC_API_KEY"
+TOKEN = "ANTHROPIC_AUTH_TOKEN"  # noqa: S105  # its name
+COMMAND_SECONDS = 60.0
+_SCHEMES = ("http", "https")
+_COMMAND = "api_key_command in config.yaml"
+
+
+def endpoint(environ: Mapping[str, str], settings: Settings) -> Endpoint:
+    """Return the endpoint: of the environment, else of the settings, else the vendor's.
+
+    A source of the key that the settings name counts alone. Raises ConfigError, or ModelRejected without it.
+    """
+    named = environ.get("ANTHROPIC_BASE_URL") or settings.endpoint or VENDOR
+    parts = urlsplit(named)
+    if parts.scheme not in _SCHEMES or not parts.hostname:
+        raise ConfigError(
+            "the address of the Messages API must begin with http:// or https:// and name a host",
+            hint="it is ANTHROPIC_BASE_URL, or endpoint in config.yaml",
+        )
+    key, token = _credentials(environ, settings)
+    return Endpoint(address=named.rstrip("/"), key=key, token=token)
+
+
+def _credentials(environ: Mapping[str, str], settings: Settings) -> tuple[Secret | None, Secret | None]:
+    if settings.api_key_env and settings.api_key_command:
+        raise ConfigError("config.yaml names both api_key_env and api_key_command", hint="name one of them")
+    if settings.api_key_command:
+        return _secret(_printed(settings.api_key_command, environ), _COMMAND), None
+    if settings.api_key_env is None:
+        return _secret(environ.get(KEY, ""), KEY), _secret(environ.get(TOKEN, ""), TOKEN)
+    found = _secret(environ.get(settings.api_key_env, ""), settings.api_key_env)
+    if found is None:
+        raise ModelRejected(
+            f"the environment holds no {settings.api_key_env}", hint="api_key_env in config.yaml names it"
+        )
+    return found, None
+
+
+def _printed(argv: tuple[str, ...], environ: Mapping[str, str]) -> str:
+    """Return what the user's command prints; what it says when it fails is not shown, for it may be a key.
+
+    It runs in the user's home, so that no file of a repository takes a part in it.
+    """
+    own = {name: value for name, value in environ.items() if name not in (KEY, TOKEN)}
+    try:
+        done = capture(argv, cwd=Path.home(), env=own, timeout=COMMAND_SECONDS)
+    except OSError as error:
+        raise ModelRejected(f"{_COMMAND} gave no key: {error.strerror or error}") from None
+    text = done.stdout.decode("utf-8", "replace").strip()
+    if done.returncode != 0 or not text:
+        raise ModelRejected(
+            f"{_COMMAND} gave no key: exit {done.returncode}", hint=f"run {argv[0]} yourself to see why"
+        )
+    return text
+
+
+def _secret(value: str, source: str) -> Secret | None:
+    value = value.strip()
+    if not value:
+        return None
+    if not (value.isascii() and value.isprintable()) or " " in value:
+        raise ConfigError(f"{source} holds characters that no credential has")
+    return Secret(value)

@@ -1,0 +1,75 @@
+"""A task that an older version left: `version_0` is one whose state names no version and lacks later keys."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentflow.core.record import encode, sealed
+from tests.support.repo import CALC, Repo
+
+NewRepo = Callable[[dict[str, str]], Repo]
+FOLDER = Path(__file__).with_name("version_0")
+GAINED = {"version", "context", "stop_blocks", "pause_after", "answers", "counted"}
+
+
+@pytest.fixture
+def repo(new_repo: NewRepo) -> Repo:
+    """Return the repository of the task, which waits after its planning."""
+    repo = new_repo(CALC)
+    shutil.copytree(FOLDER, repo.root / ".claude/agentflow")
+    (repo.root / ".claude/agentflow/.gitignore").write_text("*\n")
+    for name in ("runs", "outputs"):
+        (repo.folder / name).mkdir()
+    return repo
+
+
+def lines(repo: Repo) -> list[bytes]:
+    return (repo.folder / "events.jsonl").read_bytes().splitlines(keepends=True)
+
+
+def test_reading_it_writes_nothing(repo: Repo) -> None:
+    before = lines(repo)
+    assert not GAINED & repo.state().keys()
+    status = repo.run("status", "--json")
+    assert (status.code, status.json["version"], status.json["status"]) == (0, 1, "suspended")
+    assert repo.run("log").code == 0
+    assert lines(repo) == before
+
+
+def test_it_gains_the_missing_keys_once(repo: Repo) -> None:
+    before = lines(repo)
+    for _ in range(2):
+        assert repo.run("cancel", repo.folder.name).code == 0
+        gained = [event["changed"] for event in repo.events("StateChanged") if "version" in event["changed"]]
+        assert [changed.keys() for changed in gained] == [GAINED]
+    assert lines(repo)[: len(before)] == before
+    assert (repo.folder / "task.md").read_text().startswith("---\nversion: 1\n")
+
+
+def test_it_goes_on_where_it_was(repo: Repo) -> None:
+    done = repo.run("resume", "--json")
+    assert done.code == 0, done.err
+    assert done.json["status"] == "verified"
+    assert repo.read("calc.py") == CALC["calc.py"].replace("a - b", "a + b")
+    assert repo.runs("explorer") == repo.runs("planner") == []
+
+
+@pytest.mark.parametrize("version", [2, 99, -1, "1", None, True])
+def test_a_version_that_is_not_known_is_refused_by_name_and_nothing_is_written(
+    repo: Repo, version: object
+) -> None:
+    seq = len(lines(repo)) + 1
+    event = {"seq": seq, "at": "now", "type": "StateChanged", "changed": {"version": version, "new": 1}}
+    with (repo.folder / "events.jsonl").open("ab") as file:
+        file.write(sealed(encode({**event, "task_id": repo.folder.name})) + b"\n")
+    before = lines(repo)
+    for words in (("resume",), ("status",), ("cancel", repo.folder.name)):
+        done = repo.run(*words)
+        assert done.code == 2
+        assert "events.jsonl: version" in done.err
+        assert json.dumps(version).strip('"') in done.err or repr(version) in done.err
+        assert len(done.err.splitlines()) <= 2
+    assert lines(repo) == before
