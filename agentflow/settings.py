@@ -10,6 +10,7 @@ from msgspec import Meta
 from agentflow.core.errors import ConfigError
 from agentflow.core.evidence import CheckName
 from agentflow.core.record import Record
+from agentflow.core.routing import Routing
 from agentflow.frontmatter import read_yaml
 
 PROJECT_FILE = Path(".claude/agentflow.yaml")
@@ -79,6 +80,8 @@ class Settings(Record):
     """Folders of repositories whose own hooks count."""
     timeouts: dict[CheckName, float] = {}
     """Seconds a check may take."""
+    routing: Routing = Routing()
+    """What is added to the shipped rules by which a task is classified."""
 
 
 class Folders(Record):

@@ -2,7 +2,7 @@
 
 import typer
 
-from agentflow.cli import catalog, checks, config, show, task, waiting
+from agentflow.cli import catalog, checks, config, routing, show, task, waiting
 
 app = typer.Typer(
     name="agentflow",
@@ -36,6 +36,7 @@ app.command(name="verify")(checks.verify)
 app.command(name="status")(show.status)
 app.command(name="log")(show.log)
 app.command(name="evidence")(show.evidence)
+app.command(name="route")(routing.route)
 app.command(name="check")(checks.check)
 app.command(name="config")(config.config)
 app.add_typer(catalog.agents, name="agents")

@@ -44,6 +44,22 @@ class GateStatus(StrEnum):
     SKIPPED = "skipped"
 
 
+class Complexity(StrEnum):
+    """The class of a task."""
+
+    UNCLASSIFIED = "unclassified"
+    TRIVIAL = "trivial"
+    """One file at most."""
+    EXPLORATORY = "exploratory"
+    """Reads the repository and changes nothing."""
+    IMPLEMENTATION = "implementation"
+    """Two to five files, or an unknown number."""
+    COMPLEX = "complex"
+    """Six files or more, or a high risk."""
+    RESEARCH = "research"
+    """Needs what stands outside of the repository, and changes nothing."""
+
+
 class Gate(Record):
     """Where a phase stands, on which tree, and who worked in it."""
 
@@ -118,7 +134,7 @@ class TaskState(Record):
     status: Status = Status.RUNNING
     current_phase: Phase = Phase.REFINEMENT
     iteration: int = 1
-    task_complexity: str = "unclassified"
+    task_complexity: Complexity = Complexity.UNCLASSIFIED
     report_requested: bool = False
     intent: Intent = Intent()
     gates: dict[Phase, Gate] = {}

@@ -1,7 +1,6 @@
 """The crew of a task: one agent for each role, the checks, the store."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from agentflow.compose.builder import AgentBuilder
 from agentflow.compose.channels import Capability
@@ -25,19 +24,9 @@ from agentflow.store.tasks import HOME, TaskStore
 from agentflow.tools.registry import SUBMITS, WITHOUT_PROVIDER, Toolbox
 from agentflow.workflow.brief import Material, brief
 from agentflow.workflow.checking import Checking
+from agentflow.workflow.route import ROLE_OF
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import FileChange, Git
-
-ROLE_OF: Mapping[Phase, str] = MappingProxyType(
-    {
-        Phase.EXPLORATION: "explorer",
-        Phase.PLANNING: "planner",
-        Phase.IMPLEMENTATION: "implementer",
-        Phase.REVIEW: "reviewer",
-        Phase.VERIFICATION: "verifier",
-    }
-)
-"""Who works in a phase."""
 
 
 class Crew(Record):

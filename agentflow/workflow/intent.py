@@ -10,6 +10,13 @@ _PRESERVING = re.compile(
     re.IGNORECASE,
 )
 """The whole task, from its first word, is about form or text; a word for it further on may be a feature."""
+_TEXT = re.compile(
+    r"(?:document\b|(?:add|fix|write|update|improve|correct|extend|reword|translate|remove)\s+(?:[\w'./-]+\s+){0,3}?"
+    r"(?:docstrings?|comments?|readme(?:\.\w+)?|changelog(?:\.\w+)?|docs|documentation|typos?|wording|spelling)"
+    r"(?=\s*(?:$|[.,;:!?)])|\s(?:in|to|for|of|on|about|at|with|from)\b))",
+    re.IGNORECASE,
+)
+"""An order about text that only people read."""
 _ABOUT_CHECKS = re.compile(
     r"\b(fail\w*|red|broken|green|pass(es|ing)?|tests?|checks?|suite|bugs?|fix|mend|repair)\b", re.IGNORECASE
 )
@@ -22,6 +29,11 @@ _NAME = re.compile(r"[\w./:\[\]-]{3,}")
 def preserves_behaviour(task: str) -> bool:
     """Return whether a task only refactors, moves, formats or documents, so that nothing new can be shown."""
     return bool(_PRESERVING.match(task)) and not _ALSO.search(task)
+
+
+def concerns_text(order: str) -> bool:
+    """Return whether an order is about documentation or comments only."""
+    return bool(_TEXT.match(order))
 
 
 def targets(task: str, failing: frozenset[str]) -> frozenset[str]:

@@ -9,11 +9,11 @@ from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Failure, Gate, GateStatus, Intent, Phase, Status, TaskState
 from agentflow.process import timestamp
 from agentflow.workflow.conclusion import conclude
-from agentflow.workflow.crew import ROLE_OF, Crew
+from agentflow.workflow.crew import Crew
 from agentflow.workflow.gate import Case, judge, weigh
 from agentflow.workflow.intent import preserves_behaviour, targets
 from agentflow.workflow.outcomes import without_result
-from agentflow.workflow.route import DEFAULT_ROUTE, with_route
+from agentflow.workflow.route import DEFAULT_ROUTE, ROLE_OF, with_route
 from agentflow.workflow.session import stopped
 from agentflow.workflow.waiting import waiting
 

@@ -18,6 +18,7 @@ COMMANDS = (
     ("status",),
     ("log",),
     ("evidence",),
+    ("route",),
     ("check",),
     ("config",),
     ("agents",),

@@ -1,0 +1,76 @@
+"""`route`: what the words of a task would set in motion."""
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from agentflow.cli.printing import say
+
+if TYPE_CHECKING:
+    from agentflow.core.routing import Classification
+
+_LABEL = 11
+_MEANS = {
+    "proceed": "clear enough to begin",
+    "assume": "begins, and states what it assumes",
+    "ask": "one question first",
+    "split": "one question first; better as several tasks",
+}
+
+
+def route(
+    words: list[str] | None = typer.Argument(None, metavar="TEXT", help="The task; - reads it from stdin."),
+    json: bool = typer.Option(False, "--json", help="Print JSON."),
+) -> None:
+    """Show the class, the route and the ambiguity of a task, and why; no model is asked."""
+    import os
+
+    from agentflow.cli.words import text_of
+    from agentflow.core.record import encode
+    from agentflow.settings import load_settings
+    from agentflow.workflow.classify import classify
+    from agentflow.workflow.table import load_table
+
+    found = classify(text_of(words or []), load_table(load_settings(os.environ).routing))
+    if json:
+        say(encode(told(found)).decode())
+        return
+    for label, text in _rows(found):
+        say(f"{label:<{_LABEL}}{text}")
+
+
+def told(found: "Classification") -> dict[str, Any]:
+    """Return a classification for programs."""
+    return {
+        "class": found.complexity,
+        "route": found.route,
+        "score": found.score,
+        "action": found.action,
+        "reasons": list(found.reasons),
+        "steps": _roles(found),
+        "requires": list(found.requires),
+        "report": found.report,
+    }
+
+
+def _roles(found: "Classification") -> list[str]:
+    from agentflow.workflow.route import ROLE_OF
+
+    return [ROLE_OF[phase] for phase in found.steps]
+
+
+def _rows(found: "Classification") -> list[tuple[str, str]]:
+    requires = f"{', '.join(found.requires)}; each check where the repository has it"
+    return [
+        ("class", f"{found.complexity}, route {found.route.replace('_', ' ')}"),
+        ("steps", _way(_roles(found))),
+        *([("requires", requires)] if found.requires else []),
+        ("ambiguity", f"{found.score}: {_MEANS[found.action]}"),
+        *(("" if number else "why", reason) for number, reason in enumerate(found.reasons)),
+    ]
+
+
+def _way(roles: list[str]) -> str:
+    """Return the roles in words, with the checks behind the one that changes something."""
+    way = ", ".join(roles).replace("implementer", "implementer, checks")
+    return way.replace("reviewer, verifier", "reviewer and verifier")

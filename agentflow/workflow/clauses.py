@@ -1,0 +1,82 @@
+"""A task's text as clauses, each with what it wants."""
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+
+from agentflow.core.record import Record
+from agentflow.workflow.phrases import begins, plain_words
+from agentflow.workflow.table import Table
+
+_SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+")
+_JOINT = re.compile(r"(?:,\s*|\s+)(?=(?:and then|then|and|but|so)\s)|,\s+(?=\w)")
+_SETTING = re.compile(
+    r"(?:when|if|in|on|for|using|after|before|since|because|while|as|with|at|by)\b[^,]*,\s*"
+)
+_WITHOUT = re.compile(r"\bwithout\b[^,.;]*")
+_STATEMENT = re.compile(
+    r"\w+(?:\s+(?!(?:that|which|who|where|if|whether|how|why|what|all|every|the|a|an)\b)\w+){0,2}\s+"
+    r"(?:is|are|was|were|should|must|does|doesn't|do not|don't|fails?|crash(?:es)?|returns|raises|hangs|shows"
+    r"|needs|gives|breaks|has|cannot|can't|never|always|ignores?)\b"
+)
+"""A sentence whose first word is a noun that could also be an order: "search results are wrong"."""
+
+
+class Mood(StrEnum):
+    """What a clause wants; the order is that of precedence."""
+
+    CHANGE = "change"
+    AUDIT = "audit"
+    RESEARCH = "research"
+    EXPLORATORY = "exploratory"
+    QUESTION = "question"
+    LIMIT = "limit"
+    """What must not happen."""
+    STATEMENT = "statement"
+
+
+class Clause(Record):
+    text: str
+    """Plain words, polite lead-ins left out."""
+    mood: Mood
+    head: str = ""
+    """The words that decided the mood."""
+
+
+def clauses(text: str, table: Table) -> tuple[Clause, ...]:
+    """Return the clauses of a text in order."""
+    return tuple(
+        clause for sentence in _SENTENCE.split(plain_words(text)) for clause in _clauses_of(sentence, table)
+    )
+
+
+def _clauses_of(sentence: str, table: Table) -> Iterator[Clause]:
+    """Yield the clauses of a sentence; what has no head of its own belongs to the clause before it."""
+    setting = None if sentence.rstrip().endswith("?") else _SETTING.match(sentence)
+    begin = setting.end() if setting else 0
+    current, *pieces = _JOINT.split(sentence[begin:].strip())
+    clause = _clause(current, table)
+    clause = clause.replace(text=f"{clause.text} {sentence[:begin]}".strip())
+    for piece in pieces:
+        follower = _clause(piece, table)
+        if follower.mood is Mood.STATEMENT:
+            clause = clause.replace(text=f"{clause.text} {follower.text}")
+        else:
+            yield clause
+            clause = follower
+    if clause.text:
+        is_open = clause.mood is Mood.STATEMENT and sentence.rstrip().endswith("?")
+        yield clause.replace(mood=Mood.QUESTION) if is_open else clause
+
+
+def _clause(piece: str, table: Table) -> Clause:
+    spoken = piece.strip(" \t-*\"'(")
+    while (lead := begins(table.polite, spoken)) is not None:
+        spoken = spoken[len(lead) :].lstrip(" ,:")
+    text = _WITHOUT.sub("", spoken)
+    found = {Mood(mood): head for mood, words in table.heads.items() if (head := begins(words, spoken))}
+    mood = max(found, key=lambda mood: len(found[mood]), default=Mood.STATEMENT)
+    is_told = mood not in (Mood.QUESTION, Mood.LIMIT) and bool(_STATEMENT.match(spoken))
+    if mood is Mood.STATEMENT or is_told:
+        return Clause(text=text, mood=Mood.STATEMENT)
+    return Clause(text=text, mood=mood, head=found[mood])

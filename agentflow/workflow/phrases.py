@@ -1,0 +1,50 @@
+"""Phrases of the routing table, found in a text."""
+
+import re
+from collections.abc import Iterable
+from functools import cache
+
+_GAP = r"\W+(?:\w+\W+){0,3}?"
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_FENCED = re.compile(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
+_AFTER = ("", *" \t\n,:;.!?()\"'")
+_APART = re.compile(r"[_\u2010-\u2015]")
+
+
+def plain_words(text: str) -> str:
+    """Return the words of a text in lower case: no fenced block, the parts of names apart."""
+    spoken = _FENCED.sub(" ", text.replace("\u2019", "'"))
+    return _APART.sub(" ", _CAMEL.sub(" ", spoken)).lower()
+
+
+def hits(phrases: Iterable[str], text: str) -> tuple[str, ...]:
+    """Return what the phrases are found as, in their order, each once."""
+    found = (pattern(phrase).search(text) for phrase in phrases)
+    return tuple(dict.fromkeys(" ".join(one[0].split()) for one in found if one))
+
+
+def begins(phrases: Iterable[str], text: str) -> str | None:
+    """Return what a text begins with that is one of the phrases, the longest of several, or None."""
+    found = [one[0] for phrase in phrases if (one := pattern(phrase).match(text))]
+    whole = (one for one in found if text[len(one) : len(one) + 1] in _AFTER)
+    return max(whole, key=len, default=None)
+
+
+@cache
+def pattern(phrase: str) -> re.Pattern[str]:
+    """Return what finds a phrase; the syntax stands at the top of routing.yaml."""
+    parts = [_sequence(part) for part in phrase.lower().split(" ... ")]
+    return re.compile(rf"(?<![a-z0-9]){_GAP.join(parts)}(?![a-z0-9])")
+
+
+def _sequence(part: str) -> str:
+    return r"[\s-]+".join(_word(word) for word in part.split())
+
+
+def _word(word: str) -> str:
+    alternatives = "|".join(_alternative(one) for one in word.split("|"))
+    return f"(?:{alternatives})"
+
+
+def _alternative(word: str) -> str:
+    return rf"{re.escape(word[:-1])}\w*" if word.endswith("*") else f"{re.escape(word)}s?"

@@ -1,0 +1,79 @@
+"""The routing table: what is shipped, and what the user's settings add."""
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import TypeVar
+
+from agentflow.core.errors import ConfigError
+from agentflow.core.record import Record
+from agentflow.core.routing import Requirement, Routing
+from agentflow.core.task import Complexity, Phase
+from agentflow.frontmatter import read_yaml
+
+K = TypeVar("K")
+V = TypeVar("V")
+Words = tuple[str, ...]
+
+
+class Files(Record):
+    """How a file is recognised in a text."""
+
+    suffixes: Words
+    names: Words
+    never: Words
+
+
+class Table(Record):
+    """The whole of routing.yaml, where each key is explained."""
+
+    routing: Routing
+    heads: dict[str, Words]
+    polite: Words
+    kinds: dict[str, Words]
+    report: Words
+    files: Files
+    weights: dict[str, int]
+    signs: dict[str, Words]
+    known: Words
+    hollow: Words
+
+    def requires(self, complexity: Complexity) -> tuple[Requirement, ...]:
+        return self.routing.requires.get(complexity, ())
+
+    def steps(self, route: str, complexity: Complexity) -> tuple[Phase, ...]:
+        """Return the phases whose role runs, in order; a review that the class requires is among them."""
+        wanted = {*self.routing.routes[route]}
+        if Phase.IMPLEMENTATION in wanted and Requirement.REVIEW in self.requires(complexity):
+            wanted.add(Phase.REVIEW)
+        return tuple(phase for phase in Phase if phase in wanted)
+
+
+def load_table(extra: Routing) -> Table:
+    """Return the shipped table with what the settings add to it. Raises ConfigError."""
+    resource = files("agentflow.workflow").joinpath("routing.yaml")
+    table = read_yaml(Table, resource.read_text("utf-8"), "routing.yaml")
+    routing = extended(table.routing, extra)
+    for rule in routing.complex_when:
+        if rule.route not in routing.routes:
+            known = ", ".join(routing.routes)
+            raise ConfigError(
+                f"routing.complex_when: {rule.reason}: there is no route {rule.route}",
+                hint=f"routes: {known}",
+            )
+    return table.replace(routing=routing)
+
+
+def extended(shipped: Routing, extra: Routing) -> Routing:
+    """Return the rules with more of them; only a route is replaced."""
+    return Routing(
+        complex_when=(*shipped.complex_when, *extra.complex_when),
+        keywords=_joined(shipped.keywords, extra.keywords),
+        requires=_joined(shipped.requires, extra.requires),
+        routes={**shipped.routes, **extra.routes},
+    )
+
+
+def _joined(first: Mapping[K, tuple[V, ...]], second: Mapping[K, tuple[V, ...]]) -> dict[K, tuple[V, ...]]:
+    return {
+        key: tuple(dict.fromkeys((*first.get(key, ()), *second.get(key, ())))) for key in {**first, **second}
+    }

@@ -1,0 +1,290 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentflow.core.errors import ConfigError
+from agentflow.core.routing import Action, Forced, Requirement, Routing
+from agentflow.core.task import Complexity, Phase
+from agentflow.workflow.classify import RANK, class_of, classify, higher, named_files
+from agentflow.workflow.route import ROLE_OF
+from agentflow.workflow.table import load_table
+
+TABLE = load_table(Routing())
+STEPS = {
+    "question": "explorer",
+    "exploratory": "explorer",
+    "research": "explorer",
+    "audit": "explorer reviewer",
+    "single_file": "implementer",
+    "several_files": "implementer verifier",
+    "default": "explorer planner implementer verifier",
+    "performance": "explorer implementer verifier",
+    "bug_hunt": "explorer implementer verifier",
+    "migration": "planner implementer reviewer verifier",
+    "security": "planner implementer reviewer verifier",
+    "refactor": "planner implementer reviewer verifier",
+    "full": "explorer planner implementer reviewer verifier",
+}
+TRIVIAL, EXPLORATORY, IMPLEMENTATION, COMPLEX, RESEARCH = (
+    Complexity.TRIVIAL, Complexity.EXPLORATORY, Complexity.IMPLEMENTATION, Complexity.COMPLEX,
+    Complexity.RESEARCH,
+)  # fmt: skip
+TASKS = [
+    # questions
+    ("where is discount defined?", EXPLORATORY, "question", "exploratory: where"),
+    ("Where is the payment gateway configured?", EXPLORATORY, "question", "exploratory: where"),
+    ("why is the test suite so slow?", EXPLORATORY, "question", "exploratory: why"),
+    ("explain how authentication works", EXPLORATORY, "question", "exploratory: how"),
+    ("could you tell me where the config is read?", EXPLORATORY, "question", "exploratory: where"),
+    ("how do I add a new command?", EXPLORATORY, "question", "implementation: add"),
+    ("is the cache thread-safe?", EXPLORATORY, "question", "question: changes nothing"),
+    ("Do we validate emails anywhere?", EXPLORATORY, "question", "question: changes nothing"),
+    ("show me the retry logic", EXPLORATORY, "question", "question: changes nothing"),
+    ("don't change anything, just explain the parser", EXPLORATORY, "question", "exploratory: explain"),
+    ("any idea what breaks the build?", EXPLORATORY, "question", "exploratory: what"),
+    # exploration
+    ("find where the discount is computed", EXPLORATORY, "exploratory", "exploratory: find"),
+    ("trace how a request reaches the handler", EXPLORATORY, "exploratory", "exploratory: trace"),
+    ("list all endpoints", EXPLORATORY, "exploratory", "exploratory: changes nothing"),
+    ("investigate why the build is flaky", EXPLORATORY, "exploratory", "exploratory: why"),
+    ("write a report about the test coverage", EXPLORATORY, "exploratory", "exploratory: changes nothing"),
+    # research
+    (
+        "what are the best practices for retrying HTTP requests?",
+        RESEARCH,
+        "research",
+        "research: best practices",
+    ),
+    ("research best practices for rate limiting", RESEARCH, "research", "research: research"),
+    ("compare httpx and aiohttp for our use case", RESEARCH, "research", "research: compare"),
+    ("which library should we use for parsing TOML?", RESEARCH, "research", "research: which library"),
+    # audits
+    ("audit the error handling", EXPLORATORY, "audit", "audit: changes nothing"),
+    ("review the error handling in src/parser.py", EXPLORATORY, "audit", "audit: changes nothing"),
+    ("Can you review src/auth.py for problems?", EXPLORATORY, "audit", "audit: changes nothing"),
+    ("do a security audit of the upload code", EXPLORATORY, "audit", "audit: changes nothing"),
+    # failing checks
+    ("fix all failing tests", IMPLEMENTATION, "default", "implementation: fix"),
+    ("make the failing tests pass", IMPLEMENTATION, "default", "file count unknown"),
+    ("tests/test_calc.py::CalcTest::test_add fails, fix it", IMPLEMENTATION, "default", "file count unknown"),
+    # one file
+    ("fix off-by-one in src/pager.py", TRIVIAL, "single_file", "names 1 file: src/pager.py"),
+    ("fix calc.py so that tests/test_calc.py passes", TRIVIAL, "single_file", "names 1 file: calc.py"),
+    ("add tests for pager.py", TRIVIAL, "single_file", "implementation: add"),
+    ("add retry to client.py without changing authentication", TRIVIAL, "single_file", "implementation: add"),
+    (
+        "When the cart is empty, checkout fails. Fix it in src/cart.py. Do not touch authentication.",
+        TRIVIAL,
+        "single_file",
+        "names 1 file: src/cart.py",
+    ),
+    (
+        "Is it possible to cache the result? If so, do it in calc.py",
+        TRIVIAL,
+        "single_file",
+        "names 1 file: calc.py",
+    ),
+    # documentation only
+    ("fix a typo in the README", TRIVIAL, "single_file", "names 1 file: README"),
+    ("fix the typo in src/auth/login.py", TRIVIAL, "single_file", "names 1 file: src/auth/login.py"),
+    ("document the payment module", IMPLEMENTATION, "default", "file count unknown"),
+    # several files, unknown number
+    ("change the timeout in a.py and b.py", IMPLEMENTATION, "several_files", "names 2 files: a.py, b.py"),
+    (
+        "please add a --verbose flag to cli.py and document it in README.md",
+        IMPLEMENTATION,
+        "several_files",
+        "names 2 files: cli.py, README.md",
+    ),
+    ("fix the pagination bug", IMPLEMENTATION, "default", "implementation: fix"),
+    ("add an endpoint that returns all orders", IMPLEMENTATION, "default", "implementation: add"),
+    ("show the error message to the user when saving fails", IMPLEMENTATION, "default", "file count unknown"),
+    (
+        "Search results are wrong when the query has accents.",
+        IMPLEMENTATION,
+        "default",
+        "exploratory: search",
+    ),
+    (
+        "The pager skips the last page. It should show all items.",
+        IMPLEMENTATION,
+        "default",
+        "file count unknown",
+    ),
+    ("fix the bug that the audit log is empty", IMPLEMENTATION, "default", "implementation: fix"),
+    ("make it better", IMPLEMENTATION, "default", "ambiguity: vague outcome"),
+    # performance and bug hunts
+    ("speed up load() in src/db.py", IMPLEMENTATION, "performance", "performance"),
+    ("the test suite is slow, make it faster", IMPLEMENTATION, "performance", "performance"),
+    ("debug the intermittent crash in the worker", IMPLEMENTATION, "bug_hunt", "bug_hunt"),
+    ("why does the export crash? fix it", IMPLEMENTATION, "bug_hunt", "exploratory: why"),
+    ("I want you to look at the logs and fix what is wrong", IMPLEMENTATION, "bug_hunt", "bug_hunt"),
+    # high risk
+    ("rename column users.email", COMPLEX, "migration", "migration"),
+    ("migrate the users table to the new schema", COMPLEX, "migration", "migration"),
+    ("add a column to the orders table", COMPLEX, "migration", "migration"),
+    ("add refund support to the payment service", COMPLEX, "full", "payment"),
+    ("add a comment endpoint to the payment API", COMPLEX, "full", "payment"),
+    ("fix the rounding in src/paymentGateway.py", COMPLEX, "full", "payment"),
+    ("implement OAuth login", COMPLEX, "security", "authentication"),
+    ("encrypt the tokens before they are stored", COMPLEX, "security", "encryption"),
+    ("fix the SQL injection in search.py", COMPLEX, "security", "security"),
+    ("remove the deprecated endpoint /v1/users", COMPLEX, "full", "breaking API"),
+    ("propagate the trace id across all three services", COMPLEX, "full", "several services"),
+    ("migrate the payment table", COMPLEX, "full", "payment"),
+    # wide
+    ("refactor the parser module", COMPLEX, "refactor", "refactor"),
+    ("refactor src/parser.py to use dataclasses", COMPLEX, "refactor", "names 1 file: src/parser.py"),
+    ("rewrite the whole application in Rust", COMPLEX, "full", "complex: whole application"),
+    ("update all call sites of load_config", COMPLEX, "full", "complex: all call"),
+    ("rename Cart to Basket across the codebase", COMPLEX, "full", "complex: across the codebase"),
+    (
+        "set the timeout in a.py, b.py, c.py, d.py, e.py and f.py",
+        COMPLEX,
+        "full",
+        "names 6 files: a.py, b.py, c.py, d.py, e.py, f.py",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "complexity", "route", "reason"), TASKS, ids=[task[0][:40] for task in TASKS]
+)
+def test_the_words_of_a_task_give_its_class_and_route(
+    text: str, complexity: Complexity, route: str, reason: str
+) -> None:
+    found = classify(text, TABLE)
+    assert (found.complexity, found.route) == (complexity, route)
+    assert reason in found.reasons
+    assert [ROLE_OF[phase] for phase in found.steps] == STEPS[route].split()
+
+
+def test_every_shipped_route_is_taken_by_some_task() -> None:
+    assert {route for _, _, route, _ in TASKS} == set(TABLE.routing.routes) == set(STEPS)
+
+
+@pytest.mark.parametrize(
+    ("files", "complexity"),
+    [(0, TRIVIAL), (1, TRIVIAL), (2, IMPLEMENTATION), (5, IMPLEMENTATION), (6, COMPLEX), (60, COMPLEX)],
+)
+def test_the_number_of_files_gives_the_class(files: int, complexity: Complexity) -> None:
+    assert class_of(files) is complexity
+
+
+def test_of_two_classes_the_higher_counts() -> None:
+    for place, low in enumerate(RANK):
+        for high in RANK[place:]:
+            assert higher(low, high) is higher(high, low) is high
+
+
+@pytest.mark.parametrize("rule", TABLE.routing.complex_when, ids=lambda rule: rule.reason)
+def test_every_rule_of_high_risk_forces_the_class_for_one_file_and_gives_its_reason(rule: Forced) -> None:
+    for phrase in rule.words:
+        spelled = " ".join(part.split("|")[0].rstrip("*") for part in phrase.replace(" ... ", " ").split())
+        found = classify(f"change this in a.py: {spelled}", TABLE)
+        assert (found.complexity, found.forced) == (COMPLEX, True), phrase
+        assert rule.reason in found.reasons
+        assert Requirement.REVIEW in found.requires
+
+
+def test_what_must_not_be_touched_is_no_risk() -> None:
+    for limit in ("Do not change the payment code", "Never touch encryption", "Avoid a migration"):
+        assert not classify(f"Fix the title in page.py. {limit}.", TABLE).forced
+
+
+def test_a_risk_beside_a_comment_is_still_one() -> None:
+    assert classify("fix the typo in docs and change the password hashing", TABLE).forced
+
+
+@pytest.mark.parametrize(
+    ("text", "files"),
+    [
+        ("in ./src/a.py and src/a.py:12", ("src/a.py",)),
+        ("see https://example.org/x.html and `lib/b.ts`", ("lib/b.ts",)),
+        ("version 3.11, e.g. node.js, users.email, response.json()", ()),
+        ("README, Makefile and docs/README.md", ("docs/README.md", "README", "Makefile")),
+        ("test_a.py fails because of a.py", ("a.py",)),
+        ("extend test_a.py", ("test_a.py",)),
+    ],
+)
+def test_files_are_recognised_in_a_text(text: str, files: tuple[str, ...]) -> None:
+    assert named_files(text, TABLE) == files
+
+
+AMBIGUITY = [
+    ("make it better", 6, Action.ASK),
+    ("fix off-by-one in src/pager.py", 0, Action.PROCEED),
+    ("fix all failing tests", 0, Action.PROCEED),
+    ("make the failing tests pass", 0, Action.PROCEED),
+    ("fix this", 4, Action.ASSUME),
+    ("fix it", 4, Action.ASSUME),
+    ("do it", 4, Action.ASSUME),
+    ("fix the bug", 3, Action.ASSUME),
+    ("fix the build", 0, Action.PROCEED),
+    ("add tests", 3, Action.ASSUME),
+    ("improve performance", 5, Action.ASK),
+    ("clean up the code", 5, Action.ASK),
+    ("fix everything", 5, Action.ASK),
+    ("improve everything", 7, Action.SPLIT),
+    ("make everything better and fix it", 10, Action.SPLIT),
+    ("make the app work properly, as usual", 6, Action.ASK),
+    ("improve the error message in parser.py", 2, Action.PROCEED),
+    ("improve `parse` or something like that, and clean up everything", 9, Action.ASK),
+    ("rename parse_config to read_config", 0, Action.PROCEED),
+    ("fix the pagination bug", 0, Action.PROCEED),
+    ("add a CSV export", 0, Action.PROCEED),
+    ("add a QZX export", 1, Action.PROCEED),
+    ("add a retry to the client and test the timeout", 2, Action.PROCEED),
+    ("turn it into a daemon or something like that", 4, Action.ASSUME),
+    ("use either a queue or a cache in worker.py", 3, Action.PROCEED),
+    ("the login page should look nicer", 2, Action.PROCEED),
+    ("handle errors like before in api.py", 1, Action.PROCEED),
+    ("where is discount defined?", 0, Action.PROCEED),
+    ("explain this", 4, Action.ASSUME),
+    ("make the whole thing more robust somehow", 10, Action.SPLIT),
+    ("update them", 4, Action.ASSUME),
+]
+
+
+@pytest.mark.parametrize(("text", "score", "action"), AMBIGUITY, ids=[row[0] for row in AMBIGUITY])
+def test_the_ambiguity_of_a_text_is_its_score(text: str, score: int, action: Action) -> None:
+    found = classify(text, TABLE)
+    assert (found.score, found.action) == (score, action), found.reasons
+
+
+def test_settings_add_rules_and_replace_a_route_by_name() -> None:
+    own = Routing(
+        complex_when=(Forced(words=("ledger",), reason="payment"),),
+        keywords={COMPLEX: ("kernel",)},
+        requires={IMPLEMENTATION: (Requirement.REVIEW,)},
+        routes={"audit": (Phase.REVIEW,)},
+    )
+    table = load_table(own)
+    assert classify("fix the ledger in a.py", table).reasons[0] == "payment"
+    assert classify("fix the payment in a.py", table).forced
+    assert classify("change the kernel", table).complexity is COMPLEX
+    assert Phase.REVIEW in classify("fix the pagination bug", table).steps
+    assert classify("audit the parser", table).steps == (Phase.REVIEW,)
+    assert classify("fix a.py", table).steps == (Phase.IMPLEMENTATION,)
+
+
+def test_settings_cannot_take_a_requirement_away() -> None:
+    own = Routing(requires={COMPLEX: ()}, routes={"full": (Phase.IMPLEMENTATION,)})
+    found = classify("add refunds to the payment service", load_table(own))
+    assert found.steps == (Phase.IMPLEMENTATION, Phase.REVIEW)
+
+
+def test_a_rule_names_a_route_that_exists() -> None:
+    own = Routing(complex_when=(Forced(words=("x",), reason="r", route="nowhere"),))
+    with pytest.raises(ConfigError, match="there is no route nowhere"):
+        load_table(own)
+
+
+@given(st.text(max_size=200))
+@settings(max_examples=200)
+def test_any_text_has_a_class_and_the_same_one_each_time(text: str) -> None:
+    found = classify(text, TABLE)
+    assert found == classify(text, TABLE)
+    assert found.steps == TABLE.steps(found.route, found.complexity) != ()
+    reads = found.complexity in (EXPLORATORY, RESEARCH)
+    assert (Phase.IMPLEMENTATION in found.steps) is not reads
