@@ -35,6 +35,8 @@ class Command(Record):
     timeout: float
     env: Mapping[str, str] = {}
     """Added to the inherited variables."""
+    descriptors: tuple[int, ...] = ()
+    """Of ours, that it gets beside its standard streams."""
 
 
 class Finished(Record):
@@ -50,6 +52,8 @@ class Finished(Record):
     bytes: int
     tail: str
     """The last part of the output, decoded."""
+    notes: tuple[str, ...] = ()
+    """What is to be said of it beside its output."""
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -171,6 +175,7 @@ def _ran(
             stdout=pipes[1],
             stderr=pipes[2],
             start_new_session=True,
+            pass_fds=command.descriptors,
         )
     streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
     taken = dict(zip(streams, takers, strict=True))

@@ -4,6 +4,7 @@ AgentflowError            has .hint and the exit code of CONTRACT section 2
   UsageError              the command line asks for something impossible
   ConfigError             InvalidFile, UnknownRole, UnknownTool
   ModelError              ModelUnavailable, ModelRejected
+  NoSandbox               commands cannot be kept in, and nobody said that they need not be
   Halted                  a hook ended the whole task
   StateError              CorruptState, TaskNotFound, TaskLocked, TaskOver, Suspended
   ToolError               InvalidInput, NotAllowed, OutsideWorkspace
@@ -64,6 +65,12 @@ class ModelUnavailable(ModelError):
 
 class ModelRejected(ModelError):
     """The model cannot do this; asking again changes nothing."""
+
+
+class NoSandbox(AgentflowError):
+    """Commands cannot be kept in, and nobody said that they need not be."""
+
+    exit_code = Exit.NO_SANDBOX
 
 
 class Halted(AgentflowError):

@@ -1,0 +1,54 @@
+"""A profile as arguments of bubblewrap."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from agentflow.sandbox.profile import Access, Profile
+
+NESTED = "--disable-userns"
+"""Versions before 0.8 do not know it; the seccomp program forbids the same."""
+_ALONE = (
+    *("--die-with-parent", "--new-session", "--unshare-user", "--unshare-ipc", "--unshare-pid"),
+    *("--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL"),
+)
+_SYSTEM = (
+    *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
+    *("--ro-bind", "/proc/sys", "/proc/sys"),  # for a caller who is root it would be writable
+)
+_SOCKETS = Path("/proc/net/unix")
+
+
+def arguments(profile: Profile, sockets: Iterable[Path] = ()) -> tuple[str, ...]:
+    """Return what bubblewrap is told; later mounts lie over earlier ones."""
+    words = [*_ALONE, *(() if profile.network else ("--unshare-net",)), *_SYSTEM]
+    for place in profile.hidden:
+        words += ["--tmpfs", str(place)]
+    for place in profile.readable:
+        words += ["--ro-bind-try", str(place), str(place)]
+    mount = "--ro-bind" if profile.access is Access.READ else "--bind"
+    words += [mount, str(profile.source), str(profile.root)]
+    for place in profile.protected:
+        words += ["--ro-bind-try", str(place), str(place)]
+    for place in profile.writable:
+        words += ["--bind", str(place), str(place)]
+    for place in sockets:
+        words += ["--ro-bind", "/dev/null", str(place)]
+    return (*words, "--chdir", profile.cwd)
+
+
+def listening(profile: Profile) -> tuple[Path, ...]:
+    """Return the sockets of services that a command could talk to although it cannot write there."""
+    try:
+        lines = _SOCKETS.read_text("utf-8", "replace").splitlines()[1:]
+    except OSError:
+        return ()
+    names = {words[7] for line in lines if len(words := line.split(maxsplit=7)) > 7}
+    places = {Path(os.path.realpath(name)) for name in names if name.startswith("/")}
+    return tuple(sorted(place for place in places if _is_seen(place, profile) and place.is_socket()))
+
+
+def _is_seen(place: Path, profile: Profile) -> bool:
+    shown = (*profile.readable, *(() if profile.access is Access.THROW_AWAY else (profile.root,)))
+    hidden = any(place.is_relative_to(top) for top in profile.hidden)
+    return not hidden or any(place.is_relative_to(top) for top in shown)

@@ -1,0 +1,112 @@
+"""The words that start a command inside its profile, by what the machine has."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from agentflow.process import Command
+from agentflow.sandbox import seatbelt, seccomp
+from agentflow.sandbox.bubblewrap import arguments, listening
+from agentflow.sandbox.probe import LAUNCH, Ability
+from agentflow.sandbox.profile import Access, Level, Profile, is_protected
+
+STARTED = (b'"exit-code"', b"started")
+"""What stands in the status once a command was started: bubblewrap's word, and that of `launch.py`."""
+_LIMITS = 'ulimit -S -f 1048576; ulimit -S -u 2048 2>/dev/null; exec "$@"'
+"""1 GiB in a file, 2,048 processes and threads; the latter means nothing to root."""
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+
+
+class Doors:
+    """The descriptors that a sandboxed command is started with."""
+
+    def __init__(self, *, datagrams: bool) -> None:
+        self.filter = os.memfd_create("filter", 0)
+        self.status = os.memfd_create("status", 0)
+        os.write(self.filter, seccomp.program(datagrams=datagrams) or b"")
+        os.lseek(self.filter, 0, os.SEEK_SET)
+
+    def said(self) -> bytes:
+        """Return what was written about the start of the command."""
+        return os.pread(self.status, 1 << 16, 0)
+
+    def close(self) -> None:
+        os.close(self.filter)
+        os.close(self.status)
+
+
+@contextmanager
+def doors(profile: Profile, ability: Ability) -> Iterator[Doors]:
+    """Yield the descriptors of one command; without a network of its own, datagrams would get out."""
+    opened = Doors(datagrams=profile.network or ability.level is Level.FULL)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def wrapped(
+    command: Command, profile: Profile, ability: Ability, opened: Doors, view: Mapping[str, str] | None = None
+) -> Command:
+    """Return the command that runs another one in its profile; `view` is an overlay to mount first."""
+    inner = ("bash", "-c", _LIMITS, "bash", *command.argv)
+    if ability.level is Level.FULL:
+        fence = _bubblewrapped(profile, ability, opened)
+        words = launched({"overlay": view}, fence) if view else fence
+    else:
+        words = launched({**_landlocked(profile), "filter": opened.filter, "status": opened.status}, ())
+    return command.replace(argv=(*words, *inner), descriptors=(opened.filter, opened.status))
+
+
+def seatbelted(command: Command, profile: Profile) -> Command:
+    """Return the command that runs another one in its profile on macOS."""
+    inner = ("bash", "-c", _LIMITS, "bash", *command.argv)
+    return command.replace(argv=("sandbox-exec", "-p", seatbelt.rules(profile), *inner))
+
+
+def launched(spec: Mapping[str, Any], words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words that let a bare Python prepare its process and become a command."""
+    return (sys.executable, "-I", "-S", str(LAUNCH), json.dumps(spec), *words)
+
+
+def _bubblewrapped(profile: Profile, ability: Ability, opened: Doors) -> tuple[str, ...]:
+    sockets = () if profile.network else listening(profile)
+    descriptors = ("--seccomp", str(opened.filter), "--json-status-fd", str(opened.status))
+    return (*ability.bubblewrap, *arguments(profile, sockets), *descriptors, "--")
+
+
+def _landlocked(profile: Profile) -> dict[str, Any]:
+    readable = [*_visible(Path("/"), profile), *profile.readable, profile.root, profile.source]
+    writable = [*profile.writable, *(Path("/dev", name) for name in _DEVICES), *_changeable(profile)]
+    return {
+        "restrict": {
+            "readable": [str(place) for place in readable],
+            "writable": [str(place) for place in writable],
+            "network": profile.network,
+        }
+    }
+
+
+def _visible(folder: Path, profile: Profile) -> Iterator[Path]:
+    """Yield the largest places below a folder that hold nothing hidden."""
+    for entry in sorted(folder.iterdir()):
+        if entry.is_symlink() or entry in profile.hidden or entry == Path("/dev"):
+            continue
+        if any(place.is_relative_to(entry) for place in profile.hidden):
+            yield from _visible(entry, profile)
+        else:
+            yield entry
+
+
+def _changeable(profile: Profile) -> Iterator[Path]:
+    """Yield what of the repository may be written; Landlock knows no exception below a place it opens."""
+    if profile.access is Access.THROW_AWAY:
+        yield profile.source
+    elif profile.access is Access.WRITE:
+        kept = {place.name for place in profile.protected}
+        entries = (place for place in profile.source.iterdir() if not place.is_symlink())
+        yield from (place for place in entries if place.name not in kept and not is_protected(place.name))

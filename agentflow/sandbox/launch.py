@@ -1,0 +1,114 @@
+"""Run by a bare Python in a process of its own: prepare the process, then become a command.
+
+    launch.py SPEC WORD…
+
+SPEC is a JSON object. `overlay` names the folders of an overlay to mount, `restrict` what Landlock leaves of
+all rights; `filter` is the descriptor of a seccomp program to load, `status` of where the start is noted. The
+standard library alone is imported here.
+"""
+
+import ctypes
+import json
+import os
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+FAILED = 125
+"""The exit code when the command was not started."""
+_NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
+_BIND, _PRIVATE = 0x1000, 0x40000 | 0x4000
+_NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
+_STEP_BYTES = 8
+_DROP_BOUND, _CAPABILITY_VERSION = 24, 0x20080522
+
+
+def main(spec: dict[str, Any], words: list[str]) -> None:
+    """Do what the spec says and become the command. Raises OSError."""
+    kernel = ctypes.CDLL(None, use_errno=True)
+    if overlay := spec.get("overlay"):
+        _mount_overlay(kernel, **overlay)
+    if rules := spec.get("restrict"):
+        sys.path.append(str(Path(__file__).parents[2]))
+        from agentflow.sandbox import landlock  # noqa: PLC0415  # a bare Python finds it only now
+
+        _drop_capabilities(kernel)
+        landlock.restrict(**rules)
+    if (descriptor := spec.get("filter")) is not None:
+        _load_filter(kernel, descriptor)
+    if (status := spec.get("status")) is not None:
+        os.write(status, b"started")
+        os.close(status)
+    os.execvp(words[0], words)  # noqa: S606  # there is nothing for a shell to do
+
+
+def _mount_overlay(kernel: ctypes.CDLL, lower: str, scratch: str) -> None:
+    """Show a folder at `scratch`/merged, writable; what is written lies beside it, or in memory."""
+    _own_mounts(kernel)
+    base = f"{scratch}/lower"
+    _mount(kernel, lower, base, None, _BIND, None)  # a name of our own, whatever characters the folder's has
+    try:
+        _overlay(kernel, base, scratch, scratch)
+    except OSError:  # the disk cannot hold an upper layer
+        memory = f"{scratch}/memory"
+        _mount(kernel, "tmpfs", memory, "tmpfs", 0, "mode=0700")
+        for name in ("upper", "work"):
+            Path(memory, name).mkdir()
+        _overlay(kernel, base, memory, scratch)
+
+
+def _own_mounts(kernel: ctypes.CDLL) -> None:
+    """Let nobody else see what we mount; an ordinary user needs a user namespace for it."""
+    user, group = os.geteuid(), os.getegid()
+    _check(kernel.unshare(_NEW_MOUNTS if user == 0 else _NEW_MOUNTS | _NEW_USER), "unshare")
+    if user != 0:
+        Path("/proc/self/setgroups").write_text("deny", "ascii")
+        Path("/proc/self/uid_map").write_text(f"{user} {user} 1", "ascii")
+        Path("/proc/self/gid_map").write_text(f"{group} {group} 1", "ascii")
+    _mount(kernel, "none", "/", None, _PRIVATE, None)
+
+
+def _overlay(kernel: ctypes.CDLL, base: str, layers: str, scratch: str) -> None:
+    options = f"lowerdir={base},upperdir={layers}/upper,workdir={layers}/work"
+    if os.geteuid() != 0:
+        options += ",userxattr"
+    _mount(kernel, "overlay", f"{scratch}/merged", "overlay", 0, options)
+
+
+def _mount(
+    kernel: ctypes.CDLL, source: str, target: str, kind: str | None, flags: int, options: str | None
+) -> None:
+    words = [word if word is None else os.fsencode(word) for word in (source, target, kind, options)]
+    _check(kernel.mount(words[0], words[1], words[2], ctypes.c_ulong(flags), words[3]), f"mount {target}")
+
+
+def _drop_capabilities(kernel: ctypes.CDLL) -> None:
+    """Be an ordinary user even as root: Landlock knows files, and root reads others' memory."""
+    number = 0
+    while kernel.prctl(_DROP_BOUND, ctypes.c_ulong(number), 0, 0, 0) == 0:
+        number += 1
+    head, nothing = struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24)
+    _check(kernel.capset(head, nothing), "capset")
+
+
+def _load_filter(kernel: ctypes.CDLL, descriptor: int) -> None:
+    steps = os.pread(descriptor, 1 << 16, 0)
+    memory = ctypes.create_string_buffer(steps, len(steps))
+    head = struct.pack("@HP", len(steps) // _STEP_BYTES, ctypes.addressof(memory))
+    _check(kernel.prctl(_NO_NEW_PRIVILEGES, ctypes.c_ulong(1), 0, 0, 0), "prctl")
+    _check(kernel.prctl(_SET_SECCOMP, ctypes.c_ulong(_FILTER), head, 0, 0), "seccomp")
+
+
+def _check(result: int, what: str) -> None:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+if __name__ == "__main__":
+    try:
+        main(json.loads(sys.argv[1]), sys.argv[2:])
+    except OSError as error:
+        sys.stderr.write(f"agentflow: the sandbox could not be set up: {error}\n")
+        raise SystemExit(FAILED) from None

@@ -1,0 +1,81 @@
+"""What this machine can hold: found out by really running it."""
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from agentflow.core.record import Record
+from agentflow.process import capture
+from agentflow.sandbox import landlock, seccomp
+from agentflow.sandbox.bubblewrap import NESTED
+from agentflow.sandbox.profile import Level
+
+LAUNCH = Path(__file__).with_name("launch.py")
+_SECONDS = 20.0
+_TRIAL = (
+    *("--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-net", "--cap-drop", "ALL"),
+    *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"),
+    *("--tmpfs", "/tmp", "--", "true"),  # noqa: S108  # hidden, not used
+)
+_SCOPES = 6
+_TCP = 4
+
+
+class Ability(Record):
+    """How commands can be kept in here."""
+
+    level: Level
+    bubblewrap: tuple[str, ...] = ()
+    """The program, and the option it may lack."""
+    reason: str = ""
+    """Why it is not `full`."""
+    gaps: tuple[str, ...] = ()
+    """What is not isolated."""
+
+
+def probe() -> Ability:
+    """Return what works here."""
+    if sys.platform != "linux":
+        return Ability(level=Level.NONE, reason=f"no sandbox is known for {sys.platform}")
+    if seccomp.program() is None:
+        return Ability(level=Level.NONE, reason=f"no system call table for {os.uname().machine}")
+    found, reason = _bubblewrap()
+    if found:
+        return Ability(level=Level.FULL, bubblewrap=found)
+    if version := landlock.version():
+        return Ability(level=Level.PARTIAL, reason=reason, gaps=_gaps(version))
+    return Ability(level=Level.NONE, reason=f"{reason}; the kernel has no Landlock")
+
+
+def _bubblewrap() -> tuple[tuple[str, ...], str]:
+    """Return how bubblewrap is started here, or why it cannot be."""
+    program = shutil.which("bwrap")
+    if program is None:
+        return (), "bubblewrap (bwrap) is not installed"
+    said = ""
+    for words in ((program, NESTED), (program,)):
+        try:
+            finished = capture((*words, *_TRIAL), cwd=Path(tempfile.gettempdir()), timeout=_SECONDS)
+        except OSError as error:
+            return (), f"bubblewrap cannot be started: {error}"
+        if finished.returncode == 0:
+            return words, ""
+        said = finished.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
+    return (), f"bubblewrap does not work here: {said}"
+
+
+def _gaps(version: int) -> tuple[str, ...]:
+    """Return what Landlock of this version does not keep in."""
+    gaps = [
+        "Unix sockets of services can be reached",
+        "names and sizes of hidden files can be asked for",
+        "other processes can be seen",
+        "commands of the implementer cannot make new entries at the root",
+        "no shared memory and no terminals",
+    ]
+    if version < _SCOPES:
+        gaps.append("your other processes can be sent signals")
+    gaps.append("no network, not even a loopback" if version >= _TCP else "TCP reaches the network")
+    return tuple(gaps)

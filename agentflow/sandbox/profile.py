@@ -1,0 +1,87 @@
+"""What a command may touch, by who runs it."""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+
+from agentflow.core.record import Record
+
+
+class Level(StrEnum):
+    """How much of a profile the machine can hold."""
+
+    FULL = "full"
+    PARTIAL = "partial"
+    NONE = "none"
+
+
+class Access(StrEnum):
+    """What becomes of what a command writes into the repository."""
+
+    READ = "read"
+    """It cannot write there."""
+    WRITE = "write"
+    """It stays, but for the protected paths."""
+    THROW_AWAY = "throw away"
+    """It is gone with the command."""
+
+
+CHECKS = "checks"
+"""Who runs the required checks: the program."""
+ACCESS: Mapping[str, Access] = MappingProxyType(
+    {"implementer": Access.WRITE, "verifier": Access.THROW_AWAY, CHECKS: Access.THROW_AWAY}
+)
+"""By who runs the command; everybody else only reads."""
+POLICY = (".git", ".claude", ".agents", ".mcp.json")
+"""Names at the root that decide over roles, hooks and permissions: no command writes them, nor makes them."""
+CONFIGURATION = (
+    *("CLAUDE.md", "AGENTS.md", ".env", ".envrc", ".vscode", ".idea", ".devcontainer", ".husky"),
+    *(".pre-commit-config.yaml", ".gitmodules", ".gitattributes"),
+)
+"""Names at the root that other programs execute or obey: no command writes them, nor makes them."""
+
+
+class Opened(Record):
+    """What the user's own settings and the command line open."""
+
+    network: tuple[str, ...] = ()
+    """Who may reach the network."""
+    readable: tuple[Path, ...] = ()
+    """Hidden places that may be read all the same."""
+    environment: Mapping[str, str] = {}
+    """Variables a command gets beside the usual ones."""
+    names: tuple[str, ...] = ()
+    """Protected names that commands may write."""
+
+
+class Profile(Record):
+    """All that one command may touch."""
+
+    root: Path
+    source: Path
+    """What stands at the root: the repository, or a throw-away view of it."""
+    access: Access
+    cwd: str
+    network: bool
+    hidden: tuple[Path, ...]
+    readable: tuple[Path, ...]
+    """Below hidden places."""
+    protected: tuple[Path, ...]
+    """Of those that exist."""
+    writable: tuple[Path, ...]
+    """Beside the repository."""
+
+
+def is_protected(name: str, opened: Iterable[str] = ()) -> bool:
+    """Tell whether no command may write what has this name at the root, however it is spelled."""
+    plain = name.lower()
+    if plain in {each.lower() for each in opened}:
+        return False
+    known = {each.lower() for each in (*POLICY, *CONFIGURATION)}
+    return plain in known or plain.startswith(".env.")
+
+
+def protected_names(root: Path, opened: Iterable[str] = ()) -> frozenset[str]:
+    """Return the protected names that stand at the root now."""
+    return frozenset(entry.name for entry in root.iterdir() if is_protected(entry.name, opened))

@@ -1,0 +1,148 @@
+"""Run a command in the sandbox: the one call for everything that a model, a check or a repository causes."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+from agentflow import process
+from agentflow.core.errors import NoSandbox
+from agentflow.core.record import Record
+from agentflow.process import Command, Finished
+from agentflow.sandbox import throwaway
+from agentflow.sandbox.confine import STARTED, doors, seatbelted, wrapped
+from agentflow.sandbox.places import find_places
+from agentflow.sandbox.probe import Ability
+from agentflow.sandbox.profile import (
+    ACCESS,
+    CHECKS,
+    Access,
+    Level,
+    Opened,
+    Profile,
+    protected_names,
+)
+from agentflow.sandbox.protection import watched
+from agentflow.sandbox.scratch import scratch_folder
+
+Cancelled = Callable[[], bool]
+_INSIDE = "/tmp"  # noqa: S108  # a file system of the sandbox's own
+
+
+class Sandbox(Record):
+    """Where the commands of one caller run, with no more rights than its profile gives."""
+
+    root: Path
+    ability: Ability
+    opened: Opened = Opened()
+    who: str = CHECKS
+    """A role's part in the pipeline, or `checks`."""
+    writable: tuple[Path, ...] = ()
+    """Folders beside the repository that a command may write."""
+
+    @property
+    def level(self) -> Level:
+        return self.ability.level
+
+    def of(self, who: str | None, *writable: Path) -> Self:
+        """Return the sandbox of another caller."""
+        return self.replace(who=who or "", writable=writable)
+
+    def run(self, command: Command, sink: Path, cancelled: Cancelled = lambda: False) -> Finished:
+        """Run a command to its end, its output going to `sink`; nothing it started outlives the call.
+
+        Raises OSError when the program cannot be started, and NoSandbox when the sandbox cannot be set up.
+        """
+        access = ACCESS.get(self.who, Access.READ)
+        if access is Access.WRITE:
+            with watched(self.root, sink, self.opened.names) as aside:
+                finished = self._run(command, sink, cancelled, access)
+            notes = (f"{name} is protected: commands cannot make it, it was set aside" for name in aside)
+            return finished.replace(notes=(*finished.notes, *notes))
+        return self._run(command, sink, cancelled, access)
+
+    def _run(self, command: Command, sink: Path, cancelled: Cancelled, access: Access) -> Finished:
+        if self.level is Level.NONE:
+            return process.run(command, sink, cancelled)
+        with self._scratch(access) as scratch:
+            if access is Access.THROW_AWAY:
+                return self._thrown_away(command, sink, cancelled, scratch)
+            return self._inside(command, sink, cancelled, self._profile(command, access, self.root, scratch))
+
+    @contextmanager
+    def _scratch(self, access: Access) -> Iterator[Path | None]:
+        """Yield a folder on the disk; bubblewrap has one in memory where no view must be kept."""
+        if self.level is Level.FULL and access is not Access.THROW_AWAY:
+            yield None
+            return
+        with scratch_folder() as folder:
+            yield folder
+
+    def _thrown_away(
+        self, command: Command, sink: Path, cancelled: Cancelled, scratch: Path | None
+    ) -> Finished:
+        """Run a command on a view of the repository, an overlay if that can be had."""
+        assert scratch is not None
+        if self.level is Level.FULL and not throwaway.has_foreign_files(self.root):
+            view = throwaway.overlay(self.root, scratch)
+            profile = self._profile(command, Access.THROW_AWAY, scratch / "merged", None)
+            try:
+                return self._inside(command, sink, cancelled, profile, view)
+            except NoSandbox:
+                pass  # no overlay on this file system
+        copied = throwaway.copy(self.root, scratch / "copy")
+        profile = self._profile(command, Access.THROW_AWAY, copied, scratch)
+        if self.level is Level.FULL:
+            return self._inside(command, sink, cancelled, profile)
+        return self._inside(self._moved(command, copied), sink, cancelled, profile.replace(cwd=str(copied)))
+
+    def _moved(self, command: Command, copied: Path) -> Command:
+        """Return a command that runs in a copy at another place, and imports from there."""
+        throwaway.link(self.root, copied)
+        declared = command.env.get("PYTHONPATH", "")
+        entries = [str(copied / "src"), str(copied), *filter(None, declared.split(os.pathsep))]
+        below = Path(command.cwd).relative_to(self.root)
+        env = {**command.env, "PYTHONPATH": os.pathsep.join(entries)}
+        return command.replace(cwd=str(copied / below), env=env)
+
+    def _profile(self, command: Command, access: Access, source: Path, scratch: Path | None) -> Profile:
+        places = find_places(self.root, os.environ, self.opened.readable)
+        names = sorted(protected_names(self.root, self.opened.names)) if access is Access.WRITE else []
+        if access is Access.THROW_AWAY:
+            names = [".git"]
+        return Profile(
+            root=self.root,
+            source=source,
+            access=access,
+            cwd=command.cwd,
+            network=self.who in self.opened.network,
+            hidden=places.hidden,
+            readable=places.readable,
+            protected=tuple(self.root / name for name in names),
+            writable=(*self.writable, *((scratch,) if scratch else ())),
+        )
+
+    def _home(self, temporary: str) -> dict[str, str]:
+        """Return a home that can be entered, where the user's cannot be replaced by an empty one."""
+        return {} if self.level is Level.FULL else {"HOME": temporary}
+
+    def _inside(
+        self,
+        command: Command,
+        sink: Path,
+        cancelled: Cancelled,
+        profile: Profile,
+        view: dict[str, str] | None = None,
+    ) -> Finished:
+        temporary = _INSIDE if self.level is Level.FULL else str(profile.writable[-1])
+        env = {**self._home(temporary), "TMPDIR": temporary, **self.opened.environment, **command.env}
+        command = command.replace(env=env)
+        if sys.platform == "darwin":
+            return process.run(seatbelted(command, profile), sink, cancelled)
+        with doors(profile, self.ability) as opened:
+            finished = process.run(wrapped(command, profile, self.ability, opened, view), sink, cancelled)
+            if finished.exit_code is not None and not any(word in opened.said() for word in STARTED):
+                raise NoSandbox(f"the sandbox could not be set up: {finished.tail.strip()}")
+        return finished

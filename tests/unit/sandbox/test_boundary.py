@@ -1,0 +1,258 @@
+"""What commands can do, read from its effects."""
+
+import hashlib
+import json
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from agentflow.sandbox.profile import CHECKS, Opened
+from tests.support.repo import Repo
+from tests.unit.sandbox.conftest import Inside
+
+READERS = ("explorer", "planner", "reviewer", "")
+WAYS = (
+    "echo x > a.txt",
+    "echo x >> a.txt",
+    "rm -f a.txt",
+    "mv a.txt c.txt",
+    "sed -i s/a/x/ a.txt",
+    "cp src/b.txt a.txt",
+    "ln -sf /etc/passwd a.txt",
+    "python3 -c \"open('a.txt', 'w').write('x')\"",
+    "truncate -s 0 a.txt",
+    "chmod 000 a.txt",
+    "git -c user.name=x -c user.email=x@x commit --allow-empty -qm x",
+    "git checkout -q -b other",
+    "mkdir new && touch new/x",
+    "tar cf - src | tar xf - -C . --transform s/src/copy/",
+    "exec 3<>a.txt; echo x >&3",
+    "touch -d 2001-01-01 a.txt",
+    "install -m 755 /bin/true hook; dd if=/dev/zero of=a.txt bs=1 count=1",
+    "bash -c 'setsid sh -c \"sleep 0.3; echo x > a.txt\" & disown'",
+)
+
+
+def state_of(folder: Path) -> dict[str, object]:
+    """Everything about each file that a write could change."""
+    found: dict[str, object] = {}
+    for path in sorted(folder.rglob("*")):
+        status = path.lstat()
+        content = b"" if path.is_dir() or path.is_symlink() else path.read_bytes()
+        digest = hashlib.sha256(content).hexdigest()
+        found[str(path.relative_to(folder))] = (status.st_mode, status.st_uid, status.st_mtime_ns, digest)
+    return found
+
+
+@pytest.mark.parametrize("shell", WAYS)
+@pytest.mark.parametrize("who", READERS[:3])
+def test_a_reader_changes_nothing(inside: Inside, repo: Repo, who: str, shell: str) -> None:
+    before = state_of(repo.root)
+    inside(who, f"{shell}; sleep 0.0")
+    if "setsid" in shell:
+        time.sleep(0.5)
+    assert state_of(repo.root) == before
+
+
+@pytest.mark.parametrize("shell", WAYS)
+def test_a_check_changes_nothing_for_good(inside: Inside, repo: Repo, shell: str) -> None:
+    before = state_of(repo.root)
+    inside(CHECKS, shell)
+    if "setsid" in shell:
+        time.sleep(0.5)
+    assert state_of(repo.root) == before
+
+
+def test_an_unknown_role_only_reads(inside: Inside, repo: Repo) -> None:
+    before = state_of(repo.root)
+    assert inside("somebody", "echo x > a.txt").exit_code != 0
+    assert state_of(repo.root) == before
+
+
+def test_a_check_sees_and_changes_its_own_view(inside: Inside) -> None:
+    shell = "echo x > a.txt; rm src/b.txt; touch src/new; cat a.txt .venv/ignored.txt; ls src; git status -s"
+    said = inside(CHECKS, shell).tail
+    assert said.split("\n")[:3] == ["x", "seen", "new"]
+    assert " M a.txt" in said
+    assert " D src/b.txt" in said
+
+
+def test_a_check_runs_at_the_repository_s_own_path(inside: Inside, repo: Repo, is_full: bool) -> None:
+    said = inside(CHECKS, f"pwd; cat {repo.root}/a.txt").tail
+    assert said.endswith("a\n")
+    assert (said.splitlines()[0] == str(repo.root)) is is_full
+
+
+def test_the_implementer_writes_the_repository(inside: Inside, repo: Repo, is_full: bool) -> None:
+    inside("implementer", "echo x > a.txt; rm src/b.txt; echo n > src/new")
+    assert (repo.read("a.txt"), repo.read("src/new")) == ("x\n", "n\n")
+    assert not (repo.root / "src/b.txt").exists()
+    assert inside("implementer", "touch top").exit_code == (0 if is_full else 1)
+
+
+@pytest.mark.parametrize(
+    "shell",
+    [
+        "echo x > .git/hooks/pre-commit",
+        "git config core.fsmonitor ./evil",
+        "echo '{}x' > .claude/settings.json",
+        "rm -rf .claude",
+        "mv .claude elsewhere",
+        "mv .git elsewhere",
+        "mkdir -p .claude/agents; touch .claude/agents/evil.md",
+        "rm -rf .git/*; rm -rf .git",
+        "echo x > .claude/agentflow/ev-0001.json",
+        "ln -sfn /tmp .claude",
+        "python3 -c \"import os; os.rename('.git', 'src/git')\"",
+        "echo x > .gitattributes",
+    ],
+)
+def test_the_implementer_cannot_touch_policy(inside: Inside, repo: Repo, shell: str) -> None:
+    repo.write({".gitattributes": "* text\n", ".claude/agentflow/ev-0001.json": "{}"})
+    before = state_of(repo.root)
+    inside("implementer", shell)
+    assert state_of(repo.root) == before
+
+
+@pytest.mark.parametrize(
+    "name", [".mcp.json", ".agents", "CLAUDE.md", "AGENTS.md", ".env", ".env.local", ".envrc", ".vscode"]
+)
+@pytest.mark.parametrize("make", ["echo x > {}", "mkdir {}", "ln -s /etc/passwd {}", "mkfifo {}"])
+def test_a_missing_protected_name_is_not_left_standing(
+    inside: Inside, repo: Repo, tmp_path: Path, name: str, make: str
+) -> None:
+    before = state_of(repo.root)
+    finished = inside("implementer", make.format(name))
+    assert state_of(repo.root) == before
+    made = [path.name for path in (tmp_path / "output.set-aside").glob("*")]
+    assert made in ([], [name])
+    assert [name in note for note in finished.notes] == [True] * len(made)
+
+
+def test_a_name_that_the_user_opened_is_written(inside: Inside, repo: Repo, is_full: bool) -> None:
+    repo.write({"AGENTS.md": "old\n"})
+    inside("implementer", "echo new > AGENTS.md; echo K=1 > .env", opened=Opened(names=("AGENTS.md", ".env")))
+    if is_full:
+        assert (repo.read("AGENTS.md"), repo.read(".env")) == ("new\n", "K=1\n")
+
+
+def test_nothing_is_left_behind(inside: Inside, repo: Repo, tmp_path: Path) -> None:
+    before = state_of(repo.root)
+    for who in ("explorer", "implementer", CHECKS):
+        inside(who, "true")
+    assert state_of(repo.root) == before
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("agentflow")) == []
+
+
+def test_home_and_temporary_files_are_hidden(
+    inside: Inside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "myhome"
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh/id").write_text("canary-secret")
+    monkeypatch.setenv("HOME", str(home))
+    for who in ("explorer", "implementer", CHECKS):
+        said = inside(
+            who,
+            f"cat {home}/.ssh/id; ls {home}/.ssh {tmp_path}; echo x > {home}/new; echo x > {tmp_path}/new",
+        )
+        assert "canary-secret" not in said.tail
+    assert not (home / "new").exists()
+    assert not (tmp_path / "new").exists()
+
+
+def test_no_child_sees_the_key(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "GH_TOKEN", "HTTPS_PROXY", "SSH_AUTH_SOCK"):
+        monkeypatch.setenv(name, "canary-secret")
+    for who in ("explorer", "implementer", CHECKS):
+        said = inside(who, "env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'")
+        assert "canary-secret" not in said.tail
+
+
+def test_a_variable_that_the_user_passes_on_is_seen(inside: Inside) -> None:
+    said = inside("explorer", "echo $LICENSE", opened=Opened(environment={"LICENSE": "abc"}))
+    assert said.tail == "abc\n"
+
+
+def test_the_network_is_closed(inside: Inside) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        connect = f"import socket; socket.create_connection(('127.0.0.1', {port}), 2); print('through')"
+        for who in ("explorer", "implementer", CHECKS):
+            assert "through" not in inside(who, f'python3 -c "{connect}"').tail
+            opened = inside(who, f'python3 -c "{connect}"', opened=Opened(network=(who,)))
+            assert "through" in opened.tail
+
+
+def test_the_loopback_is_private(inside: Inside, is_full: bool) -> None:
+    shell = """python3 -c "
+import socket
+server = socket.create_server(('127.0.0.1', 0))
+socket.create_connection(server.getsockname(), 2)
+print('through')" """
+    assert ("through" in inside("explorer", shell).tail) is is_full
+
+
+def test_a_service_s_socket_is_out_of_reach(
+    inside: Inside, repo: Repo, is_full: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repo.root)
+    code = "import socket; socket.socket(socket.AF_UNIX).connect('s'); print('through')"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("s")
+        server.listen()
+        assert ("through" in inside("explorer", f'python3 -c "{code}"').tail) is not is_full
+
+
+def test_a_group_is_gone_within_two_seconds_of_its_limit(inside: Inside) -> None:
+    mark = f"agentflow-{os.getpid()}-{time.monotonic_ns()}"
+    shell = f"""
+trap '' TERM
+for i in 1 2 3; do setsid bash -c "trap '' TERM; exec -a {mark} sleep 60" & done
+nohup bash -c "exec -a {mark} sleep 60" &
+exec -a {mark} sleep 60"""
+    begin = time.monotonic()
+    finished = inside("implementer", shell, timeout=1)
+    assert finished.timed_out
+    assert time.monotonic() - begin < 3.5
+    running = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if os.access(path, os.R_OK)]
+    assert not [line for line in running if mark.encode() in line]
+
+
+def test_a_child_that_holds_the_output_does_not_hang_us(inside: Inside, repo: Repo) -> None:
+    begin = time.monotonic()
+    finished = inside("implementer", "setsid bash -c 'sleep 1; echo late >> a.txt; sleep 60' & echo done")
+    assert finished.exit_code == 0
+    assert finished.tail == "done\n"
+    assert time.monotonic() - begin < 5
+    time.sleep(1.2)
+    assert repo.read("a.txt") == "a\n"
+
+
+def test_commands_can_run_side_by_side(inside: Inside) -> None:
+    said: list[str] = []
+    threads = [
+        threading.Thread(target=lambda n=n: said.append(inside("explorer", f"echo {n}").tail.strip()))
+        for n in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(said) == 4
+
+
+def test_a_large_file_ends_the_command(inside: Inside) -> None:
+    finished = inside(CHECKS, "python3 -c \"open('big', 'wb').truncate(2 << 30)\" && echo made; ls -l big")
+    assert "made" not in finished.tail
+
+
+def test_a_command_s_ending_is_told(inside: Inside) -> None:
+    assert inside("explorer", "exit 7").exit_code == 7
+    assert inside("explorer", "echo '\"exit-code\" started'; exit 125").exit_code == 125
+    assert inside("explorer", "no-such-program").exit_code == 127
+    assert json.loads(inside("explorer", "echo '{}'").tail) == {}
