@@ -1,4 +1,4 @@
-"""A connection that is given up is gone, and the next request, also of another event loop, opens a new one."""
+"""A connection that is given up is gone; the next request, also of another event loop, opens a new one."""
 
 import threading
 
