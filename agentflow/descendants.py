@@ -5,6 +5,7 @@ import resource
 import signal
 import sys
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -48,11 +49,20 @@ def _limit(limit: tuple[int, int]) -> None:
         pass  # the system does not let us: the environment is left
 
 
-def kill_marked(mark: int) -> None:
-    """Kill every process that was started with this mark, where /proc tells."""
+def running() -> frozenset[int]:
+    """Return the processes that there are, where /proc tells."""
+    try:
+        names = os.listdir("/proc")  # noqa: PTH208  # at every command, and a path for each takes long
+    except OSError:
+        return frozenset()
+    return frozenset(int(name) for name in names if name.isdecimal())
+
+
+def kill_marked(mark: int, older: AbstractSet[int]) -> None:
+    """Kill every process that was started with this mark; `older` ran before there was one."""
     killed: set[int] = set()
     for _ in range(_ROUNDS):
-        strays = _marked(mark) - killed
+        strays = _marked(mark, older) - killed
         if not strays:
             break
         for number in (signal.SIGSTOP, signal.SIGKILL):  # no parent acts on the end of its child
@@ -68,9 +78,13 @@ def _send(process: int, number: signal.Signals) -> None:
         pass  # it is gone, or became another user's
 
 
-def _marked(mark: int) -> set[int]:
-    numbers = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
-    return {number for number in numbers if _is_branded(number, mark) or _says(number, mark)}
+def _marked(mark: int, older: AbstractSet[int]) -> set[int]:
+    # an old number may be a new process by now: its limit costs little to ask, its environment a lot
+    return {
+        number
+        for number in running()
+        if _is_branded(number, mark) or (number not in older and _says(number, mark))
+    }
 
 
 def _is_branded(process: int, mark: int) -> bool:

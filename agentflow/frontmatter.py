@@ -162,11 +162,16 @@ def _head_lines(text: str) -> Iterator[tuple[int, str]]:
 def write_atomic(path: Path, content: bytes, *, mode: int = 0o600) -> None:
     """Replace a file so that a reader sees the old or the new one and a crash leaves one of them."""
     write_whole(path, content, mode=mode, before_replace=os.fsync)
-    folder = os.open(path.parent, os.O_RDONLY)
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(descriptor)
     finally:
-        os.close(folder)
+        os.close(descriptor)
 
 
 def write_whole(

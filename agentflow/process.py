@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from agentflow.core.record import Record
-from agentflow.descendants import MARK, kill_marked, signal_group, spawning
+from agentflow.descendants import MARK, kill_marked, running, signal_group, spawning
 from agentflow.streams import SPOKEN_BYTES, Collected, Spoken, drain, pass_on
 
 INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "VIRTUAL_ENV", "TMPDIR")
@@ -166,6 +166,7 @@ def _ran(
     """Run a command to its end, each of its streams going to a taker; return whether its time was over."""
     mark = secrets.randbits(62)
     deadline = time.monotonic() + command.timeout
+    older = running()
     with spawning(mark):
         process = subprocess.Popen(
             command.argv,
@@ -182,7 +183,9 @@ def _ran(
     try:
         timed_out = _follow(process, taken, deadline, cancelled)
     finally:
-        _end(process, mark)
+        _end(process)
+        kill_marked(mark, older)
+        process.wait()
         drain(taken)
     return process, timed_out
 
@@ -227,8 +230,8 @@ def _watched(pid: int, selector: selectors.BaseSelector) -> Iterator[float]:
         os.close(descriptor)
 
 
-def _end(process: subprocess.Popen[bytes], mark: int) -> None:
-    """Stop the process group, and whatever left it, within two seconds."""
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Stop the process group within two seconds."""
     if process.poll() is None:
         signal_group(process.pid, signal.SIGTERM)
         try:
@@ -236,5 +239,3 @@ def _end(process: subprocess.Popen[bytes], mark: int) -> None:
         except subprocess.TimeoutExpired:
             pass  # it had its chance
     signal_group(process.pid, signal.SIGKILL)
-    kill_marked(mark)
-    process.wait()

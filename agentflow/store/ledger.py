@@ -9,7 +9,7 @@ from agentflow.core.ports import Observer
 from agentflow.core.record import Record, encode
 from agentflow.core.task import TaskState
 from agentflow.core.tool import Execution
-from agentflow.frontmatter import write_atomic, write_whole
+from agentflow.frontmatter import sync, write_atomic, write_whole
 
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\\]")
 _ESCAPE = re.compile(r"\\(?:[\\nrt]|x[0-9a-f]{2}|u[0-9a-f]{4})")
@@ -56,11 +56,11 @@ class EvidenceLedger:
         return {_unescaped(test): TestOutcome(outcome) for outcome, _, test in pairs}
 
     def record(self, execution: Execution, *, role: str | None, iteration: int, by: By) -> Evidence:
-        """Keep a command that an agent chose; nothing is judged by it."""
+        """Keep a command that an agent chose, and take its output; nothing is judged by it."""
         return self._keep(self._draft(execution, role, iteration, by), execution)
 
     def record_check(self, execution: Execution, binding: Binding, *, iteration: int) -> Evidence:
-        """Keep a required check that the program ran on a tree."""
+        """Keep a required check that the program ran on a tree, and take its output."""
         draft = self._draft(execution, None, iteration, By.PROGRAM)
         bound = draft.replace(
             check=binding.check,
@@ -104,11 +104,14 @@ class EvidenceLedger:
         return binding.counts.replace(ids_file=f"evidence/{name}")
 
     def _keep(self, evidence: Evidence, execution: Execution) -> Evidence:
-        # nothing is judged by what an agent ran, so that need not wait for the disk at every turn
-        write = write_atomic if evidence.by is By.PROGRAM else write_whole
-        # a copy, since whoever opens the source again must not reach what was shown
-        write(self._folder / f"{evidence.id}.out", Path(execution.output).read_bytes())
-        write(self._folder / f"{evidence.id}.json", encode(evidence) + b"\n")
+        output = self._folder / f"{evidence.id}.out"
+        Path(execution.output).replace(output)
+        record = encode(evidence) + b"\n"
+        if evidence.by is By.PROGRAM:
+            sync(output)
+            write_atomic(self._folder / f"{evidence.id}.json", record)
+        else:  # nothing is judged by it, so that it need not wait for the disk at every turn
+            write_whole(self._folder / f"{evidence.id}.json", record)
         self._records[evidence.id] = evidence
         self._number += 1
         self._observe(

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agentflow.core.errors import ConfigError, TaskLocked
-from agentflow.frontmatter import write_atomic
+from agentflow.frontmatter import write_whole
 from agentflow.store.tasks import HOME
 
 HOLDER = "writer.pid"
@@ -20,7 +20,7 @@ def writer_lock(root: Path) -> Iterator[None]:
     folder = root / HOME
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomic(folder / ".gitignore", b"*\n")
+        write_whole(folder / ".gitignore", b"*\n")  # written anew each time, as is the number below
         lock = FileLock(folder / "writer.lock")
         lock.acquire(timeout=0)
     except Timeout:
@@ -35,7 +35,7 @@ def writer_lock(root: Path) -> Iterator[None]:
         ) from None
     holder = folder / HOLDER
     try:
-        write_atomic(holder, str(os.getpid()).encode())
+        write_whole(holder, str(os.getpid()).encode())
         yield
     finally:
         holder.unlink(missing_ok=True)

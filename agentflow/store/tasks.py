@@ -10,7 +10,7 @@ from agentflow.core.events import Event, PhaseEnded, Stamped, StateChanged, Warn
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import encode, plain, sealed
 from agentflow.core.task import FRONTMATTER_KEYS, GateStatus, TaskState
-from agentflow.frontmatter import write_atomic
+from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
 from agentflow.redact import nested, one_line
 from agentflow.store.journal import AppendFile, RunFile, mend_tail
@@ -54,7 +54,7 @@ class TaskStore:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         for place in (folder, *(folder / name for name in ("runs", "evidence", "outputs"))):
             place.mkdir(mode=0o700)
-        write_atomic(folder / ".gitignore", b"*\n")
+        write_whole(folder / ".gitignore", b"*\n")
         store = cls(folder, task, (), ())
         store.save(task)
         store.point_here(root)

@@ -64,7 +64,6 @@ class Checking:
             ),
             iteration=task.iteration,
         )
-        sink.unlink()
         self._runs[evidence.id] = CheckRun(
             check=check,
             evidence=evidence,

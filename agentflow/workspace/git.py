@@ -60,6 +60,8 @@ class Git(Record):
     root: Path
     options: tuple[str, ...]
     trees: Trees
+    exclude: Path
+    """Where git keeps ignore rules that are not part of the files; may be a link."""
 
     def call(self, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> bytes:
         """Run git and return what it printed. Raises StateError with its message."""
@@ -97,10 +99,6 @@ class Git(Record):
         """Return the unified diff between two trees; bytes that are no UTF-8 are escaped."""
         return _text(self.call("diff-tree", *_DIFF, before, after, "--"))
 
-    def path(self, name: str) -> Path:
-        """Return where a file of git's own folder lies."""
-        return self.root / os.fsdecode(self.call("rev-parse", "--git-path", name).rstrip(b"\n"))
-
 
 def open_repository(start: Path) -> Git:
     """Return the repository that a folder lies in. Raises ConfigError when there is none."""
@@ -127,7 +125,8 @@ def _found(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
         raise ConfigError(f"git keeps the files of {start} in {root}", hint="unset core.worktree")
     index, objects, exclude, attributes = ((start / place).resolve() for place in said[2:])
     source = Source(hash=said[1], index=index, objects=objects, exclude=exclude, attributes=attributes)
-    return Git(root=root, options=options, trees=Trees(root, source))
+    named = start.absolute() / said[2 + _PLACES.index("info/exclude")]
+    return Git(root=root, options=options, trees=Trees(root, source), exclude=named)
 
 
 def _text(said: bytes) -> str:

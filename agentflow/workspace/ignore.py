@@ -36,7 +36,7 @@ def keep_out_of_git(git: Git) -> None:
     shared = git.root / ".gitignore"
     if shared.is_file() and START in _text(shared):
         return
-    exclude = git.path("info/exclude")
+    exclude = git.exclude
     before = _text(exclude) if exclude.is_file() else ""
     after = with_block(before)
     if after != before:

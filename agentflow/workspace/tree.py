@@ -218,8 +218,8 @@ def _rebuild(call: Call, theirs: Path, folder: Path, env: Mapping[str, str]) -> 
     entries = [(word[:2].upper(), *word[2:].partition(b"\t")) for word in listed.split(b"\0") if word]
     merged = b"\0".join(head[:-1] + b"0\t" + path for _, head, _, path in entries)
     call("update-index", "-z", "--index-info", env=env, stdin=merged)
-    skipped = b"\0".join(path for tag, _, _, path in entries if tag == _SKIPPED)
-    call("update-index", "--skip-worktree", "-z", "--stdin", env=env, stdin=skipped)
+    if skipped := b"\0".join(path for tag, _, _, path in entries if tag == _SKIPPED):
+        call("update-index", "--skip-worktree", "-z", "--stdin", env=env, stdin=skipped)
     call("update-index", *_REFRESH, env=env)
     call("write-tree", "--missing-ok", env=env)  # the index then keeps the ids of folders
 

@@ -115,6 +115,7 @@ def test_when_the_time_is_over_all_of_it_ends_within_two_seconds(tmp_path: Path,
         "setsid sleep 60 & echo $! >pid",
         f"setsid bash -c 'echo $$ >pid; exec sleep 60' >/dev/null 2>&1 & {UNTIL_IT_RUNS}",
         f"env -i setsid bash -c 'echo $$ >pid; exec sleep 60' & {UNTIL_IT_RUNS}",
+        f"setsid bash -c 'ulimit -S -x 7; echo $$ >pid; exec sleep 60' & {UNTIL_IT_RUNS}",
     ],
 )
 def test_what_a_command_leaves_behind_neither_holds_us_nor_lives_on(tmp_path: Path, script: str) -> None:

@@ -225,6 +225,12 @@ def test_each_call_is_written_down_before_the_next_one_starts(stage: Stage) -> N
     assert kinds[4:8] == ["CallsStarted", "CallAnswered", "CallsStarted", "CallAnswered"]
 
 
+def test_reads_have_nothing_to_be_written_down_before_they_start(stage: Stage) -> None:
+    stage.play(turn(call("Look", "a"), call("Look", "b")), submit())
+    kinds = [type(entry).__name__ for entry in stage.journal.entries]
+    assert kinds[4:6] == ["CallAnswered", "CallAnswered"]
+
+
 def test_what_happened_is_told(stage: Stage) -> None:
     usage = Usage(input=900, output=20)
     first = turn(call("Look", "a"), text="let me see\nmore").replace(usage=usage)

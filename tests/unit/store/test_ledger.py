@@ -83,7 +83,6 @@ def test_each_record_has_its_own_id_and_output(ledger: EvidenceLedger, tmp_path:
     for number in range(3):
         execution = an_execution(tmp_path, f"out {number}")
         ledger.record(execution, role=None, iteration=1, by=By.AGENT)
-        Path(execution.output).unlink()
     assert [(tmp_path / f"evidence/ev-000{n}.out").read_text() for n in (1, 2, 3)] == [
         "out 0", "out 1", "out 2",
     ]  # fmt: skip

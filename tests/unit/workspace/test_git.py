@@ -289,7 +289,6 @@ def use(git: Git, place: Place) -> None:
     tree = git.tree()
     git.changes("HEAD^{tree}", tree)
     git.diff("HEAD^{tree}", tree)
-    git.path("info/exclude")
 
 
 @pytest.mark.parametrize("name", ATTACKS)

@@ -86,6 +86,16 @@ def test_the_users_lines_stay_whatever_their_bytes(place: Place) -> None:
     assert exclude(place).read_bytes() == b"*.l\xff\r\n" + BLOCK.replace("\n", "\r\n").encode() + b"\r\n"
 
 
+def test_a_link_to_another_file_is_replaced_and_that_file_is_left_alone(place: Place) -> None:
+    other = place.root.parent / "other"
+    other.write_bytes(b"mine\n")
+    exclude(place).unlink()
+    exclude(place).symlink_to(other)
+    keep_out_of_git(place.open())
+    assert other.read_bytes() == b"mine\n"
+    assert exclude(place).read_text() == f"mine\n{BLOCK}\n"
+
+
 def test_a_missing_exclude_file_is_made(place: Place) -> None:
     exclude(place).unlink()
     exclude(place).parent.rmdir()
