@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from benchmarks import commands, state, tokens, turns
+from benchmarks import commands, imports, state, tokens, turns
 from benchmarks.report import Row, header, json_line, table
 
 LEAST_ROUNDS = 3
@@ -15,6 +15,7 @@ SUITES: Mapping[str, Callable[[int], Iterator[Row]]] = MappingProxyType(
         "turns": turns.short,
         "growth": lambda rounds: turns.growth(turns.MIDDLE, rounds),
         "commands": commands.rows,
+        "imports": imports.rows,
         "tokens": lambda _: tokens.rows((tokens.MIDDLE, tokens.LONG)),
         "state": state.rows,
     }

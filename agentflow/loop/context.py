@@ -1,13 +1,13 @@
 """The part of a request that stays the same for a whole run."""
 
-from importlib.resources import files
+from pathlib import Path
 
 from agentflow.core.role import Role
 
 
 def prompt_text(name: str) -> str:
     """Return one of the texts that the program adds, from `prompts/`."""
-    return files("agentflow.loop").joinpath("prompts", name).read_text("utf-8").strip()
+    return (Path(__file__).parent / "prompts" / name).read_text("utf-8").strip()
 
 
 def system_prompt(role: Role, submit: str | None) -> str:
