@@ -2,7 +2,7 @@
 
 import time
 from functools import partial
-from shutil import copyfile
+from shutil import copy
 
 from anyio import to_thread
 
@@ -88,7 +88,7 @@ def _kept(agent: Agent, call: ToolCall, output: Output) -> str:
     if output.execution is not None:
         execution = output.execution
         if output.clipped:  # the ledger takes the file, and the model may still ask for this one
-            execution = execution.replace(output=str(copyfile(full, full.with_suffix(".whole"))))
+            execution = execution.replace(output=str(copy(full, full.with_suffix(".whole"))))
         role = agent.role.part or agent.role.name
         agent.ledger.record(execution, role=role, iteration=agent.iteration, by=By.AGENT)
     elif len(output.content) > MAX_RESULT_CHARS:
