@@ -259,7 +259,8 @@ def test_check_and_task_refuse_a_role_with_an_unknown_skill(repo: Repo) -> None:
 def test_public_files_load_unchanged(repo: Repo) -> None:
     repo.give_role(
         "public",
-        "---\nname: public\ndescription: Reviews. Use proactively.\ntools: Read, MultiEdit, mcp__db__query, Task\n"
+        "---\nname: public\ndescription: Reviews. Use proactively.\n"
+        "tools: Read, MultiEdit, mcp__db__query, Task\n"
         "model: inherit\ncolor: cyan\n---\nReview.\n",
     )
     repo.give_role("all", "---\nname: all\ndescription: Inherits.\nskills: [somewhere-else]\n---\nWork.\n")

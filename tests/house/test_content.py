@@ -1,6 +1,7 @@
 """The shipped roles, skills and hooks keep to the public formats and to the allow-lists."""
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,23 @@ def test_every_file_of_a_skill_is_named_in_it(skill: Path) -> None:
     inside = {path.relative_to(skill).as_posix() for path in skill.rglob("*") if path.is_file()}
     assert inside == {"SKILL.md", *LINK.findall((skill / "SKILL.md").read_text())}
     assert {path.split("/")[0] for path in inside} <= {"SKILL.md", "references", "examples"}
+
+
+def test_the_guide_has_the_map_of_owners_and_consumers(root: Path) -> None:
+    """AGENTFLOW_UPDATE_DOCS=1 rewrites it."""
+    page = root / "docs/guide/skills.md"
+    head, begin, rest = page.read_text().partition("<!-- map: written by tests/house/test_content.py -->\n")
+    _, end, tail = rest.partition("<!-- end of the map -->")
+    rows = ["| skill | owner | consumers | use |", "| --- | --- | --- | --- |"]
+    for folder in sorted((root / "skills").iterdir()):
+        told, _ = frontmatter.split((folder / "SKILL.md").read_text(), folder.name)
+        metadata = told["metadata"]
+        users = ", ".join(metadata.get("consumers", "").split()) or "-"
+        rows.append(f"| `{told['name']}` | {metadata['owner']} | {users} | {told['description']} |")
+    text = "".join((head, begin, "\n".join(rows), "\n", end, tail))
+    if os.environ.get("AGENTFLOW_UPDATE_DOCS"):
+        page.write_text(text)
+    assert page.read_text() == text
 
 
 def strict_problems(skill: Path) -> list[str]:

@@ -74,7 +74,7 @@ def test_what_is_beyond_repair_is_named_with_file_and_line(
 def test_a_file_without_a_head_is_named(make: Make, text: str) -> None:
     folder = make()
     (folder / "SKILL.md").write_text(text)
-    with pytest.raises(InvalidFile, match="SKILL.md"):
+    with pytest.raises(InvalidFile, match=r"SKILL\.md"):
         read_skill(folder, folder, "user")
 
 
@@ -313,10 +313,10 @@ def test_a_skill_that_is_kept_from_models_is_not_offered(make: Make) -> None:
     assert offer(Skills(all=(skill,)), a_role(), Phase.PLANNING, ()).listed == ()
 
 
-def test_an_unknown_skill_of_a_role_is_named(tmp_path: Path) -> None:
+def test_an_unknown_skill_of_a_role_is_named() -> None:
     skills = load_skills((Place(folder=bundled("skills"), origin="bundled"),))
     said = unknown(a_role(skills=("team-decision", "verification-gate")), skills)
-    assert said == (
-        "skills: role planner lists verification-gate, which no folder holds; did you mean verification-gates?"
-    )
+    assert said is not None
+    assert said.startswith("skills: role planner lists verification-gate, which no folder holds")
+    assert said.endswith("did you mean verification-gates?")
     assert unknown(a_role(skills=("team-decision",)), skills) is None
