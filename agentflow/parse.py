@@ -61,14 +61,35 @@ def schema(kind: type[Any]) -> dict[str, Any]:
     name = top["$ref"].rsplit("/", 1)[-1]
     found: dict[str, Any] = dict(components.pop(name))
     found.pop("description", None)
+    choices = {
+        f"#/$defs/{name}": components.pop(name) for name in tuple(components) if "enum" in components[name]
+    }
     if components:
-        found["$defs"] = {key: _terse(value) for key, value in components.items()}
-    return dict(plain(_terse(found)))
+        found["$defs"] = {key: _terse(value, choices) for key, value in components.items()}
+    return dict(plain(_terse(found, choices)))
 
 
-def _terse(component: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what a model does not need: every request carries the schemas."""
-    return {key: value for key, value in component.items() if key not in ("title", "additionalProperties")}
+def _terse(component: dict[str, Any], choices: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Leave out what a model does not need: every request carries the schemas.
+
+    A key marked as deprecated is taken from those who know it and shown to nobody; choices stand in place.
+    """
+    kept = {key: value for key, value in component.items() if key not in ("title", "additionalProperties")}
+    if "properties" in kept:
+        shown = {key: _plainly(value, choices) for key, value in kept["properties"].items()}
+        kept["properties"] = {key: value for key, value in shown.items() if not value.get("deprecated")}
+    return kept
+
+
+def _plainly(value: dict[str, Any], choices: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return what a key holds, without saying that it may also be null, or empty by default."""
+    kinds = [kind for kind in value.get("anyOf", ()) if kind != {"type": "null"}]
+    if len(kinds) == 1:
+        value = {**value, **kinds[0], "anyOf": None}
+    if value.get("$ref") in choices:
+        value = {**value, "enum": choices[value["$ref"]]["enum"], "$ref": None}
+    told = {key: said for key, said in value.items() if said or key not in ("default", "anyOf", "$ref")}
+    return {key: said for key, said in told.items() if (key, said) != ("minLength", 1)}
 
 
 def _mismatch(error: msgspec.ValidationError) -> Mismatch:

@@ -1,5 +1,6 @@
-"""`agents` and `tools`: what there is, and where it comes from."""
+"""`agents`, `skills` and `tools`: what there is, and where it comes from."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -7,83 +8,153 @@ import typer
 from agentflow.cli.printing import say
 
 if TYPE_CHECKING:
+    from agentflow.cli.content import Content
     from agentflow.core.role import Role
+    from agentflow.core.tool import Tool
+    from agentflow.library.skill_file import Skill
 
 JSON = typer.Option(False, "--json", help="Print JSON.")
+NAME = typer.Argument(..., metavar="NAME")
 agents = typer.Typer(help="The roles.", no_args_is_help=True, rich_markup_mode=None)
+skills = typer.Typer(help="The skills.", no_args_is_help=True, rich_markup_mode=None)
 tools = typer.Typer(help="The tools.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @agents.command(name="list")
 def list_agents(json: bool = JSON) -> None:
-    """List the roles with their tier and tools."""
-    from agentflow.core.record import encode
-
-    rows = [_told(role) for role in _roles()]
+    """List the roles with their tier, tools and skills."""
+    content = _content()
+    rows = [_told(role) for role in content.roles.all]
     if json:
-        say(encode(rows).decode())
+        _print_json(rows)
         return
     for row in rows:
-        say(f"{row['name']:<12} {row['tier']:<5} {row['description']}")
-        say(f"{'':<12} {'':<5} {', '.join(row['tools'])}")
+        _line(row["name"], row["tier"], row["description"])
+        _line("", "", ", ".join(row["tools"]))
+        if row["skills"]:
+            _line("", "", f"skills: {', '.join(row['skills'])}")
+    _notes(content)
 
 
 @agents.command(name="show")
-def show_agent(name: str = typer.Argument(..., metavar="NAME"), json: bool = JSON) -> None:
-    """Show a role as it would be run: its prompt, tools and limits, and the file it comes from."""
+def show_agent(name: str = NAME, json: bool = JSON) -> None:
+    """Show a role as it would be run: prompt, tools, hooks, limits and skills, and where each comes from."""
+    from agentflow.cli.resolved import resolved
     from agentflow.core.errors import UnknownRole
-    from agentflow.core.record import encode, plain
-    from agentflow.loop.context import system_prompt
-    from agentflow.tools.registry import SUBMITS
+    from agentflow.redact import visible
 
-    found = next((role for role in _roles() if role.name == name), None)
+    content = _content()
+    found = next((role for role in content.roles.all if role.name == name), None)
     if found is None:
         raise UnknownRole(f"there is no role {name}", hint="agentflow agents list shows them")
-    prompt = system_prompt(found, SUBMITS.get(found.part or ""))
+    role = resolved(found, content, _root())
     if json:
-        say(encode({**_told(found), "limits": plain(found.limits), "prompt": prompt}).decode())
+        _print_json({**_told(found), **role.told})
         return
-    limits = f"{found.limits.turns} turns, {found.limits.tool_calls} tool calls"
-    facts = (
-        ("source", found.source),
-        ("tier", _told(found)["tier"]),
-        ("tools", ", ".join(map(str, found.tools))),
-        ("limits", limits),
-    )
-    for label, value in facts:
-        say(f"{label:<8} {value}")
-    say(f"\n{prompt}")
+    for label, value, source in role.facts:
+        say(f"{label:<8} {visible(value)}{f'  [{visible(source)}]' if source else ''}")
+    say(f"\n{visible(role.prompt)}")
+
+
+@skills.command(name="list")
+def list_skills(json: bool = JSON) -> None:
+    """List the skills with the role that owns each and the roles that use it."""
+    content = _content()
+    rows = [_told_skill(skill, content) for skill in content.skills.all]
+    if json:
+        _print_json(rows)
+        return
+    for row in rows:
+        say(f"{row['name']:<28} {row['description']}")
+        users = ", ".join(row["consumers"]) or "nobody else"
+        say(f"{'':<28} owner {row['owner'] or 'nobody'}; used by {users}; {row['source']}")
+    _notes(content)
+
+
+@skills.command(name="show")
+def show_skill(name: str = NAME, json: bool = JSON) -> None:
+    """Show a skill: whose it is, its files, and the body as a role gets it."""
+    from agentflow.core.errors import UnknownSkill
+    from agentflow.library.skill_file import body_of, files_of
+    from agentflow.redact import visible
+
+    content = _content()
+    found = content.skills.find(name)
+    if found is None:
+        raise UnknownSkill(f"there is no skill {name}", hint="agentflow skills list shows them")
+    row = {**_told_skill(found, content), "path": found.source, "files": files_of(found)}
+    if json:
+        _print_json({**row, "body": body_of(found)})
+        return
+    for label in ("description", "owner", "consumers", "source", "path", "files"):
+        value = row[label] or "-"
+        say(f"{label:<12} {visible(value if isinstance(value, str) else ', '.join(value))}")
+    say(f"\n{visible(body_of(found))}")
 
 
 @tools.command(name="list")
 def list_tools(json: bool = JSON) -> None:
     """List the tools with their category and effect."""
-    from agentflow.core.record import encode
     from agentflow.tools.registry import standard
 
-    rows = [
-        {
-            "name": tool.name,
-            "category": tool.category,
-            "effect": tool.effect,
-            "description": tool.description,
-        }
-        for tool in standard().tools
-    ]
+    rows = [_told_tool(tool) for tool in standard().tools]
     if json:
-        say(encode(rows).decode())
+        _print_json(rows)
         return
     for row in rows:
         say(f"{row['name']:<15} {row['category']:<6} {row['effect']:<8} {row['description']}")
 
 
-def _roles() -> tuple["Role", ...]:
-    import os
+@tools.command(name="show")
+def show_tool(name: str = NAME, json: bool = JSON) -> None:
+    """Show a tool: what it does, the input it takes, and the roles that are offered it."""
+    from agentflow.core.errors import UnknownTool
+    from agentflow.tools.registry import spec, standard
 
-    from agentflow.library.roles import load_roles
-    from agentflow.settings import folders
+    found = standard().find(name)
+    if found is None:
+        raise UnknownTool(f"there is no tool {name}", hint="agentflow tools list shows them")
+    holders = [role.name for role in _content().roles.all if found in standard().offered(role)]
+    row = {**_told_tool(found), "roles": holders, "input": spec(found).input_schema}
+    if json:
+        _print_json(row)
+        return
+    for label in ("name", "category", "effect", "description"):
+        say(f"{label:<12} {row[label]}")
+    say(f"{'roles':<12} {', '.join(holders) or '-'}\n\ninput")
+    for key, value in row["input"]["properties"].items():
+        need = "" if key in row["input"].get("required", ()) else "optional; "
+        say(f"  {key:<14} {need}{value.get('description') or value.get('type') or ''}")
 
-    return load_roles(folders(os.environ).claude).all
+
+def _root() -> Any:
+    """Return the repository here, or this folder where there is none."""
+    from pathlib import Path
+
+    from agentflow.core.errors import ConfigError
+    from agentflow.workspace.git import open_repository
+
+    try:
+        return open_repository(Path()).root
+    except ConfigError:
+        return Path.cwd()
+
+
+def _content() -> "Content":
+    from agentflow.cli.content import load_content
+    from agentflow.tools.registry import standard
+
+    return load_content(_root(), standard())
+
+
+def _notes(content: "Content") -> None:
+    import sys
+
+    from agentflow.redact import visible
+    from agentflow.view.terminal import send
+
+    for warning in content.warnings:
+        send(f"{visible(warning)}\n", sys.stderr)
 
 
 def _told(role: "Role") -> dict[str, Any]:
@@ -97,3 +168,34 @@ def _told(role: "Role") -> dict[str, Any]:
         "skills": list(role.skills),
         "source": role.origin,
     }
+
+
+def _told_skill(skill: "Skill", content: "Content") -> dict[str, Any]:
+    listing = (role.name for role in content.roles.all if skill.name in role.skills)
+    consumers = {*skill.consumers, *listing} - {skill.owner}
+    return {
+        "name": skill.name,
+        "description": skill.description,
+        "owner": skill.owner,
+        "consumers": sorted(consumers),
+        "source": skill.origin,
+    }
+
+
+def _told_tool(tool: "Tool") -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "category": tool.category,
+        "effect": tool.effect,
+        "description": tool.description,
+    }
+
+
+def _line(name: str, tier: str, text: str) -> None:
+    say(f"{name:<12} {tier:<5} {text}")
+
+
+def _print_json(value: dict[str, Any] | Iterable[dict[str, Any]]) -> None:
+    from agentflow.core.record import encode
+
+    say(encode(value).decode())

@@ -59,7 +59,7 @@ def _explained(folder: Path) -> dict[str, list[str]]:
     ]
     rules = [f"{name} {rule}" for name in ("deny", "ask", "allow") for rule in getattr(setup.rules, name)]
     return {
-        "capabilities": list(listing((*standard, *shared_capabilities(setup)))),
+        "capabilities": list(listing((*standard, *shared_capabilities(setup.hooks, setup.rules)))),
         "limits": limits,
         "hooks": [f"{hook.point} {hook.name} ({hook.origin.name.lower()})" for hook in setup.hooks],
         "rules": rules,

@@ -1,14 +1,17 @@
-"""What `check` finds: problems in role files, each with file, line and key."""
+"""What `check` finds: problems in settings, role files and skills, each with file, line and key."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from agentflow.cli.content import places as skill_places_in
+from agentflow.cli.skill_problems import Looked, look
 from agentflow.core.errors import AgentflowError, InvalidFile
 from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE, Role
 from agentflow.library.bundled import bundled
 from agentflow.library.roles import read_role
+from agentflow.library.skills import Skills, unknown
 from agentflow.settings import folders, load_settings
 from agentflow.tools.registry import Toolbox, standard
 
@@ -40,22 +43,23 @@ class Validation(Record):
 
     problems: tuple[Problem, ...]
     agents: int
+    skills: int
 
 
 def validate(root: Path) -> Validation:
-    """Look at the settings and at every role file: shipped, of the user, of the project."""
+    """Look at the settings, and at every role file and skill: shipped, of the user, of the project."""
     toolbox = standard()
     places = (bundled("agents"), folders(os.environ).claude / "agents", root / ".claude" / "agents")
     paths = [path for place in places for path in sorted(place.glob("**/*.md"))]
     problems = [*_settings_problems()]
-    played: set[str | None] = set()
+    roles: list[Role] = []
     for path in paths:
         try:
             role, notes = read_role(path, "any")
         except InvalidFile as error:
             problems.append(_problem(str(path), error))
             continue
-        played.add(role.part)
+        roles.append(role)
         problems.extend(
             Problem(file=str(path), line=None, key=None, message=note, severity=WARNING) for note in notes
         )
@@ -69,9 +73,27 @@ def validate(root: Path) -> Validation:
             severity=ERROR,
         )
         for part in PIPELINE
-        if part not in played
+        if part not in {role.part for role in roles}
     )
-    return Validation(problems=tuple(problems), agents=len(paths))
+    looked = look(skill_places_in(root.resolve()), frozenset({*PIPELINE, *(role.name for role in roles)}))
+    problems.extend(_skill_problems(looked, roles))
+    return Validation(problems=tuple(problems), agents=len(paths), skills=looked.folders)
+
+
+def _skill_problems(looked: Looked, roles: list[Role]) -> Iterator[Problem]:
+    """Yield what is wrong with skills, and the skills that roles list and nobody has."""
+    for found in looked.complaints:
+        yield Problem(
+            file=found.file,
+            line=found.line,
+            key=found.message.partition(":")[0] if ": " in found.message else None,
+            message=found.message,
+            severity=ERROR if found.is_error else WARNING,
+        )
+    for role in roles:
+        if missing := unknown(role, Skills(all=looked.skills)):
+            line = role.lines.get("skills")
+            yield Problem(file=role.source, line=line, key="skills", message=missing, severity=ERROR)
 
 
 def _settings_problems() -> Iterator[Problem]:

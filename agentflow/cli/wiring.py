@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from agentflow.cli.content import load_content
 from agentflow.cli.models import ADVICE, choose_model, observed, refuse_without_tools, tier_models
 from agentflow.compose.capabilities.approval import Approval
 from agentflow.compose.capabilities.hooks import UseHooks
@@ -17,7 +18,8 @@ from agentflow.core.task import TaskState
 from agentflow.hooks.chain import Chain
 from agentflow.hooks.manifest import is_listed, load_hooks, project_places, user_places, withheld
 from agentflow.library.bundled import bundled
-from agentflow.library.roles import Roles, load_roles
+from agentflow.library.roles import Roles
+from agentflow.library.skills import Skills
 from agentflow.loop.nodes import request_of
 from agentflow.permissions.ruling import Rules, load_rules
 from agentflow.process import timestamp
@@ -37,6 +39,7 @@ class Setup(Record):
     git: Git
     settings: Settings
     roles: Roles
+    skills: Skills
     toolbox: Toolbox
     model: Model
     hooks: tuple[Hook, ...]
@@ -49,36 +52,35 @@ def prepare(start: Path, model: str | None, text: str) -> Setup:
     """Return what a task of this text needs. Raises the error that the person should see."""
     git = open_repository(start)
     settings = load_settings(os.environ)
-    roles = load_roles(folders(os.environ).claude)
     toolbox = standard()
-    for role in roles.all:
-        toolbox.offered(role)
+    content = load_content(git.root, toolbox)
     name = model_name(model, settings, os.environ)
     chosen = choose_model(name, git.root, settings, os.environ)
     reason = chosen.refusal(text)
     if reason is not None:
         raise ModelRejected(reason, hint=ADVICE)
-    refuse_without_tools(chosen, (roles.part(name) for name in PIPELINE), settings)
-    hooks, warnings = _hooks(git.root, settings)
+    refuse_without_tools(chosen, (content.roles.part(name) for name in PIPELINE), settings)
+    hooks, warnings = hooks_here(git.root, settings)
     return Setup(
         git=git,
         settings=settings,
-        roles=roles,
+        roles=content.roles,
+        skills=content.skills,
         toolbox=toolbox,
         model=chosen,
         hooks=hooks,
-        rules=_rules(git.root),
-        warnings=(*roles.warnings, *warnings),
+        rules=rules_here(git.root),
+        warnings=(*content.warnings, *warnings),
     )
 
 
-def _rules(root: Path) -> Rules:
+def rules_here(root: Path) -> Rules:
     """Return the permission rules that count here."""
     own = folders(os.environ).claude / "settings.json"
     return load_rules(own, tuple(place.path for place in project_places(root)))
 
 
-def _hooks(root: Path, settings: Settings) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
+def hooks_here(root: Path, settings: Settings) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
     """Return the hooks that count here; a repository's own only where the user named it."""
     places = user_places(bundled("hooks"), folders(os.environ).claude)
     if is_listed(root, settings.hooks_in):
@@ -111,9 +113,9 @@ def recall_runs(model: Model, folder: Path) -> None:
             model.recall(request_of(run))
 
 
-def shared_capabilities(setup: Setup) -> tuple[Capability, ...]:
+def shared_capabilities(hooks: tuple[Hook, ...], rules: Rules) -> tuple[Capability, ...]:
     """Return what every role of the crew gets beside the standard capabilities."""
-    return UseHooks(hooks=setup.hooks), Approval(rules=setup.rules)
+    return UseHooks(hooks=hooks), Approval(rules=rules)
 
 
 def assemble(setup: Setup, store: TaskStore, consent: Consent) -> Crew:
@@ -129,5 +131,6 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent) -> Crew:
         checking=Checking(setup.git, store, setup.settings.timeouts),
         consent=consent,
         hooks=Chain(setup.hooks),
-        capabilities=shared_capabilities(setup),
+        capabilities=shared_capabilities(setup.hooks, setup.rules),
+        skills=setup.skills,
     )

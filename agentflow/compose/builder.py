@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from agentflow.compose.channels import Capability, channels_of
-from agentflow.compose.draft import Draft
+from agentflow.compose.draft import drafted
 from agentflow.compose.profiles import Kit, standard_capabilities
 from agentflow.compose.surroundings import Surroundings
 from agentflow.core.role import Role
@@ -36,18 +36,17 @@ class AgentBuilder:
 
     def build(self) -> Agent:
         """Return the agent; the same builder always gives an equal one. Raises ConfigError for a conflict."""
-        draft = Draft()
-        for capability in self._capabilities:
-            draft.install(capability)
+        draft = drafted(self._capabilities)
         model, model_id = draft.model()
+        tools = draft.tools(model, model_id)
         around = self._around
         return Agent(
             role=self._role,
             model=model,
             model_id=model_id,
-            system=draft.system(),
+            system=draft.system(tools),
             submit=draft.submit(),
-            tools=draft.tools(model, model_id),
+            tools=tools,
             hooks=draft.hooks(),
             observe=draft.observer(),
             owners=around.owners,

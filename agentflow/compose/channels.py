@@ -43,6 +43,9 @@ class ContextChannel(Protocol):
     def add(self, section: str, *, priority: int = 0) -> None:
         """Add a section to the system prompt; higher priority stands further up, ties by insertion."""
 
+    def add_prompt(self, section: str, *, priority: int = 0) -> None:
+        """Add one that loses the list items which name, in backticks, a tool that the agent does not get."""
+
 
 class ToolFactoryChannel(Protocol):
     def add(self, factory: ToolFactory) -> None: ...

@@ -1,5 +1,7 @@
 """What capabilities have installed so far, channel by channel; made anew for each build."""
 
+import re
+
 from agentflow.compose.channels import (
     Capability,
     InstallsContext,
@@ -19,7 +21,11 @@ from agentflow.core.ports import Model, Observer
 from agentflow.core.record import Record
 from agentflow.core.tool import Tool
 from agentflow.hooks.chain import Chain
-from agentflow.tools.registry import Toolbox
+from agentflow.tools.registry import NAMES, Toolbox
+
+_ITEM = re.compile(r"^- .*\n?(?:^[ ]+\S.*\n?)*", re.MULTILINE)
+"""An item of a Markdown list, with the indented lines that go on with it."""
+_NAMED = re.compile(r"`(\w+)`")
 
 
 class _Tools:
@@ -50,12 +56,23 @@ class _Models:
         self._models.append((model, model_id))
 
 
+class _Section(Record):
+    """A part of the system prompt; its list items on absent tools go."""
+
+    priority: int
+    text: str
+    absent: frozenset[str] = frozenset()
+
+
 class _Context:
-    def __init__(self, sections: list[tuple[int, str]]) -> None:
+    def __init__(self, sections: list[_Section]) -> None:
         self._sections = sections
 
     def add(self, section: str, *, priority: int = 0) -> None:
-        self._sections.append((priority, section))
+        self._sections.append(_Section(priority=priority, text=section))
+
+    def add_prompt(self, section: str, *, priority: int = 0) -> None:
+        self._sections.append(_Section(priority=priority, text=section, absent=NAMES))
 
 
 class _Factories:
@@ -96,7 +113,7 @@ class Draft:
         self._submits: list[Tool] = []
         self._hooks: list[Hook] = []
         self._models: list[tuple[Model, str]] = []
-        self._sections: list[tuple[int, str]] = []
+        self._sections: list[_Section] = []
         self._factories: list[ToolFactory] = []
         self._records: list[Observer] = []
         self._observers: list[Observer] = []
@@ -120,10 +137,11 @@ class Draft:
         """Return the last model that was installed and its id."""
         return self._models[-1] if self._models else (NoModel(), "none")
 
-    def system(self) -> str:
-        """Return the sections of the system prompt, joined."""
-        ordered = sorted(self._sections, key=lambda section: -section[0])
-        return "\n\n".join(text for _, text in ordered)
+    def system(self, tools: tuple[Tool, ...]) -> str:
+        """Return the sections of the system prompt of an agent with these tools, joined."""
+        ordered = sorted(self._sections, key=lambda section: -section.priority)
+        offered = {tool.name for tool in tools}
+        return "\n\n".join(without_absent(each.text, each.absent - offered) for each in ordered)
 
     def tools(self, model: Model, model_id: str) -> tuple[Tool, ...]:
         """Return all tools by name, the factories' too. Raises ConfigError for two of one name."""
@@ -143,6 +161,19 @@ class Draft:
 
     def observer(self) -> Audience:
         return Audience(tuple(self._records), tuple(self._observers))
+
+
+def drafted(capabilities: tuple[Capability, ...]) -> Draft:
+    """Return what these capabilities install together."""
+    draft = Draft()
+    for capability in capabilities:
+        draft.install(capability)
+    return draft
+
+
+def without_absent(text: str, absent: frozenset[str]) -> str:
+    """Return Markdown without the list items that name one of these tools in backticks."""
+    return _ITEM.sub(lambda item: item[0] if absent.isdisjoint(_NAMED.findall(item[0])) else "", text)
 
 
 def _by_name(*tools: Tool) -> tuple[Tool, ...]:

@@ -6,17 +6,19 @@ from agentflow.compose.capabilities.events import EventLog
 from agentflow.compose.capabilities.hooks import UseHooks
 from agentflow.compose.capabilities.model import UseModel
 from agentflow.compose.capabilities.role import RolePrompt, RoleTools, Submission
+from agentflow.compose.capabilities.skills import UseSkills
 from agentflow.compose.channels import Capability, channels_of
 from agentflow.core.hook import Hook
 from agentflow.core.ports import Model, Observer
 from agentflow.core.record import Record
 from agentflow.core.role import Role
+from agentflow.library.skills import Offer
 from agentflow.model.tiers import model_id
 from agentflow.tools.registry import SUBMITS, Toolbox
 
 
 class Kit(Record):
-    """What the agents of one crew have in common."""
+    """What an agent is made from beside its role."""
 
     model: Model
     models: Mapping[str, str]
@@ -25,6 +27,7 @@ class Kit(Record):
     events: Observer
     """Writes down what happens."""
     hooks: tuple[Hook, ...] = ()
+    skills: Offer = Offer()
 
 
 def standard_capabilities(role: Role, kit: Kit) -> tuple[Capability, ...]:
@@ -34,6 +37,7 @@ def standard_capabilities(role: Role, kit: Kit) -> tuple[Capability, ...]:
         UseModel(model=kit.model, model_id=model_id(role.model, kit.models)),
         RolePrompt(role=role),
         RoleTools(role=role, toolbox=kit.toolbox),
+        UseSkills(offer=kit.skills),
         *((Submission(tool=submit),) if submit else ()),
         UseHooks(hooks=kit.hooks),
         EventLog(record=kit.events),

@@ -2,7 +2,7 @@
 
 AgentflowError            has .hint and the exit code of CONTRACT section 2
   UsageError              the command line asks for something impossible
-  ConfigError             InvalidFile, UnknownRole, UnknownTool
+  ConfigError             InvalidFile, UnknownRole, UnknownTool, UnknownSkill
   ModelError              ModelUnavailable, ModelRejected
   NoSandbox               commands cannot be kept in, and nobody said that they need not be
   Halted                  a hook ended the whole task
@@ -51,6 +51,10 @@ class UnknownRole(ConfigError):
 
 class UnknownTool(ConfigError):
     """A tool or category is named that does not exist."""
+
+
+class UnknownSkill(ConfigError):
+    """A skill is named that no folder holds."""
 
 
 class ModelError(AgentflowError):

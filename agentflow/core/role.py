@@ -49,6 +49,10 @@ class Role(Record):
     part: str | None = None
     """The pipeline role this file plays, if any."""
     skills: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+    """Tools that it does not have, whoever would give them."""
+    inherits: bool = False
+    """It lists no tools: it has those of whoever calls it."""
     limits: Limits = Limits()
     lines: dict[str, int] = {}
     """Where the keys stand in the file."""

@@ -169,6 +169,14 @@ class TaskState(Record):
     pause_after: Phase | None = None
     """The phase after which the task waits to be resumed."""
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that the task is about, as far as its roles have said."""
+        found = self.findings.findings if self.findings else ()
+        planned = (path for step in (self.plan.steps if self.plan else ()) for path in step.files)
+        changed = self.change.files if self.change else ()
+        return tuple(dict.fromkeys((*(finding.path for finding in found), *planned, *changed)))
+
     def gate(self, phase: Phase) -> Gate:
         return self.gates.get(phase, Gate(status=GateStatus.PENDING))
 

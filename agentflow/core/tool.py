@@ -83,6 +83,8 @@ class Tool(Record):
     input: type[Record]
     call: Callable[[Any, ToolContext], Output]
     """Its docstring is what the model reads."""
+    granted: bool = False
+    """Comes with a capability: whoever is offered it may call it, whatever the role's list says."""
 
     @property
     def description(self) -> str:

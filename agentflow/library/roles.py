@@ -27,6 +27,8 @@ class RoleHead(Record, rename={"max_turns": "maxTurns", "disallowed_tools": "dis
     tools: Any = None
     model: str = "fast"
     disallowed_tools: Any = []
+    deny: Any = []
+    """The same."""
     skills: Any = []
     max_turns: Annotated[int, msgspec.Meta(ge=1)] = Limits().turns
     limits: dict[str, int | float] = {}
@@ -51,17 +53,19 @@ class Roles(Record):
         return found[-1]
 
 
-def load_roles(user_folder: Path) -> Roles:
-    """Return the shipped roles and the user's, the user's last so that they win.
+def load_roles(user: Path, project: Path | None = None) -> Roles:
+    """Return the shipped roles, the user's and those of a trusted project; the later ones win.
 
-    A shipped file, and one that claims a part of the pipeline, must be right (InvalidFile). Another one of
-    the user's is left out with a warning, since that folder is shared with other tools.
+    A shipped file, and one that claims a part of the pipeline, must be right (InvalidFile). Another one is
+    left out with a warning, since those folders are shared with other tools.
     """
     shipped = tuple(read_role(path, "bundled")[0] for path in sorted(bundled("agents").glob("*.md")))
     roles, warnings = [*shipped], []
-    for path in sorted((user_folder / "agents").glob("**/*.md")):
+    others = [(path, "user") for path in _files(user)]
+    others += [(path, "project") for path in _files(project)] if project else []
+    for path, origin in others:
         try:
-            role, notes = read_role(path, "user")
+            role, notes = read_role(path, origin)
         except InvalidFile as error:
             if PART_KEY in path.read_text("utf-8", "replace"):
                 raise
@@ -73,6 +77,16 @@ def load_roles(user_folder: Path) -> Roles:
     for part in PIPELINE:
         found.part(part)
     return found
+
+
+def withheld(project: Path) -> str | None:
+    """Return the line that says that a repository's role files are not used, if it has any."""
+    count = len(_files(project))
+    return f"roles of this repository are not used: {count}" if count else None
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted((folder / "agents").glob("**/*.md"))
 
 
 def _newest(roles: list[Role]) -> tuple[Role, ...]:
@@ -117,7 +131,7 @@ def _head(known: Mapping[str, Any], text: str, source: str) -> RoleHead:
     for key, value in (("name", head.name), ("description", head.description)):
         if not value.strip():
             raise InvalidFile(source, f"{key}: must not be empty", line=_at(text, key))
-    if head.tools is None:
+    if head.tools is None and PART_KEY in head.metadata:
         raise InvalidFile(
             source, "tools: is missing; a role has only the tools it lists", line=_at(text, "tools")
         )
@@ -125,8 +139,9 @@ def _head(known: Mapping[str, Any], text: str, source: str) -> RoleHead:
 
 
 def _role(head: RoleHead, prompt: str, text: str, place: Place) -> Role:
-    denied = {rule.tool for rule in _rules(head.disallowed_tools, text, place, "disallowedTools")}
-    tools = _rules(head.tools, text, place, "tools")
+    refused = {"disallowedTools": head.disallowed_tools, "deny": head.deny}
+    denied = {rule.tool for key, value in refused.items() for rule in _rules(value, text, place, key)}
+    tools = _rules(head.tools or [], text, place, "tools")
     return Role(
         name=head.name,
         description=head.description,
@@ -136,6 +151,8 @@ def _role(head: RoleHead, prompt: str, text: str, place: Place) -> Role:
         source=place.source,
         origin=place.origin,
         part=place.part,
+        denied=tuple(sorted(denied)),
+        inherits=head.tools is None,
         skills=tuple(str(rule) for rule in _rules(head.skills, text, place, "skills")),
         limits=_limits(head, text, place.source),
         write_paths=head.write_paths,

@@ -17,6 +17,8 @@ def refusal(role: Role, tool: Tool, subject: str) -> str | None:
     if tool.input in SUBMITTED_BY:
         part = SUBMITTED_BY[tool.input]
         return None if role.part == part else f"{tool.name} belongs to the {part}"
+    if tool.granted:
+        return None
     rules = (*role.rules_for(tool.name), *role.rules_for(tool.category.value))
     if not rules:
         return f"{role.name} may not use {tool.name}"

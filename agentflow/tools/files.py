@@ -21,27 +21,25 @@ SNIFFED = 8000
 _BOM = "\ufeff"
 _NUMBERED = re.compile(r"\s*\d+\t")
 
-FilePath = Annotated[str, Meta(min_length=1, description="The file, relative to the repository.")]
+FilePath = Annotated[str, Meta(min_length=1)]
 
 
 class ReadInput(Record):
     file_path: FilePath
     offset: Annotated[int, Meta(ge=1, description="First line to show, from 1.")] = 1
-    limit: Annotated[int, Meta(ge=1, description="How many lines to show.")] = MAX_LINES
+    limit: Annotated[int, Meta(ge=1, description="Number of lines.")] = MAX_LINES
 
 
 class EditInput(Record):
     file_path: FilePath
-    old_string: Annotated[str, Meta(min_length=1, description="Text to replace, exactly as it stands there.")]
-    new_string: Annotated[str, Meta(description="What stands there afterwards.")]
-    replace_all: Annotated[bool, Meta(description="Replace every occurrence instead of the only one.")] = (
-        False
-    )
+    old_string: Annotated[str, Meta(min_length=1, description="Text exactly as it stands there.")]
+    new_string: str
+    replace_all: bool = False
 
 
 class WriteInput(Record):
     file_path: FilePath
-    content: Annotated[str, Meta(description="The whole new text of the file.")]
+    content: str
 
 
 def is_binary(content: bytes) -> bool:

@@ -14,22 +14,22 @@ from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 
 
 class TodoItem(Record):
-    """One step; the public keys `content` and `activeForm` are taken too."""
-
     status: TodoStatus
-    title: Annotated[str | None, Meta(description="What is to be done.")] = None
-    content: Annotated[str | None, Meta(description="The same as title.")] = None
+    content: str | None = None
+    title: Annotated[str | None, Meta(extra_json_schema={"deprecated": True})] = None
+    """The same as `content`."""
     id: Annotated[int, Meta(ge=1, description="Numbered from 1 if not given.")] | None = None
-    evidence: Annotated[str | None, Meta(description="Id of the record that proves a completed step.")] = None
-    activeForm: Annotated[str | None, Meta(description="Not used.")] = None  # noqa: N815  # a public key
+    evidence: Annotated[str | None, Meta(description="Id of the record that proves it.")] = None
+    activeForm: Annotated[str | None, Meta(extra_json_schema={"deprecated": True})] = None  # noqa: N815
+    """A public key that has no meaning here."""
 
 
 class TodoInput(Record):
-    todos: Annotated[tuple[TodoItem, ...], Meta(description="The whole new list.")]
+    todos: tuple[TodoItem, ...]
 
 
 def todo_write(wanted: TodoInput, context: ToolContext) -> Output:
-    """Replace the list of steps; at most one is in progress, a completed one names its evidence."""
+    """Replace the whole list of steps; at most one is in progress, a completed one names its evidence."""
     todos = _numbered(wanted.todos)
     if problems := [*_clashes(todos), *_unproven(todos, context)]:
         raise InvalidInput("; ".join(problems))

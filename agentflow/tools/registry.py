@@ -22,6 +22,18 @@ SUBMITS: Mapping[str, str] = {SUBMITTED_BY[tool.input]: tool.name for tool in SU
 """The tool that ends the run of each part of the pipeline."""
 WITHOUT_PROVIDER = frozenset({"WebSearch", "WebFetch"})
 """A role may list these; nobody provides them."""
+ELSEWHERE = frozenset(
+    {
+        *("Agent", "Task", "TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskStop", "TaskUpdate"),
+        *("BashOutput", "KillBash", "KillShell", "LS", "LSP", "MultiEdit", "NotebookEdit", "NotebookRead"),
+        *("Escalate", "ExitPlanMode", "PowerShell", "RecallOutput", "SendMessage", "Skill", "SlashCommand"),
+        *("ToolSearch", "Monitor", "EnterPlanMode", "EnterWorktree", "ExitWorktree"),
+    }
+)
+"""Names that public role files list and that are no tools a list can give here."""
+_SHIPPED = (READ, EDIT, WRITE, GLOB, GREP, BASH, TODO_WRITE, ASK, *SUBMIT_TOOLS)
+NAMES = frozenset({*(tool.name for tool in _SHIPPED), *WITHOUT_PROVIDER, *ELSEWHERE})
+"""Every word that means a tool."""
 _CATEGORIES = frozenset(category.value for category in Category)
 
 
@@ -55,7 +67,7 @@ class Toolbox(Record):
 
     def _require_known(self, entry: str, role: Role) -> None:
         known = {*(tool.name for tool in self._common()), *WITHOUT_PROVIDER, *_CATEGORIES}
-        if entry in known:
+        if entry in known | ELSEWHERE or entry.startswith("mcp__"):
             return
         near = get_close_matches(entry, sorted(known), n=1)
         raise UnknownTool(
@@ -72,4 +84,4 @@ def spec(tool: Tool) -> ToolSpec:
 
 def standard() -> Toolbox:
     """Return all tools that are shipped."""
-    return Toolbox.of(READ, EDIT, WRITE, GLOB, GREP, BASH, TODO_WRITE, ASK, *SUBMIT_TOOLS)
+    return Toolbox.of(*_SHIPPED)

@@ -19,9 +19,7 @@ MAX_TEXT = 500
 """A longer line is cut when shown."""
 
 Pattern = Annotated[str, Meta(min_length=1, description="A glob such as `src/**/*.py`.")]
-Where = Annotated[
-    str, Meta(min_length=1, description="File or folder to look in; the repository if not given.")
-]
+Where = Annotated[str, Meta(min_length=1, description="File or folder.")]
 
 
 class GlobInput(Record):
@@ -30,24 +28,20 @@ class GlobInput(Record):
 
 
 class Mode(StrEnum):
-    """What Grep shows."""
-
     CONTENT = "content"
     FILES = "files_with_matches"
     COUNT = "count"
 
 
 class GrepInput(Record):
-    pattern: Annotated[str, Meta(min_length=1, description="A regular expression, matched line by line.")]
+    pattern: Annotated[str, Meta(min_length=1)]
     path: Where = "."
-    glob: Annotated[str | None, Meta(description="Search only files of this glob.")] = None
-    output_mode: Annotated[Mode, Meta(description="Matching lines, their files, or their number a file.")] = (
-        Mode.FILES
-    )
-    ignore_case: Annotated[bool, Meta(description="Ignore case.")] = field(default=False, name="-i")
-    line_numbers: Annotated[bool, Meta(description="Show line numbers.")] = field(default=True, name="-n")
-    head_limit: Annotated[int, Meta(ge=1, description="How many results to show.")] = MAX_RESULTS
-    multiline: Annotated[bool, Meta(description="Let a match span lines; `.` matches line ends.")] = False
+    glob: Annotated[str | None, Meta(description="Only files of this glob.")] = None
+    output_mode: Annotated[Mode, Meta(description="Lines, files, or hits a file.")] = Mode.FILES
+    ignore_case: bool = field(default=False, name="-i")
+    line_numbers: bool = field(default=True, name="-n")
+    head_limit: Annotated[int, Meta(ge=1)] = MAX_RESULTS
+    multiline: Annotated[bool, Meta(description="Let a match span lines.")] = False
 
 
 def glob(wanted: GlobInput, context: ToolContext) -> Output:
@@ -60,7 +54,7 @@ def glob(wanted: GlobInput, context: ToolContext) -> Output:
 
 
 def grep(wanted: GrepInput, context: ToolContext) -> Output:
-    """Search file contents with a regular expression; ignored and binary files are left out."""
+    """Search the lines of files with a regular expression; ignored and binary files are left out."""
     query = Query(
         workspace=context.workspace,
         regex=compiled(wanted.pattern, ignore_case=wanted.ignore_case, multiline=wanted.multiline),

@@ -22,8 +22,8 @@ _CONTINUATION = bytes(range(0x80, 0xC0))
 
 
 class BashInput(Record):
-    command: Annotated[str, Meta(min_length=1, description="For `bash -c`, in the repository's root.")]
-    description: Annotated[str, Meta(description="What it is for, in a few words.")] = ""
+    command: Annotated[str, Meta(min_length=1, description="For `bash -c`, at the root.")]
+    description: str = ""
     timeout: Annotated[int, Meta(ge=1, le=600_000, description="Milliseconds.")] = 120_000
 
 

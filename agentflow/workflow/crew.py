@@ -15,6 +15,7 @@ from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Phase, TaskState
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles
+from agentflow.library.skills import Skills, offer
 from agentflow.loop.agent import Agent
 from agentflow.loop.run import continue_run, run_agent
 from agentflow.permissions.decide import owner_of
@@ -47,6 +48,7 @@ class Crew(Record):
     """Those of the task as a whole."""
     capabilities: tuple[Capability, ...] = ()
     """What every role gets beside the standard ones."""
+    skills: Skills = Skills()
 
     async def dispatch(self, task: TaskState, phase: Phase) -> tuple[TaskState, Run]:
         """Run the role of a phase; return the state with what its calls changed, and the run.
@@ -81,7 +83,8 @@ class Crew(Record):
 
     def _agent(self, task: TaskState, phase: Phase, number: int) -> Agent:
         role = self.roles.part(ROLE_OF[phase])
-        builder = AgentBuilder.standard(role, self._around(task, phase, number), self._kit())
+        kit = self._kit().replace(skills=offer(self.skills, role, phase, task.paths))
+        builder = AgentBuilder.standard(role, self._around(task, phase, number), kit)
         for capability in self.capabilities:
             builder = builder.with_capability(capability)
         return builder.build()

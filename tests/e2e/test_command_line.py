@@ -180,10 +180,11 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def copied(package: Path) -> Path:
     """The role files of the copy, whole again."""
-    target = package / "agentflow/_bundled/agents"
-    shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(bundled("agents"), target)
-    return target
+    content = package / "agentflow/_bundled"
+    shutil.rmtree(content, ignore_errors=True)
+    for kind in ("agents", "skills"):
+        shutil.copytree(bundled(kind), content / kind)
+    return content / "agents"
 
 
 def run_copy(repo: Repo, agents: Path, *words: str) -> Done:

@@ -253,7 +253,7 @@ def tried(name: str, repo: Repo) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def test_the_offered_tools_are_those_of_the_table(trial: tuple[str, Repo]) -> None:
     name, repo = trial
-    assert run_of(name, repo).tools == TABLE[name] | {SUBMITS[part(name)]}
+    assert run_of(name, repo).tools == TABLE[name] | {SUBMITS[part(name)], "Skill"}
 
 
 def test_the_executed_tools_are_those_of_the_table(trial: tuple[str, Repo]) -> None:

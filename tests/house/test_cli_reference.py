@@ -24,8 +24,12 @@ COMMANDS = (
     ("agents",),
     ("agents", "list"),
     ("agents", "show"),
+    ("skills",),
+    ("skills", "list"),
+    ("skills", "show"),
     ("tools",),
     ("tools", "list"),
+    ("tools", "show"),
 )
 INTRO = "# Command line\n\nWhat `--help` prints. For exit codes see [exit-codes.md](exit-codes.md).\n"
 

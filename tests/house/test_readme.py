@@ -99,12 +99,26 @@ def test_a_command_block_runs_as_written(
 
 @pytest.mark.parametrize("page", ["README.md", "docs/guide/writing-a-role.md"])
 def test_a_shown_role_loads_without_a_warning(page: str, tmp_path: Path) -> None:
-    (shown,) = blocks(page, "markdown")
+    shown = blocks(page, "markdown")[0]
     file = tmp_path / "role.md"
     file.write_text(shown)
     role, warnings = read_role(file, "user")
     assert role.part is not None
     assert warnings == ()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/guide/skills.md"])
+def test_a_shown_skill_is_offered_to_the_roles_it_names(
+    page: str, broken_repository: Path, tmp_path: Path
+) -> None:
+    folder = broken_repository / ".claude/skills/money"
+    (folder / "references").mkdir(parents=True)
+    (folder / "references/rounding.md").write_text("Half even.\n")
+    (folder / "SKILL.md").write_text(blocks(page, "markdown")[-1])
+    ran = bash("agentflow check && agentflow agents show implementer", broken_repository, tmp_path)
+    assert ran.returncode == 0, ran.stdout
+    assert " 7 skills, 0 problems" in ran.stdout
+    assert "- money (of this repository): How amounts are kept here." in ran.stdout
 
 
 @pytest.fixture
@@ -139,5 +153,5 @@ def test_the_shown_hook_guards_lock_files(shown_hook: Path, path: str, code: int
     sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]),
 )
 def test_a_link_leads_somewhere(page: str) -> None:
-    targets = LINK.findall((ROOT / page).read_text())
+    targets = LINK.findall(BLOCK.sub("", (ROOT / page).read_text()))
     assert [target for target in targets if not (ROOT / page).parent.joinpath(target).exists()] == []

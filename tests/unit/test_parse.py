@@ -1,3 +1,4 @@
+from enum import StrEnum
 from typing import Annotated
 
 import pytest
@@ -7,6 +8,11 @@ from agentflow.core.errors import InvalidFile
 from agentflow.core.record import Record, encode
 from agentflow.core.submissions import SUBMITTED_BY, Findings, Plan
 from agentflow.parse import Mismatch, decode, decode_or_none, fit, parse, schema
+
+
+class Kind(StrEnum):
+    BOX = "box"
+    LID = "lid"
 
 
 class Item(Record):
@@ -99,10 +105,34 @@ def test_a_schema_is_one_object_with_all_it_refers_to(kind: type[Record]) -> Non
     assert all(f"#/$defs/{name}" in text for name in found.get("$defs", {}))
 
 
+class Shape(Record):
+    kind: Kind
+    name: Annotated[str, Meta(min_length=1)]
+    note: Annotated[str | None, Meta(description="What for.")] = None
+    other: Kind | None = None
+    size: int = 3
+    label: Annotated[str | None, Meta(extra_json_schema={"deprecated": True})] = None
+
+
+def test_a_schema_says_only_what_a_model_needs() -> None:
+    kinds = {"enum": ["box", "lid"]}
+    assert schema(Shape) == {
+        "type": "object",
+        "required": ["kind", "name"],
+        "properties": {
+            "kind": kinds,
+            "name": {"type": "string"},
+            "note": {"type": "string", "description": "What for."},
+            "other": kinds,
+            "size": {"type": "integer", "default": 3},
+        },
+    }
+    assert fit(Shape, {"kind": "box", "name": "a", "label": "old"}).label == "old"
+
+
 def test_a_schema_keeps_descriptions_bounds_and_what_is_required() -> None:
     found = schema(Findings)
     assert found["required"] == ["summary", "findings", "open_questions"]
-    assert found["properties"]["summary"]["minLength"] == 1
     assert found["$defs"]["Finding"]["properties"]["line"]["minimum"] == 1
     assert "description" in found["$defs"]["Finding"]["properties"]["claim"]
     assert set(schema(Plan)["$defs"]) == {"PlanStep"}

@@ -20,7 +20,7 @@ class RolePrompt(Record):
     role: Role
 
     def install_context(self, context: ContextChannel) -> None:
-        context.add(self.role.prompt, priority=FIRST)
+        context.add_prompt(self.role.prompt, priority=FIRST)
 
 
 class RoleTools(Record):

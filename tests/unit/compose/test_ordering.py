@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from agentflow.compose.capabilities.role import FIRST, LAST, RolePrompt, Submission
 from agentflow.compose.surroundings import Surroundings
 from agentflow.compose.wiring import wiring
-from agentflow.loop.context import system_prompt
+from agentflow.loop.context import prompt_text
 from tests.unit.compose.parts import LOOK, PEEK, Gives, Hooked, Says, a_hook, around, built
 from tests.unit.loop.stage import SUBMIT, a_role
 
@@ -50,7 +50,7 @@ def test_tools_stand_by_name_whatever_the_order(place: Surroundings) -> None:
 def test_the_role_comes_first_and_the_submission_last_whatever_the_order(place: Surroundings) -> None:
     role = a_role()
     parts = (Submission(tool=SUBMIT), Says("In between."), RolePrompt(role=role))
-    protocol = system_prompt(role, SUBMIT.name).removeprefix(role.prompt)
+    protocol = prompt_text("protocol.md").format(submit=SUBMIT.name)
     for order in (parts, parts[::-1]):
-        assert built(place, *order).system == f"{role.prompt}\n\nIn between.{protocol}"
+        assert built(place, *order).system == f"{role.prompt}\n\nIn between.\n\n{protocol}"
     assert FIRST > 0 > LAST

@@ -55,18 +55,33 @@ def test_a_role_says_what_its_file_says(tmp_path: Path) -> None:
     assert (role.prompt, role.source) == ("You test.", str(path))
 
 
+def test_a_role_of_no_part_without_tools_has_those_of_its_caller(tmp_path: Path) -> None:
+    role, _ = read_role(a_file(tmp_path, "name: a\ndescription: d\ndisallowedTools: [Bash]\n"), "user")
+    assert (role.tools, role.inherits, role.denied) == ((), True, ("Bash",))
+    listed, _ = read_role(a_file(tmp_path), "user")
+    assert not listed.inherits
+
+
+@pytest.mark.parametrize("key", ["deny", "disallowedTools"])
+def test_what_is_denied_is_taken_away_last(tmp_path: Path, key: str) -> None:
+    head = f"name: a\ndescription: d\n{key}: Grep, Bash(git push *)\ntools: Read Grep Bash\n"
+    role, _ = read_role(a_file(tmp_path, head), "user")
+    assert (role.tools, role.denied) == ((ToolRule(tool="Read"),), ("Bash", "Grep"))
+
+
 def test_defaults_are_small(tmp_path: Path) -> None:
     role, _ = read_role(a_file(tmp_path), "user")
     assert (role.model, role.limits, role.part, role.skills) == ("fast", Limits(), None, ())
 
 
+PART = "metadata: {agentflow-role: planner}\n"
 WRONG = {
     "no name": ("description: d\ntools: [Read]\n", "", "name"),
     "no description": ("name: a\ntools: [Read]\n", "", "description"),
     "empty name": ('name: " "\ndescription: d\ntools: []\n', ":2:", "name: must not be empty"),
     "empty description": ("name: a\ndescription: ''\ntools: []\n", ":3:", "description: must not be empty"),
-    "no tools": ("name: a\ndescription: d\n", "", "tools: is missing"),
-    "null tools": ("name: a\ndescription: d\ntools:\n", ":4:", "tools: is missing"),
+    "no tools": (f"name: a\ndescription: d\n{PART}", "", "tools: is missing"),
+    "null tools": (f"name: a\ndescription: d\ntools:\n{PART}", ":4:", "tools: is missing"),
     "tool": ("name: a\ndescription: d\ntool: [Read]\n", ":4:", "did you mean 'tools'?"),
     "desciption": ("name: a\ndesciption: d\ntools: []\n", ":3:", "did you mean 'description'?"),
     "max_turns": (f"{HEAD}max_turns: 3\n", ":5:", "did you mean 'maxTurns'?"),
@@ -135,6 +150,14 @@ def test_a_role_of_the_user_that_plays_a_part_replaces_the_shipped_one(tmp_path:
     roles = load_roles(tmp_path)
     assert (roles.part("planner").name, roles.part("planner").origin) == ("tester", "user")
     assert roles.part("verifier").origin == "bundled"
+
+
+def test_a_role_of_a_trusted_project_comes_last(tmp_path: Path) -> None:
+    for origin in ("user", "project"):
+        head = HEAD.replace("tests things", f"of the {origin}")
+        a_file(tmp_path / origin / "agents", f"{head}metadata: {{agentflow-role: planner}}\n")
+    assert load_roles(tmp_path / "user", tmp_path / "project").part("planner").description == "of the project"
+    assert load_roles(tmp_path / "user").part("planner").description == "of the user"
 
 
 def test_a_public_file_named_like_a_part_plays_none(tmp_path: Path) -> None:

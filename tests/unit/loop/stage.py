@@ -21,7 +21,6 @@ from agentflow.core.task import Phase
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.hooks.chain import Chain
 from agentflow.loop.agent import Agent, open_run
-from agentflow.loop.context import system_prompt
 from agentflow.loop.route import Step, next_step
 from agentflow.loop.run import NODES, run_agent
 from agentflow.model.scripted import Entry, Scripted, ScriptedCall, Turn
@@ -112,7 +111,7 @@ class Stage:
             role=self.role,
             model=model,
             model_id="model-1",
-            system=system_prompt(self.role, submit.name if submit else None),
+            system=self.role.prompt,
             tools=(*own, *self.extra),
             submit=submit,
             owners={"Peek": "explorer", "SubmitPlan": "planner"},

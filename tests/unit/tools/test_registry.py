@@ -150,5 +150,5 @@ def test_schemas_have_the_public_keys_and_are_closed() -> None:
 def test_keys_with_a_dash_reach_the_tool() -> None:
     grep: Any = standard().find("Grep")
     properties = spec(grep).input_schema["properties"]
-    assert properties["-i"]["default"] is False
+    assert properties["-i"] == {"type": "boolean"}
     assert properties["-n"]["default"] is True

@@ -1,0 +1,56 @@
+"""The role and skill files that count in a folder, and what is odd about them."""
+
+import os
+from pathlib import Path
+
+from agentflow.core.errors import UnknownSkill, UnknownTool
+from agentflow.core.record import Record
+from agentflow.core.role import Role
+from agentflow.library.roles import Roles, load_roles, withheld
+from agentflow.library.skills import Place, Skills, load_skills, skill_places, unknown
+from agentflow.settings import folders
+from agentflow.tools.registry import Toolbox
+
+
+class Content(Record):
+    """What people have written for the crew."""
+
+    roles: Roles
+    skills: Skills
+    warnings: tuple[str, ...]
+
+
+def load_content(root: Path, toolbox: Toolbox) -> Content:
+    """Return the roles and skills that count here. Raises InvalidFile, UnknownTool or UnknownSkill.
+
+    A file that plays no part of the pipeline was written for other tools too: it is left out with a warning.
+    """
+    roles = load_roles(folders(os.environ).claude)
+    skills = load_skills(places(root))
+    used, warnings = [], [*roles.warnings, *skills.warnings]
+    for role in roles.all:
+        try:
+            toolbox.offered(role)
+        except UnknownTool as error:
+            if role.part:
+                raise
+            warnings.append(f"role left out: {error}")
+            continue
+        used.append(role)
+        warnings.extend(_unknown_skill(role, skills))
+    if unused := withheld(root / ".claude"):
+        warnings.append(unused)
+    return Content(roles=roles.replace(all=tuple(used)), skills=skills, warnings=tuple(warnings))
+
+
+def places(root: Path) -> tuple[Place, ...]:
+    """Return where skills are looked for here."""
+    found = folders(os.environ)
+    return skill_places(found.claude, found.config.parent, root)
+
+
+def _unknown_skill(role: Role, skills: Skills) -> tuple[str, ...]:
+    missing = unknown(role, skills)
+    if missing and role.part:
+        raise UnknownSkill(f"{role.place('skills')}: {missing}", hint="agentflow skills list shows them")
+    return (f"{role.place('skills')}: {missing}",) if missing else ()

@@ -1,0 +1,79 @@
+"""A role as it would be run here: what its capabilities come to, and where each part comes from."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from agentflow.cli.content import Content
+from agentflow.cli.wiring import hooks_here, rules_here, shared_capabilities
+from agentflow.compose.draft import NoModel, drafted
+from agentflow.compose.profiles import Kit, standard_capabilities
+from agentflow.core.record import Record, plain
+from agentflow.core.role import Role
+from agentflow.core.submissions import SUBMITTED_BY
+from agentflow.core.tool import Tool
+from agentflow.library.skills import Offer, offer
+from agentflow.model.tiers import model_id, tier
+from agentflow.settings import load_settings
+from agentflow.tools.registry import standard
+from agentflow.workflow.crew import ROLE_OF
+
+Fact = tuple[str, str, str]
+"""A label, what it says, and where that comes from."""
+
+
+class Resolved(Record):
+    prompt: str
+    facts: tuple[Fact, ...]
+    told: dict[str, Any]
+    """The same as plain values."""
+
+
+def resolved(role: Role, content: Content, root: Path) -> Resolved:
+    """Return what the standard capabilities and the settings here make of a role."""
+    settings = load_settings(os.environ)
+    hooks, _ = hooks_here(root, settings)
+    phase = next((phase for phase, part in ROLE_OF.items() if part == role.part), None)
+    skills = offer(content.skills, role, phase, ())
+    kit = Kit(model=NoModel(), models=settings.models, toolbox=standard(), events=_nobody, skills=skills)
+    draft = drafted((*standard_capabilities(role, kit), *shared_capabilities(hooks, rules_here(root))))
+    tools = draft.tools(*draft.model())
+    prompt, limits = draft.system(tools), plain(role.limits)
+    bounds = ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in limits.items() if value)
+    named = [f"{hook.name} at {hook.point} ({hook.origin.name.lower()})" for hook in draft.hooks().hooks]
+    facts: list[Fact] = [
+        ("source", role.source, role.origin),
+        ("tier", f"{tier(role.model)}, {model_id(role.model, settings.models)}", role.place("model")),
+        *(("tool", _spelled(tool, role), _giver(tool, role)) for tool in tools),
+        *(("skill", name, source) for name, source in _skills(skills)),
+        *(("hook", name, "") for name in named),
+        ("limits", bounds, role.place("maxTurns" if "maxTurns" in role.lines else "limits")),
+    ]
+    told = {
+        "limits": limits,
+        "prompt": prompt,
+        "offered": [tool.name for tool in tools],
+        "hooks": named,
+        "sources": [{"part": part, "value": value, "source": source} for part, value, source in facts],
+    }
+    return Resolved(prompt=prompt, facts=tuple(facts), told=told)
+
+
+def _spelled(tool: Tool, role: Role) -> str:
+    return ", ".join(map(str, role.rules_for(tool.name))) or tool.name
+
+
+def _giver(tool: Tool, role: Role) -> str:
+    """Return what gives a role this tool."""
+    if tool.input in SUBMITTED_BY:
+        return f"the part it plays, {role.part}"
+    return "skills" if tool.granted else role.place("tools")
+
+
+def _skills(skills: Offer) -> list[tuple[str, str]]:
+    opened = [(f"{skill.name}, open from the beginning", skill.source) for skill in skills.opened]
+    return opened + [(skill.name, skill.source) for skill in skills.listed]
+
+
+def _nobody(_: object) -> None:
+    """Take an event for nobody."""

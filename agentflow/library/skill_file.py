@@ -1,0 +1,209 @@
+"""One skill: a folder with a SKILL.md, read leniently because many tools write such folders."""
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from agentflow.core.errors import InvalidFile, OutsideWorkspace, ToolError
+from agentflow.core.record import Record
+from agentflow.frontmatter import key_line, split
+from agentflow.redact import one_line
+from agentflow.workspace.fence import Fence
+
+FILE = "SKILL.md"
+STRICT = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
+"""The keys of the open standard."""
+_ELSEWHERE = frozenset(
+    {
+        *("agent", "argument-hint", "arguments", "context", "disable-model-invocation", "disallowed-tools"),
+        *("effort", "hooks", "model", "paths", "shell", "tools", "user-invocable", "version", "when_to_use"),
+    }
+)
+"""Keys of other tools."""
+_OURS = ("owner", "consumers", "roles", "phases", "paths")
+"""The keys under `metadata` that have a meaning here."""
+MAX_FILES = 50
+"""Of those beside SKILL.md, so many are named."""
+_NAME = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
+_MAX = {"name": 64, "description": 1024, "compatibility": 500}
+_PLAIN_VALUE = re.compile(r"^(\s*[\w-]+:[ \t]+)([^\s\"'\[{|>&*!].*?)[ \t]*$")
+
+
+class Oddity(Record):
+    """Something that is not as the standard has it, and does not keep a skill from being used."""
+
+    source: str
+    line: int
+    problem: str
+
+
+class Skill(Record):
+    """What the head of a SKILL.md says, and where the folder lies; its body is read when it is opened."""
+
+    name: str
+    description: str
+    folder: Path
+    root: Path
+    """What nothing that is read of it may lie outside of: the repository, or the folder itself."""
+    origin: str
+    """`bundled`, `user` or `project`."""
+    owners: tuple[str, ...] = ()
+    """The one role that answers for it; more than one is a mistake."""
+    consumers: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    """Roles for which it is open from the beginning."""
+    phases: tuple[str, ...] = ()
+    """Phases in which it is."""
+    paths: tuple[str, ...] = ()
+    """Globs of files that open it once a task is about one of them."""
+    is_listed: bool = True
+    """False where its file keeps it from models."""
+    lines: dict[str, int] = {}
+
+    @property
+    def source(self) -> str:
+        return str(self.folder / FILE)
+
+    @property
+    def owner(self) -> str | None:
+        return self.owners[0] if len(self.owners) == 1 else None
+
+    @property
+    def opens_itself(self) -> bool:
+        return bool(self.roles or self.phases or self.paths)
+
+
+def read_skill(folder: Path, root: Path, origin: str) -> tuple[Skill, tuple[Oddity, ...]]:
+    """Return the skill in a folder, and what is odd about it. Raises InvalidFile naming file and line."""
+    source = str(folder / FILE)
+    text = _text(folder, root)
+    head, _ = _split(text, source)
+    lines = {key: key_line(text, key) or 1 for key in (*STRICT, *head)}
+    _refuse_near_misses(head, lines, source)
+    description = head.get("description")
+    if not isinstance(description, str) or not description.strip():
+        raise InvalidFile(source, "description: is missing or empty", line=lines["description"])
+    given = head.get("name")
+    ours = _ours(head)
+    found = Skill(
+        name=one_line(given, _MAX["name"]) if isinstance(given, str) and given.strip() else folder.name,
+        description=" ".join(description.split()),
+        folder=folder,
+        root=root,
+        origin=origin,
+        owners=ours["owner"],
+        consumers=ours["consumers"],
+        roles=ours["roles"],
+        phases=ours["phases"],
+        paths=ours["paths"],
+        is_listed=head.get("disable-model-invocation") is not True,
+        lines=lines,
+    )
+    said = _oddities(head, found)
+    return found, tuple(Oddity(source=source, line=lines[key], problem=problem) for key, problem in said)
+
+
+def body_of(skill: Skill) -> str:
+    """Return the body as it is on disk now. Raises InvalidFile."""
+    return _split(_text(skill.folder, skill.root), skill.source)[1].strip()
+
+
+def file_of(skill: Skill, name: str) -> str:
+    """Return the text of a file of the folder. Raises ToolError for one that is elsewhere or not there."""
+    return _read(skill.folder, skill.root, name).decode("utf-8", "replace")
+
+
+def files_of(skill: Skill) -> tuple[str, ...]:
+    """Return what lies beside SKILL.md, two levels deep, sorted; no link and nothing hidden."""
+    inside = [path for pattern in ("*", "*/*") for path in skill.folder.glob(pattern)]
+    names = [path.relative_to(skill.folder).as_posix() for path in inside if _is_plain(path)]
+    return tuple(sorted(name for name in names if name != FILE and not name.startswith(".")))[:MAX_FILES]
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink() and not path.parent.is_symlink()
+
+
+def _text(folder: Path, root: Path) -> str:
+    source = folder / FILE
+    try:
+        return _read(folder, root, FILE).decode("utf-8")
+    except ToolError as error:
+        raise InvalidFile(str(source), str(error).removeprefix(f"{source}: ")) from None
+    except UnicodeDecodeError:
+        raise InvalidFile(str(source), "is not UTF-8") from None
+
+
+def _read(folder: Path, root: Path, name: str) -> bytes:
+    """Return the bytes of a file of a skill's folder; what a link leads to lies in that folder too."""
+    fence, below = Fence(root), folder.relative_to(root)
+    home, place = fence.relative(str(below)), PurePosixPath(fence.relative(str(below / name)))
+    if home != below.as_posix() or not place.is_relative_to(home):
+        raise OutsideWorkspace(f"{name} leads out of the skill's folder")
+    return fence.read(str(place))
+
+
+def _split(text: str, source: str) -> tuple[dict[str, Any], str]:
+    """Return head and body; a value that YAML cannot read, such as one with a colon, is taken as text."""
+    try:
+        return split(text, source)
+    except InvalidFile as error:
+        first, *others = text.split("\n")
+        end = next((number for number, line in enumerate(others) if line.rstrip() == "---"), 0)
+        quoted = [_PLAIN_VALUE.sub(_in_quotes, line) for line in others[:end]]
+        try:
+            return split("\n".join((first, *quoted, *others[end:])), source)
+        except InvalidFile:
+            raise error from None
+
+
+def _in_quotes(found: re.Match[str]) -> str:
+    key, value = found.groups()
+    return key + (json.dumps(value, ensure_ascii=False) if ": " in value or value.endswith(":") else value)
+
+
+def _refuse_near_misses(head: Mapping[str, Any], lines: Mapping[str, int], source: str) -> None:
+    for key in head.keys() - STRICT - _ELSEWHERE:
+        near = difflib.get_close_matches(key, STRICT, n=1, cutoff=0.8)
+        if near:
+            raise InvalidFile(source, f"unknown key {key!r}; did you mean {near[0]!r}?", line=lines[key])
+
+
+def _ours(head: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    metadata = head.get("metadata")
+    found = metadata if isinstance(metadata, dict) else {}
+    return {key: _words(found.get(key)) for key in _OURS}
+
+
+def _words(value: object) -> tuple[str, ...]:
+    """Return the words of a text, between spaces or commas, or of a list."""
+    if isinstance(value, list):
+        return tuple(str(word) for word in value)
+    return tuple(value.replace(",", " ").split()) if isinstance(value, str) else ()
+
+
+def _oddities(head: Mapping[str, Any], skill: Skill) -> Iterator[tuple[str, str]]:
+    """Yield key and problem of what the strict format does not allow."""
+    for key, longest in _MAX.items():
+        if len(str(head.get(key, ""))) > longest:
+            yield key, f"{key}: is longer than {longest} characters"
+    if skill.name != skill.folder.name or not _NAME.fullmatch(skill.name):
+        yield "name", f"name: must be the folder's name, {skill.folder.name}: letters, digits, single hyphens"
+    for key in head:
+        if key not in STRICT:
+            yield key, f"key {key!r} has no meaning here"
+    yield from (("metadata", problem) for problem in _odd_metadata(head.get("metadata", {})))
+
+
+def _odd_metadata(metadata: object) -> Iterator[str]:
+    if not isinstance(metadata, dict):
+        yield "metadata: must be keys and texts"
+        return
+    for key, value in metadata.items():
+        if not isinstance(value, str):
+            yield f"metadata.{key}: must be a text"
+        elif key not in _OURS and (near := difflib.get_close_matches(key, _OURS, n=1, cutoff=0.8)):
+            yield f"metadata.{key}: did you mean {near[0]!r}?"

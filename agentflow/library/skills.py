@@ -1,0 +1,164 @@
+"""Skills: found in the folders of the program, the user and the repository, and matched with roles."""
+
+import os
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from pathlib import Path
+
+from agentflow.core.errors import InvalidFile
+from agentflow.core.record import Record
+from agentflow.core.role import Role
+from agentflow.core.task import Phase
+from agentflow.library.bundled import bundled
+from agentflow.library.skill_file import FILE, Skill, read_skill
+from agentflow.redact import one_line
+from agentflow.workspace.globs import matcher
+
+MAX_DEPTH = 6
+MAX_FOLDERS = 2000
+
+
+class Place(Record):
+    """A folder of skills, and whose it is."""
+
+    folder: Path
+    origin: str
+    root: Path | None = None
+    """The repository it belongs to; nothing of its skills may lie elsewhere."""
+
+
+class Skills(Record):
+    """The skills that were found, one of each name, and what a person should know about them."""
+
+    all: tuple[Skill, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def find(self, name: str) -> Skill | None:
+        return next((skill for skill in self.all if skill.name == name), None)
+
+
+class Offer(Record):
+    """What one run gets of the skills."""
+
+    listed: tuple[Skill, ...] = ()
+    """By name and description, to be opened by the model."""
+    opened: tuple[Skill, ...] = ()
+    """Whole, from the beginning."""
+
+
+def skill_places(claude: Path, config: Path, repository: Path | None) -> tuple[Place, ...]:
+    """Return where skills are looked for, the later ones win: shipped, the user's, the repository's."""
+    own = (claude.parent / ".agents", claude, config)
+    users = [Place(folder=folder / "skills", origin="user") for folder in own]
+    theirs = [repository / name / "skills" for name in (".agents", ".claude")] if repository else []
+    projects = [Place(folder=folder, origin="project", root=repository) for folder in theirs]
+    return Place(folder=bundled("skills"), origin="bundled"), *users, *projects
+
+
+def load_skills(places: Iterable[Place]) -> Skills:
+    """Return the skills of all places; one that cannot be read is left out with a warning.
+
+    A shipped one must be right (InvalidFile).
+    """
+    found: dict[str, Skill] = {}
+    warnings: list[str] = []
+    for place in places:
+        for folder in folders_in(place):
+            try:
+                skill, _ = read_skill(folder, place.root or folder, place.origin)
+            except InvalidFile as error:
+                if place.origin == "bundled":
+                    raise
+                warnings.append(f"skill left out: {error}")
+                continue
+            warnings.extend(_added(found, skill))
+    if theirs := [skill.name for skill in found.values() if skill.origin == "project"]:
+        warnings.append(f"skills of this repository are offered as text: {', '.join(sorted(theirs))}")
+    return Skills(all=tuple(found[name] for name in sorted(found)), warnings=tuple(warnings))
+
+
+def folders_in(place: Place) -> tuple[Path, ...]:
+    """Return the folders that hold a SKILL.md; those of a repository only where no link leads to them."""
+    if place.root is not None and not _is_within(place.folder, place.root):
+        return ()
+    return tuple(sorted(_found(place)))
+
+
+def offer(skills: Skills, role: Role, phase: Phase | None, paths: Iterable[str]) -> Offer:
+    """Return what a role gets in a phase of a task that is about these files."""
+    if "Skill" in role.denied:
+        return Offer()
+    touched = tuple(paths)
+    opened = tuple(skill for skill in skills.all if _is_open(skill, role, phase, touched))
+    served = (skill for skill in skills.all if skill not in opened and serves(skill, role))
+    return Offer(listed=tuple(skill for skill in served if skill.is_listed), opened=opened)
+
+
+def serves(skill: Skill, role: Role) -> bool:
+    """Tell whether a skill is for a role: it is the owner, a consumer, or lists it."""
+    return skill.name in role.skills or not _names(role).isdisjoint((*skill.owners, *skill.consumers))
+
+
+def unknown(role: Role, skills: Skills) -> str | None:
+    """Return what to say of a skill that a role lists and no folder holds."""
+    names = [skill.name for skill in skills.all]
+    missing = next((name for name in role.skills if name not in names), None)
+    if missing is None:
+        return None
+    near = get_close_matches(missing, names, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"skills: role {role.name} lists {missing}, which no folder holds{hint}"
+
+
+def _is_open(skill: Skill, role: Role, phase: Phase | None, paths: tuple[str, ...]) -> bool:
+    """Tell whether a skill is open from the beginning; a repository's has to be asked for."""
+    if skill.origin == "project":
+        return False
+    if not _names(role).isdisjoint(skill.roles) or phase in skill.phases:
+        return True
+    globs = [matcher(pattern) for pattern in skill.paths]
+    return any(glob.fullmatch(path) for glob in globs for path in paths)
+
+
+def _names(role: Role) -> set[str]:
+    return {role.name, role.part or role.name}
+
+
+def _added(found: dict[str, Skill], skill: Skill) -> Iterator[str]:
+    """Take a skill up, and yield what is to be said if another one had its name."""
+    before = found.get(skill.name)
+    if before is not None and skill.origin == "project" and before.opens_itself:
+        yield f"skill left out: {skill.source}: {skill.name} is open by itself in {before.source}"
+        return
+    if before is not None and before.origin != "bundled":
+        yield f"skill {skill.name}: {one_line(str(skill.folder))} replaces {one_line(str(before.folder))}"
+    found[skill.name] = skill
+
+
+def _found(place: Place) -> Iterator[Path]:
+    """Yield folders with a SKILL.md, at most so deep and so many; none is looked for inside another."""
+    ahead, seen = [(place.folder, 0)], 0
+    while ahead and seen < MAX_FOLDERS:
+        folder, depth = ahead.pop(0)
+        seen += 1
+        if depth and (folder / FILE).is_file():
+            yield folder
+        elif depth < MAX_DEPTH:
+            ahead.extend((below, depth + 1) for below in _below(folder, place))
+
+
+def _below(folder: Path, place: Place) -> list[Path]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return []
+    follows = place.root is None
+    return [
+        Path(entry.path)
+        for entry in entries
+        if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=follows)
+    ]
+
+
+def _is_within(folder: Path, root: Path) -> bool:
+    return folder.resolve() == root.resolve() / folder.relative_to(root)
