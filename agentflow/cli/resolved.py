@@ -13,10 +13,10 @@ from agentflow.core.role import Role
 from agentflow.core.submissions import SUBMITTED_BY
 from agentflow.core.tool import Tool
 from agentflow.library.skills import Offer, offer
-from agentflow.model.tiers import model_id, tier
+from agentflow.model.tiers import first_ids, model_id, tier
 from agentflow.settings import load_settings
 from agentflow.tools.registry import standard
-from agentflow.workflow.crew import ROLE_OF
+from agentflow.workflow.route import ROLE_OF
 
 Fact = tuple[str, str, str]
 """A label, what it says, and where that comes from."""
@@ -35,7 +35,9 @@ def resolved(role: Role, content: Content, root: Path) -> Resolved:
     hooks, _ = hooks_here(root, settings)
     phase = next((phase for phase, part in ROLE_OF.items() if part == role.part), None)
     skills = offer(content.skills, role, phase, ())
-    kit = Kit(model=NoModel(), models=settings.models, toolbox=standard(), events=_nobody, skills=skills)
+    kit = Kit(
+        model=NoModel(), models=first_ids(settings.models), toolbox=standard(), events=_nobody, skills=skills
+    )
     draft = drafted((*standard_capabilities(role, kit), *shared_capabilities(hooks, rules_here(root))))
     tools = draft.tools(*draft.model())
     prompt, limits = draft.system(tools), plain(role.limits)
@@ -43,7 +45,11 @@ def resolved(role: Role, content: Content, root: Path) -> Resolved:
     named = [f"{hook.name} at {hook.point} ({hook.origin.name.lower()})" for hook in draft.hooks().hooks]
     facts: list[Fact] = [
         ("source", role.source, role.origin),
-        ("tier", f"{tier(role.model)}, {model_id(role.model, settings.models)}", role.place("model")),
+        (
+            "tier",
+            f"{tier(role.model)}, {model_id(role.model, first_ids(settings.models))}",
+            role.place("model"),
+        ),
         *(("tool", _spelled(tool, role), _giver(tool, role)) for tool in tools),
         *(("skill", name, source) for name, source in _skills(skills)),
         *(("hook", name, "") for name in named),
