@@ -47,7 +47,6 @@ def check(json: bool = JSON, folder: Path = FOLDER) -> int:
     else:
         for problem in found.problems:
             say(problem.text)
-        say(
-            f"{found.agents} role files, {found.skills} skills, {found.hooks} hooks, {len(found.problems)} problems"
-        )
+        looked_at = f"{found.agents} role files, {found.skills} skills, {found.hooks} hooks"
+        say(f"{looked_at}, {len(found.problems)} problems")
     return Exit.CONFIG if any(problem.severity == ERROR for problem in found.problems) else Exit.VERIFIED

@@ -257,7 +257,7 @@ def test_the_tools_are_listed_with_what_they_can_do(told: Finished) -> None:
 def test_the_shipped_files_are_in_order(told: Finished) -> None:
     done = told.repo.run("check", "--json")
     assert done.code == 0
-    assert done.json == {"problems": [], "counts": {"agents": 5, "skills": 0, "hooks": 0, "commands": 0}}
+    assert done.json == {"problems": [], "counts": {"agents": 5, "skills": 6, "hooks": 0, "commands": 0}}
 
 
 REVIEWER = """---
