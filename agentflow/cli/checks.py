@@ -34,17 +34,19 @@ def verify(
 
 
 def check(json: bool = JSON, folder: Path = FOLDER) -> int:
-    """Validate the settings, the role files and the skills."""
-    from agentflow.cli.validation import ERROR, validate
+    """Validate settings, hooks, permission rules, role files and skills."""
+    from agentflow.cli.problems import ERROR
+    from agentflow.cli.validation import validate
     from agentflow.core.exits import Exit
     from agentflow.core.record import encode, plain
 
     found = validate(folder)
-    counts = {"agents": found.agents, "skills": found.skills, "hooks": 0, "commands": 0}
+    counts = {"agents": found.agents, "skills": found.skills, "hooks": found.hooks, "commands": 0}
     if json:
         say(encode({"problems": plain(found.problems), "counts": counts}).decode())
     else:
         for problem in found.problems:
             say(problem.text)
-        say(f"{found.agents} role files, {found.skills} skills, {len(found.problems)} problems")
+        looked_at = f"{found.agents} role files, {found.skills} skills, {found.hooks} hooks"
+        say(f"{looked_at}, {len(found.problems)} problems")
     return Exit.CONFIG if any(problem.severity == ERROR for problem in found.problems) else Exit.VERIFIED

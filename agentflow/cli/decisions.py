@@ -42,7 +42,7 @@ def decide(start: Path, pending_id: str, decision: Answer) -> None:
         if pending_id in store.task.answers:
             say(f"{pending_id} was decided before: {_word(store.task.answers[pending_id])}")
             return
-        _write(store, pending_id, decision)
+        record(store, pending_id, decision)
         say(f"{pending_id} {_word(decision)}; agentflow resume {store.task.task_id} goes on")
 
 
@@ -56,17 +56,18 @@ def answer_question(start: Path, task_id: str, text: str) -> None:
         first = store.task.pending[0]
         if first.kind is PendingKind.APPROVAL:
             raise StateError(f"{first.id} is no question", hint=first.decided_by(store.task.task_id))
-        _write(store, first.id, Answer(approved=True, text=_chosen(first.options, text)))
+        record(store, first.id, Answer(approved=True, text=chosen(first.options, text)))
 
 
-def _chosen(options: tuple[str, ...], text: str) -> str:
+def chosen(options: tuple[str, ...], text: str) -> str:
     """Return the option that a letter (A) or a number (1) stands for, else the text itself."""
     letters = {chr(ord("a") + place): option for place, option in enumerate(options)}
     numbers = {str(place): option for place, option in enumerate(options, 1)}
     return {**letters, **numbers}.get(text.strip().lower(), text)
 
 
-def _write(store: TaskStore, pending_id: str, decision: Answer) -> None:
+def record(store: TaskStore, pending_id: str, decision: Answer) -> None:
+    """Write a decision into the state and the log."""
     store.save(answered(store.task, pending_id, decision.replace(at=timestamp())))
     store.emit(Answered(pending=pending_id, approved=decision.approved, by=decision.by))
 

@@ -11,6 +11,7 @@ from typing import BinaryIO
 import anyio
 from anyio.abc import TaskStatus
 
+from agentflow.cli.asking import is_attended, settle
 from agentflow.cli.models import close, streamed
 from agentflow.cli.wiring import Setup, assemble, new_task, prepare, recall_runs
 from agentflow.core.errors import AgentflowError, ConfigError
@@ -70,6 +71,8 @@ def relaunch(folder: Path, task_id: str | None, job: Job) -> int:
     root = open_repository(folder).root
     with _opened(job.events) as sink, writer_lock(root):
         store = TaskStore.reopen(find(root, task_id))
+        if store.task.pending and is_attended(job.consent):
+            settle(store)
         task = consented(store.task, job.consent)
         store.task = resumed(task, is_told=end_told(store.folder) is task.status)
         setup = prepare(folder, store.task.model, store.task.task)
@@ -92,6 +95,8 @@ def _drive(setup: Setup, store: TaskStore, job: Job, sink: BinaryIO | None) -> i
             store.emit(Warned(message=warning))
         crew = assemble(setup, store, job.consent)
         task = anyio.run(_run, crew, store.task)
+        while task.pending and is_attended(job.consent) and settle(store):
+            task = anyio.run(_run, crew, resumed(store.task, is_told=True))
         progress.close()
         _answer(crew, task, job)
     assert task.ending is not None

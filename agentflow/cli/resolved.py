@@ -35,9 +35,8 @@ def resolved(role: Role, content: Content, root: Path) -> Resolved:
     hooks, _ = hooks_here(root, settings)
     phase = next((phase for phase, part in ROLE_OF.items() if part == role.part), None)
     skills = offer(content.skills, role, phase, ())
-    kit = Kit(
-        model=NoModel(), models=first_ids(settings.models), toolbox=standard(), events=_nobody, skills=skills
-    )
+    ids = first_ids(settings.models)
+    kit = Kit(model=NoModel(), models=ids, toolbox=standard(), events=_nobody, skills=skills)
     draft = drafted((*standard_capabilities(role, kit), *shared_capabilities(hooks, rules_here(root))))
     tools = draft.tools(*draft.model())
     prompt, limits = draft.system(tools), plain(role.limits)
@@ -47,7 +46,7 @@ def resolved(role: Role, content: Content, root: Path) -> Resolved:
         ("source", role.source, role.origin),
         (
             "tier",
-            f"{tier(role.model)}, {model_id(role.model, first_ids(settings.models))}",
+            f"{tier(role.model)}, {model_id(role.model, ids)}",
             role.place("model"),
         ),
         *(("tool", _spelled(tool, role), _giver(tool, role)) for tool in tools),

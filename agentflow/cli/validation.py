@@ -5,18 +5,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentflow.cli.content import places as skill_places_in
+from agentflow.cli.problems import ERROR, WARNING, Problem, problem_of
+from agentflow.cli.settings_files import file_problems
 from agentflow.cli.skill_problems import Looked, look
 from agentflow.core.errors import AgentflowError, InvalidFile
 from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE, Role
+from agentflow.hooks.manifest import project_places, user_places
 from agentflow.library.bundled import bundled
 from agentflow.library.roles import read_role
 from agentflow.library.skills import Skills, unknown
 from agentflow.settings import folders, load_settings
 from agentflow.tools.registry import Toolbox, standard
 
-ERROR = "error"
-WARNING = "warning"
 SOLE = (
     ("one-writer", frozenset({"Write", "Edit", "fs"}), "implementer"),
     ("web-for-explorer", frozenset({"WebSearch", "WebFetch", "net"}), "explorer"),
@@ -25,25 +26,13 @@ SOLE = (
 """Rules that keep a right with one part of the pipeline: name, tools, part."""
 
 
-class Problem(Record):
-    file: str
-    line: int | None
-    key: str | None
-    message: str
-    severity: str
-
-    @property
-    def text(self) -> str:
-        place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{place}: {self.severity}: {self.message}"
-
-
 class Validation(Record):
     """What is wrong, and how many files were looked at."""
 
     problems: tuple[Problem, ...]
     agents: int
     skills: int
+    hooks: int
 
 
 def validate(root: Path) -> Validation:
@@ -51,13 +40,14 @@ def validate(root: Path) -> Validation:
     toolbox = standard()
     places = (bundled("agents"), folders(os.environ).claude / "agents", root / ".claude" / "agents")
     paths = [path for place in places for path in sorted(place.glob("**/*.md"))]
-    problems = [*_settings_problems()]
+    hooks, problems = _settings_files(root.resolve())
+    problems.extend(_settings_problems())
     roles: list[Role] = []
     for path in paths:
         try:
             role, notes = read_role(path, "any")
         except InvalidFile as error:
-            problems.append(_problem(str(path), error))
+            problems.append(problem_of(str(path), error))
             continue
         roles.append(role)
         problems.extend(
@@ -77,7 +67,7 @@ def validate(root: Path) -> Validation:
     )
     looked = look(skill_places_in(root.resolve()), frozenset({*PIPELINE, *(role.name for role in roles)}))
     problems.extend(_skill_problems(looked, roles))
-    return Validation(problems=tuple(problems), agents=len(paths), skills=looked.folders)
+    return Validation(problems=tuple(problems), agents=len(paths), skills=looked.folders, hooks=hooks)
 
 
 def _skill_problems(looked: Looked, roles: list[Role]) -> Iterator[Problem]:
@@ -96,11 +86,18 @@ def _skill_problems(looked: Looked, roles: list[Role]) -> Iterator[Problem]:
             yield Problem(file=role.source, line=line, key="skills", message=missing, severity=ERROR)
 
 
+def _settings_files(root: Path) -> tuple[int, list[Problem]]:
+    """Return how many hooks the settings files hold, and what is wrong with those files."""
+    places = (*user_places(bundled("hooks"), folders(os.environ).claude), *project_places(root))
+    looked = [file_problems(place, root) for place in places]
+    return sum(hooks for _, hooks in looked), [problem for found, _ in looked for problem in found]
+
+
 def _settings_problems() -> Iterator[Problem]:
     try:
         load_settings(os.environ)
     except AgentflowError as error:
-        yield _problem(str(folders(os.environ).config), error)
+        yield problem_of(str(folders(os.environ).config), error)
 
 
 def _role_problems(role: Role, toolbox: Toolbox) -> Iterator[Problem]:
@@ -108,7 +105,7 @@ def _role_problems(role: Role, toolbox: Toolbox) -> Iterator[Problem]:
     try:
         toolbox.offered(role)
     except AgentflowError as error:
-        problem = _problem(role.source, error, key="tools")
+        problem = problem_of(role.source, error, key="tools")
         message = problem.message.removeprefix(f"{role.place('tools')}: ")
         yield problem.replace(line=role.lines.get("tools"), message=message)
     for name, tools, part in SOLE:
@@ -118,13 +115,3 @@ def _role_problems(role: Role, toolbox: Toolbox) -> Iterator[Problem]:
             yield Problem(
                 file=role.source, line=role.lines.get("tools"), key="tools", message=message, severity=ERROR
             )
-
-
-def _problem(file: str, error: AgentflowError, key: str | None = None) -> Problem:
-    if isinstance(error, InvalidFile):
-        named = error.problem.partition(":")[0]
-        key = key or (named if named.replace("_", "").isalnum() else None)
-        return Problem(file=file, line=error.line, key=key, message=error.problem, severity=ERROR)
-    return Problem(
-        file=file, line=None, key=key, message=str(error).removeprefix(f"{file}: "), severity=ERROR
-    )

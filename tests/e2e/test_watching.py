@@ -257,7 +257,7 @@ def test_the_tools_are_listed_with_what_they_can_do(told: Finished) -> None:
 def test_the_shipped_files_are_in_order(told: Finished) -> None:
     done = told.repo.run("check", "--json")
     assert done.code == 0
-    assert done.json == {"problems": [], "counts": {"agents": 5, "skills": 0, "hooks": 0, "commands": 0}}
+    assert done.json == {"problems": [], "counts": {"agents": 5, "skills": 6, "hooks": 0, "commands": 0}}
 
 
 REVIEWER = """---
@@ -295,6 +295,93 @@ def test_a_second_writer_with_paths_of_its_own_passes_the_check(new_repo: NewRep
     repo = new_repo({"notes.txt": "x\n"})
     repo.give_role("reviewer", REVIEWER.format("Write", 'write_paths: ["docs/**"]\n'))
     assert repo.run("check").code == 0
+
+
+def hooked(event: str, command: str, **entry: Any) -> dict[str, Any]:
+    handler = {"type": "command", "command": command, **entry}
+    return {"hooks": {event: [{"matcher": "*", "hooks": [handler]}]}}
+
+
+HOOKS: dict[str, tuple[dict[str, Any], int | None, str, str]] = {
+    "a near miss of an event": (hooked("PreToolUes", "true"), 3, "did you mean PreToolUse?", "error"),
+    "an event nobody knows": (hooked("OnMoonrise", "true"), 3, "is no known event", "warning"),
+    "a script that is not there": (hooked("Stop", "./gone.sh"), 3, "./gone.sh is not there", "error"),
+    "a script that cannot run": (hooked("Stop", "./plain.sh -x"), 3, "./plain.sh is not executable", "error"),
+    "a script below the project": (
+        hooked("Stop", '"$CLAUDE_PROJECT_DIR"/.claude/gone.py'),
+        3,
+        "gone.py is not there",
+        "error",
+    ),
+    "a script of an interpreter": (
+        hooked("Stop", "python3 hooks/gone.py"),
+        3,
+        "gone.py is not there",
+        "error",
+    ),
+    "a program without a shell": (
+        hooked("Stop", "no-such-prog", args=[]),
+        3,
+        "no program no-such-prog",
+        "error",
+    ),
+    "quotes": (hooked("Stop", "echo 'a"), 3, "quotes", "error"),
+    "a rule that does not parse": (
+        {"permissions": {"deny": ["Read", "Bash(rm"]}},
+        5,
+        "'Bash(rm' is no rule",
+        "error",
+    ),
+    "rules that are none": ({"permissions": []}, 2, "must be an object", "error"),
+}
+
+
+@pytest.mark.parametrize("name", ["settings.json", "settings.local.json", "home"])
+@pytest.mark.parametrize(("found", "line", "said", "severity"), HOOKS.values(), ids=HOOKS)
+def test_settings_files_are_checked(
+    new_repo: NewRepo, found: dict[str, Any], line: int, said: str, severity: str, name: str
+) -> None:
+    repo = new_repo({"plain.sh": "true\n"})
+    path = (repo.home if name == "home" else repo.root) / ".claude" / name.replace("home", "settings.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found, indent=1))
+    done = repo.run("check", "--json")
+    assert done.code == (2 if severity == "error" else 0)
+    (problem,) = done.json["problems"]
+    assert (repo.root / problem["file"], problem["line"], problem["severity"]) == (path, line, severity)
+    assert problem["key"].split(".")[0] in {"hooks", "permissions"}
+    assert said in problem["message"]
+
+
+GOOD_COMMANDS = (
+    "./run.sh a",
+    "bash plain.sh",
+    "X=1 ./run.sh",
+    "exit 2",
+    "cd /tmp && ./x",
+    '"$HOME"/x',
+    "jq -r .x",
+)
+
+
+@pytest.mark.parametrize("command", GOOD_COMMANDS)
+def test_hooks_in_order_are_counted(new_repo: NewRepo, command: str) -> None:
+    repo = new_repo({"plain.sh": "true\n", "run.sh": "#!/bin/sh\n"})
+    (repo.root / "run.sh").chmod(0o755)
+    settings = {**hooked("PreToolUse", command), "permissions": {"allow": ["Bash(git diff *)"], "deny": None}}
+    repo.write({".claude/settings.json": json.dumps(settings)})
+    done = repo.run("check", "--json")
+    assert done.json["problems"] == []
+    assert (done.code, done.json["counts"]["hooks"]) == (0, 1)
+
+
+def test_every_problem_of_all_files_is_told(new_repo: NewRepo) -> None:
+    both = {**hooked("PreToolUes", "true"), "permissions": {"deny": ["Bash("], "ask": [3]}}
+    repo = new_repo({".claude/settings.json": json.dumps(both), ".claude/settings.local.json": "{"})
+    done = repo.run("check", "--json")
+    assert done.code == 2
+    keys = [problem["key"] for problem in done.json["problems"]]
+    assert keys == ["permissions.deny", "permissions.ask", "hooks.PreToolUes", None]
 
 
 BROKEN: dict[str, tuple[str, int, Any]] = {

@@ -1,0 +1,103 @@
+"""What waits for a person, asked at once where one sits at a terminal."""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+
+from agentflow.cli.decisions import chosen, record
+from agentflow.core.pending import Answer, Consent, Pending, PendingKind, decided_now
+from agentflow.core.record import encode
+from agentflow.parse import parse
+from agentflow.store.tasks import TaskStore
+from agentflow.tools.ask import AskInput
+from agentflow.view.terminal import choose, send, write
+from agentflow.view.text import Line, Style, line, span
+
+SUSPEND = "s"
+_MAX_LINES = 40
+"""Of one value; all of it is in `agentflow status --json`."""
+_INDENT = "    "
+
+
+def is_attended(consent: Consent) -> bool:
+    """Return whether a person can be asked: stdin and stderr are a terminal, and we are in its foreground."""
+    if consent is not Consent.SUSPEND or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except OSError:
+        return False
+
+
+def settle(store: TaskStore) -> bool:
+    """Ask about everything that is pending; return False once the person would rather leave it waiting."""
+    for item in store.task.pending:
+        write(_shown(item), sys.stderr, choose(sys.stderr, os.environ))
+        try:
+            decision = _approval() if item.kind is PendingKind.APPROVAL else _answer(item)
+        except (KeyboardInterrupt, EOFError):
+            send("\n", sys.stderr)
+            return False
+        if decision is None:
+            return False
+        record(store, item.id, decision.replace(by="terminal"))
+    return True
+
+
+def _approval() -> Answer | None:
+    while True:
+        said = _said("approve? y = yes, n = no, s = leave it waiting [s]: ").lower()
+        if said in {"y", "yes"}:
+            return Answer(approved=True)
+        if said in {"n", "no"}:
+            return Answer(approved=False, text=_said("why not? the model reads this: "))
+        if said in {"", SUSPEND}:
+            return None
+
+
+def _answer(item: Pending) -> Answer | None:
+    said = _said("answer, an option or your own words; s = leave it waiting [A]: ")
+    if said.lower() == SUSPEND:
+        return None
+    return Answer(approved=True, text=chosen(item.options, said)) if said else decided_now(Consent.YES, item)
+
+
+def _said(prompt: str) -> str:
+    """Return a line that the person types. Raises EOFError at the end of the terminal."""
+    send(prompt, sys.stderr)
+    try:
+        typed = sys.stdin.readline()
+    except OSError:
+        raise EOFError from None
+    if not typed:
+        raise EOFError
+    return typed.encode("utf-8", "replace").decode().strip()
+
+
+def _shown(item: Pending) -> Iterator[Line]:
+    """Yield what is asked, with the whole input: what is approved is what was seen."""
+    yield line(span("? ", Style.WARN), span(f"{item.kind} {item.id}: {item.tool or ''}", Style.BOLD))
+    if item.kind is not PendingKind.QUESTION:
+        for key, value in item.input.items():
+            yield from _value(key, value if isinstance(value, str) else encode(value).decode())
+        yield from _options(item.options)
+        return
+    for question in parse(AskInput, item.input, "the state's pending").questions:
+        yield from _value("", question.question)
+        yield from _options(option.label for option in question.options)
+
+
+def _options(options: Iterable[str]) -> Iterator[Line]:
+    for number, option in enumerate(options):
+        yield line(_INDENT, span(f"{chr(ord('A') + number)}  ", Style.ACCENT), span(option), hang=7)
+
+
+def _value(key: str, text: str) -> Iterator[Line]:
+    rows = text.split("\n")
+    head = [span(f"{key}: ", Style.DIM)] if key else []
+    yield line("  ", *head, span(rows[0]), hang=4)
+    for row in rows[1:_MAX_LINES]:
+        yield line(_INDENT, span(row), hang=4)
+    if len(rows) > _MAX_LINES:
+        more = f"… {len(rows) - _MAX_LINES} more lines, see agentflow status --json"
+        yield line(_INDENT, span(more, Style.WARN))

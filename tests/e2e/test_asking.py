@@ -1,0 +1,160 @@
+"""Where a person sits at a terminal, what waits is asked there; anywhere else nobody waits for an answer."""
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.repo import CALC, Repo, call, edit, findings, plan, role, submit, turn, verified
+from tests.support.terminal import CTRL_C, CTRL_D, Seen, at_terminal
+
+NewRepo = Callable[[dict[str, str]], Repo]
+PLANTED = "echo one\nrm -rf / \x1b[2K"
+CREW = [
+    findings(),
+    plan("calc.py"),
+    role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py")),
+    verified("ev-0002"),
+]
+TEXT = "make the failing tests pass"
+
+
+def asking(repo: Repo, *rules: str) -> None:
+    path = repo.home / ".claude/settings.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"permissions": {"ask": list(rules)}}))
+
+
+@pytest.fixture
+def repo(new_repo: NewRepo) -> Repo:
+    repo = new_repo(CALC)
+    asking(repo, "Edit(calc.py)", "Bash(echo *)")
+    return repo
+
+
+def task(repo: Repo, *switches: str, says: tuple[str, ...] = (), crew: list[dict[str, Any]] = CREW) -> Seen:
+    return at_terminal(repo, "task", TEXT, *switches, "--model", repo.scripted(crew), says=says)
+
+
+@pytest.mark.parametrize("said", ["y", "YES", " y "])
+def test_a_call_is_approved_at_the_terminal_and_the_task_goes_on(repo: Repo, said: str) -> None:
+    seen = task(repo, says=(said,))
+    assert seen.code == 0, seen.text
+    assert (
+        "? approval p3-1: Edit\n  file_path: calc.py\n  old_string: a - b\n  new_string: a + b\n" in seen.text
+    )
+    assert "verified: " in seen.text
+    (answered,) = repo.events("Answered")
+    assert (answered["pending"], answered["approved"], answered["by"]) == ("p3-1", True, "terminal")
+    assert [entry["type"] for entry in repo.runs("implementer")[0].entries].count("RunOpened") == 1
+
+
+def test_a_denied_call_is_not_made_and_the_model_reads_why(repo: Repo) -> None:
+    seen = task(repo, says=("n", "not this file"))
+    assert seen.code == 1, seen.text
+    assert "denied: not this file" in repo.runs("implementer")[0].results[1]["content"]
+    assert repo.diff() == ""
+
+
+@pytest.mark.parametrize("said", ["", "s", CTRL_C, CTRL_D])
+def test_who_does_not_decide_leaves_it_waiting(repo: Repo, said: str) -> None:
+    seen = task(repo, says=(said,))
+    assert seen.code == 75, seen.text
+    assert "Traceback" not in seen.text
+    assert repo.state()["status"] == "suspended"
+    assert repo.diff() == ""
+    assert repo.run("approve", "p3-1").code == 0
+    assert repo.run("resume").code == 0
+
+
+def test_what_is_no_answer_is_asked_again(repo: Repo) -> None:
+    seen = task(repo, says=("perhaps", "yess", "y"))
+    assert seen.code == 0
+    assert seen.text.count("approve? ") == 3
+
+
+def test_the_whole_input_is_seen_and_nothing_of_it_reaches_the_terminal_raw(repo: Repo) -> None:
+    turns = (turn(call("Bash", command=PLANTED)), submit())
+    crew = [findings(), plan("calc.py"), role("implementer", *turns)]
+    seen = task(repo, says=("s",), crew=crew)
+    assert "command: echo one\n    rm -rf / \\x1b[2K\n" in seen.text
+    assert "\x1b[2K" not in seen.text
+
+
+def test_several_calls_are_asked_one_after_the_other(repo: Repo) -> None:
+    turns = (turn(call("Bash", command="echo one"), call("Bash", command="echo two")),)
+    implementer = role("implementer", *turns, *edit("calc.py", "a - b", "a + b"), submit("calc.py"))
+    seen = task(repo, says=("y", "n", "", "y"), crew=[*CREW[:2], implementer, verified("ev-0003")])
+    assert seen.code == 0, seen.text
+    assert seen.unused == []
+    results = [result["content"] for result in repo.runs("implementer")[0].results]
+    assert "one" in results[0]
+    assert results[1] == "denied: no reason given"
+
+
+def test_resume_at_a_terminal_asks_what_still_waits(repo: Repo) -> None:
+    assert repo.task(TEXT, script=CREW).code == 75
+    assert at_terminal(repo, "resume", says=("s",)).code == 75
+    seen = at_terminal(repo, "resume", says=("y",))
+    assert seen.code == 0, seen.text
+    assert "a + b" in repo.read("calc.py")
+
+
+OPTIONS = [{"label": "integers"}, {"label": "floats"}]
+ANSWERS = {"": "integers", "b": "floats", "2": "floats", "both, rounded": "both, rounded"}
+
+
+@pytest.mark.parametrize(("said", "content"), ANSWERS.items(), ids=[repr(said) for said in ANSWERS])
+def test_a_question_is_answered_at_the_terminal(repo: Repo, said: str, content: str) -> None:
+    head = "name: explorer\ndescription: d\ntools: [AskUserQuestion]\nmetadata: {agentflow-role: explorer}"
+    repo.give_role("explorer", f"---\n{head}\n---\nLook.\n")
+    asks = turn(call("AskUserQuestion", questions=[{"question": "Which numbers?", "options": OPTIONS}]))
+    explorer = {**CREW[0], "turns": [asks, *CREW[0]["turns"]]}
+    seen = task(repo, "--pause-after", "exploration", says=(said,), crew=[explorer, *CREW[1:]])
+    assert "  Which numbers?\n    A  integers\n    B  floats\n" in seen.text
+    assert seen.code == 75, seen.text
+    assert repo.runs("explorer")[0].results[0]["content"] == content
+
+
+@pytest.mark.parametrize(("switch", "code"), [("--yes", 0), ("--no-input", 1)])
+def test_who_decided_beforehand_is_asked_nothing(repo: Repo, switch: str, code: int) -> None:
+    seen = task(repo, switch)
+    assert seen.code == code, seen.text
+    assert "approve? " not in seen.text
+
+
+def test_stdout_stays_the_answer_alone(repo: Repo) -> None:
+    place = repo.home / "answer.json"
+    with place.open("wb") as file:
+        words = ("task", TEXT, "--json", "--model", repo.scripted(CREW))
+        seen = at_terminal(repo, *words, says=("y",), stdout=file.fileno())
+    assert seen.code == 0, seen.text
+    assert json.loads(place.read_text())["status"] == "verified"
+    assert "approve? " in seen.text
+
+
+@pytest.mark.parametrize("open_ended", [True, False], ids=["an open pipe", "nothing"])
+def test_without_a_terminal_nobody_is_waited_for(repo: Repo, *, open_ended: bool) -> None:
+    stdin = subprocess.PIPE if open_ended else subprocess.DEVNULL
+    process = repo.start("task", TEXT, "--model", repo.scripted(CREW), stdin=stdin)
+    begin = time.monotonic()
+    assert process.wait(30) == 75
+    assert time.monotonic() - begin < 10
+    _, err = process.communicate()
+    assert "approve? " not in err
+
+
+def test_a_terminal_for_the_input_alone_is_none(repo: Repo) -> None:
+    person, terminal = os.openpty()
+    try:
+        process = repo.start("task", TEXT, "--model", repo.scripted(CREW), stdin=terminal)
+        _, err = process.communicate(timeout=30)
+    finally:
+        os.close(person)
+        os.close(terminal)
+    assert process.returncode == 75
+    assert "approve? " not in err
