@@ -57,7 +57,9 @@ OPEN = {
     "one that failed": (a_run(asked(opening(1)), told(result(1, "denied")), asked(opening(9))), False),
     "one that is no longer shown": (a_run(asked(opening(1)), told(result(1, "…")), asked(opening(9))), False),
     "text of another tool": (
-        a_run(asked(ToolCall(id="c1", name="Bash", input={})), told(result(1)), asked(opening(9))),
+        a_run(
+            asked(ToolCall(id="c1", name="Bash", input={"skill": "a"})), told(result(1)), asked(opening(9))
+        ),
         False,
     ),
 }

@@ -193,8 +193,12 @@ def test_no_link_leads_a_repositorys_skill_out_of_it(make: Make, tmp_path: Path)
     (folder.parent / "file/SKILL.md").symlink_to(secret / "SKILL.md")
     found = load_skills((project(tmp_path),))
     assert [skill.folder.name for skill in found.all] == ["whole"]
+    assert [warning for warning in found.warnings if "linked" in warning] == []
     (tmp_path / "repo/.agents").symlink_to(tmp_path / "outside")
-    assert load_skills((project(tmp_path, ".agents"),)).all == ()
+    (tmp_path / "outside/skills").mkdir()
+    (tmp_path / "outside/skills/found").symlink_to(secret)
+    make(below="outside/skills")
+    assert load_skills((project(tmp_path, ".agents"),)) == Skills()
 
 
 def test_the_user_may_keep_skills_elsewhere(make: Make, tmp_path: Path) -> None:
