@@ -59,15 +59,17 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
 @skills.command(name="list")
 def list_skills(json: bool = JSON) -> None:
     """List the skills with the role that owns each and the roles that use it."""
+    from agentflow.redact import visible
+
     content = _content()
     rows = [_told_skill(skill, content) for skill in content.skills.all]
     if json:
         _print_json(rows)
         return
     for row in rows:
-        say(f"{row['name']:<28} {row['description']}")
         users = ", ".join(row["consumers"]) or "nobody else"
-        say(f"{'':<28} owner {row['owner'] or 'nobody'}; used by {users}; {row['source']}")
+        say(visible(f"{row['name']:<28} {row['source']}, owner {row['owner'] or 'nobody'}, used by {users}"))
+        say(visible(f"  {row['description']}"))
     _notes(content)
 
 
@@ -192,7 +194,9 @@ def _told_tool(tool: "Tool") -> dict[str, Any]:
 
 
 def _line(name: str, tier: str, text: str) -> None:
-    say(f"{name:<12} {tier:<5} {text}")
+    from agentflow.redact import visible
+
+    say(visible(f"{name:<12} {tier:<5} {text}"))
 
 
 def _print_json(value: dict[str, Any] | Iterable[dict[str, Any]]) -> None:

@@ -39,6 +39,7 @@ def check(json: bool = JSON, folder: Path = FOLDER) -> int:
     from agentflow.cli.validation import validate
     from agentflow.core.exits import Exit
     from agentflow.core.record import encode, plain
+    from agentflow.redact import visible
 
     found = validate(folder)
     counts = {"agents": found.agents, "skills": found.skills, "hooks": found.hooks, "commands": 0}
@@ -46,7 +47,7 @@ def check(json: bool = JSON, folder: Path = FOLDER) -> int:
         say(encode({"problems": plain(found.problems), "counts": counts}).decode())
     else:
         for problem in found.problems:
-            say(problem.text)
+            say(visible(problem.text))
         looked_at = f"{found.agents} role files, {found.skills} skills, {found.hooks} hooks"
         say(f"{looked_at}, {len(found.problems)} problems")
     return Exit.CONFIG if any(problem.severity == ERROR for problem in found.problems) else Exit.VERIFIED

@@ -89,7 +89,7 @@ def read_skill(folder: Path, root: Path, origin: str) -> tuple[Skill, tuple[Oddi
     given = head.get("name")
     ours = _ours(head)
     found = Skill(
-        name=one_line(given, _MAX["name"]) if isinstance(given, str) and given.strip() else folder.name,
+        name=one_line(given if isinstance(given, str) and given.strip() else folder.name, _MAX["name"]),
         description=" ".join(description.split()),
         folder=folder,
         root=root,

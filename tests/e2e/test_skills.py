@@ -193,6 +193,24 @@ def test_the_catalogue_lists_and_shows_skills(repo: Repo) -> None:
     assert (missing.code, "there is no skill nothing" in missing.err) == (2, True)
 
 
+def test_what_a_skill_says_cannot_act_on_the_terminal(repo: Repo) -> None:
+    sly = "\\e]52;c;QQ==\\a\\e[2J\\u202e"
+    repo.write(
+        {
+            SKILL: f'---\nname: "money{sly}"\ndescription: "pay{sly}"\nmetadata: {{owner: "x{sly}"}}\n'
+            "---\na\u202eb\n"
+        }
+    )
+    (repo.root / ".claude/skills/a\x1b[2Jb").mkdir()
+    repo.write({".claude/skills/a\x1b[2Jb/SKILL.md": "---\ndescription: d\n---\n"})
+    name = next(row["name"] for row in repo.run("skills", "list", "--json").json if "money" in row["name"])
+    done = repo.task(script=crew())
+    ran = [repo.run("skills", "list"), repo.run("skills", "show", name), repo.run("check"), done]
+    said = [each.out + each.err for each in ran]
+    assert all("money" in text for text in said)
+    assert [text for text in said if {"\x1b", "\x07", "\u202e"} & set(text)] == []
+
+
 def test_a_role_is_shown_as_it_would_be_run(repo: Repo) -> None:
     repo.task(script=crew())
     shown = repo.run("agents", "show", "implementer", "--json").json
