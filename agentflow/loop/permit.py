@@ -19,7 +19,7 @@ from agentflow.permissions.decide import refusal
 from agentflow.process import timestamp
 from agentflow.redact import one_line
 
-_SUBJECTS = ("file_path", "command", "pattern", "summary", "verdict", "path", "url", "query")
+_SUBJECTS = ("file_path", "command", "pattern", "summary", "verdict", "path", "url", "query", "skill")
 
 
 class Admitted(Record):
