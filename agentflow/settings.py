@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -51,6 +51,22 @@ class Price(Record):
     cache_write: float
 
 
+class When(Record):
+    """A condition such as `args.command matches ^git push`."""
+
+    when: str
+
+
+Mode = Literal["never", "always"] | When
+
+
+class Approvals(Record):
+    """When somebody is asked about a call, by tool and by role."""
+
+    tools: dict[str, Mode] = {}
+    roles: dict[str, Mode] = {}
+
+
 class Settings(Record):
     """The user's settings; each has a default that works."""
 
@@ -76,6 +92,7 @@ class Settings(Record):
     retry: Retry = Retry()
     deadlines: Deadlines = Deadlines()
     max_iterations: Annotated[int, Meta(ge=1, le=1000)] = 10
+    approvals: Approvals = Approvals()
     hooks_in: tuple[str, ...] = ()
     """Folders of repositories whose own hooks count."""
     timeouts: dict[CheckName, float] = {}

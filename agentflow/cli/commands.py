@@ -2,7 +2,7 @@
 
 import typer
 
-from agentflow.cli import catalog, checks, config, routing, show, task, waiting
+from agentflow.cli import catalog, checks, config, permissions, routing, show, task, waiting
 
 app = typer.Typer(
     name="agentflow",
@@ -42,3 +42,4 @@ app.command(name="config")(config.config)
 app.add_typer(catalog.agents, name="agents")
 app.add_typer(catalog.skills, name="skills")
 app.add_typer(catalog.tools, name="tools")
+app.add_typer(permissions.permissions, name="permissions")

@@ -59,7 +59,9 @@ def _explained(folder: Path) -> dict[str, list[str]]:
     ]
     rules = [f"{name} {rule}" for name in ("deny", "ask", "allow") for rule in getattr(setup.rules, name)]
     return {
-        "capabilities": list(listing((*standard, *shared_capabilities(setup.hooks, setup.rules)))),
+        "capabilities": list(
+            listing((*standard, *shared_capabilities(setup.hooks, setup.rules, setup.settings.approvals)))
+        ),
         "limits": limits,
         "hooks": [f"{hook.point} {hook.name} ({hook.origin.name.lower()})" for hook in setup.hooks],
         "rules": rules,

@@ -21,9 +21,9 @@ from agentflow.library.bundled import bundled
 from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
 from agentflow.loop.nodes import request_of
-from agentflow.permissions.ruling import Rules, load_rules
+from agentflow.permissions.ruling import Rules, denied_tools, load_rules
 from agentflow.process import timestamp
-from agentflow.settings import Settings, folders, load_settings, model_name
+from agentflow.settings import Approvals, Settings, folders, load_settings, model_name
 from agentflow.store.journal import load_run
 from agentflow.store.tasks import TaskStore, new_task_id
 from agentflow.tools.registry import Toolbox, standard
@@ -53,7 +53,7 @@ def prepare(start: Path, model: str | None, text: str) -> Setup:
     git = open_repository(start)
     settings = load_settings(os.environ)
     toolbox = standard()
-    content = load_content(git.root, toolbox)
+    content, rules = load_content(git.root, toolbox), rules_here(git.root)
     name = model_name(model, settings, os.environ)
     chosen = choose_model(name, git.root, settings, os.environ)
     reason = chosen.refusal(text)
@@ -64,13 +64,24 @@ def prepare(start: Path, model: str | None, text: str) -> Setup:
     return Setup(
         git=git,
         settings=settings,
-        roles=content.roles,
+        roles=_without(content.roles, rules, toolbox),
         skills=content.skills,
         toolbox=toolbox,
         model=chosen,
         hooks=hooks,
-        rules=rules_here(git.root),
+        rules=rules,
         warnings=(*content.warnings, *warnings),
+    )
+
+
+def _without(roles: Roles, rules: Rules, toolbox: Toolbox) -> Roles:
+    """Take from all roles the tools that a rule denies as a whole, so that no model sees them."""
+    denied = denied_tools(rules, (tool.name for tool in toolbox.tools))
+    return roles.replace(
+        all=tuple(
+            role.replace(tools=tuple(rule for rule in role.tools if rule.tool not in denied))
+            for role in roles.all
+        )
     )
 
 
@@ -113,9 +124,11 @@ def recall_runs(model: Model, folder: Path) -> None:
             model.recall(request_of(run))
 
 
-def shared_capabilities(hooks: tuple[Hook, ...], rules: Rules) -> tuple[Capability, ...]:
+def shared_capabilities(
+    hooks: tuple[Hook, ...], rules: Rules, approvals: Approvals
+) -> tuple[Capability, ...]:
     """Return what every role of the crew gets beside the standard capabilities."""
-    return UseHooks(hooks=hooks), Approval(rules=rules)
+    return UseHooks(hooks=hooks), Approval(rules=rules, tools=approvals.tools, roles=approvals.roles)
 
 
 def assemble(setup: Setup, store: TaskStore, consent: Consent) -> Crew:
@@ -131,6 +144,6 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent) -> Crew:
         checking=Checking(setup.git, store, setup.settings.timeouts),
         consent=consent,
         hooks=Chain(setup.hooks),
-        capabilities=shared_capabilities(setup.hooks, setup.rules),
+        capabilities=shared_capabilities(setup.hooks, setup.rules, setup.settings.approvals),
         skills=setup.skills,
     )

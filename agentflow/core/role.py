@@ -15,6 +15,8 @@ class ToolRule(Record):
 
     tool: str
     pattern: str | None = None
+    source: str = ""
+    """The file it was read from."""
 
     def __str__(self) -> str:
         return self.tool if self.pattern is None else f"{self.tool}({self.pattern})"

@@ -1,26 +1,16 @@
 """Which hooks an event is for: matchers and `if` conditions."""
 
 import re
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
 from agentflow.core.points import HookEvent, Point, Scene, ToolDone, ToolFailed, ToolUse
 from agentflow.core.role import ToolRule
+from agentflow.permissions.patterns import EDITORS, READERS, about_path, may_touch
 from agentflow.permissions.rules import parse_rules
-from agentflow.workspace.globs import matcher as path_matcher
 
 _NAMES = re.compile(r"[A-Za-z0-9_\- ,|]*")
-_SEPARATOR = re.compile(r"&&|\|\||[;|&\n]")
-_ASSIGNMENTS = re.compile(r"(?:\s*\w+=\S*\s+)*\s*")
-_NOT_PLAIN = re.compile(
-    r"[`$<>(){}\\]|\b(?:eval|exec|sh|bash|env|xargs|sudo|nohup|timeout|time|nice|command)\b"
-)
-_COVERED: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"Edit": ("Edit", "Write", "NotebookEdit"), "Read": ("Read", "Grep", "Glob")}
-)
-"""A rule on one of these is about all tools of its kind."""
 _MATCHED: Mapping[Point, str] = MappingProxyType(
     {
         Point.SESSION_START: "source",
@@ -79,69 +69,21 @@ def applies(condition: str | None, event: HookEvent) -> bool:
     if event.point not in TOOL_POINTS or not isinstance(use, ToolUse | ToolDone | ToolFailed):
         return False
     rule = parse_condition(condition, "if")
-    if use.tool_name not in _COVERED.get(rule.tool, (rule.tool,)):
+    if use.tool_name not in _covered(rule.tool):
         return False
-    return rule.pattern is None or _is_about(rule.tool, rule.pattern, use.tool_input, event.scene)
+    return rule.pattern is None or _is_about(rule, rule.pattern, use.tool_input, event.scene)
 
 
-def _is_about(tool: str, pattern: str, given: Mapping[str, Any], scene: Scene) -> bool:
+def _covered(tool: str) -> frozenset[str]:
+    """Return the tools that a rule on one of them is about."""
+    return {"Edit": EDITORS, "Read": READERS}.get(tool, frozenset({tool}))
+
+
+def _is_about(rule: ToolRule, pattern: str, given: Mapping[str, Any], scene: Scene) -> bool:
     """Return whether a call's input is of a pattern; of a tool without a known subject it is."""
-    if tool == "Bash":
-        return _is_command_of(pattern, str(given.get("command", "")))
+    if rule.tool == "Bash":
+        return may_touch(pattern, str(given.get("command", "")))
     path = given.get("file_path", given.get("path"))
-    return tool not in _COVERED or not isinstance(path, str) or _is_path_of(pattern, path, scene)
-
-
-def _is_command_of(pattern: str, command: str) -> bool:
-    """Return whether a command, or a part of it, is of a pattern; one that hides what it runs is."""
-    if _NOT_PLAIN.search(command):
+    if rule.tool not in ("Edit", "Read") or not isinstance(path, str):
         return True
-    wanted = _command_expression(pattern)
-    parts = (command, *_SEPARATOR.split(command))
-    return any(wanted.fullmatch(spelled) for part in parts for spelled in _spellings(part))
-
-
-def _spellings(part: str) -> Iterator[str]:
-    """Yield a command as it stands, without quotes and extra spaces, and by its program's bare name."""
-    plain = _ASSIGNMENTS.sub("", part, count=1).strip()
-    yield plain
-    unquoted = " ".join(plain.replace("'", "").replace('"', "").split())
-    yield unquoted
-    yield unquoted[unquoted.partition(" ")[0].rfind("/") + 1 :]
-
-
-def _command_expression(pattern: str) -> re.Pattern[str]:
-    wanted = f"{pattern.removesuffix(':*')} *" if pattern.endswith(":*") else pattern
-    prefix, boundary = (wanted[:-2], r"(?:\s.*)?") if wanted.endswith(" *") else (wanted, "")
-    return re.compile(".*".join(map(re.escape, prefix.split("*"))) + boundary, re.DOTALL)
-
-
-def _is_path_of(pattern: str, path: str, scene: Scene) -> bool:
-    absolute = scene.cwd / Path(path).expanduser()
-    candidates = (Path(*_normal(absolute)), absolute.resolve())
-    return any(_fits(pattern, candidate, scene.cwd) for candidate in candidates)
-
-
-def _normal(path: Path) -> Iterator[str]:
-    """Yield the parts of a path, `..` taken back, links not followed."""
-    parts: list[str] = []
-    for part in path.parts:
-        if part == ".." and len(parts) > 1:
-            parts.pop()
-        else:
-            parts.append(part)
-    yield from parts
-
-
-def _fits(pattern: str, path: Path, root: Path) -> bool:
-    if pattern.startswith("//"):
-        return path_matcher(pattern[1:]).fullmatch(str(path).lstrip("/")) is not None
-    if pattern.startswith("~/"):
-        home = str(Path(pattern).expanduser()).lstrip("/")
-        return path_matcher(f"/{home}").fullmatch(str(path).lstrip("/")) is not None
-    bases = {root, root.resolve()}
-    inside = next((path.relative_to(each).as_posix() for each in bases if path.is_relative_to(each)), None)
-    if inside is None:
-        return False
-    anywhere = (pattern, f"**/{pattern.removeprefix('./')}") if "/" in pattern[1:] else (pattern,)
-    return any(path_matcher(each).fullmatch(inside) for each in anywhere)
+    return about_path(pattern, path, scene.cwd, "", widely=True)

@@ -1,15 +1,34 @@
 """May a role make a call? Pure: the answer follows from the role, the tool and what the call is about."""
 
-import re
-import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
-from agentflow.core.role import PIPELINE, Role
+from agentflow.core.record import Record
+from agentflow.core.role import PIPELINE, Role, ToolRule
 from agentflow.core.submissions import SUBMITTED_BY
 from agentflow.core.tool import Category, Tool
-from agentflow.permissions.shell import dangerous_argument, plain_words
+from agentflow.permissions.dangers import dangerous_argument
+from agentflow.permissions.opaque import SHELLS, program_of
+from agentflow.permissions.opening import RUNNERS, judged
+from agentflow.permissions.patterns import expression
+from agentflow.permissions.reading import bad_assignment, is_reading
+from agentflow.permissions.words import Redirection, Script, Simple, TooComplex, spelled
+from agentflow.redact import one_line
 from agentflow.workspace.globs import matcher
+
+POLICY = frozenset({".git", ".claude", ".agents", ".mcp.json"})
+"""What decides over roles, hooks and permissions, and git's own; no redirection leads there."""
+READ_ONLY = "built-in: only reads"
+_WRITERS = ("Write", "Edit", Category.FS.value)
+
+
+class PartRuling(Record):
+    """What is said about one part of a command, and by which rule."""
+
+    part: str
+    rule: str | None = None
+    refused: str | None = None
+    """Why the part may not run."""
 
 
 def refusal(role: Role, tool: Tool, subject: str) -> str | None:
@@ -22,8 +41,11 @@ def refusal(role: Role, tool: Tool, subject: str) -> str | None:
     rules = (*role.rules_for(tool.name), *role.rules_for(tool.category.value))
     if not rules:
         return f"{role.name} may not use {tool.name}"
-    patterns = [rule.pattern for rule in rules if rule.pattern is not None]
-    return None if len(patterns) < len(rules) else _beyond(role, tool, patterns, subject)
+    if tool.category is Category.SHELL:
+        return _command_refusal(role, subject, rules)
+    if any(rule.pattern is None or _covers(tool, rule.pattern, subject) for rule in rules):
+        return None
+    return f"{role.name} may use {tool.name} only on {', '.join(str(rule.pattern) for rule in rules)}"
 
 
 def owner_of(tool_name: str, roles: Iterable[Role]) -> str | None:
@@ -37,39 +59,74 @@ def _is_bounded(role: Role, tool_name: str) -> bool:
     return all(rule.pattern is not None for rule in role.rules_for(tool_name))
 
 
-def _beyond(role: Role, tool: Tool, patterns: list[str], subject: str) -> str | None:
-    if tool.category is Category.SHELL:
-        return _command_refusal(role, patterns, subject)
-    if any(_covers(tool, pattern, subject) for pattern in patterns):
-        return None
-    return f"{role.name} may use {tool.name} only on {', '.join(patterns)}"
+def _command_refusal(role: Role, command: str, rules: tuple[ToolRule, ...]) -> str | None:
+    try:
+        script = judged(command)
+    except TooComplex as reason:
+        return f"{role.name} may not run a command that cannot be judged: {reason}"
+    refused = (found.refused for found in part_rulings(role, script, rules) if found.refused)
+    return next(refused, None)
 
 
-def _command_refusal(role: Role, patterns: list[str], command: str) -> str | None:
-    words = plain_words(command)
-    if words is None:
-        return (
-            f"{role.name} may run one plain command a call: no operators, redirections, expansions, "
-            "leading globs, assignments or programs that run others"
-        )
-    spelled = " ".join(map(_spelled, words))
-    if not any(expression(pattern).fullmatch(spelled) for pattern in patterns):
-        return f"{role.name} may run only: {', '.join(patterns)}"
-    if (argument := dangerous_argument(words)) is not None:
-        return f"{role.name} may not give {argument} to {words[0]}: it can run, write or delete something"
+def part_rulings(role: Role, script: Script, rules: tuple[ToolRule, ...]) -> Iterator[PartRuling]:
+    """Yield what a role's list says about each part of a command, its redirections too."""
+    unbounded = next((rule for rule in rules if rule.pattern is None), None)
+    for simple in script.commands:
+        shown = one_line(simple.source)
+        if unbounded is not None:
+            yield PartRuling(part=shown, rule=str(unbounded))
+        elif not simple.is_opened or bad_assignment(simple):
+            yield _part(role, simple, rules)
+    if unbounded is None and {"cd", "git"} <= {program_of(simple.words) for simple in script.commands}:
+        reason = f"{role.name} may not run git in another folder, whose configuration git would obey"
+        yield PartRuling(part="cd, git", refused=reason)
+    for redirection in script.redirections:
+        if redirection.writes:
+            yield _written(role, redirection, unbounded)
+
+
+def _part(role: Role, simple: Simple, rules: tuple[ToolRule, ...]) -> PartRuling:
+    shown = one_line(simple.source)
+    rule = READ_ONLY if is_reading(simple) else _allowing(simple, rules)
+    if (name := bad_assignment(simple)) is not None:
+        return PartRuling(part=shown, refused=f"{role.name} may not set {name}, which programs obey")
+    if rule is None:
+        patterns = ", ".join(str(rule.pattern) for rule in rules)
+        why = f"{role.name} may not run {shown}; it may run {patterns}, and commands that only read"
+        return PartRuling(part=shown, refused=why)
+    argument = dangerous_argument(simple.words) if simple.words else None
+    if argument is not None:
+        program = simple.words[0].text
+        why = f"{role.name} may not give {argument} to {program}: it can run, write or delete something"
+        return PartRuling(part=shown, refused=why)
+    return PartRuling(part=shown, rule=rule)
+
+
+def _allowing(simple: Simple, rules: tuple[ToolRule, ...]) -> str | None:
+    """Return the rule that allows a command; one that runs others is allowed by its exact text only."""
+    runs_others = program_of(simple.words) in RUNNERS | SHELLS
+    text = spelled(simple.words)
+    for rule in rules:
+        pattern = str(rule.pattern)
+        if expression(pattern).fullmatch(text) and not (runs_others and "*" in pattern):
+            return str(rule)
     return None
 
 
-def _spelled(word: str) -> str:
-    """Keep a word with white space in quotes, so that it cannot pass for two."""
-    return shlex.quote(word) if not word or re.search(r"\s", word) else word
-
-
-def expression(pattern: str) -> re.Pattern[str]:
-    wanted = f"{pattern.removesuffix(':*')} *" if pattern.endswith(":*") else pattern
-    prefix, boundary = (wanted[:-2], r"(?:\ .*)?") if wanted.endswith(" *") else (wanted, "")
-    body = ".*".join(re.escape(piece) for piece in prefix.split("*"))
-    return re.compile(body + boundary, re.DOTALL)
+def _written(role: Role, redirection: Redirection, unbounded: ToolRule | None) -> PartRuling:
+    """Judge a redirection as the writing of its file."""
+    shown, target = one_line(redirection.source), redirection.target
+    path = PurePosixPath(target.text)
+    if POLICY & {part.lower() for part in path.parts}:
+        return PartRuling(part=shown, refused=f"{shown}: no role writes there")
+    if unbounded is not None:
+        return PartRuling(part=shown, rule=str(unbounded))
+    rules = [rule for name in _WRITERS for rule in role.rules_for(name)]
+    inside = target.is_known and not path.is_absolute() and ".." not in path.parts
+    for rule in rules:
+        if rule.pattern is None or (inside and matcher(rule.pattern).fullmatch(path.as_posix())):
+            return PartRuling(part=shown, rule=str(rule))
+    return PartRuling(part=shown, refused=f"{role.name} may not write files, so not {shown} either")
 
 
 def _covers(tool: Tool, pattern: str, subject: str) -> bool:

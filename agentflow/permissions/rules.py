@@ -7,8 +7,10 @@ from agentflow.core.errors import InvalidFile
 from agentflow.core.role import ToolRule
 from agentflow.parse import decode
 
-_RULE = re.compile(r"(?P<tool>[A-Za-z][\w-]*)(?:\((?P<pattern>.+)\))?", re.DOTALL | re.ASCII)
+_RULE = re.compile(r"(?P<tool>[A-Za-z*][\w*-]*)(?:\((?P<pattern>.+)\))?", re.DOTALL | re.ASCII)
 _KEY = "tools"
+_ALIASES = {"Task": "Agent"}
+"""Older spellings."""
 
 
 def parse_rules(value: object, source: str) -> tuple[ToolRule, ...]:
@@ -54,7 +56,7 @@ def _rule(entry: object, source: str) -> ToolRule:
         raise InvalidFile(
             source, f"{_KEY}: the pattern of {entry!r} is empty or its parentheses do not match"
         )
-    return ToolRule(tool=found["tool"], pattern=pattern)
+    return ToolRule(tool=_ALIASES.get(found["tool"], found["tool"]), pattern=pattern, source=source)
 
 
 def _is_balanced(pattern: str) -> bool:

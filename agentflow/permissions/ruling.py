@@ -1,21 +1,27 @@
-"""The user's permission rules: deny beats ask beats allow, over what a call is about."""
+"""The user's permission rules: deny beats ask beats allow, over every part of what a call is about."""
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.hook import Decision
 from agentflow.core.record import Record
 from agentflow.core.role import ToolRule
 from agentflow.parse import decode
-from agentflow.permissions.decide import expression
+from agentflow.permissions.dangers import dangerous_argument
+from agentflow.permissions.opening import judged
+from agentflow.permissions.patterns import EDITORS, READERS, about_path, expression, touches
+from agentflow.permissions.reading import bad_assignment, is_reading
 from agentflow.permissions.rules import parse_rules
-from agentflow.workspace.globs import matcher
+from agentflow.permissions.secrets import secret_in, secret_path
+from agentflow.permissions.words import Script, Simple, TooComplex, Word, spelled
 
-_PARTS = re.compile(r"&&|\|\||[;|&\n]|\$\(|`|\(|\)")
-"""Where a command line may begin another command; seeing too many parts only denies or asks more."""
-_EDITORS = frozenset({"Edit", "Write", "NotebookEdit"})
+_ALLOWING_GLOB = re.compile(r"mcp__\w+?__[\w*-]*|[^*]*")
+_NAMED_BY: Mapping[str, str] = {"Agent": "subagent_type", "Skill": "skill"}
 
 
 class Rules(Record):
@@ -26,21 +32,45 @@ class Rules(Record):
     allow: tuple[ToolRule, ...] = ()
 
 
-def load_rules(user: Path, project: tuple[Path, ...]) -> Rules:
-    """Return the rules of settings files; a project may deny and ask, and allow nothing.
+class Ruling(Record):
+    """What the rules say about a call, and which one says it."""
+
+    decision: Decision = Decision.NONE
+    rule: str = ""
+    source: str = ""
+
+
+class Call(Record):
+    """A call as rules look at it."""
+
+    tool: str
+    given: dict[str, Any]
+    root: Path
+    script: Script | None = None
+    """Of a shell command."""
+
+    @property
+    def path(self) -> str | None:
+        found = self.given.get("file_path", self.given.get("path"))
+        return found if isinstance(found, str) else None
+
+
+def load_rules(user: Path, project: Iterable[Path], *, allows: bool = False) -> Rules:
+    """Return the rules of settings files; a project's `allow` counts only where it is trusted.
 
     Raises InvalidFile for a file that cannot be read as rules: it never means that there are none.
     """
-    own = _read(user)
-    others = [_read(path) for path in project]
+    own = read_rules(user)
+    others = [read_rules(path) for path in project]
     return Rules(
         deny=(*own.deny, *(rule for rules in others for rule in rules.deny)),
         ask=(*own.ask, *(rule for rules in others for rule in rules.ask)),
-        allow=own.allow,
+        allow=(*own.allow, *(rule for rules in others if allows for rule in rules.allow)),
     )
 
 
-def _read(path: Path) -> Rules:
+def read_rules(path: Path) -> Rules:
+    """Return the rules of one file; none where there is no file. Raises InvalidFile."""
     if not path.is_file():
         return Rules()
     settings = decode(dict[str, Any], path.read_bytes(), str(path))
@@ -52,37 +82,154 @@ def _read(path: Path) -> Rules:
     )
 
 
-def ruling(rules: Rules, tool: str, given: dict[str, Any], root: Path) -> tuple[Decision, str]:
-    """Return what the first matching list says about a call, and the rule; NONE when no rule matches."""
-    lists = ((Decision.DENY, rules.deny), (Decision.ASK, rules.ask), (Decision.ALLOW, rules.allow))
-    for decision, listed in lists:
-        for rule in listed:
-            if _hits(rule, tool, given, root, is_allow=decision is Decision.ALLOW):
-                return decision, str(rule)
-    return Decision.NONE, ""
+def ruling(rules: Rules, tool: str, given: dict[str, Any], root: Path) -> Ruling:
+    """Return what the first matching list says about a call; NONE when no rule matches."""
+    command = given.get("command")
+    try:
+        script = judged(command) if tool == "Bash" and isinstance(command, str) else None
+        call = Call(tool=tool, given=given, root=root, script=script)
+        restricted = restriction(rules, call)
+    except TooComplex as reason:
+        return Ruling(decision=Decision.DENY, rule=f"built-in: cannot be judged, {reason}")
+    return _allowed(rules, call) if restricted is None else restricted
 
 
-def _hits(rule: ToolRule, tool: str, given: dict[str, Any], root: Path, *, is_allow: bool) -> bool:
-    if rule.tool != tool and not (rule.tool == "Edit" and tool in _EDITORS):
+def restriction(rules: Rules, call: Call) -> Ruling | None:
+    """Return the deny or ask rule, or the name of a secret, that stands against a call."""
+    denied = next((rule for rule in rules.deny if restricts(rule, call)), None)
+    if denied is not None:
+        return _by(denied, Decision.DENY)
+    if (secret := _secret(call, rules)) is not None:
+        return Ruling(decision=Decision.DENY, rule=f"built-in: {secret} has the name of a secret")
+    asked = next((rule for rule in rules.ask if restricts(rule, call)), None)
+    return None if asked is None else _by(asked, Decision.ASK)
+
+
+def denied_tools(rules: Rules, names: Iterable[str]) -> frozenset[str]:
+    """Return the tools that a deny without a pattern takes away as a whole."""
+    bare = [rule for rule in rules.deny if rule.pattern is None]
+    return frozenset(name for name in names if any(_is_tool(rule, name) for rule in bare))
+
+
+def restricts(rule: ToolRule, call: Call) -> bool:
+    """Tell whether a deny or ask rule is about any part of a call; in doubt it is."""
+    files = tuple(_files_of(call, rule.tool)) if rule.pattern is not None else ()
+    if any(_covers_path(rule, path, call.root) for path in files):
+        return True
+    if not _is_tool(rule, call.tool) or rule.pattern is None:
+        return _is_tool(rule, call.tool)
+    if call.script is not None:
+        return touches(rule.pattern, call.script)
+    return _is_about(rule.pattern, call) or _has_value(rule.pattern, call.given)
+
+
+def _files_of(call: Call, tool: str) -> Iterator[str]:
+    """Yield the files of a call that a rule on Read or Edit is about; what may not be read is not written."""
+    if tool not in ("Read", "Edit"):
+        return
+    if call.script is not None:
+        yield from _paths_in(call.script, tool)
+    elif call.path is not None and call.tool in (READERS | EDITORS if tool == "Read" else EDITORS):
+        yield call.path
+
+
+def _is_tool(rule: ToolRule, tool: str) -> bool:
+    covered = {"Edit": EDITORS, "Read": READERS}.get(rule.tool, frozenset({rule.tool}))
+    is_server = rule.pattern is None and rule.tool.startswith("mcp__") and tool.startswith(f"{rule.tool}__")
+    return tool in covered or is_server or ("*" in rule.tool and fnmatchcase(tool, rule.tool))
+
+
+def _covers_path(rule: ToolRule, path: str, root: Path) -> bool:
+    return about_path(str(rule.pattern), path, root, rule.source, widely=True)
+
+
+def _paths_in(script: Script, kind: str) -> Iterator[str]:
+    """Yield the files that a command may be about: what it writes, and for reading every word."""
+    for redirection in script.redirections:
+        if redirection.target.is_known and (redirection.writes or kind == "Read"):
+            yield redirection.target.text
+    for simple in script.commands if kind == "Read" else ():
+        for word in simple.words[1:]:
+            if word.is_known and word.text and len(word.text) < 1000:
+                yield word.text
+
+
+def _is_about(pattern: str, call: Call) -> bool:
+    if call.tool == "WebFetch" and pattern.startswith("domain:"):
+        host = urlsplit(str(call.given.get("url", ""))).hostname or ""
+        return fnmatchcase(host.lower().rstrip("."), pattern.removeprefix("domain:").lower())
+    named = call.given.get(_NAMED_BY.get(call.tool, ""), "")
+    return bool(named) and fnmatchcase(str(named), pattern)
+
+
+def _has_value(pattern: str, given: Mapping[str, Any]) -> bool:
+    key, colon, value = pattern.partition(":")
+    return bool(colon) and key in given and fnmatchcase(str(given[key]), value.strip())
+
+
+def _allowed(rules: Rules, call: Call) -> Ruling:
+    if call.script is None:
+        rule = next((rule for rule in rules.allow if _permits(rule, call)), None)
+        return Ruling() if rule is None else _by(rule)
+    found = [
+        _permit_of(simple, rules)
+        for simple in call.script.commands
+        if not simple.is_opened or bad_assignment(simple)
+    ]
+    written = [each.target for each in call.script.redirections if each.writes]
+    edits = [rule for rule in rules.allow if rule.tool == "Edit"]
+    all_written = all(
+        target.is_known and any(_allows_path(rule, target.text, call.root) for rule in edits)
+        for target in written
+    )
+    if None in found or not all_written:
+        return Ruling()
+    named = next((rule for rule in found if isinstance(rule, ToolRule)), None)
+    return Ruling(decision=Decision.ALLOW, rule="built-in: only reads") if named is None else _by(named)
+
+
+def _may_write(target: Word, edits: list[ToolRule], root: Path) -> bool:
+    return target.is_known and any(_allows_path(rule, target.text, root) for rule in edits)
+
+
+def _by(rule: ToolRule, decision: Decision = Decision.ALLOW) -> Ruling:
+    return Ruling(decision=decision, rule=str(rule), source=rule.source)
+
+
+def _permits(rule: ToolRule, call: Call) -> bool:
+    if not _ALLOWING_GLOB.fullmatch(rule.tool) or not _is_tool(rule, call.tool):
         return False
     if rule.pattern is None:
         return True
-    command, path = given.get("command"), given.get("file_path", given.get("path"))
-    if isinstance(command, str):
-        return _covers_command(rule.pattern, command, is_allow=is_allow)
-    return isinstance(path, str) and _covers_path(rule.pattern, path, root)
+    if call.path is not None and call.tool in EDITORS | READERS:
+        return rule.tool != "Write" and _allows_path(rule, call.path, call.root)
+    return _is_about(rule.pattern, call)
 
 
-def _covers_command(pattern: str, command: str, *, is_allow: bool) -> bool:
-    """Return whether a pattern is about a command: to allow, every part; to deny or ask, any part."""
-    wanted = expression(pattern)
-    parts = [part.strip() for part in _PARTS.split(command) if part.strip()]
-    hits = [wanted.fullmatch(part) is not None for part in parts]
-    return all(hits) if is_allow else any(hits) or wanted.fullmatch(command.strip()) is not None
+def _allows_path(rule: ToolRule, path: str, root: Path) -> bool:
+    return rule.pattern is None or about_path(rule.pattern, path, root, rule.source, widely=False)
 
 
-def _covers_path(pattern: str, path: str, root: Path) -> bool:
-    place = (root / path).resolve()
-    real = str(place.relative_to(root)) if place.is_relative_to(root) else str(place)
-    wanted = matcher(pattern.removeprefix("./").removeprefix("/"))
-    return any(wanted.fullmatch(name) is not None for name in (path, real))
+def _permit_of(simple: Simple, rules: Rules) -> ToolRule | bool | None:
+    """Return the rule that allows a part of a command, True where none is needed, else None."""
+    if bad_assignment(simple) is not None or (simple.words and dangerous_argument(simple.words)):
+        return None
+    if is_reading(simple):
+        return True
+    text = spelled(simple.words)
+    for rule in rules.allow:
+        if rule.tool == "Bash" and (rule.pattern is None or expression(rule.pattern).fullmatch(text)):
+            return rule
+    return None
+
+
+def _secret(call: Call, rules: Rules) -> str | None:
+    """Return a file that has the name of a secret, unless a rule allows that very file."""
+    opened = [rule for rule in rules.allow if rule.tool in ("Read", "Edit") and rule.pattern is not None]
+    named = secret_in(call.script) if call.script is not None else _secret_paths(call)
+    return next((it for it in named if not any(_allows_path(rule, it, call.root) for rule in opened)), None)
+
+
+def _secret_paths(call: Call) -> Iterator[str]:
+    if call.path is not None and call.tool in EDITORS | READERS and secret_path(call.path):
+        yield call.path

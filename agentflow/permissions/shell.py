@@ -1,139 +1,250 @@
-"""Which commands are one plain command, and which of their arguments run or write something else.
+"""The door to tree-sitter: a shell command as its simple commands, or the reason why it cannot be judged.
 
-Everything that is not understood counts as not plain.
+What the parser and bash could read differently is refused, as is everything whose commands only a running
+shell would know.
 """
 
 import re
-import shlex
-from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
-from agentflow.core.record import Record
+from agentflow.permissions.certainty import (
+    BLANK,
+    NOTHING,
+    below,
+    in_quotes,
+    require_certain_end,
+    require_no_gaps,
+    require_plain_numbers,
+    require_word_start,
+)
+from agentflow.permissions.words import (
+    UNKNOWN,
+    Redirection,
+    Script,
+    Simple,
+    TooComplex,
+    Word,
+    is_open_ended,
+    unquoted,
+)
+from agentflow.redact import visible
+
+if TYPE_CHECKING:
+    from tree_sitter import Node as Node  # noqa: PLC0414  # for the module beside this one
 
 MAX_CHARS = 10_000
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
-_PIECE = r"""
-    '[^']*'
-  | "(?:[^"\\$`] | \\[^$`\n])*"          # a $ or ` is refused even when escaped: shlex and bash differ there
-  | \\[^\n]
-  | [^\s'"\\;&|<>()$`{}\#~*?\[]
-  | (?<=\S)\#                            # elsewhere it begins a comment
-  | (?<=[^\s=:])~                        # elsewhere it is a home folder
-"""
-# A glob is taken only behind a literal first character that is no dash: `*` alone turns a file that somebody
-# named `--fix` into a flag, `src/*.py` cannot.
-_WORD = rf"(?> [A-Za-z0-9_./@%+,^] (?: {_PIECE} | [*?\[] )* | (?: {_PIECE} )+ )"
-_PLAIN = re.compile(rf"[ \t]* {_WORD} (?: [ \t]+ {_WORD} )* [ \t]*", re.VERBOSE)
-_PROGRAM = re.compile(r"[A-Za-z0-9_./][\w./+-]*", re.ASCII)
-_NEVER_PLAIN = re.compile(
-    r"""
-    # programs that run others
-    env|xargs|sh|bash|dash|zsh|ksh|fish|ash|busybox|nohup|timeout|time|nice|ionice|chrt|taskset|stdbuf|setsid
-    |sudo|doas|su|watch|parallel|flock|script|unshare|nsenter|chroot|strace|ltrace|gdb|ssh|awk|gawk|mawk|nawk
-    # builtins that run others, or evaluate what looks like a name
-    |eval|exec|command|builtin|source|\.|alias|trap|set|shopt|enable|export|declare|typeset|local|readonly
-    |unset|let|test|read|mapfile|readarray|printf|coproc|wait|jobs|fc|bind|compgen|complete|getopts|hash
-    # words that begin something larger
-    |if|then|else|elif|fi|for|while|until|do|done|case|esac|select|function|in
-    """,
-    re.VERBOSE,
+MAX_COMMANDS = 50
+_MAX_DEPTH = 40
+_MAX_PIPES = 1_000
+"""The parser needs seconds for more."""
+_STRUCTURE = frozenset(
+    {
+        *("program", "list", "pipeline", "redirected_statement", "subshell", "compound_statement"),
+        *("if_statement", "elif_clause", "else_clause", "for_statement", "while_statement", "do_group"),
+        *("case_statement", "case_item", "negated_command", "function_definition", "variable_assignments"),
+        *("command_substitution", "process_substitution", "last_case_item"),
+    }
 )
-
-
-class Danger(Record):
-    """Arguments of a program that run, write or delete."""
-
-    words: tuple[str, ...]
-    """Whole words; a long flag also by any beginning of it, as many programs take it."""
-    letters: str = ""
-    """One-letter flags, also among others behind one dash."""
-
-
-DANGERS: Mapping[str, Danger] = {
-    "cargo": Danger(words=("--fix", "--config")),
-    "eslint": Danger(
-        words=("--fix", "--rulesdir", "--output-file", "--resolve-plugins-relative-to"), letters="o"
-    ),
-    "fd": Danger(words=("--exec", "--exec-batch"), letters="xX"),
-    "find": Danger(
-        words=("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf")
-    ),
-    "git": Danger(
-        words=(
-            *("-c", "-C", "--config-env", "--exec-path", "--git-dir", "--work-tree", "--exec", "--output"),
-            *("--ext-diff", "--textconv", "--open-files-in-pager", "--upload-pack", "--receive-pack"),
-        ),
-        letters="O",
-    ),
-    "go": Danger(
-        words=("-exec", "-toolexec", "-vettool", "--toolexec", "--vettool", "-fix", "--fix", "-w", "-o")
-    ),
-    "gofmt": Danger(words=(), letters="w"),
-    "mypy": Danger(
-        words=(
-            *("--install-types", "--python-executable", "--cache-dir", "--junit-xml", "--config-file"),
-            *("--any-exprs-report", "--cobertura-xml-report", "--html-report", "--linecount-report"),
-            *("--linecoverage-report", "--lineprecision-report", "--txt-report", "--xml-report"),
-            *("--xslt-html-report", "--xslt-txt-report", "--shadow-file", "--write"),
-        )
-    ),
-    "prettier": Danger(words=("--write", "--plugin"), letters="w"),
-    "pytest": Danger(
-        words=(
-            *("--basetemp", "--junitxml", "--junit-xml", "--log-file", "--debug", "--override-ini"),
-            *("--pastebin", "--confcutdir", "--rootdir", "--config-file", "--cache-clear", "--pdb"),
-        ),
-        letters="opc",
-    ),
-    "rg": Danger(words=("--pre", "--hostname-bin", "--search-zip"), letters="z"),
-    "ruff": Danger(
-        words=(
-            *("--fix", "--fix-only", "--unsafe-fixes", "--add-noqa", "--output-file", "--config"),
-            "--cache-dir",
-        ),
-        letters="o",
-    ),
-    "sed": Danger(words=("--in-place", "--file", "--expression"), letters="ief"),
-    "sort": Danger(words=("--output", "--compress-program"), letters="o"),
-    "tar": Danger(words=("--to-command", "--checkpoint-action", "--use-compress-program"), letters="IF"),
-    "tree": Danger(words=("--output",), letters="o"),
+"""Nodes that only hold others."""
+_LITERAL = frozenset(
+    {"word", "number", "raw_string", "extglob_pattern", "variable_name", "special_variable_name"}
+)
+_WORDS = _LITERAL | {
+    *("string", "concatenation", "simple_expansion", "expansion", "command_substitution", "test_operator"),
+    *("process_substitution", "ansi_c_string", "translated_string"),
+    *("arithmetic_expansion", "brace_expression"),
 }
-_PRINTING_SED = re.compile(r"(?:\d+|\$|/[^/\n]*/)?(?:,(?:\d+|\$|/[^/\n]*/))?[pdq=]")
-"""The scripts of sed that only select lines; others can write files and run commands."""
+_PLAIN_EXPANSION = re.compile(
+    r"\$\{(?:#?\w+|\w+(?::?[-+?=]|%%?|##?|//?|\^\^?|,,?)[^`$\\]*|\w+:\d+(?::\d+)?|\w+\[[@*\d]+\])\}"
+)
+_NUMERIC = re.compile(r"-(?:eq|ne|lt|le|gt|ge)")
 
 
-def plain_words(command: str) -> tuple[str, ...] | None:
-    """Return the words of one plain command, or None as soon as a shell would do more than run it."""
-    if len(command) > MAX_CHARS or _CONTROL.search(command) or not _PLAIN.fullmatch(command):
-        return None
-    words = tuple(shlex.split(command))
-    if not _PROGRAM.fullmatch(words[0]) or _NEVER_PLAIN.fullmatch(PurePosixPath(words[0]).name or "."):
-        return None
-    return words
+def parse_command(command: str) -> Script:
+    """Return the simple commands of a shell command, those of substitutions too. Raises TooComplex."""
+    if len(command) > MAX_CHARS:
+        raise TooComplex(f"it has more than {MAX_CHARS:,} characters")
+    if "\r" in command or visible(command) != command:
+        raise TooComplex("it holds control or invisible characters")
+    if command.count("|") > _MAX_PIPES:
+        raise TooComplex("it has too many commands")
+    reader = _Reader(command.encode())
+    reader.read()
+    return Script(
+        commands=tuple(reader.commands), redirections=tuple(reader.redirections), source=command.strip()
+    )
 
 
-def dangerous_argument(words: Sequence[str]) -> str | None:
-    """Return the first argument with which a usual tool would run, write or delete something."""
-    program, *arguments = _without_python(words)
-    danger = DANGERS.get(PurePosixPath(program).name)
-    if danger is None:
-        return None
-    flags = (word for word in arguments if word.startswith("-"))
-    found = next((word for word in flags if _is_among(word, danger)), None)
-    if found is None and PurePosixPath(program).name == "sed":
-        script = next((word for word in arguments if not word.startswith("-")), "")
-        return None if _PRINTING_SED.fullmatch(script) else script
-    return found
+class _Reader:
+    """Collects what a syntax tree holds."""
 
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+        self.commands: list[Simple] = []
+        self.redirections: list[Redirection] = []
 
-def _without_python(words: Sequence[str]) -> Sequence[str]:
-    """Return `python -m tool …` as the tool's own command line."""
-    is_module = re.fullmatch(r"python[\d.]*", PurePosixPath(words[0]).name) and words[1:2] == ("-m",)
-    return words[2:] if is_module and len(words) > 2 else words
+    def read(self) -> None:
+        import tree_sitter_bash  # noqa: PLC0415  # loaded only where a command is judged
+        from tree_sitter import Language, Parser  # noqa: PLC0415
 
+        top = Parser(Language(tree_sitter_bash.language())).parse(self.raw).root_node
+        if top.has_error:
+            raise TooComplex("it cannot be parsed")
+        if BLANK.fullmatch(self.raw[: top.start_byte]) is None or top.end_byte != len(self.raw):
+            raise TooComplex("it cannot be parsed to its end")
+        self._walk(top, 0)
+        require_plain_numbers(top)
 
-def _is_among(word: str, danger: Danger) -> bool:
-    name = word.partition("=")[0]
-    if name.startswith("--"):
-        return len(name) > 2 and any(flag.startswith(name) for flag in danger.words)
-    return name in danger.words or any(letter in danger.letters for letter in name[1:])
+    def _text(self, node: "Node") -> str:
+        return (node.text or b"").decode()
+
+    def _walk(self, node: "Node", depth: int) -> None:
+        if depth > _MAX_DEPTH:
+            raise TooComplex("it is nested too deeply")
+        if len(self.commands) > MAX_COMMANDS:
+            raise TooComplex(f"it has more than {MAX_COMMANDS} commands")
+        if not node.is_named or node.type == "comment":
+            require_word_start(node, self.raw)
+        elif node.type in _STRUCTURE:
+            require_no_gaps(node)
+            if node.type == "for_statement":
+                self._assign_loop(node)
+            for child in node.children:
+                self._walk(child, depth + 1)
+        elif node.type in _WORDS:
+            self._word(node, depth)
+        else:
+            self._leaf(node, depth)
+
+    def _leaf(self, node: "Node", depth: int) -> None:
+        """Read a node that is a command, an assignment or a redirection."""
+        match node.type:
+            case "command" | "declaration_command" | "unset_command":
+                self._command(node, depth)
+            case "test_command":
+                self._test(node, depth)
+            case "variable_assignment":
+                self.commands.append(
+                    Simple(words=(), source=self._text(node), assigned=(self._assigned(node, depth),))
+                )
+            case "file_redirect" | "herestring_redirect":
+                self._redirection(node, depth)
+            case "heredoc_redirect":
+                self._heredoc(node, depth)
+            case "binary_expression" | "unary_expression" | "postfix_expression":
+                pass  # of (( )), whose parts require_plain_numbers has looked at
+            case kind:
+                raise TooComplex(f"it holds {kind}, which is not judged")
+
+    def _command(self, node: "Node", depth: int) -> None:
+        require_no_gaps(node)
+        words: list[Word] = []
+        assigned: list[tuple[str, Word]] = []
+        for child in node.children:
+            if child.type == "variable_assignment":
+                name, value = self._assigned(child, depth)
+                assigned.append((name, value))
+                if words:  # an argument of export and its like
+                    words.append(Word(text=f"{name}={value.text}", loose=value.loose))
+            elif child.type in ("file_redirect", "herestring_redirect"):
+                self._redirection(child, depth)
+            elif child.type == "command_name":
+                words.append(self._word(child.children[0], depth))
+            elif child.type in _WORDS or node.type != "command":
+                words.append(self._word(child, depth))
+            else:
+                raise TooComplex(f"{child.type} in a command is not judged")
+        self.commands.append(Simple(words=tuple(words), source=self._text(node), assigned=tuple(assigned)))
+
+    def _test(self, node: "Node", depth: int) -> None:
+        """Take a test as a command; one that evaluates a name or a text as a number is refused."""
+        opening = self._text(node.children[0])
+        if opening == "((":
+            return
+        for part in below(node):
+            text = self._text(part)
+            if part.type == "test_operator" and (
+                text in ("-v", "-R") or (opening == "[[" and _NUMERIC.fullmatch(text))
+            ):
+                raise TooComplex(f"{text} in {opening} evaluates its operands")
+            if part.type in _WORDS and (part.parent is None or part.parent.type not in _WORDS):
+                self._word(part, depth)
+        self.commands.append(Simple(words=(Word(text="["),), source=self._text(node)))
+
+    def _assigned(self, node: "Node", depth: int) -> tuple[str, Word]:
+        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        if name is None or name.type != "variable_name":
+            raise TooComplex("an index is evaluated")
+        if value is None:
+            return self._text(name), Word(text="")
+        if value.type == "array":
+            for child in value.children:
+                self._walk(child, depth + 1)
+            return self._text(name), Word(text=UNKNOWN, loose=True)
+        return self._text(name), self._word(value, depth)
+
+    def _assign_loop(self, node: "Node") -> None:
+        variable = node.child_by_field_name("variable")
+        if variable is None or self._text(node.children[0]) != "for":
+            raise TooComplex("a loop of this kind is not judged")
+        name, anything = self._text(variable), Word(text=UNKNOWN, loose=True)
+        self.commands.append(Simple(words=(), source=f"for {name}", assigned=((name, anything),)))
+
+    def _redirection(self, node: "Node", depth: int) -> None:
+        require_no_gaps(node)
+        targets = [child for child in node.children if child.type in _WORDS]
+        operator = next((self._text(child) for child in node.children if not child.is_named), "")
+        if len(targets) != 1 or not operator:
+            raise TooComplex("a redirection is not clear")
+        target = self._word(targets[0], depth)
+        self.redirections.append(Redirection(operator=operator, target=target, source=self._text(node)))
+
+    def _heredoc(self, node: "Node", depth: int) -> None:
+        """Take a here-document whose end is certain and whose text the shell leaves alone."""
+        if self.raw.count(b"<<") > 1:
+            raise TooComplex("where its here-documents end is not clear")
+        require_certain_end(node)
+        for child in node.children:
+            if child.type in ("file_redirect", "pipeline"):
+                self._walk(child, depth + 1)
+            elif child.is_named and child.type not in ("heredoc_start", "heredoc_body", "heredoc_end"):
+                raise TooComplex("more stands behind a here-document")
+
+    def _word(self, node: "Node", depth: int) -> Word:
+        """Return a word as far as it is known, and read the commands in it."""
+        if node.type in _LITERAL or node.type in ("test_operator", "brace_expression") or not node.is_named:
+            return unquoted(self._text(node))
+        if node.type == "string":
+            return self._quoted(node, depth)
+        if node.type == "concatenation":
+            return self._joined(node, depth)
+        if node.type in ("command_substitution", "process_substitution"):
+            self._walk(node, depth + 1)
+        elif node.type == "expansion" and not _PLAIN_EXPANSION.fullmatch(self._text(node)):
+            raise TooComplex(f"{self._text(node)} is not judged")
+        elif node.type not in _WORDS:
+            raise TooComplex(f"{node.type.replace('_', ' ')} is not judged")
+        return Word(text=UNKNOWN, loose=True)
+
+    def _quoted(self, node: "Node", depth: int) -> Word:
+        """Return a text in double quotes: one word, whatever the shell puts into it."""
+        at, text = node.start_byte + 1, ""
+        for child in node.children[1:-1]:
+            if child.type in ("string_content", '"'):
+                continue
+            text += in_quotes(self.raw[at : child.start_byte].decode()) + UNKNOWN
+            self._word(child, depth)
+            at = child.end_byte
+        text += in_quotes(self.raw[at : node.end_byte - 1].decode())
+        return Word(text=text, loose=is_open_ended(text))
+
+    def _joined(self, node: "Node", depth: int) -> Word:
+        require_no_gaps(node, NOTHING)
+        source = self._text(node)
+        words = [self._word(child, depth) for child in node.children]
+        if re.search(r"\{[^}]*(?:,|\.\.)", source) and "${" not in source:
+            return Word(text=UNKNOWN, loose=True)
+        text = "".join(word.text for word in words)
+        pairs = zip(words, node.children, strict=True)
+        spills = any(word.loose and child.type != "string" for word, child in pairs)
+        return Word(text=text, loose=spills or is_open_ended(text))

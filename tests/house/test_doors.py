@@ -25,6 +25,8 @@ DOORS: dict[str, tuple[str, ...]] = {
     "pty": (),
     "multiprocessing": (),
     "concurrent.futures.ProcessPoolExecutor": (),
+    "tree_sitter": ("agentflow/permissions/shell.py",),
+    "tree_sitter_bash": ("agentflow/permissions/shell.py",),
     "yaml": ("agentflow/frontmatter.py",),
     "typer": ("agentflow/cli/",),
     "rich": ("agentflow/cli/", "agentflow/view/"),

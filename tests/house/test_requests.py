@@ -57,7 +57,6 @@ REFUSED = {
         "ruff check --fix",
         "pytest > x",
         "pip install x",
-        "ls",
     ),
 }
 

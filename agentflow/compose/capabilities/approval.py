@@ -1,18 +1,22 @@
-"""The user's permission rules, as a hook before each tool call."""
+"""The user's permission rules and approval modes, as a hook before each tool call."""
 
 import sys
 
 from agentflow.compose.channels import HookChannel
-from agentflow.core.hook import CallResult, Hook
+from agentflow.core.hook import CallResult, Decision, Hook
 from agentflow.core.points import HookEvent, Point, ToolUse
 from agentflow.core.record import Record
+from agentflow.permissions.conditions import Asked, Modes, asks
 from agentflow.permissions.ruling import Rules, ruling
 
 
 class Approval(Record):
-    """Denies a call, or has somebody asked, where a rule says so."""
+    """Denies a call, or has somebody asked, where a rule or an approval mode says so."""
 
     rules: Rules
+    tools: Modes = {}
+    """When somebody is asked, by tool; a function may decide too."""
+    roles: Modes = {}
 
     def install_hooks(self, hooks: HookChannel) -> None:
         last = -sys.maxsize  # after every hook that may change the input
@@ -21,5 +25,10 @@ class Approval(Record):
     def _rule_on(self, event: HookEvent) -> CallResult:
         assert isinstance(event.payload, ToolUse)
         use = event.payload
-        decision, rule = ruling(self.rules, use.tool_name, use.tool_input, event.scene.cwd)
-        return CallResult(decision=decision, reason=f"rule {rule}" if rule else None)
+        found = ruling(self.rules, use.tool_name, use.tool_input, event.scene.cwd)
+        if found.decision < Decision.ASK:
+            asked = Asked(tool=use.tool_name, role=event.scene.actor.name, args=use.tool_input)
+            for mode in (self.tools.get(asked.tool), self.roles.get(asked.role)):
+                if (why := asks(mode, asked)) is not None:
+                    return CallResult(decision=Decision.ASK, reason=why)
+        return CallResult(decision=found.decision, reason=f"rule {found.rule}" if found.rule else None)

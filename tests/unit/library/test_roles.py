@@ -18,11 +18,7 @@ def a_file(folder: Path, head: str = HEAD, body: str = "You test.\n", name: str 
     return path
 
 
-RULES = (
-    ToolRule(tool="Read"),
-    ToolRule(tool="Bash", pattern="git diff *, x"),
-    ToolRule(tool="Grep"),
-)
+RULES = [("Read", None), ("Bash", "git diff *, x"), ("Grep", None)]
 
 
 @pytest.mark.parametrize(
@@ -38,7 +34,7 @@ RULES = (
 )
 def test_all_spellings_of_tools_mean_the_same(tmp_path: Path, tools: str) -> None:
     role, warnings = read_role(a_file(tmp_path, f"name: a\ndescription: d\n{tools}"), "user")
-    assert (role.tools, warnings) == (RULES, ())
+    assert ([(rule.tool, rule.pattern) for rule in role.tools], warnings) == (RULES, ())
 
 
 def test_a_role_says_what_its_file_says(tmp_path: Path) -> None:
@@ -50,7 +46,7 @@ def test_a_role_says_what_its_file_says(tmp_path: Path) -> None:
     role, warnings = read_role(path, "project")
     assert warnings == ()
     assert (role.name, role.model, role.part, role.origin) == ("tester", "opus", "planner", "project")
-    assert (role.tools, role.skills) == ((ToolRule(tool="Read"),), ("a", "b"))
+    assert (role.tools, role.skills) == ((ToolRule(tool="Read", source=str(path)),), ("a", "b"))
     assert (role.limits, role.write_paths) == (Limits(turns=7, tool_calls=3), ("docs/**",))
     assert (role.prompt, role.source) == ("You test.", str(path))
 

@@ -1,163 +1,125 @@
-import shlex
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from agentflow.permissions.shell import MAX_CHARS, dangerous_argument, plain_words
+from agentflow.permissions.dangers import dangerous_argument
+from agentflow.permissions.opening import judged
+from agentflow.permissions.shell import MAX_CHARS, MAX_COMMANDS, parse_command
+from agentflow.permissions.words import TooComplex, Word
+
+
+def known(command: str) -> tuple[Word, ...]:
+    (simple,) = parse_command(command).commands
+    return simple.words
+
+
+def texts(command: str) -> list[str]:
+    return [
+        " ".join(word.text.replace("\0", "?") for word in simple.words) for simple in judged(command).commands
+    ]
 
 
 @pytest.mark.parametrize(
-    ("command", "words"),
+    ("command", "found"),
     [
-        ("ls", ("ls",)),
-        ("  ls\t-la  ", ("ls", "-la")),
-        ("ruff check .", ("ruff", "check", ".")),
-        ("git log --oneline -5 HEAD~1 main@2", ("git", "log", "--oneline", "-5", "HEAD~1", "main@2")),
-        ("git diff main..HEAD -- src/a.py", ("git", "diff", "main..HEAD", "--", "src/a.py")),
-        ("rg -n 'a|b; $(x) `y` > z & ~ * \\n' src", ("rg", "-n", "a|b; $(x) `y` > z & ~ * \\n", "src")),
-        ('rg "a|b\\bfoo\\" x" .', ("rg", 'a|b\\bfoo" x', ".")),
-        ("rg 'two\nlines' .", ("rg", "two\nlines", ".")),
-        ('grep "two\nlines" x', ("grep", "two\nlines", "x")),
-        ("pytest tests/test_a.py::test_b -q", ("pytest", "tests/test_a.py::test_b", "-q")),
-        ("pytest -k 'a and not b'", ("pytest", "-k", "a and not b")),
-        ("wc -l src/*.py", ("wc", "-l", "src/*.py")),
-        ("ls ./*", ("ls", "./*")),
-        ("ls src/[ab]?.py", ("ls", "src/[ab]?.py")),
-        ("ls a\\ b \\*", ("ls", "a b", "*")),
-        ("ls '' \"\"", ("ls", "", "")),
-        ("ls a#b x=1 --opt=v", ("ls", "a#b", "x=1", "--opt=v")),
-        ("./run.sh", ("./run.sh",)),
-        ("grep -e é ünï.txt", ("grep", "-e", "é", "ünï.txt")),
+        ("ls -la; cat 'a b' && wc x | tee y &", ["ls -la", "cat a b", "wc x", "tee y"]),
+        ('l\\s "-la"', ["ls -la"]),
+        ("echo $(git status) `pwd`", ["git status", "pwd", "echo ? ?"]),
+        ("if [ -f x ]; then rm x; fi", ["[", "rm x"]),
+        ("for f in *; do rm $f; done", ["", "rm ?"]),
+        ("f() { rm x; }; f", ["rm x", "f"]),
+        ("diff <(sort a) b", ["sort a", "diff ? b"]),
+        ("timeout -k 3 5 nice -n 2 rm x", ["timeout -k 3 5 nice -n 2 rm x", "nice -n 2 rm x", "rm x"]),
+        ("env -i A=1 rm x", ["env -i A=1 rm x", "rm x"]),
+        ("bash -lc 'rm x; ls'", ["bash -lc rm x; ls", "rm x", "ls"]),
+        ("ls | xargs -n1 rm", ["ls", "xargs -n1 rm", "rm ?"]),
+        ("find . -exec rm {} +", ["find . -exec rm {} +", "rm ?"]),
     ],
 )
-def test_one_plain_command_has_words(command: str, words: tuple[str, ...]) -> None:
-    assert plain_words(command) == words
+def test_a_command_is_all_that_it_would_run(command: str, found: list[str]) -> None:
+    assert texts(command) == found
 
 
-ATTACKS = (
-    "ls ; touch x",
-    "ls;touch x",
-    "ls\ntouch x",
-    "ls\r\ntouch x",
-    "ls && touch x",
-    "ls || touch x",
-    "ls | tee x",
-    "ls |& tee x",
-    "ls & touch x",
-    "ls &",
-    "ls > x",
-    "ls>x",
-    "ls >> x",
-    "ls 2> x",
-    "ls >| x",
-    "ls <> x",
-    "ls &> x",
-    "ls < a.txt",
-    "ls << E\nE",
-    "ls <<< a",
-    "ls $(touch x)",
-    "ls `touch x`",
-    'ls "$(touch x)"',
-    'ls "`touch x`"',
-    'ls "${a:=`touch x`}"',
-    'ls "\\$(touch x)"',
-    "ls <(touch x)",
-    "ls >(touch x)",
-    "(touch x)",
-    "{ touch x; }",
-    "ls ${HOME}",
-    "ls $HOME",
-    "ls $'a\\nb'",
-    'ls $"a"',
-    "ls $((1))",
-    "ls ~",
-    "ls ~/x",
-    "ls x=~",
-    "ls {a,b}",
-    "ls {1..3}",
-    "ls *",
-    "ls *.py",
-    "ls ?",
-    "ls -*",
-    "ls --f*",
-    "ls [ab]",
-    "ls ''*",
-    'ls "-"*',
-    "ls \\-*",
-    "ls # touch x",
-    "# ls",
-    "ls \\\n-la",
-    "ls 'open",
-    'ls "open',
-    "ls \\",
-    "ls \x1b[0m",
-    "ls \0",
-    "A=1 ls",
-    "PATH=. ls",
-    "A+=1 ls",
-    "a[0]=1 ls",
-    "! ls",
-    "[ -v 'a[$(touch x)]' ]",
-    "test -v 'a[$(touch x)]'",
-    "[[ -f x ]]",
-    "let 'a[$(touch x)]=1'",
-    "printf -v 'a[$(touch x)]' y",
-    "compgen -C 'touch x'",
-    "jobs -x touch x",
-    "if true",
-    "time ls",
-    "env touch x",
-    "env",
-    "/usr/bin/env touch x",
-    "e'n'v touch x",
-    'e"nv" touch x',
-    "\\env touch x",
-    "xargs touch",
-    "sh -c 'touch x'",
-    "bash -c 'touch x'",
-    "/bin/bash x.sh",
-    "eval 'touch x'",
-    "exec touch x",
-    "command touch x",
-    "builtin eval 'touch x'",
-    "nohup touch x",
-    "timeout 5 touch x",
-    "nice touch x",
-    "sudo touch x",
-    "setsid touch x",
-    "busybox touch x",
-    "awk 'BEGIN { system(\"touch x\") }'",
-    ". ./x.sh",
-    "source x.sh",
-    "./ x",
-    "'' x",
-    "'touch x'",
-    "*",
-    "src/*",
-    "%1",
-    "",
-    "   ",
-    "ls\u00a0-la",
+@pytest.mark.parametrize(
+    ("command", "operators"),
+    [
+        ("ls > x 2>&1", [">"]),
+        ("ls &>> x < y", ["&>>"]),
+        ("ls 2>/dev/null", []),
+        ("bash -c 'ls >| x'", [">|"]),
+    ],
 )
+def test_the_files_that_are_written_are_seen(command: str, operators: list[str]) -> None:
+    assert [each.operator for each in judged(command).redirections if each.writes] == operators
 
 
-@pytest.mark.parametrize("command", ATTACKS)
-def test_anything_more_is_not_plain(command: str) -> None:
-    assert plain_words(command) is None
+def is_judged(command: str) -> bool:
+    try:
+        judged(command)
+    except TooComplex:
+        return False
+    return True
 
 
-def test_a_very_long_command_is_not_plain() -> None:
-    assert plain_words("ls " + "a" * (MAX_CHARS - 3)) is not None
-    assert plain_words("ls " + "a" * (MAX_CHARS - 2)) is None
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "ls 'open",
+            'ls "open',
+            "ls $(",
+            "ls &&",
+            "| ls",
+            "ls )",
+            "ls \\ x\u00a0\0",
+            "ls \x1b[0m",
+            "ls\r\ntouch x",
+        ),
+        *(
+            "ls \u202e x",
+            "ls \u200b",
+            "l\\\ns\\\n-la",
+            "ls <<A <<B\nA\nB",
+            "ls <<$X\n$X",
+        ),
+        *("$X", "$(ls) x", "`ls`", "*", "~/x", "{a,b}", "'' ${x}y; ${x}y", "$'ls'"),
+        *(
+            "eval x",
+            "source $X",
+            ". <(ls)",
+            "trap 'x' EXIT",
+            "alias a=b",
+            "coproc ls",
+            "select a in b; do ls; done",
+        ),
+        *("python3 <<'E'\n1\nE", "sh", "cat x | bash", "bash -s <x", "bash -c $X", 'bash -c "$X"', "node -"),
+        *("echo $((a[$(x)]))", "x='a[1]'; echo $((x))", "a[$(x)]=1", "[[ $x -gt 3 ]]", "test -v x"),
+        *("git -c a.b=c log", "git submodule foreach x", "echo ${x@P}", "echo ${!x}", "cat <<E\n$(x)\nE"),
+        *("set -a", "env -S 'x y'", "for ((;;)); do ls; done", "printf -v x y"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(command: str) -> None:
+    assert not is_judged(command)
 
 
-@pytest.mark.parametrize("piece", ["a ", "'a' ", "\\a", '"a"', "a*", "ab "])
+def test_a_very_long_command_is_not_judged() -> None:
+    assert is_judged("ls " + "a" * (MAX_CHARS - 3))
+    assert not is_judged("ls " + "a" * (MAX_CHARS - 2))
+
+
+def test_a_command_of_too_many_commands_is_not_judged() -> None:
+    assert is_judged("; ".join(["ls"] * MAX_COMMANDS))
+    assert not is_judged("; ".join(["ls"] * (MAX_COMMANDS + 1)))
+    assert not is_judged(f"bash -c '{'; '.join(['ls'] * (MAX_COMMANDS + 1))}'")
+
+
+@pytest.mark.parametrize("piece", ["a ", "'a' ", "\\a", '"a"', "a*", "(", "$(", "{ ", "a|", "sh -c ", "env "])
 def test_judging_takes_no_time_whatever_is_asked(piece: str) -> None:
     begin = time.monotonic()
-    assert plain_words(piece * (MAX_CHARS // len(piece) - 1) + ";") is None
-    assert time.monotonic() - begin < 1
+    is_judged(piece * (MAX_CHARS // len(piece)))
+    assert time.monotonic() - begin < 2
 
 
 @pytest.mark.parametrize(
@@ -170,15 +132,18 @@ def test_judging_takes_no_time_whatever_is_asked(piece: str) -> None:
         "\"two\nlines\" 'more\nlines' \t end",
         "é \\é '' \"\" ''x\"\"",
         "a^b %x @y +z ,q ]r !s -t",
+        "a{b {} }c 'x{a,b}' --opt=v \\$x '$y'",
+        "a \\\n b",
+        '"a\\\nb" \\# x#',
     ],
 )
 def test_the_words_are_those_that_bash_makes(tmp_path: Path, arguments: str) -> None:
     shown = subprocess.run(
         ["bash", "-c", f"printf '%s\\0' {arguments}"], cwd=tmp_path, capture_output=True, check=True
     )
-    words = plain_words(f"show {arguments}")
-    assert words is not None
-    assert [word.encode() for word in words[1:]] == shown.stdout.split(b"\0")[:-1]
+    words = known(f"show {arguments}")
+    given = shown.stdout.split(b"\0")[:-1]
+    assert [word.text.encode() for word in words[1:]] == given
 
 
 @pytest.mark.parametrize(
@@ -194,9 +159,6 @@ def test_the_words_are_those_that_bash_makes(tmp_path: Path, arguments: str) -> 
         ("git grep -Ox y", "-Ox"),
         ("git grep -nO y", "-nO"),
         ("git --exec-path=. log", "--exec-path=."),
-        ("find . -name x -exec touch {} +", "-exec"),
-        ("find . -delete", "-delete"),
-        ("find . -fprintf x y", "-fprintf"),
         ("fd . -x touch", "-x"),
         ("fd . -Hx touch", "-Hx"),
         ("sed -i s/a/b/ x", "-i"),
@@ -222,7 +184,7 @@ def test_the_words_are_those_that_bash_makes(tmp_path: Path, arguments: str) -> 
     ],
 )
 def test_arguments_that_execute_or_write_are_found(command: str, found: str) -> None:
-    assert dangerous_argument(shlex.split(command)) == found
+    assert dangerous_argument(known(command)) == found
 
 
 @pytest.mark.parametrize(
@@ -231,7 +193,6 @@ def test_arguments_that_execute_or_write_are_found(command: str, found: str) -> 
         "rg -n --hidden foo src",
         "git log --oneline -20",
         "git diff -U5 --stat main -- src",
-        "find . -name '*.py' -type f",
         "sed -n 1,40p src/engine.py",
         "sed -n '/begin/,/end/p' x.txt",
         "sed -n '$p' x",
@@ -244,6 +205,4 @@ def test_arguments_that_execute_or_write_are_found(command: str, found: str) -> 
     ],
 )
 def test_everyday_arguments_are_fine(command: str) -> None:
-    words = plain_words(command)
-    assert words is not None
-    assert dangerous_argument(words) is None
+    assert dangerous_argument(known(command)) is None

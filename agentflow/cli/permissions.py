@@ -1,0 +1,47 @@
+"""`permissions test`: how a command would be decided, part by part."""
+
+from pathlib import Path
+
+import typer
+
+from agentflow.cli.printing import say
+
+permissions = typer.Typer(help="The permission rules.", no_args_is_help=True, rich_markup_mode=None)
+FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
+
+
+@permissions.callback()
+def top() -> None:
+    """Look at the permission rules."""
+
+
+@permissions.command(name="test")
+def explained(
+    command: str = typer.Argument(..., metavar="CMD", help="A shell command, quoted as one word."),
+    role: str = typer.Option("implementer", "--role", help="Whose call it would be.", metavar="R"),
+    json: bool = typer.Option(False, "--json", help="Print JSON."),
+    folder: Path = FOLDER,
+) -> None:
+    """Explain how a shell command would be decided: each part, the rule, its file. Nothing is run."""
+    from agentflow.cli.content import load_content
+    from agentflow.cli.wiring import rules_here
+    from agentflow.core.errors import UnknownRole
+    from agentflow.core.record import encode
+    from agentflow.permissions.explain import explain
+    from agentflow.redact import visible
+    from agentflow.tools.registry import standard
+    from agentflow.workspace.git import open_repository
+
+    root = open_repository(folder).root
+    roles = load_content(root, standard()).roles
+    found = next((each for each in roles.all if each.name == role), None)
+    if found is None:
+        raise UnknownRole(f"there is no role {role}", hint="agentflow agents list shows them")
+    answer = explain(found, rules_here(root), command, root)
+    if json:
+        say(encode(answer).decode())
+        return
+    say(f"{answer.decision}: {visible(answer.reason)}")
+    for part in answer.parts:
+        say(f"  {part.decision:<5} {visible(part.part)}")
+        say(f"        {visible(part.rule)}" + (f" ({part.source})" if part.source else ""))

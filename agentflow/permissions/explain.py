@@ -1,0 +1,80 @@
+"""Why a role may run a shell command or not, part by part."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from agentflow.core.hook import Decision
+from agentflow.core.record import Record
+from agentflow.core.role import Role
+from agentflow.permissions.decide import part_rulings
+from agentflow.permissions.opening import judged
+from agentflow.permissions.ruling import Call, Rules, restriction
+from agentflow.permissions.words import Script, TooComplex
+from agentflow.redact import one_line
+
+
+class Part(Record):
+    """One part of a command, and what decides about it."""
+
+    part: str
+    decision: str
+    rule: str
+    source: str
+    """The file that the rule stands in; empty for a built-in one."""
+
+
+class Explanation(Record):
+    """The decision about a command, and what led to it."""
+
+    command: str
+    role: str
+    decision: str
+    reason: str
+    parts: tuple[Part, ...] = ()
+
+
+def explain(role: Role, rules: Rules, command: str, root: Path) -> Explanation:
+    """Return how a role's list and the rules decide about a command."""
+    shell = (*role.rules_for("Bash"), *role.rules_for("shell"))
+    if not shell:
+        return _told(role, command, f"{role.name} has no Bash: {role.place('tools')}", ())
+    try:
+        script = judged(command)
+        restricted = _restricted(rules, script, command, root)
+    except TooComplex as reason:
+        return _told(role, command, f"it cannot be judged: {reason}", ())
+    place = role.place("tools")
+    listed = [
+        Part(
+            part=found.part,
+            decision="deny" if found.refused else "allow",
+            rule=found.refused or found.rule or "",
+            source="" if (found.rule or "").startswith("built-in") else place,
+        )
+        for found in part_rulings(role, script, shell)
+    ]
+    return _told(role, command, "", (*listed, *restricted))
+
+
+def _restricted(rules: Rules, script: Script, command: str, root: Path) -> list[Part]:
+    """Return the parts that deny and ask rules are about; a rule on the whole stands for the whole."""
+    given: dict[str, Any] = {"command": command}
+    alone = [Script(commands=(simple,), source=simple.source) for simple in script.commands]
+    led = [Script(commands=(), redirections=(each,), source=each.source) for each in script.redirections]
+    found = [part for each in (*alone, *led) for part in _against(rules, each, given, root)]
+    return list(dict.fromkeys(found)) or list(_against(rules, script, given, root))
+
+
+def _against(rules: Rules, script: Script, given: dict[str, Any], root: Path) -> Iterator[Part]:
+    said = restriction(rules, Call(tool="Bash", given=given, root=root, script=script))
+    if said is not None:
+        name = said.decision.name.lower()
+        yield Part(part=one_line(script.source), decision=name, rule=said.rule, source=said.source)
+
+
+def _told(role: Role, command: str, reason: str, parts: tuple[Part, ...]) -> Explanation:
+    found = {part.decision for part in parts} or {"deny"}
+    decision = max(found, key=lambda each: Decision[each.upper()])
+    why = reason or next(part.rule for part in parts if part.decision == decision)
+    return Explanation(command=command, role=role.name, decision=decision, reason=why, parts=parts)

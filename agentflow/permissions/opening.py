@@ -1,0 +1,178 @@
+"""Programs that run other programs: what they would run, as commands of their own."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from agentflow.core.record import Record
+from agentflow.permissions.opaque import SHELLS, program_of, require_clear
+from agentflow.permissions.shell import MAX_COMMANDS, parse_command
+from agentflow.permissions.words import UNKNOWN, Redirection, Script, Simple, TooComplex, Word
+
+_DEPTH = 4
+_MAX_WORDS = 200
+"""Of a program that runs others; each word may be the one that is run."""
+
+
+class Wrapper(Record):
+    """How a program that only runs another one is called."""
+
+    flags: str = "(?!)"
+    """Options that stand alone."""
+    valued: str = "(?!)"
+    """Options that are followed by a value."""
+    operands: int = 0
+    """Words before the program that is run."""
+
+
+_WRAPPERS: Mapping[str, Wrapper] = {
+    "builtin": Wrapper(),
+    "command": Wrapper(flags="-p"),
+    "env": Wrapper(flags=r"-i|-|\w+=.*", valued="-u"),
+    "nice": Wrapper(flags=r"-\d+|-n-?\d+|--adjustment=-?\d+", valued="-n"),
+    "nohup": Wrapper(),
+    "stdbuf": Wrapper(flags=r"-[ioe]\w+|--(?:input|output|error)=\w+", valued="-[ioe]"),
+    "time": Wrapper(flags="-p"),
+    "timeout": Wrapper(
+        flags=r"-v|--(?:verbose|foreground|preserve-status)|-[ks]\w+|--(?:kill-after|signal)=\w+",
+        valued="-k|-s",
+        operands=1,
+    ),
+    "xargs": Wrapper(flags=r"-[0rtx]+|-[nPLsIdE].+|--null|--no-run-if-empty", valued="-[nPLsIdE]"),
+}
+"""Those whose options are known well enough to judge what they run in their place."""
+RUNNERS = frozenset(
+    {
+        *("sudo", "doas", "su", "runuser", "exec", "setsid", "ionice", "chrt", "taskset"),
+        *("flock", "watch", "busybox", "toybox", "strace", "ltrace", "gdb", "parallel", "chroot"),
+        *("unshare", "nsenter", "ssh", "script", "unbuffer", "systemd-run", "fakeroot"),
+        *("xvfb-run", "entr", "rlwrap", "find"),
+        *_WRAPPERS,
+    }
+)
+"""Any later word of these may be a program; a wildcard never allows them."""
+LAUNCHERS = frozenset(
+    {
+        *("npx", "bunx", "uv", "uvx", "poetry", "pipenv", "pdm", "hatch", "rye", "tox", "docker"),
+        *("podman", "yarn", "pnpm", "bundle", "conda", "mise", "direnv", "fd"),
+    }
+)
+"""Any later word of these may be a program too, but a rule may name what they run: `uv run pytest *`."""
+
+
+def judged(command: str) -> Script:
+    """Return all that a shell command would run, wrappers opened. Raises TooComplex."""
+    script = parse_command(command)
+    commands: list[Simple] = []
+    redirections: list[Redirection] = [*script.redirections]
+    for simple in script.commands:
+        _open(simple, commands, redirections, _DEPTH)
+    return script.replace(commands=tuple(commands), redirections=tuple(redirections))
+
+
+def _open(simple: Simple, commands: list[Simple], redirections: list[Redirection], depth: int) -> None:
+    """Add a command, and whatever it runs."""
+    if depth == 0:
+        raise TooComplex("commands are nested too deeply")
+    if len(commands) >= MAX_COMMANDS:
+        raise TooComplex(f"it has more than {MAX_COMMANDS} commands")
+    require_clear(simple)
+    inner, texts = list(_run_by(simple)), list(_texts_of(simple))
+    for text in texts:
+        script = parse_command(text)
+        redirections.extend(script.redirections)
+        inner.extend(script.commands)
+    is_wrapper = program_of(simple.words) in _WRAPPERS and bool(inner)
+    commands.append(simple.replace(is_opened=is_wrapper or bool(texts)))
+    for found in inner:
+        _open(found, commands, redirections, depth - 1)
+
+
+def _run_by(simple: Simple) -> Iterator[Simple]:
+    """Yield the commands that a wrapper, or find, is given as words."""
+    name = program_of(simple.words)
+    if name == "find":
+        yield from _found(simple)
+    wrapper = _WRAPPERS.get(name)
+    at = None if wrapper is None else _program_at(simple.words, wrapper)
+    if at is None or at >= len(simple.words):
+        return
+    given = [word.text.partition("=") for word in simple.words[1:at] if name == "env" and "=" in word.text]
+    assigned = tuple((key, Word(text=value)) for key, _, value in given)
+    read = (Word(text=UNKNOWN, loose=True),) if name == "xargs" else ()
+    yield Simple(
+        words=(*simple.words[at:], *read), source=simple.source, assigned=(*simple.assigned, *assigned)
+    )
+
+
+def _program_at(words: tuple[Word, ...], wrapper: Wrapper) -> int | None:
+    """Return where the program stands that a wrapper runs; None when its options are not known."""
+    at = 1
+    while (
+        at < len(words) and (text := words[at].text) and (text[0] == "-" or re.fullmatch(wrapper.flags, text))
+    ):
+        if text == "--":
+            at += 1
+            break
+        if re.fullmatch(wrapper.valued, text):
+            at += 1
+        elif not re.fullmatch(wrapper.flags, text, re.DOTALL):
+            return None
+        at += 1
+    return at + wrapper.operands
+
+
+def _found(simple: Simple) -> Iterator[Simple]:
+    """Yield what find runs on each file, the file's name unknown."""
+    words = simple.words
+    for begin, word in enumerate(words):
+        if word.text in ("-exec", "-execdir", "-ok", "-okdir"):
+            end = next((at for at in range(begin, len(words)) if words[at].text in (";", "+")), len(words))
+            inner = tuple(
+                Word(text=each.text.replace("{}", UNKNOWN), loose=True) if "{}" in each.text else each
+                for each in words[begin + 1 : end]
+            )
+            yield Simple(words=inner, source=simple.source)
+
+
+def _texts_of(simple: Simple) -> Iterator[str]:
+    """Yield command lines that a program is given as one word. Raises TooComplex for one not known."""
+    words, name = simple.words, program_of(simple.words)
+    if name in SHELLS:
+        flags = [at for at, word in enumerate(words) if re.fullmatch(r"-[a-z]*c[a-z]*", word.text)]
+        if flags:
+            yield from _text_at(words, flags[0] + 1)
+        elif len(words) > 1 and not words[1].is_known:
+            raise TooComplex(f"what {name} runs is known only when it runs")
+
+
+def _text_at(words: tuple[Word, ...], at: int) -> Iterator[str]:
+    while at < len(words) and words[at].text.startswith("-"):
+        at += 1
+    if at >= len(words) or not words[at].is_known:
+        raise TooComplex("what a shell runs is known only when it runs")
+    yield words[at].text
+
+
+def possible(simple: Simple) -> Iterator[tuple[Word, ...]]:
+    """Yield a command's words, and those of every command that its arguments may turn out to be."""
+    yield simple.words
+    name = program_of(simple.words)
+    rest = simple.words[1:]
+    if name in RUNNERS | LAUNCHERS:
+        if len(rest) > _MAX_WORDS:
+            raise TooComplex(f"{name} has more than {_MAX_WORDS} words")
+        more = (Word(text=UNKNOWN, loose=True),) if name == "xargs" else ()
+        for at, word in enumerate(rest):
+            if word.is_known:
+                yield (*rest[at:], *more)
+            yield from _lines_in(word)
+    elif rest and rest[0].text.startswith("-"):  # options before what they belong to, as in `git -C x push`
+        for at in range(1, min(len(rest), 8)):
+            yield (simple.words[0], *rest[at:])
+
+
+def _lines_in(word: Word) -> Iterator[tuple[Word, ...]]:
+    """Yield the commands of an argument that may be a command line."""
+    if re.search(r"\s", word.text) and word.is_known:
+        for simple in judged(word.text).commands:
+            yield from possible(simple)

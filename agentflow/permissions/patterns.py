@@ -1,0 +1,136 @@
+"""What the pattern of a rule is about: commands, paths, and tools by a glob."""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from agentflow.permissions.opaque import program_of
+from agentflow.permissions.opening import judged, possible
+from agentflow.permissions.words import UNKNOWN, Script, TooComplex, Word, spelled
+from agentflow.workspace.globs import matcher
+
+EDITORS = frozenset({"Edit", "Write", "NotebookEdit"})
+READERS = frozenset({"Read", "Grep", "Glob"})
+
+
+@lru_cache(maxsize=256)
+def expression(pattern: str) -> re.Pattern[str]:
+    """Return what fully matches the commands of a pattern."""
+    wanted = f"{pattern.removesuffix(':*')} *" if pattern.endswith(":*") else pattern
+    prefix, boundary = (wanted[:-2], r"(?:\ .*)?") if wanted.endswith(" *") else (wanted, "")
+    body = ".*".join(re.escape(piece) for piece in re.split(r"\*+", prefix))
+    return re.compile(body + boundary, re.DOTALL)
+
+
+def meets(pattern: str, text: str) -> bool:
+    """Tell whether a pattern may be about a text, UNKNOWN in it being any text at all."""
+    if UNKNOWN not in text:
+        return expression(pattern).fullmatch(text) is not None
+    wanted = f"{pattern.removesuffix(':*')} *" if pattern.endswith(":*") else pattern
+    forms = (wanted, wanted[:-2]) if wanted.endswith(" *") else (wanted,)
+    return any(_overlap(form, text) for form in forms)
+
+
+def _overlap(pattern: str, text: str) -> bool:
+    """Tell whether two texts with wildcards, `*` and UNKNOWN, have a text in common."""
+    reached = _spread({0}, pattern)
+    for character in text:
+        if character == UNKNOWN:
+            reached = set(range(min(reached), len(pattern) + 1)) if reached else reached
+        else:
+            stepped = {
+                at + (pattern[at] != "*") for at in reached if pattern[at : at + 1] in ("*", character)
+            }
+            reached = _spread(stepped, pattern)
+    return len(pattern) in reached
+
+
+def _spread(reached: set[int], pattern: str) -> set[int]:
+    """Add the places that are reached because a `*` may stand for nothing."""
+    for at in sorted(reached):
+        while pattern[at : at + 1] == "*":
+            at += 1  # noqa: PLW2901  # walks on from each place
+            reached = {*reached, at}
+    return reached
+
+
+def touches(pattern: str, script: Script) -> bool:
+    """Tell whether a pattern is about any part of a command, however it is written."""
+    bare = _by_basename(pattern)
+    texts = {script.source, *(simple.source for simple in script.commands)}
+    return any(meets(pattern, text) for text in texts) or any(
+        meets(pattern, text) or meets(bare, text)
+        for simple in script.commands
+        for words in possible(simple)
+        if words
+        for text in _spellings(words)
+    )
+
+
+def may_touch(pattern: str, command: str) -> bool:
+    """Tell whether a pattern may be about a command; about one that cannot be judged it may."""
+    try:
+        return touches(pattern, judged(command))
+    except TooComplex:
+        return True
+
+
+def _spellings(words: tuple[Word, ...]) -> Iterator[str]:
+    named = (Word(text=program_of(words)), *words[1:])
+    for form in (words, named):
+        yield spelled(form)
+        yield " ".join(word.text for word in form)
+
+
+def _by_basename(pattern: str) -> str:
+    program, space, rest = pattern.partition(" ")
+    return f"{program.rpartition('/')[2]}{space}{rest}"
+
+
+def about_path(pattern: str, path: str, root: Path, source: str, *, widely: bool) -> bool:
+    """Tell whether a pattern is about a path, as given or with links followed.
+
+    `widely`, for rules that take something away: a pattern without an anchor counts at any depth, a folder
+    for all that lies in it, and letters in either case.
+    """
+    absolute = root / Path(path).expanduser()
+    candidates = {Path(*_normal(absolute)), absolute.resolve()}
+    return any(_fits(pattern, candidate, root, source, widely=widely) for candidate in candidates)
+
+
+def _normal(path: Path) -> Iterator[str]:
+    """Yield the parts of a path, `..` taken back, links not followed."""
+    parts: list[str] = []
+    for part in path.parts:
+        if part == ".." and len(parts) > 1:
+            parts.pop()
+        else:
+            parts.append(part)
+    yield from parts
+
+
+def _fits(pattern: str, path: Path, root: Path, source: str, *, widely: bool) -> bool:
+    anchor, glob = _anchored(pattern, root, source)
+    places = (anchor, anchor.resolve())
+    inside = next((path.relative_to(each).as_posix() for each in places if path.is_relative_to(each)), None)
+    if inside is None:
+        return False
+    is_floating = widely and not pattern.startswith(("/", "~/", "./"))
+    forms = [glob, *([f"**/{glob}"] if is_floating else ())]
+    if widely:
+        forms += [f"{form.rstrip('/')}/**" for form in forms]
+    flags = re.IGNORECASE if widely else 0
+    return any(re.compile(matcher(form).pattern, re.DOTALL | flags).fullmatch(inside) for form in forms)
+
+
+def _anchored(pattern: str, root: Path, source: str) -> tuple[Path, str]:
+    """Return the folder that a pattern begins at, and the rest of it."""
+    if pattern.startswith("//"):
+        return Path("/"), f"/{pattern.lstrip('/')}"
+    if pattern.startswith("~/"):
+        return Path.home(), pattern[1:]
+    if pattern.startswith("/"):
+        beside = Path(source).parent
+        return (root if not source or beside == root / ".claude" else beside), pattern
+    return root, pattern.removeprefix("./") if "/" in pattern.removeprefix("./") else pattern

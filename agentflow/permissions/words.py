@@ -1,0 +1,85 @@
+"""A shell command as a value: its simple commands, their words as far as they are known before it runs."""
+
+import re
+import shlex
+
+from agentflow.core.record import Record
+
+UNKNOWN = "\0"
+"""Stands in a word for text that only the shell will know; a command that holds this character is refused."""
+_PIECE = re.compile(r"'([^']*)'|\\(.|\n)|(.)", re.DOTALL)
+
+
+class TooComplex(Exception):
+    """A command that cannot be judged; says why, for people and models."""
+
+
+class Word(Record):
+    """A word of a command."""
+
+    text: str
+    """Its value, with UNKNOWN for what the shell puts in."""
+    loose: bool = False
+    """True when it may become another flag, or several words."""
+
+    @property
+    def is_known(self) -> bool:
+        return UNKNOWN not in self.text
+
+
+class Redirection(Record):
+    """Where a command's input comes from, or its output goes."""
+
+    operator: str
+    target: Word
+    source: str
+
+    @property
+    def writes(self) -> bool:
+        is_copy = self.operator in (">&", "<&") and re.fullmatch(r"\d+-?|-", self.target.text)
+        return ">" in self.operator and not is_copy and self.target.text != "/dev/null"
+
+
+class Simple(Record):
+    """One simple command: its words, what is assigned for it, and how it was written."""
+
+    words: tuple[Word, ...]
+    source: str
+    assigned: tuple[tuple[str, Word], ...] = ()
+    is_opened: bool = False
+    """True when it only runs others, which are judged in its place."""
+
+
+class Script(Record):
+    """What a shell would do with a command."""
+
+    commands: tuple[Simple, ...]
+    redirections: tuple[Redirection, ...] = ()
+    source: str = ""
+
+
+def unquoted(text: str) -> Word:
+    """Return the value of a word that stands without double quotes. Raises TooComplex."""
+    value = ""
+    for quoted, escaped, plain in _PIECE.findall(text):
+        if plain in ("`", "$") and text != "$":
+            raise TooComplex("an expansion is not clear")
+        is_home = plain == "~" and (not value or value[-1] in "=:")
+        value += UNKNOWN if is_home or (plain and plain in "*?[") else quoted or escaped.strip("\n") or plain
+    if re.search(r"(?<!\\)\{[^}]*(?:,|\.\.)", text) and "'" not in text:
+        return Word(text=UNKNOWN, loose=True)
+    return Word(text=value, loose=is_open_ended(value))
+
+
+def is_open_ended(text: str) -> bool:
+    """Tell whether a text whose rest is not known may turn out to be a flag."""
+    return text.startswith(UNKNOWN) or (text.startswith("-") and UNKNOWN in text)
+
+
+def spelled(words: tuple[Word, ...]) -> str:
+    """Return words as one text; a word with white space stays in quotes, so that it cannot pass for two."""
+    return " ".join(_spelled(word.text) for word in words)
+
+
+def _spelled(word: str) -> str:
+    return shlex.quote(word) if not word or re.search(r"\s", word) else word

@@ -1,0 +1,42 @@
+import pytest
+
+from agentflow.permissions.conditions import Asked, asks
+from agentflow.settings import When
+
+PUSH = Asked(tool="Bash", role="implementer", args={"command": "git push origin"})
+LOOK = Asked(tool="Bash", role="implementer", args={"command": "git status"})
+
+
+@pytest.mark.parametrize(
+    ("when", "call", "asked"),
+    [
+        ("args.command matches ^git push", PUSH, True),
+        ("args.command matches ^git push", LOOK, False),
+        ("args.command contains push", PUSH, True),
+        ("args.command is git status", LOOK, True),
+        ("role is implementer", LOOK, True),
+        ("tool is Edit", LOOK, False),
+        ("args.missing is x", LOOK, True),
+        ("args.command matches [", LOOK, True),
+        ("args.command startswith git", LOOK, True),
+        ("__import__('os')", LOOK, True),
+        ("", LOOK, True),
+    ],
+)
+def test_a_condition_asks_when_it_is_met_and_when_it_fails(when: str, call: Asked, *, asked: bool) -> None:
+    assert (asks(When(when=when), call) is not None) == asked
+
+
+def test_modes() -> None:
+    assert asks(None, PUSH) is None
+    assert asks("never", PUSH) is None
+    assert asks("always", PUSH) == "approval: always"
+
+
+def test_a_function_decides_and_its_error_asks() -> None:
+    def failing(_: Asked) -> bool:
+        raise RuntimeError("no idea")
+
+    assert asks(lambda call: "push" in call.args["command"], PUSH) is not None
+    assert asks(lambda call: "push" in call.args["command"], LOOK) is None
+    assert asks(failing, LOOK) == "approval: its condition failed: no idea"
