@@ -93,8 +93,6 @@ class Settings(Record):
     deadlines: Deadlines = Deadlines()
     max_iterations: Annotated[int, Meta(ge=1, le=1000)] = 10
     approvals: Approvals = Approvals()
-    hooks_in: tuple[str, ...] = ()
-    """Folders of repositories whose own hooks count."""
     timeouts: dict[CheckName, float] = {}
     """Seconds a check may take."""
     routing: Routing = Routing()

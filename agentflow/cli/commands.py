@@ -2,7 +2,7 @@
 
 import typer
 
-from agentflow.cli import catalog, checks, config, permissions, routing, show, task, waiting
+from agentflow.cli import catalog, checks, config, permissions, routing, show, task, trust, waiting
 
 app = typer.Typer(
     name="agentflow",
@@ -38,6 +38,7 @@ app.command(name="log")(show.log)
 app.command(name="evidence")(show.evidence)
 app.command(name="route")(routing.route)
 app.command(name="check")(checks.check)
+app.command(name="trust")(trust.trust)
 app.command(name="config")(config.config)
 app.add_typer(catalog.agents, name="agents")
 app.add_typer(catalog.skills, name="skills")

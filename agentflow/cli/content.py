@@ -3,10 +3,11 @@
 import os
 from pathlib import Path
 
+from agentflow.cli.trusting import trusted_roles
 from agentflow.core.errors import UnknownSkill, UnknownTool
 from agentflow.core.record import Record
 from agentflow.core.role import Role
-from agentflow.library.roles import Roles, load_roles, withheld
+from agentflow.library.roles import Roles, load_roles
 from agentflow.library.skills import Place, Skills, load_skills, skill_places, unknown
 from agentflow.settings import folders
 from agentflow.tools.registry import Toolbox
@@ -25,7 +26,7 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
 
     A file that plays no part of the pipeline was written for other tools too: it is left out with a warning.
     """
-    roles = load_roles(folders(os.environ).claude)
+    roles = load_roles(folders(os.environ).claude, trusted_roles(root))
     skills = load_skills(places(root))
     used, warnings = [], [*roles.warnings, *skills.warnings]
     for role in roles.all:
@@ -38,8 +39,6 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
             continue
         used.append(role)
         warnings.extend(_unknown_skill(role, skills))
-    if unused := withheld(root / ".claude"):
-        warnings.append(unused)
     return Content(roles=roles.replace(all=tuple(used)), skills=skills, warnings=tuple(warnings))
 
 

@@ -32,7 +32,7 @@ class Resolved(Record):
 def resolved(role: Role, content: Content, root: Path) -> Resolved:
     """Return what the standard capabilities and the settings here make of a role."""
     settings = load_settings(os.environ)
-    hooks, _ = hooks_here(root, settings)
+    hooks, _ = hooks_here(root)
     phase = next((phase for phase, part in ROLE_OF.items() if part == role.part), None)
     skills = offer(content.skills, role, phase, ())
     ids = first_ids(settings.models)

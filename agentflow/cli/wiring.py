@@ -5,6 +5,7 @@ from pathlib import Path
 
 from agentflow.cli.content import load_content
 from agentflow.cli.models import ADVICE, choose_model, observed, refuse_without_tools, tier_models
+from agentflow.cli.trusting import project_hooks, summary, trusted_here, untrusted
 from agentflow.compose.capabilities.approval import Approval
 from agentflow.compose.capabilities.hooks import UseHooks
 from agentflow.compose.channels import Capability
@@ -16,7 +17,7 @@ from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE
 from agentflow.core.task import TaskState
 from agentflow.hooks.chain import Chain
-from agentflow.hooks.manifest import is_listed, load_hooks, project_places, user_places, withheld
+from agentflow.hooks.manifest import load_hooks, project_places, user_places
 from agentflow.library.bundled import bundled
 from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
@@ -60,7 +61,7 @@ def prepare(start: Path, model: str | None, text: str) -> Setup:
     if reason is not None:
         raise ModelRejected(reason, hint=ADVICE)
     refuse_without_tools(chosen, (content.roles.part(name) for name in PIPELINE), settings)
-    hooks, warnings = hooks_here(git.root, settings)
+    hooks, warnings = hooks_here(git.root)
     return Setup(
         git=git,
         settings=settings,
@@ -87,18 +88,18 @@ def _without(roles: Roles, rules: Rules, toolbox: Toolbox) -> Roles:
 
 def rules_here(root: Path) -> Rules:
     """Return the permission rules that count here."""
-    own = folders(os.environ).claude / "settings.json"
-    return load_rules(own, tuple(place.path for place in project_places(root)))
+    own, trusted = folders(os.environ).claude / "settings.json", trusted_here(root)
+    paths = tuple(place.path for place in project_places(root))
+    believed = frozenset(path for path in paths if trusted.covers(path.relative_to(root).as_posix()))
+    return load_rules(own, paths, believed)
 
 
-def hooks_here(root: Path, settings: Settings) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
-    """Return the hooks that count here; a repository's own only where the user named it."""
-    places = user_places(bundled("hooks"), folders(os.environ).claude)
-    if is_listed(root, settings.hooks_in):
-        return load_hooks((*places, *project_places(root)))
-    hooks, warnings = load_hooks(places)
-    left_out = withheld(root)
-    return hooks, (*warnings, *((left_out,) if left_out else ()))
+def hooks_here(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
+    """Return the hooks that count here; a repository's own only as they were trusted."""
+    hooks, warnings = load_hooks(user_places(bundled("hooks"), folders(os.environ).claude))
+    theirs, notes = project_hooks(root)
+    left_out = summary(untrusted(root))
+    return (*hooks, *theirs), (*warnings, *notes, *((left_out,) if left_out else ()))
 
 
 def new_task(setup: Setup, text: str, max_iterations: int | None) -> TaskState:

@@ -189,6 +189,8 @@ class Script(Record):
     """A permission rule; the script runs for the calls it is about."""
     plugin: str | None = None
     """Folder that CLAUDE_PLUGIN_ROOT names."""
+    sealed: tuple[tuple[str, str], ...] = ()
+    """Files of the repository that it names, with the hash of what was trusted; empty for none."""
 
 
 Function = Callable[[HookEvent], HookResult | Awaitable[HookResult | None] | None]

@@ -16,6 +16,7 @@ from agentflow.core.points import HookEvent, Point, Scene
 from agentflow.core.record import encode, plain
 from agentflow.hooks.output import Told, told
 from agentflow.process import Command, exchange
+from agentflow.trust import fingerprint
 
 DEFAULT_TIMEOUT = 600.0
 TIMEOUTS: Mapping[Point, float] = MappingProxyType({Point.USER_PROMPT_SUBMIT: 30.0, Point.SESSION_END: 1.5})
@@ -35,6 +36,10 @@ async def ask(hook: Hook, script: Script, event: HookEvent) -> Told:
 
 def _asked(hook: Hook, script: Script, event: HookEvent) -> Told:
     command = _command(hook, script, event)
+    root = event.scene.cwd
+    changed = [file for file, digest in script.sealed if (fingerprint(root, file) or "") != digest]
+    if changed:
+        return Told(trouble=f"{changed[0]} has changed since it was trusted: agentflow trust", broken=True)
     try:
         said = exchange(command, given(event), _stop_asked)
     except (OSError, ValueError) as error:

@@ -16,6 +16,7 @@ from agentflow.core.record import Record
 from agentflow.hooks.matching import TOOL_POINTS, expression, parse_condition
 from agentflow.parse import Mismatch, fit
 from agentflow.redact import one_line
+from agentflow.trust import content
 
 FUNCTIONS_ONLY = frozenset(
     {
@@ -109,7 +110,8 @@ def read_hooks(place: Place, warn: Warn) -> Iterator[Hook]:
 
 def _loaded(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=lambda pairs: _unique(path, pairs))
+        text = content(path).decode("utf-8-sig")
+        found = json.loads(text, object_pairs_hook=lambda pairs: _unique(path, pairs))
     except json.JSONDecodeError as error:
         raise InvalidFile(str(path), f"not JSON: {error.msg}", line=error.lineno) from None
     except (OSError, UnicodeDecodeError, RecursionError) as error:

@@ -1,7 +1,7 @@
 """Role files: Markdown with a head that says what a role may do."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +14,7 @@ from agentflow.frontmatter import key_line, split
 from agentflow.library.bundled import bundled
 from agentflow.parse import Mismatch, fit
 from agentflow.permissions.rules import parse_rules
+from agentflow.trust import content
 
 PART_KEY = "agentflow-role"
 """The key under `metadata` by which a file plays a role of the pipeline."""
@@ -53,8 +54,8 @@ class Roles(Record):
         return found[-1]
 
 
-def load_roles(user: Path, project: Path | None = None) -> Roles:
-    """Return the shipped roles, the user's and those of a trusted project; the later ones win.
+def load_roles(user: Path, project: Iterable[Path] = ()) -> Roles:
+    """Return the shipped roles, the user's and the trusted files of a project; the later ones win.
 
     A shipped file, and one that claims a part of the pipeline, must be right (InvalidFile). Another one is
     left out with a warning, since those folders are shared with other tools.
@@ -62,12 +63,12 @@ def load_roles(user: Path, project: Path | None = None) -> Roles:
     shipped = tuple(read_role(path, "bundled")[0] for path in sorted(bundled("agents").glob("*.md")))
     roles, warnings = [*shipped], []
     others = [(path, "user") for path in _files(user)]
-    others += [(path, "project") for path in _files(project)] if project else []
+    others += [(path, "project") for path in project]
     for path, origin in others:
         try:
             role, notes = read_role(path, origin)
         except InvalidFile as error:
-            if PART_KEY in path.read_text("utf-8", "replace"):
+            if path.is_file() and PART_KEY in path.read_text("utf-8", "replace"):
                 raise
             warnings.append(f"role left out: {error}")
             continue
@@ -77,12 +78,6 @@ def load_roles(user: Path, project: Path | None = None) -> Roles:
     for part in PIPELINE:
         found.part(part)
     return found
-
-
-def withheld(project: Path) -> str | None:
-    """Return the line that says that a repository's role files are not used, if it has any."""
-    count = len(_files(project))
-    return f"roles of this repository are not used: {count}" if count else None
 
 
 def _files(folder: Path) -> list[Path]:
@@ -98,7 +93,7 @@ def read_role(path: Path, origin: str) -> tuple[Role, tuple[str, ...]]:
     """Return the role in a file, and warnings. Raises InvalidFile naming file, line and key."""
     source = str(path)
     try:
-        text = path.read_text("utf-8")
+        text = content(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidFile(source, f"cannot be read: {error}") from None
     keys, prompt = split(text, source)

@@ -36,14 +36,12 @@ def refusal(role: Role, tool: Tool, subject: str) -> str | None:
     if tool.input in SUBMITTED_BY:
         part = SUBMITTED_BY[tool.input]
         return None if role.part == part else f"{tool.name} belongs to the {part}"
-    if tool.granted:
-        return None
     rules = (*role.rules_for(tool.name), *role.rules_for(tool.category.value))
-    if not rules:
+    if not (rules or tool.granted):
         return f"{role.name} may not use {tool.name}"
-    if tool.category is Category.SHELL:
+    if tool.category is Category.SHELL and not tool.granted:
         return _command_refusal(role, subject, rules)
-    if any(rule.pattern is None or _covers(tool, rule.pattern, subject) for rule in rules):
+    if tool.granted or any(rule.pattern is None or _covers(tool, rule.pattern, subject) for rule in rules):
         return None
     return f"{role.name} may use {tool.name} only on {', '.join(str(rule.pattern) for rule in rules)}"
 

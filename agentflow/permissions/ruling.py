@@ -19,6 +19,7 @@ from agentflow.permissions.reading import bad_assignment, is_reading
 from agentflow.permissions.rules import parse_rules
 from agentflow.permissions.secrets import secret_in, secret_path
 from agentflow.permissions.words import Script, Simple, TooComplex, Word, spelled
+from agentflow.trust import content
 
 _ALLOWING_GLOB = re.compile(r"mcp__\w+?__[\w*-]*|[^*]*")
 _NAMED_BY: Mapping[str, str] = {"Agent": "subagent_type", "Skill": "skill"}
@@ -55,17 +56,18 @@ class Call(Record):
         return found if isinstance(found, str) else None
 
 
-def load_rules(user: Path, project: Iterable[Path], *, allows: bool = False) -> Rules:
-    """Return the rules of settings files; a project's `allow` counts only where it is trusted.
+def load_rules(user: Path, project: Iterable[Path], trusted: frozenset[Path] = frozenset()) -> Rules:
+    """Return the rules of settings files; a project's `allow` counts only from a trusted file.
 
     Raises InvalidFile for a file that cannot be read as rules: it never means that there are none.
     """
     own = read_rules(user)
-    others = [read_rules(path) for path in project]
+    found = [(path in trusted, read_rules(path)) for path in project]
+    others = [rules if is_trusted else rules.replace(allow=()) for is_trusted, rules in found]
     return Rules(
         deny=(*own.deny, *(rule for rules in others for rule in rules.deny)),
         ask=(*own.ask, *(rule for rules in others for rule in rules.ask)),
-        allow=(*own.allow, *(rule for rules in others if allows for rule in rules.allow)),
+        allow=(*own.allow, *(rule for rules in others for rule in rules.allow)),
     )
 
 
@@ -73,7 +75,11 @@ def read_rules(path: Path) -> Rules:
     """Return the rules of one file; none where there is no file. Raises InvalidFile."""
     if not path.is_file():
         return Rules()
-    settings = decode(dict[str, Any], path.read_bytes(), str(path))
+    try:
+        raw = content(path)
+    except OSError as error:
+        raise InvalidFile(str(path), f"cannot be read: {error.strerror}") from None
+    settings = decode(dict[str, Any], raw, str(path))
     found = settings.get("permissions", {})
     if not isinstance(found, dict):
         raise InvalidFile(str(path), "permissions: must be an object")

@@ -248,16 +248,14 @@ def test_a_prompt_hook_refuses_a_task_and_a_session_hook_adds_context(new_repo: 
     assert "house rule: no globals" in brief
 
 
-def test_hooks_of_the_repository_count_only_where_the_user_named_it(new_repo: NewRepo) -> None:
+def test_hooks_of_the_repository_count_only_once_they_are_trusted(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
     handler = {"type": "command", "command": "exit 2"}
     planted = {"hooks": {"PreToolUse": [{"matcher": "Edit", "hooks": [handler]}]}}
     repo.write({".claude/settings.json": json.dumps(planted)}).commit()
     assert repo.task(script=crew(COUNTED, *MENDED)).code == 0
     repo.git("checkout", "-q", "calc.py")
-    config = repo.home / ".config/agentflow/config.yaml"
-    config.parent.mkdir(parents=True)
-    config.write_text(f"hooks_in: ['{repo.root}']\n")
+    assert repo.run("trust", "--yes").code == 0
     repo.task(script=crew(COUNTED, *MENDED))
     assert repo.diff() == ""
 

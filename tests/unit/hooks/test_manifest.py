@@ -8,7 +8,7 @@ from agentflow.core.errors import InvalidFile
 from agentflow.core.hook import Hook, OnError, Origin, Script
 from agentflow.core.points import Point, Scene
 from agentflow.hooks.entries import FUNCTIONS_ONLY, OTHER_EVENTS, Place
-from agentflow.hooks.manifest import is_listed, load_hooks, project_places, user_places, withheld
+from agentflow.hooks.manifest import load_hooks, project_places, user_places
 from tests.unit.hooks.stage import denied, fire
 
 ONE = {"type": "command", "command": "true"}
@@ -187,21 +187,3 @@ def test_files_add_up_in_the_order_of_their_owners(tmp_path: Path) -> None:
 def test_a_loaded_hook_decides(tmp_path: Path, scene: Scene) -> None:
     (hook,), _ = loaded(tmp_path, entry(command="echo not here >&2; exit 2"))
     assert denied(fire(scene, hook))
-
-
-def test_a_repository_counts_only_if_the_user_lists_it(tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path)
-    assert is_listed(tmp_path, [str(tmp_path / "link")])
-    assert not is_listed(tmp_path, [])
-    assert not is_listed(tmp_path / "other", [str(tmp_path)])
-    assert not is_listed(tmp_path, [f"{tmp_path}-evil"])
-
-
-def test_hooks_that_are_not_used_are_told(tmp_path: Path) -> None:
-    assert withheld(tmp_path) is None
-    (tmp_path / ".claude").mkdir()
-    (tmp_path / ".claude/settings.json").write_text(json.dumps(entry()))
-    assert withheld(tmp_path) == "hooks of this repository are not used: 1"
-    (tmp_path / ".claude/settings.json").write_text("{")
-    assert "settings.json:1: not JSON" in str(withheld(tmp_path))

@@ -239,7 +239,9 @@ def test_a_project_allows_only_when_trusted(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_text('{"permissions": {"allow": ["Bash(a)"], "deny": ["Bash(b)"]}}')
     assert [str(rule) for rule in load_rules(tmp_path / "none", (file,)).allow] == []
-    assert [str(rule) for rule in load_rules(tmp_path / "none", (file,), allows=True).allow] == ["Bash(a)"]
+    assert [str(rule) for rule in load_rules(tmp_path / "none", (file,), frozenset({file})).allow] == [
+        "Bash(a)"
+    ]
     (denied,) = load_rules(tmp_path / "none", (file,)).deny
     assert (str(denied), denied.source) == ("Bash(b)", str(file))
 

@@ -1,0 +1,56 @@
+"""`trust`: what a repository may do once it is trusted, and the word of a person on it."""
+
+from pathlib import Path
+
+import typer
+
+from agentflow.cli.printing import say
+
+
+def trust(
+    yes: bool = typer.Option(False, "--yes", help="Trust all that is shown, without a question."),
+    json: bool = typer.Option(False, "--json", help="Print JSON."),
+    folder: Path = typer.Option(Path(), "-C", help="The repository.", metavar="DIR"),
+) -> int:
+    """Trust this repository's hooks, roles, rules and checks as they are now; a change asks again."""
+    import os
+    import sys
+
+    from agentflow.cli.trusting import items, trusted_here, untrusted
+    from agentflow.core.exits import Exit
+    from agentflow.core.record import encode, plain
+    from agentflow.redact import visible
+    from agentflow.settings import folders
+    from agentflow.trust import record_trust
+    from agentflow.workspace.git import open_repository
+
+    root = open_repository(folder).root
+    found, left = items(root), untrusted(root)
+    before = trusted_here(root)
+    if not json:
+        for item in found:
+            state = "trusted" if item not in left else "changed" if item.file in before.files else "new"
+            say(f"{state:<8} {item.kind:<12} {visible(item.file)}")
+            say(f"{'':<8} may {visible(item.does)}")
+    may_ask = bool(left) and not json and sys.stdin.isatty()
+    agreed = bool(left) and (yes or (may_ask and _agrees(len({item.file for item in left}))))
+    if agreed:
+        record_trust(folders(os.environ).config, root, {item.file: item.sha256 for item in found})
+    if json:
+        told = [{**plain(item), "trusted": agreed or item not in left} for item in found]
+        say(encode({"root": str(root), "items": told}).decode())
+    else:
+        say(_outcome(bool(left), agreed, len(found)))
+    return Exit.VERIFIED if agreed or not left else Exit.CONFIG
+
+
+def _agrees(files: int) -> bool:
+    return typer.confirm(f"trust {files} file{'s' if files > 1 else ''} as shown?", default=False, err=True)
+
+
+def _outcome(had_left: bool, agreed: bool, count: int) -> str:
+    if agreed:
+        return f"trusted: {count} entries, until a byte of them changes"
+    if had_left:
+        return "nothing was trusted; without a terminal: agentflow trust --yes"
+    return "all of it is trusted" if count else "nothing here needs to be trusted"

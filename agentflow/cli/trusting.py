@@ -1,0 +1,156 @@
+"""What of a repository has force only when it is trusted, and what that would do."""
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from agentflow.core.errors import InvalidFile
+from agentflow.core.hook import Hook, Script
+from agentflow.core.record import Record
+from agentflow.hooks.manifest import load_hooks, project_places
+from agentflow.library.roles import read_role
+from agentflow.permissions.ruling import read_rules
+from agentflow.redact import one_line
+from agentflow.settings import PROJECT_FILE, folders
+from agentflow.trust import Trusted, fingerprint, load_trust
+
+CHECK_FILES = (".claude/test-command", ".claude/known-test-failures", ".claude/skip-test-verification")
+MAX_FILES = 2_000
+_PROJECT_DIR = re.compile(r"\$\{?CLAUDE_PROJECT_DIR\}?/?")
+
+
+class Item(Record):
+    """One file, and what it may do once it is trusted."""
+
+    kind: str
+    """`hooks`, `script`, `role`, `rules`, `checks` or `skill script`."""
+    file: str
+    does: str
+    sha256: str = ""
+
+
+def trusted_here(root: Path) -> Trusted:
+    return load_trust(folders(os.environ).config, root)
+
+
+def items(root: Path) -> tuple[Item, ...]:
+    """Return all that could be trusted here; what is no plain file of the repository never is."""
+    found = (*_settings(root), *_roles(root), *_checks(root), *_skill_scripts(root))
+    hashed = ((item, fingerprint(root, item.file)) for item in found)
+    return tuple(item.replace(sha256=digest) for item, digest in hashed if digest is not None)
+
+
+def untrusted(root: Path) -> tuple[Item, ...]:
+    """Return what has no force here, since it was never trusted or has changed."""
+    known = trusted_here(root).files
+    return tuple(item for item in items(root) if known.get(item.file) != item.sha256)
+
+
+def summary(left: tuple[Item, ...]) -> str | None:
+    """Return the one line that says what is not used: `2 hooks, 1 role untrusted: agentflow trust`."""
+    kinds = [item.kind for item in left]
+    counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+    said = ", ".join(f"{count} {_counted(kind, count)}" for kind, count in counts.items())
+    return f"{said} untrusted: agentflow trust" if said else None
+
+
+def _counted(kind: str, count: int) -> str:
+    return kind if count == 1 or kind.endswith("s") else f"{kind}s"
+
+
+def project_hooks(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
+    """Return the hooks of a repository that are trusted with all that they name, and warnings."""
+    trusted = trusted_here(root)
+    places = [place for place in project_places(root) if trusted.covers(_relative(place.path, root))]
+    hooks, warnings = load_hooks(places)
+    return tuple(_sealed(hook, trusted) for hook in hooks if _is_whole(hook, trusted, root)), warnings
+
+
+def trusted_roles(root: Path) -> tuple[Path, ...]:
+    """Return the role files of a repository that are trusted."""
+    trusted = trusted_here(root)
+    return tuple(path for path in _role_files(root) if trusted.covers(_relative(path, root)))
+
+
+def _role_files(root: Path) -> list[Path]:
+    return sorted((root / ".claude/agents").glob("**/*.md"))[:MAX_FILES]
+
+
+def _is_whole(hook: Hook, trusted: Trusted, root: Path) -> bool:
+    return all(map(trusted.covers, scripts_of(hook, root)))
+
+
+def _sealed(hook: Hook, trusted: Trusted) -> Hook:
+    """Return a hook that runs only while its scripts are what they were."""
+    assert isinstance(hook.body, Script)
+    paths = (file for file in _named(hook) if "/" in file or "." in file)
+    files = tuple((file, trusted.files.get(file, "")) for file in paths)
+    return hook.replace(body=hook.body.replace(sealed=files))
+
+
+def scripts_of(hook: Hook, root: Path) -> tuple[str, ...]:
+    """Return the files of a repository that a hook's command names, relative to it."""
+    return tuple(name for name in _named(hook) if (root / name).is_file())
+
+
+def _named(hook: Hook) -> tuple[str, ...]:
+    """Return the words of a hook's command as paths below the repository."""
+    assert isinstance(hook.body, Script)
+    words = [word for text in (hook.body.command, *(hook.body.args or ())) for word in _words(text)]
+    named = dict.fromkeys(os.path.normpath(_PROJECT_DIR.sub("", word)) for word in words if word)
+    return tuple(name for name in named if name != "." and not name.startswith(("/", "..")))
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return [piece for word in shlex.split(text) for piece in (word, *re.split(r"[\s;|&()<>=]+", word))]
+    except ValueError:
+        return re.split(r"[\s;|&()<>=\"']+", text)
+
+
+def _settings(root: Path) -> Iterator[Item]:
+    for place in project_places(root):
+        file = _relative(place.path, root)
+        try:
+            hooks, _ = load_hooks((place,))
+            rules = read_rules(place.path).allow
+        except InvalidFile as error:
+            yield Item(kind="hooks", file=file, does=f"nothing, as it is not valid: {error.problem}")
+            continue
+        for hook in hooks:
+            yield Item(kind="hook", file=file, does=f"run at {hook.point}, outside the sandbox: {hook.name}")
+            for script in scripts_of(hook, root):
+                yield Item(kind="script", file=script, does=f"be run by a hook at {hook.point}")
+        if rules:
+            allowed = ", ".join(map(str, rules))
+            yield Item(kind="rules", file=file, does=f"allow {one_line(allowed)}")
+
+
+def _roles(root: Path) -> Iterator[Item]:
+    for path in _role_files(root):
+        try:
+            role, _ = read_role(path, "project")
+            part = f"play the {role.part} with" if role.part else f"be the role {role.name} with"
+            does = f"{part} {', '.join(map(str, role.tools))}"
+        except InvalidFile as error:
+            does = f"nothing, as it is not valid: {error.problem}"
+        yield Item(kind="role", file=_relative(path, root), does=one_line(does))
+
+
+def _checks(root: Path) -> Iterator[Item]:
+    for file in (str(PROJECT_FILE), *CHECK_FILES):
+        if (root / file).is_file():
+            yield Item(kind="checks", file=file, does="change which checks are required")
+
+
+def _skill_scripts(root: Path) -> Iterator[Item]:
+    for folder in (".claude/skills", ".agents/skills"):
+        for path in sorted((root / folder).glob("*/scripts/**/*"))[:MAX_FILES]:
+            if path.is_file():
+                yield Item(kind="skill script", file=_relative(path, root), does="be run by a skill")
+
+
+def _relative(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix()

@@ -1,0 +1,69 @@
+"""What a person trusts of a repository, by content: kept with the user, one file a repository."""
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+from agentflow.core.errors import InvalidFile
+from agentflow.core.record import Record, encode
+from agentflow.frontmatter import write_atomic
+from agentflow.parse import decode
+
+MAX_BYTES = 10_000_000
+"""Larger files are not read."""
+
+
+class Trusted(Record):
+    """The files of one repository that a person has looked at, by path, with the hash of what they held."""
+
+    root: str
+    files: dict[str, str] = {}
+
+    def covers(self, file: str) -> bool:
+        """Tell whether a file holds, byte for byte, what was trusted."""
+        return file in self.files and self.files[file] == fingerprint(Path(self.root), file)
+
+
+def load_trust(config: Path, root: Path) -> Trusted:
+    """Return what is trusted of a repository. Raises InvalidFile for a record that cannot be read."""
+    place = _place(config, root)
+    if not place.is_file():
+        return Trusted(root=str(root.resolve()))
+    return decode(Trusted, place.read_bytes(), str(place))
+
+
+def record_trust(config: Path, root: Path, files: dict[str, str]) -> None:
+    """Write down that these files are trusted as their hashes say, and no others of this repository."""
+    trusted = Trusted(root=str(root.resolve()), files=files)
+    place = _place(config, root)
+    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_atomic(place, encode(trusted) + b"\n")
+
+
+def _place(config: Path, root: Path) -> Path:
+    name = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:32]
+    return config.parent / "trust" / f"{name}.json"
+
+
+def fingerprint(root: Path, file: str) -> str | None:
+    """Return the hash of a file of a repository; None for what is no plain file in it."""
+    try:
+        place = (root / file).resolve()
+        if not place.is_relative_to(root.resolve()):
+            return None
+        return hashlib.sha256(content(place)).hexdigest()
+    except (OSError, RuntimeError, ValueError, InvalidFile):
+        return None
+
+
+def content(path: Path) -> bytes:
+    """Return what a plain file of bearable size holds. Raises OSError, or InvalidFile for another one."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as opened:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise InvalidFile(str(path), "is not a regular file")
+        if status.st_size > MAX_BYTES:
+            raise InvalidFile(str(path), f"has {status.st_size:,} bytes; the limit is {MAX_BYTES:,}")
+        return opened.read(MAX_BYTES)
