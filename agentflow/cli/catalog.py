@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentflow.cli.printing import say
+from agentflow.cli.printing import say, say_json
 
 if TYPE_CHECKING:
     from agentflow.core.role import Role
@@ -17,11 +17,9 @@ tools = typer.Typer(help="The tools.", no_args_is_help=True, rich_markup_mode=No
 @agents.command(name="list")
 def list_agents(json: bool = JSON) -> None:
     """List the roles with their tier and tools."""
-    from agentflow.core.record import encode
-
     rows = [_told(role) for role in _roles()]
     if json:
-        say(encode(rows).decode())
+        say_json(rows)
         return
     for row in rows:
         say(f"{row['name']:<12} {row['tier']:<5} {row['description']}")
@@ -32,7 +30,7 @@ def list_agents(json: bool = JSON) -> None:
 def show_agent(name: str = typer.Argument(..., metavar="NAME"), json: bool = JSON) -> None:
     """Show a role as it would be run: its prompt, tools and limits, and the file it comes from."""
     from agentflow.core.errors import UnknownRole
-    from agentflow.core.record import encode, plain
+    from agentflow.core.record import plain
     from agentflow.loop.context import system_prompt
     from agentflow.tools.registry import SUBMITS
 
@@ -41,7 +39,7 @@ def show_agent(name: str = typer.Argument(..., metavar="NAME"), json: bool = JSO
         raise UnknownRole(f"there is no role {name}", hint="agentflow agents list shows them")
     prompt = system_prompt(found, SUBMITS.get(found.part or ""))
     if json:
-        say(encode({**_told(found), "limits": plain(found.limits), "prompt": prompt}).decode())
+        say_json({**_told(found), "limits": plain(found.limits), "prompt": prompt})
         return
     limits = f"{found.limits.turns} turns, {found.limits.tool_calls} tool calls"
     facts = (
@@ -58,7 +56,6 @@ def show_agent(name: str = typer.Argument(..., metavar="NAME"), json: bool = JSO
 @tools.command(name="list")
 def list_tools(json: bool = JSON) -> None:
     """List the tools with their category and effect."""
-    from agentflow.core.record import encode
     from agentflow.tools.registry import standard
 
     rows = [
@@ -71,7 +68,7 @@ def list_tools(json: bool = JSON) -> None:
         for tool in standard().tools
     ]
     if json:
-        say(encode(rows).decode())
+        say_json(rows)
         return
     for row in rows:
         say(f"{row['name']:<15} {row['category']:<6} {row['effect']:<8} {row['description']}")

@@ -18,6 +18,7 @@ from agentflow.hooks.manifest import is_listed, load_hooks, project_places, user
 from agentflow.library.bundled import bundled
 from agentflow.library.roles import Roles, load_roles
 from agentflow.loop.nodes import request_of
+from agentflow.permissions.exceptions import exceptions
 from agentflow.permissions.ruling import Rules, load_rules
 from agentflow.process import timestamp
 from agentflow.settings import Settings, folders, load_settings, model_name
@@ -118,7 +119,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent) -> Crew:
     """Return the crew of a task whose folder exists."""
     return Crew(
         git=setup.git,
-        workspace=Fence(setup.git.root),
+        workspace=Fence(setup.git.root, exceptions(setup.rules, setup.git.root)),
         roles=setup.roles,
         model=observed(setup.model, store.emit),
         models=tier_models(setup.model.name, setup.settings),

@@ -3,6 +3,7 @@
 from importlib.resources import files
 
 from agentflow.core.role import Role
+from agentflow.redact import redacted
 
 
 def prompt_text(name: str) -> str:
@@ -12,6 +13,7 @@ def prompt_text(name: str) -> str:
 
 def system_prompt(role: Role, submit: str | None) -> str:
     """Return the role's prompt with its submission protocol, which no replaced prompt can lose."""
+    prompt = redacted(role.prompt)
     if submit is None:
-        return role.prompt
-    return f"{role.prompt}\n\n{prompt_text('protocol.md').format(submit=submit)}"
+        return prompt
+    return f"{prompt}\n\n{prompt_text('protocol.md').format(submit=submit)}"

@@ -6,7 +6,16 @@ from itertools import count, takewhile
 import anyio
 
 from agentflow.core.events import Asked, Replied
-from agentflow.core.messages import Message, Reply, ReplyPart, Request, Speaker, Text, ToolCall
+from agentflow.core.messages import (
+    Message,
+    Reply,
+    ReplyPart,
+    Request,
+    Speaker,
+    Text,
+    Thought,
+    ToolCall,
+)
 from agentflow.core.run import (
     CallAnswered,
     CallsStarted,
@@ -22,9 +31,10 @@ from agentflow.loop.arguments import submission_in, writable
 from agentflow.loop.call import answer, skipped
 from agentflow.loop.context import prompt_text
 from agentflow.loop.route import conclusion, spent
-from agentflow.redact import one_line
+from agentflow.redact import one_line, redacted, redacted_values
 
 PARALLEL_READS = 4
+_WITHHELD = "its input held a secret, which is not kept, and the run was interrupted: make the call again"
 
 
 async def ask(agent: Agent, run: Run) -> Run:
@@ -34,7 +44,7 @@ async def ask(agent: Agent, run: Run) -> Run:
     run = note(agent, run, RequestSent(turn=turn, force=force))
     agent.observe(Asked(run=agent.number, turn=turn))
     begin = time.monotonic()
-    reply = _adopted(agent, turn, await agent.model.complete(request_of(run, force)))
+    reply = _kept(agent, _adopted(agent, turn, await agent.model.complete(request_of(run, force))))
     seconds = round(time.monotonic() - begin, 3)
     run = note(agent, run, ReplyReceived(reply=reply, seconds=seconds))
     agent.observe(
@@ -80,6 +90,26 @@ def _adopted(agent: Agent, turn: int, reply: Reply) -> Reply:
         return reply
     call = ToolCall(id=f"c{agent.number}-{turn}-1", name=agent.submit.name, input=found)
     return reply.replace(parts=(*reply.parts, call))
+
+
+def _kept(agent: Agent, reply: Reply) -> Reply:
+    """Return a reply without the secrets in it; the inputs of its calls stay at hand until they are made."""
+    return reply.replace(parts=tuple(clean for part in reply.parts for clean in _clean(agent, part)))
+
+
+def _clean(agent: Agent, part: ReplyPart) -> tuple[ReplyPart, ...]:
+    match part:
+        case Text():
+            return (Text(text=redacted(part.text)),)
+        case Thought():  # a provider takes its own block back unchanged, or not at all
+            return (part,) if redacted_values(part.block) == part.block else ()
+        case ToolCall():
+            given = redacted_values(part.input)
+            if given == part.input:
+                return (part,)
+            if part.problem is None:
+                agent.withheld[part.id] = part.input
+            return (part.replace(input=given, problem=part.problem or _WITHHELD),)
 
 
 def _renamed(parts: tuple[ReplyPart, ...], prefix: str) -> tuple[ReplyPart, ...]:

@@ -19,6 +19,7 @@ from agentflow.library.roles import Roles
 from agentflow.loop.agent import Agent
 from agentflow.loop.run import continue_run, run_agent
 from agentflow.permissions.decide import owner_of
+from agentflow.redact import redacted
 from agentflow.store.journal import load_run
 from agentflow.store.ledger import TreeLedger
 from agentflow.store.tasks import HOME, TaskStore
@@ -138,7 +139,7 @@ class Crew(Record):
         """Return the change so far, as of the last tree that was taken."""
         if task.base_tree is None or task.tree is None or task.tree == task.base_tree:
             return ""
-        return self.git.diff(task.base_tree, task.tree)
+        return redacted(self.git.diff(task.base_tree, task.tree))
 
     def changes(self, task: TaskState) -> tuple[FileChange, ...]:
         """Return the files that differ from before the task, as of the last tree that was taken."""

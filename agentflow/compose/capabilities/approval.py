@@ -3,9 +3,10 @@
 import sys
 
 from agentflow.compose.channels import HookChannel
-from agentflow.core.hook import CallResult, Hook
+from agentflow.core.hook import CallResult, Decision, Hook
 from agentflow.core.points import HookEvent, Point, ToolUse
 from agentflow.core.record import Record
+from agentflow.permissions.exceptions import question
 from agentflow.permissions.ruling import Rules, ruling
 
 
@@ -22,4 +23,12 @@ class Approval(Record):
         assert isinstance(event.payload, ToolUse)
         use = event.payload
         decision, rule = ruling(self.rules, use.tool_name, use.tool_input, event.scene.cwd)
+        if decision in (Decision.NONE, Decision.ALLOW):
+            asked = question(self.rules, use.tool_name, _path(use), event.scene.cwd)
+            if asked is not None:
+                return CallResult(decision=Decision.ASK, reason=asked)
         return CallResult(decision=decision, reason=f"rule {rule}" if rule else None)
+
+
+def _path(use: ToolUse) -> str:
+    return str(use.tool_input.get("file_path", ""))
