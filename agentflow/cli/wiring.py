@@ -29,6 +29,7 @@ from agentflow.workflow.checking import Checking
 from agentflow.workflow.crew import Crew
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git, open_repository
+from agentflow.workspace.past import Past
 
 
 class Setup(Record):
@@ -126,6 +127,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent) -> Crew:
         toolbox=setup.toolbox,
         store=store,
         checking=Checking(setup.git, store, setup.settings.timeouts),
+        past=Past(setup.git, store.task.task_id),
         consent=consent,
         hooks=Chain(setup.hooks),
         capabilities=shared_capabilities(setup),

@@ -28,6 +28,7 @@ from agentflow.workflow.brief import Material, brief
 from agentflow.workflow.checking import Checking
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import FileChange, Git
+from agentflow.workspace.past import Past
 
 ROLE_OF: Mapping[Phase, str] = MappingProxyType(
     {
@@ -53,6 +54,8 @@ class Crew(Record):
     toolbox: Toolbox
     store: TaskStore
     checking: Checking
+    past: Past
+    """What the files were before the task."""
     consent: Consent = Consent.SUSPEND
     """What is done at once about something that would wait for a person."""
     hooks: Chain = Chain()

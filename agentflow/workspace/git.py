@@ -30,7 +30,7 @@ _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
 }
-_PLACES = ("index", "objects", "info/exclude", "info/attributes")
+_PLACES = ("index", "objects", "info/exclude", "info/attributes", "agentflow")
 _WHERE = (
     "--show-toplevel",
     "--show-object-format",
@@ -59,6 +59,7 @@ class Git(Record):
 
     root: Path
     options: tuple[str, ...]
+    source: Source
     trees: Trees
 
     def call(self, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> bytes:
@@ -125,9 +126,9 @@ def _found(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
     root = Path(said[0]).resolve()
     if not (start.resolve().is_relative_to(root) and (root / ".git").exists()):
         raise ConfigError(f"git keeps the files of {start} in {root}", hint="unset core.worktree")
-    index, objects, exclude, attributes = ((start / place).resolve() for place in said[2:])
-    source = Source(hash=said[1], index=index, objects=objects, exclude=exclude, attributes=attributes)
-    return Git(root=root, options=options, trees=Trees(root, source))
+    places = zip(("index", "objects", "exclude", "attributes", "kept"), said[2:], strict=True)
+    source = Source(hash=said[1], **{name: (start / place).resolve() for name, place in places})
+    return Git(root=root, options=options, source=source, trees=Trees(root, source))
 
 
 def _text(said: bytes) -> str:
