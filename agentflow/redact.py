@@ -112,14 +112,13 @@ def _settled(text: str) -> int:
     if begin != -1 and not _END.search(text, begin):
         end = min(end, begin)
     end = min(end, _before_name(text, end))
-    if len(text) - end <= _LONGEST:
-        return end
-    return _outside(text, len(text) - 1024)
+    return _outside(text, end if len(text) - end <= _LONGEST else len(text) - 1024)
 
 
 def _outside(text: str, cut: int) -> int:
     """Return a place near `cut` that is in the middle of no secret."""
-    found = [(one.start(), one.end()) for one in _FORMS.finditer(text)]
+    is_likely = any(sign in text for sign in _SIGNS)
+    found = [(one.start(), one.end()) for one in _FORMS.finditer(text)] if is_likely else []
     for value in _values(os.environ):
         start = text.find(value, max(0, cut - len(value)))
         found.append((start, start + len(value)))
