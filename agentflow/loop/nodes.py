@@ -100,7 +100,7 @@ def _kept(agent: Agent, reply: Reply) -> Reply:
 def _clean(agent: Agent, part: ReplyPart) -> tuple[ReplyPart, ...]:
     match part:
         case Text():
-            return (Text(text=redacted(part.text)),)
+            return (Text(text=redacted(writable(part.text))),)
         case Thought():  # a provider takes its own block back unchanged, or not at all
             return (part,) if redacted_values(part.block) == part.block else ()
         case ToolCall():

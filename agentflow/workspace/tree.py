@@ -191,24 +191,18 @@ def alone(folder: Path) -> dict[str, str]:
 def started(
     call: Call, source: Source, folder: Path, env: Mapping[str, str], attributes: bytes = NO_FILTER
 ) -> Start:
-    """Read the user's rules and index once, and leave them in a git folder of our own.
-
-    `attributes` are the last word about every file.
-    """
+    """Read the user's rules and index once into a git folder of our own; `attributes` are the last word."""
     root = Path(env["GIT_WORK_TREE"])
-    files = {
-        "info/exclude": _content(source.exclude),
-        "info/attributes": _content(source.attributes) + attributes,
-    }
+    known = _content(source.attributes) + attributes
+    files = {"info/exclude": _content(source.exclude), "info/attributes": known}
     for key, name in _USER:
         usual = os.path.expanduser(f"~/.config/git/{name}")  # noqa: PTH111 - a machine may have no home
         said = call("config", "--type=path", f"--default={usual}", "--get", key, env=env)
         files[f"user/git/{name}"] = _content(root / os.fsdecode(said.removesuffix(b"\n")))
     _lay(files, folder)
     index = folder / "index"
-    if not source.index.exists():
-        return Start(files=files, index=b"", index_time=0)
-    _rebuild(call, source.index, folder, {**env, **alone(folder)})
+    if source.index.exists():
+        _rebuild(call, source.index, folder, {**env, **alone(folder)})
     if not index.exists():
         return Start(files=files, index=b"", index_time=0)
     return Start(files=files, index=index.read_bytes(), index_time=index.stat().st_mtime_ns)
