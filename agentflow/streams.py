@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from selectors import BaseSelector
 from typing import IO
 
+from agentflow.redact import Redacting, redacted_bytes
+
 KEEP_BYTES = 16 * 1024 * 1024
 """Output kept in full; beyond it, head and tail."""
 TAIL_BYTES = 1024 * 1024
@@ -16,27 +18,38 @@ _PIPE_CHUNKS = 16  # the most that a pipe holds
 
 
 class Collected:
-    """Output as it comes: all of it hashed, head and tail kept."""
+    """Output as it comes: all of it hashed and counted, head and tail kept without secrets."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self.file = file
+        self._file = file
+        self._kept = Redacting(lambda text: file.write(text.encode("latin-1")))
+        self._tail = b""
         self.digest = hashlib.sha256()
         self.bytes = 0
-        self.tail = b""
+
+    @property
+    def tail(self) -> bytes:
+        return redacted_bytes(self._tail)
 
     def add(self, chunk: bytes) -> None:
         self.digest.update(chunk)
         room = max(0, KEEP_BYTES - TAIL_BYTES - self.bytes)
-        self.file.write(chunk[:room])
+        self._keep(chunk[:room])
         self.bytes += len(chunk)
-        self.tail = (self.tail + chunk)[-TAIL_BYTES:]
+        self._tail = (self._tail + chunk)[-TAIL_BYTES:]
 
     def finish(self) -> None:
         written = min(self.bytes, KEEP_BYTES - TAIL_BYTES)
         rest = self.bytes - written
-        if rest > len(self.tail):
-            self.file.write(b"\n[... %d bytes dropped ...]\n" % (rest - len(self.tail)))
-        self.file.write(self.tail[-rest:] if rest else b"")
+        if rest > len(self._tail):
+            self._kept.finish()
+            self._file.write(b"\n[... %d bytes dropped ...]\n" % (rest - len(self._tail)))
+        self._keep(self._tail[-rest:] if rest else b"")
+        self._kept.finish()
+
+    def _keep(self, chunk: bytes) -> None:
+        if chunk:
+            self._kept.add(chunk.decode("latin-1"))
 
 
 class Spoken:

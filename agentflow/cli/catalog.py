@@ -1,11 +1,10 @@
 """`agents`, `skills` and `tools`: what there is, and where it comes from."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentflow.cli.printing import say
+from agentflow.cli.printing import say, say_json
 
 if TYPE_CHECKING:
     from agentflow.cli.content import Content
@@ -26,7 +25,7 @@ def list_agents(json: bool = JSON) -> None:
     content = _content()
     rows = [_told(role) for role in content.roles.all]
     if json:
-        _print_json(rows)
+        say_json(rows)
         return
     for row in rows:
         _line(row["name"], row["tier"], row["description"])
@@ -49,7 +48,7 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
         raise UnknownRole(f"there is no role {name}", hint="agentflow agents list shows them")
     role = resolved(found, content, _root())
     if json:
-        _print_json({**_told(found), **role.told})
+        say_json({**_told(found), **role.told})
         return
     for label, value, source in role.facts:
         say(f"{label:<8} {visible(value)}{f'  [{visible(source)}]' if source else ''}")
@@ -64,7 +63,7 @@ def list_skills(json: bool = JSON) -> None:
     content = _content()
     rows = [_told_skill(skill, content) for skill in content.skills.all]
     if json:
-        _print_json(rows)
+        say_json(rows)
         return
     for row in rows:
         users = ", ".join(row["consumers"]) or "nobody else"
@@ -86,7 +85,7 @@ def show_skill(name: str = NAME, json: bool = JSON) -> None:
         raise UnknownSkill(f"there is no skill {name}", hint="agentflow skills list shows them")
     row = {**_told_skill(found, content), "path": found.source, "files": files_of(found)}
     if json:
-        _print_json({**row, "body": body_of(found)})
+        say_json({**row, "body": body_of(found)})
         return
     for label in ("description", "owner", "consumers", "source", "path", "files"):
         value = row[label] or "-"
@@ -101,7 +100,7 @@ def list_tools(json: bool = JSON) -> None:
 
     rows = [_told_tool(tool) for tool in standard().tools]
     if json:
-        _print_json(rows)
+        say_json(rows)
         return
     for row in rows:
         say(f"{row['name']:<15} {row['category']:<6} {row['effect']:<8} {row['description']}")
@@ -119,7 +118,7 @@ def show_tool(name: str = NAME, json: bool = JSON) -> None:
     holders = [role.name for role in _content().roles.all if found in standard().offered(role)]
     row = {**_told_tool(found), "roles": holders, "input": spec(found).input_schema}
     if json:
-        _print_json(row)
+        say_json(row)
         return
     for label in ("name", "category", "effect", "description"):
         say(f"{label:<12} {row[label]}")
@@ -197,9 +196,3 @@ def _line(name: str, tier: str, text: str) -> None:
     from agentflow.redact import visible
 
     say(visible(f"{name:<12} {tier:<5} {text}"))
-
-
-def _print_json(value: dict[str, Any] | Iterable[dict[str, Any]]) -> None:
-    from agentflow.core.record import encode
-
-    say(encode(value).decode())

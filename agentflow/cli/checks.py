@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from agentflow.cli.printing import say
+from agentflow.cli.printing import say, say_json
 
 FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
 JSON = typer.Option(False, "--json", help="Print JSON.")
@@ -19,7 +19,6 @@ def verify(
     """Run the checks of this repository, as a task would; no model, nothing is changed."""
     from agentflow.cli.verification import rows
     from agentflow.core.exits import Exit
-    from agentflow.core.record import encode
 
     shown = []
     for row in rows(folder, is_quick=quick, dry_run=dry_run):
@@ -27,7 +26,7 @@ def verify(
         if not json:
             say(row.text)
     if json:
-        say(encode([row.told for row in shown]).decode())
+        say_json([row.told for row in shown])
     elif not shown:
         say("no check found in this repository")
     return Exit.VERIFIED if shown and all(row.holds for row in shown) else Exit.NOT_VERIFIED
@@ -38,13 +37,13 @@ def check(json: bool = JSON, folder: Path = FOLDER) -> int:
     from agentflow.cli.problems import ERROR
     from agentflow.cli.validation import validate
     from agentflow.core.exits import Exit
-    from agentflow.core.record import encode, plain
+    from agentflow.core.record import plain
     from agentflow.redact import visible
 
     found = validate(folder)
     counts = {"agents": found.agents, "skills": found.skills, "hooks": found.hooks, "commands": 0}
     if json:
-        say(encode({"problems": plain(found.problems), "counts": counts}).decode())
+        say_json({"problems": plain(found.problems), "counts": counts})
     else:
         for problem in found.problems:
             say(visible(problem.text))

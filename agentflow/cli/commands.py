@@ -2,7 +2,7 @@
 
 import typer
 
-from agentflow.cli import catalog, checks, config, permissions, routing, show, task, trust, waiting
+from agentflow.cli import catalog, checks, config, permissions, routing, show, task, trust, undo, waiting
 
 app = typer.Typer(
     name="agentflow",
@@ -32,6 +32,7 @@ app.command(name="answer")(waiting.answer)
 app.command(name="approve")(waiting.approve)
 app.command(name="deny")(waiting.deny)
 app.command(name="cancel")(waiting.cancel)
+app.command(name="undo")(undo.undo)
 app.command(name="verify")(checks.verify)
 app.command(name="status")(show.status)
 app.command(name="log")(show.log)

@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from agentflow.cli.printing import say
+from agentflow.cli.printing import say, say_json
 
 FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
 
@@ -21,7 +21,7 @@ def config(
     rows = _settings()
     parts = _explained(folder) if explain else {}
     if json:
-        say(encode({"settings": rows, **parts}).decode())
+        say_json({"settings": rows, **parts})
         return
     for row in rows:
         say(f"{row['key']:<16} {encode(row['value']).decode():<24} {row['source']}")

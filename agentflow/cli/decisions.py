@@ -92,22 +92,25 @@ def cancel_task(start: Path, task_id: str) -> None:
     root = open_repository(start).root
     folder = find(root, task_id)
     deadline = time.monotonic() + STOP_SECONDS
+    asked: int | None = None
     while time.monotonic() < deadline:
         try:
             with writer_lock(root):
                 _mark_cancelled(TaskStore.reopen(folder))
                 return
         except TaskLocked:
-            _interrupt(root)
+            asked = _interrupt(root, asked)
             time.sleep(0.1)
     raise TaskLocked("the task did not stop in time")
 
 
-def _interrupt(root: Path) -> None:
+def _interrupt(root: Path, asked: int | None) -> int | None:
+    """Ask the process at work to stop, once: a second signal would kill it while it writes its end."""
     pid = pid_of(root)
-    if pid is not None:
+    if pid is not None and pid != asked:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
+    return pid
 
 
 def _mark_cancelled(store: TaskStore) -> None:

@@ -13,14 +13,15 @@ from anyio.abc import TaskStatus
 
 from agentflow.cli.asking import is_attended, settle
 from agentflow.cli.models import close, streamed
+from agentflow.cli.printing import say_json
 from agentflow.cli.wiring import Setup, assemble, new_task, prepare, recall_runs
 from agentflow.core.errors import AgentflowError, ConfigError
-from agentflow.core.events import Stamped, Warned
+from agentflow.core.events import Replied, Stamped, Warned
 from agentflow.core.exits import Exit
 from agentflow.core.pending import Consent
-from agentflow.core.record import Record, encode
+from agentflow.core.record import Record
 from agentflow.core.task import Phase, Status, TaskState
-from agentflow.redact import one_line, visible
+from agentflow.redact import Redacting, one_line, visible
 from agentflow.store.locks import writer_lock
 from agentflow.store.reading import end_told, find
 from agentflow.store.tasks import TaskStore
@@ -85,7 +86,10 @@ def _drive(setup: Setup, store: TaskStore, job: Job, sink: BinaryIO | None) -> i
     with ExitStack() as stack:
         medium = choose(sys.stderr, os.environ)
         if job.stream:
-            setup = setup.replace(model=streamed(setup.model, _show_delta))
+            shown = Redacting(_show)
+            stack.callback(shown.finish)
+            setup = setup.replace(model=streamed(setup.model, shown.add))
+            store.observers.append(lambda told: shown.finish() if isinstance(told.event, Replied) else None)
             medium = medium.replace(live=False)
         progress = stack.enter_context(Progress(sys.stderr, medium))
         store.observers.append(progress)
@@ -103,7 +107,7 @@ def _drive(setup: Setup, store: TaskStore, job: Job, sink: BinaryIO | None) -> i
     return task.ending.exit_code
 
 
-def _show_delta(text: str) -> None:
+def _show(text: str) -> None:
     send(visible(text), sys.stderr)
 
 
@@ -175,8 +179,7 @@ def _passed_on(lines: bytes, sink: BinaryIO) -> bool:
 def _answer(crew: Crew, task: TaskState, job: Job) -> None:
     """Print the result: on stdout, unless the events are there."""
     if job.json:
-        found = result(task, crew.material(task), crew.changes(task))
-        send(encode(found).decode() + "\n", sys.stdout)
+        say_json(result(task, crew.material(task), crew.changes(task)))
         return
     stream = sys.stderr if job.events == "-" else sys.stdout
     write(verdict(load(crew.store.folder), crew.diff(task)), stream, choose(stream, os.environ))

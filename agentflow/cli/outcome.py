@@ -56,7 +56,9 @@ def _say(message: str, hint: str, code: Exit) -> int:
 
 
 def _crash_report() -> Path:
+    from agentflow.redact import redacted
+
     descriptor, name = tempfile.mkstemp(prefix="agentflow-crash-", suffix=".txt", text=True)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(traceback.format_exc())
+        file.write(redacted(traceback.format_exc()))
     return Path(name)

@@ -4,7 +4,23 @@ import sys
 
 
 def say(text: str = "") -> None:
-    """Write a line; once the reader has gone, write nothing and go on."""
+    """Write a line, safe for a terminal; once the reader has gone, write nothing and go on."""
+    from agentflow.redact import visible
     from agentflow.view.terminal import send
 
-    send(f"{text}\n", sys.stdout)
+    send(f"{visible(text)}\n", sys.stdout)
+
+
+def say_json(value: object) -> None:
+    """Write a value as one line of JSON."""
+    from agentflow.core.record import encode
+
+    say_line(encode(value).decode())
+
+
+def say_line(text: str) -> None:
+    """Write JSON that stands already, every character that no terminal shows as an escape of JSON's own."""
+    from agentflow.redact import json_visible
+    from agentflow.view.terminal import send
+
+    send("".join(f"{json_visible(line)}\n" for line in text.split("\n")), sys.stdout)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from agentflow.cli.printing import say
+from agentflow.cli.printing import say_json, say_line
 
 if TYPE_CHECKING:
     from agentflow.view.text import Line
@@ -26,7 +26,7 @@ def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER)
     snapshot = load(_task(folder, task_id))
     if json:
         state = plain(snapshot.state)
-        _print_json({key: state[key] for key in FRONTMATTER_KEYS})
+        say_json({key: state[key] for key in FRONTMATTER_KEYS})
     else:
         _print(picture(snapshot))
 
@@ -38,7 +38,7 @@ def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) ->
 
     found = _task(folder, task_id)
     if json:
-        say((found / EVENTS).read_text("utf-8").removesuffix("\n"))
+        say_line((found / EVENTS).read_text("utf-8").removesuffix("\n"))
         return
     tell = Story()
     _print(line for event in events(found) for line in tell(event))
@@ -65,7 +65,7 @@ def evidence(
         if not found:
             _no_such_evidence(evidence_id)
     if json:
-        _print_json(plain(found if evidence_id is None else found[0]))
+        say_json(plain(found if evidence_id is None else found[0]))
     elif evidence_id is None:
         _print(evidence_table(snapshot))
     else:
@@ -92,9 +92,3 @@ def _print(lines: Iterable["Line"]) -> None:
     from agentflow.view.terminal import choose, write
 
     write(lines, sys.stdout, choose(sys.stdout, os.environ))
-
-
-def _print_json(value: object) -> None:
-    from agentflow.core.record import encode
-
-    say(encode(value).decode())

@@ -22,6 +22,7 @@ from agentflow.library.bundled import bundled
 from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
 from agentflow.loop.nodes import request_of
+from agentflow.permissions.exceptions import exceptions
 from agentflow.permissions.ruling import Rules, denied_tools, load_rules
 from agentflow.process import timestamp
 from agentflow.settings import Approvals, Settings, folders, load_settings, model_name
@@ -32,6 +33,7 @@ from agentflow.workflow.checking import Checking
 from agentflow.workflow.crew import Crew
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git, open_repository
+from agentflow.workspace.past import Past
 
 
 class Setup(Record):
@@ -136,13 +138,14 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent) -> Crew:
     """Return the crew of a task whose folder exists."""
     return Crew(
         git=setup.git,
-        workspace=Fence(setup.git.root),
+        workspace=Fence(setup.git.root, exceptions(setup.rules, setup.git.root)),
         roles=setup.roles,
         model=observed(setup.model, store.emit),
         models=tier_models(setup.model.name, setup.settings),
         toolbox=setup.toolbox,
         store=store,
         checking=Checking(setup.git, store, setup.settings.timeouts),
+        past=Past(setup.git, store.task.task_id),
         consent=consent,
         hooks=Chain(setup.hooks),
         capabilities=shared_capabilities(setup.hooks, setup.rules, setup.settings.approvals),

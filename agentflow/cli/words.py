@@ -6,6 +6,7 @@ import sys
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import Consent
 from agentflow.core.task import Phase
+from agentflow.redact import redacted
 
 KNOWN = (
     "--model",
@@ -42,7 +43,7 @@ def text_of(words: list[str]) -> str:
     for word in words[: len(words) - literal] if len(words) > 1 else ():
         _refuse_option(word)
     text = sys.stdin.read() if words == ["-"] else " ".join(words)
-    text = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").strip()
+    text = redacted(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").strip())
     if not text:
         raise UsageError(
             "say what is to be done", hint="for example: agentflow task make the failing tests pass"

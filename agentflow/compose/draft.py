@@ -21,6 +21,7 @@ from agentflow.core.ports import Model, Observer
 from agentflow.core.record import Record
 from agentflow.core.tool import Tool
 from agentflow.hooks.chain import Chain
+from agentflow.redact import redacted
 from agentflow.tools.registry import NAMES, Toolbox
 
 _ITEM = re.compile(r"^- .*\n?(?:^[ ]+\S.*\n?)*", re.MULTILINE)
@@ -141,7 +142,7 @@ class Draft:
         """Return the sections of the system prompt of an agent with these tools, joined."""
         ordered = sorted(self._sections, key=lambda section: -section.priority)
         offered = {tool.name for tool in tools}
-        return "\n\n".join(without_absent(each.text, each.absent - offered) for each in ordered)
+        return redacted("\n\n".join(without_absent(each.text, each.absent - offered) for each in ordered))
 
     def tools(self, model: Model, model_id: str) -> tuple[Tool, ...]:
         """Return all tools by name, the factories' too. Raises ConfigError for two of one name."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from agentflow.core.events import Event
@@ -39,8 +40,14 @@ class Workspace(Protocol):
     def read(self, path: str) -> bytes:
         """Return a file's bytes; raise InvalidInput when there is no such regular file."""
 
-    def write(self, path: str, content: bytes) -> None:
-        """Replace or create a file atomically, keeping its mode."""
+    def open(self, path: str) -> AbstractContextManager[IO[bytes]]:
+        """Yield a regular file of any size."""
+
+    def peek(self, name: str) -> bytes | None:
+        """Return what a file of the listing holds, or None for one that no search looks into."""
+
+    def write(self, name: str, content: bytes) -> None:
+        """Replace or create a file of that real name, as `relative` gives it, keeping its mode."""
 
     def relative(self, path: str) -> str:
         """Return the path relative to the root, as git spells it."""

@@ -16,6 +16,7 @@ from agentflow.core.points import HookEvent, Point, Scene
 from agentflow.core.record import encode, plain
 from agentflow.hooks.output import Told, told
 from agentflow.process import Command, exchange
+from agentflow.redact import redacted, redacted_bytes
 from agentflow.trust import fingerprint
 
 DEFAULT_TIMEOUT = 600.0
@@ -71,7 +72,7 @@ def given(event: HookEvent) -> bytes:
         "iteration": scene.iteration,
     }
     inside = {"agent_id": scene.transcript.stem, "agent_type": actor.name} if actor.depth else {}
-    return encode(said | inside | plain(event.payload)) + b"\n"
+    return redacted_bytes(encode(said | inside | plain(event.payload))) + b"\n"
 
 
 def _command(hook: Hook, script: Script, event: HookEvent) -> Command:
@@ -131,5 +132,5 @@ def _spilled(text: str, folder: Path) -> str:
     path = folder / f"hook-{secrets.token_hex(4)}.out"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
+        file.write(redacted(text))
     return f"{text[:PREVIEW]}\n[clipped; the full text is in {path}]"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from agentflow.core.fold import advance
 from agentflow.core.messages import Message, Speaker, Text, ToolSpec
@@ -45,6 +46,8 @@ class Agent(Record):
     consent: Consent
     """What is done at once about a call that would wait for a person."""
     hooks: Chain = Chain()
+    withheld: dict[str, dict[str, Any]] = {}
+    """Inputs of calls not made yet that hold a secret, by call id: they are written down nowhere."""
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:

@@ -18,7 +18,7 @@ from agentflow.loop.arguments import writable
 from agentflow.loop.lifecycle import asked
 from agentflow.loop.permit import Admitted, admit, error_of
 from agentflow.loop.threads import stop_asked
-from agentflow.redact import one_line
+from agentflow.redact import one_line, redacted, redacted_values
 
 MAX_RESULT_CHARS = 32_768
 
@@ -71,15 +71,16 @@ async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> C
         return _failed(call, writable(str(error)))
     except Exception as error:  # noqa: BLE001  # a bug in a tool is an error result, not the end of the task
         return _failed(call, writable(f"{call.name} failed: {type(error).__name__}: {error}"))
+    output = output.replace(content=redacted(output.content))
     return CallAnswered(
         result=ToolResult(call_id=call.id, content=writable(_kept(agent, call, output))),
-        changes=writable(output.changes),
+        changes=redacted_values(writable(output.changes)),
         submitted=output.submitted,
     )
 
 
 def _failed(call: ToolCall, message: str) -> CallAnswered:
-    return CallAnswered(result=ToolResult(call_id=call.id, content=message, is_error=True))
+    return CallAnswered(result=ToolResult(call_id=call.id, content=redacted(message), is_error=True))
 
 
 def _kept(agent: Agent, call: ToolCall, output: Output) -> str:
@@ -112,5 +113,5 @@ async def _remarked(agent: Agent, call: ToolCall, admitted: Admitted, made: Call
     said = await asked(agent, point, payload)
     shown = text if said.updated_output is None else said.updated_output
     added = (admitted.context, said.context)
-    content = "\n\n".join(part for part in (shown, *added) if part)
+    content = redacted("\n\n".join(part for part in (shown, *added) if part))
     return made.replace(result=made.result.replace(content=content), halt=said.halt)

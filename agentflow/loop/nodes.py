@@ -6,7 +6,16 @@ from itertools import count, takewhile
 import anyio
 
 from agentflow.core.events import Asked, Replied
-from agentflow.core.messages import Message, Reply, ReplyPart, Request, Speaker, Text, ToolCall
+from agentflow.core.messages import (
+    Message,
+    Reply,
+    ReplyPart,
+    Request,
+    Speaker,
+    Text,
+    Thought,
+    ToolCall,
+)
 from agentflow.core.run import (
     CallAnswered,
     CallsStarted,
@@ -32,9 +41,10 @@ from agentflow.loop.lifecycle import (
     whole,
 )
 from agentflow.loop.route import conclusion, is_stopped, spent
-from agentflow.redact import one_line
+from agentflow.redact import one_line, redacted, redacted_values
 
 PARALLEL_READS = 4
+_WITHHELD = "its input held a secret, which is not kept, and the run was interrupted: make the call again"
 
 
 async def ask(agent: Agent, run: Run) -> Run:
@@ -59,7 +69,7 @@ async def ask(agent: Agent, run: Run) -> Run:
 async def _replied(agent: Agent, run: Run, reply: Reply, seconds: float) -> Run:
     """Keep a reply as far as hooks let it stand."""
     said, reply = await reply_judged(agent, reply)
-    reply = _adopted(agent, run.turns, reply)
+    reply = _kept(agent, _adopted(agent, run.turns, reply))
     run = note(agent, run, ReplyReceived(reply=reply, seconds=seconds))
     agent.observe(
         Replied(
@@ -104,6 +114,26 @@ def _adopted(agent: Agent, turn: int, reply: Reply) -> Reply:
         return reply
     call = ToolCall(id=f"c{agent.number}-{turn}-1", name=agent.submit.name, input=found)
     return reply.replace(parts=(*reply.parts, call))
+
+
+def _kept(agent: Agent, reply: Reply) -> Reply:
+    """Return a reply without the secrets in it; the inputs of its calls stay at hand until they are made."""
+    return reply.replace(parts=tuple(clean for part in reply.parts for clean in _clean(agent, part)))
+
+
+def _clean(agent: Agent, part: ReplyPart) -> tuple[ReplyPart, ...]:
+    match part:
+        case Text():
+            return (Text(text=redacted(writable(part.text))),)
+        case Thought():  # a provider takes its own block back unchanged, or not at all
+            return (part,) if redacted_values(part.block) == part.block else ()
+        case ToolCall():
+            given = redacted_values(part.input)
+            if given == part.input:
+                return (part,)
+            if part.problem is None:
+                agent.withheld[part.id] = part.input
+            return (part.replace(input=given, problem=part.problem or _WITHHELD),)
 
 
 def _renamed(parts: tuple[ReplyPart, ...], prefix: str) -> tuple[ReplyPart, ...]:

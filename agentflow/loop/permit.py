@@ -41,6 +41,8 @@ Ruling = Admitted | CallAnswered | RunPaused
 
 async def admit(agent: Agent, run: Run, call: ToolCall) -> Ruling:
     """Decide about a call before it can have any effect."""
+    if call.id in agent.withheld:
+        call = call.replace(input=agent.withheld[call.id], problem=None)
     if call.problem is not None:
         return error_of(call, call.problem)
     tool = agent.tool(call.name)

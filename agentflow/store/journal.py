@@ -20,6 +20,7 @@ from agentflow.core.run import (
     RunOpened,
 )
 from agentflow.parse import decode
+from agentflow.redact import redacted_bytes
 
 
 class AppendFile:
@@ -45,7 +46,7 @@ class RunFile:
 
     def append(self, entry: RunEntry) -> None:
         durable = isinstance(entry, CallsStarted | CallAnswered)
-        self._file.append(encode(entry), durable=durable)
+        self._file.append(redacted_bytes(encode(entry)), durable=durable)
         if isinstance(entry, CallAnswered) and entry.changes:
             self._change(entry.changes)
 

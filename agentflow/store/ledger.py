@@ -10,6 +10,7 @@ from agentflow.core.record import Record, encode
 from agentflow.core.task import TaskState
 from agentflow.core.tool import Execution
 from agentflow.frontmatter import sync, write_atomic, write_whole
+from agentflow.redact import redacted
 
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\\]")
 _ESCAPE = re.compile(r"\\(?:[\\nrt]|x[0-9a-f]{2}|u[0-9a-f]{4})")
@@ -80,7 +81,7 @@ class EvidenceLedger:
             role=role,
             by=by,
             check=None,
-            command=execution.command,
+            command=redacted(execution.command),
             cwd=execution.cwd,
             exit_code=execution.exit_code,
             timed_out=execution.timed_out,
@@ -100,7 +101,7 @@ class EvidenceLedger:
             return None
         name = f"{evidence_id}.ids"
         lines = (f"{outcome} {_escaped(test)}\n" for test, outcome in sorted(binding.outcomes.items()))
-        write_atomic(self._folder / name, "".join(lines).encode())
+        write_atomic(self._folder / name, redacted("".join(lines)).encode())
         return binding.counts.replace(ids_file=f"evidence/{name}")
 
     def _keep(self, evidence: Evidence, execution: Execution) -> Evidence:

@@ -84,6 +84,12 @@ def end_told(folder: Path) -> Status | None:
     return told[-1] if told else None
 
 
+def last_sign(folder: Path) -> float:
+    """Return when a task last wrote something down."""
+    places = (folder / EVENTS, *(folder / "runs").glob("*.jsonl"))
+    return max((place.stat().st_mtime for place in places if place.exists()), default=0.0)
+
+
 def evidence_of(folder: Path) -> tuple[Evidence, ...]:
     """Return a task's records in the order they were made. Raises CorruptState naming the damaged file."""
     paths = (path for path in (folder / EVIDENCE).glob("ev-*.json") if _RECORD.fullmatch(path.stem))

@@ -6,6 +6,7 @@ from agentflow.core.record import plain
 from agentflow.core.task import FRONTMATTER_KEYS, TaskState
 from agentflow.frontmatter import join, split, write_atomic
 from agentflow.parse import parse
+from agentflow.redact import redacted
 from agentflow.store.versions import upgraded
 
 
@@ -16,7 +17,7 @@ def render_task(task: TaskState, log: str) -> str:
 
 
 def write_task(path: Path, task: TaskState, log: str) -> None:
-    write_atomic(path, render_task(task, log).encode())
+    write_atomic(path, redacted(render_task(task, log)).encode())
 
 
 def read_task(path: Path) -> TaskState:

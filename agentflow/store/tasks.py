@@ -12,10 +12,10 @@ from agentflow.core.record import encode, plain, sealed
 from agentflow.core.task import FRONTMATTER_KEYS, GateStatus, TaskState
 from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
-from agentflow.redact import nested, one_line
+from agentflow.redact import json_visible, nested, one_line, redacted
 from agentflow.store.journal import AppendFile, RunFile, mend_tail
 from agentflow.store.ledger import EvidenceLedger
-from agentflow.store.reading import EVENTS, events, evidence_of, folded, state_of
+from agentflow.store.reading import EVENTS, events, evidence_of, folded, stamped, state_of
 from agentflow.store.task_file import write_task
 
 HOME = Path(".claude/agentflow")
@@ -76,11 +76,16 @@ class TaskStore:
         self._seq += 1
         at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         head = b'{"seq":%d,"at":"%s",' % (self._seq, at.encode())
-        body = b'%s%s,"task_id":"%s"}' % (head, encode(event)[1:-1], self.task.task_id.encode())
-        self._events.append(sealed(body), durable=isinstance(event, StateChanged))
-        self._note(event)
-        stamped = Stamped(seq=self._seq, at=at, event=event)
-        for failure in self._tell(stamped):
+        said = encode(event)
+        written = json_visible(redacted(said.decode())).encode()
+        body = b'%s%s,"task_id":"%s"}' % (head, written[1:-1], self.task.task_id.encode())
+        line = sealed(body)
+        self._events.append(line, durable=isinstance(event, StateChanged))
+        happened = None if said == written else stamped(line)
+        if happened is None:
+            happened = Stamped(seq=self._seq, at=at, event=event)
+        self._note(happened.event)
+        for failure in self._tell(happened):
             self.emit(Warned(message=failure))
 
     def _tell(self, stamped: Stamped) -> list[str]:
@@ -121,7 +126,7 @@ class TaskStore:
 
     def write_report(self, text: str) -> Path:
         path = self.folder / "report.md"
-        write_atomic(path, text.encode())
+        write_atomic(path, redacted(text).encode())
         return path
 
     def point_here(self, root: Path) -> None:

@@ -7,7 +7,6 @@ faster, are asked only what they read the same way, and what they find is matche
 import bisect
 import os
 import re
-import stat
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from shutil import which
@@ -16,8 +15,9 @@ from agentflow.core.errors import InvalidInput
 from agentflow.core.ports import Workspace
 from agentflow.core.record import Record
 from agentflow.process import capture
+from agentflow.redact import redacted
 from agentflow.tools.files import is_binary
-from agentflow.workspace.fence import MAX_BYTES, is_hidden
+from agentflow.workspace.fence import is_hidden
 
 _RIPGREP = (
     *("rg", "--no-config", "--no-heading", "--color=never", "--with-filename", "--line-number", "--null"),
@@ -76,6 +76,8 @@ class Line(Record):
     text: str
 
 
+Place = tuple[str, int]
+"""A path and the number of a line."""
 Engine = Callable[[Query], tuple[Line, ...] | None]
 """Returns the lines that match, by path and number, or None when it cannot tell."""
 
@@ -99,7 +101,7 @@ def ripgrep(query: Query) -> tuple[Line, ...] | None:
     if not query.is_shared or which("rg") is None:
         return None
     case = ("--ignore-case",) if query.regex.flags & re.IGNORECASE else ()
-    found: list[Line] = []
+    found: list[Place] = []
     for names in batches(query.files()):
         said = capture((*_RIPGREP, *case, "-e", query.regex.pattern, "--", *names), cwd=query.workspace.root)
         if said.returncode not in {0, 1}:
@@ -117,13 +119,13 @@ def git_grep(query: Query) -> tuple[Line, ...] | None:
     searches = ((*_UNTRACKED, "--", query.below), *(("--", *batch) for batch in batches(names)))
     case = ("--ignore-case",) if query.regex.flags & re.IGNORECASE else ()
     pattern = _UNICODE_AND_CRLF + query.regex.pattern
-    found: list[Line] = []
+    found: list[Place] = []
     for search in searches:
         said = _git(query, *_GREP, *case, "-e", pattern, *search)
         if said is None:
             return None
-        found.extend(line for line in _parsed(said) if not is_hidden(line.path))
-    return _agreed(query, (line for line in found if query.paths.fullmatch(line.path)))
+        found.extend(place for place in _parsed(said) if not is_hidden(place[0]))
+    return _agreed(query, (place for place in found if query.paths.fullmatch(place[0])))
 
 
 def _git(query: Query, *arguments: str) -> bytes | None:
@@ -165,18 +167,27 @@ def batches(names: Iterable[str], limit: int = BATCH_BYTES) -> Iterator[list[str
         yield batch
 
 
-def _parsed(output: bytes) -> Iterator[Line]:
-    for name, number, text in _FOUND.findall(output):
-        path = os.fsdecode(name).removeprefix("./")
-        shown = text.decode("utf-8", "replace").rstrip("\r")
-        yield Line(path=path, number=int(number), text=shown)
+def _parsed(output: bytes) -> Iterator[Place]:
+    for name, number, _ in _FOUND.findall(output):
+        yield os.fsdecode(name).removeprefix("./"), int(number)
 
 
-def _agreed(query: Query, found: Iterable[Line]) -> tuple[Line, ...]:
-    """Return the lines that are of text files and that Python's `re` matches too."""
-    matching = [line for line in found if query.regex.search(line.text)]
-    searched = {path for path in {line.path for line in matching} if _content(query, path) is not None}
-    return tuple(sorted((line for line in matching if line.path in searched), key=_order))
+def _agreed(query: Query, found: Iterable[Place]) -> tuple[Line, ...]:
+    """Return the lines that Python's `re` matches too, as they stand in files that may be searched.
+
+    What an engine printed is not passed on: it may have followed a link that somebody swapped in.
+    """
+    places: dict[str, set[int]] = {}
+    for path, number in found:
+        places.setdefault(path, set()).add(number)
+    return tuple(line for path in sorted(places) for line in _lines_of(query, path, places[path]))
+
+
+def _lines_of(query: Query, path: str, numbers: set[int]) -> Iterator[Line]:
+    texts = _texts(_text(query, path) or "")
+    for number in sorted(numbers):
+        if number <= len(texts) and query.regex.search(texts[number - 1]):
+            yield Line(path=path, number=number, text=texts[number - 1])
 
 
 def _order(line: Line) -> tuple[str, int]:
@@ -187,32 +198,23 @@ def _full(query: Query, path: str) -> str:
     return f"{query.workspace.root}/{path}"
 
 
-def _content(query: Query, path: str) -> bytes | None:
-    """Return what a regular text file of a sensible size holds; what links lead to is searched itself."""
-    place = _full(query, path)
-    try:
-        status = os.lstat(place)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
-            return None
-        with open(place, "rb") as file:  # noqa: PTH123
-            content = file.read()
-    except OSError:
-        return None
-    return None if is_binary(content) else content
-
-
 def _text(query: Query, path: str) -> str | None:
-    content = _content(query, path)
-    if content is None:
+    """Return what a text file holds, without secrets."""
+    content = query.workspace.peek(path)
+    if content is None or is_binary(content):
         return None
-    text = content.decode("utf-8", "replace")
+    text = redacted(content.decode("utf-8", "replace"))
     return _LINE_END.sub("", text) if "\r" in text else text
 
 
 def _matching(query: Query, path: str, text: str) -> Iterator[Line]:
-    texts = text.removesuffix("\n").split("\n") if text else []
+    texts = _texts(text)
     hits = _spanned(query, texts, text) if query.multiline else _single(query, texts)
     return (Line(path=path, number=hit + 1, text=texts[hit]) for hit in hits)
+
+
+def _texts(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def _single(query: Query, texts: list[str]) -> Iterator[int]:

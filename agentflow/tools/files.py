@@ -1,17 +1,23 @@
 """Read, Edit and Write."""
 
+import os
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any
+from itertools import islice
+from typing import IO, Annotated, Any
 
 from msgspec import Meta
 
-from agentflow.core.errors import InvalidInput, ToolError
+from agentflow.core.errors import InvalidInput, NotAllowed, ToolError
 from agentflow.core.messages import ToolCall, ToolResult
 from agentflow.core.ports import Workspace
 from agentflow.core.record import Record
+from agentflow.core.role import Role
 from agentflow.core.run import Run
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+from agentflow.redact import MARK, redacted
+from agentflow.workspace.fence import MAX_BYTES
+from agentflow.workspace.globs import matcher
 
 MAX_LINES = 2000
 MAX_CHARS = 2000
@@ -49,8 +55,11 @@ def is_binary(content: bytes) -> bool:
 
 def read(wanted: ReadInput, context: ToolContext) -> Output:
     """Show a text file of the repository with line numbers; page through long ones with offset and limit."""
+    with context.workspace.open(wanted.file_path) as file:
+        if os.fstat(file.fileno()).st_size > MAX_BYTES:
+            return _page(wanted, file)
     content = _text_bytes(context.workspace, wanted.file_path)
-    lines = content.decode("utf-8", "replace").removeprefix(_BOM).split("\n")
+    lines = redacted(content.decode("utf-8", "replace")).removeprefix(_BOM).split("\n")
     if not lines[-1]:
         lines.pop()
     if not lines:
@@ -74,6 +83,7 @@ def edit(wanted: EditInput, context: ToolContext) -> Output:
     pattern = r"\r?\n".join(re.escape(line) for line in old.split("\n"))
     _require_target(path, text, pattern, wanted)
     changed, count = re.subn(pattern, lambda found: _with_endings(new, found.group(), text), text)
+    _require_own(path, context.role)
     context.workspace.write(path, _encoded(changed))
     return Output(content=f"edited {path}: {count} replacement{'s' * (count > 1)}")
 
@@ -81,10 +91,12 @@ def edit(wanted: EditInput, context: ToolContext) -> Output:
 def write(wanted: WriteInput, context: ToolContext) -> Output:
     """Create a file with its folders, or replace the whole text of one that was read before."""
     path = context.workspace.relative(wanted.file_path)
+    _require_own(path, context.role)
     text, verb = wanted.content, "created"
     if (context.workspace.root / path).exists():
         old = _text_bytes(context.workspace, path).decode("utf-8", "surrogateescape")
         _require_seen(path, context)
+        _require_no_marks(path, old, text)
         text, verb = _in_form_of(old, text), "replaced"
     context.workspace.write(path, _encoded(text))
     lines = text.count("\n") + (not text.endswith("\n") and bool(text))
@@ -97,11 +109,38 @@ WRITE = Tool(name="Write", category=Category.FS, effect=Effect.WRITE, input=Writ
 _SHOWS_CONTENT = frozenset({READ.name, EDIT.name, WRITE.name})
 
 
+def _require_own(path: str, role: Role) -> None:
+    if role.write_paths and not any(matcher(glob).fullmatch(path) for glob in role.write_paths):
+        raise NotAllowed(f"{role.name} may write only {', '.join(role.write_paths)}, and {path} is not there")
+
+
+def _require_no_marks(path: str, old: str, new: str) -> None:
+    """Refuse to replace a secret, which nobody was shown, by the mark that stood for it."""
+    if redacted(old) != old and new.count(MARK) > old.count(MARK):
+        raise InvalidInput(f"{path} holds a secret, shown as {MARK}, that Write would destroy: use Edit")
+
+
 def _text_bytes(workspace: Workspace, path: str) -> bytes:
     content = workspace.read(path)
     if is_binary(content):
         raise InvalidInput(f"{path} is binary")
     return content
+
+
+def _page(wanted: ReadInput, file: IO[bytes]) -> Output:
+    """Show some lines of a file that is too large to be taken as a whole."""
+    if is_binary(file.read(SNIFFED)):
+        raise InvalidInput(f"{wanted.file_path} is binary")
+    file.seek(0)
+    rest = iter(lambda: file.readline(MAX_BYTES), b"")
+    taken = b"".join(islice(rest, wanted.offset - 1, wanted.offset - 1 + wanted.limit))
+    if not taken:
+        raise InvalidInput(f"{wanted.file_path} has fewer lines than {wanted.offset}")
+    lines = redacted(taken.decode("utf-8", "replace")).removesuffix("\n").split("\n")
+    last = wanted.offset + len(lines) - 1
+    shown = [_numbered(number, line) for number, line in enumerate(lines, wanted.offset)]
+    more = f"; go on with offset {last + 1}" if next(rest, b"") else ", the last ones"
+    return Output(content="\n".join((*shown, f"[lines {wanted.offset} to {last}{more}]")))
 
 
 def _numbered(number: int, line: str) -> str:

@@ -71,8 +71,12 @@ GREP = Tool(name="Grep", category=Category.FS, effect=Effect.READ, input=GrepInp
 
 def _existing(path: str, context: ToolContext) -> str:
     below = context.workspace.relative(path)
-    if not (context.workspace.root / below).exists():
+    place = context.workspace.root / below
+    if not place.exists():
         raise InvalidInput(f"{path}: no such file or folder")
+    if not place.is_dir():
+        with context.workspace.open(below):
+            pass  # whoever names a file that may not be opened is told why
     return below
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import TextIO
 
 from agentflow.core.record import Record
+from agentflow.redact import redacted
 from agentflow.view.text import Line, Style, fit
 
 _ASCII = str.maketrans(
@@ -93,7 +94,7 @@ def send(text: str, stream: TextIO | None) -> bool:
         return False
     encoding = stream.encoding or "utf-8"
     try:
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.write(redacted(text).encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
     except OSError:
         _abandon(stream)

@@ -19,6 +19,7 @@ from agentflow.library.skills import Skills, offer
 from agentflow.loop.agent import Agent
 from agentflow.loop.run import continue_run, run_agent
 from agentflow.permissions.decide import owner_of
+from agentflow.redact import redacted
 from agentflow.store.journal import load_run
 from agentflow.store.ledger import TreeLedger
 from agentflow.store.tasks import HOME, TaskStore
@@ -28,6 +29,7 @@ from agentflow.workflow.checking import Checking
 from agentflow.workflow.route import ROLE_OF
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import FileChange, Git
+from agentflow.workspace.past import Past
 
 
 class Crew(Record):
@@ -42,6 +44,8 @@ class Crew(Record):
     toolbox: Toolbox
     store: TaskStore
     checking: Checking
+    past: Past
+    """What the files were before the task."""
     consent: Consent = Consent.SUSPEND
     """What is done at once about something that would wait for a person."""
     hooks: Chain = Chain()
@@ -130,7 +134,7 @@ class Crew(Record):
         """Return the change so far, as of the last tree that was taken."""
         if task.base_tree is None or task.tree is None or task.tree == task.base_tree:
             return ""
-        return self.git.diff(task.base_tree, task.tree)
+        return redacted(self.git.diff(task.base_tree, task.tree))
 
     def changes(self, task: TaskState) -> tuple[FileChange, ...]:
         """Return the files that differ from before the task, as of the last tree that was taken."""

@@ -7,6 +7,7 @@ from agentflow.core.events import Paused, PhaseEnded, PhaseStarted, TaskEnded, T
 from agentflow.core.exits import Exit
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.process import timestamp
+from agentflow.store.reading import last_sign
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.phases import PHASES, decided
 from agentflow.workflow.report import report
@@ -18,12 +19,15 @@ from agentflow.workflow.waiting import paused, suspended
 async def run_task(crew: Crew, task: TaskState) -> TaskState:
     """Take a task, new or saved, to its end or to where it waits for a person."""
     began = time.monotonic()
+    crew.past.begin(last_sign(crew.store.folder))
     crew.store.save(task)
     crew.store.emit(TaskStarted(task=task.task, model=task.model, max_iterations=task.max_iterations))
     try:
         task = await begun(crew, task)
         while (phase := next_phase(task)) is not None:
-            task = await _step(crew, task, phase)
+            before, task = task.tree, await _step(crew, task, phase)
+            if task.tree != before:
+                crew.past.note()
             crew.store.save(task)
         await ended(crew, task)
     except Halted as error:
@@ -69,6 +73,7 @@ def _reason(error: ModelError) -> str:
 def finish(crew: Crew, task: TaskState, seconds: float | None = None) -> TaskState:
     """Write the report of a task that is over or waits, and say so."""
     assert task.ending is not None
+    crew.past.note(is_over=True)
     crew.store.write_report(report(task, crew.material(task), crew.changes(task)))
     for item in task.pending:
         crew.store.emit(Paused(pending=item.id, kind=item.kind, tool=item.tool))

@@ -9,6 +9,7 @@ from agentflow.core.exits import Exit
 from agentflow.core.hook import Decision, HookDecision
 from agentflow.core.points import Payload, Point, Prompt, Scene, SessionEnded, SessionStarted, Stopped
 from agentflow.core.task import Ending, Phase, Status, TaskState
+from agentflow.redact import redacted
 from agentflow.workflow.crew import Crew
 
 MAX_STOP_BLOCKS = 8
@@ -28,7 +29,7 @@ async def begun(crew: Crew, task: TaskState) -> TaskState:
         contexts.append(prompted.context)
         if prompted.decision is Decision.DENY:
             return task.replace(ending=_blocked(f"a hook refused the task: {prompted.reason}"))
-    return task.replace(context="\n\n".join(dict.fromkeys(text for text in contexts if text)))
+    return task.replace(context=redacted("\n\n".join(dict.fromkeys(text for text in contexts if text))))
 
 
 async def ended(crew: Crew, task: TaskState) -> None:

@@ -1,32 +1,52 @@
-"""The repository as the file tools see it: no path leads out of it, and none into git's or our own rules."""
+"""The repository as the file tools see it: no path leads out of it, and none into git's or our own rules.
+
+A path is first turned into the real name of what it leads to, then the name is judged, and then opened
+without following any link. A link that is swapped in between is refused, since the name is not its own.
+"""
 
 import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from agentflow.core.errors import InvalidInput, OutsideWorkspace, ToolError
 from agentflow.process import capture
+from agentflow.workspace.beneath import HERE, folder_of, opening
+from agentflow.workspace.guarded import POLICY, is_secret, policy_part
 
 MAX_BYTES = 10_000_000
-"""Larger files are not read."""
+"""Larger files are read in pages only."""
 MAX_PATH = 4096
 TASKS = ".claude/agentflow/"
 """Where our own task folders lie: readable, never listed."""
-_POLICY = frozenset({".claude", ".agents", ".mcp.json"})
-"""What decides over roles, hooks and permissions; no role writes it."""
-_CONTROL = re.compile("[\x00-\x1f\x7f]")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _LIST = ("git", "--literal-pathspecs", "-c", "core.fsmonitor=false", "ls-files", "-co", "--exclude-standard")
+_LINKED = (
+    "it has {} names (hard links), and another one may lie outside of the repository; "
+    "work on a copy, or break the link: cp FILE NEW && mv NEW FILE"
+)
+
+Exceptions = Callable[[str, str], bool]
+"""Whether the user lets a tool, Read or Edit, open a file whose name says that it holds secrets."""
+
+
+def no_exceptions(_tool: str, _name: str) -> bool:
+    """Let no secret be opened."""
+    return False
 
 
 class Fence:
     """A Workspace on a folder of the disk."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, exceptions: Exceptions = no_exceptions) -> None:
         self._root = root.resolve()
+        self._exceptions = exceptions
+        self._opening = opening()
+        self._git = _git_folders(self._root)
 
     @property
     def root(self) -> Path:
@@ -34,30 +54,76 @@ class Fence:
 
     def read(self, path: str) -> bytes:
         """Return a file's bytes; raise InvalidInput unless it is a regular file of at most MAX_BYTES."""
-        place = self._place(path)
+        with self.open(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > MAX_BYTES:
+                raise InvalidInput(f"{path} has {size:,} bytes; the limit is {MAX_BYTES:,}")
+            return file.read(MAX_BYTES)
+
+    @contextmanager
+    def open(self, path: str) -> Iterator[IO[bytes]]:
+        """Yield a regular file of any size; raise InvalidInput when there is none."""
+        with self._file(path, self.relative(path)) as file:
+            yield file
+
+    @contextmanager
+    def _file(self, path: str, name: str) -> Iterator[IO[bytes]]:
+        self._require_no_secret("Read", path, name)
         try:
-            with open(place, "rb", opener=_open_at_once) as file:  # a Path takes no opener
-                return _content(path, file)
+            descriptor = self._opened(name)
         except FileNotFoundError:
             raise InvalidInput(f"{path}: no such file") from None
-        except IsADirectoryError:
-            raise InvalidInput(f"{path} is a folder") from None
         except OSError as error:
             raise InvalidInput(f"{path} cannot be read: {error.strerror}") from None
-
-    def write(self, path: str, content: bytes) -> None:
-        """Replace or create a file so that a reader sees the old or the new one, keeping its mode."""
-        place = self._place(path)
-        if part := next((part for part in self._parts(path, place) if part.lower() in _POLICY), None):
-            raise OutsideWorkspace(f"{path} is read-only: no role writes to {part}")
         try:
-            _replace(path, place, content)
+            _require_regular(path, os.fstat(descriptor))
+        except InvalidInput:
+            os.close(descriptor)
+            raise
+        with os.fdopen(descriptor, "rb") as file:
+            yield file
+
+    def peek(self, name: str) -> bytes | None:
+        """Return what a file of the listing holds, or None for one that no search looks into."""
+        try:
+            with self._file(name, name) as file:
+                size = os.fstat(file.fileno()).st_size
+                return file.read(MAX_BYTES) if size <= MAX_BYTES else None
+        except ToolError:
+            return None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Replace or create a file, by its real name, so that a reader sees the old or the new one."""
+        real = self.relative(name)
+        if part := policy_part(name) or policy_part(real) or self._policy_behind(real):
+            raise OutsideWorkspace(f"{name} is read-only: no role writes to {part}")
+        if real != name:
+            raise OutsideWorkspace(f"{name} is not where it was: it leads to {real}")
+        self._require_no_secret("Edit", name, name)
+        parent, _, leaf = name.rpartition("/")
+        try:
+            with self._folder() as root:
+                folder = folder_of(self._opening, root, parent or HERE)
+                try:
+                    _replace(name, folder, leaf, content)
+                finally:
+                    os.close(folder)
         except OSError as error:
-            raise ToolError(f"{path} cannot be written: {error.strerror}") from None
+            raise ToolError(f"{name} cannot be written: {error.strerror}") from None
 
     def relative(self, path: str) -> str:
         """Return the path relative to the root, links followed, as git spells it."""
-        return self._place(path).relative_to(self._root).as_posix()
+        if not path or len(path) > MAX_PATH or _CONTROL.search(path):
+            raise OutsideWorkspace(f"{path[:80]!r} is no path: empty, too long, or with control characters")
+        try:
+            place = (self._root / path).resolve()
+        except (OSError, RuntimeError):  # a loop of links, or a name that is too long
+            raise OutsideWorkspace(f"{path} leads nowhere") from None
+        if not place.is_relative_to(self._root):
+            raise OutsideWorkspace(f"{path} leads out of the repository")
+        name = place.relative_to(self._root)
+        self._require_name(path, PurePosixPath(name))
+        return name.as_posix()
 
     def files(self, below: str = ".") -> tuple[str, ...]:
         """Return all files that git does not ignore and tools may open, relative to the root, sorted."""
@@ -78,28 +144,48 @@ class Fence:
         except OSError:
             return False
 
-    def _place(self, path: str) -> Path:
-        """Return the real place of a path. Raises OutsideWorkspace."""
-        if not path or len(path) > MAX_PATH or _CONTROL.search(path):
-            raise OutsideWorkspace(f"{path[:80]!r} is no path: empty, too long, or with control characters")
-        try:
-            place = (self._root / path).resolve()
-        except (OSError, RuntimeError):  # a loop of links, or a name that is too long
-            raise OutsideWorkspace(f"{path} leads nowhere") from None
-        if not place.is_relative_to(self._root):
-            raise OutsideWorkspace(f"{path} leads out of the repository")
-        if ".git" in (part.lower() for part in self._parts(path, place)):
+    def _require_name(self, path: str, name: PurePosixPath) -> None:
+        """Raise OutsideWorkspace for what belongs to git, as given and with links followed."""
+        parts = (*self._given(path), *name.parts)
+        below = any(name.is_relative_to(folder) for folder in self._git)
+        if below or ".git" in (part.casefold() for part in parts):
             raise OutsideWorkspace(f"{path} belongs to git; no tool opens it")
-        return place
 
-    def _parts(self, path: str, place: Path) -> Iterator[str]:
-        """Yield the names on the way to a place below the root, as given and with links followed."""
+    def _policy_behind(self, name: str) -> str | None:
+        """Return the policy whose place at the root is a link that leads to this file."""
+        places = ((part, (self._root / part).resolve()) for part in sorted(POLICY))
+        return next((part for part, place in places if (self._root / name).is_relative_to(place)), None)
+
+    def _given(self, path: str) -> tuple[str, ...]:
+        """Return the parts of a path below the root, before any link in it is followed."""
         given = PurePosixPath(path)
-        if not given.is_absolute():
-            yield from given.parts
-        elif given.is_relative_to(self._root):
-            yield from given.relative_to(self._root).parts
-        yield from place.relative_to(self._root).parts
+        if given.is_absolute():
+            return given.relative_to(self._root).parts if given.is_relative_to(self._root) else ()
+        return given.parts
+
+    def _require_no_secret(self, tool: str, path: str, name: str) -> None:
+        if self._is_withheld(tool, name):
+            raise OutsideWorkspace(
+                f"{path} is named like a file with secrets, which no tool opens; "
+                f'if it holds none, the user can put "{tool}({name})" under permissions.allow of '
+                "~/.claude/settings.json"
+            )
+
+    def _is_withheld(self, tool: str, name: str) -> bool:
+        return is_secret(name) and not self._exceptions(tool, name)
+
+    def _opened(self, name: str) -> int:
+        # a pipe must not hold us until somebody writes to it
+        with self._folder() as root:
+            return self._opening(root, name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY, 0)
+
+    @contextmanager
+    def _folder(self) -> Iterator[int]:
+        root = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            yield root
+        finally:
+            os.close(root)
 
 
 def is_hidden(name: str) -> bool:
@@ -107,17 +193,15 @@ def is_hidden(name: str) -> bool:
     return name.startswith(TASKS) or _CONTROL.search(name) is not None
 
 
-def _open_at_once(path: str, flags: int) -> int:
-    # a pipe must not hold us until somebody writes to it, nor a link that came in between lead elsewhere
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
-
-
-def _content(path: str, file: IO[bytes]) -> bytes:
-    status = os.fstat(file.fileno())
-    _require_regular(path, status)
-    if status.st_size > MAX_BYTES:
-        raise InvalidInput(f"{path} has {status.st_size:,} bytes; the limit is {MAX_BYTES:,}")
-    return file.read(MAX_BYTES)
+def _git_folders(root: Path) -> tuple[PurePosixPath, ...]:
+    """Return where git keeps its own files below the root, if a `.git` file says so."""
+    try:
+        said = (root / ".git").read_bytes()
+    except OSError:
+        return ()
+    place = (root / os.fsdecode(said).removeprefix("gitdir:").strip()).resolve()
+    inside = place.is_relative_to(root) and place != root
+    return (PurePosixPath(place.relative_to(root)),) if inside else ()
 
 
 def _require_regular(path: str, status: os.stat_result) -> None:
@@ -125,20 +209,22 @@ def _require_regular(path: str, status: os.stat_result) -> None:
         raise InvalidInput(f"{path} is a folder")
     if not stat.S_ISREG(status.st_mode):
         raise InvalidInput(f"{path} is not a regular file")
+    if status.st_nlink > 1:
+        raise InvalidInput(f"{path} is not opened: {_LINKED.format(status.st_nlink)}")
 
 
-def _replace(path: str, place: Path, content: bytes) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
+def _replace(path: str, folder: int, leaf: str, content: bytes) -> None:
     try:
-        status = place.lstat()
+        status = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         mode = None
     else:
         _require_regular(path, status)
         mode = stat.S_IMODE(status.st_mode)
-    temporary = place.with_name(f".agentflow-{secrets.token_hex(8)}.tmp")
+    temporary = f".agentflow-{secrets.token_hex(8)}.tmp"
     # opened by hand, because a file of mkstemp would not have the mode that the umask gives
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    descriptor = os.open(temporary, flags, 0o666, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
             if mode is not None:
@@ -146,7 +232,7 @@ def _replace(path: str, place: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(place)
+        os.replace(temporary, leaf, src_dir_fd=folder, dst_dir_fd=folder)  # no Path has a folder
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        os.unlink(temporary, dir_fd=folder)
         raise

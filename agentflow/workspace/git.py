@@ -30,7 +30,7 @@ _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
 }
-_PLACES = ("index", "objects", "info/exclude", "info/attributes")
+_PLACES = ("index", "objects", "info/exclude", "info/attributes", "agentflow")
 _WHERE = (
     "--show-toplevel",
     "--show-object-format",
@@ -59,6 +59,7 @@ class Git(Record):
 
     root: Path
     options: tuple[str, ...]
+    source: Source
     trees: Trees
     exclude: Path
     """Where git keeps ignore rules that are not part of the files; may be a link."""
@@ -123,10 +124,10 @@ def _found(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
     root = Path(said[0]).resolve()
     if not (start.resolve().is_relative_to(root) and (root / ".git").exists()):
         raise ConfigError(f"git keeps the files of {start} in {root}", hint="unset core.worktree")
-    index, objects, exclude, attributes = ((start / place).resolve() for place in said[2:])
-    source = Source(hash=said[1], index=index, objects=objects, exclude=exclude, attributes=attributes)
+    places = zip(("index", "objects", "exclude", "attributes", "kept"), said[2:], strict=True)
+    source = Source(hash=said[1], **{name: (start / place).resolve() for name, place in places})
     named = start.absolute() / said[2 + _PLACES.index("info/exclude")]
-    return Git(root=root, options=options, trees=Trees(root, source), exclude=named)
+    return Git(root=root, options=options, source=source, trees=Trees(root, source), exclude=named)
 
 
 def _text(said: bytes) -> str:

@@ -27,7 +27,7 @@ _CONFIG = """\
 [extensions]
  objectFormat = {hash}
 """
-_NO_FILTER = b"\n* -filter\n"  # git reads this file last, so whatever filter a file is given, it is none
+NO_FILTER = b"\n* -filter\n"  # git reads this file last, so whatever filter a file is given, it is none
 _PLAIN = (b"H 100644 ", b"H 100755 ", b"H 120000 ")
 _SKIPPED = b"S "
 _GITLINK = b"160000"
@@ -52,6 +52,8 @@ class Source(Record):
     objects: Path
     exclude: Path
     attributes: Path
+    kept: Path
+    """Where we may keep something that git leaves alone."""
 
 
 class Start(Record):
@@ -159,16 +161,16 @@ class Trees:
         """Return the id of the tree of the files as they are on disk now."""
         with tempfile.TemporaryDirectory(prefix="agentflow-") as name:
             folder = Path(name)
-            env = _cast(self._root, self._source, folder)
+            env = cast(self._root, self._source, folder)
             if self._start is None:
-                self._start = _started(call, self._root, self._source, folder, env)
+                self._start = started(call, self._source, folder, env)
             else:
                 _lay(self._start.files, folder)
                 _lay_index(self._start, folder / "index")
-            return Shadow(call=call, root=self._root, env=env | _alone(folder)).write()
+            return Shadow(call=call, root=self._root, env=env | alone(folder)).write()
 
 
-def _cast(root: Path, source: Source, folder: Path) -> dict[str, str]:
+def cast(root: Path, source: Source, folder: Path) -> dict[str, str]:
     """Make a git folder out of an empty one; return the variables that lead git there."""
     (folder / "refs").mkdir()
     (folder / "HEAD").write_text("ref: refs/heads/none\n")
@@ -181,26 +183,26 @@ def _cast(root: Path, source: Source, folder: Path) -> dict[str, str]:
     }
 
 
-def _alone(folder: Path) -> dict[str, str]:
+def alone(folder: Path) -> dict[str, str]:
     """Return the variables by which git reads no file of the user's home, but what we kept of it."""
     return {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "user"), "GIT_CONFIG_NOSYSTEM": "1"}
 
 
-def _started(call: Call, root: Path, source: Source, folder: Path, env: Mapping[str, str]) -> Start:
-    """Read the user's rules and index once, and leave them in a git folder of our own."""
-    files = {
-        "info/exclude": _content(source.exclude),
-        "info/attributes": _content(source.attributes) + _NO_FILTER,
-    }
+def started(
+    call: Call, source: Source, folder: Path, env: Mapping[str, str], attributes: bytes = NO_FILTER
+) -> Start:
+    """Read the user's rules and index once into a git folder of our own; `attributes` are the last word."""
+    root = Path(env["GIT_WORK_TREE"])
+    known = _content(source.attributes) + attributes
+    files = {"info/exclude": _content(source.exclude), "info/attributes": known}
     for key, name in _USER:
         usual = os.path.expanduser(f"~/.config/git/{name}")  # noqa: PTH111 - a machine may have no home
         said = call("config", "--type=path", f"--default={usual}", "--get", key, env=env)
         files[f"user/git/{name}"] = _content(root / os.fsdecode(said.removesuffix(b"\n")))
     _lay(files, folder)
     index = folder / "index"
-    if not source.index.exists():
-        return Start(files=files, index=b"", index_time=0)
-    _rebuild(call, source.index, folder, {**env, **_alone(folder)})
+    if source.index.exists():
+        _rebuild(call, source.index, folder, {**env, **alone(folder)})
     if not index.exists():
         return Start(files=files, index=b"", index_time=0)
     return Start(files=files, index=index.read_bytes(), index_time=index.stat().st_mtime_ns)

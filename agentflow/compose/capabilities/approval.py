@@ -7,6 +7,7 @@ from agentflow.core.hook import CallResult, Decision, Hook
 from agentflow.core.points import HookEvent, Point, ToolUse
 from agentflow.core.record import Record
 from agentflow.permissions.conditions import Asked, Modes, asks
+from agentflow.permissions.exceptions import question
 from agentflow.permissions.ruling import Rules, ruling
 
 
@@ -26,9 +27,14 @@ class Approval(Record):
         assert isinstance(event.payload, ToolUse)
         use = event.payload
         found = ruling(self.rules, use.tool_name, use.tool_input, event.scene.cwd)
-        if found.decision < Decision.ASK:
-            asked = Asked(tool=use.tool_name, role=event.scene.actor.name, args=use.tool_input)
-            for mode in (self.tools.get(asked.tool), self.roles.get(asked.role)):
-                if (why := asks(mode, asked)) is not None:
-                    return CallResult(decision=Decision.ASK, reason=why)
+        if found.decision < Decision.ASK and (why := self._asked(event, use)) is not None:
+            return CallResult(decision=Decision.ASK, reason=why)
         return CallResult(decision=found.decision, reason=f"rule {found.rule}" if found.rule else None)
+
+    def _asked(self, event: HookEvent, use: ToolUse) -> str | None:
+        """Return why a call needs a person although no rule says so."""
+        asked = Asked(tool=use.tool_name, role=event.scene.actor.name, args=use.tool_input)
+        modes = (self.tools.get(asked.tool), self.roles.get(asked.role))
+        reasons = (asks(mode, asked) for mode in modes)
+        path = str(use.tool_input.get("file_path", ""))
+        return next(filter(None, reasons), None) or question(self.rules, use.tool_name, path, event.scene.cwd)

@@ -79,6 +79,7 @@ class Bench:
         self.ledger = Records()
         self.run = advance(advance_from(OPENED), BRIEF)
         self.calls = 0
+        self.write_paths: tuple[str, ...] = ()
         self.cancelled: Callable[[], bool] = lambda: False
 
     def context(self, call_id: str = "call-0") -> ToolContext:
@@ -94,6 +95,7 @@ class Bench:
                 source="implementer.md",
                 origin="bundled",
                 part="implementer",
+                write_paths=self.write_paths,
             ),
             task_id="t",
             call_id=call_id,

@@ -84,7 +84,7 @@ def test_a_link_to_inside_is_followed_and_kept(root: Path, fence: Fence) -> None
     assert fence.read("docs/a.py") == b"a = 1\n"
     assert fence.relative("docs/a.py") == "src/a.py"
     (root / "b.py").symlink_to("src/a.py")
-    fence.write("b.py", b"b = 2\n")
+    fence.write(fence.relative("b.py"), b"b = 2\n")
     assert (root / "b.py").is_symlink()
     assert (root / "src/a.py").read_bytes() == b"b = 2\n"
 
@@ -93,7 +93,7 @@ def test_a_root_below_a_protected_name_is_no_obstacle(tmp_path: Path) -> None:
     place = tmp_path / ".claude" / "worktree"
     place.mkdir(parents=True)
     fence = Fence(place)
-    fence.write(str(place / "a.py"), b"x")
+    fence.write(fence.relative(str(place / "a.py")), b"x")
     assert fence.read("a.py") == b"x"
 
 

@@ -1,0 +1,92 @@
+"""Opening a file beneath a folder by descriptor: no link is followed, so the name is where it is.
+
+A name is relative, has no `.` or `..` in it, and stands for the file that is judged and opened alike. If a
+part of it has become a link by then, whoever made it one is refused.
+"""
+
+import ctypes
+import errno
+import os
+import struct
+from collections.abc import Callable
+
+Opening = Callable[[int, str, int, int], int]
+"""Takes the folder's descriptor, a name, the flags of open(2) and a mode; returns a descriptor."""
+HERE = "."
+_OPENAT2 = 437
+"""The number of the system call on every architecture of Linux."""
+_NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
+_RESOLVE = _NO_MAGICLINKS | _NO_SYMLINKS | _BENEATH
+_FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+
+
+def opening() -> Opening:
+    """Return how files are opened here: by one call of the kernel where it has it, else part by part."""
+    if not hasattr(os, "O_PATH"):
+        return by_walking
+    by_kernel = _kernel()
+    root = os.open("/", _FOLDER)
+    try:
+        os.close(by_kernel(root, HERE, os.O_PATH | os.O_DIRECTORY, 0))
+    except OSError:
+        return by_walking  # an older kernel, or a sandbox that does not let us
+    finally:
+        os.close(root)
+    return by_kernel
+
+
+def _kernel() -> Opening:
+    call = ctypes.CDLL(None, use_errno=True).syscall
+
+    def by_kernel(folder: int, name: str, flags: int, mode: int) -> int:
+        _require_plain(name)
+        how = struct.pack("=QQQ", flags | os.O_CLOEXEC, mode if flags & os.O_CREAT else 0, _RESOLVE)
+        while True:
+            found: int = call(_OPENAT2, folder, os.fsencode(name), how, len(how))
+            if found >= 0:
+                return found
+            problem = ctypes.get_errno()
+            if problem != errno.EINTR:
+                raise OSError(problem, os.strerror(problem), name)
+
+    return by_kernel
+
+
+def by_walking(folder: int, name: str, flags: int, mode: int) -> int:
+    """Open part by part, each in the folder that was opened before it."""
+    _require_plain(name)
+    *parents, leaf = name.split("/")
+    descriptor = os.dup(folder)
+    try:
+        for parent in parents:
+            below = os.open(parent, _FOLDER, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+        return os.open(leaf, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def folder_of(opening: Opening, root: int, name: str) -> int:
+    """Return the descriptor of a folder, made with its parents where it is missing."""
+    try:
+        return opening(root, name, _FOLDER, 0)
+    except FileNotFoundError:
+        _make(opening, root, name)
+        return opening(root, name, _FOLDER, 0)
+
+
+def _make(opening: Opening, root: int, name: str) -> None:
+    parent, _, leaf = name.rpartition("/")
+    folder = folder_of(opening, root, parent or HERE)
+    try:
+        os.mkdir(leaf, dir_fd=folder)
+    except FileExistsError:
+        pass  # somebody else made it; what it is shows when it is opened
+    finally:
+        os.close(folder)
+
+
+def _require_plain(name: str) -> None:
+    if name != HERE and not {"", ".", ".."}.isdisjoint(name.split("/")):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), name)

@@ -1,0 +1,140 @@
+"""Every byte of the files as they are on disk, as git objects of our own, which git never clears away.
+
+Ids of trees are of another kind: those convert line ends as a commit would, and their objects are git's.
+"""
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from agentflow.core.errors import StateError
+from agentflow.core.record import Record
+from agentflow.workspace.git import Git
+from agentflow.workspace.tree import Shadow, alone, cast, started
+
+_AS_IT_IS = b"\n* -text -ident -filter !working-tree-encoding\n"
+_USUAL = {"100644": 0o644, "100755": 0o755, "120000": 0o777}
+
+
+class Entry(Record):
+    """One file: what git knows of it, and its whole mode."""
+
+    kind: str
+    """The mode as git spells it."""
+    id: str
+    mode: int
+
+
+Files = Mapping[str, Entry]
+"""By path relative to the root; bytes that are no UTF-8 as Python gives them."""
+
+
+class Shot(Record):
+    """All files at one moment."""
+
+    tree: str
+    modes: dict[str, int] = {}
+    """Of those whose mode is not what git would give them."""
+
+
+def shoot(git: Git, known: Files | None = None) -> Shot:
+    """Record the files as they are now; those that are known count even if they are ignored by now."""
+    with _folder(git) as env:
+        has = set(git.call("ls-files", "-z", env=env).split(b"\0"))
+        missing = {path: entry for path, entry in (known or {}).items() if os.fsencode(path) not in has}
+        git.call("update-index", "-z", "--index-info", env=env, stdin=_lines(missing))
+        tree = Shadow(call=git.call, root=git.root, env=env).write()
+    listed = _listed(git, tree)
+    modes = {path: mode for path in listed if (mode := _mode(git.root / path)) is not None}
+    unusual = {path: mode for path, mode in modes.items() if mode != _USUAL.get(listed[path][0])}
+    return Shot(tree=tree, modes=unusual)
+
+
+def files_of(git: Git, shot: Shot) -> dict[str, Entry]:
+    """Return the files of a shot."""
+    return {
+        path: Entry(kind=kind, id=name, mode=shot.modes.get(path, _USUAL.get(kind, 0o644)))
+        for path, (kind, name) in _listed(git, shot.tree).items()
+    }
+
+
+def as_shot(git: Git, files: Files) -> Shot:
+    """Return the shot of some files whose objects are known."""
+    with _folder(git) as env:
+        git.call("read-tree", "--empty", env=env)
+        git.call("update-index", "-z", "--index-info", env=env, stdin=_lines(files))
+        tree = git.call("write-tree", env=env).decode().strip()
+    modes = {path: entry.mode for path, entry in files.items() if entry.mode != _USUAL.get(entry.kind)}
+    return Shot(tree=tree, modes=modes)
+
+
+def hold(git: Git, shot: Shot) -> None:
+    """Take over the objects of a shot that no commit has, since git may clear them away."""
+    env = _objects(git)
+    wanted = {shot.tree, *_ids(git.call("ls-tree", "-r", "-t", "-z", shot.tree, env=env))}
+    wanted -= _committed(git)
+    stdin = "".join(f"{name}\n" for name in sorted(wanted)).encode()
+    git.call("pack-objects", "-q", str(_own(git) / "pack" / "pack"), env=env, stdin=stdin)
+
+
+def content(git: Git, entry: Entry) -> bytes:
+    """Return the bytes of a file."""
+    return git.call("cat-file", "blob", entry.id, env=_objects(git))
+
+
+def _committed(git: Git) -> set[str]:
+    try:
+        return _ids(git.call("ls-tree", "-r", "-t", "-z", "HEAD"))
+    except StateError:
+        return set()  # there is no commit yet
+
+
+def _ids(listing: bytes) -> set[str]:
+    return {word.split(b"\t")[0].split(b" ")[2].decode() for word in listing.split(b"\0") if word}
+
+
+def _listed(git: Git, tree: str) -> dict[str, tuple[str, str]]:
+    raw = git.call("ls-tree", "-r", "-z", tree, env=_objects(git))
+    words = (word.partition(b"\t") for word in raw.split(b"\0") if word)
+    heads = ((os.fsdecode(path), head.decode().split(" ")) for head, _, path in words)
+    return {path: (head[0], head[2]) for path, head in heads}
+
+
+def _lines(files: Files) -> bytes:
+    lines: Iterable[bytes] = (
+        f"{entry.kind} blob {entry.id}\t".encode() + os.fsencode(path) for path, entry in files.items()
+    )
+    return b"".join(line + b"\0" for line in lines)
+
+
+def _mode(place: Path) -> int | None:
+    try:
+        return stat.S_IMODE(os.lstat(place).st_mode)
+    except OSError:
+        return None
+
+
+def _own(git: Git) -> Path:
+    return git.source.kept / "objects"
+
+
+def _objects(git: Git) -> dict[str, str]:
+    """Return the variables by which git adds to our own objects and reads the repository's too."""
+    return {
+        "GIT_OBJECT_DIRECTORY": str(_own(git)),
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(git.source.objects),
+    }
+
+
+@contextmanager
+def _folder(git: Git) -> Iterator[dict[str, str]]:
+    """Yield the variables of a git folder of our own that converts nothing."""
+    (_own(git) / "pack").mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="agentflow-") as name:
+        folder = Path(name)
+        env = cast(git.root, git.source, folder) | _objects(git)
+        started(git.call, git.source, folder, env, _AS_IT_IS)
+        yield env | alone(folder)

@@ -1,0 +1,163 @@
+"""Putting the files back as they were before a task."""
+
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path, PurePosixPath
+
+from agentflow.core.errors import StateError
+from agentflow.core.record import Record
+from agentflow.workspace.beneath import HERE, folder_of, opening
+from agentflow.workspace.exact import Entry, Files, content
+from agentflow.workspace.git import Git
+from agentflow.workspace.past import Kept, changed_after
+
+_LINK = "120000"
+
+
+class Undoing(Record):
+    """What undoing a task comes to."""
+
+    restored: Mapping[str, Entry]
+    """What is written, with what."""
+    removed: tuple[str, ...]
+    changed_since: tuple[str, ...]
+    """What the task changed and somebody else did after it."""
+    unclear: tuple[str, ...]
+    """What a command may have changed that was at work when the task was killed, or somebody since."""
+
+
+class Moments(Record):
+    """The files of a task at the three moments that count."""
+
+    base: Files
+    last: Files
+    now: Files
+
+
+class Death(Record):
+    """How a task ended that was killed."""
+
+    at: float
+    """When it last wrote something down."""
+    in_flight: bool
+    """Something was at work then that may have changed files."""
+
+
+class Fate(Enum):
+    """What undoing does with one file."""
+
+    LEFT = "left"
+    BACK = "back"
+    CHANGED = "changed"
+    UNCLEAR = "unclear"
+
+
+def undoing(root: Path, kept: Kept, moments: Moments, death: Death | None) -> Undoing:
+    """Return what is to be done; `death` is None for a task that knew of its end."""
+    paths = sorted(moments.base.keys() | moments.last.keys() | moments.now.keys())
+    differing = (path for path in paths if moments.base.get(path) != moments.now.get(path))
+    fates = {
+        path: _fate(root / path, path, moments, death)
+        for path in differing
+        if path in moments.base or not _was_ignored(kept, path)
+    }
+    back = [path for path, fate in fates.items() if fate is not Fate.LEFT]
+    return Undoing(
+        restored={path: moments.base[path] for path in back if path in moments.base},
+        removed=tuple(path for path in back if path not in moments.base),
+        changed_since=tuple(path for path, fate in fates.items() if fate is Fate.CHANGED),
+        unclear=tuple(path for path, fate in fates.items() if fate is Fate.UNCLEAR),
+    )
+
+
+def _fate(place: Path, path: str, moments: Moments, death: Death | None) -> Fate:
+    """Decide about a file that is not as it was before the task."""
+    after, here = moments.last.get(path), moments.now.get(path)
+    if after == here or (death is not None and not changed_after(place, death.at)):
+        return Fate.BACK
+    if moments.base.get(path) != after:
+        return Fate.CHANGED
+    return Fate.UNCLEAR if death is not None and death.in_flight else Fate.LEFT
+
+
+def put_back(git: Git, found: Undoing, base: Files) -> None:
+    """Make the files what they were, each at once. Raises StateError naming what is in the way."""
+    with _descriptor(git.root) as root:
+        for path in reversed(found.removed):
+            with _naming(path), _parent(root, path) as (folder, leaf):
+                _remove(folder, leaf)
+        _remove_empty(git.root, found.removed, base)
+        for path, entry in found.restored.items():
+            with _naming(path), _parent(root, path) as (folder, leaf):
+                _restore(folder, leaf, entry, content(git, entry))
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        problem = f"{path} cannot be put back: {error.strerror}"
+        raise StateError(problem, hint="move away what is there, and undo again") from None
+
+
+@contextmanager
+def _parent(root: int, path: str) -> Iterator[tuple[int, str]]:
+    """Yield the folder of a file, made where it is missing, and the file's name in it."""
+    parent, _, leaf = path.rpartition("/")
+    folder = folder_of(opening(), root, parent or HERE)
+    try:
+        yield folder, leaf
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def _descriptor(root: Path) -> Iterator[int]:
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _remove(folder: int, leaf: str) -> None:
+    try:
+        os.unlink(leaf, dir_fd=folder)  # no Path has a folder
+    except FileNotFoundError:
+        pass  # somebody was faster
+
+
+def _remove_empty(root: Path, removed: tuple[str, ...], base: Files) -> None:
+    """Remove the folders in which nothing is left and in which nothing was."""
+    filled = {parent for path in base for parent in PurePosixPath(path).parents}
+    emptied = {parent for path in removed for parent in PurePosixPath(path).parents} - filled
+    for folder in sorted(emptied, key=lambda each: len(each.parts), reverse=True):
+        try:
+            (root / folder).rmdir()
+        except OSError:
+            pass  # something is in it that is not the task's
+
+
+def _restore(folder: int, leaf: str, entry: Entry, content: bytes) -> None:
+    temporary = f".agentflow-{secrets.token_hex(8)}.tmp"
+    try:
+        if entry.kind == _LINK:
+            os.symlink(content, os.fsencode(temporary), dir_fd=folder)
+        else:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=folder), "wb") as file:
+                file.write(content)
+                os.fchmod(file.fileno(), entry.mode)
+                os.fsync(file.fileno())
+        os.replace(temporary, leaf, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        _remove(folder, temporary)
+        raise
+
+
+def _was_ignored(kept: Kept, path: str) -> bool:
+    return any(path == entry or (entry.endswith("/") and path.startswith(entry)) for entry in kept.ignored)
