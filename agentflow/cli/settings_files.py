@@ -14,6 +14,7 @@ from agentflow.core.errors import InvalidFile
 from agentflow.core.hook import Hook, Script
 from agentflow.hooks.entries import Place, read_hooks
 from agentflow.permissions.rules import parse_rules
+from agentflow.trust import content
 
 _INTERPRETERS = re.compile(r"(python|node|ruby|perl)[\d.]*|(ba|z|da)?sh")
 _PLACES = re.compile(r"\$\{?(CLAUDE_PROJECT_DIR|CLAUDE_PLUGIN_ROOT)\b\}?")
@@ -46,9 +47,9 @@ def file_problems(place: Place, root: Path) -> tuple[tuple[Problem, ...], int]:
 
 def _rule_problems(path: Path) -> Iterator[Problem]:
     try:
-        settings = json.loads(path.read_text("utf-8-sig"))
+        settings = json.loads(content(path).decode("utf-8-sig"))
         permissions = settings.get("permissions", {})
-    except (OSError, ValueError, RecursionError, AttributeError):
+    except (InvalidFile, OSError, ValueError, RecursionError, AttributeError):
         return  # the reader of its hooks says so
     if not isinstance(permissions, dict):
         yield problem_of(str(path), InvalidFile(str(path), "permissions: must be an object"))
@@ -105,6 +106,6 @@ def _placed(problem: Problem, path: Path) -> Problem:
 
 def _line(path: Path, text: str) -> int | None:
     """Return the line on which a text stands, if it is the only one."""
-    lines = path.read_text("utf-8-sig", "replace").splitlines()
+    lines = content(path).decode("utf-8-sig", "replace").splitlines() if path.is_file() else []
     numbers = [number for number, line in enumerate(lines, 1) if text in line]
     return numbers[0] if len(numbers) == 1 else None
