@@ -9,6 +9,7 @@ from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.library.roles import Roles, load_roles
 from agentflow.library.skills import Place, Skills, load_skills, skill_places, unknown
+from agentflow.library.subagents import require_known, subagents
 from agentflow.settings import folders
 from agentflow.tools.registry import Toolbox
 
@@ -39,6 +40,9 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
             continue
         used.append(role)
         warnings.extend(_unknown_skill(role, skills))
+    for role in used:
+        if role.part:
+            require_known(role, subagents(tuple(used)))
     return Content(roles=roles.replace(all=tuple(used)), skills=skills, warnings=tuple(warnings))
 
 

@@ -15,6 +15,7 @@ from agentflow.hooks.manifest import project_places, user_places
 from agentflow.library.bundled import bundled
 from agentflow.library.roles import read_role
 from agentflow.library.skills import Skills, unknown
+from agentflow.library.subagents import direct_problems, require_known, subagents
 from agentflow.settings import folders, load_settings
 from agentflow.tools.registry import Toolbox, standard
 
@@ -53,7 +54,9 @@ def validate(root: Path) -> Validation:
         problems.extend(
             Problem(file=str(path), line=None, key=None, message=note, severity=WARNING) for note in notes
         )
-        problems.extend(_role_problems(role, toolbox))
+    known = subagents(tuple(roles))
+    problems.extend(problem for role in roles for problem in _role_problems(role, toolbox, known))
+    played = {role.part for role in roles}
     problems.extend(
         Problem(
             file=str(bundled("agents") / f"{part}.md"),
@@ -63,7 +66,7 @@ def validate(root: Path) -> Validation:
             severity=ERROR,
         )
         for part in PIPELINE
-        if part not in {role.part for role in roles}
+        if part not in played
     )
     looked = look(skill_places_in(root.resolve()), frozenset({*PIPELINE, *(role.name for role in roles)}))
     problems.extend(_skill_problems(looked, roles))
@@ -100,8 +103,16 @@ def _settings_problems() -> Iterator[Problem]:
         yield problem_of(str(folders(os.environ).config), error)
 
 
-def _role_problems(role: Role, toolbox: Toolbox) -> Iterator[Problem]:
+def _role_problems(role: Role, toolbox: Toolbox, known: tuple[Role, ...]) -> Iterator[Problem]:
     """Yield what is wrong with a role that can be read."""
+    try:
+        require_known(role, known)
+    except InvalidFile as error:
+        severity = ERROR if role.part else WARNING
+        yield problem_of(role.source, error).replace(severity=severity)
+    for message in direct_problems(role, toolbox.tools):
+        line = role.lines.get("metadata")
+        yield Problem(file=role.source, line=line, key="metadata", message=message, severity=ERROR)
     try:
         toolbox.offered(role)
     except AgentflowError as error:

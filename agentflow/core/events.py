@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from agentflow.core.delegation import Saved
 from agentflow.core.evidence import CheckName
 from agentflow.core.messages import Stop, Usage
 from agentflow.core.pending import PendingKind
@@ -105,6 +106,25 @@ class ToolBlocked(Record, tag=True):
     reason: str
 
 
+class Delegated(Record, tag=True):
+    """A role gives work to a sub-agent, whose run is `child`."""
+
+    run: int
+    call_id: str
+    child: int
+    agent: str
+    description: str
+
+
+class HandedOff(Record, tag=True):
+    """Another role goes on with the conversation."""
+
+    run: int
+    source: str
+    to: str
+    reason: str
+
+
 class EvidenceRecorded(Record, tag=True):
     evidence: str
     check: CheckName | None
@@ -128,6 +148,8 @@ class RunEnded(Record, tag=True):
     tool_calls: int
     usage: Usage
     seconds: float
+    saved: Saved | None = None
+    """What a direct answer spared it, apart from the usage."""
 
 
 class Warned(Record, tag=True):
@@ -170,6 +192,8 @@ Event = (
     | ToolStarted
     | ToolFinished
     | ToolBlocked
+    | Delegated
+    | HandedOff
     | EvidenceRecorded
     | CheckStarted
     | RunEnded
@@ -186,3 +210,5 @@ class Stamped(Record):
     seq: int
     at: str
     event: Event
+    parent: int | None = None
+    """The run that asked for the sub-agent this is about."""

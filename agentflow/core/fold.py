@@ -2,10 +2,12 @@
 
 from typing import assert_never
 
+from agentflow.core.delegation import Saved
 from agentflow.core.messages import Message, Reply, Speaker
 from agentflow.core.run import (
     CallAnswered,
     CallsStarted,
+    HandedOver,
     MessageAdded,
     Notice,
     PauseAnswered,
@@ -19,6 +21,10 @@ from agentflow.core.run import (
     RunStopped,
 )
 
+DELEGATE = "Agent"
+"""The tool by which a role gives work to a sub-agent."""
+CHARACTERS_A_TOKEN = 4
+
 
 def advance(run: Run, entry: RunEntry) -> Run:
     """Return the run after one more entry."""
@@ -30,6 +36,7 @@ def advance(run: Run, entry: RunEntry) -> Run:
                 messages=(*run.messages, entry.message),
                 reminded=run.reminded or entry.notice is Notice.REMINDER,
                 finalized=run.finalized or entry.notice is Notice.FINALIZE,
+                held=run.held + (entry.notice is Notice.HELD),
             )
         case RequestSent():
             after = run.replace(turns=entry.turn, sent=len(run.messages))
@@ -39,32 +46,35 @@ def advance(run: Run, entry: RunEntry) -> Run:
             after = run.replace(started=entry.calls)
         case CallAnswered():
             after = _with_answer(run, entry)
-        case RunPaused() | PauseAnswered() | RunStopped() | RunClosed():
-            after = _waiting_or_over(run, entry)
+        case RunPaused() | PauseAnswered() | RunStopped() | HandedOver() | RunClosed():
+            after = _moved(run, entry)
         case _:
             assert_never(entry)
     return after
 
 
-def _waiting_or_over(run: Run, entry: RunPaused | PauseAnswered | RunStopped | RunClosed) -> Run:
+def _moved(run: Run, entry: RunPaused | PauseAnswered | RunStopped | HandedOver | RunClosed) -> Run:
+    """Return the run as it waits, goes on under another role, or is over."""
     match entry:
+        case HandedOver():
+            return _taken_over(run, entry)
         case RunPaused():
             return run.replace(pause=entry)
         case PauseAnswered():
             decided = {**run.decided, entry.call_id: entry.answer}
             waiting = tuple(call for call in run.started if call != entry.call_id)
             return run.replace(pause=None, decided=decided, started=waiting)
-        case RunStopped(halt=True):
-            return run.replace(halt=run.halt or entry.reason)
         case RunStopped():
-            return run.replace(stop=run.stop or entry.reason)
+            said = "halt" if entry.halt else "stop"
+            return run.replace(**{said: getattr(run, said) or entry.reason})
         case RunClosed():
-            return run.replace(outcome=entry.outcome)
+            changes = {**run.changes, **entry.changes}
+            return run.replace(outcome=entry.outcome, changes=changes, bail=entry.bail)
 
 
 def _with_reply(run: Run, reply: Reply) -> Run:
     message = Message(speaker=Speaker.ASSISTANT, parts=reply.parts)
-    return run.replace(messages=(*run.messages, message), used=(*run.used, reply.usage), made=0)
+    return run.replace(messages=(*run.messages, message), used=(*run.used, reply.usage), made=0, returned=())
 
 
 def _with_answer(run: Run, entry: CallAnswered) -> Run:
@@ -79,17 +89,53 @@ def _with_answer(run: Run, entry: CallAnswered) -> Run:
         submitted=run.submitted or entry.submitted,
         halt=run.halt or entry.halt,
         seconds=run.seconds + entry.seconds,
+        handoff=run.handoff or entry.handoff,
     )
-    if after.pending:
-        return after
-    by_call = {answer.call_id: answer for answer in answers}
+    if entry.delegated is not None:
+        after = after.replace(
+            delegated=(*run.delegated, entry.delegated), returned=(*run.returned, entry.delegated)
+        )
+    return after if after.pending else _with_results(after)
+
+
+def _with_results(run: Run) -> Run:
+    """Return the run once each call of its newest reply has its result."""
+    by_call = {answer.call_id: answer for answer in run.answers}
     results = tuple(by_call[call.id] for call in run.messages[-1].calls)
-    message = Message(speaker=Speaker.USER, parts=results)
-    return after.replace(
-        messages=(*after.messages, message),
+    after = run.replace(
+        messages=(*run.messages, Message(speaker=Speaker.USER, parts=results)),
         answers=(),
         started=(),
-        stumbles=0 if after.made else after.stumbles + 1,
+        stumbles=0 if run.made else run.stumbles + 1,
+    )
+    answer = _direct_answer(run)
+    if answer is None:
+        return after
+    saved = Saved(tokens_not_resent=run.used[-1].tokens, synthesis_avoided=len(answer) // CHARACTERS_A_TOKEN)
+    return after.replace(answer=answer, saved=saved)
+
+
+def _direct_answer(run: Run) -> str | None:
+    """Return what sub-agents answered in place of the run, if nothing is left to be put together."""
+    answers = [each.answer for each in run.returned if each.answer is not None]
+    asked = sum(call.name == DELEGATE for call in run.messages[-1].calls)
+    if not answers or len(answers) < asked or (asked > 1 and not run.head.concatenates):
+        return None
+    return "\n\n".join(answers)
+
+
+def _taken_over(run: Run, entry: HandedOver) -> Run:
+    """Return the run under another role: its conversation stays, its limits count from here."""
+    return run.replace(
+        head=run.head.replace(agent=entry.agent, model=entry.model, system=entry.system, tools=entry.tools),
+        active=entry.agent,
+        before=run.tally,
+        handoff=None,
+        handoffs=run.handoffs + 1,
+        reminded=False,
+        finalized=False,
+        rejected=0,
+        stumbles=0,
     )
 
 

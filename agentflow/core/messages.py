@@ -72,6 +72,11 @@ class Usage(Record):
     cache_write: int = 0
     cost_usd: float | None = None
 
+    @property
+    def tokens(self) -> int:
+        """Sent and received, those read from a cache too."""
+        return self.input + self.output + self.cache_read + self.cache_write
+
 
 def total(usages: Iterable[Usage]) -> Usage:
     """Add usages up; the cost is known only if each one is."""

@@ -10,6 +10,12 @@ PIPELINE = ("explorer", "planner", "implementer", "reviewer", "verifier")
 """The roles a task can run, in the order of the phases."""
 
 
+INHERIT = "inherit"
+"""The model of a sub-agent that has its parent's."""
+HANDOFF = "handoff_to_"
+"""Before the name of a role: the tool that hands the conversation over to it."""
+
+
 class ToolRule(Record):
     """One entry of a role's `tools`: a tool, or a tool with a pattern on its main input."""
 
@@ -17,6 +23,11 @@ class ToolRule(Record):
     pattern: str | None = None
     source: str = ""
     """The file it was read from."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The pattern as a list of names, as in `Agent(scout, judge)`."""
+        return tuple((self.pattern or "").replace(",", " ").split())
 
     def __str__(self) -> str:
         return self.tool if self.pattern is None else f"{self.tool}({self.pattern})"
@@ -60,6 +71,16 @@ class Role(Record):
     """Where the keys stand in the file."""
     write_paths: tuple[str, ...] = ()
     """Globs a writer is held to; empty means the whole repository."""
+    direct: tuple[str, ...] = ()
+    """Sub-agents whose answer is the answer of the run."""
+    concatenates: bool = False
+    """Several direct answers of one turn are put one after the other."""
+
+    @property
+    def handoffs(self) -> tuple[str, ...]:
+        """To whom it may hand a conversation over."""
+        listed = (rule.tool for rule in self.tools)
+        return tuple(name.removeprefix(HANDOFF) for name in listed if name.startswith(HANDOFF))
 
     def place(self, key: str) -> str:
         """Return file and line of a key, as errors name it."""
@@ -68,3 +89,7 @@ class Role(Record):
 
     def rules_for(self, tool: str) -> tuple[ToolRule, ...]:
         return tuple(rule for rule in self.tools if rule.tool == tool)
+
+    def rules_of(self, tool: str, category: str) -> tuple[ToolRule, ...]:
+        """Return the rules about a tool, by its name and by its category."""
+        return (*self.rules_for(tool), *self.rules_for(category))

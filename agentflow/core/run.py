@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import Any
 
+from agentflow.core.delegation import Delegated, HandOff, Saved, Tally
 from agentflow.core.messages import Message, Reply, Speaker, ToolCall, ToolResult, ToolSpec, Usage, total
 from agentflow.core.pending import Answer, Pending
 from agentflow.core.record import Record
@@ -41,7 +42,11 @@ class RunOpened(Record, tag=True):
     system: str
     tools: tuple[ToolSpec, ...]
     submit: str | None
-    """The tool that ends the run, if it has to end with one."""
+    """The tool that ends the run, if any."""
+    parent: str | None = None
+    """The call that asked for this run, if it is a sub-agent's."""
+    concatenates: bool = False
+    """Direct answers of one turn are put one after the other."""
 
 
 class Notice(StrEnum):
@@ -51,6 +56,7 @@ class Notice(StrEnum):
     REMINDER = "reminder"
     FINALIZE = "finalize"
     HOOK = "hook"
+    HELD = "held"
 
 
 class MessageAdded(Record, tag=True):
@@ -94,6 +100,17 @@ class CallAnswered(Record, tag=True):
     """What the tool took."""
     made: bool = True
     """False for a call that had no chance of an effect: skipped, refused or malformed."""
+    delegated: Delegated | None = None
+    handoff: HandOff | None = None
+
+
+class HandedOver(Record, tag=True):
+    """Another role goes on with this conversation: what the head says of these is this from here on."""
+
+    agent: str
+    model: str
+    system: str
+    tools: tuple[ToolSpec, ...]
 
 
 class RunStopped(Record, tag=True):
@@ -119,6 +136,10 @@ class PauseAnswered(Record, tag=True):
 
 class RunClosed(Record, tag=True):
     outcome: RunOutcome
+    changes: dict[str, Any] = {}
+    """New values of keys of the task's state, by an answer that came directly."""
+    bail: str | None = None
+    """What a hook gives as the answer of a sub-agent and of the run that asked for it."""
 
 
 RunEntry = (
@@ -128,6 +149,7 @@ RunEntry = (
     | ReplyReceived
     | CallsStarted
     | CallAnswered
+    | HandedOver
     | RunStopped
     | RunPaused
     | PauseAnswered
@@ -166,6 +188,23 @@ class Run(Record):
     """Why a hook ended the run."""
     halt: str | None = None
     pause: RunPaused | None = None
+    delegated: tuple[Delegated, ...] = ()
+    """All sub-agents that came to an end."""
+    returned: tuple[Delegated, ...] = ()
+    """Those of the newest reply."""
+    answer: str | None = None
+    """What a sub-agent answered directly."""
+    saved: Saved | None = None
+    bail: str | None = None
+    held: int = 0
+    """How often hooks kept a sub-agent from stopping."""
+    handoff: HandOff | None = None
+    """The next step is to hand over."""
+    handoffs: int = 0
+    active: str | None = None
+    """Who goes on with the conversation, once it was handed over."""
+    before: Tally = Tally()
+    """What was used before the role that is active began."""
     decided: dict[str, Answer] = {}
     """Answers of people, by the call they are about."""
     outcome: RunOutcome | None = None
@@ -173,6 +212,35 @@ class Run(Record):
     @property
     def usage(self) -> Usage:
         return total(self.used)
+
+    @property
+    def cost(self) -> Usage:
+        """What the run and its sub-agents used together."""
+        return total((self.usage, *(each.usage for each in self.delegated)))
+
+    @property
+    def used_up(self) -> Tally:
+        """What counts against the limits of the role that is active."""
+        now, before = self.tally, self.before
+        return Tally(
+            turns=now.turns - before.turns - self.finalized,
+            tool_calls=now.tool_calls - before.tool_calls,
+            tokens=now.tokens - before.tokens,
+            seconds=now.seconds - before.seconds,
+            cost=now.cost - before.cost,
+        )
+
+    @property
+    def tally(self) -> Tally:
+        """What the whole run used, its sub-agents apart."""
+        usage = self.usage
+        return Tally(
+            turns=self.turns,
+            tool_calls=self.tool_calls,
+            tokens=usage.tokens,
+            seconds=self.seconds,
+            cost=usage.cost_usd or 0,
+        )
 
     @property
     def pending(self) -> tuple[ToolCall, ...]:

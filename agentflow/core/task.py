@@ -146,6 +146,9 @@ class TaskState(Record):
     tree: str | None = None
 
     runs: int = 0
+    """How many runs there are, those of sub-agents too."""
+    run: int = 0
+    """The newest run of a phase."""
     counted: int = 0
     """The newest run whose usage is in `usage`."""
     findings: Findings | None = None

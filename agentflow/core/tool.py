@@ -5,6 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from agentflow.core.delegation import Delegated, HandOff
 from agentflow.core.ports import Ledger, Workspace
 from agentflow.core.record import Record
 from agentflow.core.role import Role
@@ -28,6 +29,7 @@ class Category(StrEnum):
     STATE = "state"
     ASK = "ask"
     REPO = "repo"
+    AGENT = "agent"
 
 
 class Execution(Record):
@@ -57,6 +59,10 @@ class Output(Record):
     execution: Execution | None = None
     clipped: bool = False
     """True when `content` leaves out part of the execution's output."""
+    is_error: bool = False
+    """It came to an end that the model has to be told of as a failure."""
+    delegated: Delegated | None = None
+    handoff: HandOff | None = None
 
 
 class ToolContext(Record):
@@ -85,6 +91,12 @@ class Tool(Record):
     """Its docstring is what the model reads."""
     granted: bool = False
     """Comes with a capability: whoever is offered it may call it, whatever the role's list says."""
+    reads: Callable[[dict[str, Any]], bool] | None = None
+    """Whether a call with this input only reads, for a tool whose effect depends on it."""
+
+    def only_reads(self, given: dict[str, Any]) -> bool:
+        """Return whether a call may run beside others."""
+        return self.effect is Effect.READ if self.reads is None else self.reads(given)
 
     @property
     def description(self) -> str:

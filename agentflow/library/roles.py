@@ -1,6 +1,7 @@
 """Role files: Markdown with a head that says what a role may do."""
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,7 +10,7 @@ import msgspec
 
 from agentflow.core.errors import InvalidFile, UnknownRole
 from agentflow.core.record import Record
-from agentflow.core.role import PIPELINE, Limits, Role, ToolRule
+from agentflow.core.role import INHERIT, PIPELINE, Limits, Role, ToolRule
 from agentflow.frontmatter import key_line, split
 from agentflow.library.bundled import bundled
 from agentflow.parse import Mismatch, fit
@@ -18,6 +19,12 @@ from agentflow.trust import content
 
 PART_KEY = "agentflow-role"
 """The key under `metadata` by which a file plays a role of the pipeline."""
+DIRECT_KEY = "agentflow-direct"
+"""The key for the sub-agents whose answer is the answer of the run."""
+MERGE_KEY = "agentflow-merge"
+"""The key that says how several direct answers become one: `concatenate`."""
+
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,50}")
 
 
 class RoleHead(Record, rename={"max_turns": "maxTurns", "disallowed_tools": "disallowedTools"}):
@@ -26,7 +33,7 @@ class RoleHead(Record, rename={"max_turns": "maxTurns", "disallowed_tools": "dis
     name: str
     description: str
     tools: Any = None
-    model: str = "fast"
+    model: str | None = None
     disallowed_tools: Any = []
     deny: Any = []
     """The same."""
@@ -126,6 +133,9 @@ def _head(known: Mapping[str, Any], text: str, source: str) -> RoleHead:
     for key, value in (("name", head.name), ("description", head.description)):
         if not value.strip():
             raise InvalidFile(source, f"{key}: must not be empty", line=_at(text, key))
+    if PART_KEY not in head.metadata and not _NAME.fullmatch(head.name):
+        problem = f"name: {head.name!r} must be lower case letters, digits and hyphens"
+        raise InvalidFile(source, problem, line=_at(text, "name"))
     if head.tools is None and PART_KEY in head.metadata:
         raise InvalidFile(
             source, "tools: is missing; a role has only the tools it lists", line=_at(text, "tools")
@@ -140,7 +150,7 @@ def _role(head: RoleHead, prompt: str, text: str, place: Place) -> Role:
     return Role(
         name=head.name,
         description=head.description,
-        model=head.model,
+        model=head.model or (INHERIT if place.part is None else "fast"),
         tools=tuple(rule for rule in tools if rule.tool not in denied),
         prompt=prompt.strip(),
         source=place.source,
@@ -151,7 +161,21 @@ def _role(head: RoleHead, prompt: str, text: str, place: Place) -> Role:
         skills=tuple(str(rule) for rule in _rules(head.skills, text, place, "skills")),
         limits=_limits(head, text, place.source),
         write_paths=head.write_paths,
+        direct=tuple(
+            str(rule) for rule in _rules(head.metadata.get(DIRECT_KEY, ""), text, place, "metadata")
+        ),
+        concatenates=_concatenates(head, text, place),
         lines={key: line for key in _KNOWN if (line := key_line(text, key)) is not None},
+    )
+
+
+def _concatenates(head: RoleHead, text: str, place: Place) -> bool:
+    """Return whether direct answers are put one after the other."""
+    said = head.metadata.get(MERGE_KEY)
+    if said in (None, "concatenate"):
+        return said is not None
+    raise InvalidFile(
+        place.source, f"metadata.{MERGE_KEY}: {said!r} is not concatenate", line=_at(text, "metadata")
     )
 
 

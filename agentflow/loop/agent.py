@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from agentflow.core.fold import advance
@@ -15,6 +16,15 @@ from agentflow.core.task import Phase
 from agentflow.core.tool import Tool
 from agentflow.hooks.chain import Chain
 from agentflow.tools.registry import spec
+
+
+class Persona(Record):
+    """What changes when a role hands a conversation over: who speaks, with which prompt and tools."""
+
+    role: Role
+    model_id: str
+    system: str
+    tools: tuple[Tool, ...]
 
 
 class Agent(Record):
@@ -48,6 +58,14 @@ class Agent(Record):
     hooks: Chain = Chain()
     withheld: dict[str, dict[str, Any]] = {}
     """Inputs of calls not made yet that hold a secret, by call id: they are written down nowhere."""
+    depth: int = 0
+    """0 for a role of the pipeline, one more for each level of sub-agents."""
+    within: tuple[Role, ...] = ()
+    """Roles that bound this one: a tool that one of them has is used under its rules too."""
+    parent: str | None = None
+    """The call that asked for this run."""
+    personas: Mapping[str, Persona] = MappingProxyType({})
+    """Who may take the conversation over, by name."""
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -56,6 +74,20 @@ class Agent(Record):
 
     def tool(self, name: str) -> Tool | None:
         return next((tool for tool in self.tools if tool.name == name), None)
+
+
+def acting(agent: Agent, run: Run) -> Agent:
+    """Return the agent as whoever the conversation was handed to."""
+    if run.active is None:
+        return agent
+    persona = agent.personas[run.active]
+    return agent.replace(
+        role=persona.role,
+        model_id=persona.model_id,
+        system=persona.system,
+        tools=persona.tools,
+        within=(*agent.within, agent.role),
+    )
 
 
 def note(agent: Agent, run: Run, entry: RunEntry) -> Run:
@@ -81,6 +113,8 @@ def open_run(agent: Agent, brief: str) -> Run:
         system=agent.system,
         tools=agent.specs,
         submit=agent.submit.name if agent.submit else None,
+        parent=agent.parent,
+        concatenates=agent.role.concatenates,
     )
     agent.journal.append(head)
     return say(agent, Run(head=head), brief, Notice.BRIEF)

@@ -6,7 +6,7 @@ from shutil import copy
 
 from anyio import to_thread
 
-from agentflow.core.errors import ToolError
+from agentflow.core.errors import ModelUnavailable, ToolError
 from agentflow.core.events import ToolFinished, ToolStarted
 from agentflow.core.evidence import By
 from agentflow.core.messages import ToolCall, ToolResult
@@ -51,7 +51,7 @@ async def answer(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | RunPa
 
 def skipped(call: ToolCall) -> CallAnswered:
     """Answer a call beyond the run's limit."""
-    return error_of(call, f"skipped: the limit of this run is reached, {call.name} was not run")
+    return error_of(call, f"skipped: this role is at its end or its limit, {call.name} was not run")
 
 
 async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> CallAnswered:
@@ -67,15 +67,21 @@ async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> C
     )
     try:
         output = await to_thread.run_sync(partial(admitted.tool.call, admitted.given, context))
+    except ModelUnavailable:
+        raise  # of a sub-agent: the task goes on later where it is
     except ToolError as error:
         return _failed(call, writable(str(error)))
     except Exception as error:  # noqa: BLE001  # a bug in a tool is an error result, not the end of the task
         return _failed(call, writable(f"{call.name} failed: {type(error).__name__}: {error}"))
     output = output.replace(content=redacted(output.content))
+    content = writable(_kept(agent, call, output))
     return CallAnswered(
-        result=ToolResult(call_id=call.id, content=writable(_kept(agent, call, output))),
+        result=ToolResult(call_id=call.id, content=content, is_error=output.is_error),
         changes=redacted_values(writable(output.changes)),
         submitted=output.submitted,
+        halt=output.delegated.halt if output.delegated else None,
+        delegated=output.delegated,
+        handoff=output.handoff,
     )
 
 
@@ -114,4 +120,4 @@ async def _remarked(agent: Agent, call: ToolCall, admitted: Admitted, made: Call
     shown = text if said.updated_output is None else said.updated_output
     added = (admitted.context, said.context)
     content = redacted("\n\n".join(part for part in (shown, *added) if part))
-    return made.replace(result=made.result.replace(content=content), halt=said.halt)
+    return made.replace(result=made.result.replace(content=content), halt=made.halt or said.halt)

@@ -9,8 +9,8 @@ _UNKNOWN = "interrupted: whether this was done is unknown and it was not repeate
 
 
 def _is_repeatable(tool: Tool) -> bool:
-    """Return whether making a call again changes nothing outside the task's own state."""
-    return tool.effect is Effect.READ or tool.category is Category.STATE
+    """Return whether making a call again does nothing twice: a sub-agent goes on where its own file ends."""
+    return tool.effect is Effect.READ or tool.category in (Category.STATE, Category.AGENT)
 
 
 def settle(agent: Agent, run: Run) -> Run:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from agentflow.core.errors import ModelError
 from agentflow.core.events import Warned
 from agentflow.core.hook import NOTHING, Decision, HookDecision
-from agentflow.core.messages import Message, Reply, Request
+from agentflow.core.messages import Message, Reply, Request, Speaker
 from agentflow.core.points import (
     Actor,
     Answered,
@@ -16,11 +16,16 @@ from agentflow.core.points import (
     Payload,
     Point,
     Scene,
+    SubagentStarted,
+    SubagentStopped,
     Turn,
 )
 from agentflow.core.run import Notice, Run, RunOutcome, RunStopped
 from agentflow.loop.agent import Agent, note, say
 from agentflow.loop.history import mended
+
+MAX_HELD = 3
+"""How often hooks may keep a sub-agent from stopping."""
 
 
 def scene(agent: Agent) -> Scene:
@@ -32,7 +37,7 @@ def scene(agent: Agent) -> Scene:
         outputs=agent.outputs,
         phase=agent.phase,
         iteration=agent.iteration,
-        actor=Actor(name=agent.role.name),
+        actor=Actor(name=agent.role.name, depth=agent.depth),
     )
 
 
@@ -48,8 +53,40 @@ async def asked(agent: Agent, point: Point, payload: Callable[[], Payload]) -> H
 
 async def begun(agent: Agent, run: Run) -> Run:
     """Tell hooks that a run begins; they may add to its brief."""
-    said = await asked(agent, Point.RUN_START, lambda: Briefed(brief=run.messages[0].text))
-    return _heeded(agent, run, said)
+    brief = run.messages[0].text
+    if agent.depth:
+        run = _heeded(agent, run, await asked(agent, Point.SUBAGENT_START, lambda: _started(agent)))
+    return _heeded(agent, run, await asked(agent, Point.RUN_START, lambda: Briefed(brief=brief)))
+
+
+async def stopping(agent: Agent, run: Run, outcome: RunOutcome) -> tuple[Run, str | None, bool]:
+    """Tell hooks that a sub-agent stops: they may give the answer, or keep it going with a reason."""
+    if not agent.depth:
+        return run, None, False
+    said = await asked(agent, Point.SUBAGENT_STOP, lambda: _stopped(agent, run))
+    if said.halt is not None:
+        return note(agent, run, RunStopped(reason=said.halt, halt=True)), None, False
+    holds = said.decision is Decision.DENY and outcome is RunOutcome.ANSWERED and run.held < MAX_HELD
+    return (say(agent, run, said.reason, Notice.HELD) if holds else run), said.bail, holds
+
+
+def _started(agent: Agent) -> SubagentStarted:
+    return SubagentStarted(agent_id=agent.transcript.stem, agent_type=agent.role.name)
+
+
+def _stopped(agent: Agent, run: Run) -> SubagentStopped:
+    return SubagentStopped(
+        agent_id=agent.transcript.stem,
+        agent_type=agent.role.name,
+        last_assistant_message=last_said(run),
+        stop_hook_active=run.held > 0,
+    )
+
+
+def last_said(run: Run) -> str:
+    """Return the text of the newest reply."""
+    replies = (message for message in reversed(run.messages) if message.speaker is Speaker.ASSISTANT)
+    return next((message.text for message in replies), "")
 
 
 async def ending(agent: Agent, run: Run, outcome: RunOutcome) -> Run:

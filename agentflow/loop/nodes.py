@@ -2,10 +2,13 @@
 
 import time
 from itertools import count, takewhile
+from typing import Any
 
 import anyio
 
-from agentflow.core.events import Asked, Replied
+from agentflow.core.errors import ModelUnavailable
+from agentflow.core.events import Asked, HandedOff, Replied
+from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import (
     Message,
     Reply,
@@ -16,9 +19,11 @@ from agentflow.core.messages import (
     Thought,
     ToolCall,
 )
+from agentflow.core.record import plain
 from agentflow.core.run import (
     CallAnswered,
     CallsStarted,
+    HandedOver,
     Notice,
     ReplyReceived,
     RequestSent,
@@ -26,7 +31,7 @@ from agentflow.core.run import (
     RunClosed,
     RunOutcome,
 )
-from agentflow.core.tool import Effect
+from agentflow.core.submissions import Findings
 from agentflow.loop.agent import Agent, note, say
 from agentflow.loop.arguments import submission_in, writable
 from agentflow.loop.call import answer, skipped
@@ -36,14 +41,17 @@ from agentflow.loop.lifecycle import (
     reply_heeded,
     reply_judged,
     request_asked,
+    stopping,
     turn_begun,
     turn_ended,
     whole,
 )
 from agentflow.loop.route import conclusion, is_stopped, spent
 from agentflow.redact import one_line, redacted, redacted_values
+from agentflow.tools.registry import spec
 
 PARALLEL_READS = 4
+PARALLEL_CHILDREN = 3
 _WITHHELD = "its input held a secret, which is not kept, and the run was interrupted: make the call again"
 
 
@@ -153,36 +161,43 @@ async def act(agent: Agent, run: Run) -> Run:
         return await turn_ended(agent, note(agent, run, skipped(batch[0])))
     if not _reads(agent, batch[0]):  # a read that was cut short is made again, so nobody need know of it
         run = note(agent, run, CallsStarted(calls=tuple(call.id for call in batch)))
-    limiter = anyio.CapacityLimiter(PARALLEL_READS)
+    reads, children = anyio.CapacityLimiter(PARALLEL_READS), anyio.CapacityLimiter(PARALLEL_CHILDREN)
+    lost: list[ModelUnavailable] = []
 
     async def make(call: ToolCall) -> None:
         nonlocal run
-        async with limiter:
-            entry = await answer(agent, run, call)
+        async with children if call.name == DELEGATE else reads:
+            try:
+                entry = await answer(agent, run, call)
+            except ModelUnavailable as error:  # of a sub-agent: the others come to their end first
+                lost.append(error)
+                return
         if run.pause is None or isinstance(entry, CallAnswered):
             run = note(agent, run, entry)
 
     async with anyio.create_task_group() as group:
         for call in batch:
             group.start_soon(make, call)
+    if lost:
+        raise lost[0]
     return await turn_ended(agent, run)
 
 
 def _batch(agent: Agent, run: Run) -> tuple[ToolCall, ...]:
     reads = tuple(takewhile(lambda call: _reads(agent, call), run.pending))
-    room = max(1, agent.role.limits.tool_calls - run.tool_calls)
+    room = max(1, agent.role.limits.tool_calls - run.used_up.tool_calls)
     return reads[:room] or run.pending[:1]
 
 
 def _reads(agent: Agent, call: ToolCall) -> bool:
     tool = agent.tool(call.name)
-    return tool is not None and tool.effect is Effect.READ
+    return tool is not None and tool.only_reads(call.input)
 
 
 def _is_over(agent: Agent, run: Run, call: ToolCall) -> bool:
-    if run.submitted or run.halt is not None:
+    if run.submitted or run.halt is not None or run.handoff is not None:
         return True
-    spent = run.finalized or run.tool_calls >= agent.role.limits.tool_calls
+    spent = run.finalized or run.used_up.tool_calls >= agent.role.limits.tool_calls
     return spent and call.name != run.head.submit
 
 
@@ -201,9 +216,38 @@ def _notice(name: str, run: Run) -> str:
     return prompt_text(name).format(submit=run.head.submit or "your answer")
 
 
+async def hand_over(agent: Agent, run: Run) -> Run:
+    """Let another role go on with the conversation."""
+    assert run.handoff is not None
+    persona = agent.personas[run.handoff.to]
+    agent.observe(
+        HandedOff(
+            run=agent.number, source=run.head.agent, to=run.handoff.to, reason=one_line(run.handoff.reason)
+        )
+    )
+    entry = HandedOver(
+        agent=persona.role.name,
+        model=persona.model_id,
+        system=persona.system,
+        tools=tuple(map(spec, persona.tools)),
+    )
+    return note(agent, run, entry)
+
+
 async def close(agent: Agent, run: Run) -> Run:
-    """Write down how the run ended."""
+    """Write down how the run ended, unless a hook keeps a sub-agent from stopping."""
     outcome = conclusion(run, agent.role.limits)
     assert outcome is not None
+    run, bail, holds = await stopping(agent, run, outcome)
+    if holds:
+        return run
     run = await ending(agent, run, outcome)
-    return note(agent, run, RunClosed(outcome=outcome if run.halt is None else RunOutcome.HALTED))
+    final = outcome if run.halt is None else RunOutcome.HALTED
+    return note(agent, run, RunClosed(outcome=final, changes=_findings(run), bail=bail))
+
+
+def _findings(run: Run) -> dict[str, Any]:
+    """Return what a direct answer changes in the state, for a role that has to submit findings."""
+    if run.answer is None or run.head.submit is None:
+        return {}
+    return {"findings": plain(Findings(summary=run.answer, findings=(), open_questions=()))}

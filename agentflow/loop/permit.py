@@ -19,7 +19,18 @@ from agentflow.permissions.decide import refusal
 from agentflow.process import timestamp
 from agentflow.redact import one_line
 
-_SUBJECTS = ("file_path", "command", "pattern", "summary", "verdict", "path", "url", "query", "skill")
+_SUBJECTS = (
+    "subagent_type",
+    "file_path",
+    "command",
+    "pattern",
+    "summary",
+    "verdict",
+    "path",
+    "url",
+    "query",
+    "skill",
+)
 
 
 class Admitted(Record):
@@ -106,10 +117,16 @@ def _checked(agent: Agent, tool: Tool, call: ToolCall, given: dict[str, Any]) ->
         return error_of(call, f"{error}. {_wanted(agent, tool)}")
     judged = {key: value for key, value in plain(fitted).items() if value is not None}
     subject = _subject(agent, tool, judged)
-    reason = refusal(agent.role, tool, subject)
+    reason = _beyond(agent, tool, subject)
     if reason is not None:
         return _blocked(agent, call, reason, owner=None)
     return Admitted(tool=tool, given=fitted, input=judged, subject=subject)
+
+
+def _beyond(agent: Agent, tool: Tool, subject: str) -> str | None:
+    """Return why the role, or one that bounds it, may not make a call."""
+    outer = (role for role in agent.within if role.rules_of(tool.name, tool.category))
+    return next((why for role in (agent.role, *outer) if (why := refusal(role, tool, subject))), None)
 
 
 def _asked(agent: Agent, run: Run, call: ToolCall, checked: Admitted) -> Ruling:

@@ -36,6 +36,7 @@ class Step(StrEnum):
 
     ASK = "ask"
     ACT = "act"
+    HAND_OVER = "hand over"
     REMIND = "remind"
     FINALIZE = "finalize"
     CLOSE = "close"
@@ -50,6 +51,13 @@ def next_step(run: Run, limits: Limits) -> Step:
         return Step.ACT
     if conclusion(run, limits) is not None:
         return Step.CLOSE
+    return _way_on(run, limits)
+
+
+def _way_on(run: Run, limits: Limits) -> Step:
+    """Return the next step of a run that has not ended."""
+    if run.handoff is not None:
+        return Step.HAND_OVER
     is_lost = run.stumbles >= MAX_STUMBLES
     if (spent(run, limits) is not None or is_lost) and not run.finalized:
         return Step.FINALIZE
@@ -72,8 +80,8 @@ def _reasons(run: Run, limits: Limits) -> Iterator[RunOutcome]:
         yield RunOutcome.HALTED
     if run.stop is not None:
         yield RunOutcome.STOPPED
-    if run.submitted:
-        yield RunOutcome.SUBMITTED
+    if run.submitted or run.answer is not None:
+        yield RunOutcome.SUBMITTED if run.head.submit else RunOutcome.ANSWERED
         return
     if run.rejected >= MAX_REJECTED:
         yield RunOutcome.INVALID_SUBMISSION
@@ -101,15 +109,14 @@ def _has_new_results(run: Run) -> bool:
 
 
 def spent(run: Run, limits: Limits) -> RunOutcome | None:
-    """Return the limit that a run has reached, the most severe of several."""
-    usage = run.usage
-    tokens = usage.input + usage.output + usage.cache_read + usage.cache_write
+    """Return the limit that the active role has reached, the most severe of several."""
+    used = run.used_up
     reached = (
-        (RunOutcome.TURN_LIMIT, run.turns - run.finalized, limits.turns),
-        (RunOutcome.TOOL_LIMIT, run.tool_calls, limits.tool_calls),
-        (RunOutcome.TOKEN_LIMIT, tokens, limits.tokens),
-        (RunOutcome.TIME_LIMIT, run.seconds, limits.seconds),
-        (RunOutcome.COST_LIMIT, usage.cost_usd or 0, limits.cost),
+        (RunOutcome.TURN_LIMIT, used.turns, limits.turns),
+        (RunOutcome.TOOL_LIMIT, used.tool_calls, limits.tool_calls),
+        (RunOutcome.TOKEN_LIMIT, used.tokens, limits.tokens),
+        (RunOutcome.TIME_LIMIT, used.seconds, limits.seconds),
+        (RunOutcome.COST_LIMIT, used.cost, limits.cost),
     )
     over = (outcome for outcome, now, most in reached if most is not None and now >= most)
     return min(over, key=SEVERITY.index, default=None)

@@ -8,14 +8,21 @@ from agentflow.core.errors import ModelError
 from agentflow.core.events import RunEnded, RunStarted
 from agentflow.core.pending import Answer
 from agentflow.core.run import PauseAnswered, Run, RunOutcome
-from agentflow.loop.agent import Agent, note, open_run
+from agentflow.loop.agent import Agent, acting, note, open_run
 from agentflow.loop.interrupted import settle
 from agentflow.loop.lifecycle import begun, failed
-from agentflow.loop.nodes import act, ask, close, finalize, remind
+from agentflow.loop.nodes import act, ask, close, finalize, hand_over, remind
 from agentflow.loop.route import Step, next_step
 
 NODES: Mapping[Step, Callable[[Agent, Run], Awaitable[Run]]] = MappingProxyType(
-    {Step.ASK: ask, Step.ACT: act, Step.REMIND: remind, Step.FINALIZE: finalize, Step.CLOSE: close}
+    {
+        Step.ASK: ask,
+        Step.ACT: act,
+        Step.HAND_OVER: hand_over,
+        Step.REMIND: remind,
+        Step.FINALIZE: finalize,
+        Step.CLOSE: close,
+    }
 )
 
 
@@ -45,8 +52,8 @@ async def _told(agent: Agent, run: Run) -> Run:
         )
     )
     try:
-        while (step := next_step(run, agent.role.limits)) is not Step.END:
-            run = await NODES[step](agent, run)
+        while (step := next_step(run, acting(agent, run).role.limits)) is not Step.END:
+            run = await NODES[step](acting(agent, run), run)
     except ModelError as error:
         await failed(agent, error)
         _end_told(agent, run, RunOutcome.ERROR, begin)
@@ -65,6 +72,7 @@ def _end_told(agent: Agent, run: Run, outcome: RunOutcome, begin: float) -> None
             turns=run.turns,
             tool_calls=run.tool_calls,
             usage=run.usage,
+            saved=run.saved,
             seconds=round(time.monotonic() - begin, 3),
         )
     )

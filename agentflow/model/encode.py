@@ -29,10 +29,15 @@ class _Piece(Record):
 class _Sent:
     """What one run has sent."""
 
-    def __init__(self, head: bytes) -> None:
-        self.head = head
+    def __init__(self, request: Request, max_tokens: int) -> None:
+        self.head = _head(request, max_tokens)
+        self._same = (request.model, request.system, request.tools)
         self._messages: tuple[Message, ...] = ()
         self._pieces: list[_Piece] = []
+
+    def is_of(self, request: Request) -> bool:
+        """Return whether a request begins as those before it did; after a handoff it does not."""
+        return self._same == (request.model, request.system, request.tools)
 
     def body(self, messages: tuple[Message, ...], tail: bytes) -> bytes:
         """Return a body; only what is new is encoded, or all of it after the past was replaced."""
@@ -62,7 +67,9 @@ class Encoder:
         if request.model in self._without_tools:
             request = request.replace(tools=(), force=None)
         key = (request.run, request.model)
-        sent = self._runs.pop(key, None) or _Sent(_head(request, self._max_tokens))
+        sent = self._runs.pop(key, None)
+        if sent is None or not sent.is_of(request):
+            sent = _Sent(request, self._max_tokens)
         self._runs[key] = sent
         if len(self._runs) > RUNS_KEPT:
             del self._runs[next(iter(self._runs))]

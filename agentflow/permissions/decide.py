@@ -36,7 +36,7 @@ def refusal(role: Role, tool: Tool, subject: str) -> str | None:
     if tool.input in SUBMITTED_BY:
         part = SUBMITTED_BY[tool.input]
         return None if role.part == part else f"{tool.name} belongs to the {part}"
-    rules = (*role.rules_for(tool.name), *role.rules_for(tool.category.value))
+    rules = role.rules_of(tool.name, tool.category)
     if not (rules or tool.granted):
         return f"{role.name} may not use {tool.name}"
     if tool.category is Category.SHELL and not tool.granted:
@@ -128,6 +128,8 @@ def _written(role: Role, redirection: Redirection, unbounded: ToolRule | None) -
 
 
 def _covers(tool: Tool, pattern: str, subject: str) -> bool:
+    if tool.category is Category.AGENT:
+        return subject in ToolRule(tool=tool.name, pattern=pattern).names
     if tool.category is not Category.FS:
         return expression(pattern).fullmatch(subject) is not None
     path = PurePosixPath(subject)

@@ -47,7 +47,7 @@ class RunFile:
     def append(self, entry: RunEntry) -> None:
         durable = isinstance(entry, CallsStarted | CallAnswered)
         self._file.append(redacted_bytes(encode(entry)), durable=durable)
-        if isinstance(entry, CallAnswered) and entry.changes:
+        if isinstance(entry, CallAnswered | RunClosed) and entry.changes:
             self._change(entry.changes)
 
 

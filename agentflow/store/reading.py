@@ -67,9 +67,9 @@ def stamped(line: bytes, source: str = EVENTS) -> Stamped | None:
     try:
         fields = decode(dict[str, Any], line, source)
         kind = _KINDS.get(fields["type"])
-        seq, at = fields.pop("seq"), fields.pop("at")
+        seq, at, parent = fields.pop("seq"), fields.pop("at"), fields.pop("parent", None)
         del fields["task_id"], fields["sum"]
-        return Stamped(seq=seq, at=at, event=fit(kind, fields)) if kind else None
+        return Stamped(seq=seq, at=at, event=fit(kind, fields), parent=parent) if kind else None
     except KeyError as error:
         raise CorruptState(f"{source}: key {error} is missing") from None
     except (InvalidFile, UnicodeDecodeError) as error:

@@ -71,19 +71,23 @@ class TaskStore:
         store.save(task)  # keys that an older version did not have, once
         return store
 
-    def emit(self, event: Event) -> None:
-        """Append an event, then tell the observers; one that raises is told no more."""
+    def emit(self, event: Event, parent: int | None = None) -> None:
+        """Append an event, then tell the observers; one that raises is told no more.
+
+        `parent` is the run that asked for the sub-agent it is about.
+        """
         self._seq += 1
         at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         head = b'{"seq":%d,"at":"%s",' % (self._seq, at.encode())
         said = encode(event)
         written = json_visible(redacted(said.decode())).encode()
-        body = b'%s%s,"task_id":"%s"}' % (head, written[1:-1], self.task.task_id.encode())
+        above = b"" if parent is None else b',"parent":%d' % parent
+        body = b'%s%s%s,"task_id":"%s"}' % (head, written[1:-1], above, self.task.task_id.encode())
         line = sealed(body)
         self._events.append(line, durable=isinstance(event, StateChanged))
         happened = None if said == written else stamped(line)
         if happened is None:
-            happened = Stamped(seq=self._seq, at=at, event=event)
+            happened = Stamped(seq=self._seq, at=at, event=event, parent=parent)
         self._note(happened.event)
         for failure in self._tell(happened):
             self.emit(Warned(message=failure))
@@ -119,6 +123,10 @@ class TaskStore:
 
     def run_path(self, number: int, role: str) -> Path:
         return self.folder / "runs" / f"{number}-{role}.jsonl"
+
+    def transcript_paths(self, role: str) -> tuple[Path, ...]:
+        """Return the files of all runs of a role."""
+        return tuple((self.folder / "runs").glob(f"[0-9]*-{role}.jsonl"))
 
     def open_run(self, number: int, role: str) -> RunFile:
         """Return the journal of a run; state that its calls change is saved as they end."""

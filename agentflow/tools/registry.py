@@ -7,7 +7,7 @@ from typing import Self
 from agentflow.core.errors import ConfigError, UnknownTool
 from agentflow.core.messages import ToolSpec
 from agentflow.core.record import Record
-from agentflow.core.role import Role
+from agentflow.core.role import HANDOFF, Role
 from agentflow.core.submissions import SUBMITTED_BY
 from agentflow.core.tool import Category, Tool
 from agentflow.parse import schema
@@ -67,7 +67,7 @@ class Toolbox(Record):
 
     def _require_known(self, entry: str, role: Role) -> None:
         known = {*(tool.name for tool in self._common()), *WITHOUT_PROVIDER, *_CATEGORIES}
-        if entry in known | ELSEWHERE or entry.startswith("mcp__"):
+        if entry in known | ELSEWHERE or entry.startswith(("mcp__", HANDOFF)):
             return
         near = get_close_matches(entry, sorted(known), n=1)
         raise UnknownTool(

@@ -1,9 +1,10 @@
 """The crew of a task: one agent for each role, the checks, the store."""
 
 from collections.abc import Mapping
+from functools import partial
 
-from agentflow.compose.builder import AgentBuilder
 from agentflow.compose.channels import Capability
+from agentflow.compose.family import Cradle, Family
 from agentflow.compose.profiles import Kit
 from agentflow.compose.surroundings import Surroundings
 from agentflow.core.messages import total
@@ -16,11 +17,12 @@ from agentflow.core.task import Phase, TaskState
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills, offer
+from agentflow.library.subagents import subagents
 from agentflow.loop.agent import Agent
 from agentflow.loop.run import continue_run, run_agent
 from agentflow.permissions.decide import owner_of
 from agentflow.redact import redacted
-from agentflow.store.journal import load_run
+from agentflow.store.journal import RunFile, load_run
 from agentflow.store.ledger import TreeLedger
 from agentflow.store.tasks import HOME, TaskStore
 from agentflow.tools.registry import SUBMITS, WITHOUT_PROVIDER, Toolbox
@@ -62,8 +64,8 @@ class Crew(Record):
         """
         told = brief(task, phase, self.material(task))
         saved = self._saved_run(task, phase, told)
-        number = task.runs if saved else task.runs + 1
-        self.store.save(task.replace(runs=number))
+        number = task.run if saved else task.runs + 1
+        self.store.save(task.replace(run=number, runs=max(number, task.runs)))
         agent = self._agent(task, phase, number)
         if saved is None:
             run = await run_agent(agent, told)
@@ -72,13 +74,13 @@ class Crew(Record):
             answer = task.answers.get(saved.pause.pending.id) if saved.pause else None
             run = saved if saved.outcome else await continue_run(agent, saved, answer)
         if run.outcome is not None and number > self.store.task.counted:
-            usage = run.usage if number == 1 else total((task.usage, run.usage))
+            usage = run.cost if number == 1 else total((task.usage, run.cost))
             self.store.save(self.store.task.replace(usage=usage, counted=number))
         return self.store.task, run
 
     def _saved_run(self, task: TaskState, phase: Phase, told: str) -> Run | None:
         """Return the newest run if it is of this phase and brief, and did not end without a result."""
-        path = self.store.run_path(task.runs, ROLE_OF[phase])
+        path = self.store.run_path(task.run, ROLE_OF[phase])
         run = load_run(path) if path.exists() else None
         if run is None or run.outcome not in (None, RunOutcome.SUBMITTED) or not run.messages:
             return None
@@ -86,15 +88,31 @@ class Crew(Record):
         return run if same else None
 
     def _agent(self, task: TaskState, phase: Phase, number: int) -> Agent:
-        role = self.roles.part(ROLE_OF[phase])
-        kit = self._kit().replace(skills=offer(self.skills, role, phase, task.paths))
-        builder = AgentBuilder.standard(role, self._around(task, phase, number), kit)
-        for capability in self.capabilities:
-            builder = builder.with_capability(capability)
-        return builder.build()
+        family = Family(
+            kit=Kit(model=self.model, models=self.models, toolbox=self.toolbox, events=self.store.emit),
+            capabilities=self.capabilities,
+            known=subagents(self.roles.all),
+            skills=partial(offer, self.skills, phase=phase, paths=task.paths),
+            place=self._cradle,
+        )
+        return family.agent(self.roles.part(ROLE_OF[phase]), self._around(task, phase, number))
 
-    def _kit(self) -> Kit:
-        return Kit(model=self.model, models=self.models, toolbox=self.toolbox, events=self.store.emit)
+    def _cradle(self, parent: Surroundings, name: str, call_id: str) -> Cradle:
+        """Return where a sub-agent runs: in a file of its own, or in the one that an earlier process left."""
+        runs = (load_run(path) for path in self.store.transcript_paths(name))
+        saved = next((run for run in runs if run is not None and run.head.parent == call_id), None)
+        task = self.store.task
+        number = saved.head.run if saved else task.runs + 1
+        self.store.save(task.replace(runs=max(number, task.runs)))
+        path = self.store.run_path(number, name)
+        consent = Consent.NO if self.consent is Consent.SUSPEND else self.consent
+        around = parent.replace(
+            number=number,
+            journal=RunFile(path, lambda _: None),  # what it notes is its own, not the task's
+            transcript=path,
+            consent=consent,
+        )
+        return Cradle(around=around, events=partial(self.store.emit, parent=parent.number), saved=saved)
 
     def _around(self, task: TaskState, phase: Phase, number: int) -> Surroundings:
         ledger = self.store.ledger

@@ -67,7 +67,18 @@ def test_what_is_denied_is_taken_away_last(tmp_path: Path, key: str) -> None:
 
 def test_defaults_are_small(tmp_path: Path) -> None:
     role, _ = read_role(a_file(tmp_path), "user")
-    assert (role.model, role.limits, role.part, role.skills) == ("fast", Limits(), None, ())
+    assert (role.model, role.limits, role.part, role.skills) == ("inherit", Limits(), None, ())
+    played, _ = read_role(a_file(tmp_path, f"{HEAD}metadata: {{agentflow-role: planner}}\n"), "user")
+    assert played.model == "fast"
+
+
+def test_whom_a_role_may_use_stands_in_its_tools_and_metadata(tmp_path: Path) -> None:
+    head = HEAD.replace("[Read]", '[Read, "Agent(a, b)", handoff_to_c]')
+    metadata = "metadata: {agentflow-direct: a b, agentflow-merge: concatenate}\n"
+    role, warnings = read_role(a_file(tmp_path, head + metadata), "user")
+    assert warnings == ()
+    assert (role.rules_for("Agent")[0].names, role.handoffs) == (("a", "b"), ("c",))
+    assert (role.direct, role.concatenates) == (("a", "b"), True)
 
 
 PART = "metadata: {agentflow-role: planner}\n"
@@ -78,6 +89,8 @@ WRONG = {
     "empty description": ("name: a\ndescription: ''\ntools: []\n", ":3:", "description: must not be empty"),
     "no tools": (f"name: a\ndescription: d\n{PART}", "", "tools: is missing"),
     "null tools": (f"name: a\ndescription: d\ntools:\n{PART}", ":4:", "tools: is missing"),
+    "a name for no file": ("name: ../a\ndescription: d\n", ":2:", "must be lower case letters"),
+    "another way to merge": (f"{HEAD}metadata: {{agentflow-merge: yes}}\n", ":5:", "is not concatenate"),
     "tool": ("name: a\ndescription: d\ntool: [Read]\n", ":4:", "did you mean 'tools'?"),
     "desciption": ("name: a\ndesciption: d\ntools: []\n", ":3:", "did you mean 'description'?"),
     "max_turns": (f"{HEAD}max_turns: 3\n", ":5:", "did you mean 'maxTurns'?"),

@@ -3,6 +3,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from agentflow.core.delegation import HandOff
 from agentflow.core.messages import Message, Speaker, Text, ToolCall, ToolResult, Usage
 from agentflow.core.pending import Pending, PendingKind
 from agentflow.core.role import Limits
@@ -53,6 +54,18 @@ NEXT = {
     "reminded": (Run(head=HEAD, messages=(TOLD, PROSE, TOLD), turns=1, reminded=True), Step.ASK),
     "submitted": (Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), submitted=True), Step.CLOSE),
     "halted": (Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), halt="enough"), Step.CLOSE),
+    "a role hands over": (
+        Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), turns=9, handoff=HandOff(to="b", reason="r")),
+        Step.HAND_OVER,
+    ),
+    "a hook stops a role that hands over": (
+        Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), stop="no", handoff=HandOff(to="b", reason="r")),
+        Step.CLOSE,
+    ),
+    "answered directly": (
+        Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), turns=1, answer="a.py"),
+        Step.CLOSE,
+    ),
     "waiting for a person": (Run(head=HEAD, messages=(TOLD, CALLING), pause=PAUSE), Step.END),
     "over": (Run(head=HEAD, messages=(TOLD, CALLING), outcome=RunOutcome.CONFUSED), Step.END),
 }

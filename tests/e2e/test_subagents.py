@@ -1,0 +1,196 @@
+"""Delegation, direct answers and handoffs, through the command."""
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.repo import CALC, Repo, call, edit, eventually, plan, role, submit, turn, verified
+
+NewRepo = Callable[[dict[str, str]], Repo]
+SCOUT = """---
+name: scout
+description: Use when a thing must be found.
+tools: [Read, Grep, Glob, Bash]
+---
+You find one thing and say where it is.
+"""
+FIXER = """---
+name: fixer
+description: Use when a sign is wrong.
+tools: [Read, Edit]
+maxTurns: 9
+---
+You mend signs.
+"""
+EXPLORER = """---
+name: lead
+description: Use to explore.
+model: opus
+tools: {tools}
+metadata: {metadata}
+---
+You explore.
+"""
+PLAYS = {"agentflow-role": "explorer"}
+REST = (
+    plan("calc.py"),
+    role("implementer", *edit("calc.py", "a - b", "a + b"), submit()),
+    verified("ev-0002"),
+)
+FOUND = [{"claim": "here", "path": "calc.py", "line": 2}]
+SUBMIT = turn(call("SubmitFindings", summary="found", findings=FOUND, open_questions=[]))
+USED = {"input": 100, "output": 10}
+
+
+def delegate(prompt: str = "where is add?", **more: Any) -> dict[str, Any]:
+    return call("Agent", subagent_type="scout", description="find add", prompt=prompt, **more)
+
+
+def scout(*turns: dict[str, Any], **match: Any) -> dict[str, Any]:
+    return role(
+        "scout", *(turns or (turn(call("Read", file_path="calc.py")), turn(text="calc.py:2"))), **match
+    )
+
+
+@pytest.fixture
+def repo(new_repo: NewRepo) -> Repo:
+    repo = new_repo(CALC)
+    repo.give_role("scout", SCOUT)
+    repo.give_role("fixer", FIXER)
+    return repo
+
+
+def lead(repo: Repo, *tools: str, **metadata: str) -> None:
+    text = EXPLORER.replace("{tools}", json.dumps(tools)).replace(
+        "{metadata}", json.dumps({**PLAYS, **metadata})
+    )
+    repo.give_role("lead", text)
+
+
+def test_a_delegation_gives_back_nothing_but_the_text(repo: Repo) -> None:
+    lead(repo, "Read", "Grep", "Agent")
+    used = [{**each, "usage": USED} for each in scout()["turns"]]
+    done = repo.task(script=[role("explorer", turn(delegate()), SUBMIT), scout(*used), *REST])
+    assert done.code == 0, done.out + done.err
+    (parent,), (child,) = repo.runs("explorer"), repo.runs("scout")
+    assert [result["content"] for result in parent.results] == ["calc.py:2", "submitted"]
+    assert "def add" not in json.dumps(parent.entries)
+    assert child.brief == "where is add?"
+    assert child.tools == {"Read", "Grep"}
+    assert child.head["model"] == parent.head["model"]
+    assert child.head["system"] == "You find one thing and say where it is."
+    assert repo.state()["usage"]["input"] == 200
+
+
+def test_the_events_of_a_sub_agent_name_the_run_that_asked(repo: Repo) -> None:
+    lead(repo, "Read", "Agent")
+    repo.task(script=[role("explorer", turn(delegate()), SUBMIT), scout(), *REST])
+    own = [event for event in repo.events() if event.get("parent")]
+    assert {event["run"] for event in own} == {2}
+    assert {event["parent"] for event in own} == {1}
+    assert [event["type"] for event in own].count("RunEnded") == 1
+    (delegated,) = repo.events("Delegated")
+    assert (delegated["run"], delegated["child"], delegated["agent"]) == (1, 2, "scout")
+
+
+def test_a_direct_answer_is_the_answer_and_nobody_is_asked_again(repo: Repo) -> None:
+    lead(repo, "Read", "Agent")
+    asked = {**turn(delegate(direct=True)), "usage": {"input": 300, "output": 40}}
+    done = repo.task(script=[role("explorer", asked, SUBMIT), scout(), *REST])
+    assert done.code == 0, done.out + done.err
+    (parent,) = repo.runs("explorer")
+    assert [entry["type"] for entry in parent.entries].count("RequestSent") == 1
+    assert parent.outcome == "submitted"
+    assert repo.state()["findings"]["summary"] == "calc.py:2"
+    ended = next(event for event in repo.events("RunEnded") if event["run"] == 1)
+    assert ended["saved"] == {
+        "tokens_not_resent": 340,
+        "synthesis_avoided": 2,
+        "estimated": ["synthesis_avoided"],
+    }
+
+
+def test_the_same_delegation_not_direct_is_read_once(repo: Repo) -> None:
+    lead(repo, "Read", "Agent")
+    repo.task(script=[role("explorer", turn(delegate()), SUBMIT), scout(), *REST])
+    (parent,) = repo.runs("explorer")
+    assert [entry["type"] for entry in parent.entries].count("RequestSent") == 2
+    assert all(event["saved"] is None for event in repo.events("RunEnded"))
+
+
+def test_a_handoff_goes_on_with_the_same_conversation(repo: Repo) -> None:
+    lead(repo, "Read", "Glob", "handoff_to_scout")
+    handing = turn(call("handoff_to_scout", reason="it is about finding"), text="not mine")
+    after = turn(call("Glob", pattern="*"), call("Grep", pattern="add"), call("Bash", command="true"))
+    done = repo.task(script=[role("explorer", handing, after, SUBMIT), *REST])
+    assert done.code == 0, done.out + done.err
+    (run,) = repo.runs("explorer")
+    (entry,) = (entry for entry in run.entries if entry["type"] == "HandedOver")
+    assert entry["system"].startswith("You find one thing")
+    assert {tool["name"] for tool in entry["tools"]} == {"Read", "Grep", "Glob", "SubmitFindings"}
+    said = {call["name"]: result["content"] for call, result in run.calls}
+    assert "there is no tool Bash" in said["Bash"] or "Bash belongs to" in said["Bash"]
+    assert "calc.py" in said["Grep"]
+    (handed,) = repo.events("HandedOff")
+    assert (handed["source"], handed["to"], handed["reason"]) == ("lead", "scout", "it is about finding")
+
+
+def test_a_handoff_gives_no_right_that_the_phase_lacks(repo: Repo) -> None:
+    lead(repo, "Read", "Grep", "handoff_to_fixer")
+    handing = turn(call("handoff_to_fixer", reason="mend it"))
+    grabs = turn(*edit("calc.py", "a - b", "a + b")[1]["tools"], call("Grep", pattern="add"))
+    repo.task(script=[role("explorer", handing, grabs, SUBMIT), *REST])
+    (run,) = repo.runs("explorer")
+    said = {call["name"]: result for call, result in run.calls}
+    assert said["Edit"]["is_error"]
+    assert said["Grep"]["is_error"]
+
+
+@pytest.mark.parametrize(
+    ("tools", "problem"),
+    [
+        (("Read", "Agent(scuot)"), "there is no sub-agent scuot"),
+        (("Read", "handoff_to_nobody"), "there is no sub-agent nobody"),
+    ],
+)
+def test_a_sub_agent_that_is_not_there_is_named_before_anything_runs(
+    repo: Repo, tools: tuple[str, ...], problem: str
+) -> None:
+    lead(repo, *tools)
+    done = repo.task(script=[])
+    assert done.code == 2
+    assert "lead.md:5: tools: " + problem in done.err
+    assert problem in repo.run("check").out + repo.run("check").err
+
+
+def test_two_direct_answers_need_a_way_to_become_one(repo: Repo) -> None:
+    lead(repo, "Read", "Agent", **{"agentflow-direct": "scout fixer"})
+    done = repo.run("check")
+    assert done.code == 2
+    assert "have to be put together" in done.out + done.err
+    lead(repo, "Read", "Agent", **{"agentflow-direct": "scout fixer", "agentflow-merge": "concatenate"})
+    assert repo.run("check").code == 0
+
+
+def test_a_killed_sub_agent_goes_on_in_its_own_file(repo: Repo) -> None:
+    lead(repo, "Read", "Bash", "Agent")
+    work = (
+        turn(call("Bash", command="echo once >> made.txt")),
+        turn(call("Bash", command="echo twice >> made.txt; sleep 5")),
+        turn(text="calc.py:2"),
+    )
+    script = [role("explorer", turn(delegate()), SUBMIT), scout(*work), *REST[:2], verified("ev-0003")]
+    process = repo.start_task(script)
+    eventually(lambda: "twice" in repo.read("made.txt"))
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    done = repo.run("resume")
+    assert done.code == 0, done.out + done.err
+    (child,) = repo.runs("scout")
+    assert repo.read("made.txt") == "once\ntwice\n"
+    assert "interrupted" in child.results[1]["content"]
+    assert [result["content"] for result in repo.runs("explorer")[0].results] == ["calc.py:2", "submitted"]
