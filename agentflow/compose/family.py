@@ -52,7 +52,7 @@ class Family(Record):
         """Return the agent of a role below others, whose rules bound it."""
         runs = Nursery(family=self, around=around, lineage=(*parents, role))
         depth = len(parents)
-        agents = Subagents(role=role, depth=depth, known=self.known, run=runs, reads=runs.reads)
+        agents = Subagents(role=role, depth=depth, known=self.known, children=runs)
         builder = AgentBuilder.standard(role, around, self.kit.replace(skills=self.skills(role)))
         for capability in (agents, Handoffs(role=role, known=self.known), *self.capabilities):
             builder = builder.with_capability(capability)

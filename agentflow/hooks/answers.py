@@ -63,6 +63,8 @@ class Answer(Record):
     updated_input: dict[str, Any] | None = None
     additional_context: str | None = None
     bail: bool | None = None
+    result: str | None = None
+    """What a sub-agent is taken to have answered, with `bail`."""
     hookSpecificOutput: dict[str, Any] | None = None  # noqa: N815
 
 
@@ -104,7 +106,11 @@ def _fields(hook: Hook, answer: Answer, unknown: list[str]) -> dict[str, Any]:
         specific = _known(Specific, answer.hookSpecificOutput, unknown)
         if specific.hookEventName != hook.point:
             raise Mismatch("hookSpecificOutput.hookEventName", f"must be {hook.point}")
-    judged = {"bail": answer.reason or ""} if answer.bail else _judgement(hook, *_decision(answer, specific))
+    judged = (
+        {"bail": answer.result or answer.reason or ""}
+        if answer.bail
+        else _judgement(hook, *_decision(answer, specific))
+    )
     added = joined(answer.additional_context, specific.additionalContext if specific else None)
     fields = judged | {
         "context": joined(judged.get("context"), added),

@@ -4,6 +4,7 @@ from functools import singledispatch
 
 from agentflow.core.events import (
     EvidenceRecorded,
+    HandedOff,
     PhaseEnded,
     PhaseStarted,
     Replied,
@@ -170,6 +171,14 @@ def _tool_finished(event: ToolFinished, story: Story) -> tuple[Row, ...]:
 
 
 @_rows.register
+def _handed_off(event: HandedOff, _story: Story) -> tuple[Row, ...]:
+    hands = f"{one_line(event.source)} hands over to {one_line(event.to)}"
+    return (
+        (span("    ▸ ", Style.ACCENT), span(hands), span(f"  {one_line(event.reason, _SAID)}", Style.DIM)),
+    )
+
+
+@_rows.register
 def _tool_blocked(event: ToolBlocked, _story: Story) -> tuple[Row, ...]:
     refused = span(f"{event.tool} refused", Style.WARN)
     return ((span("    ✗ ", Style.BAD), refused, span(f"  {one_line(event.reason, _SAID)}")),)
@@ -198,7 +207,15 @@ def _run_ended(event: RunEnded, _story: Story) -> tuple[Row, ...]:
     work = f"  {plural(event.turns, 'turn')}, {plural(event.tool_calls, 'tool call')}"
     mark = span("  ✓ ", Style.GOOD) if fine else span("  ✗ ", Style.BAD)
     ended = span(f"{event.role} {event.outcome.replace('_', ' ')}", Style.PLAIN if fine else Style.BAD)
-    return ((mark, ended, span(work, Style.DIM), _took(event.seconds)),)
+    return ((mark, ended, span(work + _spared(event), Style.DIM), _took(event.seconds)),)
+
+
+def _spared(event: RunEnded) -> str:
+    """Say what a direct answer spared, apart from what was used."""
+    if event.saved is None:
+        return ""
+    again, estimate = event.saved.tokens_not_resent, event.saved.synthesis_avoided
+    return f", {plural(again, 'token')} not sent again, about {estimate} not written again (estimate)"
 
 
 @_rows.register

@@ -1,7 +1,6 @@
 """Sub-agents as a tool: a role gives a piece of work to another agent and gets its text."""
 
-from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from anyio import from_thread
 from msgspec import Meta
@@ -40,7 +39,14 @@ class Order(Record):
     call_id: str
 
 
-Runs = Callable[[Order, Settled], Coroutine[Any, Any, Run]]
+class Children(Protocol):
+    """Runs the sub-agents of one run."""
+
+    async def __call__(self, order: Order, settled: Settled) -> Run:
+        """Run one to its end; what a killed process began goes on."""
+
+    def reads(self, role: Role, settled: Settled) -> bool:
+        """Return whether a sub-agent, bounded by the tools of this role, could only read."""
 
 
 class Subagents(Record):
@@ -50,10 +56,7 @@ class Subagents(Record):
     depth: int
     known: tuple[Role, ...]
     """All sub-agents there are."""
-    run: Runs
-    """Runs one to its end; what a killed process began goes on."""
-    reads: Callable[[Role, Settled], bool]
-    """Whether a sub-agent, bounded by this role's tools, could only read."""
+    children: Children
 
     @property
     def offered(self) -> tuple[Role, ...]:
@@ -94,7 +97,7 @@ class OnlyReads(Record):
 
     def __call__(self, given: dict[str, Any]) -> bool:
         role = self.agents.find(str(given.get("subagent_type")))
-        return role is not None and self.agents.reads(role, self.settled)
+        return role is not None and self.agents.children.reads(role, self.settled)
 
 
 class Delegate(Record):
@@ -110,7 +113,7 @@ class Delegate(Record):
             raise NotAllowed(why)
         order = Order(role=role, work=work, call_id=context.call_id)
         try:
-            run = from_thread.run(self.agents.run, order, self.settled)
+            run = from_thread.run(self.agents.children, order, self.settled)
         except ModelRejected as error:
             return Output(content=f"{role.name} got no reply: {error}", is_error=True)
         can_bail = undirected(self.agents.role, self.settled) is None
