@@ -185,7 +185,6 @@ class Run(Record):
     changes: dict[str, Any] = {}
     submitted: bool = False
     stop: str | None = None
-    """Why a hook ended the run."""
     halt: str | None = None
     pause: RunPaused | None = None
     delegated: tuple[Delegated, ...] = ()

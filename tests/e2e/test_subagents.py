@@ -131,7 +131,8 @@ def test_a_handoff_goes_on_with_the_same_conversation(repo: Repo) -> None:
     (run,) = repo.runs("explorer")
     (entry,) = (entry for entry in run.entries if entry["type"] == "HandedOver")
     assert entry["system"].startswith("You find one thing")
-    assert {tool["name"] for tool in entry["tools"]} == {"Read", "Grep", "Glob", "SubmitFindings"}
+    offered = {tool["name"] for tool in entry["tools"]} - {"Skill"}
+    assert offered == {"Read", "Grep", "Glob", "SubmitFindings"}
     said = {call["name"]: result["content"] for call, result in run.calls}
     assert "there is no tool Bash" in said["Bash"] or "Bash belongs to" in said["Bash"]
     assert "calc.py" in said["Grep"]
@@ -194,3 +195,20 @@ def test_a_killed_sub_agent_goes_on_in_its_own_file(repo: Repo) -> None:
     assert repo.read("made.txt") == "once\ntwice\n"
     assert "interrupted" in child.results[1]["content"]
     assert [result["content"] for result in repo.runs("explorer")[0].results] == ["calc.py:2", "submitted"]
+
+
+def test_a_script_is_told_of_a_sub_agent_and_may_answer_for_it(repo: Repo) -> None:
+    lead(repo, "Read", "Agent")
+    told = repo.home / "told.json"
+    body = f'cat > {told}; echo \'{{"bail": true, "result": "known since long"}}\''
+    hooks = {"SubagentStop": [{"matcher": "scout", "hooks": [{"type": "command", "command": body}]}]}
+    (repo.home / ".claude/settings.json").write_text(json.dumps({"hooks": hooks}), "utf-8")
+    done = repo.task(script=[role("explorer", turn(delegate()), SUBMIT), scout(), *REST])
+    assert done.code == 0, done.out + done.err
+    given = json.loads(told.read_text("utf-8"))
+    assert (given["agent_type"], given["agent"], given["last_assistant_message"]) == (
+        "scout",
+        {"name": "scout", "depth": 1},
+        "calc.py:2",
+    )
+    assert repo.state()["findings"]["summary"] == "known since long"
