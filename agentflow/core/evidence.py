@@ -110,6 +110,8 @@ class CheckRun(Record):
     """For linters and type checkers: message without its line number, to how often it stands."""
     tail: str = ""
     """The last lines of the output."""
+    hint: str = ""
+    """Of a red run: what of it the sandbox may be the cause of."""
 
     @property
     def green(self) -> bool:

@@ -72,6 +72,7 @@ def _gaps(version: int) -> tuple[str, ...]:
         "Unix sockets of services can be reached",
         "names and sizes of hidden files can be asked for",
         "other processes can be seen",
+        "modes and times of your files can be changed",
         "commands of the implementer cannot make new entries at the root",
         "no shared memory and no terminals",
     ]

@@ -57,7 +57,7 @@ class Sandbox(Record):
         """
         access = ACCESS.get(self.who, Access.READ)
         if access is Access.WRITE:
-            with watched(self.root, sink, self.opened.names) as aside:
+            with watched(self.root, sink.with_suffix(".set-aside"), self.opened.names) as aside:
                 finished = self._run(command, sink, cancelled, access)
             notes = (f"{name} is protected: commands cannot make it, it was set aside" for name in aside)
             return finished.replace(notes=(*finished.notes, *notes))

@@ -36,7 +36,6 @@ class EvidenceLedger:
         """Go on after the records that are known, in the order they were made."""
         self._folder = folder / "evidence"
         self._task_id = task.task_id
-        self._sandbox = task.sandbox
         self._observe = observe
         self._records = {evidence.id: evidence for evidence in known}
         self._number = int(known[-1].id.removeprefix("ev-")) if known else 0
@@ -93,7 +92,7 @@ class EvidenceLedger:
             tree_after=None,
             surface=Side.FINAL,
             code=Side.FINAL,
-            sandbox=self._sandbox,
+            sandbox=execution.sandbox,
         )
 
     def _with_ids(self, evidence_id: str, binding: Binding) -> TestCounts | None:

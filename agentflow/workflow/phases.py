@@ -149,7 +149,8 @@ def _check_line(run: CheckRun) -> str:
     code = "timed out" if evidence.timed_out else f"exit {evidence.exit_code}"
     failing = sorted(run.ids(*RED))
     names = f": {', '.join(failing[:5])}" if failing else ""
-    return f"- `{run.check.command}` {code} (evidence {evidence.id}){names}"
+    hint = f"\n  {run.hint}" if run.hint else ""
+    return f"- `{run.check.command}` {code} (evidence {evidence.id}){names}{hint}"
 
 
 def _red_lines(crew: Crew, task: TaskState) -> tuple[str, ...]:
