@@ -129,5 +129,6 @@ def _execution(check: Check, sandbox: Sandbox, sink: Path, finished: Finished) -
         bytes=finished.bytes,
         output=str(sink),
         tail="\n".join(finished.tail.splitlines()[-_TAIL_LINES:])[-_TAIL_CHARS:],
+        changed=finished.changed,
         sandbox=sandbox.level,
     )

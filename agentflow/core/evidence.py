@@ -95,6 +95,8 @@ class Evidence(Record):
     surface: Side
     code: Side
     sandbox: str
+    changed: tuple[str, ...] = ()
+    """What it changed in a throw-away view of the repository: A, M or D, and the path."""
     tests: TestCounts | None = None
 
 

@@ -44,6 +44,8 @@ class Execution(Record):
     output: str
     """Path of the file that holds what it printed."""
     tail: str = ""
+    changed: tuple[str, ...] = ()
+    """What it changed in a throw-away view of the repository: A, M or D, and the path."""
     sandbox: str = "none"
     """How well it was kept in."""
 

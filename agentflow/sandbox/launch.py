@@ -44,18 +44,14 @@ def main(spec: dict[str, Any], words: list[str]) -> None:
 
 
 def _mount_overlay(kernel: ctypes.CDLL, lower: str, scratch: str) -> None:
-    """Show a folder at `scratch`/merged, writable; what is written lies beside it, or in memory."""
+    """Show a folder at `scratch`/merged, writable; what is written lies beside it."""
     _own_mounts(kernel)
     base = f"{scratch}/lower"
     _mount(kernel, lower, base, None, _BIND, None)  # a name of our own, whatever characters the folder's has
-    try:
-        _overlay(kernel, base, scratch, scratch)
-    except OSError:  # the disk cannot hold an upper layer
-        memory = f"{scratch}/memory"
-        _mount(kernel, "tmpfs", memory, "tmpfs", 0, "mode=0700")
-        for name in ("upper", "work"):
-            Path(memory, name).mkdir()
-        _overlay(kernel, base, memory, scratch)
+    options = f"lowerdir={base},upperdir={scratch}/upper,workdir={scratch}/work"
+    if os.geteuid() != 0:
+        options += ",userxattr"
+    _mount(kernel, "overlay", f"{scratch}/merged", "overlay", 0, options)
 
 
 def _own_mounts(kernel: ctypes.CDLL) -> None:
@@ -67,13 +63,6 @@ def _own_mounts(kernel: ctypes.CDLL) -> None:
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1", "ascii")
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1", "ascii")
     _mount(kernel, "none", "/", None, _PRIVATE, None)
-
-
-def _overlay(kernel: ctypes.CDLL, base: str, layers: str, scratch: str) -> None:
-    options = f"lowerdir={base},upperdir={layers}/upper,workdir={layers}/work"
-    if os.geteuid() != 0:
-        options += ",userxattr"
-    _mount(kernel, "overlay", f"{scratch}/merged", "overlay", 0, options)
 
 
 def _mount(

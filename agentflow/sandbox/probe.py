@@ -73,10 +73,9 @@ def _gaps(version: int) -> tuple[str, ...]:
         "names and sizes of hidden files can be asked for",
         "other processes can be seen",
         "modes and times of your files can be changed",
-        "commands of the implementer cannot make new entries at the root",
-        "no shared memory and no terminals",
     ]
     if version < _SCOPES:
         gaps.append("your other processes can be sent signals")
-    gaps.append("no network, not even a loopback" if version >= _TCP else "TCP reaches the network")
+    if version < _TCP:
+        gaps.append("TCP reaches the network")
     return tuple(gaps)

@@ -43,6 +43,14 @@ class EvidenceLedger:
     def find(self, evidence_id: str) -> Evidence | None:
         return self._records.get(evidence_id)
 
+    def altered(self, iteration: int) -> frozenset[str]:
+        """Return what checks of the final tree and the verifier's commands changed in their views."""
+        records = (record for record in self._records.values() if record.iteration == iteration)
+        judging = (
+            r for r in records if r.role == "verifier" or (r.by is By.PROGRAM and r.code is Side.FINAL)
+        )
+        return frozenset(path for record in judging for path in record.changed)
+
     def output(self, evidence_id: str) -> str:
         """Return what a command printed, as far as it was kept."""
         return (self._folder / f"{evidence_id}.out").read_text("utf-8", "replace")
@@ -93,6 +101,7 @@ class EvidenceLedger:
             surface=Side.FINAL,
             code=Side.FINAL,
             sandbox=execution.sandbox,
+            changed=execution.changed,
         )
 
     def _with_ids(self, evidence_id: str, binding: Binding) -> TestCounts | None:

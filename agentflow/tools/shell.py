@@ -93,5 +93,6 @@ def _execution(command: Command, finished: Finished, sink: Path, level: str) -> 
         bytes=finished.bytes,
         output=str(sink),
         tail=finished.tail[-EXECUTION_TAIL:],
+        changed=finished.changed,
         sandbox=level,
     )

@@ -98,7 +98,10 @@ def _case(crew: Crew, task: TaskState) -> Case:
     return Case(
         base_tree=task.base_tree,
         tree=task.tree,
-        drift=crew.git.changes(task.tree, crew.git.tree()),
+        drift=(
+            *crew.git.changes(task.tree, crew.git.tree()),
+            *crew.git.counted(crew.store.ledger.altered(task.iteration)),
+        ),
         baseline=baseline,
         final=crew.checking.runs(task.final),
         targets=targets(task.task, failing),
