@@ -12,7 +12,7 @@ from agentflow.cli.boundary import Wish, boundary
 from agentflow.core.errors import AgentflowError
 from agentflow.core.exits import Exit
 from agentflow.core.record import Record
-from agentflow.model.wire import endpoint
+from agentflow.model.credentials import endpoint
 from agentflow.process import capture
 from agentflow.sandbox.examine import WHO, Attack, examine
 from agentflow.sandbox.places import find_places
@@ -43,7 +43,7 @@ class Examined(Record):
     model: str
     endpoint: str
     credentials: tuple[str, ...]
-    """The names of the variables that hold some."""
+    """Their kinds."""
     reachable: bool | None
     """None for a model that needs no network."""
     settings: str
@@ -101,10 +101,10 @@ def rows(found: Examined) -> Iterator[Line]:
     yield labelled("model", span(found.model))
     if found.endpoint:
         yield labelled(
-            "endpoint", span(found.endpoint), span("  answers" if found.reachable else "  no answer")
+            "endpoint", span(found.endpoint), span("  answers" if found.reachable else "  does not answer")
         )
         names = ", ".join(found.credentials)
-        yield labelled("key", span(f"{names} set") if names else span("none is set", Style.WARN))
+        yield labelled("key", span(f"{names} present") if names else span("none", Style.WARN))
     yield labelled("settings", span(found.settings or "none: every setting has its default"))
     if found.checks is not None:
         yield labelled("checks", span("; ".join(found.checks) or "none found in this repository"))
@@ -150,13 +150,13 @@ def _version(name: str, option: str) -> str:
 
 
 def _endpoint(settings: Settings) -> tuple[str, tuple[str, ...]]:
-    """Return where requests would go, and which variables hold credentials for it."""
-    found = endpoint(os.environ, settings.endpoint)
-    names = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+    """Return where requests would go, and which kinds of credentials there are for it."""
+    found = endpoint(os.environ, settings)
     place = urlsplit(found.address)
-    return f"{place.scheme}://{place.hostname or ''}{f':{place.port}' if place.port else ''}", tuple(
-        name for name in names if os.environ.get(name)
-    )
+    port = f":{place.port}" if place.port else ""
+    kinds = (("API key", found.key), ("token", found.token))
+    address = f"{place.scheme}://{place.hostname or ''}{port}"
+    return address, tuple(kind for kind, secret in kinds if secret is not None)
 
 
 def _answers(address: str) -> bool:

@@ -129,11 +129,11 @@ def _listening(folder: Path) -> Iterator[dict[str, Any]]:
         udp = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         udp.bind(("127.0.0.1", 0))
         threading.Thread(target=_answer, args=(udp,), daemon=True).start()
-        abstract, service = (stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
+        abstract, named = (stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
         abstract.bind(f"\0{folder.name}")
-        service.bind(str(folder / "socket"))
+        named.bind(str(folder / "socket"))
         abstract.listen()
-        service.listen()
+        named.listen()
         yield {
             "home_folder": str(home),
             "home_names": [name for name in names if name not in shown],

@@ -1,6 +1,6 @@
 """What this machine can hold: found out by really running it."""
 
-import os
+import platform
 import shutil
 import sys
 import tempfile
@@ -37,16 +37,29 @@ class Ability(Record):
 
 def probe() -> Ability:
     """Return what works here."""
-    if sys.platform != "linux":
-        return Ability(level=Level.NONE, reason=f"no sandbox is known for {sys.platform}")
-    if seccomp.program() is None:
-        return Ability(level=Level.NONE, reason=f"no system call table for {os.uname().machine}")
+    if sys.platform == "darwin":
+        return _seatbelt()
+    if sys.platform != "linux" or seccomp.program() is None:
+        return Ability(level=Level.NONE, reason=f"none is known for {sys.platform} on {platform.machine()}")
     found, reason = _bubblewrap()
     if found:
         return Ability(level=Level.FULL, bubblewrap=found)
-    if version := landlock.version():
-        return Ability(level=Level.PARTIAL, reason=reason, gaps=_gaps(version))
-    return Ability(level=Level.NONE, reason=f"{reason}; the kernel has no Landlock")
+    version = landlock.version()
+    if version == 0:
+        return Ability(level=Level.NONE, reason=f"{reason}; the kernel has no Landlock")
+    return Ability(level=Level.PARTIAL, reason=reason, gaps=_gaps(version))
+
+
+def _seatbelt() -> Ability:
+    """Return what sandbox-exec gives; no version of this has run on a Mac."""
+    reason = "sandbox-exec is the sandbox of macOS, and untested"
+    try:
+        finished = capture(("sandbox-exec", "-p", "(version 1)(allow default)", "true"), cwd=Path("/"))
+    except OSError:
+        return Ability(level=Level.NONE, reason="sandbox-exec is not there")
+    if finished.returncode:
+        return Ability(level=Level.NONE, reason="sandbox-exec does not work here")
+    return Ability(level=Level.PARTIAL, reason=reason, gaps=("other processes can be seen", "shared memory"))
 
 
 def _bubblewrap() -> tuple[tuple[str, ...], str]:

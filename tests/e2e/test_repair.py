@@ -116,9 +116,8 @@ def test_last_page(items, pages):
 def test_where_it_runs():
     import pathlib, sys
     root = pathlib.Path(__file__).parents[1]
-    assert pathlib.Path(sys.prefix) == root / ".venv"
+    assert pathlib.Path(sys.prefix).name == ".venv"
     assert pathlib.Path(pager.pages.__file__) == root / "src/pager/pages.py"
-    assert str(root) == "ROOT"
 """,
 }
 
@@ -136,8 +135,6 @@ def make_environment(root: Path) -> Path:
 
 def test_an_editable_package_is_tested_by_its_own_environment_on_the_right_tree(new_repo: NewRepo) -> None:
     repo = new_repo(LAYOUT)
-    where = repo.read("tests/test_pages.py").replace("ROOT", str(repo.root.resolve()))
-    repo.write({"tests/test_pages.py": where}).commit()
     make_environment(repo.root)
     done = repo.task()
     assert done.code == 0, done.err

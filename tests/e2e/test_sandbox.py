@@ -66,7 +66,7 @@ def test_doctor_shows_no_secret_and_names_what_holds_it(new_repo: NewRepo) -> No
     secret = {"ANTHROPIC_API_KEY": "canary-secret", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
     done = repo.run("doctor", env=secret)
     assert "canary-secret" not in done.out + done.err
-    assert "ANTHROPIC_API_KEY set" in done.out
+    assert "API key present" in done.out
     assert "does not answer" in done.out
     assert done.code == 0
 
@@ -74,9 +74,7 @@ def test_doctor_shows_no_secret_and_names_what_holds_it(new_repo: NewRepo) -> No
 def test_commands_of_each_role_and_the_checks_are_kept_in(new_repo: NewRepo, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
-    attack = (
-        f"echo x > {outside}/$$; echo x > .git/x; echo x > .claude/x; echo x > .mcp.json"
-    )
+    attack = f"echo x > {outside}/$$; echo x > .git/x; echo x > .claude/x; echo x > .mcp.json"
     poison = (
         f"\n    def test_z(self):\n        __import__('os').system('touch {outside}/t; echo $CANARY_KEY')\n"
     )
