@@ -28,8 +28,10 @@ _PROGRAMS = (("git", "--version"), ("python3", "--version"), ("rg", "--version")
 _REACH_SECONDS = 3.0
 _KNOWN_GAPS = frozenset({"sockets of services"})
 """What `partial` says that it does not isolate."""
-_NAME = 30
-_MARK = 14
+_NAME = 29
+_MARK = 9
+_HEADS = ("reader", "writer", "checks")
+"""What the profiles of WHO are called."""
 
 
 class Examined(Record):
@@ -119,8 +121,11 @@ def _sandbox(found: Examined) -> Iterator[Line]:
     yield labelled("hidden", span(" ".join(found.hidden)))
     yield labelled("but shown", span(" ".join(found.shown) or "nothing", Style.DIM))
     if found.attacks:
+        open_ways = sum(not held for attack in found.attacks for held in attack.held.values())
+        result = span(f"{open_ways} not held", Style.BAD) if open_ways else span("all held", Style.GOOD)
+        yield labelled("attacks", span(f"{len(found.attacks)} on each profile: "), result)
         yield BLANK
-        heads = (column(who, _MARK, Style.DIM) for who in WHO)
+        heads = (column(head, _MARK, Style.DIM) for head in _HEADS)
         yield line(column("  attack", _NAME, Style.DIM), *heads)
     for attack in found.attacks:
         marks = (_mark(attack.held.get(who)) for who in WHO)

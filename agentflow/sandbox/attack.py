@@ -117,7 +117,7 @@ def _signal(pid: int, cmdline: str) -> bool:
 
 def _has_capabilities() -> bool:
     lines = Path("/proc/self/status").read_text("ascii").splitlines()
-    return any(line.startswith(("CapEff", "CapPrm", "CapBnd")) and int(line.split()[1], 16) for line in lines)
+    return any(line.startswith(("CapEff", "CapPrm")) and int(line.split()[1], 16) for line in lines)
 
 
 def _connect(family: int, address: Any) -> bool:

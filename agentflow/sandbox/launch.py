@@ -21,6 +21,7 @@ _NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
 _BIND, _PRIVATE = 0x1000, 0x40000 | 0x4000
 _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
 _STEP_BYTES = 8
+_DIE_WITH_PARENT, _KILL = 1, 9
 _DROP_BOUND, _CAPABILITY_VERSION = 24, 0x20080522
 
 
@@ -33,6 +34,7 @@ def main(spec: dict[str, Any], words: list[str]) -> None:
         sys.path.append(str(Path(__file__).parents[2]))
         from agentflow.sandbox import landlock  # noqa: PLC0415  # a bare Python finds it only now
 
+        _check(kernel.prctl(_DIE_WITH_PARENT, ctypes.c_ulong(_KILL), 0, 0, 0), "prctl")
         _drop_capabilities(kernel)
         landlock.restrict(**rules)
     if (descriptor := spec.get("filter")) is not None:

@@ -16,6 +16,7 @@ LAUNCH = Path(__file__).with_name("launch.py")
 _SECONDS = 20.0
 _TRIAL = (
     *("--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-net", "--cap-drop", "ALL"),
+    *("--new-session", "--unshare-uts", "--unshare-ipc", "--unshare-cgroup-try", "--json-status-fd", "2"),
     *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"),
     *("--tmpfs", "/tmp", "--", "true"),  # noqa: S108  # hidden, not used
 )
