@@ -52,6 +52,8 @@ class Finished(Record):
     bytes: int
     tail: str
     """The last part of the output, decoded."""
+    changed: tuple[str, ...] = ()
+    """What it changed in a throw-away view of its folder: A, M or D, and the path."""
     notes: tuple[str, ...] = ()
     """What is to be said of it beside its output."""
 

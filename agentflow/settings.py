@@ -25,6 +25,28 @@ class Transport(StrEnum):
     SDK = "sdk"
 
 
+class Confinement(StrEnum):
+    """What is done where commands cannot be kept in."""
+
+    REQUIRE = "require"
+    """Nothing is run."""
+    ASK = "ask"
+    """Somebody at a terminal is asked."""
+    OFF = "off"
+    """Commands are run, also where they could be kept in."""
+
+
+class Caller(StrEnum):
+    """Who runs commands."""
+
+    EXPLORER = "explorer"
+    PLANNER = "planner"
+    IMPLEMENTER = "implementer"
+    REVIEWER = "reviewer"
+    VERIFIER = "verifier"
+    CHECKS = "checks"
+
+
 class Retry(Record):
     """How long a request is tried again; the pauses double from the first to the longest."""
 
@@ -97,6 +119,15 @@ class Settings(Record):
     """Seconds a check may take."""
     routing: Routing = Routing()
     """What is added to the shipped rules by which a task is classified."""
+    sandbox: Confinement = Confinement.REQUIRE
+    network: tuple[Caller, ...] = ()
+    """Whose commands may reach the network."""
+    readable: tuple[str, ...] = ()
+    """Paths that the sandbox would hide and commands may read; a leading ~ is the home."""
+    environment: tuple[str, ...] = ()
+    """Variables that commands get beside the usual ones."""
+    unprotected: tuple[str, ...] = ()
+    """Protected names at the root that commands may write all the same, such as AGENTS.md."""
 
 
 class Folders(Record):

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from benchmarks import commands, imports, state, tokens, turns
+from benchmarks import commands, imports, sandbox, state, tokens, turns
 from benchmarks.report import Row, header, json_line, table
 
 LEAST_ROUNDS = 3
@@ -18,6 +18,7 @@ SUITES: Mapping[str, Callable[[int], Iterator[Row]]] = MappingProxyType(
         "imports": imports.rows,
         "tokens": lambda _: tokens.rows((tokens.MIDDLE, tokens.LONG)),
         "state": state.rows,
+        "sandbox": sandbox.rows,
     }
 )
 

@@ -1,7 +1,6 @@
 """Repository to required checks: what must hold here, and the command that shows it."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from types import MappingProxyType
 
 from agentflow.checks.other import LANGUAGES, make_checks
@@ -9,17 +8,18 @@ from agentflow.checks.python import python_checks
 from agentflow.checks.repository import Repository
 from agentflow.checks.required import merged
 from agentflow.core.evidence import Check, CheckName
+from agentflow.sandbox.run import Sandbox
 
 _QUICK_LIMITS = MappingProxyType({CheckName.LINT: 30.0, CheckName.TESTS: 60.0})
 """Seconds, and the only checks of a quick run."""
 
 
-def detect(root: Path, files: tuple[str, ...]) -> tuple[Check, ...]:
+def detect(sandbox: Sandbox, files: tuple[str, ...]) -> tuple[Check, ...]:
     """Return the required checks, one a name, in the order they are run.
 
     `files` are those git does not ignore, relative to the root; no other is read.
     """
-    repository = Repository(root=root, files=files, known=frozenset(files))
+    repository = Repository(sandbox=sandbox, files=files, known=frozenset(files))
     found = [*python_checks(repository)]
     for language in LANGUAGES:
         found += language(repository)

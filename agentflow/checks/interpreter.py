@@ -8,9 +8,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentflow import process
 from agentflow.checks.repository import Repository
 from agentflow.core.record import Record
+from agentflow.process import Command
+from agentflow.sandbox.run import Sandbox
 
 _PROBE_SECONDS = 20.0
 _ANSWER = "importable:"
@@ -51,12 +52,12 @@ class Tools(Record):
 def find_tools(repository: Repository, names: Sequence[str]) -> Tools:
     """Look once which of the named tools the repository's Python has, and which stand on PATH."""
     chosen = choose(repository)
-    importable = _importable(repository.root, chosen, names) if names else frozenset()
+    importable = _importable(repository.sandbox, chosen, names) if names else frozenset()
     others = [name for name in names if name not in importable]
     return Tools(
         interpreter=chosen,
         importable=importable,
-        on_path=frozenset(name for name in others if _answers(repository.root, name)),
+        on_path=frozenset(name for name in others if _answers(repository.sandbox, name)),
     )
 
 
@@ -129,23 +130,24 @@ def _shown(python: Path, root: Path) -> str:
     return str(folder.relative_to(top) / "bin" / "python" if folder.is_relative_to(top) else python)
 
 
-def _importable(root: Path, chosen: Interpreter, names: Sequence[str]) -> frozenset[str]:
-    said = _said(root, (*chosen.words, "-c", _PROBE, *names)) or ""
+def _importable(sandbox: Sandbox, chosen: Interpreter, names: Sequence[str]) -> frozenset[str]:
+    said = _said(sandbox, (*chosen.words, "-c", _PROBE, *names)) or ""
     lines = [line for line in said.splitlines() if line.startswith(_ANSWER)]
     return frozenset(lines[-1].split()) & frozenset(names) if lines else frozenset()
 
 
-def _answers(root: Path, name: str) -> bool:
+def _answers(sandbox: Sandbox, name: str) -> bool:
     """Tell whether a program on PATH starts; a version manager's shim may stand for nothing."""
-    return program(name, root) is not None and _said(root, (name, "--version")) is not None
+    return program(name, sandbox.root) is not None and _said(sandbox, (name, "--version")) is not None
 
 
-def _said(root: Path, argv: Sequence[str]) -> str | None:
+def _said(sandbox: Sandbox, argv: Sequence[str]) -> str | None:
     """Return what a short program prints, or None when it fails."""
-    command = process.Command(argv=tuple(argv), cwd=str(root), timeout=_PROBE_SECONDS, env=variables(root))
+    root = sandbox.root
+    command = Command(argv=tuple(argv), cwd=str(root), timeout=_PROBE_SECONDS, env=variables(root))
     with tempfile.TemporaryDirectory(prefix="agentflow-") as scratch:
         try:
-            finished = process.run(command, Path(scratch, "said"))
+            finished = sandbox.of(None).run(command, Path(scratch, "said"))
         except OSError:
             return None
     return finished.tail if finished.exit_code == 0 else None

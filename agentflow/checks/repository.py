@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.record import Record
+from agentflow.sandbox.run import Sandbox
 
 _READ_BYTES = 1_000_000
 
@@ -13,11 +14,16 @@ _READ_BYTES = 1_000_000
 class Repository(Record):
     """A folder and the files in it that count: those git does not ignore."""
 
-    root: Path
+    sandbox: Sandbox
+    """Where its programs are asked what they are."""
     files: tuple[str, ...]
     """Relative to the root."""
     known: frozenset[str]
     """The same, to look up."""
+
+    @property
+    def root(self) -> Path:
+        return self.sandbox.root
 
     def has(self, *names: str) -> bool:
         return any(name in self.known for name in names)

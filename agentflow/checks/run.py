@@ -2,12 +2,10 @@
 
 import re
 import shlex
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from agentflow import process
 from agentflow.checks.bytecode import has_bytecode
 from agentflow.checks.interpreter import variables
 from agentflow.checks.results import counts, findings, junit
@@ -15,6 +13,10 @@ from agentflow.checks.unittest_output import unittest_verbose
 from agentflow.core.evidence import Check, CheckName, TestCounts, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.tool import Execution
+from agentflow.process import Command, Finished
+from agentflow.sandbox.profile import CHECKS
+from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.scratch import scratch_folder
 
 _TAIL_LINES = 40
 _TAIL_CHARS = 8_000
@@ -44,7 +46,7 @@ class Shown(Record):
 
 def execute(
     check: Check,
-    root: Path,
+    sandbox: Sandbox,
     sink: Path,
     *,
     timeout: float | None = None,
@@ -55,20 +57,21 @@ def execute(
 
     `env` is added last, such as the import path of a copy.
     """
-    with tempfile.TemporaryDirectory(prefix="agentflow-") as scratch:
-        report = Path(scratch, "junit.xml")
-        command = process.Command(
+    root = sandbox.root
+    with scratch_folder() as scratch:
+        report = scratch / "junit.xml"
+        command = Command(
             argv=("bash", "-c", check.command),
             cwd=str(root),
             timeout=check.timeout if timeout is None else timeout,
-            env={**_environment(check, root, Path(scratch)), **(env or {})},
+            env={**_environment(check, root, scratch), **(env or {})},
         )
-        finished = process.run(command, sink, cancelled)
+        finished = sandbox.of(CHECKS, scratch).run(command, sink, cancelled)
         written = report.read_text("utf-8", "replace") if report.is_file() else ""
     output = sink.read_text("utf-8", "replace")
     outcomes = _outcomes(check, written, output)
     return Shown(
-        execution=_execution(check, root, sink, finished),
+        execution=_execution(check, sandbox, sink, finished),
         counts=_counts(check, outcomes),
         outcomes=outcomes,
         findings={} if check.name is CheckName.TESTS else findings(output.replace(f"{root}/", "")),
@@ -114,10 +117,10 @@ def _counts(check: Check, outcomes: Mapping[str, TestOutcome]) -> TestCounts | N
     return counts(outcomes) if outcomes or (check.name is CheckName.TESTS and told) else None
 
 
-def _execution(check: Check, root: Path, sink: Path, finished: process.Finished) -> Execution:
+def _execution(check: Check, sandbox: Sandbox, sink: Path, finished: Finished) -> Execution:
     return Execution(
         command=check.command,
-        cwd=str(root),
+        cwd=str(sandbox.root),
         exit_code=finished.exit_code,
         timed_out=finished.timed_out,
         started_at=finished.started_at,
@@ -126,4 +129,6 @@ def _execution(check: Check, root: Path, sink: Path, finished: process.Finished)
         bytes=finished.bytes,
         output=str(sink),
         tail="\n".join(finished.tail.splitlines()[-_TAIL_LINES:])[-_TAIL_CHARS:],
+        changed=finished.changed,
+        sandbox=sandbox.level,
     )

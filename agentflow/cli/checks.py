@@ -7,21 +7,29 @@ import typer
 from agentflow.cli.printing import say, say_json
 
 FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
+NO_SANDBOX = typer.Option(False, "--no-sandbox", help="Run commands with all your rights.")
 JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
 def verify(
     quick: bool = typer.Option(False, "--quick", help="Shorter time limits."),
     dry_run: bool = typer.Option(False, "--dry-run", help="List the checks and their commands only."),
+    no_sandbox: bool = NO_SANDBOX,
+    network: bool = typer.Option(False, "--network", help="Let the checks reach the network."),
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> int:
     """Run the checks of this repository, as a task would; no model, nothing is changed."""
+    from agentflow.cli.boundary import Wish, bounded, notice, swept
     from agentflow.cli.verification import rows
     from agentflow.core.exits import Exit
 
+    sandbox = bounded(folder, Wish(no_sandbox=no_sandbox, network=network))
+    if not json:
+        for line in (*swept(), notice(sandbox)):
+            say(line)
     shown = []
-    for row in rows(folder, is_quick=quick, dry_run=dry_run):
+    for row in rows(sandbox, is_quick=quick, dry_run=dry_run):
         shown.append(row)
         if not json:
             say(row.text)

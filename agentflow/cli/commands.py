@@ -2,7 +2,19 @@
 
 import typer
 
-from agentflow.cli import catalog, checks, config, permissions, routing, show, task, trust, undo, waiting
+from agentflow.cli import (
+    catalog,
+    checks,
+    config,
+    doctor,
+    permissions,
+    routing,
+    show,
+    task,
+    trust,
+    undo,
+    waiting,
+)
 
 app = typer.Typer(
     name="agentflow",
@@ -41,6 +53,7 @@ app.command(name="route")(routing.route)
 app.command(name="check")(checks.check)
 app.command(name="trust")(trust.trust)
 app.command(name="config")(config.config)
+app.command(name="doctor")(doctor.doctor)
 app.add_typer(catalog.agents, name="agents")
 app.add_typer(catalog.skills, name="skills")
 app.add_typer(catalog.tools, name="tools")

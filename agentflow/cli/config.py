@@ -47,10 +47,11 @@ def _settings() -> list[dict[str, Any]]:
 
 def _explained(folder: Path) -> dict[str, list[str]]:
     """Return what `standard` means, role by role, with the hooks and rules that count here."""
+    from agentflow.cli.boundary import Wish
     from agentflow.cli.wiring import prepare, shared_capabilities
     from agentflow.compose.profiles import Kit, listing, standard_capabilities
 
-    setup = prepare(folder, "repair", "fix the failing tests")
+    setup = prepare(folder, "repair", "fix the failing tests", Wish(must_run=True))
     kit = Kit(model=setup.model, models={}, toolbox=setup.toolbox, events=_nobody)
     standard = standard_capabilities(setup.roles.part("implementer"), kit)
     limits = [

@@ -12,6 +12,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from agentflow.cli.asking import is_attended, settle
+from agentflow.cli.boundary import Wish, weakened
 from agentflow.cli.models import close, streamed
 from agentflow.cli.printing import say_json
 from agentflow.cli.wiring import Setup, assemble, new_task, prepare, recall_runs
@@ -54,13 +55,14 @@ class Job(Record):
     """A file's path, or `-` for stdout."""
     consent: Consent = Consent.SUSPEND
     pause_after: Phase | None = None
+    wish: Wish = Wish()
     stream: bool = False
     """Show what the model says as it comes."""
 
 
 def launch(folder: Path, job: Job) -> int:
     """Do a new task and return its exit code."""
-    setup = prepare(folder, job.model, job.text)
+    setup = prepare(folder, job.model, job.text, job.wish)
     with _opened(job.events) as sink, writer_lock(setup.git.root):
         keep_out_of_git(setup.git)
         task = new_task(setup, job.text, job.max_iterations).replace(pause_after=job.pause_after)
@@ -76,7 +78,8 @@ def relaunch(folder: Path, task_id: str | None, job: Job) -> int:
             settle(store)
         task = consented(store.task, job.consent)
         store.task = resumed(task, is_told=end_told(store.folder) is task.status)
-        setup = prepare(folder, store.task.model, store.task.task)
+        setup = prepare(folder, store.task.model, store.task.task, job.wish)
+        store.task = weakened(store.task, setup.sandbox)
         recall_runs(setup.model, store.folder)
         return _drive(setup, store, job, sink)
 

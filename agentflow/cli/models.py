@@ -1,7 +1,6 @@
 """Which model a name stands for, and what the tiers stand for with it."""
 
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 
 import anyio
 
@@ -9,6 +8,7 @@ from agentflow.core.errors import ConfigError, ModelRejected
 from agentflow.core.ports import Model, Observer
 from agentflow.core.role import Role
 from agentflow.model.tiers import DEEP, FAST, first_ids, ids_of, tier
+from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Settings, Transport
 
 ADVICE = "for other tasks set ANTHROPIC_API_KEY, or name a model with --model or AGENTFLOW_MODEL"
@@ -18,12 +18,12 @@ _LIVE = ("anthropic", *_CLOUDS)
 _NO_KEY = "set ANTHROPIC_API_KEY, or name a server of your own that needs none with ANTHROPIC_BASE_URL"
 
 
-def choose_model(name: str, root: Path, settings: Settings, environ: Mapping[str, str]) -> Model:
+def choose_model(name: str, sandbox: Sandbox, settings: Settings, environ: Mapping[str, str]) -> Model:
     """Return the model of a name. Raises ConfigError, or ModelRejected without credentials."""
     if name == "repair":
         from agentflow.repair.policy import Repair
 
-        return Repair(root)
+        return Repair(sandbox)
     if name.startswith("script:"):
         from agentflow.model.scripted import load_script
 

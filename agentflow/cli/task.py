@@ -8,6 +8,8 @@ from agentflow.cli.printing import say
 
 MODEL = typer.Option(None, "--model", help="A model's name, repair, or script:FILE.", metavar="M")
 FOLDER = typer.Option(Path(), "-C", help="Work in this folder.", metavar="DIR")
+NO_SANDBOX = typer.Option(False, "--no-sandbox", help="Run commands with all your rights.")
+NETWORK = typer.Option(False, "--network", help="Let the implementer and the checks reach the network.")
 JSON = typer.Option(False, "--json", help="Print one JSON object and nothing else on stdout.")
 
 
@@ -21,9 +23,8 @@ def task(
     ),
     yes: bool = typer.Option(False, "--yes", help="Take defaults and approve what a rule asks about."),
     no_input: bool = typer.Option(False, "--no-input", help="Take defaults and deny approvals."),
-    no_sandbox: bool = typer.Option(  # noqa: ARG001  # there is none yet
-        False, "--no-sandbox", help="Run commands without a sandbox, as this version always does."
-    ),
+    no_sandbox: bool = NO_SANDBOX,
+    network: bool = NETWORK,
     json: bool = JSON,
     events: str | None = typer.Option(
         None, "--events", metavar="FILE|-", help="Write each event as a JSON line."
@@ -38,6 +39,7 @@ def task(
 
     The text may be unquoted words; options may stand before or after it. Exit code 0 means verified.
     """
+    from agentflow.cli.boundary import Wish
     from agentflow.cli.launch import Job, launch
     from agentflow.cli.words import consent_of, phase_of, text_of
 
@@ -50,6 +52,7 @@ def task(
         consent=consent_of(yes=yes, no_input=no_input),
         pause_after=phase_of(pause_after),
         stream=stream,
+        wish=Wish(no_sandbox=no_sandbox, network=network),
     )
     return launch(folder, job)
 
@@ -61,12 +64,15 @@ def demo(
     json: bool = JSON,
 ) -> int:
     """Mend a real bug in a bundled repository with the embedded model; needs no key and no network."""
+    from agentflow.cli.boundary import Wish
     from agentflow.cli.demo import make_demo
     from agentflow.cli.launch import Job, launch
     from agentflow.cli.show import evidence
 
     folder = make_demo(target)
-    code = launch(folder, Job(text="make the failing tests pass", model="repair", json=json))
+    code = launch(
+        folder, Job(text="make the failing tests pass", model="repair", json=json, wish=Wish(must_run=True))
+    )
     if not json:
         say()
         evidence(task_id=None, evidence_id=None, json=False, folder=folder)

@@ -10,8 +10,9 @@ from agentflow.checks.run import Shown, execute
 from agentflow.core.evidence import Check
 from agentflow.core.record import Record, plain
 from agentflow.redact import visible
+from agentflow.sandbox.reasons import likely_reason
+from agentflow.sandbox.run import Sandbox
 from agentflow.workspace.fence import Fence
-from agentflow.workspace.git import open_repository
 
 
 class Row(Record):
@@ -22,29 +23,30 @@ class Row(Record):
     holds: bool
 
 
-def rows(folder: Path, *, is_quick: bool, dry_run: bool) -> Iterator[Row]:
+def rows(sandbox: Sandbox, *, is_quick: bool, dry_run: bool) -> Iterator[Row]:
     """Yield one row for each required check, as it ends."""
-    root = open_repository(folder).root
-    checks = detect(root, Fence(root).files())
+    checks = detect(sandbox, Fence(sandbox.root).files())
     for check in quick(checks) if is_quick else checks:
         if check.missing is not None:
             yield _row(check, f"not run ({check.missing})", holds=False)
         elif dry_run:
             yield _row(check, f"{check.reason}, at most {check.timeout:.0f} s", holds=True)
         else:
-            yield _ran(check, root)
+            yield _ran(check, sandbox)
 
 
-def _ran(check: Check, root: Path) -> Row:
+def _ran(check: Check, sandbox: Sandbox) -> Row:
     with tempfile.TemporaryDirectory(prefix="agentflow-") as scratch:
-        shown = execute(check, root, Path(scratch, "output"))
+        shown = execute(check, sandbox, Path(scratch, "output"))
     tests = shown.counts
     is_sound = tests is None or (tests.ran > 0 and tests.ran == tests.passed)
     holds = shown.execution.exit_code == 0 and is_sound
     row = _row(check, _words(shown), holds=holds)
-    text = row.text if holds else f"{row.text}\n{visible(shown.execution.tail).rstrip()}"
+    hint = "" if holds else likely_reason(sandbox, shown.execution.tail)
+    lines = (row.text, *(() if holds else (visible(shown.execution.tail).rstrip(), visible(hint))))
+    text = "\n".join(line for line in lines if line)
     told = {"exit_code": shown.execution.exit_code, "seconds": shown.execution.seconds}
-    return row.replace(text=text, told={**row.told, **told, "tests": plain(tests)})
+    return row.replace(text=text, told={**row.told, **told, "tests": plain(tests), "sandbox": sandbox.level})
 
 
 def _words(shown: Shown) -> str:

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import typer
 
+from agentflow.cli.task import NETWORK, NO_SANDBOX
+
 FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
 JSON = typer.Option(False, "--json", help="Print one JSON object and nothing else on stdout.")
 PENDING = typer.Argument(..., metavar="ID", help="What is pending, as `agentflow status` shows it.")
@@ -15,16 +17,20 @@ def resume(
     task_id: str | None = typer.Argument(None, metavar="TASK", help="A task; else the newest."),
     yes: bool = typer.Option(False, "--yes", help="Take defaults and approve what a rule asks about."),
     no_input: bool = typer.Option(False, "--no-input", help="Take defaults and deny approvals."),
+    no_sandbox: bool = NO_SANDBOX,
+    network: bool = NETWORK,
     json: bool = JSON,
     events: str | None = typer.Option(None, "--events", metavar="FILE|-", help="Write events as JSON lines."),
     folder: Path = FOLDER,
 ) -> int:
     """Go on with a task that was stopped, killed or waits, exactly where it was."""
+    from agentflow.cli.boundary import Wish
     from agentflow.cli.launch import Job, relaunch
     from agentflow.cli.words import consent_of
 
     consent = consent_of(yes=yes, no_input=no_input)
-    return relaunch(folder, task_id, Job(consent=consent, json=json, events=events))
+    wish = Wish(no_sandbox=no_sandbox, network=network)
+    return relaunch(folder, task_id, Job(consent=consent, json=json, events=events, wish=wish))
 
 
 def approve(

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from agentflow.cli.boundary import Wish, boundary, notice, swept
 from agentflow.cli.content import load_content
 from agentflow.cli.models import ADVICE, choose_model, observed, refuse_without_tools, tier_models
 from agentflow.cli.trusting import project_hooks, summary, trusted_here, untrusted
@@ -25,6 +26,8 @@ from agentflow.loop.nodes import request_of
 from agentflow.permissions.exceptions import exceptions
 from agentflow.permissions.ruling import Rules, denied_tools, load_rules
 from agentflow.process import timestamp
+from agentflow.sandbox.profile import Level
+from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Approvals, Settings, folders, load_settings, model_name
 from agentflow.store.journal import load_run
 from agentflow.store.tasks import TaskStore, new_task_id
@@ -40,6 +43,7 @@ class Setup(Record):
     """What a task needs before it has a folder: all of it is checked before anything is written."""
 
     git: Git
+    sandbox: Sandbox
     settings: Settings
     roles: Roles
     skills: Skills
@@ -51,14 +55,15 @@ class Setup(Record):
     """What the person should know about the files that were read."""
 
 
-def prepare(start: Path, model: str | None, text: str) -> Setup:
+def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     """Return what a task of this text needs. Raises the error that the person should see."""
     git = open_repository(start)
     settings = load_settings(os.environ)
     toolbox = standard()
     content, rules = load_content(git.root, toolbox), rules_here(git.root)
     name = model_name(model, settings, os.environ)
-    chosen = choose_model(name, git.root, settings, os.environ)
+    sandbox = boundary(git.root, settings, wish)
+    chosen = choose_model(name, sandbox, settings, os.environ)
     reason = chosen.refusal(text)
     if reason is not None:
         raise ModelRejected(reason, hint=ADVICE)
@@ -66,6 +71,7 @@ def prepare(start: Path, model: str | None, text: str) -> Setup:
     hooks, warnings = hooks_here(git.root)
     return Setup(
         git=git,
+        sandbox=sandbox,
         settings=settings,
         roles=_without(content.roles, rules, toolbox),
         skills=content.skills,
@@ -73,7 +79,7 @@ def prepare(start: Path, model: str | None, text: str) -> Setup:
         model=chosen,
         hooks=hooks,
         rules=rules,
-        warnings=(*content.warnings, *warnings),
+        warnings=(*swept(), *_unusual(sandbox), *content.warnings, *warnings),
     )
 
 
@@ -86,6 +92,12 @@ def _without(roles: Roles, rules: Rules, toolbox: Toolbox) -> Roles:
             for role in roles.all
         )
     )
+
+
+def _unusual(sandbox: Sandbox) -> tuple[str, ...]:
+    """Return what is to be said of a sandbox that keeps less in than it could."""
+    is_whole = sandbox.level is Level.FULL and not sandbox.opened.network
+    return () if is_whole else (notice(sandbox),)
 
 
 def rules_here(root: Path) -> Rules:
@@ -111,6 +123,8 @@ def new_task(setup: Setup, text: str, max_iterations: int | None) -> TaskState:
         started_at=timestamp(),
         max_iterations=max_iterations or setup.settings.max_iterations,
         model=setup.model.name,
+        sandbox=setup.sandbox.level,
+        gaps=setup.sandbox.ability.gaps,
     )
 
 
@@ -139,12 +153,13 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent) -> Crew:
     return Crew(
         git=setup.git,
         workspace=Fence(setup.git.root, exceptions(setup.rules, setup.git.root)),
+        sandbox=setup.sandbox,
         roles=setup.roles,
         model=observed(setup.model, store.emit),
         models=tier_models(setup.model.name, setup.settings),
         toolbox=setup.toolbox,
         store=store,
-        checking=Checking(setup.git, store, setup.settings.timeouts),
+        checking=Checking(setup.git, setup.sandbox, store, setup.settings.timeouts),
         past=Past(setup.git, store.task.task_id),
         consent=consent,
         hooks=Chain(setup.hooks),

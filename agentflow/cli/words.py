@@ -14,6 +14,7 @@ KNOWN = (
     "--yes",
     "--no-input",
     "--no-sandbox",
+    "--network",
     "--json",
     "--events",
     "--pause-after",
@@ -22,7 +23,6 @@ KNOWN = (
 )
 """The options of `task`; a word that looks like one and is none may belong to the text."""
 LATER = (
-    "--network",
     "--skip-check",
     "--max-cost",
     "--max-tokens",

@@ -51,6 +51,7 @@ class AgentBuilder:
             observe=draft.observer(),
             owners=around.owners,
             workspace=around.workspace,
+            runner=around.runner,
             ledger=around.ledger,
             journal=around.journal,
             outputs=around.outputs,

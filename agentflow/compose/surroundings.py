@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agentflow.core.pending import Consent
-from agentflow.core.ports import Journal, Ledger, Workspace
+from agentflow.core.ports import Journal, Ledger, Runner, Workspace
 from agentflow.core.record import Record
 from agentflow.core.task import Phase
 
@@ -13,6 +13,7 @@ class Surroundings(Record):
     """The task's folder and files around one run, and its number in the task."""
 
     workspace: Workspace
+    runner: Runner
     ledger: Ledger
     journal: Journal
     outputs: Path

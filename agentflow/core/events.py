@@ -15,6 +15,7 @@ class TaskStarted(Record, tag=True):
     task: str
     model: str
     max_iterations: int
+    sandbox: str = "none"
 
 
 class StateChanged(Record, tag=True):

@@ -95,6 +95,8 @@ class Evidence(Record):
     surface: Side
     code: Side
     sandbox: str
+    changed: tuple[str, ...] = ()
+    """What it changed in a throw-away view of the repository: A, M or D, and the path."""
     tests: TestCounts | None = None
 
 
@@ -110,6 +112,8 @@ class CheckRun(Record):
     """For linters and type checkers: message without its line number, to how often it stands."""
     tail: str = ""
     """The last lines of the output."""
+    hint: str = ""
+    """Of a red run: what of it the sandbox may be the cause of."""
 
     @property
     def green(self) -> bool:

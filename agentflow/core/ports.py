@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from agentflow.core.messages import Reply, Request
     from agentflow.core.run import RunEntry
     from agentflow.core.tool import Execution
+    from agentflow.process import Command, Finished
 
 
 class Model(Protocol):
@@ -54,6 +56,17 @@ class Workspace(Protocol):
 
     def files(self, below: str = ".") -> tuple[str, ...]:
         """Return all files that git does not ignore, relative to the root, sorted."""
+
+
+class Runner(Protocol):
+    """Runs commands with the rights of one caller."""
+
+    @property
+    def level(self) -> str:
+        """How well they are kept in: `full`, `partial` or `none`."""
+
+    def run(self, command: Command, sink: Path, cancelled: Callable[[], bool]) -> Finished:
+        """Run a command to its end, its output going to `sink`."""
 
 
 class Ledger(Protocol):

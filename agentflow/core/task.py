@@ -142,6 +142,7 @@ class TaskState(Record):
     pending: tuple[Pending, ...] = ()
     usage: Usage = Usage()
     sandbox: str = "none"
+    """How well commands were kept in; the weakest there was."""
     base_tree: str | None = None
     tree: str | None = None
 
@@ -169,6 +170,8 @@ class TaskState(Record):
     """What hooks told every role as the task began."""
     stop_blocks: int = 0
     """How often Stop hooks sent a verified change back."""
+    gaps: tuple[str, ...] = ()
+    """What the sandbox did not keep in."""
     pause_after: Phase | None = None
     """The phase after which the task waits to be resumed."""
 

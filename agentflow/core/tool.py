@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.delegation import Delegated, HandOff
-from agentflow.core.ports import Ledger, Workspace
+from agentflow.core.ports import Ledger, Runner, Workspace
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.run import Run
@@ -46,6 +46,10 @@ class Execution(Record):
     output: str
     """Path of the file that holds what it printed."""
     tail: str = ""
+    changed: tuple[str, ...] = ()
+    """What it changed in a throw-away view of the repository: A, M or D, and the path."""
+    sandbox: str = "none"
+    """How well it was kept in."""
 
 
 class Output(Record):
@@ -65,17 +69,24 @@ class Output(Record):
     handoff: HandOff | None = None
 
 
+class Shell(Record):
+    """How a tool runs commands."""
+
+    runner: Runner
+    outputs: Path
+    """Folder for full outputs, one file a call."""
+
+
 class ToolContext(Record):
     """What every tool gets beside its input; the same for all, nothing optional."""
 
     workspace: Workspace
+    shell: Shell
     role: Role
     task_id: str
     call_id: str
     run: Run
     ledger: Ledger
-    outputs: Path
-    """Folder for full outputs, one file a call."""
     cancelled: Callable[[], bool]
     """True once the run is to stop."""
 

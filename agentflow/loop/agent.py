@@ -8,7 +8,7 @@ from typing import Any
 from agentflow.core.fold import advance
 from agentflow.core.messages import Message, Speaker, Text, ToolSpec
 from agentflow.core.pending import Consent
-from agentflow.core.ports import Journal, Ledger, Model, Observer, Workspace
+from agentflow.core.ports import Journal, Ledger, Model, Observer, Runner, Workspace
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.run import MessageAdded, Notice, Run, RunEntry, RunOpened
@@ -42,6 +42,7 @@ class Agent(Record):
     owners: Mapping[str, str]
     """Every known tool's name, to the role that has it."""
     workspace: Workspace
+    runner: Runner
     ledger: Ledger
     journal: Journal
     observe: Observer

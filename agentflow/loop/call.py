@@ -12,7 +12,7 @@ from agentflow.core.evidence import By
 from agentflow.core.messages import ToolCall, ToolResult
 from agentflow.core.points import Point, ToolDone, ToolFailed
 from agentflow.core.run import CallAnswered, Run, RunPaused
-from agentflow.core.tool import Output, ToolContext
+from agentflow.core.tool import Output, Shell, ToolContext
 from agentflow.loop.agent import Agent
 from agentflow.loop.arguments import writable
 from agentflow.loop.lifecycle import asked
@@ -57,12 +57,12 @@ def skipped(call: ToolCall) -> CallAnswered:
 async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> CallAnswered:
     context = ToolContext(
         workspace=agent.workspace,
+        shell=Shell(runner=agent.runner, outputs=agent.outputs),
         role=agent.role,
         task_id=agent.task_id,
         call_id=call.id,
         run=run,
         ledger=agent.ledger,
-        outputs=agent.outputs,
         cancelled=stop_asked,
     )
     try:

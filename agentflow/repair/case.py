@@ -1,7 +1,6 @@
 """One task as the engine sees it: what it is told, and what follows from that, worked out once."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 from agentflow.repair.brief import Brief
@@ -13,6 +12,7 @@ from agentflow.repair.search import first_plausible
 from agentflow.repair.sources import read_sources
 from agentflow.repair.target import Target, read_target, widened
 from agentflow.repair.trial import Bench, watch
+from agentflow.sandbox.run import Sandbox
 from agentflow.workspace.copies import import_places
 
 T = TypeVar("T")
@@ -22,12 +22,13 @@ class Case:
     """Everything here follows from the brief and the files; `known` only saves doing it twice."""
 
     def __init__(
-        self, root: Path, brief: Brief, cancelled: Callable[[], bool], known: dict[object, Any]
+        self, sandbox: Sandbox, brief: Brief, cancelled: Callable[[], bool], known: dict[object, Any]
     ) -> None:
         """Read brief and files; raise ModelRejected when nothing fails, or what fails is not ours to run."""
         self.brief = brief
-        self.sources = read_sources(root, brief.diff)
-        self.target = read_target(root, brief, self.sources.files)
+        self._sandbox = sandbox
+        self.sources = read_sources(sandbox.root, brief.diff)
+        self.target = read_target(sandbox.root, brief, self.sources.files)
         self._cancelled = cancelled
         self._known = known
         self._key = (self.sources.digest, self.target.interpreter, self.target.arguments, self.target.files)
@@ -65,10 +66,14 @@ class Case:
         return tuple(found)
 
     def _bench(self, target: Target) -> Bench:
-        places = self._once(
-            "imports", lambda: import_places(self.sources.root, target.interpreter, target.env)
+        places = self._once("imports", lambda: import_places(self._sandbox, target.interpreter, target.env))
+        return Bench(
+            sandbox=self._sandbox,
+            sources=self.sources,
+            target=target,
+            places=places,
+            cancelled=self._cancelled,
         )
-        return Bench(sources=self.sources, target=target, places=places, cancelled=self._cancelled)
 
     def _attempted(self) -> int:
         """Return where the change so far stands among the candidates, or -1; all before it were rejected."""

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -27,6 +26,7 @@ from agentflow.repair.brief import Brief, read_brief
 from agentflow.repair.case import Case
 from agentflow.repair.scope import refusal_of
 from agentflow.repair.target import ADVICE
+from agentflow.sandbox.run import Sandbox
 
 LABEL = "plausible: it passes these checks"
 NOTHING = "no candidate makes the failing tests pass"
@@ -40,8 +40,8 @@ class Repair:
 
     name = "repair"
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
         self._known: dict[object, Any] = {}
 
     def refusal(self, task: str) -> str | None:
@@ -67,7 +67,7 @@ class Repair:
 
     def _reply(self, request: Request, stop: threading.Event) -> Reply:
         brief = read_brief(_first(request.messages))
-        open_case = partial(Case, self._root, brief, stop.is_set, self._known)
+        open_case = partial(Case, self._sandbox, brief, stop.is_set, self._known)
         submit = next((tool.name for tool in request.tools if tool.name.startswith("Submit")), "")
         match submit:
             case "SubmitFindings":

@@ -11,6 +11,7 @@ from agentflow.core.evidence import RED
 from agentflow.repair.candidates import Candidate
 from agentflow.repair.target import ADVICE
 from agentflow.repair.trial import Bench, copied, drive, watch
+from agentflow.sandbox.run import Sandbox
 
 SEARCH_SECONDS = 120.0
 _SHORTEST = 5.0
@@ -31,6 +32,7 @@ def first_plausible(bench: Bench, candidates: tuple[Candidate, ...]) -> Candidat
     with tempfile.TemporaryDirectory(prefix="agentflow-") as folder, copied(bench) as pristine:
         board = Path(folder) / "board"
         board.mkdir()
+        bench = bench.replace(sandbox=_shared(bench.sandbox, board, pristine))
         spec = {
             "board": str(board),
             "pristine": str(pristine),
@@ -44,6 +46,12 @@ def first_plausible(bench: Bench, candidates: tuple[Candidate, ...]) -> Candidat
             list(pool.map(lambda number: _work(bench, Path(folder), number, spec, deadline), range(count)))
         winner = _winner(board)
         return None if winner is None else candidates[winner]
+
+
+def _shared(sandbox: Sandbox, board: Path, pristine: Path) -> Sandbox:
+    """Let all drivers write the board and read the code as it was."""
+    opened = sandbox.opened.replace(readable=(*sandbox.opened.readable, pristine))
+    return sandbox.replace(writable=(board,), opened=opened)
 
 
 def _work(bench: Bench, folder: Path, number: int, spec: dict[str, object], deadline: float) -> None:

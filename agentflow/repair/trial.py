@@ -10,9 +10,10 @@ from typing import Any
 from agentflow.core.errors import ModelRejected
 from agentflow.core.record import Record
 from agentflow.parse import Mismatch, fit
-from agentflow.process import Command, Finished, run
+from agentflow.process import Command, Finished
 from agentflow.repair.sources import Sources
 from agentflow.repair.target import ADVICE, Target
+from agentflow.sandbox.run import Sandbox
 from agentflow.workspace.copies import Copy, paths_for
 
 DRIVER = Path(__file__).with_name("driver.py")
@@ -35,6 +36,7 @@ class Seen(Record):
 class Bench(Record):
     """All it takes to run the tests that matter, somewhere else."""
 
+    sandbox: Sandbox
     sources: Sources
     target: Target
     places: tuple[str, ...]
@@ -85,8 +87,13 @@ def drive(bench: Bench, copy: Path, folder: Path, spec: dict[str, Any], timeout:
     argv = (target.interpreter, str(DRIVER), str(folder / "spec.json"))
     order = Command(argv=argv, cwd=str(copy), timeout=timeout, env=env)
     try:
-        return run(order, folder / "output", bench.cancelled)
+        return _boxed(bench, copy, folder).run(order, folder / "output", bench.cancelled)
     except OSError as error:
         raise ModelRejected(
             f"{target.interpreter} cannot be started: {error.strerror}", hint=ADVICE
         ) from None
+
+
+def _boxed(bench: Bench, *own: Path) -> Sandbox:
+    """Return a sandbox that may write its own folders and what the drivers share."""
+    return bench.sandbox.of(None, *own, *bench.sandbox.writable)

@@ -16,7 +16,12 @@ from agentflow.sandbox.profile import Access, Level, Profile, is_protected
 
 STARTED = (b'"exit-code"', b"started")
 """What stands in the status once a command was started: bubblewrap's word, and that of `launch.py`."""
-_LIMITS = 'ulimit -S -f 1048576; ulimit -S -u 2048 2>/dev/null; exec "$@"'
+_LIMITED = (
+    "/bin/sh",
+    "-c",
+    '{ ulimit -S -f 2097152; ulimit -S -u 2048 || ulimit -S -p 2048; } 2>/dev/null; exec "$@"',
+    "sh",
+)
 """1 GiB in a file, 2,048 processes and threads; the latter means nothing to root."""
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 
@@ -53,7 +58,7 @@ def wrapped(
     command: Command, profile: Profile, ability: Ability, opened: Doors, view: Mapping[str, str] | None = None
 ) -> Command:
     """Return the command that runs another one in its profile; `view` is an overlay to mount first."""
-    inner = ("bash", "-c", _LIMITS, "bash", *command.argv)
+    inner = (*_LIMITED, *command.argv)
     if ability.level is Level.FULL:
         fence = _bubblewrapped(profile, ability, opened)
         words = launched({"overlay": view}, fence) if view else fence
@@ -64,7 +69,7 @@ def wrapped(
 
 def seatbelted(command: Command, profile: Profile) -> Command:
     """Return the command that runs another one in its profile on macOS."""
-    inner = ("bash", "-c", _LIMITS, "bash", *command.argv)
+    inner = (*_LIMITED, *command.argv)
     return command.replace(argv=("sandbox-exec", "-p", seatbelt.rules(profile), *inner))
 
 

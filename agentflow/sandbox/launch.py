@@ -21,6 +21,7 @@ _NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
 _BIND, _PRIVATE = 0x1000, 0x40000 | 0x4000
 _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
 _STEP_BYTES = 8
+_DIE_WITH_PARENT, _KILL = 1, 9
 _DROP_BOUND, _CAPABILITY_VERSION = 24, 0x20080522
 
 
@@ -33,6 +34,7 @@ def main(spec: dict[str, Any], words: list[str]) -> None:
         sys.path.append(str(Path(__file__).parents[2]))
         from agentflow.sandbox import landlock  # noqa: PLC0415  # a bare Python finds it only now
 
+        _check(kernel.prctl(_DIE_WITH_PARENT, ctypes.c_ulong(_KILL), 0, 0, 0), "prctl")
         _drop_capabilities(kernel)
         landlock.restrict(**rules)
     if (descriptor := spec.get("filter")) is not None:
@@ -44,18 +46,14 @@ def main(spec: dict[str, Any], words: list[str]) -> None:
 
 
 def _mount_overlay(kernel: ctypes.CDLL, lower: str, scratch: str) -> None:
-    """Show a folder at `scratch`/merged, writable; what is written lies beside it, or in memory."""
+    """Show a folder at `scratch`/merged, writable; what is written lies beside it."""
     _own_mounts(kernel)
     base = f"{scratch}/lower"
     _mount(kernel, lower, base, None, _BIND, None)  # a name of our own, whatever characters the folder's has
-    try:
-        _overlay(kernel, base, scratch, scratch)
-    except OSError:  # the disk cannot hold an upper layer
-        memory = f"{scratch}/memory"
-        _mount(kernel, "tmpfs", memory, "tmpfs", 0, "mode=0700")
-        for name in ("upper", "work"):
-            Path(memory, name).mkdir()
-        _overlay(kernel, base, memory, scratch)
+    options = f"lowerdir={base},upperdir={scratch}/upper,workdir={scratch}/work"
+    if os.geteuid() != 0:
+        options += ",userxattr"
+    _mount(kernel, "overlay", f"{scratch}/merged", "overlay", 0, options)
 
 
 def _own_mounts(kernel: ctypes.CDLL) -> None:
@@ -67,13 +65,6 @@ def _own_mounts(kernel: ctypes.CDLL) -> None:
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1", "ascii")
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1", "ascii")
     _mount(kernel, "none", "/", None, _PRIVATE, None)
-
-
-def _overlay(kernel: ctypes.CDLL, base: str, layers: str, scratch: str) -> None:
-    options = f"lowerdir={base},upperdir={layers}/upper,workdir={layers}/work"
-    if os.geteuid() != 0:
-        options += ",userxattr"
-    _mount(kernel, "overlay", f"{scratch}/merged", "overlay", 0, options)
 
 
 def _mount(

@@ -35,8 +35,8 @@ def find_places(root: Path, environ: Mapping[str, str], opened: Iterable[Path] =
     guarded = {_real(path) for path in (*_HIDDEN, *_homes(environ), tempfile.gettempdir())}
     hidden = _outermost(path for path in guarded if _is_there(path) and not path.is_relative_to(root))
     tops = tuple(place for place in hidden if place != Path("/"))
-    tools = {_real(path) for path in (*_tools(root, environ), *opened)}
-    shown = [path for path in tools if _is_there(path) and _is_below(path, tops)]
+    tools = {_real(path) for path in (*_tools(root, environ), *opened) if _is_there(path)}
+    shown = [path for path in tools if _is_below(path, tops)]
     safe = (path for path in shown if not any(each.is_relative_to(path) for each in guarded))
     return Places(hidden=tops, readable=_outermost(safe))
 

@@ -1,6 +1,6 @@
 """What this machine can hold: found out by really running it."""
 
-import os
+import platform
 import shutil
 import sys
 import tempfile
@@ -16,6 +16,7 @@ LAUNCH = Path(__file__).with_name("launch.py")
 _SECONDS = 20.0
 _TRIAL = (
     *("--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-net", "--cap-drop", "ALL"),
+    *("--new-session", "--unshare-uts", "--unshare-ipc", "--unshare-cgroup-try", "--json-status-fd", "2"),
     *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"),
     *("--tmpfs", "/tmp", "--", "true"),  # noqa: S108  # hidden, not used
 )
@@ -37,16 +38,29 @@ class Ability(Record):
 
 def probe() -> Ability:
     """Return what works here."""
-    if sys.platform != "linux":
-        return Ability(level=Level.NONE, reason=f"no sandbox is known for {sys.platform}")
-    if seccomp.program() is None:
-        return Ability(level=Level.NONE, reason=f"no system call table for {os.uname().machine}")
+    if sys.platform == "darwin":
+        return _seatbelt()
+    if sys.platform != "linux" or seccomp.program() is None:
+        return Ability(level=Level.NONE, reason=f"none is known for {sys.platform} on {platform.machine()}")
     found, reason = _bubblewrap()
     if found:
         return Ability(level=Level.FULL, bubblewrap=found)
-    if version := landlock.version():
-        return Ability(level=Level.PARTIAL, reason=reason, gaps=_gaps(version))
-    return Ability(level=Level.NONE, reason=f"{reason}; the kernel has no Landlock")
+    version = landlock.version()
+    if version == 0:
+        return Ability(level=Level.NONE, reason=f"{reason}; the kernel has no Landlock")
+    return Ability(level=Level.PARTIAL, reason=reason, gaps=_gaps(version))
+
+
+def _seatbelt() -> Ability:
+    """Return what sandbox-exec gives; no version of this has run on a Mac."""
+    reason = "sandbox-exec is the sandbox of macOS, and untested"
+    try:
+        finished = capture(("sandbox-exec", "-p", "(version 1)(allow default)", "true"), cwd=Path("/"))
+    except OSError:
+        return Ability(level=Level.NONE, reason="sandbox-exec is not there")
+    if finished.returncode:
+        return Ability(level=Level.NONE, reason="sandbox-exec does not work here")
+    return Ability(level=Level.PARTIAL, reason=reason, gaps=("other processes can be seen", "shared memory"))
 
 
 def _bubblewrap() -> tuple[tuple[str, ...], str]:
@@ -72,10 +86,10 @@ def _gaps(version: int) -> tuple[str, ...]:
         "Unix sockets of services can be reached",
         "names and sizes of hidden files can be asked for",
         "other processes can be seen",
-        "commands of the implementer cannot make new entries at the root",
-        "no shared memory and no terminals",
+        "modes and times of your files can be changed",
     ]
     if version < _SCOPES:
         gaps.append("your other processes can be sent signals")
-    gaps.append("no network, not even a loopback" if version >= _TCP else "TCP reaches the network")
+    if version < _TCP:
+        gaps.append("TCP reaches the network")
     return tuple(gaps)

@@ -5,44 +5,60 @@ at the root are compared before and after; what they were is written down first,
 it where a kill came in between.
 """
 
-import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from agentflow.core.errors import InvalidFile
+from agentflow.core.record import Record, encode
+from agentflow.parse import decode
 from agentflow.sandbox.profile import protected_names
+from agentflow.sandbox.scratch import abandoned, scratch_folder
 
-_NOTE = ".names"
-_ASIDE = ".set-aside"
+_NOTE = "note.json"
+
+
+class _Note(Record):
+    """What stood at the root before a command."""
+
+    root: str
+    before: tuple[str, ...]
+    opened: tuple[str, ...]
+    aside: str
+    """Where what is new is moved to."""
 
 
 @contextmanager
-def watched(root: Path, sink: Path, opened: Iterable[str]) -> Iterator[list[str]]:
+def watched(root: Path, aside: Path, opened: Iterable[str]) -> Iterator[list[str]]:
     """Let a command run; the list is filled with the names that were set aside."""
-    note = sink.with_suffix(_NOTE)
+    before = tuple(sorted(protected_names(root)))
+    note = _Note(root=str(root), before=before, opened=tuple(opened), aside=str(aside))
     found: list[str] = []
-    note.write_text(json.dumps(sorted(protected_names(root))), "utf-8")
-    try:
-        yield found
-    finally:
-        found += _set_aside(root, note, opened)
+    with scratch_folder() as folder:
+        (folder / _NOTE).write_bytes(encode(note))
+        try:
+            yield found
+        finally:
+            found += _set_aside(note)
 
 
-def settle(root: Path, outputs: Path, opened: Iterable[str]) -> tuple[str, ...]:
-    """Set aside what a command made that was killed together with us; return the names."""
-    return tuple(
-        name for note in sorted(outputs.glob(f"*{_NOTE}")) for name in _set_aside(root, note, opened)
-    )
+def sweep() -> tuple[str, ...]:
+    """Clear away what killed processes left; return what protected paths of theirs were set aside."""
+    found: list[str] = []
+    for folder in abandoned():
+        try:
+            note = decode(_Note, (folder / _NOTE).read_bytes(), _NOTE)
+            found += [f"{note.root}/{name}" for name in _set_aside(note)]
+        except (OSError, InvalidFile):
+            pass  # it was not a command that writes, or the repository is gone
+    return tuple(found)
 
 
-def _set_aside(root: Path, note: Path, opened: Iterable[str]) -> list[str]:
-    before = json.loads(note.read_text("utf-8"))
-    new = sorted(protected_names(root, opened) - frozenset(before))
-    if new:
-        place = note.with_suffix(_ASIDE)
-        place.mkdir(mode=0o700, exist_ok=True)
-        for name in new:
-            os.rename(root / name, place / name)  # noqa: PTH104  # a link itself is moved, never followed
-    note.unlink()
+def _set_aside(note: _Note) -> list[str]:
+    root, aside = Path(note.root), Path(note.aside)
+    new = sorted(protected_names(root, note.opened) - frozenset(note.before))
+    for name in new:
+        aside.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.rename(root / name, aside / name)  # noqa: PTH104  # a link itself is moved, never followed
     return new

@@ -57,7 +57,7 @@ class Sandbox(Record):
         """
         access = ACCESS.get(self.who, Access.READ)
         if access is Access.WRITE:
-            with watched(self.root, sink, self.opened.names) as aside:
+            with watched(self.root, sink.with_suffix(".set-aside"), self.opened.names) as aside:
                 finished = self._run(command, sink, cancelled, access)
             notes = (f"{name} is protected: commands cannot make it, it was set aside" for name in aside)
             return finished.replace(notes=(*finished.notes, *notes))
@@ -89,14 +89,18 @@ class Sandbox(Record):
             view = throwaway.overlay(self.root, scratch)
             profile = self._profile(command, Access.THROW_AWAY, scratch / "merged", None)
             try:
-                return self._inside(command, sink, cancelled, profile, view)
+                finished = self._inside(command, sink, cancelled, profile, view)
+                changed = throwaway.overlay_changes(self.root, scratch / "upper")
+                return finished.replace(changed=tuple(sorted(changed)))
             except NoSandbox:
                 pass  # no overlay on this file system
         copied = throwaway.copy(self.root, scratch / "copy")
         profile = self._profile(command, Access.THROW_AWAY, copied, scratch)
-        if self.level is Level.FULL:
-            return self._inside(command, sink, cancelled, profile)
-        return self._inside(self._moved(command, copied), sink, cancelled, profile.replace(cwd=str(copied)))
+        if self.level is Level.PARTIAL:
+            command = self._moved(command, copied)
+            profile = profile.replace(cwd=command.cwd)
+        finished = self._inside(command, sink, cancelled, profile)
+        return finished.replace(changed=tuple(sorted(throwaway.copy_changes(self.root, copied))))
 
     def _moved(self, command: Command, copied: Path) -> Command:
         """Return a command that runs in a copy at another place, and imports from there."""

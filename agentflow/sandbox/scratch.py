@@ -1,50 +1,46 @@
-"""Private folders for one command, gone with it; what a killed process left is removed by the next one."""
+"""Private folders for one command, gone with it; what a killed process left is found by the next one."""
 
 import fcntl
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_PREFIX = "agentflow-scratch-"
-_YOUNG_SECONDS = 60.0
-"""A folder of this age may not be locked yet."""
+_UNLOCKED, _LOCKED = "agentflow-new-", "agentflow-scratch-"
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """Yield a new folder that nobody else can enter."""
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    made = Path(tempfile.mkdtemp(prefix=_UNLOCKED)).resolve()
+    descriptor = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    folder = made.rename(made.with_name(_LOCKED + made.name.removeprefix(_UNLOCKED)))
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield folder
     finally:
-        os.close(descriptor)
         remove(folder)
+        os.close(descriptor)
 
 
-def sweep() -> None:
-    """Remove the folders of processes that were killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+def abandoned() -> Iterator[Path]:
+    """Yield the folders of processes that were killed, and remove each."""
+    for folder in Path(tempfile.gettempdir()).resolve().glob(f"{_LOCKED}*"):
         try:
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except OSError:
             continue  # gone, or another user's
         try:
-            if _is_abandoned(descriptor):
+            if os.fstat(descriptor).st_uid == os.getuid() and _is_free(descriptor):
+                yield folder
                 remove(folder)
         finally:
             os.close(descriptor)
 
 
-def _is_abandoned(descriptor: int) -> bool:
-    found = os.fstat(descriptor)
-    if found.st_uid != os.getuid() or time.time() - found.st_ctime < _YOUNG_SECONDS:
-        return False
+def _is_free(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

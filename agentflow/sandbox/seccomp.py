@@ -17,36 +17,83 @@ class Architecture(NamedTuple):
     has_x32: bool
     clone: int
     socket: int
-    denied: tuple[int, ...]
+    denied: Mapping[str, int]
 
 
-_EVERYWHERE = (*range(425, 434), 442, 467)
-"""io_uring_{setup,enter,register}, the new mount calls up to fspick, mount_setattr, open_tree_attr."""
+_NAMES = (
+    *("ptrace", "process_vm_readv", "process_vm_writev", "bpf", "perf_event_open", "userfaultfd"),
+    *("add_key", "request_key", "keyctl", "mount", "umount2", "pivot_root", "chroot", "unshare", "setns"),
+    *("init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "open_by_handle_at"),
+)
+_EVERYWHERE: Mapping[str, int] = MappingProxyType(
+    {
+        **{f"io_uring_{name}": 425 + place for place, name in enumerate(("setup", "enter", "register"))},
+        "open_tree": 428,
+        "move_mount": 429,
+        "fsopen": 430,
+        "fsconfig": 431,
+        "fsmount": 432,
+        "fspick": 433,
+        "mount_setattr": 442,
+        "open_tree_attr": 467,
+    }
+)
+_X86_64 = (
+    101,
+    310,
+    311,
+    321,
+    298,
+    323,
+    248,
+    249,
+    250,
+    165,
+    166,
+    155,
+    161,
+    272,
+    308,
+    175,
+    313,
+    176,
+    246,
+    320,
+    304,
+)
+_AARCH64 = (
+    117,
+    270,
+    271,
+    280,
+    241,
+    282,
+    217,
+    218,
+    219,
+    40,
+    39,
+    41,
+    51,
+    97,
+    268,
+    105,
+    273,
+    106,
+    104,
+    294,
+    265,
+)
+
+
+def _denied(numbers: tuple[int, ...]) -> Mapping[str, int]:
+    return MappingProxyType({**dict(zip(_NAMES, numbers, strict=True)), **_EVERYWHERE})
+
+
 ARCHITECTURES: Mapping[str, Architecture] = MappingProxyType(
     {
-        # in this order: ptrace process_vm_readv process_vm_writev bpf perf_event_open userfaultfd add_key
-        # request_key keyctl mount umount2 pivot_root chroot unshare setns init_module finit_module
-        # delete_module kexec_load kexec_file_load open_by_handle_at
-        "x86_64": Architecture(
-            audit=0xC000003E,
-            has_x32=True,
-            clone=56,
-            socket=41,
-            denied=(
-                *(101, 310, 311, 321, 298, 323, 248, 249, 250, 165, 166, 155, 161),
-                *(272, 308, 175, 313, 176, 246, 320, 304, *_EVERYWHERE),
-            ),
-        ),
-        "aarch64": Architecture(
-            audit=0xC00000B7,
-            has_x32=False,
-            clone=220,
-            socket=198,
-            denied=(
-                *(117, 270, 271, 280, 241, 282, 217, 218, 219, 40, 39, 41, 51),
-                *(97, 268, 105, 273, 106, 104, 294, 265, *_EVERYWHERE),
-            ),
-        ),
+        "x86_64": Architecture(0xC000003E, True, 56, 41, _denied(_X86_64)),
+        "aarch64": Architecture(0xC00000B7, False, 220, 198, _denied(_AARCH64)),
     }
 )
 _CLONE3 = 435
@@ -79,7 +126,7 @@ def program(*, datagrams: bool = True, machine: str = "") -> bytes | None:
     steps: list[Step] = [(_LOAD, 0, 0, _AUDIT), *_refuse_unless(known.audit), (_LOAD, 0, 0, _NUMBER)]
     if known.has_x32:
         steps += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _EPERM)]
-    for number in known.denied:
+    for number in known.denied.values():
         steps += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _EPERM)]
     steps += [(_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, _ENOSYS)]  # its flags lie in memory, clone's do not
     steps += _only_for(

@@ -1,12 +1,15 @@
 """A view of the repository that a command may change as it likes: an overlay, or else a copy."""
 
+import filecmp
 import os
 import shutil
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 SHARED = (".venv", "venv", "env", "node_modules")
 """Environments at the root, which a copy does not copy: it shows them read-only."""
-_LAYERS = ("lower", "upper", "work", "merged", "memory")
+_LAYERS = ("lower", "upper", "work", "merged")
 
 
 def overlay(root: Path, scratch: Path) -> dict[str, str]:
@@ -55,3 +58,64 @@ def link(root: Path, copied: Path) -> None:
 def _kept_places(root: Path) -> frozenset[str]:
     names = (".git", *SHARED)
     return frozenset(name for name in names if (root / name).is_dir() and not (root / name).is_symlink())
+
+
+def overlay_changes(root: Path, upper: Path) -> Iterator[str]:
+    """Yield what a command changed in an overlay: A, M or D, and the path."""
+    for place, _, files in os.walk(upper):
+        folder = Path(place)
+        below = root / folder.relative_to(upper)
+        if _is_opaque(folder):
+            yield from (f"D {path}" for path in _files(root, below) if not _is_there(upper / path))
+        for name in files:
+            path = (below / name).relative_to(root)
+            status = (folder / name).lstat()
+            if stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:
+                yield from (f"D {gone}" for gone in _files(root, below / name))
+            elif change := _difference(root / path, folder / name):
+                yield f"{change} {path}"
+
+
+def copy_changes(root: Path, copied: Path) -> Iterator[str]:
+    """Yield what a command changed in a copy: A, M or D, and the path."""
+    kept = _kept_places(root)
+    for path in _files(copied, copied):
+        if path.parts[0] not in kept and (change := _difference(root / path, copied / path)):
+            yield f"{change} {path}"
+    for path in _files(root, root):
+        if path.parts[0] not in kept and not _is_there(copied / path):
+            yield f"D {path}"
+
+
+def _files(root: Path, below: Path) -> Iterator[Path]:
+    """Yield every file at or below a place, relative to the root."""
+    if below.is_symlink() or not below.is_dir():
+        yield from (below.relative_to(root) for place in (below,) if _is_there(place))
+        return
+    for place, names, files in os.walk(below):
+        links = (name for name in names if (Path(place) / name).is_symlink())
+        yield from ((Path(place) / name).relative_to(root) for name in (*files, *links))
+
+
+def _difference(before: Path, after: Path) -> str:
+    """Return A or M when a file is new or another one, else empty."""
+    if not _is_there(before):
+        return "A"
+    if before.is_symlink() or after.is_symlink():
+        same = before.is_symlink() and after.is_symlink() and before.readlink() == after.readlink()
+    else:
+        modes = {bool(path.stat().st_mode & stat.S_IXUSR) for path in (before, after)}
+        same = before.is_file() and len(modes) == 1 and filecmp.cmp(before, after, shallow=False)
+    return "" if same else "M"
+
+
+def _is_opaque(folder: Path) -> bool:
+    names = ("trusted.overlay.opaque", "user.overlay.opaque")
+    try:
+        return any(name in os.listxattr(folder) for name in names)
+    except OSError:
+        return False
+
+
+def _is_there(path: Path) -> bool:
+    return os.path.lexists(path)

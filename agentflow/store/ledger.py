@@ -36,13 +36,20 @@ class EvidenceLedger:
         """Go on after the records that are known, in the order they were made."""
         self._folder = folder / "evidence"
         self._task_id = task.task_id
-        self._sandbox = task.sandbox
         self._observe = observe
         self._records = {evidence.id: evidence for evidence in known}
         self._number = int(known[-1].id.removeprefix("ev-")) if known else 0
 
     def find(self, evidence_id: str) -> Evidence | None:
         return self._records.get(evidence_id)
+
+    def altered(self, iteration: int) -> frozenset[str]:
+        """Return what checks of the final tree and the verifier's commands changed in their views."""
+        records = (record for record in self._records.values() if record.iteration == iteration)
+        judging = (
+            r for r in records if r.role == "verifier" or (r.by is By.PROGRAM and r.code is Side.FINAL)
+        )
+        return frozenset(path for record in judging for path in record.changed)
 
     def output(self, evidence_id: str) -> str:
         """Return what a command printed, as far as it was kept."""
@@ -93,7 +100,8 @@ class EvidenceLedger:
             tree_after=None,
             surface=Side.FINAL,
             code=Side.FINAL,
-            sandbox=self._sandbox,
+            sandbox=execution.sandbox,
+            changed=execution.changed,
         )
 
     def _with_ids(self, evidence_id: str, binding: Binding) -> TestCounts | None:

@@ -10,7 +10,7 @@ from msgspec import Meta
 from agentflow.core.errors import InvalidInput, ToolError
 from agentflow.core.record import Record
 from agentflow.core.tool import Category, Effect, Execution, Output, Tool, ToolContext
-from agentflow.process import Command, Finished, run
+from agentflow.process import Command, Finished
 
 HEAD_BYTES = 8 * 1024
 TAIL_BYTES = 24 * 1024
@@ -36,13 +36,14 @@ def bash(wanted: BashInput, context: ToolContext) -> Output:
         argv=("bash", "-c", wanted.command), cwd=str(context.workspace.root), timeout=wanted.timeout / 1000
     )
     try:
-        finished = run(command, sink, context.cancelled)
+        finished = context.shell.runner.run(command, sink, context.cancelled)
     except OSError as error:
         raise ToolError(f"the command could not be started: {error.strerror}") from None
-    parts = (_clipped(sink, finished.bytes, context.call_id), _ending(wanted, finished, context))
+    shown = _clipped(sink, finished.bytes, context.call_id)
+    parts = (shown, *finished.notes, _ending(wanted, finished, context))
     return Output(
         content="\n".join(part for part in parts if part),
-        execution=_execution(command, finished, sink),
+        execution=_execution(command, finished, sink, context.shell.runner.level),
         clipped=finished.bytes > SHOWN_BYTES,
     )
 
@@ -54,7 +55,7 @@ def _sink(context: ToolContext) -> Path:
     # ids come from the model's side, and one such as ../x must not choose the file
     if not _CALL_ID.fullmatch(context.call_id):
         raise InvalidInput(f"{context.call_id!r} is no call id")
-    return context.outputs / f"{context.call_id}.out"
+    return context.shell.outputs / f"{context.call_id}.out"
 
 
 def _clipped(sink: Path, size: int, call_id: str) -> str:
@@ -80,7 +81,7 @@ def _ending(wanted: BashInput, finished: Finished, context: ToolContext) -> str:
     return "stopped, because the run was" if context.cancelled() else "killed by a signal"
 
 
-def _execution(command: Command, finished: Finished, sink: Path) -> Execution:
+def _execution(command: Command, finished: Finished, sink: Path, level: str) -> Execution:
     return Execution(
         command=command.argv[-1],
         cwd=command.cwd,
@@ -92,4 +93,6 @@ def _execution(command: Command, finished: Finished, sink: Path) -> Execution:
         bytes=finished.bytes,
         output=str(sink),
         tail=finished.tail[-EXECUTION_TAIL:],
+        changed=finished.changed,
+        sandbox=level,
     )

@@ -7,7 +7,6 @@ from agentflow.redact import one_line
 from agentflow.view.snapshot import Snapshot
 from agentflow.view.text import BLANK, Line, Span, Style, cells, column, line, span
 from agentflow.view.words import (
-    UNSANDBOXED,
     counts,
     duration,
     elapsed,
@@ -15,6 +14,7 @@ from agentflow.view.words import (
     gate_mark,
     plural,
     result_mark,
+    sandbox,
     status_mark,
     status_style,
     tree_words,
@@ -69,10 +69,6 @@ def pending_rows(state: TaskState) -> tuple[Line, ...]:
 def labelled(label: str, *spans: Span) -> Line:
     """Return one row of a list of names and values."""
     return line(column(label, _LABEL, Style.DIM), *spans, hang=_LABEL)
-
-
-def sandbox(state: TaskState) -> Span:
-    return span(UNSANDBOXED, Style.WARN) if state.sandbox == "none" else span(state.sandbox)
 
 
 def _when(snapshot: Snapshot) -> str:

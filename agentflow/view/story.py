@@ -99,7 +99,8 @@ def _rows(_event: object, _story: Story) -> tuple[Row, ...]:
 @_rows.register
 def _task_started(event: TaskStarted, story: Story) -> tuple[Row, ...]:
     story.model = event.model
-    limit = f"  model {event.model}, at most {plural(event.max_iterations, 'iteration')}"
+    iterations = plural(event.max_iterations, "iteration")
+    limit = f"  model {event.model}, sandbox {event.sandbox}, at most {iterations}"
     return (
         (span("▸ ", Style.ACCENT), span(one_line(event.task, _SAID), Style.BOLD), span(limit, Style.DIM)),
     )

@@ -10,7 +10,7 @@ from agentflow.store.reading import TASKS
 from agentflow.view.render import check_rows, labelled, pending_rows
 from agentflow.view.snapshot import Snapshot
 from agentflow.view.text import BLANK, Line, Style, clip, line, span
-from agentflow.view.words import REPAIR, UNSANDBOXED, plural, status_mark, status_style
+from agentflow.view.words import REPAIR, plural, sandbox, status_mark, status_style
 
 _HEAD = re.compile(r'diff --git (?:a/(?P<same>.+) b/(?P=same)|.* "?b/(?P<new>.+?)"?)')
 _DIFF_LINES = 40
@@ -193,8 +193,8 @@ def _cautions(state: TaskState) -> Iterator[Line]:
         yield labelled("caveat", span(one_line(caveat), Style.WARN), span(f"  {meaning}" if meaning else ""))
     for note in shown.notes[:_NOTES] if shown else ():
         yield labelled("note", span(one_line(note, _REASON)))
-    if state.sandbox == "none":
-        yield labelled("sandbox", span(UNSANDBOXED, Style.WARN))
+    if state.sandbox != "full":
+        yield labelled("sandbox", sandbox(state))
     if state.model == REPAIR and state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
         yield labelled("claim", span("plausible: it passes these checks"))
 

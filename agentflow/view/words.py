@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from agentflow.core.evidence import Evidence, TestCounts
-from agentflow.core.task import GateStatus, Status
+from agentflow.core.task import GateStatus, Status, TaskState
 from agentflow.view.text import Span, Style, span
 
 REPAIR = "repair"
@@ -29,6 +29,14 @@ STATUS_STYLES: Mapping[Status, Style] = {
 }
 """What is not among them is bad."""
 _STYLE_MARKS = {Style.GOOD: "✓", Style.WARN: "!", Style.ACCENT: "▸", Style.BAD: "✗"}
+
+
+def sandbox(state: TaskState) -> Span:
+    """Return how well a task's commands were kept in."""
+    if state.sandbox == "none":
+        return span(UNSANDBOXED, Style.WARN)
+    gaps = f": not isolated: {', '.join(state.gaps)}" if state.gaps else ""
+    return span(f"{state.sandbox}{gaps}", Style.WARN if gaps else Style.PLAIN)
 
 
 def gate_mark(status: GateStatus) -> Span:

@@ -9,9 +9,11 @@ from agentflow.checks.results import findings
 from agentflow.checks.run import execute
 from agentflow.core.errors import CorruptState
 from agentflow.core.events import CheckStarted
-from agentflow.core.evidence import Check, CheckName, CheckRun, Side
+from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Side
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.loop.threads import stop_asked
+from agentflow.sandbox.reasons import likely_reason
+from agentflow.sandbox.run import Sandbox
 from agentflow.store.ledger import Binding
 from agentflow.store.tasks import TaskStore
 from agentflow.workspace.git import Git
@@ -22,8 +24,11 @@ TAIL_CHARS = 8_000
 class Checking:
     """Runs required checks for one task and remembers what each showed."""
 
-    def __init__(self, git: Git, store: TaskStore, timeouts: dict[CheckName, float]) -> None:
+    def __init__(
+        self, git: Git, sandbox: Sandbox, store: TaskStore, timeouts: dict[CheckName, float]
+    ) -> None:
         self._git = git
+        self._sandbox = sandbox
         self._store = store
         self._timeouts = timeouts
         self._runs: dict[str, CheckRun] = {}
@@ -32,7 +37,7 @@ class Checking:
         """Return the checks that have to hold: as they stood before the task, and any that is new."""
         before = tuple(item.check for item in task.baseline)
         names = {check.name for check in before}
-        found = (check for check in detect(self._git.root, files) if check.name not in names)
+        found = (check for check in detect(self._sandbox, files) if check.name not in names)
         return (*before, *(self._limited(check) for check in found))
 
     def _limited(self, check: Check) -> Check:
@@ -50,7 +55,7 @@ class Checking:
         before = self._git.tree()
         timeout = self._time_for(task, check)
         shown = await to_thread.run_sync(
-            partial(execute, check, self._git.root, sink, timeout=timeout, cancelled=stop_asked)
+            partial(execute, check, self._sandbox, sink, timeout=timeout, cancelled=stop_asked)
         )
         evidence = self._store.ledger.record_check(
             shown.execution,
@@ -70,6 +75,7 @@ class Checking:
             outcomes=shown.outcomes,
             findings=shown.findings,
             tail=shown.execution.tail,
+            hint=self._hint(evidence, shown.execution.tail),
         )
         return RequiredCheck(check=check, evidence=evidence.id)
 
@@ -115,7 +121,11 @@ class Checking:
             outcomes=self._store.ledger.outcomes(evidence),
             findings={} if check.name is CheckName.TESTS else findings(output),
             tail=output[-TAIL_CHARS:],
+            hint=self._hint(evidence, output[-TAIL_CHARS:]),
         )
+
+    def _hint(self, evidence: Evidence, tail: str) -> str:
+        return likely_reason(self._sandbox, tail) if evidence.exit_code != 0 else ""
 
     def holds_for(self, task: TaskState) -> bool:
         """Return whether every required check was already run on the tree as it is now."""

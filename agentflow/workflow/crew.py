@@ -22,6 +22,7 @@ from agentflow.loop.agent import Agent
 from agentflow.loop.run import continue_run, run_agent
 from agentflow.permissions.decide import owner_of
 from agentflow.redact import redacted
+from agentflow.sandbox.run import Sandbox
 from agentflow.store.journal import RunFile, load_run
 from agentflow.store.ledger import TreeLedger
 from agentflow.store.tasks import HOME, TaskStore
@@ -39,6 +40,7 @@ class Crew(Record):
 
     git: Git
     workspace: Fence
+    sandbox: Sandbox
     roles: Roles
     model: Model
     models: Mapping[str, str]
@@ -119,6 +121,7 @@ class Crew(Record):
         judging = phase is Phase.VERIFICATION and task.tree is not None
         return Surroundings(
             workspace=self.workspace,
+            runner=self.sandbox.of(ROLE_OF[phase]),
             ledger=TreeLedger(ledger=ledger, tree=task.tree or "") if judging else ledger,
             journal=self.store.open_run(number, ROLE_OF[phase]),
             outputs=self.store.folder / "outputs",

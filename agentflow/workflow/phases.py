@@ -98,7 +98,10 @@ def _case(crew: Crew, task: TaskState) -> Case:
     return Case(
         base_tree=task.base_tree,
         tree=task.tree,
-        drift=crew.git.changes(task.tree, crew.git.tree()),
+        drift=(
+            *crew.git.changes(task.tree, crew.git.tree()),
+            *crew.git.counted(crew.store.ledger.altered(task.iteration)),
+        ),
         baseline=baseline,
         final=crew.checking.runs(task.final),
         targets=targets(task.task, failing),
@@ -149,7 +152,8 @@ def _check_line(run: CheckRun) -> str:
     code = "timed out" if evidence.timed_out else f"exit {evidence.exit_code}"
     failing = sorted(run.ids(*RED))
     names = f": {', '.join(failing[:5])}" if failing else ""
-    return f"- `{run.check.command}` {code} (evidence {evidence.id}){names}"
+    hint = f"\n  {run.hint}" if run.hint else ""
+    return f"- `{run.check.command}` {code} (evidence {evidence.id}){names}{hint}"
 
 
 def _red_lines(crew: Crew, task: TaskState) -> tuple[str, ...]:

@@ -38,7 +38,10 @@ def _facts(task: TaskState) -> str:
         f"- tree after: {task.tree}",
     ]
     if task.sandbox == "none":
-        lines.append("- sandbox: NOT SANDBOXED, every command ran with your rights")
+        lines.append("- sandbox: NOT SANDBOXED, commands ran with your rights")
+    else:
+        gaps = f"; not isolated: {', '.join(task.gaps)}" if task.gaps else ""
+        lines.append(f"- sandbox: {nested(task.sandbox)}{nested(gaps)}")
     if task.model == "repair" and task.ending.exit_code is Exit.VERIFIED:
         lines.append(f"- {PLAUSIBLE}")
     return "\n".join(lines)
@@ -51,7 +54,8 @@ def _check(run: CheckRun) -> str:
     code = "timed out" if evidence.timed_out else f"exit {evidence.exit_code}"
     tests = evidence.tests
     counts = f", {tests.passed} passed, {tests.failed + tests.errors} failed" if tests else ""
-    return f"- {run.check.name}: `{nested(evidence.command)}` {code}{counts} ({evidence.id})"
+    hint = f"\n  - {nested(run.hint)}" if run.hint else ""
+    return f"- {run.check.name}: `{nested(evidence.command)}` {code}{counts} ({evidence.id}){hint}"
 
 
 def _failure(failure: Failure) -> str:

@@ -21,7 +21,11 @@ async def run_task(crew: Crew, task: TaskState) -> TaskState:
     began = time.monotonic()
     crew.past.begin(last_sign(crew.store.folder))
     crew.store.save(task)
-    crew.store.emit(TaskStarted(task=task.task, model=task.model, max_iterations=task.max_iterations))
+    crew.store.emit(
+        TaskStarted(
+            task=task.task, model=task.model, max_iterations=task.max_iterations, sandbox=task.sandbox
+        )
+    )
     try:
         task = await begun(crew, task)
         while (phase := next_phase(task)) is not None:

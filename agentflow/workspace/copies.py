@@ -11,10 +11,11 @@ from typing import Self
 
 from agentflow.core.errors import OutsideWorkspace
 from agentflow.parse import fit
-from agentflow.process import Command, run
+from agentflow.process import Command
+from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.scratch import remove
+from agentflow.sandbox.throwaway import SHARED
 
-SHARED = (".venv", "venv", "env", "node_modules")
-"""Ignored environments at the root, which a copy sees through a link."""
 _PROBE = """
 import json, sys
 maps = [getattr(sys.modules.get(getattr(each, "__module__", "")), "MAPPING", {}) for each in sys.meta_path]
@@ -62,23 +63,15 @@ class Copy:
                 (self.path / name).symlink_to(self.root / name, target_is_directory=True)
 
 
-def remove(folder: Path) -> None:
-    """Delete a folder with all that is in it, also what somebody made read-only."""
-    shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        for place, _, _ in os.walk(folder):
-            Path(place).chmod(0o700)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def import_places(root: Path, interpreter: str, env: Mapping[str, str]) -> tuple[str, ...]:
+def import_places(sandbox: Sandbox, interpreter: str, env: Mapping[str, str]) -> tuple[str, ...]:
     """Return from where an interpreter imports this repository's packages, relative to the root.
 
     An editable install leads there through entries of `sys.path`, or through a finder that is asked after
     them. Entries of PYTHONPATH that lie elsewhere follow, as they are.
     """
+    root = sandbox.root
     declared = [str(root / entry) for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    inside = [_below(root, entry) for entry in (*declared, *_search_path(root, interpreter, env))]
+    inside = [_below(root, entry) for entry in (*declared, *_search_path(sandbox, interpreter, env))]
     places = [place for place in (*inside, "src", ".") if place and (root / place).is_dir()]
     return tuple(dict.fromkeys([*places, *(entry for entry in declared if _below(root, entry) is None)]))
 
@@ -88,12 +81,12 @@ def paths_for(copy: Path, places: Iterable[str]) -> str:
     return os.pathsep.join(str(copy / place) for place in places)
 
 
-def _search_path(root: Path, interpreter: str, env: Mapping[str, str]) -> list[str]:
+def _search_path(sandbox: Sandbox, interpreter: str, env: Mapping[str, str]) -> list[str]:
     argv = (interpreter, "-c", _PROBE)
-    probe = Command(argv=argv, cwd=str(root), timeout=_PROBE_SECONDS, env=env)
+    probe = Command(argv=argv, cwd=str(sandbox.root), timeout=_PROBE_SECONDS, env=env)
     with tempfile.TemporaryDirectory(prefix="agentflow-") as folder:
         try:
-            said = run(probe, Path(folder) / "output").tail
+            said = sandbox.of(None).run(probe, Path(folder) / "output").tail
             return fit(list[str], json.loads(said.strip().rpartition("\n")[2]))
         except (OSError, ValueError):
             return []  # the run itself will say what is wrong with this interpreter

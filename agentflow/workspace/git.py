@@ -2,14 +2,14 @@
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 
 from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.record import Record
 from agentflow.process import capture
-from agentflow.workspace.tree import Source, Trees
+from agentflow.workspace.tree import Source, Trees, is_ours
 
 _QUIET = (
     "core.fsmonitor=false",
@@ -99,6 +99,19 @@ class Git(Record):
     def diff(self, before: str, after: str) -> str:
         """Return the unified diff between two trees; bytes that are no UTF-8 are escaped."""
         return _text(self.call("diff-tree", *_DIFF, before, after, "--"))
+
+    def counted(self, changes: Iterable[str]) -> tuple[FileChange, ...]:
+        """Return the changes, each A, M or D and a path, of files that git does not ignore."""
+        found = sorted(changes)
+        paths = "\0".join(change[2:] for change in found)
+        words = ("git", *self.options, "check-ignore", "-z", "--stdin")
+        said = capture(words, cwd=self.root, env=_ENVIRONMENT, stdin=os.fsencode(paths)) if found else None
+        ignored = {os.fsdecode(path) for path in said.stdout.split(b"\0")} if said else set()
+        return tuple(
+            FileChange(kind=ChangeKind(change[0]), path=change[2:])
+            for change in found
+            if change[2:] not in ignored and not is_ours(os.fsencode(change[2:]))
+        )
 
 
 def open_repository(start: Path) -> Git:

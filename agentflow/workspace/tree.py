@@ -105,10 +105,10 @@ class Shadow(Record):
         words = [word for word in raw.split(b"\0") if not word.startswith(_PLAIN) or b"\t.claude/" in word]
         entries = [(word[:2], *word[2:].partition(b"\t")) for word in words if word[:1] not in (b"", b"?")]
         return Listing(
-            others=tuple(name for word in words if word[:1] == b"?" and not _is_ours(name := word[2:])),
+            others=tuple(name for word in words if word[:1] == b"?" and not is_ours(name := word[2:])),
             skipped=tuple(path for tag, _, _, path in entries if tag == _SKIPPED),
             links=tuple(path for _, mode, _, path in entries if mode.startswith(_GITLINK)),
-            ours=tuple(path for _, _, _, path in entries if _is_ours(path)),
+            ours=tuple(path for _, _, _, path in entries if is_ours(path)),
         )
 
     def _replaced(self, links: Iterable[bytes]) -> Iterator[bytes]:
@@ -243,7 +243,7 @@ def _content(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() else b""
 
 
-def _is_ours(path: bytes) -> bool:
+def is_ours(path: bytes) -> bool:
     if not path.startswith(b".claude/"):
         return False
     head = "/".join(os.fsdecode(path).split("/")[:2])

@@ -38,8 +38,8 @@ def test_an_honest_change_is_verified_by_evidence_on_two_trees(new_repo: NewRepo
     assert red["tests"]["failed"] == 1
     assert green["tests"] == {**green["tests"], "passed": 3, "failed": 0, "errors": 0}
     assert repo.state()["status"] == "verified"
-    assert "NOT SANDBOXED" in (repo.folder / "report.md").read_text()
-    assert "NOT SANDBOXED" in done.out
+    assert "- sandbox: full" in (repo.folder / "report.md").read_text()
+    assert {record["sandbox"] for record in repo.evidence()} == {"full"}
 
 
 LIES = {

@@ -11,8 +11,12 @@ Sources = dict[str, str]
 
 IN_THE_CHECK = "agentflow/repair/driver.py"
 """Run by the interpreter of a check, in a copy of the repository; never in our own process."""
+BECOMES_THE_COMMAND = "agentflow/sandbox/launch.py"
+"""Started by process.py with a bare Python, to prepare that process and then be another program."""
+ATTACKS_THE_SANDBOX = "agentflow/sandbox/attack.py"
+"""Run inside the sandbox by `doctor`, to get out of it."""
 DOORS: dict[str, tuple[str, ...]] = {
-    "subprocess": ("agentflow/process.py",),
+    "subprocess": ("agentflow/process.py", ATTACKS_THE_SANDBOX),
     "anyio.open_process": ("agentflow/process.py",),
     "anyio.run_process": ("agentflow/process.py",),
     "os.system": (),
@@ -20,7 +24,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "os.posix_spawn": (),
     "os.fork": (IN_THE_CHECK,),
     "os.execv": (),
-    "os.execvp": (),
+    "os.execvp": (BECOMES_THE_COMMAND,),
     "os.execve": (),
     "pty": (),
     "multiprocessing": (),

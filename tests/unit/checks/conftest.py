@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from agentflow.sandbox.run import Sandbox
+from tests.support.boxes import boxed
+
 
 def script(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -16,8 +19,9 @@ def script(path: Path, text: str) -> Path:
 class Checkout:
     """A repository in a temporary folder, and the programs its checks may find."""
 
-    def __init__(self, root: Path, programs: Path) -> None:
+    def __init__(self, root: Path, programs: Path, sandbox: Sandbox) -> None:
         self.root = root
+        self.sandbox = sandbox
         self.programs = programs
 
     @property
@@ -50,6 +54,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     programs.mkdir()
     for name in ("bash", "sh", "sleep", "cat", "printf", "env"):
         (programs / name).symlink_to(shutil.which(name) or name)
+    sandbox = boxed(root)
     monkeypatch.setenv("PATH", str(programs))
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
-    return Checkout(root, programs)
+    return Checkout(root, programs, sandbox)

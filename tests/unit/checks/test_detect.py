@@ -211,7 +211,7 @@ def test_required_checks_of_a_repository(fixture: Fixture, checkout: Any) -> Non
     for name in fixture.programs:
         checkout.program(name)
     checkout.write(fixture.files)
-    found = detect(checkout.root, checkout.files)
+    found = detect(checkout.sandbox, checkout.files)
     assert {check.name: check.command for check in found} == fixture.commands
     assert [check.name for check in found] == [name for name in CheckName if name in fixture.commands]
     assert {check.missing for check in found} <= {None}
@@ -237,14 +237,14 @@ def test_absent_tool_is_named_with_a_hint(
 ) -> None:
     checkout.fake_python(checkout.programs / "python3")
     checkout.write(files)
-    found = {check.name: check for check in detect(checkout.root, checkout.files)}
+    found = {check.name: check for check in detect(checkout.sandbox, checkout.files)}
     assert found[name].missing == missing
 
 
 def test_one_absent_language_makes_the_joined_check_missing(checkout: Any) -> None:
     checkout.fake_python(checkout.programs / "python3", "pytest")
     checkout.write({"test_a.py": PYTEST, **package('{"scripts": {"test": "jest"}}')})
-    (tests,) = detect(checkout.root, checkout.files)
+    (tests,) = detect(checkout.sandbox, checkout.files)
     assert tests.missing == "npm: install Node.js"
     assert tests.timeout == 600
 
@@ -252,7 +252,7 @@ def test_one_absent_language_makes_the_joined_check_missing(checkout: Any) -> No
 def test_unittest_needs_no_tool(checkout: Any) -> None:
     checkout.fake_python(checkout.programs / "python3")
     checkout.write({"test_a.py": UNITTEST})
-    (tests,) = detect(checkout.root, checkout.files)
+    (tests,) = detect(checkout.sandbox, checkout.files)
     assert tests.missing is None
 
 
@@ -260,7 +260,7 @@ def test_tool_on_path_is_used_when_the_interpreter_has_none(checkout: Any) -> No
     checkout.fake_python(checkout.programs / "python3")
     checkout.program("ruff")
     checkout.write({"ruff.toml": ""})
-    (lint,) = detect(checkout.root, checkout.files)
+    (lint,) = detect(checkout.sandbox, checkout.files)
     assert (lint.command, lint.missing) == ("ruff check .", None)
 
 
@@ -268,7 +268,7 @@ def test_shim_that_stands_for_nothing_is_a_missing_tool(checkout: Any) -> None:
     checkout.fake_python(checkout.programs / "python3")
     checkout.program("ruff", "exit 127")
     checkout.write({"ruff.toml": ""})
-    (lint,) = detect(checkout.root, checkout.files)
+    (lint,) = detect(checkout.sandbox, checkout.files)
     assert lint.missing is not None
 
 
@@ -276,7 +276,7 @@ def test_file_that_git_ignores_or_that_leads_out_configures_nothing(checkout: An
     checkout.write({"ruff.toml": ""})
     (tmp_path / "outside.toml").write_text("[tool.mypy]\n")
     (checkout.root / "pyproject.toml").symlink_to(tmp_path / "outside.toml")
-    assert detect(checkout.root, ("pyproject.toml",)) == ()
+    assert detect(checkout.sandbox, ("pyproject.toml",)) == ()
 
 
 def test_limits(checkout: Any) -> None:
@@ -284,6 +284,6 @@ def test_limits(checkout: Any) -> None:
     checkout.program("npm")
     scripts = '{"scripts": {"build": "tsc"}}'
     checkout.write({"test_a.py": PYTEST, **pyproject("[tool.ruff]\n[tool.mypy]\n"), **package(scripts)})
-    found = detect(checkout.root, checkout.files)
+    found = detect(checkout.sandbox, checkout.files)
     assert {check.name: check.timeout for check in found} == {LINT: 60, TYPES: 120, BUILD: 180, TESTS: 300}
     assert {check.name: check.timeout for check in quick(found)} == {LINT: 30, TESTS: 60}

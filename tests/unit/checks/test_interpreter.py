@@ -12,7 +12,7 @@ TESTS = {"test_a.py": "def test_a():\n    pass\n"}
 
 
 def command(checkout: Any) -> str:
-    (tests,) = detect(checkout.root, checkout.files)
+    (tests,) = detect(checkout.sandbox, checkout.files)
     assert tests.missing is None
     return str(tests.command)
 
@@ -82,7 +82,7 @@ class TestOurOwnEnvironment:
         monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.prefix, "bin")), str(checkout.programs)]))
         assert search_path(checkout.root) == str(checkout.programs)
         assert program("python3", checkout.root) is None
-        (tests,) = detect(checkout.root, checkout.files)
+        (tests,) = detect(checkout.sandbox, checkout.files)
         assert tests.command == f"{sys.base_prefix}/bin/python3 -m pytest -q"
 
     def test_is_used_where_it_is_the_repository_s_too(
@@ -99,7 +99,7 @@ class TestOurOwnEnvironment:
 def test_real_probe_knows_installed_from_absent(checkout: Any) -> None:
     checkout.own_python()
     checkout.write({**TESTS, ".flake8": ""})
-    missing = {str(check.name): check.missing for check in detect(checkout.root, checkout.files)}
+    missing = {str(check.name): check.missing for check in detect(checkout.sandbox, checkout.files)}
     assert missing == {"lint": "flake8: .venv/bin/python -m pip install flake8", "tests": None}
 
 
@@ -115,7 +115,7 @@ def test_probe_neither_runs_nor_believes_files_of_the_repository(checkout: Any) 
         "flake8.py",
     )
     checkout.write({**dict.fromkeys(names, trap), ".flake8": ""})
-    (lint,) = detect(checkout.root, checkout.files)
+    (lint,) = detect(checkout.sandbox, checkout.files)
     assert lint.missing is not None
     assert not (checkout.root / "ran").exists()
 
@@ -123,7 +123,7 @@ def test_probe_neither_runs_nor_believes_files_of_the_repository(checkout: Any) 
 def test_noise_of_an_interpreter_names_no_tool(checkout: Any) -> None:
     checkout.write(TESTS)
     checkout.program("python3", "echo warning: pytest is old; echo importable:; exit 0")
-    (tests,) = detect(checkout.root, checkout.files)
+    (tests,) = detect(checkout.sandbox, checkout.files)
     assert tests.missing is not None
 
 

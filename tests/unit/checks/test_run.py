@@ -33,12 +33,12 @@ def check(command: str, name: CheckName = CheckName.TESTS) -> Check:
 
 
 def shown(checkout: Any, command: str, name: CheckName = CheckName.TESTS, **options: Any) -> Shown:
-    return execute(check(command, name), checkout.root, checkout.root.parent / "out", **options)
+    return execute(check(command, name), checkout.sandbox, checkout.root.parent / "out", **options)
 
 
 def detected(checkout: Any) -> Shown:
-    (tests,) = detect(checkout.root, checkout.files)
-    return execute(tests, checkout.root, checkout.root.parent / "out")
+    (tests,) = detect(checkout.sandbox, checkout.files)
+    return execute(tests, checkout.sandbox, checkout.root.parent / "out")
 
 
 @pytest.fixture

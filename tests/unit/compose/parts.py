@@ -32,6 +32,7 @@ from agentflow.loop.agent import Agent
 from agentflow.loop.run import run_agent
 from agentflow.model.scripted import Turn
 from agentflow.workspace.fence import Fence
+from tests.support.boxes import boxed
 from tests.unit.loop.stage import Entries, Wanted, a_role, a_tool, call, script, submit, turn
 from tests.unit.tools.bench import Records
 
@@ -154,6 +155,7 @@ def peek(settled: Settled) -> Tool:
 def around(root: Path) -> Surroundings:
     return Surroundings(
         workspace=Fence(root),
+        runner=boxed(root),
         ledger=Records(),
         journal=Entries(),
         outputs=root,

@@ -26,6 +26,7 @@ from agentflow.loop.run import NODES, run_agent
 from agentflow.model.scripted import Entry, Scripted, ScriptedCall, Turn
 from agentflow.tools.submit import SUBMIT_TOOLS
 from agentflow.workspace.fence import Fence
+from tests.support.boxes import boxed
 from tests.unit.tools.bench import Records
 
 SUBMIT = next(tool for tool in SUBMIT_TOOLS if tool.name == "SubmitChange")
@@ -116,6 +117,7 @@ class Stage:
             submit=submit,
             owners={"Peek": "explorer", "SubmitPlan": "planner"},
             workspace=Fence(self.root),
+            runner=boxed(self.root),
             ledger=self.ledger,
             journal=journal or self.journal,
             observe=self.events.append,

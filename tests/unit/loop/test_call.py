@@ -22,7 +22,7 @@ TAKES = "takes word, seconds (optional), count (optional), tags (optional)"
 
 def printing(wanted: Wanted, context: ToolContext) -> Output:
     """Print a word."""
-    sink = context.outputs / f"{context.call_id}.out"
+    sink = context.shell.outputs / f"{context.call_id}.out"
     sink.write_text(wanted.word, "utf-8")
     execution = Execution(
         command=f"echo {wanted.word}",

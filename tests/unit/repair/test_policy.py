@@ -9,6 +9,7 @@ import pytest
 from agentflow.core.errors import ModelRejected
 from agentflow.core.messages import Message, Reply, Request, Speaker, Text, ToolCall, ToolResult, ToolSpec
 from agentflow.repair.policy import LABEL, Repair
+from tests.support.boxes import boxed
 from tests.unit.repair.bugs import BUGS, Bug, module_tests
 from tests.unit.repair.stage import PYTEST, UNITTEST, Stage, told
 
@@ -32,7 +33,7 @@ def test_a_seeded_bug_is_mended_by_one_edit(bug: Bug, tmp_path: Path) -> None:
     buggy = bug.code.replace(bug.right, bug.wrong)
     stage = Stage(tmp_path, shop(buggy, bug.tests), UNITTEST)
 
-    (summary,) = stage.mend(Repair(tmp_path))
+    (summary,) = stage.mend(Repair(boxed(tmp_path)))
 
     ((path, (old, new)),) = stage.changed().items()
     assert path == "shop/core.py"
@@ -45,7 +46,7 @@ def test_the_demo_shows_a_rejected_attempt_and_then_the_real_edit(tmp_path: Path
     stage = Stage(tmp_path, demo_files(), UNITTEST)
     began = time.monotonic()
 
-    summaries = stage.mend(Repair(tmp_path))
+    summaries = stage.mend(Repair(boxed(tmp_path)))
 
     assert [summary.partition(" ")[0] for summary in summaries] == [
         "invoicing/aging.py:3",
@@ -61,24 +62,24 @@ def test_what_one_attempt_broke_is_asked_of_all_later_ones(tmp_path: Path) -> No
     files = shop("def total(n):\n    return 1 + 1 + 1 + 1 * n\n", ("total(1) == 5",))
     files["tests/test_other.py"] = module_tests("shop.core", ("total(0) == 3",))
     stage = Stage(tmp_path, files, UNITTEST)
-    assert len(stage.mend(Repair(tmp_path))) == 2
+    assert len(stage.mend(Repair(boxed(tmp_path)))) == 2
     assert stage.changed() == {"shop/core.py": (["return 1 + 1 + 1 + 1 * n"], ["return 1 + 1 + 1 + 2 * n"])}
 
 
 def test_a_new_process_at_every_turn_comes_to_the_same_replies(tmp_path: Path) -> None:
     class Forgetful(Repair):
         async def complete(self, request: Request) -> Reply:
-            return await Repair(tmp_path / "b").complete(request)
+            return await Repair(boxed(tmp_path / "b")).complete(request)
 
     one, other = Stage(tmp_path / "a", demo_files(), UNITTEST), Stage(tmp_path / "b", demo_files(), UNITTEST)
-    one.mend(Repair(tmp_path / "a"))
-    other.mend(Forgetful(tmp_path / "b"))
+    one.mend(Repair(boxed(tmp_path / "a")))
+    other.mend(Forgetful(boxed(tmp_path / "b")))
     assert [told(reply) for reply in one.replies] == [told(reply) for reply in other.replies]
 
 
 def test_call_ids_are_unique_and_nothing_costs_anything(tmp_path: Path) -> None:
     stage = Stage(tmp_path, demo_files(), UNITTEST)
-    stage.mend(Repair(tmp_path))
+    stage.mend(Repair(boxed(tmp_path)))
     ids = [part.id for reply in stage.replies for part in reply.parts if isinstance(part, ToolCall)]
     assert len(ids) == len(set(ids))
     assert {reply.usage.cost_usd for reply in stage.replies} == {0.0}
@@ -90,7 +91,7 @@ def test_call_ids_are_unique_and_nothing_costs_anything(tmp_path: Path) -> None:
 def test_findings_cite_executed_lines_after_reading_them(tmp_path: Path) -> None:
     stage = Stage(tmp_path, demo_files(), UNITTEST)
     stage.open()
-    call = stage.play("explorer", Repair(tmp_path))
+    call = stage.play("explorer", Repair(boxed(tmp_path)))
     read = [part for part in stage.replies[0].parts if isinstance(part, ToolCall)]
     cited = {finding["path"] for finding in call.input["findings"]}
     assert {each.name for each in read} == {"Read"}
@@ -110,7 +111,7 @@ def test_a_name_that_is_missing_at_import_cites_no_line_before_the_first(
     tests = f"{source}    def test_it(self):\n        self.assertTrue(absent(1))\n"
     stage = Stage(tmp_path, {**shop(LIMIT, ()), "tests/test_core.py": tests}, command)
     stage.open()
-    lines = [finding["line"] for finding in stage.play("explorer", Repair(tmp_path)).input["findings"]]
+    lines = [finding["line"] for finding in stage.play("explorer", Repair(boxed(tmp_path))).input["findings"]]
     assert lines
     assert min(lines) >= 1
 
@@ -122,7 +123,7 @@ def test_pytest_repositories_are_mended(tmp_path: Path) -> None:
         "@pytest.mark.parametrize('count', [5, 6])\ndef test_full(count):\n    assert is_full(count, count)\n"
     )
     stage = Stage(tmp_path, files, PYTEST)
-    stage.mend(Repair(tmp_path))
+    stage.mend(Repair(boxed(tmp_path)))
     assert stage.changed() == {"shop/core.py": (["return count > limit"], ["return count >= limit"])}
 
 
@@ -136,13 +137,13 @@ def test_an_editable_install_tests_the_copy_and_not_the_original(runner: str, tm
     (site,) = (tmp_path / ".venv" / "lib").glob("python*/site-packages")
     ours = Path(pytest.__file__).parents[1]
     (site / "editable.pth").write_text(f"{tmp_path / 'src'}\n{ours}\n")
-    stage.mend(Repair(tmp_path))
+    stage.mend(Repair(boxed(tmp_path)))
     assert stage.changed() == {"src/shop/core.py": (["return count > limit"], ["return count >= limit"])}
 
 
 def test_line_endings_of_the_file_stay(tmp_path: Path) -> None:
     stage = Stage(tmp_path, shop(LIMIT.replace("\n", "\r\n"), LIMIT_TESTS), UNITTEST)
-    stage.mend(Repair(tmp_path))
+    stage.mend(Repair(boxed(tmp_path)))
     mended = (tmp_path / "shop" / "core.py").read_bytes()
     assert mended == LIMIT.replace(">", ">=").replace("\n", "\r\n").encode()
 
@@ -150,7 +151,7 @@ def test_line_endings_of_the_file_stay(tmp_path: Path) -> None:
 def test_a_mark_at_the_start_of_the_file_stays(tmp_path: Path) -> None:
     code = "\ufeffis_full = lambda count, limit: count > limit\n"
     stage = Stage(tmp_path, shop(code, LIMIT_TESTS), UNITTEST)
-    stage.mend(Repair(tmp_path))
+    stage.mend(Repair(boxed(tmp_path)))
     assert (tmp_path / "shop" / "core.py").read_text() == code.replace(">", ">=")
 
 
@@ -160,7 +161,7 @@ def test_a_file_in_another_encoding_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "shop" / "core.py").write_bytes(written)
     stage.open()
     with pytest.raises(ModelRejected, match="no candidate"):
-        stage.play("implementer", Repair(tmp_path))
+        stage.play("implementer", Repair(boxed(tmp_path)))
     assert (tmp_path / "shop" / "core.py").read_bytes() == written
 
 
@@ -172,7 +173,7 @@ def test_what_one_candidate_leaves_behind_is_gone_for_the_next(tmp_path: Path) -
     stage = Stage(tmp_path, files, UNITTEST)
     stage.open()
     (tmp_path / "mark").unlink()
-    stage.play("implementer", Repair(tmp_path))
+    stage.play("implementer", Repair(boxed(tmp_path)))
     assert set(stage.changed()) == {"shop/core.py"}
 
 
@@ -180,13 +181,13 @@ def test_a_candidate_that_never_ends_is_only_a_lost_one(tmp_path: Path) -> None:
     loop = "    while number > 0:\n        number -= 2\n        count += 2\n    return count\n"
     code = f"def steps(number):\n    count = 0\n{loop}"
     stage = Stage(tmp_path, shop(code, ("steps(4) == 2", "steps(0) == 0", "steps(1) == 1")), UNITTEST)
-    stage.mend(Repair(tmp_path))
+    stage.mend(Repair(boxed(tmp_path)))
     assert stage.changed() == {"shop/core.py": (["count += 2"], ["count += 1"])}
 
 
 def give_up(stage: Stage) -> ModelRejected:
     with pytest.raises(ModelRejected) as caught:
-        stage.mend(Repair(stage.root))
+        stage.mend(Repair(boxed(stage.root)))
     return caught.value
 
 
@@ -252,7 +253,7 @@ JUDGES = [("reviewer", "APPROVED", "NEEDS_CHANGES"), ("verifier", "VERIFIED", "F
 @pytest.mark.parametrize(("role", "green", "red"), JUDGES)
 def test_judging_roles_say_what_the_program_saw(role: str, green: str, red: str, tmp_path: Path) -> None:
     stage = Stage(tmp_path, {"a.py": ""}, "true")
-    model = Repair(tmp_path)
+    model = Repair(boxed(tmp_path))
     head = "\n## Checks after the change\n- lint: green, exit 0, evidence ev-0004, output in x\n"
     good = stage.play(role, model, head + "- tests: green, exit 0, evidence ev-0005, output in x\n")
     bad = stage.play(role, model, head + "- tests: red, exit 1, evidence ev-0006, output in x\n")
@@ -292,7 +293,7 @@ def test_a_role_without_a_submission_is_not_played(tmp_path: Path) -> None:
         messages=(ask,),
     )
     with pytest.raises(ModelRejected, match="does not play writer"):
-        anyio.run(Repair(stage.root).complete, request)
+        anyio.run(Repair(boxed(stage.root)).complete, request)
 
 
 @pytest.mark.parametrize(
@@ -309,7 +310,7 @@ def test_a_role_without_a_submission_is_not_played(tmp_path: Path) -> None:
     ],
 )
 def test_a_task_about_failing_checks_is_taken(task: str, tmp_path: Path) -> None:
-    assert Repair(tmp_path).refusal(task) is None
+    assert Repair(boxed(tmp_path)).refusal(task) is None
 
 
 @pytest.mark.parametrize(
@@ -328,5 +329,7 @@ def test_a_task_about_failing_checks_is_taken(task: str, tmp_path: Path) -> None
 )
 def test_any_other_task_is_refused_at_once(task: str, tmp_path: Path) -> None:
     began = time.monotonic()
-    assert Repair(tmp_path).refusal(task) == "the embedded model only repairs code against failing checks"
+    assert (
+        Repair(boxed(tmp_path)).refusal(task) == "the embedded model only repairs code against failing checks"
+    )
     assert time.monotonic() - began < 0.1

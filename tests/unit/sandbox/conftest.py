@@ -1,4 +1,3 @@
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from agentflow.process import Command, Finished
 from agentflow.sandbox.probe import Ability, probe
 from agentflow.sandbox.profile import Level, Opened
 from agentflow.sandbox.run import Sandbox
+from tests.support.boxes import without_bubblewrap
 from tests.support.repo import Repo
 
 Inside = Callable[..., Finished]
@@ -20,26 +20,20 @@ def repo(tmp_path: Path) -> Repo:
     return made.write({".venv/ignored.txt": "seen\n"})
 
 
+@pytest.fixture(scope="session")
+def bare_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return without_bubblewrap(tmp_path_factory.mktemp("bare"))
+
+
 @pytest.fixture(params=["full", "partial"])
-def ability(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ability:
+def ability(request: pytest.FixtureRequest, bare_path: str, monkeypatch: pytest.MonkeyPatch) -> Ability:
     """What the machine has, and what it has left without bubblewrap."""
-    if request.param == "partial":
-        monkeypatch.setenv("PATH", without_bubblewrap(tmp_path))
-    found = probe()
+    with monkeypatch.context() as patched:
+        if request.param == "partial":
+            patched.setenv("PATH", bare_path)
+        found = probe()
     assert found.level == request.param, found.reason
     return found
-
-
-def without_bubblewrap(place: Path) -> str:
-    """Return a PATH with every program of the real one but bubblewrap."""
-    folder = place / "programs"
-    folder.mkdir()
-    for entry in reversed(os.environ["PATH"].split(os.pathsep)):
-        for program in Path(entry).iterdir() if Path(entry).is_dir() else ():
-            if program.name != "bwrap":
-                (folder / program.name).unlink(missing_ok=True)
-                (folder / program.name).symlink_to(program)
-    return str(folder)
 
 
 @pytest.fixture

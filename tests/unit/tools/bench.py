@@ -18,9 +18,10 @@ from agentflow.core.run import (
     RunEntry,
     RunOpened,
 )
-from agentflow.core.tool import Execution, Output, Tool, ToolContext
+from agentflow.core.tool import Execution, Output, Shell, Tool, ToolContext
 from agentflow.parse import fit
 from agentflow.workspace.fence import Fence
+from tests.support.boxes import boxed
 
 OPENED = RunOpened(
     run=1, role="implementer", agent="implementer", iteration=1, model="m", system="", tools=(), submit=None
@@ -80,12 +81,14 @@ class Bench:
         self.run = advance(advance_from(OPENED), BRIEF)
         self.calls = 0
         self.write_paths: tuple[str, ...] = ()
+        self.runner = boxed(root).of("implementer")
         self.cancelled: Callable[[], bool] = lambda: False
 
     def context(self, call_id: str = "call-0") -> ToolContext:
         rules = (ToolRule(tool="Read"),)
         return ToolContext(
             workspace=Fence(self.root),
+            shell=Shell(runner=self.runner, outputs=self.outputs),
             role=Role(
                 name="implementer",
                 description="d",
@@ -101,7 +104,6 @@ class Bench:
             call_id=call_id,
             run=self.run,
             ledger=self.ledger,
-            outputs=self.outputs,
             cancelled=self.cancelled,
         )
 

@@ -7,6 +7,7 @@ import pytest
 from agentflow.core.errors import InvalidInput
 from agentflow.parse import Mismatch
 from agentflow.tools.shell import BASH, HEAD_BYTES, TAIL_BYTES
+from tests.support.boxes import unboxed
 from tests.unit.tools.bench import Bench
 
 
@@ -77,6 +78,8 @@ def test_a_cancelled_run_stops_its_command(bench: Bench) -> None:
 
 
 def test_a_command_killed_by_a_signal_says_so(bench: Bench) -> None:
+    assert bench(BASH, command="kill -9 $$").content == "exit 137"
+    bench.runner = unboxed(bench.root)
     assert bench(BASH, command="kill -9 $$").content == "killed by a signal"
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import OutsideWorkspace
-from agentflow.workspace.copies import Copy, import_places, paths_for, remove
+from agentflow.sandbox.scratch import remove
+from agentflow.workspace.copies import Copy, import_places, paths_for
+from tests.support.boxes import boxed
 
 
 def planted(root: Path, *names: str) -> None:
@@ -64,7 +66,7 @@ def test_what_was_made_read_only_is_removed_too(tmp_path: Path) -> None:
 
 
 def entries(root: Path, copy: Path, **env: str) -> list[str]:
-    return paths_for(copy, import_places(root, sys.executable, env)).split(os.pathsep)
+    return paths_for(copy, import_places(boxed(root), sys.executable, env)).split(os.pathsep)
 
 
 def test_every_entry_below_the_root_is_mapped_and_comes_first(tmp_path: Path) -> None:
@@ -92,7 +94,7 @@ def test_a_path_file_and_a_finder_of_an_editable_install_are_followed(tmp_path: 
         "def install():\n    sys.meta_path.append(Finder)\n"
     )
     copy = tmp_path / "copy"
-    places = import_places(tmp_path, str(tmp_path / "env" / "bin" / "python"), {})
+    places = import_places(boxed(tmp_path), str(tmp_path / "env" / "bin" / "python"), {})
     assert places == ("code", "python", ".")
     assert paths_for(copy, places) == os.pathsep.join(
         [str(copy / "code"), str(copy / "python"), str(copy / ".")]
@@ -100,4 +102,4 @@ def test_a_path_file_and_a_finder_of_an_editable_install_are_followed(tmp_path: 
 
 
 def test_an_interpreter_that_cannot_start_still_gets_the_copy(tmp_path: Path) -> None:
-    assert import_places(tmp_path, str(tmp_path / "none"), {}) == (".",)
+    assert import_places(boxed(tmp_path), str(tmp_path / "none"), {}) == (".",)

@@ -1,0 +1,93 @@
+"""The sandbox of this call: what the machine has, the user's settings say and the command line opens."""
+
+import os
+import sys
+from pathlib import Path
+
+from agentflow.core.errors import NoSandbox
+from agentflow.core.record import Record
+from agentflow.core.task import TaskState
+from agentflow.redact import visible
+from agentflow.sandbox.probe import Ability, probe
+from agentflow.sandbox.profile import Level, Opened
+from agentflow.sandbox.protection import sweep
+from agentflow.sandbox.run import Sandbox
+from agentflow.settings import Caller, Confinement, Settings, load_settings
+from agentflow.workspace.git import open_repository
+
+_HINT = "install bubblewrap (bwrap), or run this without a sandbox: --no-sandbox"
+_STRENGTH = (Level.NONE, Level.PARTIAL, Level.FULL)
+
+
+class Wish(Record):
+    """What one call says about its commands."""
+
+    no_sandbox: bool = False
+    network: bool = False
+    must_run: bool = False
+    """Nothing of it is foreign, so it runs also where there is no sandbox."""
+
+
+def bounded(folder: Path, wish: Wish) -> Sandbox:
+    """Return the sandbox for a repository's commands. Raises NoSandbox."""
+    return boundary(open_repository(folder).root, load_settings(os.environ), wish)
+
+
+def boundary(root: Path, settings: Settings, wish: Wish) -> Sandbox:
+    """Return the sandbox for commands at a root. Raises NoSandbox."""
+    network = (Caller.IMPLEMENTER, Caller.CHECKS) if wish.network else ()
+    opened = Opened(
+        network=(*settings.network, *network),
+        readable=tuple(Path(path).expanduser().absolute() for path in settings.readable),
+        environment={name: os.environ[name] for name in settings.environment if name in os.environ},
+        names=settings.unprotected,
+    )
+    return Sandbox(root=root, ability=_ability(settings, wish), opened=opened)
+
+
+def _ability(settings: Settings, wish: Wish) -> Ability:
+    if wish.no_sandbox:
+        return Ability(level=Level.NONE, reason="--no-sandbox")
+    if settings.sandbox is Confinement.OFF:
+        return Ability(level=Level.NONE, reason="config.yaml says sandbox: off")
+    found = probe()
+    if found.level is not Level.NONE or wish.must_run:
+        return found
+    if settings.sandbox is Confinement.ASK and _agreed(found.reason):
+        return found
+    raise NoSandbox(f"no sandbox: {found.reason}", hint=_HINT)
+
+
+def _agreed(reason: str) -> bool:
+    """Ask once, where there is somebody to ask."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    sys.stderr.write(f"no sandbox: {visible(reason)}\nRun commands with all your rights? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def notice(sandbox: Sandbox) -> str:
+    """Return in a line how well commands are kept in."""
+    ability = sandbox.ability
+    match ability.level:
+        case Level.FULL:
+            opened = sorted(set(sandbox.opened.network))
+            return f"sandbox: full{', network open for ' if opened else ''}{', '.join(opened)}"
+        case Level.PARTIAL:
+            return f"sandbox: partial ({ability.reason}); not isolated: {'; '.join(ability.gaps)}"
+        case Level.NONE:
+            return f"NOT SANDBOXED ({ability.reason}): commands run with all your rights"
+
+
+def weakened(task: TaskState, sandbox: Sandbox) -> TaskState:
+    """Return a task that goes on in another sandbox; it is called what its weakest command had."""
+    before = Level(task.sandbox)
+    weakest = min(before, sandbox.level, key=_STRENGTH.index)
+    gaps = tuple(dict.fromkeys((*task.gaps, *sandbox.ability.gaps)))
+    return task.replace(sandbox=weakest, gaps=gaps if weakest is Level.PARTIAL else ())
+
+
+def swept() -> tuple[str, ...]:
+    """Clear away what killed commands left; return a line for each protected path of theirs."""
+    return tuple(f"{path} is protected: a killed command had made it, it was set aside" for path in sweep())

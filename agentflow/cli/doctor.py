@@ -1,0 +1,27 @@
+"""`doctor`: the machine, the sandbox under attack, the model and the settings, without a secret."""
+
+from pathlib import Path
+
+import typer
+
+from agentflow.cli.printing import say
+
+FOLDER = typer.Option(Path(), "-C", help="The repository, if there is one.", metavar="DIR")
+JSON = typer.Option(False, "--json", help="Print JSON.")
+
+
+def doctor(json: bool = JSON, folder: Path = FOLDER) -> int:
+    """Examine machine and sandbox: attack our own profiles, and show what they hold."""
+    import os
+    import sys
+
+    from agentflow.cli.examination import examined, exit_code, rows
+    from agentflow.core.record import encode
+    from agentflow.view.terminal import choose, write
+
+    found = examined(folder)
+    if json:
+        say(encode(found).decode())
+    else:
+        write(rows(found), sys.stdout, choose(sys.stdout, os.environ))
+    return exit_code(found)

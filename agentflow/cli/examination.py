@@ -1,0 +1,184 @@
+"""What `doctor` finds out, and how it looks."""
+
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from agentflow.checks.detect import detect
+from agentflow.cli.boundary import Wish, boundary
+from agentflow.core.errors import AgentflowError
+from agentflow.core.exits import Exit
+from agentflow.core.record import Record
+from agentflow.model.credentials import endpoint
+from agentflow.process import capture
+from agentflow.sandbox.examine import WHO, Attack, examine
+from agentflow.sandbox.places import find_places
+from agentflow.sandbox.profile import Level
+from agentflow.sandbox.run import Sandbox
+from agentflow.settings import Settings, folders, load_settings, model_name
+from agentflow.view.render import labelled
+from agentflow.view.text import BLANK, Line, Style, column, line, span
+from agentflow.workspace.fence import Fence
+from agentflow.workspace.git import open_repository
+
+_PROGRAMS = (("git", "--version"), ("python3", "--version"), ("rg", "--version"), ("bwrap", "--version"))
+_REACH_SECONDS = 3.0
+_KNOWN_GAPS = frozenset({"sockets of services"})
+"""What `partial` says that it does not isolate."""
+_NAME = 29
+_MARK = 9
+_HEADS = ("reader", "writer", "checks")
+"""What the profiles of WHO are called."""
+
+
+class Examined(Record):
+    """All that is shown; no value of a secret is in it."""
+
+    sandbox: str
+    reason: str
+    gaps: tuple[str, ...]
+    attacks: tuple[Attack, ...]
+    programs: dict[str, str]
+    model: str
+    endpoint: str
+    credentials: tuple[str, ...]
+    """Their kinds."""
+    reachable: bool | None
+    """None for a model that needs no network."""
+    settings: str
+    checks: tuple[str, ...] | None
+    """None outside of a repository."""
+    hidden: tuple[str, ...]
+    shown: tuple[str, ...]
+
+
+def examined(folder: Path) -> Examined:
+    """Find out everything. Raises ConfigError for wrong settings."""
+    settings = load_settings(os.environ)
+    sandbox = boundary(folder.resolve(), settings, Wish(must_run=True))
+    ability = sandbox.ability
+    places = find_places(sandbox.root, os.environ, sandbox.opened.readable)
+    path = folders(os.environ).config
+    model = model_name(None, settings, os.environ)
+    address, credentials = _endpoint(settings) if model == "anthropic" else ("", ())
+    return Examined(
+        sandbox=ability.level,
+        reason=ability.reason,
+        gaps=ability.gaps,
+        attacks=()
+        if ability.level is Level.NONE
+        else examine(sandbox.replace(opened=type(sandbox.opened)())),
+        programs={name: _version(name, option) for name, option in _PROGRAMS},
+        model=model,
+        endpoint=address,
+        credentials=credentials,
+        reachable=_answers(address) if address else None,
+        settings=str(path) if path.is_file() else "",
+        checks=_checks(folder, sandbox),
+        hidden=tuple(str(place) for place in places.hidden),
+        shown=tuple(str(place) for place in places.readable),
+    )
+
+
+def exit_code(found: Examined) -> Exit:
+    """Return 7 without a sandbox, 1 when one does not hold what it promises."""
+    if found.sandbox == Level.NONE:
+        return Exit.NO_SANDBOX
+    known = _KNOWN_GAPS if found.sandbox == Level.PARTIAL else frozenset()
+    open_ways = [one for one in found.attacks if one.name not in known and not all(one.held.values())]
+    return Exit.NOT_VERIFIED if open_ways else Exit.VERIFIED
+
+
+def rows(found: Examined) -> Iterator[Line]:
+    """Yield what a person sees."""
+    yield from _sandbox(found)
+    yield BLANK
+    for name, version in found.programs.items():
+        text = span(version) if version else span("not found", Style.WARN)
+        yield labelled(name, text)
+    yield BLANK
+    yield labelled("model", span(found.model))
+    if found.endpoint:
+        yield labelled(
+            "endpoint", span(found.endpoint), span("  answers" if found.reachable else "  does not answer")
+        )
+        names = ", ".join(found.credentials)
+        yield labelled("key", span(f"{names} present") if names else span("none", Style.WARN))
+    yield labelled("settings", span(found.settings or "none: every setting has its default"))
+    if found.checks is not None:
+        yield labelled("checks", span("; ".join(found.checks) or "none found in this repository"))
+
+
+def _sandbox(found: Examined) -> Iterator[Line]:
+    good = found.sandbox == Level.FULL
+    reason = f"  {found.reason}" if found.reason else ""
+    yield labelled("sandbox", span(found.sandbox, Style.GOOD if good else Style.WARN), span(reason))
+    for gap in found.gaps:
+        yield labelled("", span(f"not isolated: {gap}", Style.WARN))
+    yield labelled("hidden", span(" ".join(found.hidden)))
+    yield labelled("but shown", span(" ".join(found.shown) or "nothing", Style.DIM))
+    if found.attacks:
+        open_ways = sum(not held for attack in found.attacks for held in attack.held.values())
+        result = span(f"{open_ways} not held", Style.BAD) if open_ways else span("all held", Style.GOOD)
+        yield labelled("attacks", span(f"{len(found.attacks)} on each profile: "), result)
+        yield BLANK
+        heads = (column(head, _MARK, Style.DIM) for head in _HEADS)
+        yield line(column("  attack", _NAME, Style.DIM), *heads)
+    for attack in found.attacks:
+        marks = (_mark(attack.held.get(who)) for who in WHO)
+        is_held = all(attack.held.values())
+        head = span("✓ ", Style.GOOD) if is_held else span("✗ ", Style.BAD)
+        yield line(
+            head, column(attack.name, _NAME - 2), *(column(text, _MARK, style) for text, style in marks)
+        )
+
+
+def _mark(held: bool | None) -> tuple[str, Style]:
+    if held is None:
+        return "its work", Style.DIM
+    return ("held", Style.PLAIN) if held else ("NOT HELD", Style.BAD)
+
+
+def _version(name: str, option: str) -> str:
+    """Return the version that a program tells, or empty."""
+    program = shutil.which(name)
+    if program is None:
+        return ""
+    try:
+        said = capture((program, option), cwd=Path("/"))
+    except OSError:
+        return ""
+    return said.stdout.decode("utf-8", "replace").partition("\n")[0].strip()
+
+
+def _endpoint(settings: Settings) -> tuple[str, tuple[str, ...]]:
+    """Return where requests would go, and which kinds of credentials there are for it."""
+    found = endpoint(os.environ, settings)
+    place = urlsplit(found.address)
+    port = f":{place.port}" if place.port else ""
+    kinds = (("API key", found.key), ("token", found.token))
+    address = f"{place.scheme}://{place.hostname or ''}{port}"
+    return address, tuple(kind for kind, secret in kinds if secret is not None)
+
+
+def _answers(address: str) -> bool:
+    """Tell whether somebody listens at an address; nothing is sent."""
+    place = urlsplit(address)
+    port = place.port or (443 if place.scheme == "https" else 80)
+    try:
+        with socket.create_connection((place.hostname or "", port), _REACH_SECONDS):
+            return True
+    except OSError:
+        return False
+
+
+def _checks(folder: Path, sandbox: Sandbox) -> tuple[str, ...] | None:
+    try:
+        root = open_repository(folder).root
+    except AgentflowError:
+        return None
+    found = detect(sandbox.replace(root=root), Fence(root).files())
+    return tuple(f"{check.name}: {check.command}" for check in found)

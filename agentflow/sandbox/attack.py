@@ -1,0 +1,145 @@
+"""Run inside a profile by a bare Python: tries to get out of it, and prints what it reached, one JSON object.
+
+    attack.py SPEC
+
+Nothing it does harms if it gets through. What it wrote is judged from outside. The standard library alone is
+imported here.
+"""
+
+import ctypes
+import json
+import os
+import re
+import socket
+import subprocess  # noqa: TID251  # this is the one who attacks, not one of us
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+_REFUSED = (1, 38)
+"""EPERM and ENOSYS."""
+_FAMILIES = (40, 17, 38, 31, 44)
+"""AF_VSOCK, AF_PACKET, AF_ALG, AF_BLUETOOTH, AF_XDP."""
+_SECRET = re.compile(rb"(?:^|\0)[A-Z_]*(?:KEY|TOKEN|SECRET|PASSWORD)[A-Z_]*=")
+_LATER = "sleep 0.4; echo late > {}"
+
+
+def main(spec: dict[str, Any]) -> None:
+    """Try everything and print what got through."""
+    through = {name: _tried(attack) for name, attack in _attacks(spec).items()}
+    for place in spec["writes"]:
+        _tried(partial(_write, Path(place)))
+    _tried(partial(_leave_behind, spec["late"]))
+    for name, number in spec["calls"].items():
+        through[f"call {name}"] = _call(number)
+    print(json.dumps(through))  # noqa: T201  # its answer
+
+
+def _attacks(spec: dict[str, Any]) -> dict[str, Callable[[], bool]]:
+    return {
+        "read home": lambda: any(_tried(partial(_open, path)) for path in spec["home"]),
+        "list home": lambda: bool(set(os.listdir(spec["home_folder"])) & set(spec["home_names"])),  # noqa: PTH208
+        "read temporary files": lambda: _open(spec["temporary"]),
+        "environment of processes": _others_environment,
+        "own environment": partial(_holds_secret, Path("/proc/self/environ")),
+        "signal other processes": lambda: _signal(spec["pid"], spec["cmdline"]),
+        "kernel settings": lambda: _open("/proc/sys/kernel/core_pattern", os.O_WRONLY),
+        "kernel trigger": lambda: _open("/proc/sysrq-trigger", os.O_WRONLY),
+        "kernel memory": lambda: _open("/proc/kcore") or _open("/dev/mem"),
+        "kernel log": lambda: _open("/dev/kmsg"),
+        "disks": lambda: any(_tried(partial(_open, path)) for path in spec["disks"]),
+        "control groups": lambda: _open("/sys/fs/cgroup/cgroup.procs", os.O_WRONLY),
+        "capabilities": _has_capabilities,
+        "gain rights by a program": lambda: ctypes.CDLL(None).prctl(39, 0, 0, 0, 0) == 0,
+        "TCP to this machine": lambda: _connect(socket.AF_INET, ("127.0.0.1", spec["port"])),
+        "TCP to the internet": lambda: _connect(socket.AF_INET, ("1.1.1.1", 53)),
+        "UDP": lambda: _datagram(spec["udp"]),
+        "raw sockets": lambda: bool(socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)),
+        "abstract sockets": lambda: _connect(socket.AF_UNIX, f"\0{spec['abstract']}"),
+        "sockets of services": lambda: _connect(socket.AF_UNIX, spec["socket"]),
+        "other kinds of socket": lambda: any(_tried(partial(_socket, family)) for family in _FAMILIES),
+        "nested namespaces": _nested,
+    }
+
+
+def _tried(attack: Callable[[], bool]) -> bool:
+    try:
+        return attack()
+    except (OSError, ValueError):
+        return False
+
+
+def _write(place: Path) -> bool:
+    if place.exists():
+        place.write_text("attacked", "ascii")
+    else:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("made", "ascii")
+    return True
+
+
+def _leave_behind(place: str) -> bool:
+    words = ["sh", "-c", _LATER.format(place)]
+    subprocess.Popen(words, start_new_session=True, stdin=subprocess.DEVNULL)
+    return True
+
+
+def _open(path: str, flags: int = os.O_RDONLY) -> bool:
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    readable = flags != os.O_RDONLY or bool(os.read(descriptor, 1))
+    os.close(descriptor)
+    return readable
+
+
+def _others_environment() -> bool:
+    return any(_tried(partial(_holds_secret, path)) for path in Path("/proc").glob("[0-9]*/environ"))
+
+
+def _holds_secret(path: Path) -> bool:
+    return _SECRET.search(path.read_bytes()) is not None
+
+
+def _socket(family: int) -> bool:
+    with socket.socket(family, socket.SOCK_DGRAM):
+        return True
+
+
+def _nested() -> bool:
+    return subprocess.run(["unshare", "-Ur", "true"], check=False, capture_output=True).returncode == 0
+
+
+def _signal(pid: int, cmdline: str) -> bool:
+    os.kill(pid, 0)
+    return Path(f"/proc/{pid}/cmdline").read_bytes() == os.fsencode(cmdline)
+
+
+def _has_capabilities() -> bool:
+    lines = Path("/proc/self/status").read_text("ascii").splitlines()
+    return any(line.startswith(("CapEff", "CapPrm")) and int(line.split()[1], 16) for line in lines)
+
+
+def _connect(family: int, address: Any) -> bool:
+    with socket.socket(family) as client:
+        client.settimeout(1)
+        client.connect(address)
+    return True
+
+
+def _datagram(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.settimeout(1)
+        client.connect(("127.0.0.1", port))
+        client.send(b"ask")
+        return client.recv(6) == b"answer"
+
+
+def _call(number: int) -> bool:
+    kernel = ctypes.CDLL(None, use_errno=True)
+    nothing = [ctypes.c_ulong(0)] * 6
+    return kernel.syscall(ctypes.c_long(number), *nothing) != -1 or ctypes.get_errno() not in _REFUSED
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

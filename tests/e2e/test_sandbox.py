@@ -1,0 +1,260 @@
+"""The boundary as the installed command has it."""
+
+import json
+import os
+import signal
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentflow.sandbox.probe import LAUNCH
+from tests.support.boxes import without_bubblewrap
+from tests.support.repo import (
+    CALC,
+    COMMAND,
+    Repo,
+    call,
+    edit,
+    eventually,
+    findings,
+    plan,
+    role,
+    submit,
+    turn,
+    verified,
+)
+
+NewRepo = Callable[[dict[str, str]], Repo]
+MENDED = edit("calc.py", "a - b", "a + b")
+
+
+def honest(*turns: dict[str, Any], evidence: str = "ev-0002") -> list[dict[str, Any]]:
+    return [
+        findings(),
+        plan("calc.py"),
+        role("implementer", *turns, *MENDED, submit("calc.py")),
+        verified(evidence),
+    ]
+
+
+def config(repo: Repo, text: str) -> None:
+    path = repo.home / ".config/agentflow/config.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.fixture(scope="session")
+def bare_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return without_bubblewrap(tmp_path_factory.mktemp("bare"))
+
+
+def test_the_machine_can_hold_the_full_profile(new_repo: NewRepo) -> None:
+    found = json.loads(new_repo(CALC).run("doctor", "--json").out)
+    assert found["sandbox"] == "full", "install bubblewrap: without it these tests say little"
+    assert len(found["attacks"]) > 30
+    assert [attack for attack in found["attacks"] if not all(attack["held"].values())] == []
+
+
+def test_doctor_shows_no_secret_and_names_what_holds_it(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    secret = {"ANTHROPIC_API_KEY": "canary-secret", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
+    done = repo.run("doctor", env=secret)
+    assert "canary-secret" not in done.out + done.err
+    assert "API key present" in done.out
+    assert "does not answer" in done.out
+    assert done.code == 0
+
+
+def test_commands_of_each_role_and_the_checks_are_kept_in(new_repo: NewRepo, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    attack = f"echo x > {outside}/$$; echo x > .git/x; echo x > .claude/x; echo x > .mcp.json"
+    poison = (
+        f"\n    def test_z(self):\n        __import__('os').system('touch {outside}/t; echo $CANARY_KEY')\n"
+    )
+    repo = new_repo({**CALC, "tests/test_calc.py": CALC["tests/test_calc.py"] + poison})
+    made = turn(call("Bash", command=attack))
+    script = honest(made, evidence="ev-0003")
+    done = repo.task("mend add", script=script, env={"CANARY_KEY": "canary-secret"})
+    assert done.code == 0, done.err
+    assert list(outside.iterdir()) == []
+    assert not any((repo.root / name).exists() for name in (".git/x", ".claude/x", ".mcp.json"))
+    kept = [path.read_text("utf-8", "replace") for path in repo.folder.rglob("*") if path.is_file()]
+    assert not any("canary-secret" in text for text in kept)
+    assert any(".mcp.json is protected" in text for text in kept)
+    assert {record["sandbox"] for record in repo.evidence()} == {"full"}
+
+
+def test_a_check_writes_nothing_into_the_repository(new_repo: NewRepo) -> None:
+    body = CALC["tests/test_calc.py"] + "\n    def test_log(self):\n        open('kept.log', 'w').close()\n"
+    repo = new_repo({**CALC, "tests/test_calc.py": body})
+    repo.run("verify")
+    assert repo.git("status", "--porcelain") == ""
+
+
+@pytest.fixture(scope="session")
+def bare_command(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The command on a kernel without Landlock: a filter denies landlock_create_ruleset."""
+    steps = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (0x06, 0, 0, 0x00050026), (0x06, 0, 0, 0x7FFF0000)]
+    path = tmp_path_factory.mktemp("filter") / "filter"
+    path.write_bytes(b"".join(struct.pack("=HBBI", *step) for step in steps))
+    start = f'exec 9<{path}; exec {sys.executable} -I -S {LAUNCH} \'{{"filter": 9}}\' {COMMAND} "$@"'
+    return ["bash", "-c", start, "bash"]
+
+
+def test_without_any_sandbox_nothing_is_run(
+    new_repo: NewRepo, bare_path: str, bare_command: list[str]
+) -> None:
+    repo = new_repo(CALC)
+    bare: dict[str, Any] = {"command": bare_command, "env": {"PATH": bare_path}}
+    for words in (("verify",), ("task", "mend add", "--model", repo.scripted(honest()))):
+        refused = repo.run(*words, **bare)
+        assert refused.code == 7
+        assert "no sandbox: bubblewrap (bwrap) is not installed; the kernel has no Landlock" in refused.err
+        assert "--no-sandbox" in refused.err
+    assert repo.git("status", "--porcelain", "--ignored") == ""
+    config(repo, "sandbox: ask\n")
+    assert repo.run("verify", **bare).code == 7
+    assert repo.run("doctor", **bare).code == 7
+    assert "NOT SANDBOXED" in repo.run("verify", "--no-sandbox", **bare).out
+
+
+def test_the_demo_never_ends_7(
+    new_repo: NewRepo, bare_path: str, bare_command: list[str], tmp_path: Path
+) -> None:
+    done = new_repo(CALC).run("demo", str(tmp_path / "demo"), command=bare_command, env={"PATH": bare_path})
+    assert done.code == 0, done.err
+    assert "NOT SANDBOXED" in done.out
+
+
+def test_no_sandbox_is_said_in_every_report(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    done = repo.task("--no-sandbox", "mend", "add", script=honest())
+    assert done.code == 0, done.err
+    assert "NOT SANDBOXED" in done.err
+    assert "NOT SANDBOXED" in done.out
+    assert "NOT SANDBOXED" in (repo.folder / "report.md").read_text()
+    assert {record["sandbox"] for record in repo.evidence()} == {"none"}
+    assert repo.state()["sandbox"] == "none"
+
+
+def test_the_user_s_settings_switch_it_off_and_a_repository_s_do_not(new_repo: NewRepo) -> None:
+    repo = new_repo({**CALC, ".claude/agentflow.yaml": "sandbox: off\n", ".env": "AGENTFLOW_SANDBOX=off\n"})
+    assert "sandbox: full" in repo.run("verify").out
+    config(repo, "sandbox: off\n")
+    assert "NOT SANDBOXED (config.yaml says sandbox: off)" in repo.run("verify").out
+
+
+def test_partial_names_what_it_does_not_isolate(new_repo: NewRepo, bare_path: str) -> None:
+    repo = new_repo(CALC)
+    done = repo.task("mend add", script=honest(), env={"PATH": bare_path})
+    assert done.code == 0, done.err
+    report = (repo.folder / "report.md").read_text()
+    assert "- sandbox: partial; not isolated: Unix sockets of services" in report
+    assert "not isolated" in done.err
+    assert {record["sandbox"] for record in repo.evidence()} == {"partial"}
+
+
+def test_the_network_is_opened_by_the_user_alone(new_repo: NewRepo) -> None:
+    reach = """import socket, unittest
+
+class NetTest(unittest.TestCase):
+    def test_it(self):
+        names = {line.split(':')[0].strip() for line in open('/proc/net/dev').readlines()[2:]}
+        self.assertGreater(len(names), 1, 'Network is unreachable')
+"""
+    repo = new_repo({"tests/test_net.py": reach})
+    closed = repo.run("verify")
+    assert closed.code == 1
+    assert "the sandbox closes the network" in closed.out
+    assert repo.run("verify", "--network").code == 0
+    config(repo, "network: [checks]\n")
+    assert repo.run("verify").code == 0
+    config(repo, "network: [somebody]\n")
+    refused = repo.run("verify")
+    assert refused.code == 2
+    assert "network" in refused.err
+
+
+def test_a_check_that_needs_what_is_hidden_is_told_so(new_repo: NewRepo, tmp_path: Path) -> None:
+    needed = tmp_path / "needed.txt"
+    needed.write_text("1")
+    test = f"    def test_it(self):\n        open({str(needed)!r})\n"
+    body = f"import unittest\n\nclass T(unittest.TestCase):\n{test}"
+    repo = new_repo({"tests/test_it.py": body})
+    closed = repo.run("verify")
+    assert closed.code == 1
+    assert f"`readable: [{needed}]` in config.yaml" in closed.out
+    config(repo, f"readable: ['{needed}']\n")
+    assert repo.run("verify").code == 0
+
+
+def test_kill_leaves_nothing_in_the_repository_and_the_next_start_clears_the_rest(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    shell = "echo '{}' > .mcp.json; touch sleeping; setsid sleep 61.5 & sleep 61.5"
+    process = repo.start_task([findings(), plan(), role("implementer", turn(call("Bash", command=shell)))])
+    eventually((repo.root / "sleeping").exists)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()  # type: ignore[union-attr]
+    process.stderr.close()  # type: ignore[union-attr]
+    process.stdin.close()  # type: ignore[union-attr]
+    eventually(lambda: not _running("sleep\0" + "61.5"))
+    done = repo.run("verify")
+    assert f"{repo.root}/.mcp.json is protected" in done.out
+    assert not (repo.root / ".mcp.json").exists()
+    assert [path.read_text() for path in repo.root.rglob("*.set-aside/.mcp.json")] == ["{}\n"]
+
+
+def test_a_killed_check_leaves_the_repository_as_it_was(new_repo: NewRepo) -> None:
+    body = """import time, unittest
+from pathlib import Path
+
+class T(unittest.TestCase):
+    def test_it(self):
+        Path('made').touch()
+        Path('calc.py').write_text('')
+        time.sleep(62.5)
+"""
+    repo = new_repo({**CALC, "tests/test_calc.py": body})
+    before = _folders()
+    process = repo.start("verify")
+    eventually(lambda: _running("discover") and len(_folders() - before) >= 1)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        stream.close()  # type: ignore[union-attr]
+    assert repo.git("status", "--porcelain") == ""
+    repo.run("verify", "--dry-run")
+    mine = {path for path in _folders() - before if _is_of(path)}
+    assert mine == set()
+
+
+def _folders() -> set[Path]:
+    return set(Path(tempfile.gettempdir()).glob("agentflow-scratch-*"))
+
+
+def _is_of(folder: Path) -> bool:
+    try:
+        return (folder / "upper/calc.py").exists() and not (folder / "upper/calc.py").read_text()
+    except OSError:
+        return False
+
+
+def _running(words: str) -> bool:
+    found = (path for path in Path("/proc").glob("[0-9]*/cmdline") if os.access(path, os.R_OK))
+    return any(words.encode() in _read(path) for path in found)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,30 @@
+"""Sandboxes for the modules that run commands."""
+
+import os
+from pathlib import Path
+
+from agentflow.sandbox.probe import Ability, probe
+from agentflow.sandbox.profile import Level
+from agentflow.sandbox.run import Sandbox
+
+
+def boxed(root: Path) -> Sandbox:
+    """The sandbox that this machine can hold, around a repository."""
+    return Sandbox(root=root.resolve(), ability=probe())
+
+
+def unboxed(root: Path) -> Sandbox:
+    """No sandbox."""
+    return Sandbox(root=root.resolve(), ability=Ability(level=Level.NONE))
+
+
+def without_bubblewrap(place: Path) -> str:
+    """Return a PATH with every program of the real one but bubblewrap."""
+    folder = place / "programs"
+    folder.mkdir()
+    for entry in os.environ["PATH"].split(os.pathsep):
+        for program in Path(entry).iterdir() if Path(entry).is_dir() else ():
+            link = folder / program.name
+            if program.name != "bwrap" and not link.is_symlink():
+                link.symlink_to(program)
+    return str(folder)

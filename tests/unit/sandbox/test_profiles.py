@@ -1,0 +1,109 @@
+"""Profiles as words and rules, and what belongs into them."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agentflow.sandbox import seatbelt, seccomp
+from agentflow.sandbox.bubblewrap import arguments
+from agentflow.sandbox.places import find_places
+from agentflow.sandbox.profile import Access, Profile, is_protected
+
+ROOT = Path("/work/repo")
+PROFILE = Profile(
+    root=ROOT,
+    source=ROOT,
+    access=Access.WRITE,
+    cwd="/work/repo",
+    network=False,
+    hidden=(Path("/home"), Path("/tmp")),
+    readable=(Path("/home/u/.cargo/bin"),),
+    protected=(ROOT / ".git",),
+    writable=(Path("/tmp/scratch"),),
+)
+
+
+def pairs(words: tuple[str, ...], option: str) -> list[str]:
+    return [words[place + 1] for place, word in enumerate(words) if word == option]
+
+
+def test_later_mounts_lie_over_earlier_ones() -> None:
+    words = arguments(PROFILE)
+    order = [words.index(word) for word in ("/home", "/home/u/.cargo/bin", "/work/repo", "/work/repo/.git")]
+    assert order == sorted(order)
+    assert "--unshare-net" in words
+    assert pairs(words, "--bind") == ["/work/repo", "/tmp/scratch"]
+
+
+def test_a_reader_binds_the_repository_read_only_and_a_network_is_shared_only_when_opened() -> None:
+    words = arguments(PROFILE.replace(access=Access.READ, network=True))
+    assert pairs(words, "--bind") == ["/tmp/scratch"]
+    assert "--unshare-net" not in words
+
+
+def test_the_rules_for_macos_deny_first_and_protect_last() -> None:
+    rules = seatbelt.rules(PROFILE).splitlines()
+    assert rules[:2] == ["(version 1)", "(deny default)"]
+    assert rules[-1] == '(deny file-write* (subpath "/work/repo/.git"))'
+    assert '(deny file-read* file-write* (subpath "/home"))' in rules
+    assert '(allow file-write* (subpath "/work/repo"))' in rules
+    assert not any("network" in rule for rule in rules)
+
+
+def test_a_reader_on_macos_writes_no_repository_and_names_are_quoted() -> None:
+    odd = PROFILE.replace(access=Access.READ, network=True, writable=(Path('/tmp/a"b'),))
+    rules = seatbelt.rules(odd).splitlines()
+    assert '(allow file-write* (subpath "/work/repo"))' not in rules
+    assert '(allow file-write* (subpath "/tmp/a\\"b"))' in rules
+    assert rules[-1] == "(allow network*)"
+
+
+@pytest.mark.parametrize("name", [".git", ".GIT", ".claude", ".env", ".env.local", "claude.md", ".Vscode"])
+def test_protected_names(name: str) -> None:
+    assert is_protected(name)
+    assert not is_protected(name, (name.lower(),))
+
+
+@pytest.mark.parametrize("name", ["git", "agents", "hooks", "environment", ".envoy", "src", "README.md"])
+def test_other_names(name: str) -> None:
+    assert not is_protected(name)
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_each_processor_has_its_own_program_of_whole_steps(machine: str) -> None:
+    program = seccomp.program(machine=machine)
+    assert program is not None
+    assert len(program) % 8 == 0
+    assert program[-4:] == (0x7FFF0000).to_bytes(4, "little")
+    stricter = seccomp.program(machine=machine, datagrams=False)
+    assert stricter is not None
+    assert len(stricter) > len(program)
+
+
+def test_an_unknown_processor_has_none() -> None:
+    assert seccomp.program(machine="vax") is None
+
+
+def test_a_home_is_never_shown_again_by_what_stands_on_path(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "bin").mkdir(parents=True)
+    (home / "own/bin").mkdir(parents=True)
+    (home / "own/bin/python3").symlink_to(home / "bin/python3")
+    (home / "bin/python3").write_text("#!/bin/sh\n")
+    (home / "bin/python3").chmod(0o755)
+    path = os.pathsep.join([str(home / "own/bin"), str(home), "/tmp", str(tmp_path)])
+    found = find_places(tmp_path / "repo", {"HOME": str(home), "PATH": path})
+    mine = [place for place in found.readable if place.is_relative_to(tmp_path)]
+    assert mine == [home / "own/bin"]
+    assert any(home.is_relative_to(place) for place in found.hidden)
+
+
+def test_a_linked_work_tree_sees_its_objects(tmp_path: Path) -> None:
+    folder = tmp_path / "main/.git/worktrees/one"
+    folder.mkdir(parents=True)
+    (folder / "commondir").write_text("../..\n")
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/.git").write_text(f"gitdir: {folder}\n")
+    found = find_places(tmp_path / "tree", {"HOME": str(tmp_path), "PATH": ""})
+    assert tmp_path / "main/.git" in found.readable

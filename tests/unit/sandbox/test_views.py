@@ -1,0 +1,58 @@
+"""What a command changed in its view is known."""
+
+from pathlib import Path
+
+import pytest
+
+from agentflow.sandbox import throwaway
+from agentflow.sandbox.profile import CHECKS
+from agentflow.sandbox.scratch import abandoned, scratch_folder
+from tests.support.repo import Repo
+from tests.unit.sandbox.conftest import Inside
+
+CHANGES = {
+    "nothing": ("true", ()),
+    "touched only": ("touch a.txt src/b.txt; echo a > a.txt", ()),
+    "modified": ("echo x >> a.txt", ("M a.txt",)),
+    "made executable": ("chmod +x a.txt", ("M a.txt",)),
+    "made": ("mkdir -p n/m; touch n/m/x n/y", ("A n/m/x", "A n/y")),
+    "deleted": ("rm a.txt", ("D a.txt",)),
+    "a folder deleted": ("rm -r src", ("D src/b.txt",)),
+    "a folder replaced": ("rm -r src; mkdir src; touch src/c.txt", ("A src/c.txt", "D src/b.txt")),
+    "moved": ("mv src other", ("A other/b.txt", "D src/b.txt")),
+    "a link in its place": ("rm a.txt; ln -s src/b.txt a.txt", ("M a.txt",)),
+    "written back": ("cp -p a.txt k; echo x > a.txt; cp -p k a.txt; rm k", ()),
+    "hidden by its time": ("touch -r a.txt /tmp/t; echo b > a.txt; touch -r /tmp/t a.txt", ("M a.txt",)),
+}
+
+
+@pytest.mark.parametrize(("shell", "changed"), CHANGES.values(), ids=CHANGES)
+def test_changes_in_a_view_are_named(inside: Inside, shell: str, changed: tuple[str, ...]) -> None:
+    assert inside(CHECKS, shell.replace("/tmp/", "$TMPDIR/")).changed == changed
+
+
+def test_a_copy_knows_its_changes_and_leaves_environments_out(repo: Repo, tmp_path: Path) -> None:
+    copied = throwaway.copy(repo.root, tmp_path / "copy")
+    assert not (copied / ".venv/ignored.txt").exists()
+    assert list(throwaway.copy_changes(repo.root, copied)) == []
+    (copied / "a.txt").unlink()
+    assert list(throwaway.copy_changes(repo.root, copied)) == ["D a.txt"]
+
+
+def test_a_scratch_folder_is_private_and_gone_at_the_end() -> None:
+    with scratch_folder() as folder:
+        assert folder.stat().st_mode & 0o777 == 0o700
+        (folder / "x").mkdir(mode=0o500)
+        assert folder not in list(abandoned())
+    assert not folder.exists()
+
+
+def test_the_folder_of_a_killed_process_is_cleared_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    left = tmp_path / "agentflow-scratch-left"
+    left.mkdir()
+    with scratch_folder() as folder:
+        assert list(abandoned()) == [left]
+        assert list(tmp_path.iterdir()) == [folder]
