@@ -56,6 +56,9 @@ class Job(Record):
     pause_after: Phase | None = None
     stream: bool = False
     """Show what the model says as it comes."""
+    review: bool | None = None
+    """Whether the person wants a review; None as the class requires."""
+    sequential: bool = False
 
 
 def launch(folder: Path, job: Job) -> int:
@@ -63,7 +66,9 @@ def launch(folder: Path, job: Job) -> int:
     setup = prepare(folder, job.model, job.text)
     with _opened(job.events) as sink, writer_lock(setup.git.root):
         keep_out_of_git(setup.git)
-        task = new_task(setup, job.text, job.max_iterations).replace(pause_after=job.pause_after)
+        task = new_task(setup, job.text, job.max_iterations).replace(
+            pause_after=job.pause_after, wants_review=job.review, sequential=job.sequential
+        )
         return _drive(setup, TaskStore.create(setup.git.root, task), job, sink)
 
 

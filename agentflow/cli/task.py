@@ -31,6 +31,14 @@ def task(
     pause_after: str | None = typer.Option(
         None, "--pause-after", metavar="PHASE", help="Wait after this phase until `resume`."
     ),
+    review: bool | None = typer.Option(
+        None,
+        "--review/--no-review",
+        help="Have the change reviewed, or not. [default: as its class requires]",
+    ),
+    sequential: bool = typer.Option(
+        False, "--sequential", help="Review first and verify then, instead of side by side."
+    ),
     stream: bool = typer.Option(False, "--stream", help="Show what a live model says as it comes."),
     folder: Path = FOLDER,
 ) -> int:
@@ -50,6 +58,8 @@ def task(
         consent=consent_of(yes=yes, no_input=no_input),
         pause_after=phase_of(pause_after),
         stream=stream,
+        review=review,
+        sequential=sequential,
     )
     return launch(folder, job)
 

@@ -18,6 +18,9 @@ KNOWN = (
     "--events",
     "--pause-after",
     "--stream",
+    "--review",
+    "--no-review",
+    "--sequential",
     "--help",
 )
 """The options of `task`; a word that looks like one and is none may belong to the text."""
@@ -27,9 +30,6 @@ LATER = (
     "--max-cost",
     "--max-tokens",
     "--timeout",
-    "--review",
-    "--no-review",
-    "--sequential",
     "--context",
     "--no-memory",
 )

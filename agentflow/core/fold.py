@@ -64,7 +64,8 @@ def _waiting_or_over(run: Run, entry: RunPaused | PauseAnswered | RunStopped | R
 
 def _with_reply(run: Run, reply: Reply) -> Run:
     message = Message(speaker=Speaker.ASSISTANT, parts=reply.parts)
-    return run.replace(messages=(*run.messages, message), used=(*run.used, reply.usage), made=0)
+    used = (*run.used, reply.usage)
+    return run.replace(messages=(*run.messages, message), used=used, made=0, reply_stop=reply.stop)
 
 
 def _with_answer(run: Run, entry: CallAnswered) -> Run:

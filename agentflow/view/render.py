@@ -39,9 +39,10 @@ def picture(snapshot: Snapshot) -> tuple[Line, ...]:
         ),
         labelled("task", span(one_line(state.task, _TASK), Style.BOLD)),
         labelled("started", span(_when(snapshot))),
+        labelled("class", span(_class(state))),
         labelled("model", span(state.model)),
         labelled("sandbox", sandbox(state)),
-        labelled("iteration", span(f"{state.iteration} of {state.max_iterations}")),
+        *(() if state.reads_only else (_iteration(state),)),
         *_ended(state),
         *pending_rows(state),
         BLANK,
@@ -75,15 +76,20 @@ def sandbox(state: TaskState) -> Span:
     return span(UNSANDBOXED, Style.WARN) if state.sandbox == "none" else span(state.sandbox)
 
 
+def _iteration(state: TaskState) -> Line:
+    return labelled("iteration", span(f"{state.iteration} of {state.max_iterations}"))
+
+
+def _class(state: TaskState) -> str:
+    return f"{state.task_complexity}, route {state.route.replace('_', ' ') or 'not chosen'}"
+
+
 def _when(snapshot: Snapshot) -> str:
     started = snapshot.state.started_at
     times = [snapshot.events[0].at, snapshot.events[-1].at] if snapshot.events else [started, started]
     seconds = elapsed(*times)
-    spent = (
-        ""
-        if seconds is None
-        else f", {'worked' if snapshot.state.ending else 'working'} for {duration(seconds)}"
-    )
+    verb = "worked" if snapshot.state.ending else "working"
+    spent = "" if seconds is None else f", {verb} for {duration(seconds)}"
     return f"{started.replace('T', ' ').removesuffix('Z')} UTC{spent}"
 
 
