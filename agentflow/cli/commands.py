@@ -2,7 +2,19 @@
 
 import typer
 
-from agentflow.cli import catalog, checks, config, permissions, routing, show, task, trust, undo, waiting
+from agentflow.cli import (
+    catalog,
+    checks,
+    config,
+    exploring,
+    permissions,
+    routing,
+    show,
+    task,
+    trust,
+    undo,
+    waiting,
+)
 
 app = typer.Typer(
     name="agentflow",
@@ -27,6 +39,7 @@ def top(
 
 app.command(name="task", context_settings={"ignore_unknown_options": True})(task.task)
 app.command(name="demo")(task.demo)
+app.command(name="explore")(exploring.explore)
 app.command(name="resume")(waiting.resume)
 app.command(name="answer")(waiting.answer)
 app.command(name="approve")(waiting.approve)

@@ -39,6 +39,9 @@ def task(
     sequential: bool = typer.Option(
         False, "--sequential", help="Review first and verify then, instead of side by side."
     ),
+    context: bool = typer.Option(
+        False, "--context", help="Use what `explore` found, if it is complete and not too old."
+    ),
     stream: bool = typer.Option(False, "--stream", help="Show what a live model says as it comes."),
     folder: Path = FOLDER,
 ) -> int:
@@ -60,6 +63,7 @@ def task(
         stream=stream,
         review=review,
         sequential=sequential,
+        context=context,
     )
     return launch(folder, job)
 

@@ -21,6 +21,7 @@ KNOWN = (
     "--review",
     "--no-review",
     "--sequential",
+    "--context",
     "--help",
 )
 """The options of `task`; a word that looks like one and is none may belong to the text."""
@@ -30,7 +31,6 @@ LATER = (
     "--max-cost",
     "--max-tokens",
     "--timeout",
-    "--context",
     "--no-memory",
 )
 """Options that the published command has and this version does not."""

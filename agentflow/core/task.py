@@ -163,6 +163,10 @@ class TaskState(Record):
     """Citations of the explorer that no file bears out, as `path:line`."""
     flagged_issues: tuple[str, ...] = ()
     """The same of the reviewer."""
+    focus: str | None = None
+    """The folder that a deep exploration is about, empty for all; None for any other task."""
+    explored: str = ""
+    """The deep exploration of an earlier day, where the person asked to use it."""
     document: str | None = None
     """The file that a reading route wrote, relative to the repository."""
     findings: Findings | None = None

@@ -64,7 +64,7 @@ def answer(task: TaskState) -> str | None:
 
 def keeps_document(task: TaskState) -> bool:
     """Return whether the answer is also kept as a file; a question's is only told."""
-    return task.route != "question" or task.report_requested
+    return (task.route != "question" and task.focus is None) or task.report_requested
 
 
 def document(task: TaskState) -> str:

@@ -29,11 +29,18 @@ class Material(Record):
 def brief(task: TaskState, phase: Phase, material: Material) -> str:
     """Return the brief of the role that works in a phase."""
     if task.reads_only:
-        parts = [_task(task), *_reading(task, phase)]
+        parts = [_task(task), _explored(task, phase), *_reading(task, phase)]
     else:
         before = _checks("Checks before the task", material.baseline, material.folder)
-        parts = [_task(task), before, *_changing(task, phase, material)]
+        parts = [_task(task), _explored(task, phase), before, *_changing(task, phase, material)]
     return "\n\n".join(part for part in parts if part)
+
+
+def _explored(task: TaskState, phase: Phase) -> str:
+    """Return an earlier exploration for those who find out, plan or change; who judges gets no such help."""
+    if not task.explored or phase in (Phase.REVIEW, Phase.VERIFICATION):
+        return ""
+    return f"## Explored earlier\n{fenced(task.explored[:MAX_DIFF_CHARS], 'markdown')}"
 
 
 def _reading(task: TaskState, phase: Phase) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from agentflow.workflow.answer import keeps_document, unanswered, write_document
 from agentflow.workflow.conclusion import conclude
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deciding import check_line, decided, ended_by, failed
+from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import GIVE_UP, dispatch
 from agentflow.workflow.judging import judged
 from agentflow.workflow.ledger import intent_told
@@ -60,6 +61,11 @@ async def work(crew: Crew, task: TaskState) -> TaskState:
     return decided(task, GateStatus.PASSED, _summary(task, phase), agent=run.head.agent)
 
 
+async def explore(crew: Crew, task: TaskState) -> TaskState:
+    """Explore once, as the task needs it, or from every angle where that is the task."""
+    return await (work if task.focus is None else explore_deeply)(crew, task)
+
+
 def _grown(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, Classified | None]:
     """Return the task in the class that its plan or its change turns out to need."""
     if phase is Phase.PLANNING:
@@ -87,7 +93,7 @@ async def complete(crew: Crew, task: TaskState) -> TaskState:
 PHASES: Mapping[Phase, Callable[[Crew, TaskState], Awaitable[TaskState]]] = MappingProxyType(
     {
         Phase.REFINEMENT: refine,
-        Phase.EXPLORATION: work,
+        Phase.EXPLORATION: explore,
         Phase.PLANNING: work,
         Phase.IMPLEMENTATION: work,
         Phase.REVIEW: judge_change,

@@ -8,9 +8,13 @@ from agentflow.workflow.intent import concerns_text
 from agentflow.workflow.route import with_route, with_step
 from agentflow.workflow.table import Table
 
+DEEP_DIVE = "deep_dive"
+
 
 def classified(task: TaskState, table: Table) -> tuple[TaskState, Classified]:
     """Return the task on the route that its words ask for, and the event that says so."""
+    if task.focus is not None:
+        return _deep(task)
     found = classify(task.task, table)
     steps = _wanted(task, found)
     task = task.replace(
@@ -29,6 +33,16 @@ def classified(task: TaskState, table: Table) -> tuple[TaskState, Classified]:
     return with_route(task, found.route, steps), event
 
 
+def _deep(task: TaskState) -> tuple[TaskState, Classified]:
+    """Return the task on the route of a deep exploration, which no words decide."""
+    steps = (Phase.EXPLORATION,)
+    task = task.replace(task_complexity=Complexity.EXPLORATORY)
+    event = Classified(
+        complexity=Complexity.EXPLORATORY, route=DEEP_DIVE, score=0, reasons=("explore",), steps=steps
+    )
+    return with_route(task, DEEP_DIVE, steps), event
+
+
 def _wanted(task: TaskState, found: Classification) -> tuple[Phase, ...]:
     """Return the steps as the person wants them: a change may be reviewed, or its review left out."""
     steps = {*found.steps}
@@ -36,6 +50,8 @@ def _wanted(task: TaskState, found: Classification) -> tuple[Phase, ...]:
         steps.add(Phase.REVIEW)
     if task.wants_review is False:
         steps.discard(Phase.REVIEW)
+    if task.explored and Phase.IMPLEMENTATION in steps:
+        steps.discard(Phase.EXPLORATION)
     return tuple(phase for phase in Phase if phase in steps)
 
 

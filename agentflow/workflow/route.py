@@ -120,6 +120,8 @@ def with_route(task: TaskState, route: str, steps: tuple[Phase, ...]) -> TaskSta
 
 def _why_skipped(task: TaskState, route: str, phase: Phase) -> str:
     is_unwanted = phase is Phase.REVIEW and task.wants_review is False
+    if task.explored and phase is Phase.EXPLORATION:
+        return "--context: an earlier exploration is used"
     return "--no-review" if is_unwanted else f"route: {route}"
 
 
