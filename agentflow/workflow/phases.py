@@ -30,14 +30,12 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
     task, event = classified(task.replace(intent=intent, base_tree=tree, tree=tree), crew.table)
     crew.store.emit(event)
     crew.store.save(task)
-    lead = f"- {task.task_complexity}, route {task.route.replace('_', ' ')}"
     if task.reads_only:
-        return decided(task, GateStatus.PASSED, f"{lead}: changes nothing, so that no check is needed")
+        return decided(task, GateStatus.PASSED, "- changes nothing, so that no check is needed")
     checks = crew.checking.required(task, crew.workspace.files())
     task = task.replace(baseline=await crew.checking.run(task, checks, Side.BASE))
     lines = [check_line(run) for run in crew.checking.runs(task.baseline)]
-    shown = lines or ["- no check found in this repository"]
-    return decided(task, GateStatus.PASSED, "\n".join((lead, *shown)))
+    return decided(task, GateStatus.PASSED, "\n".join(lines) or "- no check found in this repository")
 
 
 async def work(crew: Crew, task: TaskState) -> TaskState:
