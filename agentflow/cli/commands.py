@@ -7,6 +7,7 @@ from agentflow.cli import (
     checks,
     config,
     doctor,
+    exploring,
     permissions,
     routing,
     show,
@@ -39,6 +40,7 @@ def top(
 
 app.command(name="task", context_settings={"ignore_unknown_options": True})(task.task)
 app.command(name="demo")(task.demo)
+app.command(name="explore")(exploring.explore)
 app.command(name="resume")(waiting.resume)
 app.command(name="answer")(waiting.answer)
 app.command(name="approve")(waiting.approve)

@@ -31,6 +31,7 @@ from agentflow.view.snapshot import load
 from agentflow.view.terminal import choose, send, write
 from agentflow.view.verdict import verdict
 from agentflow.workflow.crew import Crew
+from agentflow.workflow.deep import fresh_document
 from agentflow.workflow.result import result
 from agentflow.workflow.run import cut_short, run_task
 from agentflow.workflow.waiting import consented, resumed
@@ -58,6 +59,13 @@ class Job(Record):
     wish: Wish = Wish()
     stream: bool = False
     """Show what the model says as it comes."""
+    review: bool | None = None
+    """Whether the person wants a review; None as the class requires."""
+    sequential: bool = False
+    context: bool = False
+    """Use an earlier deep exploration."""
+    focus: str | None = None
+    """The folder to explore in depth; None for a task."""
 
 
 def launch(folder: Path, job: Job) -> int:
@@ -65,7 +73,16 @@ def launch(folder: Path, job: Job) -> int:
     setup = prepare(folder, job.model, job.text, job.wish)
     with _opened(job.events) as sink, writer_lock(setup.git.root):
         keep_out_of_git(setup.git)
-        task = new_task(setup, job.text, job.max_iterations).replace(pause_after=job.pause_after)
+        explored, problem = fresh_document(setup.git) if job.context else ("", "")
+        if problem:
+            setup = setup.replace(warnings=(*setup.warnings, f"--context: {problem}; exploring anew"))
+        task = new_task(setup, job.text, job.max_iterations).replace(
+            pause_after=job.pause_after,
+            wants_review=job.review,
+            sequential=job.sequential,
+            explored=explored,
+            focus=job.focus,
+        )
         return _drive(setup, TaskStore.create(setup.git.root, task), job, sink)
 
 

@@ -52,7 +52,7 @@ def evidence(
 ) -> None:
     """List the commands a task ran and what they showed, or show one of them with its output."""
     from agentflow.core.record import plain
-    from agentflow.view.render import evidence_detail, evidence_table
+    from agentflow.view.records import evidence_detail, evidence_table
     from agentflow.view.snapshot import load, output_tail
 
     if task_id is not None and task_id.startswith("ev-"):

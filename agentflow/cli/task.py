@@ -32,6 +32,17 @@ def task(
     pause_after: str | None = typer.Option(
         None, "--pause-after", metavar="PHASE", help="Wait after this phase until `resume`."
     ),
+    review: bool | None = typer.Option(
+        None,
+        "--review/--no-review",
+        help="Have the change reviewed, or not. [default: as its class requires]",
+    ),
+    sequential: bool = typer.Option(
+        False, "--sequential", help="Review first and verify then, instead of side by side."
+    ),
+    context: bool = typer.Option(
+        False, "--context", help="Use what `explore` found, if it is complete and not too old."
+    ),
     stream: bool = typer.Option(False, "--stream", help="Show what a live model says as it comes."),
     folder: Path = FOLDER,
 ) -> int:
@@ -53,6 +64,9 @@ def task(
         pause_after=phase_of(pause_after),
         stream=stream,
         wish=Wish(no_sandbox=no_sandbox, network=network),
+        review=review,
+        sequential=sequential,
+        context=context,
     )
     return launch(folder, job)
 

@@ -34,6 +34,7 @@ from agentflow.store.tasks import TaskStore, new_task_id
 from agentflow.tools.registry import Toolbox, standard
 from agentflow.workflow.checking import Checking
 from agentflow.workflow.crew import Crew
+from agentflow.workflow.table import Table, load_table
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.past import Past
@@ -51,6 +52,7 @@ class Setup(Record):
     model: Model
     hooks: tuple[Hook, ...]
     rules: Rules
+    table: Table
     warnings: tuple[str, ...]
     """What the person should know about the files that were read."""
 
@@ -79,6 +81,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
         model=chosen,
         hooks=hooks,
         rules=rules,
+        table=load_table(settings.routing),
         warnings=(*swept(), *_unusual(sandbox), *content.warnings, *warnings),
     )
 
@@ -161,6 +164,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent) -> Crew:
         store=store,
         checking=Checking(setup.git, setup.sandbox, store, setup.settings.timeouts),
         past=Past(setup.git, store.task.task_id),
+        table=setup.table,
         consent=consent,
         hooks=Chain(setup.hooks),
         capabilities=shared_capabilities(setup.hooks, setup.rules, setup.settings.approvals),

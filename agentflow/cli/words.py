@@ -19,6 +19,10 @@ KNOWN = (
     "--events",
     "--pause-after",
     "--stream",
+    "--review",
+    "--no-review",
+    "--sequential",
+    "--context",
     "--help",
 )
 """The options of `task`; a word that looks like one and is none may belong to the text."""
@@ -27,10 +31,6 @@ LATER = (
     "--max-cost",
     "--max-tokens",
     "--timeout",
-    "--review",
-    "--no-review",
-    "--sequential",
-    "--context",
     "--no-memory",
 )
 """Options that the published command has and this version does not."""

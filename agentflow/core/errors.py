@@ -66,6 +66,11 @@ class ModelError(AgentflowError):
 class ModelUnavailable(ModelError):
     """The model may answer later."""
 
+    def __init__(self, message: str, *, hint: str = "", is_settled: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.is_settled = is_settled
+        """It was tried as often as the settings say; once more at once is in vain."""
+
 
 class ModelRejected(ModelError):
     """The model cannot do this; asking again changes nothing."""

@@ -8,7 +8,7 @@ from agentflow.core.messages import Stop, Usage
 from agentflow.core.pending import PendingKind
 from agentflow.core.record import Record
 from agentflow.core.run import RunOutcome
-from agentflow.core.task import GateStatus, Phase, Status
+from agentflow.core.task import Complexity, GateStatus, Phase, Status
 
 
 class TaskStarted(Record, tag=True):
@@ -22,6 +22,37 @@ class StateChanged(Record, tag=True):
     """New values of keys of the task's state; the state is the fold of these, the last one wins."""
 
     changed: dict[str, Any]
+
+
+class Classified(Record, tag=True):
+    """The class and route of the task, from its words, and again where the plan or the change is larger."""
+
+    complexity: Complexity
+    route: str
+    score: int
+    """Of ambiguity."""
+    reasons: tuple[str, ...]
+    steps: tuple[Phase, ...]
+
+
+class GatesMerged(Record, tag=True):
+    """What the gates of phases that judge the same tree come to together."""
+
+    group: str
+    phases: tuple[Phase, ...]
+    all_passed: bool
+    failed_phases: tuple[Phase, ...]
+    summary: str
+
+
+class IntentTold(Record, tag=True):
+    """What was understood of the task, and where something had to be assumed or asked."""
+
+    goal: str
+    constraints: str
+    assumptions: str
+    gaps: tuple[str, ...]
+    """Empty when no rule about a gap in the task fired."""
 
 
 class PhaseStarted(Record, tag=True):
@@ -184,6 +215,9 @@ class TaskEnded(Record, tag=True):
 Event = (
     TaskStarted
     | StateChanged
+    | Classified
+    | GatesMerged
+    | IntentTold
     | PhaseStarted
     | PhaseEnded
     | RunStarted

@@ -74,7 +74,13 @@ def _moved(run: Run, entry: RunPaused | PauseAnswered | RunStopped | HandedOver 
 
 def _with_reply(run: Run, reply: Reply) -> Run:
     message = Message(speaker=Speaker.ASSISTANT, parts=reply.parts)
-    return run.replace(messages=(*run.messages, message), used=(*run.used, reply.usage), made=0, returned=())
+    return run.replace(
+        messages=(*run.messages, message),
+        used=(*run.used, reply.usage),
+        made=0,
+        returned=(),
+        reply_stop=reply.stop,
+    )
 
 
 def _with_answer(run: Run, entry: CallAnswered) -> Run:

@@ -4,7 +4,17 @@ from enum import StrEnum
 from typing import Any
 
 from agentflow.core.delegation import Delegated, HandOff, Saved, Tally
-from agentflow.core.messages import Message, Reply, Speaker, ToolCall, ToolResult, ToolSpec, Usage, total
+from agentflow.core.messages import (
+    Message,
+    Reply,
+    Speaker,
+    Stop,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Usage,
+    total,
+)
 from agentflow.core.pending import Answer, Pending
 from agentflow.core.record import Record
 
@@ -207,6 +217,8 @@ class Run(Record):
     decided: dict[str, Answer] = {}
     """Answers of people, by the call they are about."""
     outcome: RunOutcome | None = None
+    reply_stop: Stop | None = None
+    """Why the newest reply ended."""
 
     @property
     def usage(self) -> Usage:

@@ -14,6 +14,10 @@ class Finding(Record):
     path: Annotated[str, Meta(description="File, relative to the repository.")]
     line: Annotated[int, Meta(ge=1, description="Line that shows it, from 1.")]
 
+    @property
+    def place(self) -> str:
+        return f"{self.path}:{self.line}"
+
 
 class Findings(Record):
     """What the explorer found."""
@@ -61,6 +65,10 @@ class Issue(Record):
     path: str
     line: Annotated[int, Meta(ge=1)]
     message: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.path}:{self.line}"
 
 
 class Review(Record):

@@ -146,12 +146,31 @@ class TaskState(Record):
     base_tree: str | None = None
     tree: str | None = None
 
+    route: str = ""
+    steps: tuple[Phase, ...] = ()
+    """The phases of the route whose role runs."""
+    forced: bool = False
+    """A rule for high risk made it complex."""
+    review_required: bool = False
+    """Its class counts only with a review."""
+    wants_review: bool | None = None
+    """What the person said of a review, if anything."""
+    sequential: bool = False
+    """Review before verification, not beside it."""
     runs: int = 0
     """How many runs there are, those of sub-agents too."""
-    run: int = 0
-    """The newest run of a phase."""
-    counted: int = 0
-    """The newest run whose usage is in `usage`."""
+    counted: tuple[int, ...] = ()
+    """The runs whose usage is in `usage`."""
+    flagged_findings: tuple[str, ...] = ()
+    """Citations of the explorer that no file bears out, as `path:line`."""
+    flagged_issues: tuple[str, ...] = ()
+    """The same of the reviewer."""
+    focus: str | None = None
+    """The folder that a deep exploration is about, empty for all; None for any other task."""
+    explored: str = ""
+    """The deep exploration of an earlier day, where the person asked to use it."""
+    document: str | None = None
+    """The file that a reading route wrote, relative to the repository."""
     findings: Findings | None = None
     plan: Plan | None = None
     change: Change | None = None
@@ -182,6 +201,11 @@ class TaskState(Record):
         planned = (path for step in (self.plan.steps if self.plan else ()) for path in step.files)
         changed = self.change.files if self.change else ()
         return tuple(dict.fromkeys((*(finding.path for finding in found), *planned, *changed)))
+
+    @property
+    def reads_only(self) -> bool:
+        """Whether its route changes nothing."""
+        return bool(self.steps) and Phase.IMPLEMENTATION not in self.steps
 
     def gate(self, phase: Phase) -> Gate:
         return self.gates.get(phase, Gate(status=GateStatus.PENDING))

@@ -75,13 +75,14 @@ def _pause(retry: Retry, number: int, failed: TryFailed) -> float:
     """Return full jitter below the growing pause, or what the server asks for if that is more."""
     asked = failed.retry_after or 0.0
     if asked > MAX_WAIT:
-        raise ModelUnavailable(f"{failed}; it asks us to wait {asked:.0f} seconds") from None
+        said = f"{failed}; it asks us to wait {asked:.0f} seconds"
+        raise ModelUnavailable(said, is_settled=True) from None
     jitter = random.uniform(0, _longest(retry, number))  # noqa: S311  # no secret depends on it
     return round(max(asked, jitter), 3)
 
 
 def _given_up(failed: TryFailed, tries: int) -> ModelUnavailable:
-    return ModelUnavailable(f"{failed} ({tries} tries)" if tries > 1 else str(failed))
+    return ModelUnavailable(f"{failed} ({tries} tries)" if tries > 1 else str(failed), is_settled=True)
 
 
 def by_status(status: int, message: str, retry_after: str | None) -> ModelError:

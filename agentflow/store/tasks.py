@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from agentflow.core.events import Event, PhaseEnded, Stamped, StateChanged, Warned
+from agentflow.core.events import Event, IntentTold, PhaseEnded, Stamped, StateChanged, Warned
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import encode, plain, sealed
 from agentflow.core.task import FRONTMATTER_KEYS, GateStatus, TaskState
@@ -156,6 +156,9 @@ class TaskStore:
             case PhaseEnded():
                 title = f"\n### Iteration {event.iteration} / {event.phase} / {event.status}\n"
                 self._log.append(f"{title}{nested(event.message)}\n")
+            case IntentTold():
+                gaps = "".join(f"- {nested(gap)}\n" for gap in event.gaps) or "- gaps: none\n"
+                self._log.append(f"\n### Intent\n- goal: {nested(event.goal)}\n{gaps}")
             case Warned():
                 self._log.append(f"\n> {nested(event.message)}\n")
             case _:

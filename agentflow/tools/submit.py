@@ -1,24 +1,35 @@
 """The five Submit tools, one for each part of the pipeline; each ends its run."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from agentflow.core.errors import InvalidInput, ToolError
 from agentflow.core.evidence import By, Side
 from agentflow.core.ports import Ledger, Workspace
 from agentflow.core.record import Record, plain
-from agentflow.core.submissions import Change, Claim, Finding, Findings, Judgement, Plan, Review, Submission
+from agentflow.core.submissions import (
+    Change,
+    Claim,
+    Finding,
+    Findings,
+    Issue,
+    Judgement,
+    Plan,
+    Review,
+    Submission,
+)
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+
+_WEB = ("https://", "http://")
+"""A page is cited by its address; whether it says so cannot be looked up here."""
+Cited = TypeVar("Cited", Finding, Issue)
 
 
 def submit_findings(wanted: Findings, context: ToolContext) -> Output:
     """Hand in what was found and end; each finding names a file and a line that exist."""
-    problems = [problem for finding in wanted.findings if (problem := _misplaced(finding, context.workspace))]
-    if problems:
-        raise InvalidInput("; ".join(problems))
-    relative = context.workspace.relative
-    placed = tuple(finding.replace(path=relative(finding.path)) for finding in wanted.findings)
-    return _submitted("findings", wanted.replace(findings=placed))
+    flagged = _flagged(wanted.findings, context)
+    placed = tuple(_placed(finding, context.workspace) for finding in wanted.findings)
+    return _submitted("findings", wanted.replace(findings=placed), flagged_findings=flagged)
 
 
 def submit_plan(wanted: Plan, context: ToolContext) -> Output:  # noqa: ARG001  # all tools have one signature
@@ -31,9 +42,11 @@ def submit_change(wanted: Change, context: ToolContext) -> Output:  # noqa: ARG0
     return _submitted("change", wanted)
 
 
-def submit_review(wanted: Review, context: ToolContext) -> Output:  # noqa: ARG001  # all tools have one signature
-    """Hand in the review and end."""
-    return _submitted("review", wanted)
+def submit_review(wanted: Review, context: ToolContext) -> Output:
+    """Hand in the review and end; each issue names a file and a line that exist."""
+    flagged = _flagged(wanted.issues, context)
+    placed = tuple(_placed(issue, context.workspace) for issue in wanted.issues)
+    return _submitted("review", wanted.replace(issues=placed), flagged_issues=flagged)
 
 
 def submit_verdict(wanted: Judgement, context: ToolContext) -> Output:
@@ -57,17 +70,33 @@ SUBMIT_TOOLS = (
 )
 
 
-def _submitted(key: str, submission: Submission) -> Output:
-    return Output(content="submitted", changes={key: plain(submission)}, submitted=True)
+def _submitted(key: str, submission: Submission, **others: list[str]) -> Output:
+    return Output(content="submitted", changes={key: plain(submission), **others}, submitted=True)
 
 
-def _misplaced(finding: Finding, workspace: Workspace) -> str | None:
+def _flagged(cited: tuple[Cited, ...], context: ToolContext) -> list[str]:
+    """Return the citations that no file bears out; the first time they are an error, to be mended."""
+    problems = {one.place: problem for one in cited if (problem := _misplaced(one, context.workspace))}
+    if problems and not context.run.rejected:
+        raise InvalidInput("; ".join(problems.values()))
+    return list(problems)
+
+
+def _misplaced(one: Finding | Issue, workspace: Workspace) -> str | None:
+    if one.path.startswith(_WEB):
+        return None
     try:
-        content = workspace.read(finding.path)
+        content = workspace.read(one.path)
     except ToolError as error:
         return str(error)
     count = content.count(b"\n") + (bool(content) and not content.endswith(b"\n"))
-    return None if finding.line <= count else f"{finding.path}:{finding.line}: the file has {count} lines"
+    return None if one.line <= count else f"{one.place}: the file has {count} lines"
+
+
+def _placed(one: Cited, workspace: Workspace) -> Cited:
+    """Return a citation with its path as git spells it, where it leads to a file."""
+    is_found = _misplaced(one, workspace) is None and not one.path.startswith(_WEB)
+    return one.replace(path=workspace.relative(one.path)) if is_found else one
 
 
 def _unfounded(wanted: Judgement, ledger: Ledger) -> Iterator[str]:

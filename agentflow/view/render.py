@@ -1,18 +1,17 @@
-"""A snapshot as a picture for `status`, and its evidence as a table; pure."""
+"""A snapshot as a picture for `status`; pure."""
 
-from agentflow.core.evidence import By, CheckName, Evidence, Side
+from agentflow.core.evidence import CheckName, Evidence
 from agentflow.core.pending import PendingKind
 from agentflow.core.task import GateStatus, Phase, RequiredCheck, Status, TaskState
 from agentflow.redact import one_line
 from agentflow.view.snapshot import Snapshot
-from agentflow.view.text import BLANK, Line, Span, Style, cells, column, line, span
+from agentflow.view.text import BLANK, Line, Span, Style, column, line, span
 from agentflow.view.words import (
     counts,
     duration,
     elapsed,
     exit_words,
     gate_mark,
-    plural,
     result_mark,
     sandbox,
     status_mark,
@@ -23,9 +22,7 @@ from agentflow.view.words import (
 _LABEL = 11
 _COMMAND = 200
 _TASK = 400
-_OUTPUT_LINES = 60
 _PHASES = tuple(phase for phase in Phase if phase is not Phase.COMPLETE)
-_HEADS = ("id", "check", "exit", "tree", "code", "pass", "fail", "time")
 
 
 def picture(snapshot: Snapshot) -> tuple[Line, ...]:
@@ -39,9 +36,10 @@ def picture(snapshot: Snapshot) -> tuple[Line, ...]:
         ),
         labelled("task", span(one_line(state.task, _TASK), Style.BOLD)),
         labelled("started", span(_when(snapshot))),
+        labelled("class", span(_class(state))),
         labelled("model", span(state.model)),
         labelled("sandbox", sandbox(state)),
-        labelled("iteration", span(f"{state.iteration} of {state.max_iterations}")),
+        *(() if state.reads_only else (_iteration(state),)),
         *_ended(state),
         *pending_rows(state),
         BLANK,
@@ -71,15 +69,20 @@ def labelled(label: str, *spans: Span) -> Line:
     return line(column(label, _LABEL, Style.DIM), *spans, hang=_LABEL)
 
 
+def _iteration(state: TaskState) -> Line:
+    return labelled("iteration", span(f"{state.iteration} of {state.max_iterations}"))
+
+
+def _class(state: TaskState) -> str:
+    return f"{state.task_complexity}, route {state.route.replace('_', ' ') or 'not chosen'}"
+
+
 def _when(snapshot: Snapshot) -> str:
     started = snapshot.state.started_at
     times = [snapshot.events[0].at, snapshot.events[-1].at] if snapshot.events else [started, started]
     seconds = elapsed(*times)
-    spent = (
-        ""
-        if seconds is None
-        else f", {'worked' if snapshot.state.ending else 'working'} for {duration(seconds)}"
-    )
+    verb = "worked" if snapshot.state.ending else "working"
+    spent = "" if seconds is None else f", {verb} for {duration(seconds)}"
     return f"{started.replace('T', ' ').removesuffix('Z')} UTC{spent}"
 
 
@@ -148,96 +151,12 @@ def _check(snapshot: Snapshot, base: RequiredCheck | None, final: RequiredCheck 
 
 
 def _change(before: Evidence | None, after: Evidence) -> tuple[Span, ...]:
-    first = span(exit_words(before) if before else "not run", _colour(before))
-    return first, span(" → ", Style.DIM), span(exit_words(after), _colour(after))
+    first = span(exit_words(before) if before else "not run", colour(before))
+    return first, span(" → ", Style.DIM), span(exit_words(after), colour(after))
 
 
-def _colour(evidence: Evidence | None) -> Style:
+def colour(evidence: Evidence | None) -> Style:
+    """Return the style of what a command came to."""
     if evidence is None:
         return Style.DIM
     return Style.GOOD if evidence.exit_code == 0 else Style.BAD
-
-
-def evidence_table(snapshot: Snapshot) -> tuple[Line, ...]:
-    """Return one row for each executed command, in the order they were run."""
-    if not snapshot.evidence:
-        return (line(span("no command was run", Style.DIM)),)
-    rows = [_cells(one) for one in snapshot.evidence]
-    widths = [max(cells(row[place].text) for row in (*rows, _heads())) for place in range(len(_HEADS))]
-    return (
-        line("  ", *_filled(_heads(), widths), span("command", Style.DIM), hang=4),
-        *(
-            line(
-                result_mark(one.exit_code),
-                *_filled(row, widths),
-                span(one_line(one.command, _COMMAND)),
-                hang=4,
-            )
-            for one, row in zip(snapshot.evidence, rows, strict=True)
-        ),
-    )
-
-
-def _heads() -> tuple[Span, ...]:
-    return tuple(span(head, Style.DIM) for head in _HEADS)
-
-
-def _filled(row: tuple[Span, ...], widths: list[int]) -> tuple[Span, ...]:
-    return tuple(column(part.text, width + 2, part.style) for part, width in zip(row, widths, strict=True))
-
-
-def _cells(evidence: Evidence) -> tuple[Span, ...]:
-    code = "-" if evidence.exit_code is None else str(evidence.exit_code)
-    tests = evidence.tests
-    failed = tests.failed + tests.errors if tests else 0
-    return (
-        span(evidence.id, Style.ACCENT),
-        span("agent" if evidence.by is By.AGENT else evidence.check or "-"),
-        span("time" if evidence.timed_out else code, _colour(evidence)),
-        span(tree_words(evidence.tree_before), Style.DIM),
-        span(_side(evidence)),
-        span(str(tests.passed) if tests else "-"),
-        span(str(failed) if tests else "-", Style.BAD if failed else Style.PLAIN),
-        span(duration(evidence.seconds), Style.DIM),
-    )
-
-
-def _side(evidence: Evidence) -> str:
-    if evidence.by is By.AGENT:
-        return "-"
-    return evidence.code if evidence.code is evidence.surface else "mixed"
-
-
-def _side_words(evidence: Evidence) -> str:
-    """Return whose code ran, and under whose checks where that differs."""
-    if evidence.by is By.AGENT:
-        return "-"
-    if evidence.code is evidence.surface:
-        return evidence.code
-    return "final, base checks" if evidence.surface is Side.BASE else "base, final checks"
-
-
-def evidence_detail(evidence: Evidence, output: str) -> tuple[Line, ...]:
-    """Return all of one record, and the end of what the command printed."""
-    chosen = f"{evidence.by}, {evidence.check or evidence.role or 'no check'}"
-    trees = f"{tree_words(evidence.tree_before)} → {tree_words(evidence.tree_after)}"
-    printed = output.rstrip("\n").split("\n")
-    left_out = len(printed) - _OUTPUT_LINES
-    return (
-        line(
-            result_mark(evidence.exit_code),
-            span(evidence.id, Style.BOLD),
-            f"  {one_line(evidence.command, _TASK)}",
-        ),
-        labelled("exit", span(exit_words(evidence), _colour(evidence)), span(f"  {counts(evidence.tests)}")),
-        labelled("chosen by", span(chosen), span(f"  iteration {evidence.iteration}", Style.DIM)),
-        labelled("code", span(_side_words(evidence)), span(f"  tree {trees}", Style.DIM)),
-        labelled("where", span(evidence.cwd), span(f"  sandbox {evidence.sandbox}", Style.DIM)),
-        labelled("when", span(evidence.started_at), span(f"  {duration(evidence.seconds)}", Style.DIM)),
-        labelled(
-            "output", span(f"{plural(evidence.bytes, 'byte')}  sha256 {evidence.stdout_sha256}", Style.DIM)
-        ),
-        BLANK,
-        *((line(span(f"… {left_out} lines above …", Style.DIM)),) if left_out > 0 else ()),
-        *(line(row) for row in printed[-_OUTPUT_LINES:] if output),
-    )

@@ -3,8 +3,11 @@
 from functools import singledispatch
 
 from agentflow.core.events import (
+    Classified,
     EvidenceRecorded,
+    GatesMerged,
     HandedOff,
+    IntentTold,
     PhaseEnded,
     PhaseStarted,
     Replied,
@@ -104,6 +107,30 @@ def _task_started(event: TaskStarted, story: Story) -> tuple[Row, ...]:
     return (
         (span("▸ ", Style.ACCENT), span(one_line(event.task, _SAID), Style.BOLD), span(limit, Style.DIM)),
     )
+
+
+@_rows.register
+def _classified(event: Classified, _story: Story) -> tuple[Row, ...]:
+    why = one_line("; ".join(event.reasons), _SAID)
+    return (
+        (
+            span("  ▸ ", Style.ACCENT),
+            span(f"{event.complexity}, route {event.route.replace('_', ' ')}"),
+            span(f"  {why}", Style.DIM),
+        ),
+    )
+
+
+@_rows.register
+def _gates_merged(event: GatesMerged, _story: Story) -> tuple[Row, ...]:
+    mark = span("✓ ", Style.GOOD) if event.all_passed else span("✗ ", Style.BAD)
+    return ((mark, span(event.summary, Style.DIM)),)
+
+
+@_rows.register
+def _intent_told(event: IntentTold, _story: Story) -> tuple[Row, ...]:
+    gaps = "; ".join(one_line(gap, _SAID) for gap in event.gaps) or "no gap in what was asked"
+    return ((span("  · ", Style.DIM), span(f"intent: {gaps}", Style.DIM)),)
 
 
 @_rows.register

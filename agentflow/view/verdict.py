@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from agentflow.core.record import Record
 from agentflow.core.task import Failure, Phase, Status, TaskState
-from agentflow.redact import one_line
+from agentflow.redact import one_line, visible
 from agentflow.store.reading import TASKS
 from agentflow.view.render import check_rows, labelled, pending_rows
 from agentflow.view.snapshot import Snapshot
@@ -33,6 +33,8 @@ _MEANINGS: Mapping[Status, str] = {
 _CAVEATS: Mapping[str, str] = {
     "no_regression_only": "nothing that was red turned green: no check proves the new behaviour",
     "already_red": "some checks were red before the task and still are",
+    "reviewer_disagrees": "the checks hold, but the reviewer objected without naming a line",
+    "not_reviewed": "its class asks for a review, which --no-review left out",
     "verifier_disagrees": "the checks hold, but the verifier did not call it verified",
 }
 
@@ -49,6 +51,8 @@ class FileDiff(Record):
 def verdict(snapshot: Snapshot, diff: str) -> tuple[Line, ...]:
     """Return what a person reads when a task has come to its end."""
     state = snapshot.state
+    if state.status is Status.ANSWERED and state.findings is not None:
+        return (*_answer(state), *_footer(snapshot))
     return (
         *_headline(snapshot),
         *pending_rows(state),
@@ -56,10 +60,43 @@ def verdict(snapshot: Snapshot, diff: str) -> tuple[Line, ...]:
         BLANK,
         *_changes(tuple(file_diffs(diff))),
         *_iterations(state),
-        labelled("used", span(_used(state))),
-        *_cautions(state),
-        *_whereabouts(snapshot),
+        *_footer(snapshot),
     )
+
+
+def _footer(snapshot: Snapshot) -> tuple[Line, ...]:
+    state = snapshot.state
+    return (labelled("used", span(_used(state))), *_cautions(state), *_whereabouts(snapshot))
+
+
+def _answer(state: TaskState) -> Iterator[Line]:
+    """Yield the answer of a task that changed nothing: what was found, where, and what stays open."""
+    findings, review = state.findings, state.review
+    if findings is None:
+        return
+    yield from (line(span(visible(row))) for row in findings.summary.strip().splitlines())
+    yield BLANK
+    for one in findings.findings:
+        flag = span(" (no such line)" if one.place in state.flagged_findings else "", Style.BAD)
+        yield line(
+            "  ", span(one_line(one.place), Style.ACCENT), flag, f"  {one_line(one.claim, _REASON)}", hang=4
+        )
+    for issue in review.issues if review else ():
+        flag = span(" (no such line)" if issue.place in state.flagged_issues else "", Style.BAD)
+        said = f"  {one_line(issue.message, _REASON)}"
+        yield line(
+            "  ",
+            span(issue.severity, Style.WARN),
+            " ",
+            span(one_line(issue.place), Style.ACCENT),
+            flag,
+            said,
+            hang=4,
+        )
+    for question in findings.open_questions:
+        yield line("  ", span("open  ", Style.WARN), one_line(question, _REASON), hang=4)
+    if findings.findings or findings.open_questions:
+        yield BLANK
 
 
 def _headline(snapshot: Snapshot) -> tuple[Line, ...]:
@@ -201,7 +238,7 @@ def _cautions(state: TaskState) -> Iterator[Line]:
 
 def _whereabouts(snapshot: Snapshot) -> Iterator[Line]:
     name = snapshot.folder.name
-    yield labelled("report", span(f"{TASKS}/{name}/report.md"))
+    yield labelled("report", span(snapshot.state.document or f"{TASKS}/{name}/report.md"))
     after = "shows each command with its output" if snapshot.evidence else ""
     command = f"agentflow evidence {name}" if snapshot.evidence else f"agentflow log {name}"
     yield labelled("next", span(command, Style.ACCENT), span(f"  {after}", Style.DIM))

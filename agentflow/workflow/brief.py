@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 from agentflow.core.evidence import RED, CheckRun
 from agentflow.core.record import Record
-from agentflow.core.submissions import Findings, Plan
+from agentflow.core.submissions import Plan
 from agentflow.core.task import Failure, Phase, TaskState
+from agentflow.loop.context import prompt_text
 
 MAX_DIFF_CHARS = 20_000
 TAIL_LINES = 20
@@ -27,19 +28,42 @@ class Material(Record):
 
 def brief(task: TaskState, phase: Phase, material: Material) -> str:
     """Return the brief of the role that works in a phase."""
-    parts = [_task(task), _checks("Checks before the task", material.baseline, material.folder)]
+    if task.reads_only:
+        parts = [_task(task), _explored(task, phase), *_reading(task, phase)]
+    else:
+        before = _checks("Checks before the task", material.baseline, material.folder)
+        parts = [_task(task), _explored(task, phase), before, *_changing(task, phase, material)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _explored(task: TaskState, phase: Phase) -> str:
+    """Return an earlier exploration for those who find out, plan or change; who judges gets no such help."""
+    if not task.explored or phase in (Phase.REVIEW, Phase.VERIFICATION):
+        return ""
+    return f"## Explored earlier\n{fenced(task.explored[:MAX_DIFF_CHARS], 'markdown')}"
+
+
+def _reading(task: TaskState, phase: Phase) -> tuple[str, ...]:
+    """Return what a role is told that has to find out and to change nothing."""
+    if phase is Phase.REVIEW:
+        return _findings(task), prompt_text("audit.md")
+    return (prompt_text("question.md" if task.route == "question" else "inquiry.md"),)
+
+
+def _changing(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
     match phase:
         case Phase.PLANNING:
-            parts.append(_findings(task.findings))
+            return (_findings(task),)
         case Phase.IMPLEMENTATION:
-            parts += [_findings(task.findings), _plan(task.plan), _diff("Change so far", material.diff)]
-            parts += [_failure(failure, material) for failure in task.failures]
-        case Phase.REVIEW | Phase.VERIFICATION:
-            parts.append(_diff("Change", material.diff))
-            parts.append(_checks("Checks after the change", material.final, material.folder))
+            failures = (_failure(failure, material) for failure in task.failures)
+            return _findings(task), _plan(task.plan), _diff("Change so far", material.diff), *failures
+        case Phase.REVIEW:  # the checks run beside it
+            return (_diff("Change", material.diff),)
+        case Phase.VERIFICATION:
+            after = _checks("Checks after the change", material.final, material.folder)
+            return _diff("Change", material.diff), after
         case Phase.REFINEMENT | Phase.EXPLORATION | Phase.COMPLETE:
-            pass
-    return "\n\n".join(part for part in parts if part)
+            return ()
 
 
 def _task(task: TaskState) -> str:
@@ -79,10 +103,14 @@ def _check(run: CheckRun, folder: str) -> str:
     return "\n".join(lines)
 
 
-def _findings(findings: Findings | None) -> str:
+def _findings(task: TaskState) -> str:
+    findings = task.findings
     if findings is None:
         return ""
-    lines = [f"- {finding.path}:{finding.line}: {finding.claim}" for finding in findings.findings]
+    lines = [
+        f"- {one.place}{' (no such line)' if one.place in task.flagged_findings else ''}: {one.claim}"
+        for one in findings.findings
+    ]
     questions = [f"- open: {question}" for question in findings.open_questions]
     return "\n".join(("## Findings", findings.summary, *lines, *questions))
 
@@ -102,7 +130,8 @@ def _plan(plan: Plan | None) -> str:
 def _failure(failure: Failure, material: Material) -> str:
     reasons = [f"- {reason}" for reason in failure.reasons]
     checks = [_check(run, material.folder) for run in material.shown(failure.evidence) if not run.green]
-    return "\n".join((f"## Iteration {failure.iteration} failed", *reasons, *checks))
+    by = f" in {failure.phase}" if failure.phase is Phase.REVIEW else ""
+    return "\n".join((f"## Iteration {failure.iteration} failed{by}", *reasons, *checks))
 
 
 def _diff(title: str, diff: str) -> str:

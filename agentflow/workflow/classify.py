@@ -149,6 +149,12 @@ def risks(spoken: str, table: Table) -> tuple[tuple[Forced, tuple[str, ...]], ..
     return tuple((rule, words) for rule, words in found if words)
 
 
+def risks_in(text: str, table: Table) -> tuple[str, ...]:
+    """Return the reasons why a text is of high risk; what it says must not happen is none."""
+    heard = (clause.text for clause in clauses(text, table) if clause.mood is not Mood.LIMIT)
+    return tuple(dict.fromkeys(rule.reason for rule, _ in risks(" ; ".join(heard), table)))
+
+
 def class_of(files: int) -> Complexity:
     """Return the class of a change of so many files."""
     if files <= 1:

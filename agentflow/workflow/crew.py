@@ -7,19 +7,16 @@ from agentflow.compose.channels import Capability
 from agentflow.compose.family import Cradle, Family
 from agentflow.compose.profiles import Kit
 from agentflow.compose.surroundings import Surroundings
-from agentflow.core.messages import total
 from agentflow.core.pending import Consent
-from agentflow.core.ports import Model
+from agentflow.core.ports import Model, Workspace
 from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE
-from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Phase, TaskState
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills, offer
 from agentflow.library.subagents import subagents
 from agentflow.loop.agent import Agent
-from agentflow.loop.run import continue_run, run_agent
 from agentflow.permissions.decide import owner_of
 from agentflow.redact import redacted
 from agentflow.sandbox.run import Sandbox
@@ -27,9 +24,11 @@ from agentflow.store.journal import RunFile, load_run
 from agentflow.store.ledger import TreeLedger
 from agentflow.store.tasks import HOME, TaskStore
 from agentflow.tools.registry import SUBMITS, WITHOUT_PROVIDER, Toolbox
-from agentflow.workflow.brief import Material, brief
+from agentflow.workflow.brief import Material
 from agentflow.workflow.checking import Checking
+from agentflow.workflow.deleted import WithDeleted
 from agentflow.workflow.route import ROLE_OF
+from agentflow.workflow.table import Table
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import FileChange, Git
 from agentflow.workspace.past import Past
@@ -50,6 +49,8 @@ class Crew(Record):
     checking: Checking
     past: Past
     """What the files were before the task."""
+    table: Table
+    """The rules that classify the task."""
     consent: Consent = Consent.SUSPEND
     """What is done at once about something that would wait for a person."""
     hooks: Chain = Chain()
@@ -58,38 +59,8 @@ class Crew(Record):
     """What every role gets beside the standard ones."""
     skills: Skills = Skills()
 
-    async def dispatch(self, task: TaskState, phase: Phase) -> tuple[TaskState, Run]:
-        """Run the role of a phase; return the state with what its calls changed, and the run.
-
-        A run of the same brief that was cut short, or waited for a person, goes on where it was; one that
-        had its result is not repeated.
-        """
-        told = brief(task, phase, self.material(task))
-        saved = self._saved_run(task, phase, told)
-        number = task.run if saved else task.runs + 1
-        self.store.save(task.replace(run=number, runs=max(number, task.runs)))
-        agent = self._agent(task, phase, number)
-        if saved is None:
-            run = await run_agent(agent, told)
-        else:
-            self.store.change(saved.changes)
-            answer = task.answers.get(saved.pause.pending.id) if saved.pause else None
-            run = saved if saved.outcome else await continue_run(agent, saved, answer)
-        if run.outcome is not None and number > self.store.task.counted:
-            usage = run.cost if number == 1 else total((task.usage, run.cost))
-            self.store.save(self.store.task.replace(usage=usage, counted=number))
-        return self.store.task, run
-
-    def _saved_run(self, task: TaskState, phase: Phase, told: str) -> Run | None:
-        """Return the newest run if it is of this phase and brief, and did not end without a result."""
-        path = self.store.run_path(task.run, ROLE_OF[phase])
-        run = load_run(path) if path.exists() else None
-        if run is None or run.outcome not in (None, RunOutcome.SUBMITTED) or not run.messages:
-            return None
-        same = run.head.iteration == task.iteration and run.messages[0].text == told
-        return run if same else None
-
-    def _agent(self, task: TaskState, phase: Phase, number: int) -> Agent:
+    def agent(self, task: TaskState, phase: Phase, number: int) -> Agent:
+        """Return the role of a phase, ready for one run."""
         family = Family(
             kit=Kit(model=self.model, models=self.models, toolbox=self.toolbox, events=self.store.emit),
             capabilities=self.capabilities,
@@ -120,7 +91,7 @@ class Crew(Record):
         ledger = self.store.ledger
         judging = phase is Phase.VERIFICATION and task.tree is not None
         return Surroundings(
-            workspace=self.workspace,
+            workspace=self._seen(task, phase),
             runner=self.sandbox.of(ROLE_OF[phase]),
             ledger=TreeLedger(ledger=ledger, tree=task.tree or "") if judging else ledger,
             journal=self.store.open_run(number, ROLE_OF[phase]),
@@ -133,6 +104,12 @@ class Crew(Record):
             consent=self.consent,
             owners=self._owners(),
         )
+
+    def _seen(self, task: TaskState, phase: Phase) -> Workspace:
+        """Return the files as a role sees them; who reviews a change can also read what it deleted."""
+        if phase is not Phase.REVIEW or task.base_tree is None:
+            return self.workspace
+        return WithDeleted(now=self.workspace, git=self.git, before=task.base_tree)
 
     def _owners(self) -> dict[str, str]:
         """Return the role that has each known tool."""

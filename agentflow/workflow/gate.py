@@ -42,7 +42,7 @@ def judge(case: Case) -> Verdict:
     evidence = tuple(run.evidence.id for run in case.final if run.evidence is not None)
     if case.tree == case.base_tree:
         return Verdict(passed=False, reasons=("nothing was changed",), evidence=evidence)
-    reasons = [*_drifted(case), *_missing(case)]
+    reasons = [*drifted(case), *_missing(case)]
     caveats = []
     for run in case.final:
         found = _problems(case, run)
@@ -60,7 +60,8 @@ def judge(case: Case) -> Verdict:
     )
 
 
-def _drifted(case: Case) -> list[str]:
+def drifted(case: Case) -> list[str]:
+    """Return what was changed after the tree was taken that is judged."""
     changed = [change.path for change in case.drift if not _is_artefact(change)]
     return [f"changed after the checks began: {_list(changed)}"] if changed else []
 

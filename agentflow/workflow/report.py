@@ -1,21 +1,25 @@
 """`report.md`: what a person reads when a task is over."""
 
+from agentflow.core.events import IntentTold
 from agentflow.core.evidence import CheckRun
 from agentflow.core.exits import Exit
 from agentflow.core.task import Failure, TaskState
 from agentflow.redact import nested, visible
+from agentflow.workflow.answer import answer
 from agentflow.workflow.brief import Material, fenced
 from agentflow.workspace.git import FileChange
 
 PLAUSIBLE = "plausible: it passes these checks, and nothing more is claimed"
 
 
-def report(task: TaskState, material: Material, changes: tuple[FileChange, ...]) -> str:
+def report(task: TaskState, material: Material, changes: tuple[FileChange, ...], told: IntentTold) -> str:
     """Return the report as Markdown; every line of it comes from the state and the evidence."""
     assert task.ending is not None
     parts = [
         f"# {task.ending.status}: {visible(_first_line(task.task))}",
         _facts(task),
+        _intent(told),
+        _answered(task),
         _section("Checks before the task", [_check(run) for run in material.baseline]),
         _section("Checks after the change", [_check(run) for run in material.final]),
         _section("Iterations that failed", [_failure(failure) for failure in task.failures]),
@@ -26,6 +30,25 @@ def report(task: TaskState, material: Material, changes: tuple[FileChange, ...])
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def _intent(told: IntentTold) -> str:
+    """Return the intent as it was understood, and truthfully what had to be assumed or asked."""
+    named = (("goal", told.goal), ("constraints", told.constraints))
+    lines = [f"- {label}: {nested(text)}" for label, text in named if text]
+    gaps = [f"- gap: {nested(gap)}" for gap in told.gaps] or ["- gaps: none"]
+    return _section("Intent", [*lines, *gaps])
+
+
+def _answered(task: TaskState) -> str:
+    said = answer(task)
+    where = f"\n\nKept in {task.document}." if task.document else ""
+    return f"## Answer\n{_quoted(said)}{where}" if said else ""
+
+
+def _quoted(text: str) -> str:
+    """Return a text as it stands, so that no line of it can be taken for one of the report."""
+    return "\n".join(f"> {row}".rstrip() for row in visible(text).split("\n"))
+
+
 def _facts(task: TaskState) -> str:
     assert task.ending is not None
     cost = "unknown" if task.usage.cost_usd is None else f"{task.usage.cost_usd:.4f} USD"
@@ -33,10 +56,14 @@ def _facts(task: TaskState) -> str:
         f"- result: {nested(task.ending.reason)} (exit {int(task.ending.exit_code)})",
         f"- task: {task.task_id}",
         f"- model: {nested(task.model)}, {task.usage.input} tokens in, {task.usage.output} out, cost {cost}",
-        f"- iterations: {task.iteration} of {task.max_iterations}",
-        f"- tree before: {task.base_tree}",
-        f"- tree after: {task.tree}",
+        f"- class: {task.task_complexity}, route {task.route.replace('_', ' ')}",
     ]
+    if not task.reads_only:
+        lines += [
+            f"- iterations: {task.iteration} of {task.max_iterations}",
+            f"- tree before: {task.base_tree}",
+            f"- tree after: {task.tree}",
+        ]
     if task.sandbox == "none":
         lines.append("- sandbox: NOT SANDBOXED, commands ran with your rights")
     else:

@@ -5,6 +5,7 @@ from typing import Any
 from agentflow.core.evidence import CheckRun
 from agentflow.core.record import plain
 from agentflow.core.task import GateStatus, TaskState
+from agentflow.workflow.answer import answer
 from agentflow.workflow.brief import Material
 from agentflow.workspace.git import FileChange
 
@@ -27,7 +28,9 @@ def result(task: TaskState, material: Material, changes: tuple[FileChange, ...])
         "evidence": [run.evidence.id for run in runs if run.evidence is not None],
         "files_changed": [change.path for change in changes],
         "usage": plain(task.usage),
-        "answer": None,
+        "answer": answer(task),
+        "class": task.task_complexity,
+        "document": task.document,
         "caveats": list(task.verdict.caveats) if task.verdict else [],
         "pending": plain(task.pending),
         "report": f"{material.folder}/report.md",

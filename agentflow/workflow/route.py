@@ -14,13 +14,6 @@ ORDER = (
     Phase.REVIEW,
     Phase.VERIFICATION,
 )
-DEFAULT_ROUTE = (
-    Phase.REFINEMENT,
-    Phase.EXPLORATION,
-    Phase.PLANNING,
-    Phase.IMPLEMENTATION,
-    Phase.VERIFICATION,
-)
 ROLE_OF: Mapping[Phase, str] = MappingProxyType(
     {
         Phase.EXPLORATION: "explorer",
@@ -33,7 +26,7 @@ ROLE_OF: Mapping[Phase, str] = MappingProxyType(
 """Who works in a phase."""
 TRANSITIONS: Mapping[Phase, frozenset[Phase]] = MappingProxyType(
     {
-        Phase.REFINEMENT: frozenset({Phase.REFINEMENT, Phase.COMPLETE, *ORDER[1:4]}),
+        Phase.REFINEMENT: frozenset({Phase.REFINEMENT, Phase.COMPLETE, *ORDER[1:5]}),
         Phase.EXPLORATION: frozenset({Phase.EXPLORATION, Phase.COMPLETE, *ORDER[2:5]}),
         Phase.PLANNING: frozenset({Phase.PLANNING, Phase.COMPLETE, Phase.IMPLEMENTATION}),
         Phase.IMPLEMENTATION: frozenset({Phase.IMPLEMENTATION, Phase.COMPLETE, *ORDER[4:]}),
@@ -43,8 +36,10 @@ TRANSITIONS: Mapping[Phase, frozenset[Phase]] = MappingProxyType(
     }
 )
 """Where each phase may lead; a phase may be entered again when it was cut short."""
-_JUDGING = frozenset({Phase.REVIEW, Phase.VERIFICATION})
+JUDGING = (Phase.REVIEW, Phase.VERIFICATION)
+"""The phases that judge a change, and send it back."""
 _DONE = frozenset({GateStatus.PASSED, GateStatus.SKIPPED})
+_OPEN = frozenset({GateStatus.PENDING, GateStatus.IN_PROGRESS})
 
 
 def next_phase(task: TaskState) -> Phase | None:
@@ -56,7 +51,15 @@ def next_phase(task: TaskState) -> Phase | None:
     phase = next((phase for phase in ORDER if task.gate(phase).status not in _DONE), Phase.COMPLETE)
     if task.gate(phase).status is not GateStatus.FAILED:
         return phase
-    return Phase.IMPLEMENTATION if phase in _JUDGING and may_retry(task) else Phase.COMPLETE
+    goes_back = phase in JUDGING and not task.reads_only and may_retry(task)
+    return Phase.IMPLEMENTATION if goes_back else Phase.COMPLETE
+
+
+def together(task: TaskState, phase: Phase) -> tuple[Phase, ...]:
+    """Return the phases that run side by side with a phase: the judges, unless they go one by one."""
+    if phase is not Phase.REVIEW or task.sequential or task.gate(Phase.VERIFICATION).status not in _OPEN:
+        return (phase,)
+    return JUDGING
 
 
 def may_retry(task: TaskState) -> bool:
@@ -66,10 +69,9 @@ def may_retry(task: TaskState) -> bool:
 
 def is_stalled(task: TaskState) -> bool:
     """Return whether the same failure came twice on the same tree: no progress."""
-    if len(task.failures) < 2:
-        return False
-    before, last = task.failures[-2:]
-    return (before.tree, before.signature) == (last.tree, last.signature)
+    phases = {failure.phase for failure in task.failures[-1:]}
+    same = [(one.tree, one.signature) for one in task.failures if one.phase in phases]
+    return len(same) > 1 and same[-1] == same[-2]
 
 
 def enter(task: TaskState, phase: Phase, timestamp: str) -> TaskState:
@@ -81,16 +83,17 @@ def enter(task: TaskState, phase: Phase, timestamp: str) -> TaskState:
         raise CorruptState(f"phase {task.current_phase} does not lead to {phase}")
     if phase is Phase.COMPLETE:
         return task.replace(current_phase=phase)
-    if task.current_phase in _JUDGING and phase is Phase.IMPLEMENTATION:
+    if task.current_phase in JUDGING and phase is Phase.IMPLEMENTATION:
         task = _new_iteration(task)
     gate = Gate(status=GateStatus.IN_PROGRESS, timestamp=timestamp)
-    return task.replace(current_phase=phase).with_gate(phase, gate)
+    opened = dict.fromkeys(together(task, phase), gate)
+    return task.replace(current_phase=phase, gates={**task.gates, **opened})
 
 
 def _new_iteration(task: TaskState) -> TaskState:
     reopened = {
         phase: Gate(status=GateStatus.PENDING)
-        for phase in _JUDGING
+        for phase in JUDGING
         if task.gate(phase).status is not GateStatus.SKIPPED
     }
     return task.replace(
@@ -103,12 +106,28 @@ def _new_iteration(task: TaskState) -> TaskState:
     )
 
 
-def with_route(task: TaskState, route: tuple[Phase, ...]) -> TaskState:
-    """Return the task with the phases outside its route skipped."""
+def with_route(task: TaskState, route: str, steps: tuple[Phase, ...]) -> TaskState:
+    """Return the task on a route: the program verifies whatever is changed; other phases are skipped."""
+    due = {Phase.REFINEMENT, *steps, *((Phase.VERIFICATION,) if Phase.IMPLEMENTATION in steps else ())}
     gates = {
         phase: Gate(status=GateStatus.PENDING)
-        if phase in route
-        else Gate(status=GateStatus.SKIPPED, message="not in this route")
+        if phase in due
+        else Gate(status=GateStatus.SKIPPED, message=_why_skipped(task, route, phase))
         for phase in ORDER
     }
-    return task.replace(gates={**gates, **task.gates})
+    return task.replace(route=route, steps=steps, gates={**gates, **task.gates})
+
+
+def _why_skipped(task: TaskState, route: str, phase: Phase) -> str:
+    is_unwanted = phase is Phase.REVIEW and task.wants_review is False
+    if task.explored and phase is Phase.EXPLORATION:
+        return "--context: an earlier exploration is used"
+    return "--no-review" if is_unwanted else f"route: {route}"
+
+
+def with_step(task: TaskState, phase: Phase) -> TaskState:
+    """Return the task with one more phase on its way, because it grew; what was decided stays."""
+    steps = tuple(one for one in ORDER if one in (*task.steps, phase))
+    is_skipped = task.gate(phase).status is GateStatus.SKIPPED
+    task = task.with_gate(phase, Gate(status=GateStatus.PENDING)) if is_skipped else task
+    return task.replace(steps=steps)

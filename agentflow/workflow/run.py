@@ -7,11 +7,13 @@ from agentflow.core.events import Paused, PhaseEnded, PhaseStarted, TaskEnded, T
 from agentflow.core.exits import Exit
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.process import timestamp
-from agentflow.store.reading import last_sign
+from agentflow.store.reading import events, last_sign
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.phases import PHASES, decided
+from agentflow.workflow.deciding import decided
+from agentflow.workflow.ledger import intent_told
+from agentflow.workflow.phases import PHASES
 from agentflow.workflow.report import report
-from agentflow.workflow.route import enter, next_phase
+from agentflow.workflow.route import enter, next_phase, together
 from agentflow.workflow.session import begun, ended
 from agentflow.workflow.waiting import paused, suspended
 
@@ -45,7 +47,9 @@ async def _step(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
     crew.store.save(task)
     if phase is Phase.COMPLETE:
         return await PHASES[phase](crew, task)
-    crew.store.emit(PhaseStarted(phase=phase, iteration=task.iteration))
+    phases = together(task, phase)
+    for each in phases:
+        crew.store.emit(PhaseStarted(phase=each, iteration=task.iteration))
     begin = time.monotonic()
     try:
         task = await PHASES[phase](crew, task)
@@ -56,18 +60,21 @@ async def _step(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
         task = decided(crew.store.task.replace(ending=ending), GateStatus.FAILED, f"- {ending.reason}")
     if task.status is Status.SUSPENDED:
         return task
+    for each in phases:
+        crew.store.emit(_ended(task, each, time.monotonic() - begin))
+    passed = [each for each in phases if task.gate(each).status is GateStatus.PASSED]
+    return paused(task, task.pause_after) if task.pause_after in passed else task
+
+
+def _ended(task: TaskState, phase: Phase, seconds: float) -> PhaseEnded:
     gate = task.gate(phase)
-    crew.store.emit(
-        PhaseEnded(
-            phase=phase,
-            iteration=task.iteration,
-            status=gate.status,
-            message=gate.message,
-            seconds=round(time.monotonic() - begin, 3),
-        )
+    return PhaseEnded(
+        phase=phase,
+        iteration=task.iteration,
+        status=gate.status,
+        message=gate.message,
+        seconds=round(seconds, 3),
     )
-    is_asked = task.pause_after is phase and gate.status is GateStatus.PASSED
-    return paused(task, phase) if is_asked else task
 
 
 def _reason(error: ModelError) -> str:
@@ -78,7 +85,8 @@ def finish(crew: Crew, task: TaskState, seconds: float | None = None) -> TaskSta
     """Write the report of a task that is over or waits, and say so."""
     assert task.ending is not None
     crew.past.note(is_over=True)
-    crew.store.write_report(report(task, crew.material(task), crew.changes(task)))
+    told = intent_told(task, events(crew.store.folder))
+    crew.store.write_report(report(task, crew.material(task), crew.changes(task), told))
     for item in task.pending:
         crew.store.emit(Paused(pending=item.id, kind=item.kind, tool=item.tool))
     crew.store.emit(

@@ -59,7 +59,7 @@ USAGE: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "iterations unsaid": (["task", TEXT, "--max-iterations"], ["--max-iterations"]),
     "a near miss": (["task", "fix", "it", "--modle", "repair"], ["--modle", "did you mean --model?"]),
     "a near miss with a value": (["task", "fix it", "--max-iteration=3"], ["did you mean --max-iterations?"]),
-    "a later option": (["task", "fix", "it", "--review"], ["--review is not in this version"]),
+    "a later option": (["task", "fix", "it", "--no-memory"], ["--no-memory is not in this version"]),
     "an unknown model": (["task", TEXT, "--model", "gtp"], ["unknown model 'gtp'", "repair", "script:FILE"]),
     "an empty script name": (["task", TEXT, "--model", "script:"], ["script"]),
     "no such script": (["task", TEXT, "--model", "script:nosuch.yaml"], ["nosuch.yaml", "No such file"]),

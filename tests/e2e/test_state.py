@@ -40,6 +40,9 @@ TYPES = {
     *(
         "TaskStarted",
         "StateChanged",
+        "Classified",
+        "GatesMerged",
+        "IntentTold",
         "PhaseStarted",
         "PhaseEnded",
         "RunStarted",

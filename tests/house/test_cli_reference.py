@@ -9,6 +9,7 @@ COMMANDS = (
     (),
     ("task",),
     ("demo",),
+    ("explore",),
     ("resume",),
     ("answer",),
     ("approve",),

@@ -1,22 +1,26 @@
 """Whatever the phases decide, a task comes to its end, and never past a gate that it did not pass."""
 
+from typing import NamedTuple
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentflow.core.evidence import TestOutcome
 from agentflow.core.exits import Exit
+from agentflow.core.routing import Routing
 from agentflow.core.submissions import Claim, Judgement
-from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status, TaskState
+from agentflow.core.task import Complexity, Ending, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.workflow.conclusion import conclude
 from agentflow.workflow.gate import Case, judge, weigh
-from agentflow.workflow.route import DEFAULT_ROUTE, ORDER, TRANSITIONS, enter, next_phase, with_route
+from agentflow.workflow.rising import changed
+from agentflow.workflow.route import JUDGING, ORDER, TRANSITIONS, enter, next_phase, together, with_route
+from agentflow.workflow.table import load_table
 from tests.unit.workflow import cases
 
 NOW = "2026-01-02T03:04:05Z"
 ENDING = Ending(status=Status.FAILED, exit_code=Exit.NOT_VERIFIED, reason="r")
-ROUTES = st.sampled_from(
-    [DEFAULT_ROUTE, ORDER, (Phase.REFINEMENT, Phase.EXPLORATION), (Phase.REFINEMENT, *ORDER[3:]), ORDER[:3]]
-)
+TABLE = load_table(Routing())
+ROUTES = st.sampled_from(sorted(TABLE.routing.routes))
 WAYS = st.lists(
     st.tuples(st.sampled_from(["passed", "failed", "ended", "cut"]), st.integers(min_value=0, max_value=2)),
     max_size=60,
@@ -24,69 +28,94 @@ WAYS = st.lists(
 
 
 def decided(task: TaskState, way: str, tree: int) -> TaskState:
-    """Return the task as its phase left it."""
-    phase = task.current_phase
+    """Return the task as its phase, with those beside it, left it."""
+    phases = together(task, task.current_phase)
     if way == "cut":
         return task
     if way == "ended":
-        return task.replace(ending=ENDING).with_gate(phase, Gate(status=GateStatus.FAILED))
+        return task.replace(ending=ENDING).with_gate(phases[0], Gate(status=GateStatus.FAILED))
+    for phase in phases:
+        task = judged(task, phase, way if phase is phases[tree % len(phases)] else "passed", tree)
+    return task
+
+
+def judged(task: TaskState, phase: Phase, way: str, tree: int) -> TaskState:
     if way == "passed":
         task = task.replace(verdict=cases.a_verdict()) if phase is Phase.VERIFICATION else task
         return task.with_gate(phase, Gate(status=GateStatus.PASSED))
-    failed = task.with_gate(phase, Gate(status=GateStatus.FAILED))
-    if phase is not Phase.VERIFICATION:
-        return failed
-    return failed.replace(
-        failures=(*task.failures, cases.a_failure(tree=str(tree))), verdict=cases.a_verdict("red")
-    )
+    task = task.with_gate(phase, Gate(status=GateStatus.FAILED))
+    if phase not in JUDGING:
+        return task
+    failure = cases.a_failure(tree=str(tree), phase=phase)
+    verdict = cases.a_verdict("red") if phase is Phase.VERIFICATION else task.verdict
+    return task.replace(failures=(*task.failures, failure), verdict=verdict)
 
 
-def travelled(route: tuple[Phase, ...], ways: list[tuple[str, int]], most: int) -> list[TaskState]:
-    task = cases.a_task(max_iterations=most)
-    seen: list[TaskState] = []
-    for way, tree in [*ways, *[("failed", number) for number in range(most + 8)]]:
-        phase = next_phase(task)
-        assert phase is not None
-        assert phase in TRANSITIONS[task.current_phase]
-        task = enter(task, phase, NOW)
-        if phase is Phase.COMPLETE:
-            return [*seen, task]
+class Journey(NamedTuple):
+    """What a task is asked and what happens to it."""
+
+    route: str
+    ways: list[tuple[str, int]]
+    most: int
+    grows: bool
+    sequential: bool
+
+    def travelled(self) -> list[TaskState]:
+        task = cases.a_task(max_iterations=self.most, sequential=self.sequential)
+        seen: list[TaskState] = []
+        for way, tree in [*self.ways, *[("failed", number) for number in range(self.most + 8)]]:
+            phase = next_phase(task)
+            assert phase is not None
+            assert phase in TRANSITIONS[task.current_phase]
+            task = enter(task, phase, NOW)
+            if phase is Phase.COMPLETE:
+                return [*seen, task]
+            task = decided(self.routed(task, phase), way, tree)
+            seen.append(task)
+        raise AssertionError("the task did not come to its end")
+
+    def routed(self, task: TaskState, phase: Phase) -> TaskState:
         if phase is Phase.REFINEMENT:
-            task = with_route(task, route)
-        task = decided(task, way, tree)
-        seen.append(task)
-    raise AssertionError("the task did not come to its end")
+            complexity = Complexity.COMPLEX if self.route == "full" else Complexity.IMPLEMENTATION
+            task = task.replace(task_complexity=complexity, review_required=self.route == "full")
+            return with_route(task, self.route, TABLE.steps(self.route, complexity))
+        if self.grows and phase is Phase.IMPLEMENTATION:
+            task, _ = changed(task, 6, TABLE)
+        return task
 
 
-@given(ROUTES, WAYS, st.integers(min_value=1, max_value=4))
-def test_a_task_ends_within_its_iterations(
-    route: tuple[Phase, ...], ways: list[tuple[str, int]], most: int
-) -> None:
-    seen = travelled(route, ways, most)
-    assert max(task.iteration for task in seen) <= most
+JOURNEYS = st.builds(
+    Journey, ROUTES, WAYS, st.integers(min_value=1, max_value=4), st.booleans(), st.booleans()
+)
+CLOSED = (GateStatus.PASSED, GateStatus.SKIPPED)
+
+
+@given(JOURNEYS)
+def test_a_task_ends_within_its_iterations(journey: Journey) -> None:
+    seen = journey.travelled()
+    assert max(task.iteration for task in seen) <= journey.most
     assert [task.iteration for task in seen] == sorted(task.iteration for task in seen)
 
 
-@given(ROUTES, WAYS, st.integers(min_value=1, max_value=4))
-def test_no_way_leads_to_the_end_past_an_open_gate(
-    route: tuple[Phase, ...], ways: list[tuple[str, int]], most: int
-) -> None:
-    task = travelled(route, ways, most)[-1]
-    open_gates = [
-        phase for phase in route if task.gate(phase).status not in (GateStatus.PASSED, GateStatus.SKIPPED)
-    ]
+@given(JOURNEYS)
+def test_no_way_leads_to_the_end_past_an_open_gate(journey: Journey) -> None:
+    task = journey.travelled()[-1]
+    open_gates = [phase for phase in ORDER if task.gate(phase).status not in CLOSED]
     excused = task.ending is not None or any(gate.status is GateStatus.FAILED for gate in task.gates.values())
     assert not open_gates or excused
 
 
-@given(ROUTES, WAYS, st.integers(min_value=1, max_value=4))
-def test_only_a_passed_verification_ends_verified(
-    route: tuple[Phase, ...], ways: list[tuple[str, int]], most: int
-) -> None:
-    task = travelled(route, ways, most)[-1]
+@given(JOURNEYS)
+def test_only_passed_judges_end_verified_and_a_reading_task_never_does(journey: Journey) -> None:
+    task = journey.travelled()[-1]
     ending = task.ending or conclude(task)
-    verified = ending.exit_code in (Exit.VERIFIED, Exit.CAVEAT)
-    assert not verified or task.gate(Phase.VERIFICATION).status is GateStatus.PASSED
+    if ending.status is Status.ANSWERED:
+        assert task.reads_only
+        assert all(task.gate(phase).status is GateStatus.PASSED for phase in task.steps)
+    elif ending.exit_code in (Exit.VERIFIED, Exit.CAVEAT):
+        assert task.gate(Phase.VERIFICATION).status is GateStatus.PASSED
+        assert all(task.gate(phase).status is GateStatus.PASSED for phase in task.steps)
+        assert not task.review_required or task.gate(Phase.REVIEW).status is GateStatus.PASSED
 
 
 OUTCOMES = st.dictionaries(st.sampled_from(["t1", "t2", "t3"]), st.sampled_from(tuple(TestOutcome)))

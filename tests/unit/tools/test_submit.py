@@ -39,10 +39,12 @@ def tool(name: str) -> Tool:
 def test_a_submission_becomes_the_tasks_state(
     bench: Bench, name: str, key: str, kind: type[Any], given: dict[str, Any]
 ) -> None:
+    (bench.root / "a.py").write_text("x = 1\n")
     output = bench(tool(name), **given)
     assert output.submitted
     assert output.content == "submitted"
-    assert json.loads(encode(output.changes)) == {key: given}
+    changes = {name: value for name, value in output.changes.items() if not name.startswith("flagged")}
+    assert json.loads(encode(changes)) == {key: given}
     assert isinstance(fit(kind, output.changes[key]), kind)
 
 
@@ -94,6 +96,25 @@ def test_findings_that_point_nowhere_are_refused(bench: Bench, path: str, line: 
     with pytest.raises(InvalidInput, match=problem) as caught:
         bench(tool("SubmitFindings"), **claims(("a.py", 1), (path, line), ("gone.py", 1)))
     assert "gone.py" in str(caught.value)
+
+
+def test_what_points_nowhere_twice_is_kept_and_flagged(bench: Bench) -> None:
+    bench.file("a.py", "one\n")
+    bench.run = bench.run.replace(rejected=1)
+    output = bench(tool("SubmitFindings"), **claims(("./a.py", 1), ("nope.py", 3), ("a.py", 9)))
+    assert output.changes["flagged_findings"] == ["nope.py:3", "a.py:9"]
+    assert [each["path"] for each in output.changes["findings"]["findings"]] == ["a.py", "nope.py", "a.py"]
+
+
+def test_an_issue_names_a_line_that_exists(bench: Bench) -> None:
+    with pytest.raises(InvalidInput, match=r"a\.py: no such file"):
+        bench(tool("SubmitReview"), **REVIEW)
+    bench.run = bench.run.replace(rejected=1)
+    assert bench(tool("SubmitReview"), **REVIEW).changes["flagged_issues"] == ["a.py:1"]
+
+
+def test_a_page_is_cited_by_its_address(bench: Bench) -> None:
+    assert bench(tool("SubmitFindings"), **claims(("https://example.org/a", 1))).submitted
 
 
 def verdict(claim: str, *cited: str) -> dict[str, Any]:

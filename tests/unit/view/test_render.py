@@ -6,7 +6,8 @@ import pytest
 from agentflow.core.evidence import Side
 from agentflow.core.exits import Exit
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status
-from agentflow.view.render import evidence_detail, evidence_table, picture
+from agentflow.view.records import evidence_detail, evidence_table
+from agentflow.view.render import picture
 from agentflow.view.snapshot import Snapshot, load
 from agentflow.view.text import Line, Style, fit
 from tests.unit.view.test_text import HOSTILE

@@ -91,7 +91,7 @@ SECTIONS = {
     Phase.IMPLEMENTATION: [
         "Checks before the task", "Findings", "Plan", "Change so far", "Iteration 1 failed",
     ],
-    Phase.REVIEW: ["Checks before the task", "Change", "Checks after the change"],
+    Phase.REVIEW: ["Checks before the task", "Change"],
     Phase.VERIFICATION: ["Checks before the task", "Change", "Checks after the change"],
 }  # fmt: skip
 

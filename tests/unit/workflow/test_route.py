@@ -7,21 +7,23 @@ from agentflow.core.exits import Exit
 from agentflow.core.submissions import Change, Claim, Judgement, Review, ReviewVerdict
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status
 from agentflow.workflow.conclusion import conclude
+from agentflow.workflow.review import NOT_REVIEWED, caveats
 from agentflow.workflow.route import (
-    DEFAULT_ROUTE,
     ORDER,
     TRANSITIONS,
     enter,
     is_stalled,
     may_retry,
     next_phase,
+    together,
     with_route,
 )
 from tests.unit.workflow.cases import a_failure, a_task, a_verdict, gated
 
 NOW = "2026-01-02T03:04:05Z"
+DEFAULT = (Phase.EXPLORATION, Phase.PLANNING, Phase.IMPLEMENTATION, Phase.VERIFICATION)
 LEADS = {
-    "refinement": "refinement exploration planning implementation complete",
+    "refinement": "refinement exploration planning implementation review complete",
     "exploration": "exploration planning implementation review complete",
     "planning": "planning implementation complete",
     "implementation": "implementation review verification complete",
@@ -150,15 +152,15 @@ def test_entering_the_implementation_again_after_a_crash_is_the_same_iteration()
 
 
 def test_phases_outside_the_route_are_skipped_with_a_reason() -> None:
-    task = with_route(a_task(), DEFAULT_ROUTE)
+    task = with_route(a_task(), "default", DEFAULT)
     skipped = {phase: gate for phase, gate in task.gates.items() if gate.status is GateStatus.SKIPPED}
     assert list(task.gates) == list(ORDER)
-    assert skipped == {Phase.REVIEW: Gate(status=GateStatus.SKIPPED, message="not in this route")}
+    assert skipped == {Phase.REVIEW: Gate(status=GateStatus.SKIPPED, message="route: default")}
 
 
 def test_a_route_leaves_gates_that_are_set_as_they_are() -> None:
     task = enter(a_task(), Phase.REFINEMENT, NOW)
-    assert with_route(task, DEFAULT_ROUTE).gate(Phase.REFINEMENT) == task.gate(Phase.REFINEMENT)
+    assert with_route(task, "default", DEFAULT).gate(Phase.REFINEMENT) == task.gate(Phase.REFINEMENT)
 
 
 @pytest.mark.parametrize(
@@ -188,3 +190,51 @@ def test_the_end_follows_from_the_verdict(
     ending = conclude(a_task(**changes))
     assert (ending.status, int(ending.exit_code)) == (status, code)
     assert said in ending.reason
+
+
+def test_whatever_is_changed_is_verified_by_the_program() -> None:
+    task = with_route(a_task(), "single_file", (Phase.IMPLEMENTATION,))
+    assert task.gate(Phase.VERIFICATION).status is GateStatus.PENDING
+    assert task.steps == (Phase.IMPLEMENTATION,)
+
+
+def test_a_route_that_only_reads_is_never_sent_back() -> None:
+    task = with_route(a_task(), "audit", (Phase.EXPLORATION, Phase.REVIEW))
+    for phase in (Phase.REFINEMENT, Phase.EXPLORATION):
+        task = task.with_gate(phase, Gate(status=GateStatus.PASSED))
+    task = task.with_gate(Phase.REVIEW, Gate(status=GateStatus.FAILED))
+    assert next_phase(task) is Phase.COMPLETE
+    assert conclude(task).exit_code is Exit.NOT_VERIFIED
+
+
+def test_the_judges_of_one_tree_are_entered_together_unless_one_by_one() -> None:
+    task = gated(Phase.REVIEW, GateStatus.PENDING)
+    assert together(task, Phase.REVIEW) == (Phase.REVIEW, Phase.VERIFICATION)
+    entered = enter(task, Phase.REVIEW, NOW)
+    assert {entered.gate(phase).status for phase in together(task, Phase.REVIEW)} == {GateStatus.IN_PROGRESS}
+    assert together(task.replace(sequential=True), Phase.REVIEW) == (Phase.REVIEW,)
+    assert together(task, Phase.VERIFICATION) == (Phase.VERIFICATION,)
+    verified = task.with_gate(Phase.VERIFICATION, Gate(status=GateStatus.PASSED))
+    assert together(verified, Phase.REVIEW) == (Phase.REVIEW,)
+
+
+def test_a_class_that_counts_only_with_a_review_is_not_verified_without_one() -> None:
+    task = a_task(verdict=a_verdict(), review_required=True)
+    for status in GateStatus:
+        ending = conclude(task.with_gate(Phase.REVIEW, Gate(status=status)))
+        assert (ending.exit_code is Exit.VERIFIED) is (status is GateStatus.PASSED), status
+
+
+def test_a_review_that_the_person_left_out_is_a_caveat() -> None:
+    task = a_task(review_required=True, wants_review=False)
+    task = task.with_gate(Phase.REVIEW, Gate(status=GateStatus.SKIPPED))
+    assert caveats(task) == (NOT_REVIEWED,)
+    assert conclude(task.replace(verdict=a_verdict(caveats=caveats(task)))).exit_code is Exit.CAVEAT
+
+
+@pytest.mark.parametrize("phase", [Phase.REVIEW, Phase.VERIFICATION])
+def test_the_same_failure_of_one_judge_is_no_progress_whatever_the_other_says(phase: Phase) -> None:
+    other = Phase.VERIFICATION if phase is Phase.REVIEW else Phase.REVIEW
+    both = (a_failure(phase=other, signature="x"), a_failure(phase=phase))
+    assert is_stalled(a_task(failures=(*both, *both)))
+    assert not is_stalled(a_task(failures=both))

@@ -1,0 +1,98 @@
+"""Evidence as a table, and one record with its output; pure."""
+
+from agentflow.core.evidence import By, Evidence, Side
+from agentflow.redact import one_line
+from agentflow.view.render import colour, labelled
+from agentflow.view.snapshot import Snapshot
+from agentflow.view.text import BLANK, Line, Span, Style, cells, column, line, span
+from agentflow.view.words import counts, duration, exit_words, plural, result_mark, tree_words
+
+_COMMAND = 200
+_TASK = 400
+_OUTPUT_LINES = 60
+_HEADS = ("id", "check", "exit", "tree", "code", "pass", "fail", "time")
+
+
+def evidence_table(snapshot: Snapshot) -> tuple[Line, ...]:
+    """Return one row for each executed command, in the order they were run."""
+    if not snapshot.evidence:
+        return (line(span("no command was run", Style.DIM)),)
+    rows = [_cells(one) for one in snapshot.evidence]
+    widths = [max(cells(row[place].text) for row in (*rows, _heads())) for place in range(len(_HEADS))]
+    return (
+        line("  ", *_filled(_heads(), widths), span("command", Style.DIM), hang=4),
+        *(
+            line(
+                result_mark(one.exit_code),
+                *_filled(row, widths),
+                span(one_line(one.command, _COMMAND)),
+                hang=4,
+            )
+            for one, row in zip(snapshot.evidence, rows, strict=True)
+        ),
+    )
+
+
+def _heads() -> tuple[Span, ...]:
+    return tuple(span(head, Style.DIM) for head in _HEADS)
+
+
+def _filled(row: tuple[Span, ...], widths: list[int]) -> tuple[Span, ...]:
+    return tuple(column(part.text, width + 2, part.style) for part, width in zip(row, widths, strict=True))
+
+
+def _cells(evidence: Evidence) -> tuple[Span, ...]:
+    code = "-" if evidence.exit_code is None else str(evidence.exit_code)
+    tests = evidence.tests
+    failed = tests.failed + tests.errors if tests else 0
+    return (
+        span(evidence.id, Style.ACCENT),
+        span("agent" if evidence.by is By.AGENT else evidence.check or "-"),
+        span("time" if evidence.timed_out else code, colour(evidence)),
+        span(tree_words(evidence.tree_before), Style.DIM),
+        span(_side(evidence)),
+        span(str(tests.passed) if tests else "-"),
+        span(str(failed) if tests else "-", Style.BAD if failed else Style.PLAIN),
+        span(duration(evidence.seconds), Style.DIM),
+    )
+
+
+def _side(evidence: Evidence) -> str:
+    if evidence.by is By.AGENT:
+        return "-"
+    return evidence.code if evidence.code is evidence.surface else "mixed"
+
+
+def _side_words(evidence: Evidence) -> str:
+    """Return whose code ran, and under whose checks where that differs."""
+    if evidence.by is By.AGENT:
+        return "-"
+    if evidence.code is evidence.surface:
+        return evidence.code
+    return "final, base checks" if evidence.surface is Side.BASE else "base, final checks"
+
+
+def evidence_detail(evidence: Evidence, output: str) -> tuple[Line, ...]:
+    """Return all of one record, and the end of what the command printed."""
+    chosen = f"{evidence.by}, {evidence.check or evidence.role or 'no check'}"
+    trees = f"{tree_words(evidence.tree_before)} → {tree_words(evidence.tree_after)}"
+    printed = output.rstrip("\n").split("\n")
+    left_out = len(printed) - _OUTPUT_LINES
+    return (
+        line(
+            result_mark(evidence.exit_code),
+            span(evidence.id, Style.BOLD),
+            f"  {one_line(evidence.command, _TASK)}",
+        ),
+        labelled("exit", span(exit_words(evidence), colour(evidence)), span(f"  {counts(evidence.tests)}")),
+        labelled("chosen by", span(chosen), span(f"  iteration {evidence.iteration}", Style.DIM)),
+        labelled("code", span(_side_words(evidence)), span(f"  tree {trees}", Style.DIM)),
+        labelled("where", span(evidence.cwd), span(f"  sandbox {evidence.sandbox}", Style.DIM)),
+        labelled("when", span(evidence.started_at), span(f"  {duration(evidence.seconds)}", Style.DIM)),
+        labelled(
+            "output", span(f"{plural(evidence.bytes, 'byte')}  sha256 {evidence.stdout_sha256}", Style.DIM)
+        ),
+        BLANK,
+        *((line(span(f"… {left_out} lines above …", Style.DIM)),) if left_out > 0 else ()),
+        *(line(row) for row in printed[-_OUTPUT_LINES:] if output),
+    )

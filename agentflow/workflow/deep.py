@@ -1,0 +1,174 @@
+"""The deep exploration: many explorers side by side, merged into one document that later tasks can use."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from agentflow.core.errors import InvalidFile, ModelError, StateError
+from agentflow.core.record import Record
+from agentflow.core.run import Run, RunOutcome
+from agentflow.core.submissions import Findings
+from agentflow.core.task import GateStatus, Phase, TaskState
+from agentflow.frontmatter import join, split, write_atomic
+from agentflow.parse import fit
+from agentflow.process import timestamp
+from agentflow.redact import nested
+from agentflow.workflow.angles import Angle, angles
+from agentflow.workflow.crew import Crew
+from agentflow.workflow.deciding import decided, ended_by, failed
+from agentflow.workflow.dispatch import dispatch
+from agentflow.workspace.git import Git
+
+PATH = Path(".claude/deep-dive.local.md")
+SIDE_BY_SIDE = 6
+FRESH_COMMITS = 50
+"""A document older than this is stale."""
+_SECTIONS = {
+    "Overview": ("structure",),
+    "Architecture": ("architecture",),
+    "Conventions": ("conventions",),
+    "Anti-patterns": ("anti-patterns",),
+    "Quick reference": ("build", "testing"),
+}
+NOTES = "Notes"
+
+
+class Seen(Record):
+    """What one explorer found, or None when it gave no result."""
+
+    angle: Angle
+    findings: Findings | None
+    flagged: tuple[str, ...] = ()
+
+
+async def explore_deeply(crew: Crew, task: TaskState) -> TaskState:
+    """Explore from every angle at once, and write the document; one angle without a result is a failure."""
+    focus = task.focus or ""
+    looks = angles(crew.workspace.files(focus or "."), focus)
+    limiter = anyio.CapacityLimiter(SIDE_BY_SIDE)
+    runs: dict[str, Run] = {}
+    errors: list[ModelError] = []
+
+    async def look(angle: Angle) -> None:
+        async with limiter:
+            try:
+                runs[angle.name] = await dispatch(crew, Phase.EXPLORATION, angle.told)
+            except ModelError as error:
+                errors.append(error)
+
+    async with anyio.create_task_group() as group:
+        for angle in looks:
+            group.start_soon(look, angle)
+    if errors:
+        raise errors[0]
+    seen = tuple(_seen(angle, runs[angle.name]) for angle in looks)
+    _put_aside(crew.git.root)
+    write_atomic(crew.git.root / PATH, deep_document(seen, focus, head_commit(crew.git)).encode())
+    return _concluded(crew.store.task.replace(document=str(PATH)), seen)
+
+
+def _put_aside(root: Path) -> None:
+    """Put an earlier document aside under the time of now."""
+    if (root / PATH).exists():
+        (root / PATH).rename(root / f"{PATH}.bak.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
+
+
+def _seen(angle: Angle, run: Run) -> Seen:
+    if run.outcome is not RunOutcome.SUBMITTED:
+        return Seen(angle=angle, findings=None)
+    flagged = tuple(run.changes.get("flagged_findings", ()))
+    return Seen(angle=angle, findings=fit(Findings, run.changes["findings"]), flagged=flagged)
+
+
+def _concluded(task: TaskState, seen: tuple[Seen, ...]) -> TaskState:
+    missing = [one.angle.name for one in seen if one.findings is None]
+    count = sum(len(one.findings.findings) for one in seen if one.findings)
+    summary = f"{len(seen)} explorers, {count} findings, written to {PATH}"
+    whole = Findings(summary=summary, findings=(), open_questions=())
+    task = task.replace(findings=whole, flagged_findings=())
+    if missing:
+        return ended_by(task, Phase.EXPLORATION, failed(f"no result from: {', '.join(missing)}"))
+    return decided(task, GateStatus.PASSED, f"- {summary}")
+
+
+def deep_document(seen: tuple[Seen, ...], focus: str, commit: str | None) -> str:
+    """Return what the explorers found, in six sections, with a head that says how far it can be trusted."""
+    complete = all(one.findings for one in seen)
+    head: dict[str, Any] = {
+        "generated": timestamp(),
+        "scope": "focused" if focus else "full",
+        "focus_path": focus or None,
+        "expires_hint": f"{FRESH_COMMITS} commits",
+        "commit": commit,
+        "phase": "complete" if complete else "incomplete",
+        "agent_count": len(seen),
+        "phases": {one.angle.name: "complete" if one.findings else "failed" for one in seen},
+    }
+    by_name = {one.angle.name: one for one in seen}
+    sections = {title: [by_name.pop(name) for name in names] for title, names in _SECTIONS.items()}
+    sections[NOTES] = list(by_name.values())
+    parts = (_section(title, looks, seen if title == NOTES else ()) for title, looks in sections.items())
+    return join(head, "\n\n".join(("# Deep exploration", *parts)) + "\n")
+
+
+def _section(title: str, looks: list[Seen], all_seen: tuple[Seen, ...]) -> str:
+    rows = [f"## {title}"]
+    for one in looks:
+        if one.findings is None:
+            rows.append(f"\n{one.angle.name}: no result")
+            continue
+        rows.append(f"\n{nested(one.findings.summary)}\n")
+        rows.extend(
+            f"- {nested(found.claim)} ({found.place}{', no such line' if found.place in one.flagged else ''})"
+            for found in one.findings.findings
+        )
+    questions = [question for one in all_seen if one.findings for question in one.findings.open_questions]
+    rows.extend(f"- open: {nested(question)}" for question in questions)
+    return "\n".join(rows if len(rows) > 1 else [*rows, "\n- none"])
+
+
+def head_commit(git: Git) -> str | None:
+    """Return the commit that is checked out, or None before the first."""
+    try:
+        return git.call("rev-parse", "--verify", "--quiet", "HEAD").decode().strip()
+    except StateError:
+        return None
+
+
+def fresh_document(git: Git, focus: str | None = None) -> tuple[str, str]:
+    """Return the document of an earlier exploration, or nothing and why it cannot be used.
+
+    With a `focus` it has to be about that very folder.
+    """
+    path = git.root / PATH
+    if not path.is_file():
+        return "", f"{PATH} does not exist"
+    try:
+        head, body = split(path.read_text("utf-8", "replace"), str(PATH))
+    except InvalidFile as error:
+        return "", str(error)
+    problem = _unusable(git, head, focus)
+    return ("", f"{PATH} is {problem}") if problem else (body.strip(), "")
+
+
+def _unusable(git: Git, head: dict[str, Any], focus: str | None) -> str | None:
+    """Return why a document with this head cannot be used, or None."""
+    if focus is not None and head.get("focus_path") != (focus or None):
+        return "about another part"
+    if head.get("phase") != "complete":
+        return "incomplete"
+    distance = _commits_since(git, str(head.get("commit")))
+    if distance is None:
+        return "stale: its commit is gone"
+    return f"stale: {distance} commits old" if distance > FRESH_COMMITS else None
+
+
+def _commits_since(git: Git, commit: str) -> int | None:
+    if not commit.isalnum():
+        return None
+    try:
+        return int(git.call("rev-list", "--count", f"{commit}..HEAD"))
+    except StateError:
+        return None

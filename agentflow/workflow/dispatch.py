@@ -1,0 +1,128 @@
+"""Runs of roles: begun, gone on with, and begun once more after a lost reply."""
+
+from collections.abc import Iterator
+
+from agentflow.core.errors import ModelUnavailable
+from agentflow.core.events import Retried
+from agentflow.core.messages import Stop, total
+from agentflow.core.pending import Pending, PendingKind, decided_now
+from agentflow.core.run import Run, RunOutcome, RunPaused
+from agentflow.core.task import Phase
+from agentflow.loop.run import continue_run, run_agent
+from agentflow.process import timestamp
+from agentflow.store.journal import load_run
+from agentflow.workflow.brief import brief
+from agentflow.workflow.crew import Crew
+from agentflow.workflow.route import ROLE_OF
+
+GO_ON = "go on from here"
+GIVE_UP = "give up"
+_EMPTY = (RunOutcome.NO_SUBMISSION, RunOutcome.INVALID_SUBMISSION)
+
+
+async def dispatch(crew: Crew, phase: Phase, told: str | None = None) -> Run:
+    """Run the role of a phase on the newest state, into which its calls write what they change.
+
+    A run of the same brief that was cut short, or waited for a person, goes on where it was; one that had
+    its result is not repeated. One whose reply was lost is begun once more, unless files were changed by
+    then: what happens to those is for a person to say.
+    """
+    words = brief(crew.store.task, phase, crew.material(crew.store.task)) if told is None else told
+    number, saved = _saved(crew, phase, words)
+    try:
+        run = await _attempt(crew, phase, words, number, saved)
+        failure = None
+    except ModelUnavailable as error:
+        if error.is_settled:
+            raise
+        failure = error
+        run = _loaded(crew, number, phase)
+    reason = str(failure) if failure else lost(run)
+    if reason is None:
+        return run
+    if paused := _asked(crew, run, reason):
+        return paused
+    crew.store.emit(Retried(run=number, attempt=1, reason=reason, seconds=0))
+    again = await _attempt(crew, phase, words, crew.store.task.runs + 1, None)
+    if failure is not None and lost(again) is not None:
+        raise failure
+    return again
+
+
+def lost(run: Run) -> str | None:
+    """Return how a run lost its result on the way, or None; a short whole reply is no loss."""
+    if run.outcome not in _EMPTY:
+        return None
+    if run.reply_stop is Stop.MAX_TOKENS:
+        return "the reply was cut"
+    return None if run.messages[-1].text.strip() or run.rejected else "the reply was empty"
+
+
+async def _attempt(crew: Crew, phase: Phase, told: str, number: int, saved: Run | None) -> Run:
+    store = crew.store
+    store.save(store.task.replace(runs=max(number, store.task.runs)))
+    agent = crew.agent(store.task, phase, number)
+    if saved is None:
+        run = await run_agent(agent, told)
+    else:
+        store.change(saved.changes)
+        answer = store.task.answers.get(saved.pause.pending.id) if saved.pause else None
+        run = saved if saved.outcome else await continue_run(agent, saved, answer)
+    task = store.task
+    if run.outcome is not None and number not in task.counted:
+        usage = total((task.usage, run.cost)) if task.counted else run.cost
+        store.save(task.replace(usage=usage, counted=(*task.counted, number)))
+    return run
+
+
+def _saved(crew: Crew, phase: Phase, told: str) -> tuple[int, Run | None]:
+    """Return the newest run of this brief that did not end without a result, else a new number."""
+    for number in _numbers(crew, ROLE_OF[phase]):
+        run = load_run(crew.store.run_path(number, ROLE_OF[phase]))
+        if run is None or run.head.iteration != crew.store.task.iteration:
+            break
+        is_usable = run.outcome in (None, RunOutcome.SUBMITTED) and bool(run.messages)
+        if is_usable and run.messages[0].text == told:
+            return number, run
+    return crew.store.task.runs + 1, None
+
+
+def _numbers(crew: Crew, role: str) -> Iterator[int]:
+    """Yield the numbers of a role's runs, newest first."""
+    return (
+        number for number in range(crew.store.task.runs, 0, -1) if crew.store.run_path(number, role).exists()
+    )
+
+
+def _loaded(crew: Crew, number: int, phase: Phase) -> Run:
+    run = load_run(crew.store.run_path(number, ROLE_OF[phase]))
+    assert run is not None
+    return run
+
+
+def _asked(crew: Crew, run: Run, reason: str) -> Run | None:
+    """Return a run that waits for a person, where it had changed files that nobody accounted for."""
+    task, now = crew.store.task, crew.git.tree()
+    if run.head.role != ROLE_OF[Phase.IMPLEMENTATION] or task.tree is None or now == task.tree:
+        return None
+    rows = crew.git.diff(task.tree, now).split("\n")
+    added, removed = (sum(row.startswith(sign) for row in rows) - _heads(rows, sign) for sign in "+-")
+    pending = Pending(
+        id=f"lost-{run.head.run}",
+        kind=PendingKind.QUESTION,
+        tool=None,
+        input={
+            "why": f"the {run.head.role} was interrupted: {reason}",
+            "changed": ", ".join(f"{one.kind} {one.path}" for one in crew.git.changes(task.tree, now)),
+            "lines": f"+{added} -{removed}",
+        },
+        options=(GO_ON, GIVE_UP),
+        asked_at=timestamp(),
+    )
+    if decided_now(crew.consent, pending) is not None:
+        return None
+    return run.replace(pause=RunPaused(call_id="", pending=pending))
+
+
+def _heads(rows: list[str], sign: str) -> int:
+    return sum(row.startswith(sign * 3) for row in rows)

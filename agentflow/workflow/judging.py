@@ -1,0 +1,179 @@
+"""Review and verification of a change, on one tree that nobody touches meanwhile."""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+
+import anyio
+
+from agentflow.core.errors import AgentflowError
+from agentflow.core.evidence import RED, Side, Verdict
+from agentflow.core.run import Run, RunOutcome
+from agentflow.core.task import Failure, GateStatus, Phase, TaskState
+from agentflow.workflow.crew import Crew
+from agentflow.workflow.deciding import check_line, decided, ended_by
+from agentflow.workflow.dispatch import dispatch
+from agentflow.workflow.gate import Case, drifted, judge, weigh
+from agentflow.workflow.intent import preserves_behaviour, targets
+from agentflow.workflow.outcomes import without_result
+from agentflow.workflow.review import merged, objections, with_caveats
+from agentflow.workflow.route import JUDGING
+from agentflow.workflow.session import stopped
+from agentflow.workflow.waiting import waiting
+
+Runs = dict[Phase, Run | None]
+"""The run of each judge; None where no role was asked."""
+_NO_ANSWER = Verdict(
+    passed=False, reasons=("the verifier was not asked, since a check was red",), evidence=()
+)
+
+
+async def judged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
+    """Run the judges side by side, then decide their gates one after the other."""
+    task = task.replace(tree=crew.git.tree())
+    if not task.reads_only and task.tree == task.base_tree:
+        return _unchanged(crew, task.replace(final=()), phases)
+    crew.store.save(task)
+    runs = await _gathered(crew, phases)
+    task = crew.store.task
+    for run in runs.values():
+        task = waiting(task, run.pause.pending) if run and run.pause else task
+    if Phase.REVIEW in runs:
+        task = _review_decided(crew, task, runs[Phase.REVIEW])
+    if Phase.VERIFICATION in runs:
+        task = await _verification_decided(crew, task, runs[Phase.VERIFICATION])
+    if Phase.REVIEW in task.steps and Phase.VERIFICATION in runs:
+        crew.store.emit(merged("judging", {phase: task.gate(phase) for phase in JUDGING}))
+    return task
+
+
+async def _gathered(crew: Crew, phases: tuple[Phase, ...]) -> Runs:
+    """Return what the judges came to; one that cannot go on does not keep the other from it."""
+    runs: Runs = {}
+    errors: list[AgentflowError] = []
+
+    async def gather(phase: Phase) -> None:
+        try:
+            runs[phase] = await _JUDGES[phase](crew)
+        except AgentflowError as error:
+            errors.append(error)
+
+    async with anyio.create_task_group() as group:
+        for phase in phases:
+            group.start_soon(gather, phase)
+    if errors:
+        raise errors[0]
+    return runs
+
+
+async def _review(crew: Crew) -> Run | None:
+    return await dispatch(crew, Phase.REVIEW)
+
+
+async def _verify(crew: Crew) -> Run | None:
+    """Run the required checks, and ask the verifier only if all hold and the route has one."""
+    task = crew.store.task
+    if not crew.checking.holds_for(task):
+        checks = crew.checking.required(task, crew.workspace.files())
+        final = await crew.checking.run(task, checks, Side.FINAL)
+        crew.store.save(crew.store.task.replace(final=final))
+    task = crew.store.task
+    if Phase.VERIFICATION not in task.steps or not judge(_case(crew, task)).passed:
+        return None
+    return await dispatch(crew, Phase.VERIFICATION)
+
+
+_JUDGES: Mapping[Phase, Callable[[Crew], Awaitable[Run | None]]] = MappingProxyType(
+    {Phase.REVIEW: _review, Phase.VERIFICATION: _verify}
+)
+
+
+def _unchanged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
+    """Return the task failed in all these phases, since there is nothing to judge."""
+    verdict = judge(_case(crew, task))
+    for phase in phases:
+        task = decided(task, GateStatus.FAILED, f"- {'; '.join(verdict.reasons)}", phase=phase)
+    return _sent_back(task.replace(verdict=verdict), phases[0], verdict.reasons, verdict.evidence)
+
+
+def _review_decided(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
+    """Return the task with the gate of its review decided; an audit has done its part by a review."""
+    if run is None or run.pause is not None:
+        return task
+    agent = run.head.agent
+    if run.outcome is not RunOutcome.SUBMITTED or task.review is None:
+        return ended_by(task, Phase.REVIEW, without_result(run), agent=agent)
+    issues = len(task.review.issues)
+    said = f"- {task.review.verdict}, {issues} issue{'' if issues == 1 else 's'}"
+    reasons = () if task.reads_only else objections(task.review, task.flagged_issues)
+    reasons = (*drifted(_case(crew, task)), *reasons)
+    if not reasons:
+        return decided(task, GateStatus.PASSED, said, agent=agent, phase=Phase.REVIEW)
+    message = "\n".join((said, *(f"- {reason}" for reason in reasons)))
+    task = decided(task, GateStatus.FAILED, message, agent=agent, phase=Phase.REVIEW)
+    return _sent_back(task, Phase.REVIEW, reasons, ())
+
+
+async def _verification_decided(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
+    """Return the task with the verdict of its checks, as far as the verifier lets it stand."""
+    if run is not None and run.pause is not None:
+        return task
+    verdict = judge(_case(crew, task))
+    if verdict.passed and run is None and Phase.VERIFICATION in task.steps:
+        verdict = _NO_ANSWER
+    if verdict.passed and run is not None:
+        if run.outcome is not RunOutcome.SUBMITTED or task.judgement is None:
+            return ended_by(task, Phase.VERIFICATION, without_result(run), agent=run.head.agent)
+        verdict = weigh(verdict, task.judgement, crew.changes(task))
+    verdict = with_caveats(verdict, task)
+    if verdict.passed and task.gate(Phase.REVIEW).status is not GateStatus.FAILED:
+        task, verdict = await stopped(crew, task, verdict)
+    return _verdict_decided(crew, task, verdict, run)
+
+
+def _verdict_decided(crew: Crew, task: TaskState, verdict: Verdict, run: Run | None) -> TaskState:
+    task = task.replace(verdict=verdict)
+    agent = run.head.agent if run is not None else None
+    if verdict.passed:
+        caveats = f" with caveat: {', '.join(verdict.caveats)}" if verdict.caveats else ""
+        message = f"- every required check holds (evidence {', '.join(verdict.evidence)}){caveats}"
+        return decided(task, GateStatus.PASSED, message, agent=agent, phase=Phase.VERIFICATION)
+    red = (check_line(run) for run in crew.checking.runs(task.final) if not run.green)
+    message = "\n".join((*(f"- {reason}" for reason in verdict.reasons), *red))
+    task = decided(task, GateStatus.FAILED, message, agent=agent, phase=Phase.VERIFICATION)
+    return _sent_back(task, Phase.VERIFICATION, verdict.reasons, verdict.evidence)
+
+
+def _sent_back(
+    task: TaskState, phase: Phase, reasons: tuple[str, ...], evidence: tuple[str, ...]
+) -> TaskState:
+    """Return the task with one more failure, which is what the implementer is told next."""
+    failure = Failure(
+        iteration=task.iteration,
+        phase=phase,
+        tree=task.tree or "",
+        signature=hashlib.sha256("\n".join(reasons).encode()).hexdigest()[:16],
+        reasons=reasons,
+        evidence=evidence,
+    )
+    return task.replace(failures=(*task.failures, failure))
+
+
+def _case(crew: Crew, task: TaskState) -> Case:
+    """Gather what the verdict rests on, with the tree as it is at this very moment."""
+    assert task.base_tree is not None
+    assert task.tree is not None
+    baseline = crew.checking.runs(task.baseline)
+    failing = frozenset[str]().union(*(run.ids(*RED) for run in baseline))
+    return Case(
+        base_tree=task.base_tree,
+        tree=task.tree,
+        drift=(
+            *crew.git.changes(task.tree, crew.git.tree()),
+            *crew.git.counted(crew.store.ledger.altered(task.iteration)),
+        ),
+        baseline=baseline,
+        final=crew.checking.runs(task.final),
+        targets=targets(task.task, failing),
+        preserving=preserves_behaviour(task.task),
+    )

@@ -1,0 +1,98 @@
+from collections.abc import Callable
+
+from agentflow.frontmatter import split
+from agentflow.workflow.angles import ANGLES, MOST, angles
+from tests.support.repo import CALC, Repo, edit, findings, role, submit
+
+NewRepo = Callable[[dict[str, str]], Repo]
+DOCUMENT = ".claude/deep-dive.local.md"
+SECTIONS = ["Overview", "Architecture", "Conventions", "Anti-patterns", "Quick reference", "Notes"]
+MEND = role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py"))
+
+
+def explored(repo: Repo, *words: str, count: int = 6, delay: float = 0) -> int:
+    script = [{**findings(), "delay": delay} for _ in range(count)]
+    return repo.run("explore", *words, "--model", repo.scripted(script)).code
+
+
+def test_six_explorers_work_side_by_side_on_different_briefs(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    assert explored(repo, delay=1) == 0
+    head, body = split(repo.read(DOCUMENT), DOCUMENT)
+    assert [row[3:] for row in body.splitlines() if row.startswith("## ")] == SECTIONS
+    assert (head["phase"], head["agent_count"], head["scope"], head["focus_path"]) == (
+        "complete",
+        6,
+        "full",
+        None,
+    )
+    assert set(head["phases"]) == set(ANGLES)
+    assert {"generated", "expires_hint"} <= set(head)
+    runs = repo.runs("explorer")
+    assert len({run.brief for run in runs}) == 6
+    asked = [event["seq"] for event in repo.events("Asked")]
+    replied = [event["seq"] for event in repo.events("Replied")]
+    assert max(asked) < min(replied)
+    assert repo.git("status", "--porcelain") == ""
+
+
+def test_what_is_fresh_is_not_explored_again_unless_asked_to(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    assert explored(repo) == 0
+    before = repo.read(DOCUMENT)
+    assert explored(repo, count=0) == 0
+    assert repo.read(DOCUMENT) == before
+    assert explored(repo, "--refresh") == 0
+    (old,) = (repo.root / ".claude").glob("deep-dive.local.md.bak.*")
+    assert old.read_text() == before
+    assert repo.git("status", "--porcelain") == ""
+
+
+def test_an_angle_without_a_result_leaves_it_incomplete(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    assert explored(repo, count=5) == 1
+    head, _ = split(repo.read(DOCUMENT), DOCUMENT)
+    assert head["phase"] == "incomplete"
+    assert sorted(head["phases"].values()) == ["complete"] * 5 + ["failed"]
+
+
+def test_a_complete_exploration_is_used_in_place_of_a_new_one(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    assert explored(repo) == 0
+    repo.folder.rename(repo.home / "explored")
+    assert (
+        repo.task("fix the crash, debug add", "--context", script=[MEND]).code == 1
+    )  # no verifier is scripted
+    assert repo.runs("explorer") == []
+    assert "# Deep exploration" in repo.runs("implementer")[0].brief
+    assert "--context" in repo.state()["gates"]["exploration"]["message"]
+
+
+def test_an_incomplete_or_stale_one_is_named_and_not_used(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    assert explored(repo) == 0
+    whole = repo.read(DOCUMENT)
+    for change in (("phase: complete", "phase: incomplete"), ("commit: ", "commit: 0")):
+        for task in repo.tasks:
+            task.rename(repo.home / f"{task.name}-{change[1][:9]}")
+        repo.write({DOCUMENT: whole.replace(*change)})
+        done = repo.task("fix the crash, debug add", "--context", script=[findings()])
+        assert "--context:" in done.err
+        assert "# Deep exploration" not in repo.runs("explorer")[0].brief
+
+
+def test_what_is_large_gets_more_explorers() -> None:
+    small = tuple(f"src/m{number}.py" for number in range(99))
+    assert len(angles(small, "")) == 6
+    assert len(angles((*small, "src/m100.py"), "")) == 7
+    assert len(angles(("a/b/c/d/x.py", "a/b/c/e/x.py"), "")) == 8
+    assert len(angles(("x.py", "web/package.json", "web/x.ts"), "")) == 8
+    assert len(angles(tuple(f"f{number}/x.py" for number in range(9000)), "")) == MOST
+    assert all("folder lib of" in angle.told for angle in angles(("lib/x.py",), "lib"))
+
+
+def test_a_folder_outside_is_refused(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    assert repo.run("explore", "--focus", "..").code == 2
+    assert repo.run("explore", "--focus", "nowhere").code == 2
+    assert repo.tasks == []

@@ -1,0 +1,246 @@
+"""Each class of task runs exactly its roles, in order; the program's checks run wherever a file changes."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.repo import CALC, Repo, call, edit, findings, plan, role, submit, turn, verified
+
+NewRepo = Callable[[dict[str, str]], Repo]
+MEND = role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py"))
+
+
+def review(verdict: str = "APPROVED", *issues: dict[str, Any]) -> dict[str, Any]:
+    return role("reviewer", turn(call("SubmitReview", verdict=verdict, issues=list(issues))))
+
+
+def issue(
+    message: str, severity: str = "major", kind: str = "intent-mismatch", **place: Any
+) -> dict[str, Any]:
+    return {"severity": severity, "kind": kind, "path": "calc.py", "line": 2, "message": message, **place}
+
+
+SECTIONS = ["Summary", "Findings", "Plan / Recommendations", "Open Questions", "Sources & Evidence"]
+PARTS = {
+    "explorer": findings(),
+    "planner": plan("calc.py"),
+    "implementer": MEND,
+    "reviewer": review(),
+    "verifier": verified("ev-0002"),
+}
+
+
+def acted(repo: Repo) -> list[str]:
+    return [event["role"] for event in repo.events("RunStarted")]
+
+
+def skipped(repo: Repo) -> dict[str, str]:
+    gates = repo.state()["gates"]
+    return {phase: gate["message"] for phase, gate in gates.items() if gate["status"] == "skipped"}
+
+
+@pytest.mark.parametrize(
+    ("text", "complexity", "roles"),
+    [
+        ("fix add in calc.py", "trivial", "implementer"),
+        ("fix add in calc.py and its caller in main.py", "implementation", "implementer verifier"),
+        ("make the failing tests pass", "implementation", "explorer planner implementer verifier"),
+        ("debug why add is wrong", "implementation", "explorer implementer verifier"),
+        ("add is slow, speed up the addition", "implementation", "explorer implementer verifier"),
+        ("refactor add", "complex", "planner implementer reviewer verifier"),
+        ("migrate the users to add", "complex", "planner implementer reviewer verifier"),
+        ("fix the authentication of add", "complex", "planner implementer reviewer verifier"),
+        ("fix the payment", "complex", "explorer planner implementer reviewer verifier"),
+    ],
+)
+def test_a_change_runs_the_roles_of_its_route_and_the_checks(
+    new_repo: NewRepo, text: str, complexity: str, roles: str
+) -> None:
+    repo = new_repo(CALC)
+    wanted = roles.split()
+    done = repo.task(text, "--sequential", script=[PARTS[name] for name in wanted])
+    assert (done.code, acted(repo)) == (0, wanted), done.err
+    assert repo.state()["task_complexity"] == complexity
+    assert [record["check"] for record in repo.evidence()] == ["tests", "tests"]
+    (event,) = repo.events("Classified")
+    assert event["complexity"] == complexity
+    assert all(message == f"route: {event['route']}" for message in skipped(repo).values())
+
+
+def test_a_question_is_answered_by_one_run_and_nothing_else(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    done = repo.task("where is", "add defined?", script=[findings()])
+    assert (done.code, acted(repo)) == (0, ["explorer"])
+    assert done.out.startswith("found\n")
+    assert "calc.py:2  here" in done.out
+    assert repo.state()["status"] == "answered"
+    assert repo.evidence() == []
+    assert list((repo.root / ".claude").glob("research-*")) == []
+    assert set(skipped(repo)) == {"planning", "implementation", "review", "verification"}
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "roles"),
+    [
+        (
+            "research best practices: rate limiting!",
+            "research-research-best-practices-rate-limiting",
+            "explorer",
+        ),
+        ("find every caller of add", "research-find-every-caller-of-add", "explorer"),
+        ("audit the error handling", "research-audit-the-error-handling", "explorer reviewer"),
+        ("write a report on add", "research-write-a-report-on-add", "explorer"),
+    ],
+)
+def test_what_only_reads_leaves_a_document(new_repo: NewRepo, text: str, name: str, roles: str) -> None:
+    repo = new_repo(CALC)
+    script = [findings(), review("NEEDS_CHANGES", issue("swallows errors"))]
+    done = repo.task(text, "--json", script=script)
+    assert (done.code, acted(repo)) == (0, roles.split()), done.err
+    (path,) = (repo.root / ".claude").glob("research-*")
+    assert path.name.startswith(f"{name}-2")
+    assert path.name.endswith("Z.local.md")
+    titles = [row for row in path.read_text().splitlines() if row.startswith("## ")]
+    assert [title.removeprefix("## ") for title in titles] == SECTIONS
+    assert done.json["document"] == f".claude/{path.name}"
+    assert done.json["answer"].startswith("found\n- calc.py:2: here")
+    assert repo.git("status", "--porcelain") == ""
+    writers = {"Write", "Edit", "NotebookEdit"}
+    assert all(not run.tools & writers for name in roles.split() for run in repo.runs(name))
+
+
+@pytest.mark.parametrize("summary", [" ", "N/A", "found"])
+def test_research_without_findings_is_no_answer(new_repo: NewRepo, summary: str) -> None:
+    repo = new_repo(CALC)
+    nothing = turn(call("SubmitFindings", summary=summary, findings=[], open_questions=[]))
+    done = repo.task("research retries", script=[role("explorer", nothing)])
+    assert (done.code, repo.state()["status"]) == (1, "failed")
+    assert list((repo.root / ".claude").glob("research-*")) == []
+
+
+def test_a_change_larger_than_its_route_gets_the_judges_it_needs(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    writes = [turn(call("Write", file_path=f"m{number}.py", content="x = 1\n")) for number in range(5)]
+    grown = role("implementer", *writes, *edit("calc.py", "a - b", "a + b"), submit("calc.py"))
+    done = repo.task("fix add in calc.py", "--sequential", script=[grown, review(), verified("ev-0002")])
+    assert (done.code, acted(repo)) == (0, ["implementer", "reviewer", "verifier"]), done.err
+    assert repo.state()["task_complexity"] == "complex"
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [{"title": "mend it", "files": [f"m{number}.py" for number in range(6)]}],
+        [{"title": "mend it, then change the payment", "files": ["calc.py"]}],
+    ],
+)
+def test_a_plan_can_raise_the_class_and_never_lower_it(
+    new_repo: NewRepo, steps: list[dict[str, Any]]
+) -> None:
+    repo = new_repo(CALC)
+    wide = turn(call("SubmitPlan", summary="plan", steps=steps, acceptance=[], risks=[]))
+    script = [findings(), role("planner", wide), MEND, review(), verified("ev-0002")]
+    assert repo.task("fix the failing tests", script=script).code == 0
+    assert [event["complexity"] for event in repo.events("Classified")] == ["implementation", "complex"]
+    assert "reviewer" in acted(repo)
+
+
+def test_an_issue_goes_back_to_the_implementer_word_for_word(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    said = 'adds, but the goal says "rounds": # not reached'
+    again = role("implementer", *edit("calc.py", "a + b", "b + a"), submit("calc.py"))
+    script = [MEND, review("APPROVED", issue(said)), again, review()]
+    done = repo.task("fix add in calc.py", "--review", "--sequential", script=script)
+    assert (done.code, acted(repo)) == (0, ["implementer", "reviewer"] * 2), done.err
+    assert said in repo.runs("implementer")[1].brief
+    first = repo.runs("reviewer")[0].brief
+    assert "fix add in calc.py" in first
+    assert "all tests pass" not in first  # the implementer's own words
+
+
+def test_a_review_cannot_be_outvoted_and_ends_with_the_iterations(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    more = [role("implementer", *edit("calc.py", "2 * a", "a * 2"), submit("calc.py"))]
+    script = [MEND, *more, *[review("NEEDS_CHANGES", issue("no", "minor"))] * 2]
+    done = repo.task("fix add in calc.py", "--review", "--max-iterations", "2", "--json", script=script)
+    assert (done.code, done.json["status"]) == (3, "limit")
+    assert done.json["gates"]["verification"]["status"] == "passed"
+    merged, _ = repo.events("GatesMerged")
+    assert merged["failed_phases"] == ["review"]
+    assert merged["all_passed"] is False
+
+
+def test_a_complex_task_is_not_verified_without_a_review(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    script = [plan("calc.py"), MEND, verified("ev-0002")]
+    assert repo.task("refactor add", script=script).code == 1
+    assert repo.state()["status"] == "failed"
+
+
+def test_leaving_the_review_out_is_a_caveat(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    script = [plan("calc.py"), MEND, verified("ev-0002")]
+    done = repo.task("refactor add", "--no-review", "--json", script=script)
+    assert (done.code, done.json["caveats"]) == (4, ["not_reviewed"])
+    assert skipped(repo)["review"] == "--no-review"
+
+
+def test_review_and_verification_run_side_by_side_on_one_tree(new_repo: NewRepo) -> None:
+    spans: dict[str, float] = {}
+    for way in ("", "--sequential"):
+        repo = new_repo(CALC)
+        slow = [{**review(), "delay": 1}, {**verified("ev-0002"), "delay": 1}]
+        done = repo.task("refactor add", *filter(None, [way]), script=[plan("calc.py"), MEND, *slow])
+        assert done.code == 0, done.err
+        at = [event["at"] for event in repo.events("PhaseStarted") if event["phase"] == "review"]
+        end = [event["at"] for event in repo.events("PhaseEnded") if event["phase"] == "verification"]
+        checks = sum(record["seconds"] for record in repo.evidence()[1:])
+        spans[way] = _seconds(end[0]) - _seconds(at[0]) - checks
+        gates = repo.state()["gates"]
+        assert gates["review"]["tree"] == gates["verification"]["tree"] == repo.state()["tree"]
+        _forget(repo)
+    assert spans["--sequential"] > 2 > spans[""] + 0.2
+
+
+def _seconds(at: str) -> float:
+    return time.mktime(time.strptime(at[:19], "%Y-%m-%dT%H:%M:%S")) + float(at[19:-1])
+
+
+def _forget(repo: Repo) -> None:
+    repo.git("checkout", "-q", ".")
+    (only,) = repo.tasks
+    only.rename(repo.home / only.name)
+
+
+def test_an_empty_reply_is_asked_for_once_more(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    broken = {"match": {"role": "verifier"}, "turns": [{"error": 529}]}
+    done = repo.task(script=[findings(), plan("calc.py"), MEND, broken, verified("ev-0002")])
+    assert done.code == 0, done.err
+    (event,) = repo.events("Retried")
+    assert "529" in event["reason"]
+
+
+def test_a_half_made_change_is_put_before_a_person(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    half = role("implementer", *edit("calc.py", "a - b", "a + b"), {"error": 529})
+    done = repo.task("fix add in calc.py", "--json", script=[half])
+    (pending,) = done.json["pending"]
+    assert done.code == 75
+    assert pending["input"]["changed"] == "M calc.py"
+    assert pending["input"]["lines"] == "+1 -1"
+    assert repo.run("answer", repo.folder.name, "B").code == 1
+    assert repo.run("status", "--json").json["status"] == "failed"
+    (told,) = repo.events("IntentTold")
+    assert told["gaps"] == ["question lost-1: answered"]
+    assert "- gap: question lost-1: answered" in (repo.folder / "report.md").read_text()
+
+
+def test_the_ledger_says_truthfully_that_nothing_had_to_be_asked(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    assert repo.task("fix add in calc.py", script=[MEND]).code == 0
+    report = (repo.folder / "report.md").read_text()
+    assert "## Intent\n- goal: fix add in calc.py\n- gaps: none" in report
+    assert "### Intent\n- goal: fix add in calc.py\n- gaps: none" in (repo.folder / "task.md").read_text()
