@@ -78,8 +78,8 @@ def test_commands_of_each_role_and_the_checks_are_kept_in(new_repo: NewRepo, tmp
     poison = (
         f"\n    def test_z(self):\n        __import__('os').system('touch {outside}/t; echo $CANARY_KEY')\n"
     )
-    repo = new_repo({**CALC, "tests/test_calc.py": CALC["tests/test_calc.py"] + poison})
-    made = turn(call("Bash", command=attack))
+    repo = new_repo({**CALC, "attack.sh": attack, "tests/test_calc.py": CALC["tests/test_calc.py"] + poison})
+    made = turn(call("Bash", command="bash attack.sh"))
     script = honest(made, evidence="ev-0003")
     done = repo.task("mend add", script=script, env={"CANARY_KEY": "canary-secret"})
     assert done.code == 0, done.err
@@ -196,9 +196,11 @@ def test_a_check_that_needs_what_is_hidden_is_told_so(new_repo: NewRepo, tmp_pat
 
 
 def test_kill_leaves_nothing_in_the_repository_and_the_next_start_clears_the_rest(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
     shell = "echo '{}' > .mcp.json; touch sleeping; setsid sleep 61.5 & sleep 61.5"
-    process = repo.start_task([findings(), plan(), role("implementer", turn(call("Bash", command=shell)))])
+    repo = new_repo({**CALC, "attack.sh": shell})
+    process = repo.start_task(
+        [findings(), plan(), role("implementer", turn(call("Bash", command="bash attack.sh")))]
+    )
     eventually((repo.root / "sleeping").exists)
     process.send_signal(signal.SIGKILL)
     process.wait()
