@@ -41,3 +41,13 @@ class Tally(Record):
     tokens: int = 0
     seconds: float = 0
     cost: float = 0
+
+    def since(self, before: "Tally") -> "Tally":
+        """Return what was used after an earlier tally."""
+        return Tally(
+            turns=self.turns - before.turns,
+            tool_calls=self.tool_calls - before.tool_calls,
+            tokens=self.tokens - before.tokens,
+            seconds=self.seconds - before.seconds,
+            cost=self.cost - before.cost,
+        )

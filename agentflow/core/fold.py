@@ -3,13 +3,12 @@
 from typing import assert_never
 
 from agentflow.core.delegation import Saved
-from agentflow.core.messages import Message, Reply, Speaker
+from agentflow.core.messages import Message, Notice, Reply, Speaker
 from agentflow.core.run import (
     CallAnswered,
     CallsStarted,
     HandedOver,
     MessageAdded,
-    Notice,
     PauseAnswered,
     ReplyReceived,
     RequestSent,

@@ -40,6 +40,16 @@ ReplyPart = Text | Thought | ToolCall
 Part = ReplyPart | ToolResult
 
 
+class Notice(StrEnum):
+    """Why the program spoke to a role."""
+
+    BRIEF = "brief"
+    REMINDER = "reminder"
+    FINALIZE = "finalize"
+    HOOK = "hook"
+    HELD = "held"
+
+
 class Message(Record):
     speaker: Speaker
     parts: tuple[Part, ...]

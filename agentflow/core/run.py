@@ -6,6 +6,7 @@ from typing import Any
 from agentflow.core.delegation import Delegated, HandOff, Saved, Tally
 from agentflow.core.messages import (
     Message,
+    Notice,
     Reply,
     Speaker,
     Stop,
@@ -57,16 +58,6 @@ class RunOpened(Record, tag=True):
     """The call that asked for this run, if it is a sub-agent's."""
     concatenates: bool = False
     """Direct answers of one turn are put one after the other."""
-
-
-class Notice(StrEnum):
-    """Why the program spoke to a role."""
-
-    BRIEF = "brief"
-    REMINDER = "reminder"
-    FINALIZE = "finalize"
-    HOOK = "hook"
-    HELD = "held"
 
 
 class MessageAdded(Record, tag=True):
@@ -232,14 +223,8 @@ class Run(Record):
     @property
     def used_up(self) -> Tally:
         """What counts against the limits of the role that is active."""
-        now, before = self.tally, self.before
-        return Tally(
-            turns=now.turns - before.turns - self.finalized,
-            tool_calls=now.tool_calls - before.tool_calls,
-            tokens=now.tokens - before.tokens,
-            seconds=now.seconds - before.seconds,
-            cost=now.cost - before.cost,
-        )
+        used = self.tally.since(self.before)
+        return used.replace(turns=used.turns - self.finalized)
 
     @property
     def tally(self) -> Tally:

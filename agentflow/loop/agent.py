@@ -6,12 +6,12 @@ from types import MappingProxyType
 from typing import Any
 
 from agentflow.core.fold import advance
-from agentflow.core.messages import Message, Speaker, Text, ToolSpec
+from agentflow.core.messages import Message, Notice, Speaker, Text, ToolSpec
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Journal, Ledger, Model, Observer, Runner, Workspace
 from agentflow.core.record import Record
 from agentflow.core.role import Role
-from agentflow.core.run import MessageAdded, Notice, Run, RunEntry, RunOpened
+from agentflow.core.run import MessageAdded, Run, RunEntry, RunOpened
 from agentflow.core.task import Phase
 from agentflow.core.tool import Tool
 from agentflow.hooks.chain import Chain

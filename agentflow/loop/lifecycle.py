@@ -5,7 +5,7 @@ from collections.abc import Callable
 from agentflow.core.errors import ModelError
 from agentflow.core.events import Warned
 from agentflow.core.hook import NOTHING, Decision, HookDecision
-from agentflow.core.messages import Message, Reply, Request, Speaker
+from agentflow.core.messages import Message, Notice, Reply, Request, Speaker
 from agentflow.core.points import (
     Actor,
     Answered,
@@ -20,7 +20,7 @@ from agentflow.core.points import (
     SubagentStopped,
     Turn,
 )
-from agentflow.core.run import Notice, Run, RunOutcome, RunStopped
+from agentflow.core.run import Run, RunOutcome, RunStopped
 from agentflow.loop.agent import Agent, note, say
 from agentflow.loop.history import mended
 

@@ -9,13 +9,22 @@ import anyio
 from agentflow.core.errors import ModelUnavailable
 from agentflow.core.events import Asked, HandedOff, Replied
 from agentflow.core.fold import DELEGATE
-from agentflow.core.messages import Message, Reply, ReplyPart, Request, Speaker, Text, Thought, ToolCall
+from agentflow.core.messages import (
+    Message,
+    Notice,
+    Reply,
+    ReplyPart,
+    Request,
+    Speaker,
+    Text,
+    Thought,
+    ToolCall,
+)
 from agentflow.core.record import plain
 from agentflow.core.run import (
     CallAnswered,
     CallsStarted,
     HandedOver,
-    Notice,
     ReplyReceived,
     RequestSent,
     Run,

@@ -1,57 +1,11 @@
 """Events as the lines of a log: what `agentflow log` prints and `task` shows while it runs."""
 
-from functools import singledispatch
+from agentflow.core.events import Stamped
+from agentflow.view.rows import Memory, Row, rows
+from agentflow.view.text import Line, Style, line, span
+from agentflow.view.words import clock, elapsed
 
-from agentflow.core.events import (
-    Classified,
-    EvidenceRecorded,
-    GatesMerged,
-    HandedOff,
-    IntentTold,
-    PhaseEnded,
-    PhaseStarted,
-    Replied,
-    Retried,
-    RunEnded,
-    RunStarted,
-    Stamped,
-    TaskEnded,
-    TaskStarted,
-    ToolBlocked,
-    ToolFinished,
-    ToolStarted,
-    Warned,
-)
-from agentflow.core.messages import Stop
-from agentflow.core.run import RunOutcome
-from agentflow.core.task import GateStatus
-from agentflow.redact import one_line
-from agentflow.view.text import Line, Span, Style, line, span
-from agentflow.view.words import (
-    clock,
-    duration,
-    elapsed,
-    gate_mark,
-    plural,
-    result_mark,
-    status_mark,
-    status_style,
-)
-
-Row = tuple[Span, ...]
 _CLOCK_WIDTH = 8
-_SUBJECT = 100
-_SAID = 160
-_NOTICEABLE = 0.1
-"""Seconds; what was faster needs no mention of its time."""
-_REASONS = 12
-_QUIET = frozenset({"Read", "SubmitFindings", "SubmitPlan", "SubmitChange", "SubmitReview", "SubmitVerdict"})
-"""Tools whose result says nothing that a person wants to know, unless it is an error."""
-_OFFLINE = ("repair", "script:", "replay:")
-"""Models for which the id that stands for a role's tier means nothing."""
-_FINE = (RunOutcome.SUBMITTED, RunOutcome.ANSWERED)
-_USUAL = (Stop.END_TURN, Stop.TOOL_USE)
-_PAST = {GateStatus.PASSED: "passed", GateStatus.FAILED: "failed", GateStatus.SKIPPED: "skipped"}
 
 
 class Story:
@@ -59,210 +13,20 @@ class Story:
 
     def __init__(self) -> None:
         self._began: str | None = None
-        self._subjects: dict[tuple[int, str], str] = {}
-        self._first_tree: str | None = None
-        self.model = ""
-        """What `--model` calls the task's model."""
-        self.subject = ""
-        """What the call that ended last was about."""
+        self._memory = Memory()
 
     def __call__(self, stamped: Stamped) -> tuple[Line, ...]:
         """Return the lines of one event, none for what only machines care about."""
         self._began = self._began or stamped.at
-        rows = _rows(stamped.event, self)
-        if not rows:
+        found = rows(stamped.event, self._memory)
+        if not found:
             return ()
         seconds = elapsed(self._began, stamped.at)
         time = "" if seconds is None else clock(seconds)
-        return tuple(_entry(time if number == 0 else "", row) for number, row in enumerate(rows))
-
-    def begin_call(self, event: ToolStarted) -> None:
-        self._subjects[event.run, event.call_id] = event.subject
-
-    def end_call(self, event: ToolFinished) -> None:
-        self.subject = self._subjects.pop((event.run, event.call_id), "")
-
-    def is_start(self, tree: str | None) -> bool:
-        """Say whether a check ran on the tree that was there before any change."""
-        self._first_tree = self._first_tree or tree
-        return tree is not None and tree == self._first_tree
+        return tuple(_entry(time if number == 0 else "", row) for number, row in enumerate(found))
 
 
 def _entry(time: str, row: Row) -> Line:
     lead = row[0].text
     indent = len(lead) - len(lead.lstrip(" "))
     return line(span(f"{time:>{_CLOCK_WIDTH}}  ", Style.DIM), *row, hang=_CLOCK_WIDTH + indent + 4)
-
-
-@singledispatch
-def _rows(_event: object, _story: Story) -> tuple[Row, ...]:
-    return ()
-
-
-@_rows.register
-def _task_started(event: TaskStarted, story: Story) -> tuple[Row, ...]:
-    story.model = event.model
-    iterations = plural(event.max_iterations, "iteration")
-    limit = f"  model {event.model}, sandbox {event.sandbox}, at most {iterations}"
-    return (
-        (span("▸ ", Style.ACCENT), span(one_line(event.task, _SAID), Style.BOLD), span(limit, Style.DIM)),
-    )
-
-
-@_rows.register
-def _classified(event: Classified, _story: Story) -> tuple[Row, ...]:
-    why = one_line("; ".join(event.reasons), _SAID)
-    return (
-        (
-            span("  ▸ ", Style.ACCENT),
-            span(f"{event.complexity}, route {event.route.replace('_', ' ')}"),
-            span(f"  {why}", Style.DIM),
-        ),
-    )
-
-
-@_rows.register
-def _gates_merged(event: GatesMerged, _story: Story) -> tuple[Row, ...]:
-    mark = span("✓ ", Style.GOOD) if event.all_passed else span("✗ ", Style.BAD)
-    return ((mark, span(event.summary, Style.DIM)),)
-
-
-@_rows.register
-def _intent_told(event: IntentTold, _story: Story) -> tuple[Row, ...]:
-    gaps = "; ".join(one_line(gap, _SAID) for gap in event.gaps) or "no gap in what was asked"
-    return ((span("  · ", Style.DIM), span(f"intent: {gaps}", Style.DIM)),)
-
-
-@_rows.register
-def _phase_started(event: PhaseStarted, _story: Story) -> tuple[Row, ...]:
-    again = f"  iteration {event.iteration}" if event.iteration > 1 else ""
-    return ((span("▸ ", Style.ACCENT), span(event.phase, Style.BOLD), span(again, Style.DIM)),)
-
-
-@_rows.register
-def _phase_ended(event: PhaseEnded, story: Story) -> tuple[Row, ...]:
-    said = [one_line(text.strip().removeprefix("- "), _SAID) for text in event.message.splitlines()]
-    known = one_line(story.subject, _SAID) if event.status is GateStatus.PASSED else ""
-    said = [text for text in said if text not in {"", known}]
-    style = Style.BAD if event.status is GateStatus.FAILED else Style.DIM
-    head = f"{event.phase} {_PAST.get(event.status, event.status)}"
-    words = [
-        gate_mark(event.status),
-        span(head, Style.BAD if event.status is GateStatus.FAILED else Style.PLAIN),
-    ]
-    if len(said) == 1:
-        words.append(span(f": {said[0]}", style))
-    words.append(_took(event.seconds))
-    listed = tuple((span("    - ", Style.DIM), span(text, style)) for text in said if len(said) > 1)
-    rest = len(listed) - _REASONS
-    more = ((span(f"    … and {rest} more", Style.DIM),),) if rest > 0 else ()
-    return (tuple(words), *listed[:_REASONS], *more)
-
-
-@_rows.register
-def _run_started(event: RunStarted, story: Story) -> tuple[Row, ...]:
-    agent = "" if event.agent == event.role else f" ({event.agent})"
-    model = "" if story.model.startswith(_OFFLINE) else f"  {event.model}"
-    return ((span("  ▸ ", Style.ACCENT), span(f"{event.role}{agent}"), span(model, Style.DIM)),)
-
-
-@_rows.register
-def _replied(event: Replied, _story: Story) -> tuple[Row, ...]:
-    said = one_line(event.text, _SAID)
-    rows: list[Row] = [(span("    “", Style.DIM), span(f"{said}”", Style.DIM))] if said else []
-    if event.stop not in _USUAL:
-        rows.append((span("    ! ", Style.WARN), span(f"the model stopped early: {event.stop}", Style.WARN)))
-    return tuple(rows)
-
-
-@_rows.register
-def _retried(event: Retried, _story: Story) -> tuple[Row, ...]:
-    again = f"try {event.attempt + 1} in {duration(event.seconds)}"
-    then = f"goes on with {one_line(event.model)}" if event.model else again
-    return ((span("    ! ", Style.WARN), span(f"{one_line(event.reason, _SAID)}; {then}", Style.WARN)),)
-
-
-@_rows.register
-def _tool_started(event: ToolStarted, story: Story) -> tuple[Row, ...]:
-    story.begin_call(event)
-    return ()
-
-
-@_rows.register
-def _tool_finished(event: ToolFinished, story: Story) -> tuple[Row, ...]:
-    story.end_call(event)
-    subject = one_line(story.subject, _SUBJECT)
-    mark = span("    ✗ ", Style.BAD) if event.is_error else span("    · ", Style.DIM)
-    result = "" if event.tool in _QUIET and not event.is_error else f"  {one_line(event.summary, _SUBJECT)}"
-    said = span(result, Style.BAD if event.is_error else Style.DIM)
-    return ((mark, span(event.tool), span(f" {subject}", Style.ACCENT), said, _took(event.seconds)),)
-
-
-@_rows.register
-def _handed_off(event: HandedOff, _story: Story) -> tuple[Row, ...]:
-    hands = f"{one_line(event.source)} hands over to {one_line(event.to)}"
-    return (
-        (span("    ▸ ", Style.ACCENT), span(hands), span(f"  {one_line(event.reason, _SAID)}", Style.DIM)),
-    )
-
-
-@_rows.register
-def _tool_blocked(event: ToolBlocked, _story: Story) -> tuple[Row, ...]:
-    refused = span(f"{event.tool} refused", Style.WARN)
-    return ((span("    ✗ ", Style.BAD), refused, span(f"  {one_line(event.reason, _SAID)}")),)
-
-
-@_rows.register
-def _evidence(event: EvidenceRecorded, story: Story) -> tuple[Row, ...]:
-    if event.check is None:
-        return ()  # the tool call that made it is told
-    when = ", before any change" if story.is_start(event.tree) else ""
-    return (
-        (
-            span("  "),
-            result_mark(event.exit_code),
-            span(f"{event.check}  ", Style.BOLD),
-            span(one_line(event.command, _SUBJECT)),
-            span(f"  {one_line(event.summary)}", Style.GOOD if event.exit_code == 0 else Style.BAD),
-            span(f"  {duration(event.seconds)}  {event.evidence}{when}", Style.DIM),
-        ),
-    )
-
-
-@_rows.register
-def _run_ended(event: RunEnded, _story: Story) -> tuple[Row, ...]:
-    fine = event.outcome in _FINE
-    work = f"  {plural(event.turns, 'turn')}, {plural(event.tool_calls, 'tool call')}"
-    mark = span("  ✓ ", Style.GOOD) if fine else span("  ✗ ", Style.BAD)
-    ended = span(f"{event.role} {event.outcome.replace('_', ' ')}", Style.PLAIN if fine else Style.BAD)
-    return ((mark, ended, span(work + _spared(event), Style.DIM), _took(event.seconds)),)
-
-
-def _spared(event: RunEnded) -> str:
-    """Say what a direct answer spared, apart from what was used."""
-    if event.saved is None:
-        return ""
-    again, estimate = event.saved.tokens_not_resent, event.saved.synthesis_avoided
-    return f", {plural(again, 'token')} not sent again, about {estimate} not written again (estimate)"
-
-
-@_rows.register
-def _warned(event: Warned, _story: Story) -> tuple[Row, ...]:
-    return ((span("! ", Style.WARN), span(one_line(event.message, _SAID), Style.WARN)),)
-
-
-@_rows.register
-def _task_ended(event: TaskEnded, _story: Story) -> tuple[Row, ...]:
-    reason = one_line(event.reason, _SAID)
-    return (
-        (
-            status_mark(event.status),
-            span(event.status.replace("_", " "), status_style(event.status)),
-            span(f"  {reason}" if reason else ""),
-            span(f"  exit {event.exit_code}", Style.DIM),
-        ),
-    )
-
-
-def _took(seconds: float) -> Span:
-    return span(f"  {duration(seconds)}" if seconds >= _NOTICEABLE else "", Style.DIM)

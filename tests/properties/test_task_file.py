@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agentflow.core.messages import Usage
 from agentflow.core.task import (
     FRONTMATTER_KEYS,
+    Complexity,
     Gate,
     GateStatus,
     Intent,
@@ -43,7 +44,7 @@ TASKS = st.builds(
     status=st.sampled_from(Status),
     current_phase=st.sampled_from(Phase),
     iteration=COUNTS,
-    task_complexity=TEXT,
+    task_complexity=st.sampled_from(Complexity),
     report_requested=st.booleans(),
     intent=st.builds(Intent, goal=TEXT, description=TEXT, actions=TEXT, constraints=TEXT, assumptions=TEXT),
     gates=st.dictionaries(st.sampled_from(Phase), GATES, max_size=3),

@@ -3,12 +3,11 @@ from typing import Any
 import pytest
 
 from agentflow.core.fold import advance
-from agentflow.core.messages import Message, Reply, Speaker, Text, ToolCall, ToolResult, Usage
+from agentflow.core.messages import Message, Notice, Reply, Speaker, Text, ToolCall, ToolResult, Usage
 from agentflow.core.run import (
     CallAnswered,
     CallsStarted,
     MessageAdded,
-    Notice,
     ReplyReceived,
     RequestSent,
     Run,

@@ -22,9 +22,9 @@ from agentflow.core.hook import (
     RequestResult,
     StopResult,
 )
-from agentflow.core.messages import Message, Reply, Speaker, Stop, Text, ToolCall, ToolResult, Usage
+from agentflow.core.messages import Message, Notice, Reply, Speaker, Stop, Text, ToolCall, ToolResult, Usage
 from agentflow.core.points import HookEvent, Point
-from agentflow.core.run import MessageAdded, Notice, RequestSent, RunOutcome, RunStopped
+from agentflow.core.run import MessageAdded, RequestSent, RunOutcome, RunStopped
 from agentflow.hooks.entries import FUNCTIONS_ONLY
 from agentflow.loop.run import run_agent
 from agentflow.model.scripted import Turn

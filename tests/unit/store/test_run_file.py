@@ -5,12 +5,11 @@ import pytest
 
 from agentflow.core.errors import CorruptState
 from agentflow.core.fold import advance
-from agentflow.core.messages import Message, Reply, Speaker, Text, ToolCall, ToolResult
+from agentflow.core.messages import Message, Notice, Reply, Speaker, Text, ToolCall, ToolResult
 from agentflow.core.run import (
     CallAnswered,
     CallsStarted,
     MessageAdded,
-    Notice,
     ReplyReceived,
     RequestSent,
     Run,

@@ -7,12 +7,11 @@ from typing import Any
 from agentflow.core.errors import ToolError
 from agentflow.core.evidence import By, Evidence, Side
 from agentflow.core.fold import advance
-from agentflow.core.messages import Message, Reply, Speaker, Text, ToolCall, ToolResult
+from agentflow.core.messages import Message, Notice, Reply, Speaker, Text, ToolCall, ToolResult
 from agentflow.core.role import Role, ToolRule
 from agentflow.core.run import (
     CallAnswered,
     MessageAdded,
-    Notice,
     ReplyReceived,
     Run,
     RunEntry,
