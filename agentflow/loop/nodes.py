@@ -1,7 +1,7 @@
 """The steps of an agent: each takes the run and returns it one step further."""
 
 import time
-from itertools import count, takewhile
+from itertools import takewhile
 from typing import Any
 
 import anyio
@@ -13,11 +13,8 @@ from agentflow.core.messages import (
     Message,
     Notice,
     Reply,
-    ReplyPart,
     Request,
     Speaker,
-    Text,
-    Thought,
     ToolCall,
 )
 from agentflow.core.record import plain
@@ -33,7 +30,6 @@ from agentflow.core.run import (
 )
 from agentflow.core.submissions import Findings
 from agentflow.loop.agent import Agent, note, say
-from agentflow.loop.arguments import submission_in, writable
 from agentflow.loop.call import answer, skipped
 from agentflow.loop.context import prompt_text
 from agentflow.loop.lifecycle import (
@@ -46,13 +42,13 @@ from agentflow.loop.lifecycle import (
     turn_ended,
     whole,
 )
+from agentflow.loop.replies import adopted, kept
 from agentflow.loop.route import conclusion, is_stopped, spent
-from agentflow.redact import one_line, redacted, redacted_values
+from agentflow.redact import one_line
 from agentflow.tools.registry import spec
 
 PARALLEL_READS = 4
 PARALLEL_CHILDREN = 3
-_WITHHELD = "its input held a secret, which is not kept, and the run was interrupted: make the call again"
 
 
 async def ask(agent: Agent, run: Run) -> Run:
@@ -77,7 +73,7 @@ async def ask(agent: Agent, run: Run) -> Run:
 async def _replied(agent: Agent, run: Run, reply: Reply, seconds: float) -> Run:
     """Keep a reply as far as hooks let it stand."""
     said, reply = await reply_judged(agent, reply)
-    reply = _kept(agent, _adopted(agent, run.turns, reply))
+    reply = kept(agent, adopted(agent, run.turns, reply))
     run = note(agent, run, ReplyReceived(reply=reply, seconds=seconds))
     agent.observe(
         Replied(
@@ -105,52 +101,6 @@ def request_of(run: Run, force: str | None = None) -> Request:
         tools=run.head.tools,
         messages=run.messages,
         force=force,
-    )
-
-
-def _adopted(agent: Agent, turn: int, reply: Reply) -> Reply:
-    """Return a reply as the run keeps it: calls under ids of our own, a submission in prose as a call.
-
-    Ids name files and pair calls with results, so they are not left to the model.
-    """
-    calls = [part for part in reply.parts if isinstance(part, ToolCall)]
-    if calls:
-        return reply.replace(parts=_renamed(reply.parts, f"c{agent.number}-{turn}"))
-    text = "\n".join(part.text for part in reply.parts if isinstance(part, Text))
-    found = submission_in(text, agent.submit.input) if agent.submit else None
-    if agent.submit is None or found is None:
-        return reply
-    call = ToolCall(id=f"c{agent.number}-{turn}-1", name=agent.submit.name, input=found)
-    return reply.replace(parts=(*reply.parts, call))
-
-
-def _kept(agent: Agent, reply: Reply) -> Reply:
-    """Return a reply without the secrets in it; the inputs of its calls stay at hand until they are made."""
-    return reply.replace(parts=tuple(clean for part in reply.parts for clean in _clean(agent, part)))
-
-
-def _clean(agent: Agent, part: ReplyPart) -> tuple[ReplyPart, ...]:
-    match part:
-        case Text():
-            return (Text(text=redacted(writable(part.text))),)
-        case Thought():  # a provider takes its own block back unchanged, or not at all
-            return (part,) if redacted_values(part.block) == part.block else ()
-        case ToolCall():
-            given = redacted_values(part.input)
-            if given == part.input:
-                return (part,)
-            if part.problem is None:
-                agent.withheld[part.id] = part.input
-            return (part.replace(input=given, problem=part.problem or _WITHHELD),)
-
-
-def _renamed(parts: tuple[ReplyPart, ...], prefix: str) -> tuple[ReplyPart, ...]:
-    numbers = count(1)
-    return tuple(
-        part.replace(id=f"{prefix}-{next(numbers)}", input=writable(part.input))
-        if isinstance(part, ToolCall)
-        else part
-        for part in parts
     )
 
 
