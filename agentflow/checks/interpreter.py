@@ -20,6 +20,7 @@ _PROBE = (
     f"print('{_ANSWER}', *[m for m in sys.argv[1:] if u.find_spec(m)])"
 )
 """Without the folder it starts in, so that no file of the repository is imported."""
+_VERSION = f"import sys; print('{_ANSWER}', *sys.version_info[:3])"
 
 
 class Interpreter(Record):
@@ -76,6 +77,13 @@ def choose(repository: Repository) -> Interpreter:
     name = next((name for name in ("python3", "python") if program(name, root)), None)
     word = name or str(Path(sys.base_prefix, "bin", "python3"))
     return Interpreter(words=(word,), installer=f"{shlex.quote(word)} -m pip install")
+
+
+def version(repository: Repository) -> tuple[int, ...] | None:
+    """Return the version of this repository's Python, or None when it cannot be started."""
+    said = _said(repository.sandbox, (*choose(repository).words, "-c", _VERSION)) or ""
+    lines = [line for line in said.splitlines() if line.startswith(_ANSWER)]
+    return tuple(int(part) for part in lines[-1].split()[1:]) if lines else None
 
 
 def program(name: str, root: Path) -> str | None:

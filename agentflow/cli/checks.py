@@ -12,6 +12,9 @@ JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
 def verify(
+    task_id: str | None = typer.Argument(
+        None, metavar="TASK", help="Run a task's evidence again and compare; else the checks as they are."
+    ),
     quick: bool = typer.Option(False, "--quick", help="Shorter time limits."),
     dry_run: bool = typer.Option(False, "--dry-run", help="List the checks and their commands only."),
     no_sandbox: bool = NO_SANDBOX,
@@ -19,9 +22,13 @@ def verify(
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> int:
-    """Run the checks of this repository, as a task would; no model, nothing is changed."""
+    """Run the checks of this repository, as a task would; no model, nothing is changed.
+
+    With TASK, run the commands of its evidence again on fresh copies: 0 means that each shows what was
+    recorded, and that the files here are those which were judged.
+    """
     from agentflow.cli.boundary import Wish, bounded, notice, swept
-    from agentflow.cli.verification import rows
+    from agentflow.cli.verification import examined, rows, verdict_words
     from agentflow.core.exits import Exit
 
     sandbox = bounded(folder, Wish(no_sandbox=no_sandbox, network=network))
@@ -29,10 +36,13 @@ def verify(
         for line in (*swept(), notice(sandbox)):
             say(line)
     shown = []
-    for row in rows(sandbox, is_quick=quick, dry_run=dry_run):
+    found = examined(sandbox, task_id) if task_id else rows(sandbox, is_quick=quick, dry_run=dry_run)
+    for row in found:
         shown.append(row)
         if not json:
             say(row.text)
+    if not json and task_id:
+        say(verdict_words(shown))
     if json:
         say_json([row.told for row in shown])
     elif not shown:

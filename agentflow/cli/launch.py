@@ -21,7 +21,7 @@ from agentflow.core.events import Replied, Stamped, Warned
 from agentflow.core.exits import Exit
 from agentflow.core.pending import Consent
 from agentflow.core.record import Record
-from agentflow.core.task import Phase, Status, TaskState
+from agentflow.core.task import Budget, Override, Phase, Status, TaskState
 from agentflow.redact import Redacting, one_line, visible
 from agentflow.store.locks import writer_lock
 from agentflow.store.reading import end_told, find
@@ -30,6 +30,7 @@ from agentflow.view.progress import Progress
 from agentflow.view.snapshot import load
 from agentflow.view.terminal import choose, send, write
 from agentflow.view.verdict import verdict
+from agentflow.workflow.budget import ended
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import fresh_document
 from agentflow.workflow.result import result
@@ -57,6 +58,8 @@ class Job(Record):
     consent: Consent = Consent.SUSPEND
     pause_after: Phase | None = None
     wish: Wish = Wish()
+    budget: Budget = Budget()
+    overrides: tuple[Override, ...] = ()
     stream: bool = False
     """Show what the model says as it comes."""
     review: bool | None = None
@@ -82,6 +85,8 @@ def launch(folder: Path, job: Job) -> int:
             sequential=job.sequential,
             explored=explored,
             focus=job.focus,
+            overrides=job.overrides,
+            budget=job.budget,
         )
         return _drive(setup, TaskStore.create(setup.git.root, task), job, sink)
 
@@ -137,7 +142,8 @@ async def _run(crew: Crew, task: TaskState) -> TaskState:
     try:
         async with anyio.create_task_group() as group:
             await group.start(_watch, group.cancel_scope, caught)
-            task = await run_task(crew, task)
+            with anyio.move_on_after(task.budget.seconds) as clock:
+                task = await run_task(crew, task)
             group.cancel_scope.cancel()
     except ExceptionGroup as wrapped:
         failure = wrapped.exceptions[0]
@@ -146,7 +152,12 @@ async def _run(crew: Crew, task: TaskState) -> TaskState:
         raise failure from None
     finally:
         await close(crew.model)
-    return cut_short(crew, Status.CANCELLED, caught[0], "stopped by a signal") if caught else task
+    if caught:
+        return cut_short(crew, Status.CANCELLED, caught[0], "stopped by a signal")
+    if clock.cancelled_caught:
+        over = ended(f"{task.budget.seconds:g} s are over (--timeout)")
+        return cut_short(crew, over.status, over.exit_code, over.reason)
+    return task
 
 
 async def _watch(scope: anyio.CancelScope, caught: list[Exit], *, task_status: TaskStatus[None]) -> None:

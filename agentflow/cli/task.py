@@ -21,6 +21,19 @@ def task(
     max_iterations: int | None = typer.Option(
         None, "--max-iterations", min=1, max=1000, metavar="N", help="Tries to pass the checks. [default: 10]"
     ),
+    max_cost: float | None = typer.Option(
+        None, "--max-cost", min=0, metavar="USD", help="What the whole task may cost."
+    ),
+    max_tokens: int | None = typer.Option(
+        None, "--max-tokens", min=1, metavar="N", help="What the whole task may read and write."
+    ),
+    timeout: float | None = typer.Option(
+        None, "--timeout", min=0.1, metavar="S", help="Seconds the whole task may take."
+    ),
+    skip_check: list[str] | None = typer.Option(
+        None, "--skip-check", metavar="NAME", help="Do without a check; recorded, and never exit code 0."
+    ),
+    reason: str = typer.Option("", "--reason", metavar="R", help="Why a check is skipped."),
     yes: bool = typer.Option(False, "--yes", help="Take defaults and approve what a rule asks about."),
     no_input: bool = typer.Option(False, "--no-input", help="Take defaults and deny approvals."),
     no_sandbox: bool = NO_SANDBOX,
@@ -53,6 +66,8 @@ def task(
     from agentflow.cli.boundary import Wish
     from agentflow.cli.launch import Job, launch
     from agentflow.cli.words import consent_of, phase_of, text_of
+    from agentflow.core.task import Budget
+    from agentflow.workflow.overrides import overrides_of
 
     job = Job(
         text=text_of(words or []),
@@ -67,6 +82,8 @@ def task(
         review=review,
         sequential=sequential,
         context=context,
+        budget=Budget(cost=max_cost, tokens=max_tokens, seconds=timeout),
+        overrides=overrides_of(skip_check or [], reason),
     )
     return launch(folder, job)
 

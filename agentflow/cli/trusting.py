@@ -6,6 +6,13 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from agentflow.checks.wellknown import (
+    KNOWN_FAILURES,
+    SKIP_TESTS,
+    TEST_COMMAND,
+    WellKnown,
+    read_well_known,
+)
 from agentflow.core.errors import InvalidFile
 from agentflow.core.hook import Hook, Script
 from agentflow.core.record import Record
@@ -16,7 +23,7 @@ from agentflow.redact import one_line
 from agentflow.settings import PROJECT_FILE, folders
 from agentflow.trust import Trusted, fingerprint, load_trust
 
-CHECK_FILES = (".claude/test-command", ".claude/known-test-failures", ".claude/skip-test-verification")
+CHECK_FILES = (TEST_COMMAND, KNOWN_FAILURES, SKIP_TESTS)
 MAX_FILES = 2_000
 _PROJECT_DIR = re.compile(r"\$\{?CLAUDE_PROJECT_DIR\}?/?")
 
@@ -33,6 +40,11 @@ class Item(Record):
 
 def trusted_here(root: Path) -> Trusted:
     return load_trust(folders(os.environ).config, root)
+
+
+def well_known(root: Path) -> WellKnown:
+    """Return what the repository's files about its tests say, as far as they are trusted."""
+    return read_well_known(root, trusted_here(root).covers)
 
 
 def items(root: Path) -> tuple[Item, ...]:

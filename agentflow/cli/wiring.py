@@ -6,7 +6,7 @@ from pathlib import Path
 from agentflow.cli.boundary import Wish, boundary, notice, swept
 from agentflow.cli.content import load_content
 from agentflow.cli.models import ADVICE, choose_model, observed, refuse_without_tools, tier_models
-from agentflow.cli.trusting import project_hooks, summary, trusted_here, untrusted
+from agentflow.cli.trusting import project_hooks, summary, trusted_here, untrusted, well_known
 from agentflow.compose.capabilities.approval import Approval
 from agentflow.compose.capabilities.hooks import UseHooks
 from agentflow.compose.channels import Capability
@@ -162,7 +162,9 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent) -> Crew:
         models=tier_models(setup.model.name, setup.settings),
         toolbox=setup.toolbox,
         store=store,
-        checking=Checking(setup.git, setup.sandbox, store, setup.settings.timeouts),
+        checking=Checking(
+            setup.git, setup.sandbox, store, setup.settings.timeouts, well_known(setup.git.root)
+        ),
         past=Past(setup.git, store.task.task_id),
         table=setup.table,
         consent=consent,

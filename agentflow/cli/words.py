@@ -11,6 +11,11 @@ from agentflow.redact import redacted
 KNOWN = (
     "--model",
     "--max-iterations",
+    "--max-cost",
+    "--max-tokens",
+    "--timeout",
+    "--skip-check",
+    "--reason",
     "--yes",
     "--no-input",
     "--no-sandbox",

@@ -165,6 +165,8 @@ class EvidenceRecorded(Record, tag=True):
     tree: str | None
     summary: str
     seconds: float
+    files: dict[str, str] = {}
+    """Each file of the record by its path in the task folder, with the hash of what it holds."""
 
 
 class CheckStarted(Record, tag=True):
@@ -210,6 +212,8 @@ class TaskEnded(Record, tag=True):
     reason: str
     seconds: float | None = None
     """Since this process began to work on it; None where it was ended from outside."""
+    report: str = ""
+    """The hash of `report.md`."""
 
 
 Event = (

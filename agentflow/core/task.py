@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from agentflow.core.evidence import Check, Verdict
+from agentflow.core.evidence import Check, CheckName, Verdict
 from agentflow.core.exits import Exit
 from agentflow.core.messages import Usage
 from agentflow.core.pending import Answer, Pending
@@ -101,6 +101,27 @@ class RequiredCheck(Record):
     evidence: str | None = None
 
 
+class Override(Record):
+    """A check that a person says need not hold."""
+
+    check: CheckName
+    reason: str
+    by: str
+    """Who said so: a person, or a file that one trusts."""
+    risk: str
+    """What nobody looks at now."""
+
+
+class Budget(Record):
+    """What a task may use up as a whole; None is no limit."""
+
+    cost: float | None = None
+    """USD."""
+    tokens: int | None = None
+    seconds: float | None = None
+    """In one go; a task that waited or was stopped begins anew."""
+
+
 class Failure(Record):
     """A failed iteration, as the implementer is told about it."""
 
@@ -182,6 +203,10 @@ class TaskState(Record):
     """The same on the newest tree that was judged."""
     verdict: Verdict | None = None
     failures: tuple[Failure, ...] = ()
+    budget: Budget = Budget()
+    overrides: tuple[Override, ...] = ()
+    known_failures: tuple[str, ...] = ()
+    """Tests whose failure does not count."""
     ending: Ending | None = None
     answers: dict[str, Answer] = {}
     """What was decided, by the id of what was pending."""

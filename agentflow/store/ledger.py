@@ -11,6 +11,7 @@ from agentflow.core.task import TaskState
 from agentflow.core.tool import Execution
 from agentflow.frontmatter import sync, write_atomic, write_whole
 from agentflow.redact import redacted
+from agentflow.store.seals import files_of, hashes
 
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\\]")
 _ESCAPE = re.compile(r"\\(?:[\\nrt]|x[0-9a-f]{2}|u[0-9a-f]{4})")
@@ -132,6 +133,7 @@ class EvidenceLedger:
                 tree=evidence.tree_before,
                 summary=summary(evidence),
                 seconds=evidence.seconds,
+                files=hashes(self._folder.parent, files_of(evidence)),
             )
         )
         return evidence

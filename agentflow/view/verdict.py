@@ -24,6 +24,7 @@ _MEANINGS: Mapping[Status, str] = {
     Status.SUSPENDED: "suspended: it goes on when it is answered",
     Status.ANSWERED: "answered",
     Status.FAILED: "not verified",
+    Status.VERIFIED_WITH_CAVEAT: "not verified by any check",
     Status.LIMIT: "not verified: a limit was reached",
     Status.BLOCKED: "stopped by a rule",
     Status.TAMPERED: "not verified: the checks themselves were changed",
@@ -35,6 +36,8 @@ _CAVEATS: Mapping[str, str] = {
     "already_red": "some checks were red before the task and still are",
     "reviewer_disagrees": "the checks hold, but the reviewer objected without naming a line",
     "not_reviewed": "its class asks for a review, which --no-review left out",
+    "environment_blocked": "this machine cannot run the tests: nothing was changed, nothing is verified",
+    "check_skipped": "a person said that it need not hold",
     "verifier_disagrees": "the checks hold, but the verifier did not call it verified",
 }
 
@@ -101,7 +104,7 @@ def _answer(state: TaskState) -> Iterator[Line]:
 
 def _headline(snapshot: Snapshot) -> tuple[Line, ...]:
     state = snapshot.state
-    if state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
+    if state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT} and state.final:
         said = f"{state.status.replace('_', ' ')}: {_proof(snapshot)}"
     else:
         reason = one_line(state.ending.reason, _REASON) if state.ending else ""
@@ -226,7 +229,7 @@ def _used(state: TaskState) -> str:
 def _cautions(state: TaskState) -> Iterator[Line]:
     shown = state.verdict
     for caveat in shown.caveats if shown else ():
-        meaning = _CAVEATS.get(caveat)
+        meaning = _CAVEATS.get(caveat.partition(":")[0])
         yield labelled("caveat", span(one_line(caveat), Style.WARN), span(f"  {meaning}" if meaning else ""))
     for note in shown.notes[:_NOTES] if shown else ():
         yield labelled("note", span(one_line(note, _REASON)))

@@ -5,8 +5,12 @@ from functools import partial
 from anyio import to_thread
 
 from agentflow.checks.detect import detect
+from agentflow.checks.environment import blockage
+from agentflow.checks.interpreter import version
+from agentflow.checks.repository import Repository
 from agentflow.checks.results import findings
 from agentflow.checks.run import execute
+from agentflow.checks.wellknown import SKIP_TESTS, WellKnown, commanded
 from agentflow.core.errors import CorruptState
 from agentflow.core.events import CheckStarted
 from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Side
@@ -16,6 +20,7 @@ from agentflow.sandbox.reasons import likely_reason
 from agentflow.sandbox.run import Sandbox
 from agentflow.store.ledger import Binding
 from agentflow.store.tasks import TaskStore
+from agentflow.workflow.overrides import override
 from agentflow.workspace.git import Git
 
 TAIL_CHARS = 8_000
@@ -25,20 +30,42 @@ class Checking:
     """Runs required checks for one task and remembers what each showed."""
 
     def __init__(
-        self, git: Git, sandbox: Sandbox, store: TaskStore, timeouts: dict[CheckName, float]
+        self,
+        git: Git,
+        sandbox: Sandbox,
+        store: TaskStore,
+        timeouts: dict[CheckName, float],
+        said: WellKnown,
     ) -> None:
         self._git = git
         self._sandbox = sandbox
         self._store = store
         self._timeouts = timeouts
+        self._said = said
         self._runs: dict[str, CheckRun] = {}
 
     def required(self, task: TaskState, files: tuple[str, ...]) -> tuple[Check, ...]:
         """Return the checks that have to hold: as they stood before the task, and any that is new."""
         before = tuple(item.check for item in task.baseline)
-        names = {check.name for check in before}
-        found = (check for check in detect(self._sandbox, files) if check.name not in names)
+        names = {*(check.name for check in before), *(override.check for override in task.overrides)}
+        all_found = commanded(detect(self._sandbox, files), self._said)
+        found = (check for check in all_found if check.name not in names)
         return (*before, *(self._limited(check) for check in found))
+
+    def told(self, task: TaskState) -> TaskState:
+        """Return the task with what the repository's trusted files say of its tests."""
+        skip = self._said.skip
+        skipped = (override(CheckName.TESTS, skip, SKIP_TESTS),) if skip else ()
+        return task.replace(overrides=(*task.overrides, *skipped), known_failures=self._said.known)
+
+    def blockage(self, required: tuple[RequiredCheck, ...], files: tuple[str, ...]) -> str:
+        """Return why this machine cannot run the tests at all, whatever the code says; or empty."""
+        run = next((run for run in self.runs(required) if run.check.name is CheckName.TESTS), None)
+        if run is None or run.green:
+            return ""
+        repository = Repository(sandbox=self._sandbox, files=files, known=frozenset(files))
+        output = self._store.ledger.output(run.evidence.id) if run.evidence else ""
+        return blockage(run, output, repository, version(repository))
 
     def _limited(self, check: Check) -> Check:
         return check.replace(timeout=self._timeouts.get(check.name, check.timeout))

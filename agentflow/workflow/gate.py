@@ -6,11 +6,15 @@ from pathlib import PurePosixPath
 from agentflow.core.evidence import RED, By, CheckName, CheckRun, Evidence, Side, TestOutcome, Verdict
 from agentflow.core.record import Record
 from agentflow.core.submissions import Claim, Judgement
+from agentflow.core.task import Override
 from agentflow.workspace.git import ChangeKind, FileChange
 
 ALREADY_RED = "already_red"
 NO_REGRESSION_ONLY = "no_regression_only"
 VERIFIER_DISAGREES = "verifier_disagrees"
+ENVIRONMENT_BLOCKED = "environment_blocked"
+CHECK_SKIPPED = "check_skipped"
+"""Followed by the name of the check."""
 _UNLOADED = "unittest.loader._FailedTest."
 _FIXTURES = frozenset({"setUpClass", "tearDownClass", "setUpModule", "tearDownModule"})
 _ARTEFACTS = frozenset(
@@ -35,6 +39,11 @@ class Case(Record):
     """Tests that the task has to turn green."""
     preserving: bool
     """The task asks for no new behaviour."""
+    overrides: tuple[Override, ...] = ()
+    known: frozenset[str] = frozenset()
+    """Tests whose failure does not count; one that cannot even be loaded does."""
+    secrets: tuple[str, ...] = ()
+    """Where the change brings in what looks like a key."""
 
 
 def judge(case: Case) -> Verdict:
@@ -42,12 +51,13 @@ def judge(case: Case) -> Verdict:
     evidence = tuple(run.evidence.id for run in case.final if run.evidence is not None)
     if case.tree == case.base_tree:
         return Verdict(passed=False, reasons=("nothing was changed",), evidence=evidence)
-    reasons = [*drifted(case), *_missing(case)]
-    caveats = []
+    case = _without_skipped(case)
+    reasons = [*drifted(case), *_missing(case), *_leaked(case)]
+    caveats = [f"{CHECK_SKIPPED}:{override.check}" for override in case.overrides]
     for run in case.final:
         found = _problems(case, run)
         reasons.extend(found)
-        if not found and not run.green:
+        if not found and not run.green and not _is_known(case, run):
             caveats.append(ALREADY_RED)
     if not case.preserving and not _proof(case):
         caveats.append(NO_REGRESSION_ONLY)
@@ -56,14 +66,31 @@ def judge(case: Case) -> Verdict:
         reasons=tuple(reasons),
         evidence=evidence,
         caveats=() if reasons else tuple(dict.fromkeys(caveats)),
-        notes=(*_appeared(case), *_still_red(case)),
+        notes=(*_skipped(case), *_appeared(case), *_still_red(case)),
     )
+
+
+def _without_skipped(case: Case) -> Case:
+    """Return the case as if there were no check of the kinds that a person skips."""
+    skipped = {override.check for override in case.overrides}
+    baseline = tuple(run for run in case.baseline if run.check.name not in skipped)
+    return case.replace(
+        baseline=baseline, final=tuple(run for run in case.final if run.check.name not in skipped)
+    )
+
+
+def _skipped(case: Case) -> list[str]:
+    return [f"{one.check} skipped by {one.by}: {one.reason} (risk: {one.risk})" for one in case.overrides]
+
+
+def _leaked(case: Case) -> list[str]:
+    return [f"the change adds what looks like a secret: {listed(list(case.secrets))}"] if case.secrets else []
 
 
 def drifted(case: Case) -> list[str]:
     """Return what was changed after the tree was taken that is judged."""
     changed = [change.path for change in case.drift if not _is_artefact(change)]
-    return [f"changed after the checks began: {_list(changed)}"] if changed else []
+    return [f"changed after the checks began: {listed(changed)}"] if changed else []
 
 
 def _is_artefact(change: FileChange) -> bool:
@@ -73,7 +100,7 @@ def _is_artefact(change: FileChange) -> bool:
 
 def _appeared(case: Case) -> list[str]:
     added = [change.path for change in case.drift if _is_artefact(change)]
-    return [f"new files appeared while the checks ran: {_list(added)}"] if added else []
+    return [f"new files appeared while the checks ran: {listed(added)}"] if added else []
 
 
 def _missing(case: Case) -> list[str]:
@@ -81,7 +108,8 @@ def _missing(case: Case) -> list[str]:
     now = {run.check.name for run in case.final}
     left_out = [run.check.name for run in case.baseline if run.check.name not in now]
     reasons = [f"{name}: not run" for name in left_out]
-    if CheckName.TESTS not in {*now, *left_out}:
+    skipped = {override.check for override in case.overrides}
+    if CheckName.TESTS not in {*now, *left_out, *skipped}:
         reasons.append("tests: not run (this repository has none that agentflow can find)")
     return reasons
 
@@ -92,7 +120,7 @@ def _problems(case: Case, run: CheckRun) -> list[str]:
     if unfit is not None:
         return [f"{run.check.name}: {unfit}"]
     base = next((other for other in case.baseline if other.check.name is run.check.name), None)
-    return [*_owed(case, base, run), *([] if run.green else _red(base, run))]
+    return [*_owed(case, base, run), *([] if run.green else _red(case, base, run))]
 
 
 def _unfit(case: Case, run: CheckRun) -> str | None:
@@ -126,9 +154,9 @@ def _owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
         return []
     loaded = _loaded_now(base, run)
     gone = base.ids(TestOutcome.PASSED, *RED) - run.ids(TestOutcome.PASSED, *RED) - loaded
-    due = (case.targets & base.ids(*RED)) - run.ids(TestOutcome.PASSED) - gone - loaded
-    reasons = [f"{run.check.name}: ran before, not now: {_list(sorted(gone))}"] if gone else []
-    return [*reasons, *([f"{run.check.name}: still failing: {_list(sorted(due))}"] if due else [])]
+    due = (case.targets & base.ids(*RED)) - case.known - run.ids(TestOutcome.PASSED) - gone - loaded
+    reasons = [f"{run.check.name}: ran before, not now: {listed(sorted(gone))}"] if gone else []
+    return [*reasons, *([f"{run.check.name}: still failing: {listed(sorted(due))}"] if due else [])]
 
 
 def _loaded_now(base: CheckRun, run: CheckRun) -> frozenset[str]:
@@ -151,14 +179,24 @@ def _scope(test: str) -> str | None:
     return f"{test}::" if last == "py" and "::" not in test else None
 
 
-def _red(base: CheckRun | None, run: CheckRun) -> list[str]:
+def _is_known(case: Case, run: CheckRun) -> bool:
+    """Return whether a check is red by nothing but tests that are known to fail."""
+    failing = run.ids(*RED)
+    code = run.evidence.exit_code if run.evidence else None
+    return bool(failing) and code == 1 and failing <= (run.ids(TestOutcome.FAILED) & case.known)
+
+
+def _red(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
     """Return what is newly wrong in a red check."""
+    if _is_known(case, run):
+        return []
     name, code = run.check.name, run.evidence.exit_code if run.evidence else None
     now, before = _wrong(run), _wrong(base) if base else {}
     if base is None or base.green or not now:
-        return [f"{name}: exit {code}{': ' + _list(sorted(now)) if now else ''}"]
-    new = sorted(item for item, times in now.items() if times > before.get(item, 0))
-    return [f"{name}: newly wrong: {_list(new)}"] if new else []
+        return [f"{name}: exit {code}{': ' + listed(sorted(now)) if now else ''}"]
+    known = case.known & run.ids(TestOutcome.FAILED)
+    new = sorted(item for item, times in now.items() if times > before.get(item, 0) and item not in known)
+    return [f"{name}: newly wrong: {listed(new)}"] if new else []
 
 
 def _wrong(run: CheckRun) -> dict[str, int]:
@@ -180,8 +218,12 @@ def _proof(case: Case) -> list[str]:
 
 
 def _still_red(case: Case) -> list[str]:
-    red = [f"{run.check.name}: {_list(sorted(_wrong(run)))}" for run in case.final if not run.green]
-    return [f"red before the task and now: {item}" for item in red]
+    red = (run for run in case.final if not run.green)
+    return [
+        f"{'known to fail' if _is_known(case, run) else 'red before the task and now'}: "
+        f"{run.check.name}: {listed(sorted(_wrong(run)))}"
+        for run in red
+    ]
 
 
 def weigh(verdict: Verdict, judgement: Judgement, changed: tuple[FileChange, ...]) -> Verdict:
@@ -205,6 +247,7 @@ def _cites(judgement: Judgement, changed: tuple[FileChange, ...]) -> bool:
     return any(re.search(rf"(?<![\w./-])(?:\./)?{re.escape(change.path)}:\d+", text) for change in changed)
 
 
-def _list(names: list[str]) -> str:
+def listed(names: list[str]) -> str:
+    """Return names in one line, the first few of many."""
     shown = ", ".join(names[:NAMED])
     return f"{shown} and {len(names) - NAMED} more" if len(names) > NAMED else shown

@@ -18,6 +18,7 @@ from agentflow.workflow.intent import preserves_behaviour, targets
 from agentflow.workflow.outcomes import without_result
 from agentflow.workflow.review import merged, objections, with_caveats
 from agentflow.workflow.route import JUDGING
+from agentflow.workflow.secrets_added import added_secrets
 from agentflow.workflow.session import stopped
 from agentflow.workflow.waiting import waiting
 
@@ -78,7 +79,8 @@ async def _verify(crew: Crew) -> Run | None:
         final = await crew.checking.run(task, checks, Side.FINAL)
         crew.store.save(crew.store.task.replace(final=final))
     task = crew.store.task
-    if Phase.VERIFICATION not in task.steps or not judge(_case(crew, task)).passed:
+    verdict = judge(_case(crew, task))
+    if Phase.VERIFICATION not in task.steps or not (verdict.passed and verdict.evidence):
         return None
     return await dispatch(crew, Phase.VERIFICATION)
 
@@ -119,7 +121,7 @@ async def _verification_decided(crew: Crew, task: TaskState, run: Run | None) ->
     if run is not None and run.pause is not None:
         return task
     verdict = judge(_case(crew, task))
-    if verdict.passed and run is None and Phase.VERIFICATION in task.steps:
+    if verdict.passed and verdict.evidence and run is None and Phase.VERIFICATION in task.steps:
         verdict = _NO_ANSWER
     if verdict.passed and run is not None:
         if run.outcome is not RunOutcome.SUBMITTED or task.judgement is None:
@@ -176,4 +178,7 @@ def _case(crew: Crew, task: TaskState) -> Case:
         final=crew.checking.runs(task.final),
         targets=targets(task.task, failing),
         preserving=preserves_behaviour(task.task),
+        overrides=task.overrides,
+        known=frozenset(task.known_failures),
+        secrets=added_secrets(crew.git.diff(task.base_tree, task.tree)),
     )

@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
 from agentflow.core.events import Classified
-from agentflow.core.evidence import Side
+from agentflow.core.evidence import Side, Verdict
+from agentflow.core.exits import Exit
 from agentflow.core.run import RunOutcome
-from agentflow.core.task import GateStatus, Intent, Phase, Status, TaskState
+from agentflow.core.task import Ending, GateStatus, Intent, Phase, Status, TaskState
 from agentflow.store.reading import events
 from agentflow.workflow.answer import keeps_document, unanswered, write_document
 from agentflow.workflow.conclusion import conclude
@@ -15,6 +16,7 @@ from agentflow.workflow.crew import Crew
 from agentflow.workflow.deciding import check_line, decided, ended_by, failed
 from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import GIVE_UP, dispatch
+from agentflow.workflow.gate import ENVIRONMENT_BLOCKED
 from agentflow.workflow.judging import judged
 from agentflow.workflow.ledger import intent_told
 from agentflow.workflow.outcomes import without_result
@@ -32,8 +34,11 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
     crew.store.save(task)
     if task.reads_only:
         return decided(task, GateStatus.PASSED, "- changes nothing, so that no check is needed")
-    checks = crew.checking.required(task, crew.workspace.files())
+    task, files = crew.checking.told(task), crew.workspace.files()
+    checks = crew.checking.required(task, files)
     task = task.replace(baseline=await crew.checking.run(task, checks, Side.BASE))
+    if why := crew.checking.blockage(task.baseline, files):
+        return _blocked(task, why)
     lines = [check_line(run) for run in crew.checking.runs(task.baseline)]
     return decided(task, GateStatus.PASSED, "\n".join(lines) or "- no check found in this repository")
 
@@ -99,6 +104,19 @@ PHASES: Mapping[Phase, Callable[[Crew, TaskState], Awaitable[TaskState]]] = Mapp
         Phase.COMPLETE: complete,
     }
 )
+
+
+def _blocked(task: TaskState, why: str) -> TaskState:
+    """Return the task ended by a machine on which its tests cannot run; nobody is asked to mend that."""
+    evidence = tuple(item.evidence for item in task.baseline if item.evidence is not None)
+    caveats = (ENVIRONMENT_BLOCKED,)
+    verdict = Verdict(passed=False, reasons=(), evidence=evidence, caveats=caveats, notes=(why,))
+    ending = Ending(
+        status=Status.VERIFIED_WITH_CAVEAT,
+        exit_code=Exit.CAVEAT,
+        reason=f"environment blocked, nothing was changed or verified: {why}",
+    )
+    return ended_by(task.replace(verdict=verdict), task.current_phase, ending)
 
 
 def _summary(task: TaskState, phase: Phase) -> str:

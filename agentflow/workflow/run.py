@@ -3,11 +3,13 @@
 import time
 
 from agentflow.core.errors import Halted, ModelError, ModelUnavailable
-from agentflow.core.events import Paused, PhaseEnded, PhaseStarted, TaskEnded, TaskStarted
+from agentflow.core.events import Paused, PhaseEnded, PhaseStarted, TaskEnded, TaskStarted, Warned
 from agentflow.core.exits import Exit
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.process import timestamp
 from agentflow.store.reading import events, last_sign
+from agentflow.store.seals import fingerprint
+from agentflow.workflow.budget import cost_unknown, overspent
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deciding import decided
 from agentflow.workflow.ledger import intent_told
@@ -36,6 +38,8 @@ async def run_task(crew: Crew, task: TaskState) -> TaskState:
                 crew.past.note()
             crew.store.save(task)
         await ended(crew, task)
+        if warning := cost_unknown(task):
+            crew.store.emit(Warned(message=warning))
     except Halted as error:
         return cut_short(crew, Status.BLOCKED, Exit.BLOCKED, f"a hook said stop: {error}")
     return finish(crew, task, round(time.monotonic() - began, 3))
@@ -60,10 +64,17 @@ async def _step(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
         task = decided(crew.store.task.replace(ending=ending), GateStatus.FAILED, f"- {ending.reason}")
     if task.status is Status.SUSPENDED:
         return task
+    task = _bounded(task)
     for each in phases:
         crew.store.emit(_ended(task, each, time.monotonic() - begin))
     passed = [each for each in phases if task.gate(each).status is GateStatus.PASSED]
     return paused(task, task.pause_after) if task.pause_after in passed else task
+
+
+def _bounded(task: TaskState) -> TaskState:
+    """Return the task, ended if it has used up what it may."""
+    over = overspent(task)
+    return task if over is None else decided(task.replace(ending=over), GateStatus.FAILED, f"- {over.reason}")
 
 
 def _ended(task: TaskState, phase: Phase, seconds: float) -> PhaseEnded:
@@ -86,7 +97,7 @@ def finish(crew: Crew, task: TaskState, seconds: float | None = None) -> TaskSta
     assert task.ending is not None
     crew.past.note(is_over=True)
     told = intent_told(task, events(crew.store.folder))
-    crew.store.write_report(report(task, crew.material(task), crew.changes(task), told))
+    written = crew.store.write_report(report(task, crew.material(task), crew.changes(task), told))
     for item in task.pending:
         crew.store.emit(Paused(pending=item.id, kind=item.kind, tool=item.tool))
     crew.store.emit(
@@ -95,6 +106,7 @@ def finish(crew: Crew, task: TaskState, seconds: float | None = None) -> TaskSta
             exit_code=task.ending.exit_code,
             reason=task.ending.reason,
             seconds=seconds,
+            report=fingerprint(written),
         )
     )
     return task

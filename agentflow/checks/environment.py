@@ -1,0 +1,74 @@
+"""Tests that the machine cannot run, whatever the code says: told by exact signatures, never by a claim."""
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+from agentflow.checks.repository import Repository, table
+from agentflow.core.evidence import RED, CheckRun, TestOutcome
+
+_MISSING = re.compile(r"\bModuleNotFoundError: No module named '(?P<module>[\w.]+)'")
+_CLAUSE = re.compile(r"(?P<sign>~=|==|!=|<=|>=|<|>)\s*(?P<version>\d+(?:\.\d+)*)(?P<star>\.\*)?")
+
+Version = tuple[int, ...]
+
+
+def required_python(repository: Repository) -> str:
+    """Return what the repository says of the Python it runs on, such as `>=3.11`; or empty."""
+    said = table(repository.toml("pyproject.toml"), "project").get("requires-python")
+    older = repository.ini("setup.cfg").get("options", "python_requires", fallback="")
+    return said if isinstance(said, str) else older
+
+
+def blockage(run: CheckRun, output: str, repository: Repository, running: Version | None) -> str:
+    """Return the signature by which a red test run is the machine's fault, or empty."""
+    if run.check.missing is not None:
+        return f"{run.check.name} cannot run: {run.check.missing}"
+    if run.evidence is None or run.green:
+        return ""
+    wanted = required_python(repository)
+    if wanted and running and not fits(running, wanted):
+        return f"requires-python {wanted}, running {'.'.join(map(str, running))}"
+    modules = _foreign(run, output, repository)
+    said = f"ModuleNotFoundError: {', '.join(modules)} is neither here nor in the repository"
+    return said if modules else ""
+
+
+def _foreign(run: CheckRun, output: str, repository: Repository) -> list[str]:
+    """Return the modules that are missing, if that is all that is wrong and none is the repository's own."""
+    found = [match["module"] for match in _MISSING.finditer(output)]
+    errors = len(run.ids(TestOutcome.ERROR))
+    ran = run.ids(TestOutcome.PASSED, TestOutcome.FAILED)
+    if not found or ran or errors != len(run.ids(*RED)) or len(found) < errors:
+        return []
+    paths = [PurePosixPath(path) for path in repository.files]
+    own = {name for path in paths for name in (*path.parts, path.stem)}
+    tops = {module.partition(".")[0] for module in found}
+    return sorted(tops) if own.isdisjoint(tops) and tops.isdisjoint(sys.stdlib_module_names) else []
+
+
+def fits(running: Version, wanted: str) -> bool:
+    """Return whether a version satisfies every clause; a clause of another form is taken as satisfied."""
+    return all(_holds(running, clause) for clause in _CLAUSE.finditer(wanted))
+
+
+def _holds(running: Version, clause: Mapping[str, str] | re.Match[str]) -> bool:
+    wanted = tuple(int(part) for part in clause["version"].split("."))
+    size = max(len(running), len(wanted))
+    now, then = _padded(running, size), _padded(wanted, size)
+    same = running[: len(wanted)] == wanted if clause["star"] else now == then
+    holds = {
+        "==": same,
+        "!=": not same,
+        ">=": now >= then,
+        "<=": now <= then,
+        ">": now > then,
+        "<": now < then,
+        "~=": now >= then and running[: len(wanted) - 1] == wanted[:-1],
+    }
+    return holds[clause["sign"]]
+
+
+def _padded(version: Version, size: int) -> Version:
+    return (*version, *(0,) * (size - len(version)))

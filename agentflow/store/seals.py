@@ -1,0 +1,74 @@
+"""What a task's events say of its files, and which of them are no longer so."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from agentflow.core.errors import AgentflowError
+from agentflow.core.events import EvidenceRecorded, Stamped, TaskEnded
+from agentflow.core.evidence import Evidence
+from agentflow.core.record import Record, plain
+from agentflow.core.task import FRONTMATTER_KEYS, TaskState
+from agentflow.store.task_file import read_task
+
+REPORT = "report.md"
+STATE = "task.md"
+
+
+class Damage(Record):
+    """A file of a task that does not hold what its events say."""
+
+    subject: str
+    """The evidence it belongs to, else the file itself."""
+    problem: str
+
+
+def files_of(evidence: Evidence) -> tuple[str, ...]:
+    """Return the files of a record, as paths in the task folder."""
+    names = (f"evidence/{evidence.id}.json", f"evidence/{evidence.id}.out")
+    ids = evidence.tests.ids_file if evidence.tests else None
+    return (*names, ids) if ids else names
+
+
+def hashes(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    return {name: fingerprint(folder / name) for name in names}
+
+
+def fingerprint(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def damages(folder: Path, happened: Iterable[Stamped], task: TaskState) -> Iterator[Damage]:
+    """Yield what was changed, added or taken away since the task wrote it."""
+    told = tuple(one.event for one in happened)
+    records = [event for event in told if isinstance(event, EvidenceRecorded)]
+    for record in records:
+        yield from _broken(folder, record.evidence, record.files)
+    known = {record.evidence for record in records}
+    for path in sorted((folder / "evidence").glob("ev-*.json")):
+        if path.stem not in known:
+            yield Damage(subject=path.stem, problem="no event tells of this record")
+    ends = [event for event in told if isinstance(event, TaskEnded) and event.report]
+    yield from _broken(folder, REPORT, {REPORT: ends[-1].report} if ends else {})
+    if not _shows(folder / STATE, task):
+        yield Damage(subject=STATE, problem=f"{STATE} does not say what the events say")
+
+
+def _broken(folder: Path, subject: str, files: dict[str, str]) -> Iterator[Damage]:
+    for name, expected in files.items():
+        try:
+            found = fingerprint(folder / name)
+        except OSError as error:
+            yield Damage(subject=subject, problem=f"{name}: {error.strerror}")
+            continue
+        if found != expected:
+            yield Damage(subject=subject, problem=f"{name} was changed after it was written")
+
+
+def _shows(path: Path, task: TaskState) -> bool:
+    try:
+        shown, state = plain(read_task(path)), plain(task)
+    except (AgentflowError, OSError, UnicodeDecodeError):
+        return False
+    return all(shown[key] == state[key] for key in FRONTMATTER_KEYS)

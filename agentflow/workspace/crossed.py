@@ -1,0 +1,98 @@
+"""Trees beside the one on disk: written out whole, and put together from two."""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agentflow.core.record import Record
+from agentflow.workspace.git import Git
+from agentflow.workspace.tree import NO_FILTER, alone, cast
+
+_GONE = b"0"
+_REGULAR = b"100644"
+_EXECUTABLE = b"100755"
+
+
+class Split(Record):
+    """Which of two trees a path is taken from."""
+
+    belongs: Callable[[str], bool]
+    """Whether a path is taken from the second tree as a whole."""
+    is_shared: Callable[[str], bool]
+    """Whether it has parts of both."""
+    mix: Callable[[str, str, str], str]
+    """Make it of its path, its text in the second tree and its text in the first."""
+
+
+class _Entry(Record):
+    path: bytes
+    mode: bytes
+    blob: bytes
+    other_mode: bytes
+    """Of the second tree."""
+    other_blob: bytes
+
+
+def export(git: Git, tree: str, folder: Path) -> None:
+    """Write all files of a tree into a folder, without a filter or a program having a say."""
+    with _apart(git, tree) as env:
+        git.call("checkout-index", "-a", "-q", f"--prefix={folder}/", env=env)
+
+
+def cross(git: Git, first: str, second: str, split: Split) -> str:
+    """Return the id of a tree with the files of the first, but those that belong from the second."""
+    entries = list(_differing(git, first, second))
+    lines = [line for entry in entries if (line := _line(git, entry, split))]
+    if not lines:
+        return first
+    with _apart(git, first) as env:
+        git.call("update-index", "-z", "--index-info", env=env, stdin=b"\0".join(lines) + b"\0")
+        return git.call("write-tree", env=env).decode().strip()
+
+
+@contextmanager
+def _apart(git: Git, tree: str) -> Iterator[dict[str, str]]:
+    """Yield the variables of a git folder of our own, whose index holds a tree."""
+    with tempfile.TemporaryDirectory(prefix="agentflow-") as name:
+        folder = Path(name)
+        env = cast(git.root, git.source, folder) | alone(folder)
+        (folder / "info").mkdir()
+        (folder / "info/attributes").write_bytes(NO_FILTER)
+        git.call("read-tree", tree, env=env)
+        yield env
+
+
+def _differing(git: Git, first: str, second: str) -> Iterator[_Entry]:
+    raw = git.call("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", first, second)
+    words = raw.split(b"\0")
+    for head, path in zip(words[::2], words[1::2], strict=False):
+        mode, other_mode, blob, other_blob, _ = head.removeprefix(b":").split(b" ")
+        yield _Entry(path=path, mode=mode, blob=blob, other_mode=other_mode, other_blob=other_blob)
+
+
+def _line(git: Git, entry: _Entry, split: Split) -> bytes | None:
+    """Return what the index has to be told about a path; None where it stays as it is."""
+    path = os.fsdecode(entry.path)
+    if split.belongs(path):
+        mode = entry.other_mode if entry.other_mode.strip(b"0") else _GONE
+        return mode + b" " + entry.other_blob + b"\t" + entry.path
+    if not split.is_shared(path) or not _are_files(entry):
+        return None
+    text = split.mix(path, _text(git, entry.other_mode, entry.other_blob), _text(git, entry.mode, entry.blob))
+    blob = git.call("hash-object", "-w", "--stdin", stdin=text.encode("utf-8", "surrogateescape"))
+    return _REGULAR + b" " + blob.strip() + b"\t" + entry.path
+
+
+def _are_files(entry: _Entry) -> bool:
+    """Return whether both are plain files or absent; a link in place of settings is no mixture."""
+    return all(
+        mode in (_REGULAR, _EXECUTABLE) or not mode.strip(b"0") for mode in (entry.mode, entry.other_mode)
+    )
+
+
+def _text(git: Git, mode: bytes, blob: bytes) -> str:
+    if not mode.strip(b"0"):
+        return ""
+    return git.call("cat-file", "blob", blob.decode()).decode("utf-8", "surrogateescape")

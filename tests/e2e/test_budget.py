@@ -1,0 +1,77 @@
+"""What a whole task may use up (B25)."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.repo import CALC, TEXT, Repo, edit, findings, plan, role, submit, verified
+
+NewRepo = Callable[[dict[str, str]], Repo]
+
+
+def script(**usage: float) -> list[dict[str, Any]]:
+    """An honest crew each of whose replies uses so much."""
+    entries = [
+        findings(),
+        plan("calc.py"),
+        role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py")),
+        verified("ev-0002"),
+    ]
+    for entry in entries:
+        for each in entry["turns"]:
+            each["usage"] = usage
+    return entries
+
+
+LIMITS = {
+    "cost": (("--max-cost", "0.5"), {"input": 1, "cost_usd": 0.2}, "of 0.5 USD used (--max-cost)"),
+    "tokens": (("--max-tokens", "250"), {"input": 90, "output": 10}, "of 250 tokens used (--max-tokens)"),
+}
+
+
+@pytest.mark.parametrize(("options", "usage", "said"), LIMITS.values(), ids=LIMITS)
+def test_a_limit_of_the_task_ends_it_with_its_own_reason(
+    new_repo: NewRepo, options: tuple[str, ...], usage: dict[str, float], said: str
+) -> None:
+    repo = new_repo(CALC)
+    done = repo.task(*options, TEXT, script=script(**usage))
+    assert done.code == 3
+    assert said in done.out
+    state = repo.state()
+    assert (state["status"], state["active"]) == ("limit", False)
+    assert (repo.folder / "report.md").exists()
+    assert len(repo.runs("explorer")) == 1
+    assert repo.runs("verifier") == []
+
+
+@pytest.mark.parametrize(("options", "usage", "_"), LIMITS.values(), ids=LIMITS)
+def test_a_limit_that_is_wide_enough_changes_nothing(
+    new_repo: NewRepo, options: tuple[str, str], usage: dict[str, float], _: str
+) -> None:
+    wide = (options[0], str(float(options[1]) * 100).removesuffix(".0"))
+    assert new_repo(CALC).task(*wide, TEXT, script=script(**usage)).code == 0
+
+
+def test_time_ends_a_task_with_its_partial_result(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    slow = [entry if number != 2 else {**entry, "delay": 60} for number, entry in enumerate(script())]
+    began = time.monotonic()
+    done = repo.task("--timeout", "4", TEXT, script=slow)
+    assert done.code == 3
+    assert time.monotonic() - began < 40
+    assert "4 s are over (--timeout)" in done.out
+    assert repo.state()["status"] == "limit"
+    assert repo.events("TaskEnded")[-1]["exit_code"] == 3
+
+
+def test_an_unknown_price_is_said_and_not_guessed(new_repo: NewRepo) -> None:
+    done = new_repo(CALC).task("--max-cost", "1", TEXT, script=script(input=5))
+    assert done.code == 0
+    assert done.err.count("--max-cost was not held") == 1
+
+
+@pytest.mark.parametrize("options", [("--max-tokens", "0"), ("--timeout", "-1"), ("--max-cost", "x")])
+def test_a_limit_that_is_none_is_a_usage_error(new_repo: NewRepo, options: tuple[str, str]) -> None:
+    assert new_repo(CALC).task(*options, TEXT, script=[]).code == 2

@@ -1,0 +1,204 @@
+"""`verify TASK`: what a record is worth once somebody has had their hands on it (F5)."""
+
+import json
+import shutil
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.repo import CALC, Done, Repo, edit, findings, plan, role, submit, verified
+
+NewRepo = Callable[[dict[str, str]], Repo]
+SCRIPT = [
+    findings(),
+    plan("calc.py"),
+    role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py")),
+    verified("ev-0002"),
+]
+WRONG = [
+    findings(),
+    plan("calc.py"),
+    role("implementer", *edit("calc.py", "a - b", "a * b"), submit("calc.py")),
+    role("implementer", submit("calc.py")),
+]
+
+
+@pytest.fixture
+def done(new_repo: NewRepo) -> Repo:
+    repo = new_repo(CALC)
+    assert repo.task(script=SCRIPT).code == 0
+    return repo
+
+
+def again(repo: Repo, *options: str) -> Done:
+    return repo.run("verify", repo.folder.name, *options)
+
+
+def flip(path: Path, at: int = -2) -> None:
+    raw = bytearray(path.read_bytes())
+    raw[at] ^= 1
+    path.write_bytes(raw)
+
+
+def resealed(repo: Repo, change: Callable[[dict[str, Any]], None]) -> None:
+    """Rewrite each event, with a checksum that is right again."""
+    path = repo.folder / "events.jsonl"
+    lines = []
+    for line in path.read_text().splitlines():
+        event = json.loads(line)
+        del event["sum"]
+        change(event)
+        body = json.dumps(event, separators=(",", ":")).encode()
+        lines.append(b'%s,"sum":"%08x"}\n' % (body[:-1], zlib.crc32(body)))
+    path.write_bytes(b"".join(lines))
+
+
+def test_a_true_record_holds_without_a_model(done: Repo) -> None:
+    before = {path: path.read_bytes() for path in done.folder.rglob("*") if path.is_file()}
+    seen = again(done, "--json")
+    assert seen.code == 0, seen.out
+    assert [row["subject"] for row in seen.json] == ["ev-0001", "ev-0002", "verdict"]
+    assert not any(row["differs"] or row["left_out"] for row in seen.json)
+    assert {path: path.read_bytes() for path in done.folder.rglob("*") if path.is_file()} == before
+    assert "as it was recorded" in again(done).out
+
+
+@pytest.mark.parametrize(
+    ("name", "subject"),
+    [
+        ("evidence/ev-0001.json", "ev-0001"),
+        ("evidence/ev-0002.json", "ev-0002"),
+        ("evidence/ev-0002.out", "ev-0002"),
+        ("evidence/ev-0002.ids", "ev-0002"),
+        ("report.md", "report.md"),
+        ("task.md", "task.md"),
+        ("events.jsonl", "events.jsonl"),
+    ],
+)
+def test_one_changed_byte_is_named(done: Repo, name: str, subject: str) -> None:
+    path = done.folder / name
+    flip(path, path.read_bytes().index(b"verified") if name == "task.md" else -2)
+    seen = again(done, "--json")
+    assert seen.code == 1
+    assert subject in {row["subject"] for row in seen.json if row["differs"]}
+
+
+def test_a_changed_byte_of_the_change_is_named(done: Repo) -> None:
+    flip(done.root / "calc.py")
+    seen = again(done)
+    assert seen.code == 1
+    assert "not those that were judged: calc.py" in seen.out
+
+
+def test_a_record_that_is_gone_or_slipped_in_is_named(done: Repo) -> None:
+    shutil.copy(done.folder / "evidence/ev-0002.json", done.folder / "evidence/ev-0003.json")
+    (done.folder / "evidence/ev-0001.out").unlink()
+    seen = again(done)
+    assert seen.code == 1
+    assert "ev-0003" in seen.out
+    assert "ev-0001" in seen.out
+
+
+def forge(repo: Repo, evidence: str, **keys: Any) -> None:
+    """Change a record, and let the events agree with it."""
+    path = repo.folder / "evidence" / f"{evidence}.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **keys}))
+
+    def agree(event: dict[str, Any]) -> None:
+        if event["type"] == "EvidenceRecorded" and event["evidence"] == evidence:
+            event["files"] = {}
+
+    resealed(repo, agree)
+
+
+def test_a_forged_result_is_found_by_running_it_again(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    repo.task(script=WRONG)
+    forge(repo, "ev-0002", exit_code=0, tests={"passed": 3, "failed": 0, "skipped": 0, "errors": 0})
+    seen = again(repo)
+    assert seen.code == 1
+    assert "ev-0002: exit 1 now, exit 0 in the record" in seen.out
+
+
+def test_a_forged_command_is_not_what_the_tree_requires(done: Repo) -> None:
+    forge(done, "ev-0002", command="true")
+    seen = again(done)
+    assert seen.code == 1
+    assert "the record is of `true`; its tree requires `python3 -m unittest" in seen.out
+
+
+def test_a_forged_verdict_is_computed_anew(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    assert repo.task(script=WRONG).code == 1
+    passed = {"passed": True, "reasons": [], "evidence": ["ev-0002"], "caveats": [], "notes": []}
+
+    def praise(event: dict[str, Any]) -> None:
+        changed = event.get("changed", {})
+        if changed.get("verdict"):
+            changed["verdict"] = passed
+
+    resealed(repo, praise)
+    seen = again(repo)
+    assert seen.code == 1
+    assert "verdict: tests:" in seen.out
+
+
+def test_a_check_that_the_record_forgets_is_named(new_repo: NewRepo) -> None:
+    repo = new_repo({**CALC, "package.json": '{"scripts": {"lint": "true"}}'})
+    assert repo.task(script=[*SCRIPT[:-1], verified("ev-0004")]).code == 0
+
+    def forget(event: dict[str, Any]) -> None:
+        for key in ("baseline", "final"):
+            if kept := event.get("changed", {}).get(key):
+                event["changed"][key] = [one for one in kept if one["check"]["name"] == "tests"]
+        if verdict := event.get("changed", {}).get("verdict"):
+            verdict.update(passed=True, reasons=[])
+
+    resealed(repo, forget)
+    seen = again(repo)
+    assert seen.code == 1
+    assert "lint" in seen.out
+
+
+def test_a_record_of_another_tree_is_stale(done: Repo) -> None:
+    base = json.loads((done.folder / "evidence/ev-0001.json").read_text())["tree_before"]
+    forge(done, "ev-0002", tree_before=base)
+    assert again(done).code == 1
+
+
+def test_it_holds_in_a_fresh_clone_with_the_task_folder(done: Repo, tmp_path: Path) -> None:
+    done.git("commit", "-aqm", "mended")
+    clone = Repo(tmp_path / "other", done.home)
+    shutil.rmtree(clone.root)
+    done.git("clone", "-q", str(done.root), str(clone.root))
+    shutil.copytree(done.folder, clone.root / ".claude/agentflow" / done.folder.name)
+    assert again(clone).code == 0
+
+
+def fresh(repo: Repo, tmp_path: Path) -> Repo:
+    """A repository with these files and no past."""
+    clone = Repo(tmp_path / "other", repo.home)
+    shutil.copytree(repo.root, clone.root, ignore=shutil.ignore_patterns(".git"), dirs_exist_ok=True)
+    return clone
+
+
+def test_without_the_tree_from_before_only_the_judged_one_is_run(done: Repo, tmp_path: Path) -> None:
+    seen = again(fresh(done, tmp_path))
+    assert seen.code == 0, seen.out
+    assert "left out ev-0001: not run again: this repository has no tree" in seen.out
+    assert "2 of 3 looked at again" in seen.out
+
+
+def test_without_the_judged_tree_nothing_is_verified(done: Repo, tmp_path: Path) -> None:
+    clone = fresh(done, tmp_path)
+    flip(clone.root / "calc.py")
+    seen = again(clone)
+    assert seen.code == 1
+    assert "ev-0002: not run again: this repository has no tree" in seen.out
+
+
+def test_a_task_that_is_not_there_is_a_usage_error(done: Repo) -> None:
+    assert done.run("verify", "20200101T000000Z-none").code == 2
