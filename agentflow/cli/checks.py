@@ -50,6 +50,30 @@ def verify(
     return Exit.VERIFIED if shown and all(row.holds for row in shown) else Exit.NOT_VERIFIED
 
 
+def replay(
+    task_id: str = typer.Argument(..., metavar="TASK", help="A task's id or its beginning."),
+    json: bool = JSON,
+    folder: Path = FOLDER,
+) -> int:
+    """Run a saved task again from its recorded replies, in a copy; no model and no network is asked.
+
+    0 means that the same requests came to the same verdict, 1 says where it first went another way.
+    """
+    from agentflow.cli.replaying import replay as replayed
+    from agentflow.core.exits import Exit
+    from agentflow.core.record import encode
+    from agentflow.redact import visible
+
+    found = replayed(folder, task_id)
+    if json:
+        say(encode(found).decode())
+    elif found.difference:
+        say(visible(f"differs: {found.difference}"))
+    else:
+        say(f"the same: {found.events} events, {found.status} (exit {found.exit_code})")
+    return Exit.NOT_VERIFIED if found.difference else Exit.VERIFIED
+
+
 def check(json: bool = JSON, folder: Path = FOLDER) -> int:
     """Validate settings, hooks, permission rules, role files and skills."""
     from agentflow.cli.problems import ERROR

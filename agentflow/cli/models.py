@@ -28,9 +28,14 @@ def choose_model(name: str, sandbox: Sandbox, settings: Settings, environ: Mappi
         from agentflow.model.scripted import load_script
 
         return load_script(name.removeprefix("script:"))
+    if name.startswith("replay:"):
+        from agentflow.cli.recorded import recorded_model
+
+        return recorded_model(name, sandbox.root)
     if name in _LIVE:
         return _live(name, settings, environ)
-    raise ConfigError(f"unknown model {name!r}", hint=f"models: repair, {', '.join(_LIVE)}, script:FILE")
+    known = ", ".join(("repair", *_LIVE, "script:FILE", "replay:TASK"))
+    raise ConfigError(f"unknown model {name!r}", hint=f"models: {known}")
 
 
 def _live(name: str, settings: Settings, environ: Mapping[str, str]) -> Model:

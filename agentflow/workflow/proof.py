@@ -115,7 +115,7 @@ class Examination:
             )
             said = f"not run again: this repository has no tree {tree[:12]}; {hint}"
             return Examined(subject=evidence.id, said=said, differs=is_judged, left_out=not is_judged)
-        with _laid_out(self._git, tree) as place:
+        with laid_out(self._git, tree) as place:
             sandbox = self._bench.at(place)
             required = _required(sandbox, self._bench.said)
             check = next((one for one in required if one.name is evidence.check), None)
@@ -192,7 +192,7 @@ def _has(git: Git, tree: str) -> bool:
 
 
 @contextmanager
-def _laid_out(git: Git, tree: str) -> Iterator[Path]:
+def laid_out(git: Git, tree: str) -> Iterator[Path]:
     """Yield a folder with the files of a tree, beside the environments that a check may need."""
     with tempfile.TemporaryDirectory(prefix="agentflow-") as name:
         place = Path(name).resolve() / git.root.name

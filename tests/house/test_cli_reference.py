@@ -16,6 +16,7 @@ COMMANDS = (
     ("deny",),
     ("cancel",),
     ("verify",),
+    ("replay",),
     ("status",),
     ("log",),
     ("evidence",),

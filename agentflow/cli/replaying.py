@@ -1,0 +1,138 @@
+"""`replay`: a saved task once more, in a copy, from its recorded replies."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from agentflow.cli.boundary import Wish
+from agentflow.cli.wiring import Setup, assemble, new_task, prepare
+from agentflow.core.errors import StateError
+from agentflow.core.events import Stamped, StateChanged, TaskEnded
+from agentflow.core.pending import Consent
+from agentflow.core.record import Record, encode, plain
+from agentflow.core.task import Status, TaskState
+from agentflow.model.recorded import first_difference, steady
+from agentflow.parse import fit
+from agentflow.process import capture
+from agentflow.store.reading import TASKS, events, find, state_of
+from agentflow.store.tasks import TaskStore
+from agentflow.workflow.proof import laid_out
+from agentflow.workflow.run import run_task
+from agentflow.workflow.waiting import answered, resumed
+from agentflow.workspace.git import Git, open_repository
+
+_CUT = (Status.CANCELLED, Status.ERROR)
+_APART = frozenset({"Warned", "Retried", "Answered", "StateChanged"})
+"""Events about the machine, the person and the store, not about what the task did."""
+_VOLATILE = frozenset({"seconds", "files", "report", "model", "sandbox", "gaps"})
+
+
+class Replayed(Record):
+    """What came of a task the second time."""
+
+    task_id: str
+    status: Status
+    exit_code: int
+    events: int
+    difference: str = ""
+    """Where it first went another way, or empty."""
+
+
+def replay(folder: Path, task_id: str) -> Replayed:
+    """Run a saved task again in a copy of the tree it began on. Raises StateError where that cannot be."""
+    git = open_repository(folder)
+    path = find(git.root, task_id)
+    happened = tuple(events(path))
+    task = state_of(path, happened)
+    if task.base_tree is None or not _ran_through(happened):
+        raise StateError(
+            "only a task that nothing cut short can be replayed", hint="agentflow log shows what did"
+        )
+    with _copied(git, path, task.base_tree) as root:
+        wish = Wish(no_sandbox=task.sandbox == "none")
+        setup = prepare(root, f"replay:{path.name}", task.task, wish)
+        store = TaskStore.create(root, _begun(setup, happened))
+        ended = _run(setup, store, task)
+        told = _difference(happened, tuple(events(store.folder)), (str(git.root), str(root)))
+    assert ended.ending is not None
+    same = (ended.status, ended.ending.exit_code) == (task.status, task.ending and task.ending.exit_code)
+    told = told or ("" if same else f"it ended {ended.status} in place of {task.status}")
+    return Replayed(
+        task_id=task.task_id,
+        status=ended.status,
+        exit_code=ended.ending.exit_code,
+        events=len(happened),
+        difference=told,
+    )
+
+
+def _ran_through(happened: tuple[Stamped, ...]) -> bool:
+    ends = [one.event for one in happened if isinstance(one.event, TaskEnded)]
+    cut = any(end.status in _CUT for end in ends)
+    return bool(ends) and not cut and ends[-1].status is not Status.SUSPENDED
+
+
+def _begun(setup: Setup, happened: tuple[Stamped, ...]) -> TaskState:
+    """Return the state that the task began with, under a name of its own."""
+    first = next(one.event.changed for one in happened if isinstance(one.event, StateChanged))
+    fresh = new_task(setup, first["task"], first["max_iterations"])
+    keys = ("task_id", "started_at", "model", "sandbox", "gaps")
+    return fit(TaskState, {**first, **{key: plain(fresh)[key] for key in keys}})
+
+
+def _run(setup: Setup, store: TaskStore, recorded: TaskState) -> TaskState:
+    """Run to the end; what a person decided then is decided so again."""
+    crew = assemble(setup, store, Consent.SUSPEND)
+    task = anyio.run(run_task, crew, store.task)
+    while task.status is Status.SUSPENDED:
+        known = [item for item in task.pending if item.id in recorded.answers]
+        if task.pending and not known:
+            break
+        for item in known:
+            task = answered(task, item.id, recorded.answers[item.id])
+        task = anyio.run(run_task, crew, resumed(task, is_told=True))
+    return task
+
+
+@contextmanager
+def _copied(git: Git, path: Path, tree: str) -> Iterator[Path]:
+    """Yield a repository of its own with the files of a tree and the task's folder."""
+    with laid_out(git, tree) as root, tempfile.TemporaryDirectory(prefix="agentflow-"):
+        capture(("git", "init", "-q"), cwd=root)
+        (root / ".git/objects/info/alternates").write_text(f"{git.source.objects}\n", "utf-8")
+        (root / ".git/info/exclude").write_text("/.venv\n/venv\n/env\n/node_modules\n", "utf-8")
+        open_repository(root).call("read-tree", tree)
+        shutil.copytree(path, root / TASKS / path.name)
+        yield root
+
+
+def _difference(then: tuple[Stamped, ...], now: tuple[Stamped, ...], roots: tuple[str, ...]) -> str:
+    """Return where two tasks first went different ways, run by run."""
+    one, other = _streams(then, roots), _streams(now, roots)
+    for run in sorted({*one, *other}):
+        pairs = zip_longest(one.get(run, []), other.get(run, []), fillvalue="(nothing)")
+        for a, b in pairs:
+            if said := first_difference(a, b):
+                return f"{f'run {run}' if run else 'the task'}: {said}"
+    return ""
+
+
+def _streams(happened: tuple[Stamped, ...], roots: tuple[str, ...]) -> dict[int, list[str]]:
+    """Return the events of each run in their order, those of the task itself under 0."""
+    streams: dict[int, list[str]] = {}
+    for one in happened:
+        kind = type(one.event).__name__
+        if kind not in _APART:
+            told = {"type": kind, **_lasting(plain(one.event))}
+            streams.setdefault(told.get("run", 0), []).append(steady(encode(told).decode(), roots))
+    return streams
+
+
+def _lasting(told: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in told.items() if key not in _VOLATILE}

@@ -1,0 +1,135 @@
+"""`replay TASK`: a saved task once more, from its recorded replies (F4)."""
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.repo import (
+    CALC,
+    TEXT,
+    Repo,
+    call,
+    edit,
+    findings,
+    plan,
+    role,
+    submit,
+    turn,
+    verified,
+)
+
+NewRepo = Callable[[dict[str, str]], Repo]
+MENDED = edit("calc.py", "a - b", "a + b")
+SCRIPT = [findings(), plan("calc.py"), role("implementer", *MENDED, submit("calc.py")), verified("ev-0002")]
+NO_SOCKETS = """
+import socket, sys
+
+def closed(*_):
+    raise SystemExit("a socket was opened")
+
+socket.socket.connect = socket.socket.bind = closed
+from agentflow.cli.app import main
+
+sys.exit(main())
+"""
+
+
+@pytest.fixture
+def done(new_repo: NewRepo) -> Repo:
+    repo = new_repo(CALC)
+    assert repo.task(script=SCRIPT).code == 0
+    (repo.home / "script.yaml").unlink()
+    return repo
+
+
+def test_a_task_comes_to_the_same_without_model_or_network(done: Repo) -> None:
+    done.git("checkout", "-q", "calc.py")
+    seen = done.run("replay", done.folder.name, "--json", command=(sys.executable, "-c", NO_SOCKETS))
+    assert seen.code == 0, seen.out + seen.err
+    assert (seen.json["status"], seen.json["exit_code"], seen.json["difference"]) == ("verified", 0, "")
+    assert "a - b" in done.read("calc.py")
+    assert len(done.tasks) == 1
+
+
+def test_a_task_that_failed_twice_comes_to_the_same(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    wrong = [*edit("calc.py", "a - b", "a * b"), submit("calc.py")]
+    script = [
+        findings(),
+        plan("calc.py"),
+        role("implementer", *wrong),
+        role("implementer", submit("calc.py")),
+    ]
+    assert repo.task(script=script).code == 1
+    seen = repo.run("replay", repo.folder.name)
+    assert seen.code == 0, seen.out
+    assert "failed (exit 1)" in seen.out
+
+
+def test_what_a_person_answered_is_answered_again(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    head = "name: explorer\ndescription: d\ntools: [Read, AskUserQuestion]"
+    repo.give_role("explorer", f"---\n{head}\nmetadata: {{agentflow-role: explorer}}\n---\nLook.\n")
+    questions = [{"question": "Which?", "options": [{"label": "one"}, {"label": "two"}]}]
+    explorer = findings()
+    explorer["turns"].insert(0, turn(call("AskUserQuestion", questions=questions)))
+    assert repo.task(script=[explorer, *SCRIPT[1:]]).code == 75
+    assert repo.run("answer", repo.folder.name, "two").code == 0
+    seen = repo.run("replay", repo.folder.name)
+    assert seen.code == 0, seen.out
+
+
+def retold(repo: Repo, run: str, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the entries of a recorded run."""
+    (path,) = (repo.folder / "runs").glob(f"*-{run}.jsonl")
+    entries = [json.loads(line) for line in path.read_text().splitlines()]
+    for entry in entries:
+        change(entry)
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+
+
+def test_another_reply_is_where_it_first_differs(done: Repo) -> None:
+    def lie(entry: dict[str, Any]) -> None:
+        if entry["type"] == "ReplyReceived":
+            text = json.dumps(entry["reply"]).replace("a + b", "a * b")
+            entry["reply"] = json.loads(text)
+
+    retold(done, "implementer", lie)
+    seen = done.run("replay", done.folder.name)
+    assert seen.code == 1
+    assert seen.out.startswith("differs: ")
+
+
+def test_another_request_is_where_it_first_differs(done: Repo) -> None:
+    def other(entry: dict[str, Any]) -> None:
+        if entry["type"] == "RunOpened":
+            entry["system"] += "\nBe bold."
+
+    retold(done, "planner", other)
+    seen = done.run("replay", done.folder.name)
+    assert seen.code == 1
+    assert "run 2" in seen.out
+
+
+def test_recorded_replies_are_a_model_for_a_task(done: Repo) -> None:
+    name = done.folder.name
+    done.git("checkout", "-q", "calc.py")
+    assert done.run("task", TEXT, "--model", f"replay:{name}").code == 0
+    other = done.run("task", "document double", "--model", f"replay:{name}")
+    assert other.code == 6
+    assert "another request than was recorded" in other.out + other.err
+
+
+def test_a_task_that_was_cut_short_is_refused(done: Repo) -> None:
+    slow = [{**SCRIPT[0], "delay": 60}]
+    process = done.start_task(slow)
+    while len(done.tasks) < 2 or not list((done.tasks[-1] / "runs").glob("*")):
+        assert process.poll() is None
+    process.terminate()
+    process.communicate(timeout=60)
+    seen = done.run("replay", done.tasks[-1].name)
+    assert seen.code == 2
+    assert "nothing cut short" in seen.err
