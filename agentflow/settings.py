@@ -117,6 +117,8 @@ class Settings(Record):
     approvals: Approvals = Approvals()
     timeouts: dict[CheckName, float] = {}
     """Seconds a check may take."""
+    quick: dict[CheckName, float] = {}
+    """The same for `verify --quick`."""
     routing: Routing = Routing()
     """What is added to the shipped rules by which a task is classified."""
     sandbox: Confinement = Confinement.REQUIRE

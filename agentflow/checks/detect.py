@@ -1,6 +1,6 @@
 """Repository to required checks: what must hold here, and the command that shows it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from agentflow.checks.other import LANGUAGES, make_checks
@@ -28,8 +28,12 @@ def detect(sandbox: Sandbox, files: tuple[str, ...]) -> tuple[Check, ...]:
     return merged(found)
 
 
-def quick(checks: Iterable[Check]) -> tuple[Check, ...]:
-    """Return what `verify --quick` runs of these."""
-    return tuple(
-        check.replace(timeout=_QUICK_LIMITS[check.name]) for check in checks if check.name in _QUICK_LIMITS
-    )
+def quick(checks: Iterable[Check], timeouts: Mapping[CheckName, float]) -> tuple[Check, ...]:
+    """Return what `verify --quick` runs of these; `timeouts` are the user's."""
+    chosen = (check for check in checks if check.name in _QUICK_LIMITS)
+    return limited_by(chosen, {**_QUICK_LIMITS, **timeouts})
+
+
+def limited_by(checks: Iterable[Check], timeouts: Mapping[CheckName, float]) -> tuple[Check, ...]:
+    """Return checks with other time limits, by their names."""
+    return tuple(check.replace(timeout=timeouts.get(check.name, check.timeout)) for check in checks)

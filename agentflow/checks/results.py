@@ -12,7 +12,7 @@ _WORST_FIRST = (TestOutcome.ERROR, TestOutcome.FAILED, TestOutcome.SKIPPED, Test
 _IN_XML = MappingProxyType(
     {"error": TestOutcome.ERROR, "failure": TestOutcome.FAILED, "skipped": TestOutcome.SKIPPED}
 )
-_FINDING = re.compile(
+FINDING = re.compile(
     r"(?m)^[ \t]*(?P<path>[^\s:()][^:()\n]*\.\w+)"
     r"(?::\d+(?::\d+)?(?::| -)|\(\d+(?:,\d+)?\):) (?P<message>\S.*)$"
 )
@@ -106,7 +106,7 @@ def findings(output: str) -> dict[str, int]:
     """Count the complaints of linters and type checkers, `path: message` without any line number."""
     found = (
         f"{match['path'].strip()}: {_LINE_NUMBER.sub('line', match['message'].strip())}"
-        for match in _FINDING.finditer(output)
+        for match in FINDING.finditer(output)
         if not match["message"].startswith("note:")
     )
     return dict(Counter(found))

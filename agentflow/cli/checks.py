@@ -16,6 +16,8 @@ def verify(
         None, metavar="TASK", help="Run a task's evidence again and compare; else the checks as they are."
     ),
     quick: bool = typer.Option(False, "--quick", help="Shorter time limits."),
+    junit: Path | None = typer.Option(None, "--junit", metavar="FILE", help="Write what ran as JUnit XML."),
+    sarif: Path | None = typer.Option(None, "--sarif", metavar="FILE", help="Write complaints as SARIF."),
     dry_run: bool = typer.Option(False, "--dry-run", help="List the checks and their commands only."),
     no_sandbox: bool = NO_SANDBOX,
     network: bool = typer.Option(False, "--network", help="Let the checks reach the network."),
@@ -28,7 +30,7 @@ def verify(
     recorded, and that the files here are those which were judged.
     """
     from agentflow.cli.boundary import Wish, bounded, notice, swept
-    from agentflow.cli.verification import examined, rows, verdict_words
+    from agentflow.cli.verification import examined, interchanged, rows, verdict_words
     from agentflow.core.exits import Exit
 
     sandbox = bounded(folder, Wish(no_sandbox=no_sandbox, network=network))
@@ -41,6 +43,7 @@ def verify(
         shown.append(row)
         if not json:
             say(row.text)
+    interchanged(shown, junit, sarif)
     if not json and task_id:
         say(verdict_words(shown))
     if json:

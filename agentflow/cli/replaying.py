@@ -22,7 +22,7 @@ from agentflow.parse import fit
 from agentflow.process import capture
 from agentflow.store.reading import TASKS, events, find, state_of
 from agentflow.store.tasks import TaskStore
-from agentflow.workflow.proof import laid_out
+from agentflow.workflow.fresh import laid_out
 from agentflow.workflow.run import run_task
 from agentflow.workflow.waiting import answered, resumed
 from agentflow.workspace.git import Git, open_repository

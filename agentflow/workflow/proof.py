@@ -1,32 +1,22 @@
 """Evidence once more: each command runs again on a fresh copy, and the verdict is computed anew."""
 
-import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 
-from agentflow.checks.detect import detect
-from agentflow.checks.interpreter import choose
-from agentflow.checks.repository import Repository
 from agentflow.checks.results import findings
-from agentflow.checks.run import Shown, execute
-from agentflow.checks.wellknown import KNOWN_FAILURES, WellKnown, commanded
+from agentflow.checks.run import Shown
+from agentflow.checks.wellknown import KNOWN_FAILURES
 from agentflow.core.errors import CorruptState, StateError
 from agentflow.core.evidence import RED, By, Check, CheckName, CheckRun, Evidence, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
-from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.throwaway import SHARED
 from agentflow.store.ledger import EvidenceLedger, summary
 from agentflow.store.reading import EVENTS, events, evidence_of, state_of
 from agentflow.store.seals import damages
+from agentflow.workflow.fresh import Bench, laid_out, required_at, run_at
 from agentflow.workflow.gate import Case, judge, listed
 from agentflow.workflow.intent import preserves_behaviour, targets
-from agentflow.workspace.copies import import_places, paths_for
-from agentflow.workspace.crossed import export
-from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git
 
 _STARTER = re.compile(r"(?:\b(?:uv run --no-sync|poetry run) )?(?:[^\s;{}]*/)?\bpython[\d.]* (?:-m )?")
@@ -42,21 +32,6 @@ class Examined(Record):
     differs: bool = False
     left_out: bool = False
     """It could not be looked at, and nothing of the verdict is about it alone."""
-
-
-class Bench(Record):
-    """Where the commands of a record run again."""
-
-    git: Git
-    sandbox: Sandbox
-    said: WellKnown
-    """What the repository's trusted files say of its tests."""
-
-    def at(self, place: Path) -> Sandbox:
-        """Return the sandbox for a copy, which sees the repository's own environments."""
-        shared = tuple(self.git.root / name for name in SHARED)
-        opened = self.sandbox.opened
-        return self.sandbox.replace(root=place, opened=opened.replace(readable=(*opened.readable, *shared)))
 
 
 class Folder(Record):
@@ -117,12 +92,12 @@ class Examination:
             return Examined(subject=evidence.id, said=said, differs=is_judged, left_out=not is_judged)
         with laid_out(self._git, tree) as place:
             sandbox = self._bench.at(place)
-            required = _required(sandbox, self._bench.said)
+            required = required_at(sandbox, self._bench.said)
             check = next((one for one in required if one.name is evidence.check), None)
             problem = _unfit(check, evidence) or self._forgotten(evidence, required)
             if check is None or problem:
                 return Examined(subject=evidence.id, said=problem, differs=True)
-            self._fresh[evidence.id] = shown = _run(self._bench, sandbox, check, evidence)
+            self._fresh[evidence.id] = shown = run_at(self._bench, sandbox, check, evidence)
         found = _differences(evidence, shown, self._recorded.outcomes(evidence))
         said = "; ".join(found) if found else f"{evidence.check}: {summary(evidence)}, as recorded"
         return Examined(subject=evidence.id, said=said, differs=bool(found))
@@ -191,27 +166,6 @@ def _has(git: Git, tree: str) -> bool:
     return True
 
 
-@contextmanager
-def laid_out(git: Git, tree: str) -> Iterator[Path]:
-    """Yield a folder with the files of a tree, beside the environments that a check may need."""
-    with tempfile.TemporaryDirectory(prefix="agentflow-") as name:
-        place = Path(name).resolve() / git.root.name
-        export(git, tree, place)
-        for shared in SHARED:
-            if (git.root / shared).is_dir() and not (place / shared).exists():
-                (place / shared).symlink_to(git.root / shared, target_is_directory=True)
-        yield place
-
-
-def _required(sandbox: Sandbox, said: WellKnown) -> tuple[Check, ...]:
-    """Return what has to hold of the files that were laid out."""
-    files = []
-    for folder, names, found in os.walk(sandbox.root):
-        names[:] = [name for name in names if not Path(folder, name).is_symlink()]
-        files += [str(Path(folder, name).relative_to(sandbox.root)) for name in found]
-    return commanded(detect(sandbox, tuple(sorted(files))), said)
-
-
 def _unfit(check: Check | None, evidence: Evidence) -> str:
     """Return why a record is not of what its tree requires."""
     if check is None:
@@ -224,27 +178,6 @@ def _unfit(check: Check | None, evidence: Evidence) -> str:
 def _bare(command: str) -> str:
     """Return a command without the word that starts its Python: that is another one on each machine."""
     return _STARTER.sub("", command)
-
-
-def _run(bench: Bench, sandbox: Sandbox, check: Check, evidence: Evidence) -> Shown:
-    with tempfile.TemporaryDirectory(prefix="agentflow-") as scratch:
-        limit = max(check.timeout, 3 * evidence.seconds)
-        env = _imports(bench, sandbox.root)
-        return execute(check, sandbox, Path(scratch, "output"), timeout=limit, env=env)
-
-
-def _imports(bench: Bench, place: Path) -> Mapping[str, str]:
-    """Return the import path under which a copy tests itself, where an environment may lead elsewhere."""
-    root = bench.git.root
-    if not any((root / name / "pyvenv.cfg").exists() for name in SHARED):
-        return {}
-    files = Fence(root).files()
-    words = choose(Repository(sandbox=bench.sandbox, files=files, known=frozenset(files))).words
-    return (
-        {"PYTHONPATH": paths_for(place, import_places(bench.sandbox, words[0], {}))}
-        if len(words) == 1
-        else {}
-    )
 
 
 def _differences(evidence: Evidence, shown: Shown, then: Mapping[str, TestOutcome]) -> list[str]:

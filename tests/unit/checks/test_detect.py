@@ -286,4 +286,4 @@ def test_limits(checkout: Any) -> None:
     checkout.write({"test_a.py": PYTEST, **pyproject("[tool.ruff]\n[tool.mypy]\n"), **package(scripts)})
     found = detect(checkout.sandbox, checkout.files)
     assert {check.name: check.timeout for check in found} == {LINT: 60, TYPES: 120, BUILD: 180, TESTS: 300}
-    assert {check.name: check.timeout for check in quick(found)} == {LINT: 30, TESTS: 60}
+    assert {check.name: check.timeout for check in quick(found, {})} == {LINT: 30, TESTS: 60}

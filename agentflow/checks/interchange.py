@@ -1,0 +1,112 @@
+"""What checks showed, in the formats that other programs read: JUnit XML and SARIF 2.1.0."""
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from agentflow import __version__
+from agentflow.checks.results import FINDING
+from agentflow.checks.run import Shown
+from agentflow.core.evidence import Check, CheckName, TestOutcome
+from agentflow.core.record import Record
+from agentflow.redact import visible
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_ELEMENT = {TestOutcome.FAILED: "failure", TestOutcome.ERROR: "error", TestOutcome.SKIPPED: "skipped"}
+_LINE = re.compile(r"[:(](\d+)")
+
+
+class Ran(Record):
+    """A check and what came of it; None where it was not run."""
+
+    check: Check
+    shown: Shown | None
+    holds: bool
+
+
+def junit_xml(ran: Sequence[Ran]) -> str:
+    """Return a test suite for each check: its tests where the runner tells them, else the check as one."""
+    top = ET.Element("testsuites", name="agentflow verify")
+    for each in ran:
+        cases = list(_cases(each))
+        counted = [outcome for _, outcome in cases]
+        seconds = each.shown.execution.seconds if each.shown else 0
+        suite = ET.SubElement(
+            top,
+            "testsuite",
+            name=each.check.name,
+            tests=str(len(cases)),
+            failures=str(counted.count(TestOutcome.FAILED)),
+            errors=str(counted.count(TestOutcome.ERROR)),
+            skipped=str(counted.count(TestOutcome.SKIPPED)),
+            time=f"{seconds:.3f}",
+        )
+        for name, outcome in cases:
+            _case(suite, each, name, outcome)
+    ET.indent(top)
+    return ET.tostring(top, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _cases(ran: Ran) -> Iterator[tuple[str, TestOutcome]]:
+    if ran.shown is not None and ran.shown.outcomes:
+        yield from sorted(ran.shown.outcomes.items())
+    if ran.shown is None:
+        yield ran.check.command, TestOutcome.ERROR
+    elif not ran.shown.outcomes or (not ran.holds and TestOutcome.FAILED not in ran.shown.outcomes.values()):
+        yield ran.check.command, TestOutcome.PASSED if ran.holds else TestOutcome.FAILED
+
+
+def _case(suite: ET.Element, ran: Ran, name: str, outcome: TestOutcome) -> None:
+    owner, _, last = name.rpartition("::") if "::" in name else name.rpartition(".")
+    is_test = name != ran.check.command
+    case = ET.SubElement(
+        suite,
+        "testcase",
+        classname=visible(owner) if is_test and owner else ran.check.name,
+        name=visible(last if is_test else name),
+        time="0",
+    )
+    if outcome is TestOutcome.PASSED:
+        return
+    said = ran.shown.execution.tail if ran.shown else f"not run ({ran.check.missing})"
+    ET.SubElement(case, _ELEMENT[outcome], message=outcome).text = visible(said) if not is_test else ""
+
+
+def sarif(ran: Sequence[Ran]) -> dict[str, Any]:
+    """Return what linters, type checkers and builds complain of; a check that only failed is one result."""
+    rules = [{"id": name, "shortDescription": {"text": f"the {name} check"}} for name in CheckName]
+    results = [result for each in ran for result in _results(each)]
+    driver = {"name": "agentflow", "version": __version__, "rules": rules}
+    return {
+        "version": "2.1.0",
+        "$schema": _SCHEMA,
+        "runs": [{"tool": {"driver": driver}, "results": results}],
+    }
+
+
+def _results(ran: Ran) -> Iterator[dict[str, Any]]:
+    if ran.holds:
+        return
+    output = ran.shown.execution.tail if ran.shown and ran.check.name is not CheckName.TESTS else ""
+    found = [match for match in FINDING.finditer(output) if not match["message"].startswith("note:")]
+    for match in found:
+        path, message = match["path"].strip(), visible(match["message"].strip())
+        line = _LINE.search(match.group()[len(match["path"]) :])
+        region = {"region": {"startLine": max(1, int(line[1]))}} if line else {}
+        place = {"artifactLocation": {"uri": path.removeprefix("./")}, **region}
+        mark = hashlib.sha256(f"{path}\n{message}".encode()).hexdigest()
+        yield {
+            **_result(ran, message),
+            "locations": [{"physicalLocation": place}],
+            "partialFingerprints": {"pathAndMessage/v1": mark},
+        }
+    if not found:
+        yield _result(
+            ran, f"{ran.check.command}: {'failed' if ran.shown else f'not run ({ran.check.missing})'}"
+        )
+
+
+def _result(ran: Ran, message: str) -> dict[str, Any]:
+    return {"ruleId": str(ran.check.name), "level": "error", "message": {"text": message}}

@@ -1,0 +1,79 @@
+"""A tree as a folder of its own, in which checks run as they would in the repository."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from agentflow.checks.detect import detect
+from agentflow.checks.interpreter import choose
+from agentflow.checks.repository import Repository
+from agentflow.checks.run import Shown, execute
+from agentflow.checks.wellknown import WellKnown, commanded
+from agentflow.core.evidence import Check, Evidence
+from agentflow.core.record import Record
+from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.throwaway import SHARED
+from agentflow.workspace.copies import import_places, paths_for
+from agentflow.workspace.crossed import export
+from agentflow.workspace.fence import Fence
+from agentflow.workspace.git import Git
+
+
+class Bench(Record):
+    """Where the commands of a record run again."""
+
+    git: Git
+    sandbox: Sandbox
+    said: WellKnown
+    """What the repository's trusted files say of its tests."""
+
+    def at(self, place: Path) -> Sandbox:
+        """Return the sandbox for a copy, which sees the repository's own environments."""
+        shared = tuple(self.git.root / name for name in SHARED)
+        opened = self.sandbox.opened
+        return self.sandbox.replace(root=place, opened=opened.replace(readable=(*opened.readable, *shared)))
+
+
+@contextmanager
+def laid_out(git: Git, tree: str) -> Iterator[Path]:
+    """Yield a folder with the files of a tree, beside the environments that a check may need."""
+    with tempfile.TemporaryDirectory(prefix="agentflow-") as name:
+        place = Path(name).resolve() / git.root.name
+        export(git, tree, place)
+        for shared in SHARED:
+            if (git.root / shared).is_dir() and not (place / shared).exists():
+                (place / shared).symlink_to(git.root / shared, target_is_directory=True)
+        yield place
+
+
+def required_at(sandbox: Sandbox, said: WellKnown) -> tuple[Check, ...]:
+    """Return what has to hold of the files that were laid out."""
+    files = []
+    for folder, names, found in os.walk(sandbox.root):
+        names[:] = [name for name in names if not Path(folder, name).is_symlink()]
+        files += [str(Path(folder, name).relative_to(sandbox.root)) for name in found]
+    return commanded(detect(sandbox, tuple(sorted(files))), said)
+
+
+def run_at(bench: Bench, sandbox: Sandbox, check: Check, evidence: Evidence) -> Shown:
+    """Run a check as a record says that it was run, with time enough."""
+    with tempfile.TemporaryDirectory(prefix="agentflow-") as scratch:
+        limit = max(check.timeout, 3 * evidence.seconds)
+        env = _imports(bench, sandbox.root)
+        return execute(check, sandbox, Path(scratch, "output"), timeout=limit, env=env)
+
+
+def _imports(bench: Bench, place: Path) -> Mapping[str, str]:
+    """Return the import path under which a copy tests itself, where an environment may lead elsewhere."""
+    root = bench.git.root
+    if not any((root / name / "pyvenv.cfg").exists() for name in SHARED):
+        return {}
+    files = Fence(root).files()
+    words = choose(Repository(sandbox=bench.sandbox, files=files, known=frozenset(files))).words
+    return (
+        {"PYTHONPATH": paths_for(place, import_places(bench.sandbox, words[0], {}))}
+        if len(words) == 1
+        else {}
+    )
