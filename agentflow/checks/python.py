@@ -19,7 +19,14 @@ _NAMES_PYTEST = re.compile(r"(?m)(?:^\s*|[\"'])pytest\b")
 _NEEDS_PYTEST = re.compile(r"(?m)^\s*(?:import|from) pytest\b|^(?:async )?def test")
 _HAS_TESTS = re.compile(r"(?m)^\s*(?:async )?def test")
 _UNITTEST = re.compile(r"(?m)^\s*(?:import|from) unittest\b(?!\.mock)|\bTestCase\b")
-_LINT_ARGUMENTS = MappingProxyType({"ruff": " check .", "flake8": " --extend-exclude=.venv"})
+_LINT_ARGUMENTS = MappingProxyType(
+    {
+        "ruff": " check .",
+        "flake8": " --extend-exclude=.venv",
+        "black": " --check -q .",
+        "isort": " --check-only -q .",
+    }
+)
 _COMPILED = (".c", ".cpp", ".f90", ".pyx", ".rs")
 
 
@@ -54,7 +61,9 @@ def _with(tools: Tools, wanted: _Wanted, name: CheckName, arguments: str) -> Che
 def _linters(repository: Repository) -> tuple[_Wanted, ...]:
     ruff = _configured(repository, "ruff", ("ruff.toml", ".ruff.toml"), {})
     flake8 = _configured(repository, "flake8", (".flake8",), {"setup.cfg": "flake8", "tox.ini": "flake8"})
-    return (ruff or flake8)[:1]
+    black = _configured(repository, "black", (), {})
+    isort = _configured(repository, "isort", (".isort.cfg",), {"setup.cfg": "isort", "tox.ini": "isort"})
+    return (*(ruff or flake8)[:1], *black, *isort)
 
 
 def _type_checkers(repository: Repository) -> tuple[_Wanted, ...]:

@@ -16,12 +16,13 @@ from agentflow.cli.boundary import Wish, weakened
 from agentflow.cli.models import close, streamed
 from agentflow.cli.printing import say_json
 from agentflow.cli.wiring import Setup, assemble, new_task, prepare, recall_runs
+from agentflow.core.allowance import Budget, Override
 from agentflow.core.errors import AgentflowError, ConfigError
 from agentflow.core.events import Replied, Stamped, Warned
 from agentflow.core.exits import Exit
 from agentflow.core.pending import Consent
 from agentflow.core.record import Record
-from agentflow.core.task import Budget, Override, Phase, Status, TaskState
+from agentflow.core.task import Phase, Status, TaskState
 from agentflow.redact import Redacting, one_line, visible
 from agentflow.store.locks import writer_lock
 from agentflow.store.reading import end_told, find

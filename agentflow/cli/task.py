@@ -66,7 +66,7 @@ def task(
     from agentflow.cli.boundary import Wish
     from agentflow.cli.launch import Job, launch
     from agentflow.cli.words import consent_of, phase_of, text_of
-    from agentflow.core.task import Budget
+    from agentflow.core.allowance import Budget
     from agentflow.workflow.overrides import overrides_of
 
     job = Job(

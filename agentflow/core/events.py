@@ -165,8 +165,7 @@ class EvidenceRecorded(Record, tag=True):
     tree: str | None
     summary: str
     seconds: float
-    files: dict[str, str] = {}
-    """Each file of the record by its path in the task folder, with the hash of what it holds."""
+    files: dict[str, str] = {}  # by path in the task folder, the hash of what each holds
 
 
 class CheckStarted(Record, tag=True):
@@ -210,10 +209,8 @@ class TaskEnded(Record, tag=True):
     status: Status
     exit_code: int
     reason: str
-    seconds: float | None = None
-    """Since this process began to work on it; None where it was ended from outside."""
-    report: str = ""
-    """The hash of `report.md`."""
+    seconds: float | None = None  # of this process; None where it was ended from outside
+    report: str = ""  # its hash
 
 
 Event = (

@@ -2,7 +2,8 @@
 
 from enum import StrEnum
 
-from agentflow.core.evidence import Check, CheckName, Verdict
+from agentflow.core.allowance import Budget, Override
+from agentflow.core.evidence import Check, Verdict
 from agentflow.core.exits import Exit
 from agentflow.core.messages import Usage
 from agentflow.core.pending import Answer, Pending
@@ -99,27 +100,6 @@ class RequiredCheck(Record):
 
     check: Check
     evidence: str | None = None
-
-
-class Override(Record):
-    """A check that a person says need not hold."""
-
-    check: CheckName
-    reason: str
-    by: str
-    """Who said so: a person, or a file that one trusts."""
-    risk: str
-    """What nobody looks at now."""
-
-
-class Budget(Record):
-    """What a task may use up as a whole; None is no limit."""
-
-    cost: float | None = None
-    """USD."""
-    tokens: int | None = None
-    seconds: float | None = None
-    """In one go; a task that waited or was stopped begins anew."""
 
 
 class Failure(Record):

@@ -3,18 +3,16 @@
 import re
 from pathlib import PurePosixPath
 
+from agentflow.core.allowance import Override
 from agentflow.core.evidence import RED, By, CheckName, CheckRun, Evidence, Side, TestOutcome, Verdict
 from agentflow.core.record import Record
 from agentflow.core.submissions import Claim, Judgement
-from agentflow.core.task import Override
 from agentflow.workspace.git import ChangeKind, FileChange
 
 ALREADY_RED = "already_red"
 NO_REGRESSION_ONLY = "no_regression_only"
 VERIFIER_DISAGREES = "verifier_disagrees"
-ENVIRONMENT_BLOCKED = "environment_blocked"
-CHECK_SKIPPED = "check_skipped"
-"""Followed by the name of the check."""
+CHECK_SKIPPED = "check_skipped"  # followed by the name of the check
 _UNLOADED = "unittest.loader._FailedTest."
 _FIXTURES = frozenset({"setUpClass", "tearDownClass", "setUpModule", "tearDownModule"})
 _ARTEFACTS = frozenset(
@@ -73,10 +71,9 @@ def judge(case: Case) -> Verdict:
 def _without_skipped(case: Case) -> Case:
     """Return the case as if there were no check of the kinds that a person skips."""
     skipped = {override.check for override in case.overrides}
-    baseline = tuple(run for run in case.baseline if run.check.name not in skipped)
-    return case.replace(
-        baseline=baseline, final=tuple(run for run in case.final if run.check.name not in skipped)
-    )
+    before = tuple(run for run in case.baseline if run.check.name not in skipped)
+    now = tuple(run for run in case.final if run.check.name not in skipped)
+    return case.replace(baseline=before, final=now)
 
 
 def _skipped(case: Case) -> list[str]:

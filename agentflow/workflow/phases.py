@@ -16,13 +16,14 @@ from agentflow.workflow.crew import Crew
 from agentflow.workflow.deciding import check_line, decided, ended_by, failed
 from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import GIVE_UP, dispatch
-from agentflow.workflow.gate import ENVIRONMENT_BLOCKED
 from agentflow.workflow.judging import judged
 from agentflow.workflow.ledger import intent_told
 from agentflow.workflow.outcomes import without_result
 from agentflow.workflow.rising import changed, classified, planned
 from agentflow.workflow.route import together
 from agentflow.workflow.waiting import waiting
+
+ENVIRONMENT_BLOCKED = "environment_blocked"
 
 
 async def refine(crew: Crew, task: TaskState) -> TaskState:

@@ -10,7 +10,7 @@ from agentflow.core.record import Record
 LINT, TYPES, BUILD, TESTS = CheckName
 PYTEST = "def test_a():\n    assert True\n"
 UNITTEST = "import unittest\nclass T(unittest.TestCase):\n    def test_a(self):\n        pass\n"
-ALL_TOOLS = ("pytest", "ruff", "mypy", "pyright", "flake8")
+ALL_TOOLS = ("pytest", "ruff", "mypy", "pyright", "flake8", "black", "isort")
 
 
 class Fixture(Record):
@@ -28,6 +28,7 @@ def package(text: str, *others: str) -> dict[str, str]:
     return {"package.json": text} | dict.fromkeys(others, "")
 
 
+BOTH = "r=0; { python3 -m ruff check .; } || r=1; { python3 -m black --check -q .; } || r=1; exit $r"
 DISCOVER = "python3 -m unittest discover -v"
 RAW = [
     ("nothing at all", {}, {}, ()),
@@ -126,6 +127,14 @@ RAW = [
     ("pyright", {"pyrightconfig.json": "{}"}, {TYPES: "python3 -m pyright"}, ()),
     ("ruff.toml", {"ruff.toml": ""}, {LINT: "python3 -m ruff check ."}, ()),
     ("flake8", {".flake8": ""}, {LINT: "python3 -m flake8 --extend-exclude=.venv"}, ()),
+    ("black", pyproject("[tool.black]\n"), {LINT: "python3 -m black --check -q ."}, ()),
+    ("isort", {".isort.cfg": ""}, {LINT: "python3 -m isort --check-only -q ."}, ()),
+    (
+        "a linter and a formatter",
+        pyproject("[tool.ruff]\n[tool.black]\n"),
+        {LINT: BOTH},
+        (),
+    ),
     ("ruff rather than flake8", {".flake8": "", ".ruff.toml": ""}, {LINT: "python3 -m ruff check ."}, ()),
     (
         "a damaged pyproject",
