@@ -55,6 +55,14 @@ class IntentTold(Record, tag=True):
     """Empty when no rule about a gap in the task fired."""
 
 
+class PlanChanged(Record, tag=True):
+    """The todos changed; ids only, the todos themselves are in the state."""
+
+    added: tuple[int, ...]
+    changed: tuple[int, ...]
+    removed: tuple[int, ...]
+
+
 class PhaseStarted(Record, tag=True):
     phase: Phase
     iteration: int
@@ -218,6 +226,7 @@ Event = (
     | Classified
     | GatesMerged
     | IntentTold
+    | PlanChanged
     | PhaseStarted
     | PhaseEnded
     | RunStarted

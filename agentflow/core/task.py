@@ -1,6 +1,8 @@
 """The state of a task: the frontmatter of `task.md`, and what only the events carry."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 
 from agentflow.core.evidence import Check, Verdict
 from agentflow.core.exits import Exit
@@ -85,6 +87,23 @@ class TodoStatus(StrEnum):
     IN_PROGRESS = "in_progress"
     COMPLETED = "completed"
     BLOCKED = "blocked"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "TodoStatus | None":
+        """Return what another usual word for a status means."""
+        word = value.strip().lower().replace(" ", "_").replace("-", "_") if isinstance(value, str) else ""
+        return _SPELLINGS.get(word)
+
+
+_SPELLINGS: Mapping[str, TodoStatus] = MappingProxyType(
+    {
+        **{status.value: status for status in TodoStatus},
+        **dict.fromkeys(("todo", "open", "not_started", "planned"), TodoStatus.PENDING),
+        **dict.fromkeys(("doing", "active", "started", "inprogress", "current"), TodoStatus.IN_PROGRESS),
+        **dict.fromkeys(("done", "complete", "finished"), TodoStatus.COMPLETED),
+        **dict.fromkeys(("stuck", "waiting", "on_hold"), TodoStatus.BLOCKED),
+    }
+)
 
 
 class Todo(Record):

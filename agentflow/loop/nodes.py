@@ -43,7 +43,7 @@ from agentflow.loop.lifecycle import (
     whole,
 )
 from agentflow.loop.replies import adopted, kept
-from agentflow.loop.route import conclusion, is_stopped, spent
+from agentflow.loop.route import TODO_TOOLS, conclusion, is_stopped, spent
 from agentflow.redact import one_line
 from agentflow.tools.registry import spec
 
@@ -154,6 +154,13 @@ def _is_over(agent: Agent, run: Run, call: ToolCall) -> bool:
 async def remind(agent: Agent, run: Run) -> Run:
     """Tell a role that stopped without a result to submit one."""
     return say(agent, run, _notice("reminder.md", run), Notice.REMINDER)
+
+
+async def nudge(agent: Agent, run: Run) -> Run:
+    """Remind a role of its todos, behind all that was said before."""
+    tool = next(tool.name for tool in agent.tools if tool.name in TODO_TOOLS)
+    text = prompt_text("todo-reminder.md").format(turns=run.turns - run.noted, tool=tool)
+    return say(agent, run, text, Notice.TODOS)
 
 
 async def finalize(agent: Agent, run: Run) -> Run:

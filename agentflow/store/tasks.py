@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from agentflow.core.events import Event, IntentTold, PhaseEnded, Stamped, StateChanged, Warned
+from agentflow.core.events import Event, IntentTold, PhaseEnded, PlanChanged, Stamped, StateChanged, Warned
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import encode, plain, sealed
 from agentflow.core.task import FRONTMATTER_KEYS, GateStatus, TaskState
@@ -112,8 +112,10 @@ class TaskStore:
         changed = {key: value for key, value in state.items() if self._saved.get(key, _NEVER) != value}
         if not changed:
             return
-        self._saved = state
+        before, self._saved = self._saved, state
         self.emit(StateChanged(changed=changed))
+        if "todos" in changed and "todos" in before:
+            self.emit(_plan_changed(before["todos"], state["todos"]))
         if changed.keys() & _SHOWN:
             write_task(self.folder / "task.md", task, "".join(self._log))
 
@@ -163,3 +165,12 @@ class TaskStore:
                 self._log.append(f"\n> {nested(event.message)}\n")
             case _:
                 pass
+
+
+def _plan_changed(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> PlanChanged:
+    old, new = ({todo["id"]: todo for todo in todos} for todos in (before, after))
+    return PlanChanged(
+        added=tuple(number for number in new if number not in old),
+        changed=tuple(number for number in new if number in old and old[number] != new[number]),
+        removed=tuple(number for number in old if number not in new),
+    )

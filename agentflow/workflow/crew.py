@@ -62,7 +62,13 @@ class Crew(Record):
     def agent(self, task: TaskState, phase: Phase, number: int) -> Agent:
         """Return the role of a phase, ready for one run."""
         family = Family(
-            kit=Kit(model=self.model, models=self.models, toolbox=self.toolbox, events=self.store.emit),
+            kit=Kit(
+                model=self.model,
+                models=self.models,
+                toolbox=self.toolbox,
+                events=self.store.emit,
+                todos=task.todos,
+            ),
             capabilities=self.capabilities,
             known=subagents(self.roles.all),
             skills=partial(offer, self.skills, phase=phase, paths=task.paths),
