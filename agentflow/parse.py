@@ -8,6 +8,8 @@ from agentflow.core.errors import InvalidFile
 from agentflow.core.record import plain
 
 T = TypeVar("T")
+_UNTOLD = (("minLength", 1), ("minimum", 1))
+"""Bounds that go without saying."""
 
 
 class Mismatch(ValueError):
@@ -86,7 +88,7 @@ def _plainly(value: dict[str, Any], components: dict[str, Any]) -> dict[str, Any
     inner = {key: value[key] for key in ("items", "additionalProperties") if isinstance(value.get(key), dict)}
     value = {**value, **{key: _plainly(each, components) for key, each in inner.items()}}
     told = {key: said for key, said in value.items() if said or key not in ("default", "anyOf", "$ref")}
-    return {key: said for key, said in told.items() if (key, said) != ("minLength", 1)}
+    return {key: said for key, said in told.items() if (key, said) not in _UNTOLD}
 
 
 def _mismatch(error: msgspec.ValidationError) -> Mismatch:

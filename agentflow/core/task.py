@@ -202,6 +202,8 @@ class TaskState(Record):
     verdict: Verdict | None = None
     failures: tuple[Failure, ...] = ()
     ending: Ending | None = None
+    asked: tuple[Phase, ...] = ()
+    """The phases in which a person was asked, in this iteration."""
     answers: dict[str, Answer] = {}
     """What was decided, by the id of what was pending."""
     context: str = ""

@@ -90,6 +90,7 @@ class Crew(Record):
             journal=RunFile(path, lambda _: None),  # what it notes is its own, not the task's
             transcript=path,
             consent=consent,
+            interrupted=True,  # a sub-agent has nobody to ask
         )
         return Cradle(around=around, events=partial(self.store.emit, parent=parent.number), saved=saved)
 
@@ -108,6 +109,7 @@ class Crew(Record):
             phase=phase,
             transcript=self.store.run_path(number, ROLE_OF[phase]),
             consent=self.consent,
+            interrupted=phase in task.asked,
             owners=self._owners(),
         )
 

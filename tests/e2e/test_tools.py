@@ -16,8 +16,12 @@ SUBMITS = {
     "reviewer": "SubmitReview",
     "verifier": "SubmitVerdict",
 }
-GRANTED = {"implementer": {"TodoUpdate"}}
-"""What comes with a capability; the planner of these tests wrote todos."""
+GRANTED = {
+    "explorer": {"AskUserQuestion"},
+    "planner": {"Escalate"},
+    "implementer": {"Escalate", "TodoUpdate"},
+}
+"""What a role has beside the nine tools of the table; the planner of these tests wrote todos."""
 TABLE = {
     "explorer": {"Read", "Grep", "Glob", "Bash"},
     "planner": {"Read", "Grep", "Glob", "TodoWrite"},
