@@ -14,7 +14,7 @@ from agentflow.core.ports import Model, Observer
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.submissions import SUBMITTED_BY, Change
-from agentflow.core.task import Todo
+from agentflow.core.todo import Todo
 from agentflow.library.skills import Offer
 from agentflow.model.tiers import model_id
 from agentflow.tools.registry import SUBMITS, Toolbox

@@ -1,8 +1,6 @@
 """The state of a task: the frontmatter of `task.md`, and what only the events carry."""
 
-from collections.abc import Mapping
 from enum import StrEnum
-from types import MappingProxyType
 
 from agentflow.core.evidence import Check, Verdict
 from agentflow.core.exits import Exit
@@ -10,6 +8,7 @@ from agentflow.core.messages import Usage
 from agentflow.core.pending import Answer, Pending
 from agentflow.core.record import Record
 from agentflow.core.submissions import Change, Findings, Judgement, Plan, Review
+from agentflow.core.todo import Todo
 
 STATE_VERSION = 1
 
@@ -80,37 +79,6 @@ class Intent(Record):
     actions: str = ""
     constraints: str = ""
     assumptions: str = ""
-
-
-class TodoStatus(StrEnum):
-    PENDING = "pending"
-    IN_PROGRESS = "in_progress"
-    COMPLETED = "completed"
-    BLOCKED = "blocked"
-
-    @classmethod
-    def _missing_(cls, value: object) -> "TodoStatus | None":
-        """Return what another usual word for a status means."""
-        word = value.strip().lower().replace(" ", "_").replace("-", "_") if isinstance(value, str) else ""
-        return _SPELLINGS.get(word)
-
-
-_SPELLINGS: Mapping[str, TodoStatus] = MappingProxyType(
-    {
-        **{status.value: status for status in TodoStatus},
-        **dict.fromkeys(("todo", "open", "not_started", "planned"), TodoStatus.PENDING),
-        **dict.fromkeys(("doing", "active", "started", "inprogress", "current"), TodoStatus.IN_PROGRESS),
-        **dict.fromkeys(("done", "complete", "finished"), TodoStatus.COMPLETED),
-        **dict.fromkeys(("stuck", "waiting", "on_hold"), TodoStatus.BLOCKED),
-    }
-)
-
-
-class Todo(Record):
-    id: int
-    title: str
-    status: TodoStatus
-    evidence: str | None = None
 
 
 class RequiredCheck(Record):

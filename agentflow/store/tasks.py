@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from agentflow.core.events import Event, IntentTold, PhaseEnded, PlanChanged, Stamped, StateChanged, Warned
+from agentflow.core.events import Event, IntentTold, PhaseEnded, Stamped, StateChanged, Warned
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import encode, plain, sealed
 from agentflow.core.task import FRONTMATTER_KEYS, GateStatus, TaskState
+from agentflow.core.todo import PlanChanged
 from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
 from agentflow.redact import json_visible, nested, one_line, redacted
