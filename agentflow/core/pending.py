@@ -17,12 +17,8 @@ class PendingKind(StrEnum):
     SURFACE = "surface"
 
 
-TAKES_WORDS: Mapping[PendingKind, tuple[str, ...]] = MappingProxyType(
-    {PendingKind.ESCALATION: ("C",), PendingKind.PLAN: ("B", "C")}
-)
-"""The options that stand for words of the person's own; words alone mean the first of them."""
-
-
+OWN_WORDS = "in your own words"
+"""How an option ends that stands for words of the person's own."""
 _ASKED: Mapping[PendingKind, tuple[str, ...]] = MappingProxyType(
     {PendingKind.QUESTION: ("questions",), PendingKind.ESCALATION: ("options", "recommended")}
 )
@@ -67,13 +63,18 @@ class Pending(Record):
         """The letter of the option that is taken where nobody chooses."""
         return str(self.input.get("recommended", "A")) if self.kind is PendingKind.ESCALATION else "A"
 
+    @property
+    def worded(self) -> tuple[str, ...]:
+        """The letters of the options that take words; words alone mean the first of them."""
+        ends = (option.endswith(OWN_WORDS) for option in self.options)
+        return tuple(letter_of(place) for place, is_open in enumerate(ends) if is_open)
+
     def decided_by(self, task_id: str) -> str:
         """Return the command with which a person decides."""
         if self.kind is PendingKind.APPROVAL:
             return f"agentflow approve {self.id}, or agentflow deny {self.id} --reason R"
-        worded = TAKES_WORDS.get(self.kind, ())
         letters = (letter_of(place) for place in range(len(self.options)))
-        choices = " | ".join(f"{letter} WORDS" if letter in worded else letter for letter in letters)
+        choices = " | ".join(f"{letter} WORDS" if letter in self.worded else letter for letter in letters)
         if len(self.questions) > 1:
             choices = " ".join(f"ANSWER{number}" for number in range(1, len(self.questions) + 1))
         return f"agentflow answer {task_id} {choices or 'WORDS'}"
@@ -116,8 +117,8 @@ def reply(pending: Pending, said: Sequence[str]) -> Answer:
     """Return what words mean as an answer: one text for each question. Raises UsageError."""
     if not all(text.strip() for text in said):
         raise UsageError("an answer is an option or words of your own")
-    if worded := TAKES_WORDS.get(pending.kind):
-        return _open(pending, worded, " ".join(said))
+    if pending.worded:
+        return _open(pending, " ".join(said))
     asked = pending.questions
     if len(asked) == 1:
         return Answer(approved=True, text=_chosen(asked[0].options, " ".join(said)))
@@ -128,9 +129,9 @@ def reply(pending: Pending, said: Sequence[str]) -> Answer:
     return Answer(approved=True, text="\n".join(lines))
 
 
-def _open(pending: Pending, worded: tuple[str, ...], text: str) -> Answer:
+def _open(pending: Pending, text: str) -> Answer:
     """Return an answer where some options are the beginning of the person's own words."""
-    said = text.strip()
+    worded, said = pending.worded, text.strip()
     first, _, words = said.partition(" ")
     letter = _letter(pending.options, said)
     if letter is None and words:
@@ -143,7 +144,7 @@ def _open(pending: Pending, worded: tuple[str, ...], text: str) -> Answer:
         begin = letter or worded[0]
         raise UsageError(f"{begin} needs words of yours, for example: {begin} only in tests")
     is_plan = pending.kind is PendingKind.PLAN
-    return Answer(approved=not is_plan, text=f"{choice}: {words}" if is_plan else words)
+    return Answer(approved=not is_plan, text=f"{choice.removesuffix(OWN_WORDS)}{words}" if is_plan else words)
 
 
 def letter_of(place: int) -> str:

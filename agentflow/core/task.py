@@ -160,6 +160,8 @@ class TaskState(Record):
     """The file that a reading route wrote, relative to the repository."""
     findings: Findings | None = None
     plan: Plan | None = None
+    rejected_plan: Plan | None = None
+    """The plan that a person had corrected."""
     change: Change | None = None
     review: Review | None = None
     judgement: Judgement | None = None

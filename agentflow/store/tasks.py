@@ -9,15 +9,15 @@ from typing import Any, Self
 from agentflow.core.events import Event, IntentTold, PhaseEnded, Stamped, StateChanged, Warned
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import encode, plain, sealed
-from agentflow.core.task import FRONTMATTER_KEYS, GateStatus, TaskState
+from agentflow.core.task import FRONTMATTER_KEYS, GateStatus, Intent, TaskState
 from agentflow.core.todo import PlanChanged
 from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
 from agentflow.redact import json_visible, nested, one_line, redacted
 from agentflow.store.journal import AppendFile, RunFile, mend_tail
 from agentflow.store.ledger import EvidenceLedger
-from agentflow.store.reading import EVENTS, events, evidence_of, folded, stamped, state_of
-from agentflow.store.task_file import write_task
+from agentflow.store.reading import EVENTS, events, evidence_of, folded, intents, stamped, state_of
+from agentflow.store.task_file import edited_intent, write_task
 
 HOME = Path(".claude/agentflow")
 NEWEST = Path(".claude/orchestration.local.md")
@@ -70,7 +70,15 @@ class TaskStore:
         store = cls(folder, task, happened, known)
         store._saved = folded(folder, happened)
         store.save(task)  # keys that an older version did not have, once
+        store._take_edits(intents(happened))
         return store
+
+    def _take_edits(self, known: list[Intent]) -> None:
+        """Take over an intent that somebody wrote into `task.md`; one that stood there before is old."""
+        edited = edited_intent(self.folder / "task.md")
+        if edited is not None and edited not in known:
+            self.emit(Warned(message="the intent in task.md was edited by hand, and counts"))
+            self.save(self.task.replace(intent=edited))
 
     def emit(self, event: Event, parent: int | None = None) -> None:
         """Append an event, then tell the observers; one that raises is told no more.

@@ -8,11 +8,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from agentflow.core.errors import ToolError
-from agentflow.core.pending import PendingKind
+from agentflow.core.pending import OWN_WORDS, PendingKind
 from agentflow.core.record import Record
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
-
-OWN_WORDS = "something else, in your words"
 
 
 class Option(Record):
@@ -58,7 +56,7 @@ class Escalation(Record):
 
     @property
     def choices(self) -> tuple[str, ...]:
-        return (*self.options, OWN_WORDS)
+        return (*self.options, f"something else, {OWN_WORDS}")
 
 
 def ask(wanted: AskInput, context: ToolContext) -> Output:  # noqa: ARG001  # all tools have one signature

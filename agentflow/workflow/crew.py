@@ -53,6 +53,8 @@ class Crew(Record):
     """The rules that classify the task."""
     consent: Consent = Consent.SUSPEND
     """What is done at once about something that would wait for a person."""
+    attended: bool = False
+    """A person sits at the terminal and is asked there."""
     hooks: Chain = Chain()
     """Those of the task as a whole."""
     capabilities: tuple[Capability, ...] = ()

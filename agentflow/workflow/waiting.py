@@ -35,7 +35,15 @@ def answered(task: TaskState, item: Pending, answer: Answer) -> TaskState:
     if item.kind is PendingKind.APPROVAL:
         return task
     task = task.replace(asked=(*task.asked, task.current_phase))
+    if item.kind is PendingKind.PLAN and not answer.approved:
+        return _corrected(task, answer)
     return _assumed_instead(task, item, answer) if item.kind is PendingKind.ESCALATION else task
+
+
+def _corrected(task: TaskState, answer: Answer) -> TaskState:
+    """Return the task with a correction that binds every role, so that the plan is made anew."""
+    constraints = "\n".join(filter(None, (task.intent.constraints, f"- {answer.text}")))
+    return task.replace(intent=task.intent.replace(constraints=constraints), rejected_plan=task.plan)
 
 
 def _assumed_instead(task: TaskState, item: Pending, answer: Answer) -> TaskState:
