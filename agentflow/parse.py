@@ -8,6 +8,8 @@ from agentflow.core.errors import InvalidFile
 from agentflow.core.record import plain
 
 T = TypeVar("T")
+_UNTOLD = (("minLength", 1), ("minimum", 1))
+"""Bounds that go without saying."""
 
 
 class Mismatch(ValueError):
@@ -56,40 +58,37 @@ def decode_or_none(raw: str) -> Any:
 
 
 def schema(kind: type[Any]) -> dict[str, Any]:
-    """Return the JSON schema of a record type for a model, an object at its top."""
-    (top,), components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
-    name = top["$ref"].rsplit("/", 1)[-1]
-    found: dict[str, Any] = dict(components.pop(name))
+    """Return the JSON schema of a record type for a model, each type in its place."""
+    (top,), components = msgspec.json.schema_components([kind], ref_template="{name}")
+    found: dict[str, Any] = _terse(dict(components[top["$ref"]]), components)
     found.pop("description", None)
-    choices = {
-        f"#/$defs/{name}": components.pop(name) for name in tuple(components) if "enum" in components[name]
-    }
-    if components:
-        found["$defs"] = {key: _terse(value, choices) for key, value in components.items()}
-    return dict(plain(_terse(found, choices)))
+    return dict(plain(found))
 
 
-def _terse(component: dict[str, Any], choices: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _terse(component: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
     """Leave out what a model does not need: every request carries the schemas.
 
-    A key marked as deprecated is taken from those who know it and shown to nobody; choices stand in place.
+    A key marked as deprecated is taken from those who know it and shown to nobody.
     """
     kept = {key: value for key, value in component.items() if key not in ("title", "additionalProperties")}
     if "properties" in kept:
-        shown = {key: _plainly(value, choices) for key, value in kept["properties"].items()}
+        shown = {key: _plainly(value, components) for key, value in kept["properties"].items()}
         kept["properties"] = {key: value for key, value in shown.items() if not value.get("deprecated")}
     return kept
 
 
-def _plainly(value: dict[str, Any], choices: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _plainly(value: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
     """Return what a key holds, without saying that it may also be null, or empty by default."""
     kinds = [kind for kind in value.get("anyOf", ()) if kind != {"type": "null"}]
     if len(kinds) == 1:
         value = {**value, **kinds[0], "anyOf": None}
-    if value.get("$ref") in choices:
-        value = {**value, "enum": choices[value["$ref"]]["enum"], "$ref": None}
+    if isinstance(value.get("$ref"), str):
+        meant = _terse(components[value["$ref"]], components)
+        value = {**{key: said for key, said in meant.items() if key != "description"}, **value, "$ref": None}
+    inner = {key: value[key] for key in ("items", "additionalProperties") if isinstance(value.get(key), dict)}
+    value = {**value, **{key: _plainly(each, components) for key, each in inner.items()}}
     told = {key: said for key, said in value.items() if said or key not in ("default", "anyOf", "$ref")}
-    return {key: said for key, said in told.items() if (key, said) != ("minLength", 1)}
+    return {key: said for key, said in told.items() if (key, said) not in _UNTOLD}
 
 
 def _mismatch(error: msgspec.ValidationError) -> Mismatch:

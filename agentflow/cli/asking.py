@@ -2,14 +2,14 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from agentflow.cli.decisions import chosen, record
-from agentflow.core.pending import Answer, Consent, Pending, PendingKind, decided_now
+from agentflow.cli.decisions import record
+from agentflow.core.errors import UsageError
+from agentflow.core.pending import Answer, Consent, Pending, PendingKind, Question, letter_of, reply
 from agentflow.core.record import encode
-from agentflow.parse import parse
+from agentflow.redact import visible
 from agentflow.store.tasks import TaskStore
-from agentflow.tools.ask import AskInput
 from agentflow.view.terminal import choose, send, write
 from agentflow.view.text import Line, Style, line, span
 
@@ -32,7 +32,7 @@ def is_attended(consent: Consent) -> bool:
 def settle(store: TaskStore) -> bool:
     """Ask about everything that is pending; return False once the person would rather leave it waiting."""
     for item in store.task.pending:
-        write(_shown(item), sys.stderr, choose(sys.stderr, os.environ))
+        write(shown(item), sys.stderr, choose(sys.stderr, os.environ))
         try:
             decision = _approval() if item.kind is PendingKind.APPROVAL else _answer(item)
         except (KeyboardInterrupt, EOFError):
@@ -40,7 +40,7 @@ def settle(store: TaskStore) -> bool:
             return False
         if decision is None:
             return False
-        record(store, item.id, decision.replace(by="terminal"))
+        record(store, item, decision.replace(by="terminal"))
     return True
 
 
@@ -56,10 +56,19 @@ def _approval() -> Answer | None:
 
 
 def _answer(item: Pending) -> Answer | None:
-    said = _said("answer, an option or your own words; s = leave it waiting [A]: ")
-    if said.lower() == SUSPEND:
-        return None
-    return Answer(approved=True, text=chosen(item.options, said)) if said else decided_now(Consent.YES, item)
+    """Return the answer to all questions, asked again until it is one; None leaves them waiting."""
+    while True:
+        said = []
+        for question in item.questions:
+            write(_question(question), sys.stderr, choose(sys.stderr, os.environ))
+            typed = _said(f"answer, an option or your own words; s = leave it waiting [{item.default}]: ")
+            if typed.lower() == SUSPEND:
+                return None
+            said.append(typed or item.default)
+        try:
+            return reply(item, said)
+        except UsageError as error:
+            send(f"{visible(str(error))}{f'; {error.hint}' if error.hint else ''}\n", sys.stderr)
 
 
 def _said(prompt: str) -> str:
@@ -74,22 +83,18 @@ def _said(prompt: str) -> str:
     return typed.encode("utf-8", "replace").decode().strip()
 
 
-def _shown(item: Pending) -> Iterator[Line]:
-    """Yield what is asked, with the whole input: what is approved is what was seen."""
+def shown(item: Pending) -> Iterator[Line]:
+    """Yield what is to be decided, with the whole input: what is approved is what was seen."""
     yield line(span("? ", Style.WARN), span(f"{item.kind} {item.id}: {item.tool or ''}", Style.BOLD))
-    if item.kind is not PendingKind.QUESTION:
-        for key, value in item.input.items():
-            yield from _value(key, value if isinstance(value, str) else encode(value).decode())
-        yield from _options(item.options)
-        return
-    for question in parse(AskInput, item.input, "the state's pending").questions:
-        yield from _value("", question.question)
-        yield from _options(option.label for option in question.options)
+    for key, value in item.told.items():
+        yield from _value(key, value if isinstance(value, str) else encode(value).decode())
 
 
-def _options(options: Iterable[str]) -> Iterator[Line]:
-    for number, option in enumerate(options):
-        yield line(_INDENT, span(f"{chr(ord('A') + number)}  ", Style.ACCENT), span(option), hang=7)
+def _question(question: Question) -> Iterator[Line]:
+    if question.text:
+        yield from _value("", question.text)
+    for place, option in enumerate(question.options):
+        yield line(_INDENT, span(f"{letter_of(place)}  ", Style.ACCENT), span(option), hang=7)
 
 
 def _value(key: str, text: str) -> Iterator[Line]:

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from agentflow.cli.printing import say
 from agentflow.core.errors import InvalidFile, StateError, TaskLocked, TaskNotFound, UsageError
 from agentflow.core.events import Answered
 from agentflow.core.exits import Exit
-from agentflow.core.pending import Answer, PendingKind
+from agentflow.core.pending import Answer, Pending, PendingKind, reply
 from agentflow.core.task import Ending, Status
 from agentflow.parse import decode
 from agentflow.process import timestamp
@@ -42,12 +43,19 @@ def decide(start: Path, pending_id: str, decision: Answer) -> None:
         if pending_id in store.task.answers:
             say(f"{pending_id} was decided before: {_word(store.task.answers[pending_id])}")
             return
-        record(store, pending_id, decision)
+        (item,) = (item for item in store.task.pending if item.id == pending_id)
+        if item.kind is not PendingKind.APPROVAL:
+            hint = item.decided_by(store.task.task_id)
+            raise StateError(f"{pending_id} is no call that waits for approval", hint=hint)
+        record(store, item, decision)
         say(f"{pending_id} {_word(decision)}; agentflow resume {store.task.task_id} goes on")
 
 
-def answer_question(start: Path, task_id: str, text: str) -> None:
-    """Answer the first question of a task; a letter or number stands for an option. Raises StateError."""
+def answer_question(start: Path, task_id: str, said: Sequence[str]) -> None:
+    """Answer what a task asks first; a letter or number stands for an option.
+
+    Raises StateError, or UsageError for what is no answer.
+    """
     root = open_repository(start).root
     with writer_lock(root):
         store = TaskStore.reopen(find(root, task_id))
@@ -56,20 +64,13 @@ def answer_question(start: Path, task_id: str, text: str) -> None:
         first = store.task.pending[0]
         if first.kind is PendingKind.APPROVAL:
             raise StateError(f"{first.id} is no question", hint=first.decided_by(store.task.task_id))
-        record(store, first.id, Answer(approved=True, text=chosen(first.options, text)))
+        record(store, first, reply(first, said))
 
 
-def chosen(options: tuple[str, ...], text: str) -> str:
-    """Return the option that a letter (A) or a number (1) stands for, else the text itself."""
-    letters = {chr(ord("a") + place): option for place, option in enumerate(options)}
-    numbers = {str(place): option for place, option in enumerate(options, 1)}
-    return {**letters, **numbers}.get(text.strip().lower(), text)
-
-
-def record(store: TaskStore, pending_id: str, decision: Answer) -> None:
+def record(store: TaskStore, item: Pending, decision: Answer) -> None:
     """Write a decision into the state and the log."""
-    store.save(answered(store.task, pending_id, decision.replace(at=timestamp())))
-    store.emit(Answered(pending=pending_id, approved=decision.approved, by=decision.by))
+    store.save(answered(store.task, item, decision.replace(at=timestamp())))
+    store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by))
 
 
 def _holder(root: Path, pending_id: str) -> Path:

@@ -19,8 +19,7 @@ from agentflow.sandbox.places import find_places
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Settings, folders, load_settings, model_name
-from agentflow.view.render import labelled
-from agentflow.view.text import BLANK, Line, Style, column, line, span
+from agentflow.view.text import BLANK, Line, Style, column, labelled, line, span
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import open_repository
 

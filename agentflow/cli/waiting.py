@@ -70,7 +70,7 @@ def answer(
     from agentflow.cli.decisions import answer_question
     from agentflow.cli.launch import Job, relaunch
 
-    answer_question(folder, task_id, " ".join(words))
+    answer_question(folder, task_id, words)
     return relaunch(folder, task_id, Job())
 
 

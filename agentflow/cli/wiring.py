@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from agentflow.cli.asking import is_attended
 from agentflow.cli.boundary import Wish, boundary, notice, swept
 from agentflow.cli.content import load_content
 from agentflow.cli.models import ADVICE, choose_model, observed, refuse_without_tools, tier_models
@@ -168,6 +169,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent) -> Crew:
         past=Past(setup.git, store.task.task_id),
         table=setup.table,
         consent=consent,
+        attended=is_attended(consent),
         hooks=Chain(setup.hooks),
         capabilities=shared_capabilities(setup.hooks, setup.rules, setup.settings.approvals),
         skills=setup.skills,

@@ -61,4 +61,5 @@ class AgentBuilder:
             phase=around.phase,
             transcript=around.transcript,
             consent=around.consent,
+            interrupted=around.interrupted,
         )

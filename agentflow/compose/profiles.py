@@ -7,11 +7,14 @@ from agentflow.compose.capabilities.hooks import UseHooks
 from agentflow.compose.capabilities.model import UseModel
 from agentflow.compose.capabilities.role import RolePrompt, RoleTools, Submission
 from agentflow.compose.capabilities.skills import UseSkills
+from agentflow.compose.capabilities.todos import CurrentTodo
 from agentflow.compose.channels import Capability, channels_of
 from agentflow.core.hook import Hook
 from agentflow.core.ports import Model, Observer
 from agentflow.core.record import Record
 from agentflow.core.role import Role
+from agentflow.core.submissions import SUBMITTED_BY, Change
+from agentflow.core.todo import Todo
 from agentflow.library.skills import Offer
 from agentflow.model.tiers import model_id
 from agentflow.tools.registry import SUBMITS, Toolbox
@@ -28,6 +31,8 @@ class Kit(Record):
     """Writes down what happens."""
     hooks: tuple[Hook, ...] = ()
     skills: Offer = Offer()
+    todos: tuple[Todo, ...] = ()
+    """Those of the task, for a role that works on them."""
 
 
 def standard_capabilities(role: Role, kit: Kit) -> tuple[Capability, ...]:
@@ -38,6 +43,7 @@ def standard_capabilities(role: Role, kit: Kit) -> tuple[Capability, ...]:
         RolePrompt(role=role),
         RoleTools(role=role, toolbox=kit.toolbox),
         UseSkills(offer=kit.skills),
+        *((CurrentTodo(todos=kit.todos),) if kit.todos and role.part == SUBMITTED_BY[Change] else ()),
         *((Submission(tool=submit),) if submit else ()),
         UseHooks(hooks=kit.hooks),
         EventLog(record=kit.events),

@@ -26,5 +26,7 @@ class Surroundings(Record):
     """The file of the run."""
     consent: Consent
     """What is done at once about a call that would wait for a person."""
+    interrupted: bool
+    """Somebody was already asked in this phase, and is not asked again."""
     owners: Mapping[str, str]
     """Every known tool's name, to the role that has it."""

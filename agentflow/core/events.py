@@ -9,6 +9,7 @@ from agentflow.core.pending import PendingKind
 from agentflow.core.record import Record
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import Complexity, GateStatus, Phase, Status
+from agentflow.core.todo import PlanChanged
 
 
 class TaskStarted(Record, tag=True):
@@ -46,13 +47,12 @@ class GatesMerged(Record, tag=True):
 
 
 class IntentTold(Record, tag=True):
-    """What was understood of the task, and where something had to be assumed or asked."""
+    """What was understood of the task; `gaps` are where something had to be assumed or asked."""
 
     goal: str
     constraints: str
     assumptions: str
     gaps: tuple[str, ...]
-    """Empty when no rule about a gap in the task fired."""
 
 
 class PhaseStarted(Record, tag=True):
@@ -219,6 +219,7 @@ Event = (
     | Classified
     | GatesMerged
     | IntentTold
+    | PlanChanged
     | PhaseStarted
     | PhaseEnded
     | RunStarted

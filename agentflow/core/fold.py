@@ -33,6 +33,7 @@ def advance(run: Run, entry: RunEntry) -> Run:
         case MessageAdded():
             after = run.replace(
                 messages=(*run.messages, entry.message),
+                noted=run.turns if entry.notice is Notice.TODOS else run.noted,
                 reminded=run.reminded or entry.notice is Notice.REMINDER,
                 finalized=run.finalized or entry.notice is Notice.FINALIZE,
                 held=run.held + (entry.notice is Notice.HELD),
@@ -91,6 +92,7 @@ def _with_answer(run: Run, entry: CallAnswered) -> Run:
         made=run.made + entry.made,
         rejected=run.rejected + (submits and entry.result.is_error),
         changes={**run.changes, **entry.changes},
+        noted=run.turns if "todos" in entry.changes else run.noted,
         submitted=run.submitted or entry.submitted,
         halt=run.halt or entry.halt,
         seconds=run.seconds + entry.seconds,

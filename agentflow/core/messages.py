@@ -48,6 +48,7 @@ class Notice(StrEnum):
     FINALIZE = "finalize"
     HOOK = "hook"
     HELD = "held"
+    TODOS = "todos"
 
 
 class Message(Record):

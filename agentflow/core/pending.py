@@ -1,8 +1,11 @@
 """What waits for a person, and what the person said."""
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
+from agentflow.core.errors import UsageError
 from agentflow.core.record import Record
 
 
@@ -12,6 +15,21 @@ class PendingKind(StrEnum):
     PLAN = "plan"
     ESCALATION = "escalation"
     SURFACE = "surface"
+
+
+OWN_WORDS = "in your own words"
+"""How an option ends that stands for words of the person's own."""
+_ASKED: Mapping[PendingKind, tuple[str, ...]] = MappingProxyType(
+    {PendingKind.QUESTION: ("questions",), PendingKind.ESCALATION: ("options", "recommended")}
+)
+"""The keys of an input that are shown as questions and options."""
+
+
+class Question(Record):
+    """One question, as a person is shown it."""
+
+    text: str
+    options: tuple[str, ...]
 
 
 class Pending(Record):
@@ -25,12 +43,41 @@ class Pending(Record):
     asked_at: str
     expires_at: str | None = None
 
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """What is asked; one question without a text where the options say it all."""
+        asked = self.input.get("questions", ()) if self.kind is PendingKind.QUESTION else ()
+        listed = tuple(
+            Question(text=each["question"], options=tuple(one["label"] for one in each["options"]))
+            for each in asked
+        )
+        return listed or (Question(text="", options=self.options),)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What a person is shown of the input beside the questions and their options."""
+        return {key: value for key, value in self.input.items() if key not in _ASKED.get(self.kind, ())}
+
+    @property
+    def default(self) -> str:
+        """The letter of the option that is taken where nobody chooses."""
+        return str(self.input.get("recommended", "A")) if self.kind is PendingKind.ESCALATION else "A"
+
+    @property
+    def worded(self) -> tuple[str, ...]:
+        """The letters of the options that take words; words alone mean the first of them."""
+        ends = (option.endswith(OWN_WORDS) for option in self.options)
+        return tuple(letter_of(place) for place, is_open in enumerate(ends) if is_open)
+
     def decided_by(self, task_id: str) -> str:
         """Return the command with which a person decides."""
         if self.kind is PendingKind.APPROVAL:
             return f"agentflow approve {self.id}, or agentflow deny {self.id} --reason R"
-        choices = " | ".join(self.options)
-        return f"agentflow answer {task_id} CHOICE{f'  ({choices})' if choices else ''}"
+        letters = (letter_of(place) for place in range(len(self.options)))
+        choices = " | ".join(f"{letter} WORDS" if letter in self.worded else letter for letter in letters)
+        if len(self.questions) > 1:
+            choices = " ".join(f"ANSWER{number}" for number in range(1, len(self.questions) + 1))
+        return f"agentflow answer {task_id} {choices or 'WORDS'}"
 
 
 class Answer(Record):
@@ -63,5 +110,62 @@ def decided_now(consent: Consent, pending: Pending) -> Answer | None:
     if pending.kind is PendingKind.APPROVAL:
         is_yes = consent is Consent.YES
         return Answer(approved=is_yes, text="" if is_yes else "nobody was asked", by=f"consent {consent}")
-    default = pending.options[0] if pending.options else "the first option of each question"
-    return Answer(approved=True, text=default, by="default")
+    return reply(pending, [pending.default] * len(pending.questions)).replace(by="default")
+
+
+def reply(pending: Pending, said: Sequence[str]) -> Answer:
+    """Return what words mean as an answer: one text for each question. Raises UsageError."""
+    if not all(text.strip() for text in said):
+        raise UsageError("an answer is an option or words of your own")
+    if pending.worded:
+        return _open(pending, " ".join(said))
+    asked = pending.questions
+    if len(asked) == 1:
+        return Answer(approved=True, text=_chosen(asked[0].options, " ".join(said)))
+    if len(said) != len(asked):
+        hint = "one for each, words of your own in quotes, for example: A 'only in tests'"
+        raise UsageError(f"{len(asked)} questions need {len(asked)} answers, not {len(said)}", hint=hint)
+    lines = [f"{one.text} {_chosen(one.options, text)}" for one, text in zip(asked, said, strict=True)]
+    return Answer(approved=True, text="\n".join(lines))
+
+
+def _open(pending: Pending, text: str) -> Answer:
+    """Return an answer where some options are the beginning of the person's own words."""
+    worded, said = pending.worded, text.strip()
+    first, _, words = said.partition(" ")
+    letter = _letter(pending.options, said)
+    if letter is None and words:
+        begun = _letter(pending.options, first.rstrip(":.,"))
+        letter, words = (begun, words.strip()) if begun in worded else (worded[0], said)
+    choice = _chosen(pending.options, letter or said)
+    if letter is not None and letter not in worded:
+        return Answer(approved=True, text=choice)
+    if not words:
+        begin = letter or worded[0]
+        raise UsageError(f"{begin} needs words of yours, for example: {begin} only in tests")
+    is_plan = pending.kind is PendingKind.PLAN
+    return Answer(approved=not is_plan, text=f"{choice.removesuffix(OWN_WORDS)}{words}" if is_plan else words)
+
+
+def letter_of(place: int) -> str:
+    return chr(ord("A") + place)
+
+
+def _letter(options: tuple[str, ...], said: str) -> str | None:
+    """Return the letter of the option that a text, a letter or a number stands for."""
+    letters = [letter_of(place) for place in range(len(options))]
+    named = {str(number): letter for number, letter in enumerate(letters, 1)}
+    named |= {letter: letter for letter in letters}
+    named |= {option.upper(): letter for option, letter in zip(options, letters, strict=True)}
+    return named.get(said.upper())
+
+
+def _chosen(options: tuple[str, ...], text: str) -> str:
+    """Return the option that is meant, else the text itself. Raises UsageError for a letter that is none."""
+    said = text.strip()
+    if letter := _letter(options, said):
+        return options[ord(letter) - ord("A")]
+    if options and len(said) == 1 and said.isalpha():
+        last = letter_of(len(options) - 1)
+        raise UsageError(f"{said} is no option", hint=f"A to {last}, or words of your own")
+    return text

@@ -175,6 +175,8 @@ class Run(Record):
     """What model and tools took together."""
     reminded: bool = False
     """The role was told once that it has to submit."""
+    noted: int = 0
+    """The turn in which the todos were last written, or the role was reminded of them."""
     finalized: bool = False
     """The role was told that its limit is reached, and asked to submit now."""
     rejected: int = 0

@@ -9,6 +9,7 @@ from agentflow.core.messages import Usage
 from agentflow.core.pending import Answer, Pending
 from agentflow.core.record import Record
 from agentflow.core.submissions import Change, Findings, Judgement, Plan, Review
+from agentflow.core.todo import Todo
 
 STATE_VERSION = 1
 
@@ -79,20 +80,6 @@ class Intent(Record):
     actions: str = ""
     constraints: str = ""
     assumptions: str = ""
-
-
-class TodoStatus(StrEnum):
-    PENDING = "pending"
-    IN_PROGRESS = "in_progress"
-    COMPLETED = "completed"
-    BLOCKED = "blocked"
-
-
-class Todo(Record):
-    id: int
-    title: str
-    status: TodoStatus
-    evidence: str | None = None
 
 
 class RequiredCheck(Record):
@@ -174,6 +161,8 @@ class TaskState(Record):
     """The file that a reading route wrote, relative to the repository."""
     findings: Findings | None = None
     plan: Plan | None = None
+    rejected_plan: Plan | None = None
+    """The plan that a person had corrected."""
     change: Change | None = None
     review: Review | None = None
     judgement: Judgement | None = None
@@ -188,6 +177,8 @@ class TaskState(Record):
     known_failures: tuple[str, ...] = ()
     """Tests whose failure does not count."""
     ending: Ending | None = None
+    asked: tuple[Phase, ...] = ()
+    """The phases in which a person was asked, in this iteration."""
     answers: dict[str, Answer] = {}
     """What was decided, by the id of what was pending."""
     context: str = ""

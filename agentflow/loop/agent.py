@@ -56,6 +56,8 @@ class Agent(Record):
     """The file of the run."""
     consent: Consent
     """What is done at once about a call that would wait for a person."""
+    interrupted: bool
+    """Somebody was already asked in this phase, and is not asked again."""
     hooks: Chain = Chain()
     withheld: dict[str, dict[str, Any]] = {}
     """Inputs of calls not made yet that hold a secret, by call id: they are written down nowhere."""

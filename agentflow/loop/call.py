@@ -97,8 +97,9 @@ def _kept(agent: Agent, call: ToolCall, output: Output) -> str:
         if output.clipped:  # the ledger takes the file, and the model may still ask for this one
             execution = execution.replace(output=str(copy(full, full.with_suffix(".whole"))))
         role = agent.role.part or agent.role.name
-        agent.ledger.record(execution, role=role, iteration=agent.iteration, by=By.AGENT)
-    elif len(output.content) > MAX_RESULT_CHARS:
+        kept = agent.ledger.record(execution, role=role, iteration=agent.iteration, by=By.AGENT)
+        return f"{output.content}, evidence {kept.id}"
+    if len(output.content) > MAX_RESULT_CHARS:
         full.write_text(output.content, "utf-8", "backslashreplace")
         return f"{output.content[:MAX_RESULT_CHARS]}\n[clipped; the full text is kept as {call.id}]"
     return output.content

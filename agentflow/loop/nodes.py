@@ -11,7 +11,6 @@ from agentflow.core.events import Asked, HandedOff, Replied
 from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import (
     Message,
-    Notice,
     Reply,
     Request,
     Speaker,
@@ -29,9 +28,8 @@ from agentflow.core.run import (
     RunOutcome,
 )
 from agentflow.core.submissions import Findings
-from agentflow.loop.agent import Agent, note, say
+from agentflow.loop.agent import Agent, note
 from agentflow.loop.call import answer, skipped
-from agentflow.loop.context import prompt_text
 from agentflow.loop.lifecycle import (
     ending,
     reply_heeded,
@@ -43,7 +41,7 @@ from agentflow.loop.lifecycle import (
     whole,
 )
 from agentflow.loop.replies import adopted, kept
-from agentflow.loop.route import conclusion, is_stopped, spent
+from agentflow.loop.route import conclusion, is_stopped
 from agentflow.redact import one_line
 from agentflow.tools.registry import spec
 
@@ -149,21 +147,6 @@ def _is_over(agent: Agent, run: Run, call: ToolCall) -> bool:
         return True
     spent = run.finalized or run.used_up.tool_calls >= agent.role.limits.tool_calls
     return spent and call.name != run.head.submit
-
-
-async def remind(agent: Agent, run: Run) -> Run:
-    """Tell a role that stopped without a result to submit one."""
-    return say(agent, run, _notice("reminder.md", run), Notice.REMINDER)
-
-
-async def finalize(agent: Agent, run: Run) -> Run:
-    """Tell a role that its limit is reached, and ask for its result now."""
-    text = "finalize.md" if spent(run, agent.role.limits) else "refused.md"
-    return say(agent, run, _notice(text, run), Notice.FINALIZE)
-
-
-def _notice(name: str, run: Run) -> str:
-    return prompt_text(name).format(submit=run.head.submit or "your answer")
 
 
 async def hand_over(agent: Agent, run: Run) -> Run:

@@ -18,6 +18,8 @@ from agentflow.parse import Mismatch
 from agentflow.permissions.decide import refusal
 from agentflow.process import timestamp
 from agentflow.redact import one_line
+from agentflow.tools.ask import KINDS, Escalation
+from agentflow.tools.submit import misplaced
 
 _SUBJECTS = (
     "subagent_type",
@@ -81,8 +83,20 @@ async def _ruled(agent: Agent, run: Run, call: ToolCall, checked: Admitted) -> R
             return changed
         checked = changed
     checked = checked.replace(context=said.context)
-    has_to_ask = said.decision is Decision.ASK or checked.tool.category is Category.ASK
-    return _asked(agent, run, call, checked) if has_to_ask else checked
+    kind = KINDS.get(type(checked.given), PendingKind.APPROVAL)
+    if kind is not PendingKind.APPROVAL and (problem := _unaskable(agent, checked.given)):
+        return error_of(call, problem)
+    has_to_ask = said.decision is Decision.ASK or kind is not PendingKind.APPROVAL
+    return _asked(agent, run, call, checked, kind) if has_to_ask else checked
+
+
+def _unaskable(agent: Agent, asked: Record) -> str | None:
+    """Return why nobody is asked: somebody was in this phase, or the place that is named does not exist."""
+    if agent.interrupted:
+        return (
+            "nobody is asked twice in one phase: go on with what is most likely, and name it in your result"
+        )
+    return misplaced(asked.path, asked.line, agent.workspace) if isinstance(asked, Escalation) else None
 
 
 async def _still_allowed(agent: Agent, call: ToolCall, approved: Admitted) -> Admitted | CallAnswered:
@@ -129,18 +143,17 @@ def _beyond(agent: Agent, tool: Tool, subject: str) -> str | None:
     return next((why for role in (agent.role, *outer) if (why := refusal(role, tool, subject))), None)
 
 
-def _asked(agent: Agent, run: Run, call: ToolCall, checked: Admitted) -> Ruling:
-    """Let somebody decide: at once where the person said so beforehand, else later."""
-    is_question = checked.tool.category is Category.ASK
+def _asked(agent: Agent, run: Run, call: ToolCall, checked: Admitted, kind: PendingKind) -> Ruling:
+    """Let somebody decide: about an approval at once where the person said so beforehand, else later."""
     pending = Pending(
         id=f"p{agent.number}-{len(run.decided) + 1}",
-        kind=PendingKind.QUESTION if is_question else PendingKind.APPROVAL,
+        kind=kind,
         tool=call.name,
         input=checked.input,
         options=getattr(checked.given, "choices", ()),
         asked_at=timestamp(),
     )
-    answer = decided_now(agent.consent, pending)
+    answer = decided_now(agent.consent, pending) if kind is PendingKind.APPROVAL else None
     if answer is None:
         return RunPaused(call_id=call.id, pending=pending)
     agent.observe(Answered(pending=pending.id, approved=answer.approved, by=answer.by))

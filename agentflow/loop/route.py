@@ -9,6 +9,9 @@ from agentflow.core.run import Run, RunOutcome
 
 MAX_REJECTED = 2
 """Submissions that do not fit before the run is given up: one repair turn."""
+MAX_STALE_TURNS = 10
+"""Turns without an update of the todos before a role that keeps them is reminded."""
+TODO_TOOLS = frozenset({"TodoWrite", "TodoUpdate"})
 MAX_STUMBLES = 3
 """Turns in a row in which no call could be made, before the role is asked for its result."""
 
@@ -38,6 +41,7 @@ class Step(StrEnum):
     ACT = "act"
     HAND_OVER = "hand over"
     REMIND = "remind"
+    NUDGE = "nudge"
     FINALIZE = "finalize"
     CLOSE = "close"
     END = "end"
@@ -61,7 +65,12 @@ def _way_on(run: Run, limits: Limits) -> Step:
     is_lost = run.stumbles >= MAX_STUMBLES
     if (spent(run, limits) is not None or is_lost) and not run.finalized:
         return Step.FINALIZE
-    return Step.REMIND if _is_silent(run) else Step.ASK
+    return Step.REMIND if _is_silent(run) else _onward(run)
+
+
+def _onward(run: Run) -> Step:
+    """Return the step of a run whose model is to be asked again."""
+    return Step.NUDGE if _is_stale(run) and not run.finalized else Step.ASK
 
 
 def conclusion(run: Run, limits: Limits) -> RunOutcome | None:
@@ -102,6 +111,11 @@ def _silent_end(run: Run) -> Iterator[RunOutcome]:
 def _is_silent(run: Run) -> bool:
     last = run.messages[-1]
     return last.speaker is Speaker.ASSISTANT and not last.calls
+
+
+def _is_stale(run: Run) -> bool:
+    keeps_todos = any(tool.name in TODO_TOOLS for tool in run.head.tools)
+    return keeps_todos and run.turns - run.noted >= MAX_STALE_TURNS
 
 
 def _has_new_results(run: Run) -> bool:

@@ -11,7 +11,8 @@ from agentflow.core.run import PauseAnswered, Run, RunOutcome
 from agentflow.loop.agent import Agent, acting, note, open_run
 from agentflow.loop.interrupted import settle
 from agentflow.loop.lifecycle import begun, failed
-from agentflow.loop.nodes import act, ask, close, finalize, hand_over, remind
+from agentflow.loop.nodes import act, ask, close, hand_over
+from agentflow.loop.notices import finalize, nudge, remind
 from agentflow.loop.route import Step, next_step
 
 NODES: Mapping[Step, Callable[[Agent, Run], Awaitable[Run]]] = MappingProxyType(
@@ -20,6 +21,7 @@ NODES: Mapping[Step, Callable[[Agent, Run], Awaitable[Run]]] = MappingProxyType(
         Step.ACT: act,
         Step.HAND_OVER: hand_over,
         Step.REMIND: remind,
+        Step.NUDGE: nudge,
         Step.FINALIZE: finalize,
         Step.CLOSE: close,
     }

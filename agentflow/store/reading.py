@@ -9,7 +9,7 @@ from agentflow.core.errors import CorruptState, InvalidFile, TaskNotFound
 from agentflow.core.events import Event, Stamped, StateChanged, TaskEnded
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import is_intact
-from agentflow.core.task import Status, TaskState
+from agentflow.core.task import Intent, Status, TaskState
 from agentflow.parse import Mismatch, decode, fit
 from agentflow.redact import one_line
 from agentflow.store.versions import upgraded
@@ -45,6 +45,12 @@ def state_of(folder: Path, happened: tuple[Stamped, ...]) -> TaskState:
         return fit(TaskState, upgraded(folded(folder, happened), source))
     except Mismatch as error:
         raise CorruptState(f"{source}: {error}") from None
+
+
+def intents(happened: tuple[Stamped, ...]) -> list[Intent]:
+    """Return every intent that a task has had."""
+    changes = (one.event.changed for one in happened if isinstance(one.event, StateChanged))
+    return [Intent(), *(fit(Intent, changed["intent"]) for changed in changes if "intent" in changed)]
 
 
 def events(folder: Path) -> Iterator[Stamped]:

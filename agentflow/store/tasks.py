@@ -9,14 +9,15 @@ from typing import Any, Self
 from agentflow.core.events import Event, IntentTold, PhaseEnded, Stamped, StateChanged, Warned
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import encode, plain, sealed
-from agentflow.core.task import FRONTMATTER_KEYS, GateStatus, TaskState
+from agentflow.core.task import FRONTMATTER_KEYS, GateStatus, Intent, TaskState
+from agentflow.core.todo import PlanChanged
 from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
 from agentflow.redact import json_visible, nested, one_line, redacted
 from agentflow.store.journal import AppendFile, RunFile, mend_tail
 from agentflow.store.ledger import EvidenceLedger
-from agentflow.store.reading import EVENTS, events, evidence_of, folded, stamped, state_of
-from agentflow.store.task_file import write_task
+from agentflow.store.reading import EVENTS, events, evidence_of, folded, intents, stamped, state_of
+from agentflow.store.task_file import edited_intent, write_task
 
 HOME = Path(".claude/agentflow")
 NEWEST = Path(".claude/orchestration.local.md")
@@ -69,7 +70,15 @@ class TaskStore:
         store = cls(folder, task, happened, known)
         store._saved = folded(folder, happened)
         store.save(task)  # keys that an older version did not have, once
+        store._take_edits(intents(happened))
         return store
+
+    def _take_edits(self, known: list[Intent]) -> None:
+        """Take over an intent that somebody wrote into `task.md`; one that stood there before is old."""
+        edited = edited_intent(self.folder / "task.md")
+        if edited is not None and edited not in known:
+            self.emit(Warned(message="the intent in task.md was edited by hand, and counts"))
+            self.save(self.task.replace(intent=edited))
 
     def emit(self, event: Event, parent: int | None = None) -> None:
         """Append an event, then tell the observers; one that raises is told no more.
@@ -112,8 +121,10 @@ class TaskStore:
         changed = {key: value for key, value in state.items() if self._saved.get(key, _NEVER) != value}
         if not changed:
             return
-        self._saved = state
+        before, self._saved = self._saved, state
         self.emit(StateChanged(changed=changed))
+        if "todos" in changed and "todos" in before:
+            self.emit(_plan_changed(before["todos"], state["todos"]))
         if changed.keys() & _SHOWN:
             write_task(self.folder / "task.md", task, "".join(self._log))
 
@@ -163,3 +174,12 @@ class TaskStore:
                 self._log.append(f"\n> {nested(event.message)}\n")
             case _:
                 pass
+
+
+def _plan_changed(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> PlanChanged:
+    old, new = ({todo["id"]: todo for todo in todos} for todos in (before, after))
+    return PlanChanged(
+        added=tuple(number for number in new if number not in old),
+        changed=tuple(number for number in new if number in old and old[number] != new[number]),
+        removed=tuple(number for number in old if number not in new),
+    )

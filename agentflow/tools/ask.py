@@ -1,26 +1,31 @@
-"""AskUserQuestion; a person gives the result, so its function is never called."""
+"""AskUserQuestion and Escalate; a person gives the result, so their functions are never called."""
 
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
 from typing import Annotated
 
 from msgspec import Meta
 
 from agentflow.core.errors import ToolError
+from agentflow.core.pending import OWN_WORDS, PendingKind
 from agentflow.core.record import Record
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 
 
 class Option(Record):
-    label: Annotated[str, Meta(min_length=1, description="A possible answer, in a few words.")]
+    label: Annotated[str, Meta(min_length=1)]
     description: str = ""
 
 
 class Question(Record):
-    question: Annotated[str, Meta(min_length=1, description="What you need to know.")]
+    question: Annotated[str, Meta(min_length=1)]
     options: Annotated[
-        tuple[Option, ...], Meta(min_length=2, max_length=12, description="The first one is the default.")
+        tuple[Option, ...], Meta(min_length=2, max_length=12, description="The first is the default.")
     ]
-    header: str = ""
-    multiSelect: bool = False  # noqa: N815  # a public key
+    header: Annotated[str, Meta(extra_json_schema={"deprecated": True})] = ""
+    multiSelect: Annotated[bool, Meta(extra_json_schema={"deprecated": True})] = False  # noqa: N815
+    """Public keys; a person may answer with words of their own anyway."""
 
 
 class AskInput(Record):
@@ -28,13 +33,45 @@ class AskInput(Record):
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The options of the first question; with several, the answer is free text."""
+        """The options of the only question; those of several stand with each."""
         return tuple(option.label for option in self.questions[0].options) if len(self.questions) == 1 else ()
 
 
+class Recommended(StrEnum):
+    A = "A"
+    B = "B"
+
+
+class Escalation(Record):
+    assumption: Annotated[str, Meta(min_length=1)]
+    contradiction: Annotated[str, Meta(min_length=1)]
+    path: Annotated[str, Meta(min_length=1)]
+    line: Annotated[int, Meta(ge=1)]
+    options: Annotated[
+        tuple[Annotated[str, Meta(min_length=1)], ...],
+        Meta(min_length=2, max_length=2),
+    ]
+    """A and B: what to assume instead."""
+    recommended: Recommended = Recommended.A
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return (*self.options, f"something else, {OWN_WORDS}")
+
+
 def ask(wanted: AskInput, context: ToolContext) -> Output:  # noqa: ARG001  # all tools have one signature
-    """Ask the user up to four questions with options; the answer is the result."""
+    """Ask the user, once; the answer is the result."""
+    raise ToolError("nobody answered")
+
+
+def escalate(wanted: Escalation, context: ToolContext) -> Output:  # noqa: ARG001  # all tools have one signature
+    """Ask the user what holds where code contradicts an assumption; this step then starts anew."""
     raise ToolError("nobody answered")
 
 
 ASK = Tool(name="AskUserQuestion", category=Category.ASK, effect=Effect.WRITE, input=AskInput, call=ask)
+ESCALATE = Tool(name="Escalate", category=Category.ASK, effect=Effect.WRITE, input=Escalation, call=escalate)
+KINDS: Mapping[type[Record], PendingKind] = MappingProxyType(
+    {AskInput: PendingKind.QUESTION, Escalation: PendingKind.ESCALATION}
+)
+"""What waits, by the input of the tool that asks; a call of any other tool waits for approval."""

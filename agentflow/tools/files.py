@@ -33,12 +33,12 @@ FilePath = Annotated[str, Meta(min_length=1)]
 class ReadInput(Record):
     file_path: FilePath
     offset: Annotated[int, Meta(ge=1, description="First line to show, from 1.")] = 1
-    limit: Annotated[int, Meta(ge=1, description="Number of lines.")] = MAX_LINES
+    limit: Annotated[int, Meta(ge=1)] = MAX_LINES
 
 
 class EditInput(Record):
     file_path: FilePath
-    old_string: Annotated[str, Meta(min_length=1, description="Text exactly as it stands there.")]
+    old_string: Annotated[str, Meta(min_length=1)]
     new_string: str
     replace_all: bool = False
 

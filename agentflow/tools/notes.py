@@ -1,4 +1,4 @@
-"""TodoWrite."""
+"""TodoWrite and TodoUpdate: the steps of a task, under rules that code enforces."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -8,9 +8,13 @@ from typing import Annotated
 from msgspec import Meta
 
 from agentflow.core.errors import InvalidInput
+from agentflow.core.ports import Ledger
 from agentflow.core.record import Record, plain
-from agentflow.core.task import Todo, TodoStatus
+from agentflow.core.todo import Todo, TodoStatus
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+from agentflow.parse import fit
+
+MAX_TODOS = 20
 
 
 class TodoItem(Record):
@@ -18,8 +22,9 @@ class TodoItem(Record):
     content: str | None = None
     title: Annotated[str | None, Meta(extra_json_schema={"deprecated": True})] = None
     """The same as `content`."""
-    id: Annotated[int, Meta(ge=1, description="Numbered from 1 if not given.")] | None = None
-    evidence: Annotated[str | None, Meta(description="Id of the record that proves it.")] = None
+    id: Annotated[int, Meta(ge=1)] | None = None
+    """Numbered from 1 if not given."""
+    evidence: Annotated[str | None, Meta(description="Id that proves it.")] = None
     activeForm: Annotated[str | None, Meta(extra_json_schema={"deprecated": True})] = None  # noqa: N815
     """A public key that has no meaning here."""
 
@@ -28,18 +33,55 @@ class TodoInput(Record):
     todos: tuple[TodoItem, ...]
 
 
+class TodoChange(Record):
+    status: TodoStatus
+    evidence: str | None = None
+
+
 def todo_write(wanted: TodoInput, context: ToolContext) -> Output:
-    """Replace the whole list of steps; at most one is in progress, a completed one names its evidence."""
+    """Replace all steps: one in_progress while any is open, a completed one with evidence."""
     todos = _numbered(wanted.todos)
-    if problems := [*_clashes(todos), *_unproven(todos, context)]:
-        raise InvalidInput("; ".join(problems))
-    noted = f"{len(todos)} todo{'s' * (len(todos) != 1)} noted"
-    return Output(content=noted, changes={"todos": [plain(todo) for todo in todos]})
+    _require_valid(todos, context.ledger)
+    return _noted(todos, f"{len(todos)} todo{'s' * (len(todos) != 1)} noted")
 
 
 TODO_WRITE = Tool(
     name="TodoWrite", category=Category.STATE, effect=Effect.WRITE, input=TodoInput, call=todo_write
 )
+
+
+def todo_update(saved: tuple[Todo, ...]) -> Tool:
+    """Return the tool that changes the current one of these todos, and no other."""
+
+    def update(wanted: TodoChange, context: ToolContext) -> Output:
+        """End the current todo: completed, with the evidence id of a command, or blocked; the next begins."""
+        todos = fit(tuple[Todo, ...], context.run.changes.get("todos", plain(saved)))
+        current = next((todo for todo in todos if todo.status is TodoStatus.IN_PROGRESS), None)
+        if current is None:
+            raise InvalidInput("no todo is in progress")
+        if wanted.status not in (TodoStatus.COMPLETED, TodoStatus.BLOCKED):
+            raise InvalidInput(f"todo {current.id} is in progress; only completed or blocked ends it")
+        ended = current.replace(status=wanted.status, evidence=wanted.evidence)
+        following = next((todo for todo in todos if todo.status is TodoStatus.PENDING), None)
+        begun = following.replace(status=TodoStatus.IN_PROGRESS) if following else None
+        newer = {todo.id: todo for todo in (ended, begun) if todo}
+        after = [newer.get(todo.id, todo) for todo in todos]
+        _require_valid(after, context.ledger)
+        then = f"todo {begun.id} is in progress" if begun else "no todo is left"
+        return _noted(after, f"todo {current.id} {wanted.status}; {then}")
+
+    return Tool(
+        name="TodoUpdate",
+        category=Category.STATE,
+        effect=Effect.WRITE,
+        input=TodoChange,
+        call=update,
+        granted=True,
+    )
+
+
+def _noted(todos: list[Todo], said: str) -> Output:
+    return Output(content=said, changes={"todos": [plain(todo) for todo in todos]})
 
 
 def _numbered(items: tuple[TodoItem, ...]) -> list[Todo]:
@@ -63,18 +105,29 @@ def _title(item: TodoItem, place: int) -> str:
     return title
 
 
+def _require_valid(todos: list[Todo], ledger: Ledger) -> None:
+    """Raise InvalidInput naming every rule that a list breaks."""
+    if problems := [*_clashes(todos), *_unproven(todos, ledger)]:
+        raise InvalidInput("; ".join(problems))
+
+
 def _clashes(todos: list[Todo]) -> Iterator[str]:
+    if len(todos) > MAX_TODOS:
+        yield f"at most {MAX_TODOS} todos, not {len(todos)}"
     for number, times in Counter(todo.id for todo in todos).items():
         if times > 1:
             yield f"id {number} stands {times} times"
     current = [str(todo.id) for todo in todos if todo.status is TodoStatus.IN_PROGRESS]
     if len(current) > 1:
         yield f"only one todo may be in_progress, not {', '.join(current)}"
+    pending = [todo.id for todo in todos if todo.status is TodoStatus.PENDING]
+    if pending and not current:
+        yield f"work remains, so one todo has to be in_progress, such as {pending[0]}"
 
 
-def _unproven(todos: list[Todo], context: ToolContext) -> Iterator[str]:
+def _unproven(todos: list[Todo], ledger: Ledger) -> Iterator[str]:
     for todo in todos:
-        if todo.evidence is not None and context.ledger.find(todo.evidence) is None:
+        if todo.evidence is not None and ledger.find(todo.evidence) is None:
             yield f"todo {todo.id}: there is no evidence {todo.evidence}"
         elif todo.status is TodoStatus.COMPLETED and todo.evidence is None:
             yield f"todo {todo.id}: completed needs the id of its evidence"

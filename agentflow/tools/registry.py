@@ -11,7 +11,7 @@ from agentflow.core.role import HANDOFF, Role
 from agentflow.core.submissions import SUBMITTED_BY
 from agentflow.core.tool import Category, Tool
 from agentflow.parse import schema
-from agentflow.tools.ask import ASK
+from agentflow.tools.ask import ASK, ESCALATE
 from agentflow.tools.files import EDIT, READ, WRITE
 from agentflow.tools.notes import TODO_WRITE
 from agentflow.tools.search import GLOB, GREP
@@ -26,12 +26,12 @@ ELSEWHERE = frozenset(
     {
         *("Agent", "Task", "TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskStop", "TaskUpdate"),
         *("BashOutput", "KillBash", "KillShell", "LS", "LSP", "MultiEdit", "NotebookEdit", "NotebookRead"),
-        *("Escalate", "ExitPlanMode", "PowerShell", "RecallOutput", "SendMessage", "Skill", "SlashCommand"),
+        *("ExitPlanMode", "PowerShell", "RecallOutput", "SendMessage", "Skill", "SlashCommand"),
         *("ToolSearch", "Monitor", "EnterPlanMode", "EnterWorktree", "ExitWorktree"),
     }
 )
 """Names that public role files list and that are no tools a list can give here."""
-_SHIPPED = (READ, EDIT, WRITE, GLOB, GREP, BASH, TODO_WRITE, ASK, *SUBMIT_TOOLS)
+_SHIPPED = (READ, EDIT, WRITE, GLOB, GREP, BASH, TODO_WRITE, ASK, ESCALATE, *SUBMIT_TOOLS)
 NAMES = frozenset({*(tool.name for tool in _SHIPPED), *WITHOUT_PROVIDER, *ELSEWHERE})
 """Every word that means a tool."""
 _CATEGORIES = frozenset(category.value for category in Category)

@@ -19,7 +19,7 @@ MAX_TEXT = 500
 """A longer line is cut when shown."""
 
 Pattern = Annotated[str, Meta(min_length=1, description="A glob such as `src/**/*.py`.")]
-Where = Annotated[str, Meta(min_length=1, description="File or folder.")]
+Where = Annotated[str, Meta(min_length=1)]
 
 
 class GlobInput(Record):
@@ -37,7 +37,7 @@ class GrepInput(Record):
     pattern: Annotated[str, Meta(min_length=1)]
     path: Where = "."
     glob: Annotated[str | None, Meta(description="Only files of this glob.")] = None
-    output_mode: Annotated[Mode, Meta(description="Lines, files, or hits a file.")] = Mode.FILES
+    output_mode: Mode = Mode.FILES
     ignore_case: bool = field(default=False, name="-i")
     line_numbers: bool = field(default=True, name="-n")
     head_limit: Annotated[int, Meta(ge=1)] = MAX_RESULTS

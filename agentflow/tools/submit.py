@@ -82,15 +82,18 @@ def _flagged(cited: tuple[Cited, ...], context: ToolContext) -> list[str]:
     return list(problems)
 
 
-def _misplaced(one: Finding | Issue, workspace: Workspace) -> str | None:
-    if one.path.startswith(_WEB):
-        return None
+def misplaced(path: str, line: int, workspace: Workspace) -> str | None:
+    """Return what is wrong with a line that is named, if anything is."""
     try:
-        content = workspace.read(one.path)
+        content = workspace.read(path)
     except ToolError as error:
         return str(error)
     count = content.count(b"\n") + (bool(content) and not content.endswith(b"\n"))
-    return None if one.line <= count else f"{one.place}: the file has {count} lines"
+    return None if line <= count else f"{path}:{line}: the file has {count} lines"
+
+
+def _misplaced(one: Finding | Issue, workspace: Workspace) -> str | None:
+    return None if one.path.startswith(_WEB) else misplaced(one.path, one.line, workspace)
 
 
 def _placed(one: Cited, workspace: Workspace) -> Cited:

@@ -2,9 +2,9 @@
 
 from agentflow.core.evidence import By, Evidence, Side
 from agentflow.redact import one_line
-from agentflow.view.render import colour, labelled
+from agentflow.view.render import colour
 from agentflow.view.snapshot import Snapshot
-from agentflow.view.text import BLANK, Line, Span, Style, cells, column, line, span
+from agentflow.view.text import BLANK, Line, Span, Style, cells, column, labelled, line, span
 from agentflow.view.words import counts, duration, exit_words, plural, result_mark, tree_words
 
 _COMMAND = 200

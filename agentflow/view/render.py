@@ -1,11 +1,11 @@
 """A snapshot as a picture for `status`; pure."""
 
 from agentflow.core.evidence import CheckName, Evidence
-from agentflow.core.pending import PendingKind
 from agentflow.core.task import GateStatus, Phase, RequiredCheck, Status, TaskState
 from agentflow.redact import one_line
+from agentflow.view.pending import pending_rows
 from agentflow.view.snapshot import Snapshot
-from agentflow.view.text import BLANK, Line, Span, Style, column, line, span
+from agentflow.view.text import BLANK, Line, Span, Style, column, labelled, line, span
 from agentflow.view.words import (
     counts,
     duration,
@@ -19,7 +19,6 @@ from agentflow.view.words import (
     tree_words,
 )
 
-_LABEL = 11
 _COMMAND = 200
 _TASK = 400
 _PHASES = tuple(phase for phase in Phase if phase is not Phase.COMPLETE)
@@ -46,27 +45,6 @@ def picture(snapshot: Snapshot) -> tuple[Line, ...]:
         *(_phase(state, phase) for phase in _PHASES),
         *_checks(snapshot),
     )
-
-
-def pending_rows(state: TaskState) -> tuple[Line, ...]:
-    """Return what waits for a person: what it is about, and the commands that decide it."""
-    rows: list[Line] = []
-    for item in state.pending:
-        said = span(f"{item.kind} {item.id}: {item.tool or ''}", Style.WARN)
-        rows.append(labelled("waits", said))
-        rows.extend(
-            labelled("", span(f"{key}: ", Style.DIM), span(one_line(str(value), _TASK)))
-            for key, value in item.input.items()
-        )
-        rows.append(labelled("decide", span(item.decided_by(state.task_id), Style.BOLD)))
-        if item.kind is PendingKind.APPROVAL:
-            rows.append(labelled("then", span(f"agentflow resume {state.task_id}", Style.BOLD)))
-    return tuple(rows)
-
-
-def labelled(label: str, *spans: Span) -> Line:
-    """Return one row of a list of names and values."""
-    return line(column(label, _LABEL, Style.DIM), *spans, hang=_LABEL)
 
 
 def _iteration(state: TaskState) -> Line:

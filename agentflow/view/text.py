@@ -11,6 +11,7 @@ from agentflow.redact import visible
 _PIECES = re.compile(r" +|[^ ]+")
 _FILLING = re.compile(r"(?<=[^ ]) {3,}$")
 _NARROWEST = 10
+_LABEL = 11
 
 
 class Style(Enum):
@@ -55,6 +56,11 @@ def span(text: str, style: Style = Style.PLAIN) -> Span:
 def line(*parts: Span | str, hang: int = 0) -> Line:
     """Return a line of spans and plain text."""
     return Line(spans=tuple(part if isinstance(part, Span) else span(part) for part in parts), hang=hang)
+
+
+def labelled(label: str, *spans: Span) -> Line:
+    """Return one row of a list of names and values."""
+    return line(column(label, _LABEL, Style.DIM), *spans, hang=_LABEL)
 
 
 def column(text: str, width: int, style: Style = Style.PLAIN) -> Span:

@@ -7,9 +7,10 @@ from agentflow.core.record import Record
 from agentflow.core.task import Failure, Phase, Status, TaskState
 from agentflow.redact import one_line, visible
 from agentflow.store.reading import TASKS
-from agentflow.view.render import check_rows, labelled, pending_rows
+from agentflow.view.pending import pending_rows
+from agentflow.view.render import check_rows
 from agentflow.view.snapshot import Snapshot
-from agentflow.view.text import BLANK, Line, Style, clip, line, span
+from agentflow.view.text import BLANK, Line, Style, clip, labelled, line, span
 from agentflow.view.words import REPAIR, plural, sandbox, status_mark, status_style
 
 _HEAD = re.compile(r'diff --git (?:a/(?P<same>.+) b/(?P=same)|.* "?b/(?P<new>.+?)"?)')

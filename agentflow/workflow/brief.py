@@ -53,7 +53,7 @@ def _reading(task: TaskState, phase: Phase) -> tuple[str, ...]:
 def _changing(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
     match phase:
         case Phase.PLANNING:
-            return (_findings(task),)
+            return _findings(task), _plan(task.rejected_plan, "Plan that the user had corrected")
         case Phase.IMPLEMENTATION:
             failures = (_failure(failure, material) for failure in task.failures)
             return _findings(task), _plan(task.plan), _diff("Change so far", material.diff), *failures
@@ -69,13 +69,19 @@ def _changing(task: TaskState, phase: Phase, material: Material) -> tuple[str, .
 def _task(task: TaskState) -> str:
     intent = task.intent
     named = (
-        ("Description", intent.description),
-        ("Actions", intent.actions),
+        ("Description", _beyond(intent.goal, intent.description)),
+        ("Actions", _beyond(intent.goal, intent.actions)),
         ("Constraints", intent.constraints),
         ("Assumptions", intent.assumptions),
     )
     said = [f"## {title}\n{text}" for title, text in (*named, ("Context", task.context)) if text]
     return "\n\n".join((f"# Task\n{intent.goal or task.task}", *said))
+
+
+def _beyond(goal: str, text: str) -> str:
+    """Return a text that says more than the goal, which is told word for word anyway."""
+    is_more = any(line.removeprefix("- ") not in goal for line in text.split("\n"))
+    return text if is_more else ""
 
 
 def _checks(title: str, runs: tuple[CheckRun, ...], folder: str) -> str:
@@ -115,7 +121,7 @@ def _findings(task: TaskState) -> str:
     return "\n".join(("## Findings", findings.summary, *lines, *questions))
 
 
-def _plan(plan: Plan | None) -> str:
+def _plan(plan: Plan | None, title: str = "Plan") -> str:
     if plan is None:
         return ""
     steps = [
@@ -124,7 +130,7 @@ def _plan(plan: Plan | None) -> str:
     ]
     acceptance = [f"- must hold: {item}" for item in plan.acceptance]
     risks = [f"- risk: {item}" for item in plan.risks]
-    return "\n".join(("## Plan", plan.summary, *steps, *acceptance, *risks))
+    return "\n".join((f"## {title}", plan.summary, *steps, *acceptance, *risks))
 
 
 def _failure(failure: Failure, material: Material) -> str:

@@ -53,6 +53,8 @@ class Crew(Record):
     """The rules that classify the task."""
     consent: Consent = Consent.SUSPEND
     """What is done at once about something that would wait for a person."""
+    attended: bool = False
+    """A person sits at the terminal and is asked there."""
     hooks: Chain = Chain()
     """Those of the task as a whole."""
     capabilities: tuple[Capability, ...] = ()
@@ -62,7 +64,13 @@ class Crew(Record):
     def agent(self, task: TaskState, phase: Phase, number: int) -> Agent:
         """Return the role of a phase, ready for one run."""
         family = Family(
-            kit=Kit(model=self.model, models=self.models, toolbox=self.toolbox, events=self.store.emit),
+            kit=Kit(
+                model=self.model,
+                models=self.models,
+                toolbox=self.toolbox,
+                events=self.store.emit,
+                todos=task.todos,
+            ),
             capabilities=self.capabilities,
             known=subagents(self.roles.all),
             skills=partial(offer, self.skills, phase=phase, paths=task.paths),
@@ -84,6 +92,7 @@ class Crew(Record):
             journal=RunFile(path, lambda _: None),  # what it notes is its own, not the task's
             transcript=path,
             consent=consent,
+            interrupted=True,  # a sub-agent has nobody to ask
         )
         return Cradle(around=around, events=partial(self.store.emit, parent=parent.number), saved=saved)
 
@@ -102,6 +111,7 @@ class Crew(Record):
             phase=phase,
             transcript=self.store.run_path(number, ROLE_OF[phase]),
             consent=self.consent,
+            interrupted=phase in task.asked,
             owners=self._owners(),
         )
 

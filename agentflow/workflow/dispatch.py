@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentflow.core.errors import ModelUnavailable
-from agentflow.core.events import Retried
+from agentflow.core.events import Answered, Retried
 from agentflow.core.messages import Stop, total
 from agentflow.core.pending import Pending, PendingKind, decided_now
 from agentflow.core.run import Run, RunOutcome, RunPaused
@@ -14,6 +14,7 @@ from agentflow.store.journal import load_run
 from agentflow.workflow.brief import brief
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.route import ROLE_OF
+from agentflow.workflow.waiting import answered
 
 GO_ON = "go on from here"
 GIVE_UP = "give up"
@@ -21,6 +22,18 @@ _EMPTY = (RunOutcome.NO_SUBMISSION, RunOutcome.INVALID_SUBMISSION)
 
 
 async def dispatch(crew: Crew, phase: Phase, told: str | None = None) -> Run:
+    """Run the role of a phase, and answer at once what a person decided beforehand."""
+    run = await _dispatch(crew, phase, told)
+    decision = decided_now(crew.consent, run.pause.pending) if run.pause else None
+    if run.pause is None or decision is None:
+        return run
+    item = run.pause.pending
+    crew.store.save(answered(crew.store.task, item, decision))
+    crew.store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by))
+    return await dispatch(crew, phase, told)
+
+
+async def _dispatch(crew: Crew, phase: Phase, told: str | None) -> Run:
     """Run the role of a phase on the newest state, into which its calls write what they change.
 
     A run of the same brief that was cut short, or waited for a person, goes on where it was; one that had
@@ -69,7 +82,8 @@ async def _attempt(crew: Crew, phase: Phase, told: str, number: int, saved: Run 
         answer = store.task.answers.get(saved.pause.pending.id) if saved.pause else None
         run = saved if saved.outcome else await continue_run(agent, saved, answer)
     task = store.task
-    if run.outcome is not None and number not in task.counted:
+    begins_anew = run.pause is not None and run.pause.pending.kind is PendingKind.ESCALATION
+    if (run.outcome is not None or begins_anew) and number not in task.counted:
         usage = total((task.usage, run.cost)) if task.counted else run.cost
         store.save(task.replace(usage=usage, counted=(*task.counted, number)))
     return run

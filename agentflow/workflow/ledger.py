@@ -23,7 +23,8 @@ def intent_told(task: TaskState, happened: Iterable[Stamped]) -> IntentTold:
             case _:
                 pass
     intent = task.intent
-    assumed = [f"assumed: {row}" for row in intent.assumptions.strip().splitlines() if row.strip()]
+    rows = (row.removeprefix("- ") for row in intent.assumptions.splitlines())
+    assumed = [f"assumed: {row}" for row in rows if row.strip()]
     return IntentTold(
         goal=intent.goal or task.task,
         constraints=intent.constraints,

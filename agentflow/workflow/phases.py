@@ -4,14 +4,18 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
-from agentflow.core.events import Classified
+from agentflow.core.events import Answered, Classified
 from agentflow.core.evidence import Side, Verdict
 from agentflow.core.exits import Exit
+from agentflow.core.pending import Consent, Pending, decided_now
+from agentflow.core.routing import Action
 from agentflow.core.run import RunOutcome
-from agentflow.core.task import Ending, GateStatus, Intent, Phase, Status, TaskState
+from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.store.reading import events
 from agentflow.workflow.answer import keeps_document, unanswered, write_document
+from agentflow.workflow.classify import classify
 from agentflow.workflow.conclusion import conclude
+from agentflow.workflow.confirming import unconfirmed
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deciding import check_line, decided, ended_by, failed
 from agentflow.workflow.deep import explore_deeply
@@ -19,9 +23,10 @@ from agentflow.workflow.dispatch import GIVE_UP, dispatch
 from agentflow.workflow.judging import judged
 from agentflow.workflow.ledger import intent_told
 from agentflow.workflow.outcomes import without_result
+from agentflow.workflow.refining import QUESTION, gap_of, intent_of, settled
 from agentflow.workflow.rising import changed, classified, planned
 from agentflow.workflow.route import together
-from agentflow.workflow.waiting import waiting
+from agentflow.workflow.waiting import answered, waiting
 
 ENVIRONMENT_BLOCKED = "environment_blocked"
 
@@ -29,10 +34,13 @@ ENVIRONMENT_BLOCKED = "environment_blocked"
 async def refine(crew: Crew, task: TaskState) -> TaskState:
     """Write down what is asked, the route it takes, and how the checks stand before anything changes."""
     tree = crew.git.tree()
-    intent = task.intent if task.intent.goal else Intent(goal=task.task)
+    intent = task.intent if task.intent.goal else intent_of(task.task, crew.table)
     task, event = classified(task.replace(intent=intent, base_tree=tree, tree=tree), crew.table)
     crew.store.emit(event)
+    task = _clarified(crew, task)
     crew.store.save(task)
+    if task.status is Status.SUSPENDED:
+        return task
     if task.reads_only:
         return decided(task, GateStatus.PASSED, "- changes nothing, so that no check is needed")
     task, files = crew.checking.told(task), crew.workspace.files()
@@ -42,6 +50,28 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         return _blocked(task, why)
     lines = [check_line(run) for run in crew.checking.runs(task.baseline)]
     return decided(task, GateStatus.PASSED, "\n".join(lines) or "- no check found in this repository")
+
+
+def _clarified(crew: Crew, task: TaskState) -> TaskState:
+    """Return the task with what is unclear in it assumed, or waiting where a person can be asked at once."""
+    if QUESTION in task.answers or task.focus is not None:
+        return settled(task)
+    found = classify(task.task, crew.table)
+    gap = gap_of(task, found, crew.table)
+    if gap is None:
+        return task
+    if crew.attended and found.action is not Action.ASSUME:
+        return waiting(task, gap)
+    return settled(_decided_now(crew, task, gap, Consent.NO))
+
+
+def _decided_now(crew: Crew, task: TaskState, item: Pending, consent: Consent) -> TaskState:
+    """Return the task with what waits decided as was said beforehand, or waiting for a person."""
+    decision = decided_now(consent, item)
+    if decision is None:
+        return waiting(task, item)
+    crew.store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by))
+    return answered(task, item, decision)
 
 
 async def work(crew: Crew, task: TaskState) -> TaskState:
@@ -62,7 +92,12 @@ async def work(crew: Crew, task: TaskState) -> TaskState:
         crew.store.emit(event)
     if task.reads_only and (ending := unanswered(task)):
         return ended_by(task, phase, ending)
-    return decided(task, GateStatus.PASSED, _summary(task, phase), agent=run.head.agent)
+    if phase is Phase.PLANNING and (item := unconfirmed(task)):
+        task = _decided_now(crew, task, item, crew.consent)
+    is_waiting = task.status is Status.SUSPENDED
+    return (
+        task if is_waiting else decided(task, GateStatus.PASSED, _summary(task, phase), agent=run.head.agent)
+    )
 
 
 async def explore(crew: Crew, task: TaskState) -> TaskState:

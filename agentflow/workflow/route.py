@@ -103,6 +103,7 @@ def _new_iteration(task: TaskState) -> TaskState:
         review=None,
         judgement=None,
         verdict=None,
+        asked=(),
     )
 
 

@@ -34,6 +34,8 @@ class Table(Record):
     files: Files
     weights: dict[str, int]
     signs: dict[str, Words]
+    readings: dict[str, Words]
+    split_advice: str
     known: Words
     hollow: Words
 

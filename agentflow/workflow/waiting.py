@@ -2,7 +2,7 @@
 
 from agentflow.core.errors import Suspended, TaskOver
 from agentflow.core.exits import Exit
-from agentflow.core.pending import Answer, Consent, Pending, decided_now
+from agentflow.core.pending import Answer, Consent, Pending, PendingKind, decided_now
 from agentflow.core.task import Ending, Phase, Status, TaskState
 
 _OPEN = frozenset({Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ERROR})
@@ -26,19 +26,43 @@ def suspended(task: TaskState, reason: str, code: Exit = Exit.SUSPENDED) -> Task
     return task.replace(status=Status.SUSPENDED, ending=ending)
 
 
-def answered(task: TaskState, pending_id: str, answer: Answer) -> TaskState:
-    """Return the task with a decision; the same decision twice is one."""
-    return task.replace(
-        pending=tuple(item for item in task.pending if item.id != pending_id),
-        answers={pending_id: answer, **task.answers},
+def answered(task: TaskState, item: Pending, answer: Answer) -> TaskState:
+    """Return the task with a decision; the first one stands."""
+    task = task.replace(
+        pending=tuple(other for other in task.pending if other.id != item.id),
+        answers={item.id: answer, **task.answers},
     )
+    if item.kind is PendingKind.APPROVAL:
+        return task
+    task = task.replace(asked=(*task.asked, task.current_phase))
+    if item.kind is PendingKind.PLAN and not answer.approved:
+        return _corrected(task, answer)
+    return _assumed_instead(task, item, answer) if item.kind is PendingKind.ESCALATION else task
+
+
+def _corrected(task: TaskState, answer: Answer) -> TaskState:
+    """Return the task with a correction that binds every role, so that the plan is made anew."""
+    constraints = "\n".join(filter(None, (task.intent.constraints, f"- {answer.text}")))
+    return task.replace(intent=task.intent.replace(constraints=constraints), rejected_plan=task.plan)
+
+
+def _assumed_instead(task: TaskState, item: Pending, answer: Answer) -> TaskState:
+    """Return the task with what a person had assumed in place of what the code contradicts."""
+    wrong, place = item.input["assumption"], f"{item.input['path']}:{item.input['line']}"
+    return assumed(task, f"{answer.text} (in place of: {wrong}; see {place})", instead=wrong)
+
+
+def assumed(task: TaskState, text: str, *, instead: str = "") -> TaskState:
+    """Return the task with one more assumption, a list item of its intent."""
+    kept = [line for line in task.intent.assumptions.split("\n") if line and line != f"- {instead}"]
+    return task.replace(intent=task.intent.replace(assumptions="\n".join((*kept, f"- {text}"))))
 
 
 def consented(task: TaskState, consent: Consent) -> TaskState:
     """Return the task with what was pending decided as the person said beforehand."""
     for item in task.pending:
         decision = decided_now(consent, item)
-        task = answered(task, item.id, decision) if decision else task
+        task = answered(task, item, decision) if decision else task
     return task
 
 

@@ -21,9 +21,9 @@ from agentflow.tools.shell import BASH
 MAX_TOKENS = 1_300
 CHARACTERS_A_TOKEN = 4
 OFFERED = {
-    "explorer": {"Read", "Grep", "Glob", "Bash", "SubmitFindings"},
-    "planner": {"Read", "Grep", "Glob", "TodoWrite", "SubmitPlan"},
-    "implementer": {"Read", "Write", "Edit", "Grep", "Glob", "Bash", "SubmitChange"},
+    "explorer": {"Read", "Grep", "Glob", "Bash", "AskUserQuestion", "SubmitFindings"},
+    "planner": {"Read", "Grep", "Glob", "TodoWrite", "Escalate", "SubmitPlan"},
+    "implementer": {"Read", "Write", "Edit", "Grep", "Glob", "Bash", "Escalate", "SubmitChange"},
     "reviewer": {"Read", "Grep", "Glob", "Bash", "SubmitReview"},
     "verifier": {"Read", "Grep", "Bash", "SubmitVerdict"},
 }

@@ -128,6 +128,7 @@ class Stage:
             phase=Phase.IMPLEMENTATION,
             transcript=self.outputs / "run.jsonl",
             consent=Consent.SUSPEND,
+            interrupted=False,
             hooks=Chain(self.hooks),
         )
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from agentflow.core.delegation import HandOff
-from agentflow.core.messages import Message, Speaker, Text, ToolCall, ToolResult, Usage
+from agentflow.core.messages import Message, Speaker, Text, ToolCall, ToolResult, ToolSpec, Usage
 from agentflow.core.pending import Pending, PendingKind
 from agentflow.core.role import Limits
 from agentflow.core.run import Run, RunOpened, RunOutcome, RunPaused
@@ -116,7 +116,24 @@ def test_each_outcome_closes_the_run(outcome: RunOutcome) -> None:
 
 
 def test_the_steps_of_the_tables_are_all_there_are() -> None:
-    assert {step for _, step in NEXT.values()} == set(Step)
+    assert {step for _, step in NEXT.values()} | {Step.NUDGE} == set(Step)
+
+
+@pytest.mark.parametrize(
+    ("changes", "step"),
+    [
+        ({"turns": 9}, Step.ASK),
+        ({"turns": 10}, Step.NUDGE),
+        ({"turns": 19, "noted": 10}, Step.ASK),
+        ({"turns": 20, "noted": 10}, Step.NUDGE),
+        ({"turns": 10, "finalized": True, "messages": (TOLD, CALLING, RESULTS, TOLD)}, Step.ASK),
+        ({"turns": 10, "head": HEAD}, Step.ASK),
+    ],
+)
+def test_stale_todos_are_recalled_every_ten_turns(changes: dict[str, Any], step: Step) -> None:
+    keeps = HEAD.replace(tools=(ToolSpec(name="TodoWrite", description="", input_schema={}),))
+    run = Run(head=keeps, messages=(TOLD, CALLING, RESULTS)).replace(**changes)
+    assert next_step(run, LIMITS.replace(turns=30)) is step
 
 
 @pytest.mark.parametrize(

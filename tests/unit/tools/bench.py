@@ -115,7 +115,9 @@ class Bench:
         except ToolError as error:
             self.advance(CallAnswered(result=ToolResult(call_id=call.id, content=str(error), is_error=True)))
             raise
-        self.advance(CallAnswered(result=ToolResult(call_id=call.id, content=output.content)))
+        self.advance(
+            CallAnswered(result=ToolResult(call_id=call.id, content=output.content), changes=output.changes)
+        )
         return output
 
     def advance(self, entry: RunEntry) -> None:

@@ -119,6 +119,7 @@ def test_effects_say_what_may_run_side_by_side() -> None:
 
 INPUT_KEYS: dict[str, tuple[set[str], set[str]]] = {
     "AskUserQuestion": ({"questions"}, set()),
+    "Escalate": ({"assumption", "contradiction", "path", "line", "options"}, {"recommended"}),
     "Read": ({"file_path"}, {"offset", "limit"}),
     "Edit": ({"file_path", "old_string", "new_string"}, {"replace_all"}),
     "Write": ({"file_path", "content"}, set()),

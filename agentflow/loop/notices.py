@@ -1,0 +1,28 @@
+"""The steps in which the program speaks to a role, behind all that was said before."""
+
+from agentflow.core.run import Notice, Run
+from agentflow.loop.agent import Agent, say
+from agentflow.loop.context import prompt_text
+from agentflow.loop.route import TODO_TOOLS, spent
+
+
+async def remind(agent: Agent, run: Run) -> Run:
+    """Tell a role that stopped without a result to submit one."""
+    return say(agent, run, _notice("reminder.md", run), Notice.REMINDER)
+
+
+async def nudge(agent: Agent, run: Run) -> Run:
+    """Remind a role of its todos."""
+    tool = next(tool.name for tool in agent.tools if tool.name in TODO_TOOLS)
+    text = prompt_text("todo-reminder.md").format(turns=run.turns - run.noted, tool=tool)
+    return say(agent, run, text, Notice.TODOS)
+
+
+async def finalize(agent: Agent, run: Run) -> Run:
+    """Tell a role that its limit is reached, and ask for its result now."""
+    text = "finalize.md" if spent(run, agent.role.limits) else "refused.md"
+    return say(agent, run, _notice(text, run), Notice.FINALIZE)
+
+
+def _notice(name: str, run: Run) -> str:
+    return prompt_text(name).format(submit=run.head.submit or "your answer")
