@@ -95,7 +95,7 @@ def _run(setup: Setup, store: TaskStore, recorded: TaskState) -> TaskState:
         if task.pending and not known:
             break
         for item in known:
-            task = answered(task, item.id, recorded.answers[item.id])
+            task = answered(task, item, recorded.answers[item.id])
         task = anyio.run(run_task, crew, resumed(task, is_told=True))
     return task
 
