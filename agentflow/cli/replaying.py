@@ -1,7 +1,6 @@
 """`replay`: a saved task once more, in a copy, from its recorded replies."""
 
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import zip_longest
@@ -103,8 +102,9 @@ def _run(setup: Setup, store: TaskStore, recorded: TaskState) -> TaskState:
 @contextmanager
 def _copied(git: Git, path: Path, tree: str) -> Iterator[Path]:
     """Yield a repository of its own with the files of a tree and the task's folder."""
-    with laid_out(git, tree) as root, tempfile.TemporaryDirectory(prefix="agentflow-"):
-        capture(("git", "init", "-q"), cwd=root)
+    with laid_out(git, tree) as root:
+        capture(("git", "init", "-q", "--template=", f"--object-format={git.source.hash}"), cwd=root)
+        (root / ".git/info").mkdir(exist_ok=True)
         (root / ".git/objects/info/alternates").write_text(f"{git.source.objects}\n", "utf-8")
         (root / ".git/info/exclude").write_text("/.venv\n/venv\n/env\n/node_modules\n", "utf-8")
         open_repository(root).call("read-tree", tree)
