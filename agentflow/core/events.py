@@ -91,8 +91,7 @@ class Retried(Record, tag=True):
     reason: str
     seconds: float
     """Before the next try."""
-    model: str = ""
-    """The id that is asked from now on, where a tier's list goes on to its next one."""
+    model: str = ""  # the id that is asked from now on, where a tier's list goes on to its next one
 
 
 class Replied(Record, tag=True):
