@@ -1,6 +1,7 @@
 """The steps in which the program speaks to a role, behind all that was said before."""
 
-from agentflow.core.run import Notice, Run
+from agentflow.core.messages import Notice
+from agentflow.core.run import Run
 from agentflow.loop.agent import Agent, say
 from agentflow.loop.context import prompt_text
 from agentflow.loop.route import TODO_TOOLS, spent
