@@ -60,7 +60,7 @@ def test_a_change_runs_the_roles_of_its_route_and_the_checks(
 ) -> None:
     repo = new_repo(CALC)
     wanted = roles.split()
-    done = repo.task(text, "--sequential", script=[PARTS[name] for name in wanted])
+    done = repo.task(text, "--sequential", "--yes", script=[PARTS[name] for name in wanted])
     assert (done.code, acted(repo)) == (0, wanted), done.err
     assert repo.state()["task_complexity"] == complexity
     assert [record["check"] for record in repo.evidence()] == ["tests", "tests"]
@@ -142,7 +142,7 @@ def test_a_plan_can_raise_the_class_and_never_lower_it(
     repo = new_repo(CALC)
     wide = turn(call("SubmitPlan", summary="plan", steps=steps, acceptance=[], risks=[]))
     script = [findings(), role("planner", wide), MEND, review(), verified("ev-0002")]
-    assert repo.task("fix the failing tests", script=script).code == 0
+    assert repo.task("fix the failing tests", "--yes", script=script).code == 0
     assert [event["complexity"] for event in repo.events("Classified")] == ["implementation", "complex"]
     assert "reviewer" in acted(repo)
 

@@ -97,7 +97,7 @@ def mended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repo, Reading]:
     """A whole task that somebody watched."""
     folder = tmp_path_factory.mktemp("state")
     repo = Repo(folder / "repo", folder / "home").write(CALC).commit()
-    todos = turn(call("TodoWrite", todos=[{"title": "mend: it # --- now", "status": "pending"}]))
+    todos = turn(call("TodoWrite", todos=[{"title": "mend: it # --- now", "status": "in_progress"}]))
     planner = plan("calc.py")
     script = [
         findings(),
