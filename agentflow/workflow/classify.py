@@ -8,7 +8,7 @@ from agentflow.core.task import Complexity
 from agentflow.workflow.ambiguity import action, factors, is_concrete
 from agentflow.workflow.clauses import Clause, Mood, clauses
 from agentflow.workflow.intent import concerns_text
-from agentflow.workflow.phrases import begins, hits, plain_words
+from agentflow.workflow.phrases import begins, hits, plain_words, said_part
 from agentflow.workflow.table import Table
 
 RANK = (
@@ -38,6 +38,7 @@ class Choice(NamedTuple):
 
 def classify(text: str, table: Table) -> Classification:
     """Return what the words of a task say about it; the same text always gives the same."""
+    text = said_part(text)
     said = clauses(text, table)
     changes = tuple(clause for clause in said if clause.mood is Mood.CHANGE)
     report = bool(hits(table.report, plain_words(text)))
@@ -85,7 +86,7 @@ def _change(text: str, said: tuple[Clause, ...], table: Table) -> Choice:
     """Choose among the routes of a change: high risk first, then its kind, then its size."""
     heard = tuple(clause for clause in said if clause.mood is not Mood.LIMIT)
     spoken = " ; ".join(clause.text for clause in heard)
-    files = named_files(text, table)
+    files = tuple(file for file in named_files(text, table) if plain_words(file) in spoken)
     choice = _forced(heard, spoken, table) or _sized(_kind(heard, spoken, table), files, spoken, table)
     plural = "" if len(files) == 1 else "s"
     named = f"names {len(files)} file{plural}: {', '.join(files)}" if files else "file count unknown"
@@ -151,7 +152,7 @@ def risks(spoken: str, table: Table) -> tuple[tuple[Forced, tuple[str, ...]], ..
 
 def risks_in(text: str, table: Table) -> tuple[str, ...]:
     """Return the reasons why a text is of high risk; what it says must not happen is none."""
-    heard = (clause.text for clause in clauses(text, table) if clause.mood is not Mood.LIMIT)
+    heard = (clause.text for clause in clauses(said_part(text), table) if clause.mood is not Mood.LIMIT)
     return tuple(dict.fromkeys(rule.reason for rule, _ in risks(" ; ".join(heard), table)))
 
 

@@ -5,14 +5,15 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from agentflow.core.record import Record
-from agentflow.workflow.phrases import begins, plain_words
+from agentflow.workflow.phrases import begins, hits, plain_words
 from agentflow.workflow.table import Table
 
-_SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+")
+_SENTENCE = re.compile(r"(?<=[.!?;:])(?<!error:)(?<!exception:)\s+|\n+")
 _JOINT = re.compile(r"(?:,\s*|\s+)(?=(?:and then|then|and|but|so)\s)|,\s+(?=\w)")
 _SETTING = re.compile(
     r"(?:when|if|in|on|for|using|after|before|since|because|while|as|with|at|by)\b[^,]*,\s*"
 )
+_WORD = re.compile(r"\w")
 _WITHOUT = re.compile(r"\bwithout\b[^,.;]*")
 _STATEMENT = re.compile(
     r"\w+(?:\s+(?!(?:that|which|who|where|if|whether|how|why|what|all|every|the|a|an)\b)\w+){0,2}\s+"
@@ -45,9 +46,8 @@ class Clause(Record):
 
 def clauses(text: str, table: Table) -> tuple[Clause, ...]:
     """Return the clauses of a text in order."""
-    return tuple(
-        clause for sentence in _SENTENCE.split(plain_words(text)) for clause in _clauses_of(sentence, table)
-    )
+    sentences = (sentence for sentence in _SENTENCE.split(plain_words(text)) if _WORD.search(sentence))
+    return tuple(clause for sentence in sentences for clause in _clauses_of(sentence, table))
 
 
 def _clauses_of(sentence: str, table: Table) -> Iterator[Clause]:
@@ -65,8 +65,13 @@ def _clauses_of(sentence: str, table: Table) -> Iterator[Clause]:
             yield clause
             clause = follower
     if clause.text:
-        is_open = clause.mood is Mood.STATEMENT and sentence.rstrip().endswith("?")
+        is_open = clause.mood is Mood.STATEMENT and _is_question(sentence, table)
         yield clause.replace(mood=Mood.QUESTION) if is_open else clause
+
+
+def _is_question(sentence: str, table: Table) -> bool:
+    """Return whether a sentence asks, in English: in another language it may as well be a polite order."""
+    return sentence.rstrip().endswith("?") and bool(hits(table.english, sentence))
 
 
 def _clause(piece: str, table: Table) -> Clause:

@@ -9,12 +9,20 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _FENCED = re.compile(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
 _AFTER = ("", *" \t\n,:;.!?()\"'")
 _APART = re.compile(r"[_\u2010-\u2015]")
+_BEGINNING, _END = 6_000, 2_000
+"""How much of a long text is looked at: people say what they want before or after what they paste."""
+
+
+def said_part(text: str) -> str:
+    """Return what a person says in a text: no fenced block, and of a long one its beginning and its end."""
+    said = _FENCED.sub(" ", text)
+    is_short = len(said) <= _BEGINNING + _END
+    return said if is_short else f"{said[:_BEGINNING]}\n{said[-_END:]}"
 
 
 def plain_words(text: str) -> str:
-    """Return the words of a text in lower case: no fenced block, the parts of names apart."""
-    spoken = _FENCED.sub(" ", text.replace("\u2019", "'"))
-    return _APART.sub(" ", _CAMEL.sub(" ", spoken)).lower()
+    """Return the words of a text in lower case, the parts of names apart."""
+    return _APART.sub(" ", _CAMEL.sub(" ", text.replace("\u2019", "'"))).lower()
 
 
 def hits(phrases: Iterable[str], text: str) -> tuple[str, ...]:

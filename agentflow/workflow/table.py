@@ -38,6 +38,7 @@ class Table(Record):
     split_advice: str
     known: Words
     hollow: Words
+    english: Words
 
     def requires(self, complexity: Complexity) -> tuple[Requirement, ...]:
         return self.routing.requires.get(complexity, ())

@@ -1,3 +1,5 @@
+from time import process_time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -157,6 +159,45 @@ def test_the_words_of_a_task_give_its_class_and_route(
     assert (found.complexity, found.route) == (complexity, route)
     assert reason in found.reasons
     assert [ROLE_OF[phase] for phase in found.steps] == STEPS[route].split()
+
+
+@pytest.mark.parametrize(
+    ("route", "text"),
+    [
+        ("question", "I wonder why the tests are slow"),
+        ("question", "wher is the retry logic"),
+        ("question", "tell me about the project structure"),
+        ("question", "do the tests pass?"),
+        ("question", "anything weird in the parser?"),
+        ("default", "Kannst du bitte den Fehler in der Suche beheben?"),
+        ("default", "Peux-tu corriger le test?"),
+        ("default", "ValueError: list index out of range when I call top([])"),
+        ("default", "when I run the command in an empty folder it crashes"),
+        ("exploratory", "scan the repository for licence headers"),
+        ("audit", "security audit of the upload handler"),
+        ("audit", "check my code for bugs"),
+        ("performance", "startup takes forever, please speed it up"),
+        ("refactor", "split utils.py into two modules"),
+        ("security", "hash passwords with argon2"),
+        ("migration", "move the database from sqlite to postgres"),
+        ("single_file", "fix the off by one in dates.py, don't touch api.py"),
+        ("single_file", "change the port in config.py but leave server.py alone"),
+        ("single_file", "make calc.py round up without changing money.py"),
+        ("default", "fix this:\n```\n  File a.py, line 1\n  File b.py, line 2\n```\n"),
+    ],
+)
+def test_everyday_words_take_the_route_that_a_person_expects(route: str, text: str) -> None:
+    assert classify(text, TABLE).route == route
+
+
+@pytest.mark.parametrize("filler", [", ", "? ", "fix a.py. ", "break \n", "and "], ids=repr)
+def test_a_long_text_is_classified_by_its_beginning_and_its_end_and_at_once(filler: str) -> None:
+    pasted = filler * (100_000 // len(filler))
+    began = process_time()
+    assert classify(f"rename a column\n{pasted}", TABLE).route == "migration"
+    assert classify(f"{pasted}\nrename a column", TABLE).route == "migration"
+    assert classify(f"```\n{pasted}\n```\nfix a.py", TABLE).route == "single_file"
+    assert process_time() - began < 6
 
 
 def test_every_shipped_route_is_taken_by_some_task() -> None:
