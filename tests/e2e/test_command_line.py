@@ -1,10 +1,10 @@
 """What the command line takes for a text, and what it says of everything it does not take."""
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -86,12 +86,18 @@ def test_a_live_model_without_credentials_is_no_usable_one(repo: Repo, model: st
     assert_refused(repo, repo.run("task", TEXT, "--model", model), "set", setting, code=6)
 
 
+def _worked() -> float:
+    """Return the seconds that commands worked, which a busy machine does not lengthen."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_what_the_embedded_model_cannot_do_is_said_within_a_second(new_repo: NewRepo) -> None:
     marking = "open('ran', 'w').close()\n" + CALC["tests/test_calc.py"]
     repo = new_repo({**CALC, "tests/test_calc.py": marking})
-    begin = time.monotonic()
+    before = _worked()
     done = repo.run("task", "add", "a", "--verbose", "option")
-    assert time.monotonic() - begin < 1
+    assert _worked() - before < 1
     assert_refused(repo, done, "--model", "AGENTFLOW_MODEL", code=6)
 
 

@@ -26,10 +26,10 @@ NewRepo = Callable[[dict[str, str]], Repo]
 KEY = "sk-e2e-0123456789-secret"
 QUICK = {"retry": {"tries": 4, "base_seconds": 0, "max_seconds": 0}}
 OFFERED = {
-    "explorer": {"Read", "Grep", "Glob", "Bash", "SubmitFindings"},
-    "planner": {"Read", "Grep", "Glob", "TodoWrite", "SubmitPlan"},
-    "implementer": {"Read", "Write", "Edit", "Grep", "Glob", "Bash", "SubmitChange"},
-    "verifier": {"Read", "Grep", "Bash", "SubmitVerdict"},
+    "explorer": {"Read", "Grep", "Glob", "Bash", "Skill", "SubmitFindings"},
+    "planner": {"Read", "Grep", "Glob", "TodoWrite", "Skill", "SubmitPlan"},
+    "implementer": {"Read", "Write", "Edit", "Grep", "Glob", "Bash", "Skill", "SubmitChange"},
+    "verifier": {"Read", "Grep", "Bash", "Skill", "SubmitVerdict"},
 }
 MODELS = {"explorer": "big-1", "planner": "big-1", "implementer": "small-1", "verifier": "small-1"}
 
@@ -205,7 +205,7 @@ def honest_later(asked: Asked) -> Answer:
 
 
 def test_a_server_that_stays_down_parks_the_task(repo: Repo) -> None:
-    with serving(policy=faulty(*[refuses(503)] * 4)) as server:
+    with serving(refuses(503)) as server:
         done = live(repo, server)
     assert done.code == 6
     assert repo.state()["status"] == "suspended"

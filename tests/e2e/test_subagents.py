@@ -185,7 +185,7 @@ def test_a_killed_sub_agent_goes_on_in_its_own_file(repo: Repo) -> None:
         turn(text="calc.py:2"),
     )
     script = [role("explorer", turn(delegate()), SUBMIT), scout(*work), *REST[:2], verified("ev-0003")]
-    process = repo.start_task(script)
+    process = repo.start_task(script, "--no-sandbox")
     eventually(lambda: "twice" in repo.read("made.txt"))
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
