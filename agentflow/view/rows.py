@@ -23,7 +23,7 @@ from agentflow.core.events import (
 )
 from agentflow.core.messages import Stop
 from agentflow.core.run import RunOutcome
-from agentflow.core.task import GateStatus
+from agentflow.core.task import GateStatus, Phase
 from agentflow.redact import one_line
 from agentflow.view.text import Span, Style, span
 from agentflow.view.words import (
@@ -55,22 +55,17 @@ class Memory:
 
     def __init__(self) -> None:
         self._subjects: dict[tuple[int, str], str] = {}
-        self._first_tree: str | None = None
         self.model = ""
         """What `--model` calls the task's model."""
         self.subject = ""
         """What the call that ended last was about."""
+        self.phase: Phase | None = None
 
     def begin_call(self, event: ToolStarted) -> None:
         self._subjects[event.run, event.call_id] = event.subject
 
     def end_call(self, event: ToolFinished) -> None:
         self.subject = self._subjects.pop((event.run, event.call_id), "")
-
-    def is_start(self, tree: str | None) -> bool:
-        """Say whether a check ran on the tree that was there before any change."""
-        self._first_tree = self._first_tree or tree
-        return tree is not None and tree == self._first_tree
 
 
 @singledispatch
@@ -95,7 +90,7 @@ def _classified(event: Classified, _memory: Memory) -> tuple[Row, ...]:
     return (
         (
             span("  ▸ ", Style.ACCENT),
-            span(f"{event.complexity}, route {event.route.replace('_', ' ')}"),
+            span(f"class {event.complexity}, route {event.route.replace('_', ' ')}"),
             span(f"  {why}", Style.DIM),
         ),
     )
@@ -114,7 +109,8 @@ def _intent_told(event: IntentTold, _memory: Memory) -> tuple[Row, ...]:
 
 
 @rows.register
-def _phase_started(event: PhaseStarted, _memory: Memory) -> tuple[Row, ...]:
+def _phase_started(event: PhaseStarted, memory: Memory) -> tuple[Row, ...]:
+    memory.phase = event.phase
     again = f"  iteration {event.iteration}" if event.iteration > 1 else ""
     return ((span("▸ ", Style.ACCENT), span(event.phase, Style.BOLD), span(again, Style.DIM)),)
 
@@ -157,7 +153,8 @@ def _replied(event: Replied, _memory: Memory) -> tuple[Row, ...]:
 
 @rows.register
 def _retried(event: Retried, _memory: Memory) -> tuple[Row, ...]:
-    again = f"try {event.attempt + 1} in {duration(event.seconds)}"
+    pause = f"in {duration(event.seconds)}" if event.seconds else "at once"
+    again = f"try {event.attempt + 1} {pause}"
     then = f"goes on with {one_line(event.model)}" if event.model else again
     return ((span("    ! ", Style.WARN), span(f"{one_line(event.reason, _SAID)}; {then}", Style.WARN)),)
 
@@ -196,7 +193,7 @@ def _tool_blocked(event: ToolBlocked, _memory: Memory) -> tuple[Row, ...]:
 def _evidence(event: EvidenceRecorded, memory: Memory) -> tuple[Row, ...]:
     if event.check is None:
         return ()  # the tool call that made it is told
-    when = ", before any change" if memory.is_start(event.tree) else ""
+    when = ", before any change" if memory.phase is Phase.REFINEMENT else ""
     return (
         (
             span("  "),

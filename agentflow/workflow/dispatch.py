@@ -135,6 +135,7 @@ def _asked(crew: Crew, run: Run, reason: str) -> Run | None:
     )
     if decided_now(crew.consent, pending) is not None:
         return None
+    crew.store.save(task.replace(tree=now))
     return run.replace(pause=RunPaused(call_id="", pending=pending))
 
 

@@ -60,6 +60,16 @@ def test_a_denied_call_is_not_made_and_the_model_reads_why(repo: Repo) -> None:
     assert repo.diff() == ""
 
 
+def test_a_half_made_change_is_asked_about_at_the_terminal(repo: Repo) -> None:
+    asking(repo)
+    half = role("implementer", *edit("calc.py", "a - b", "a + b"), {"error": 529})
+    seen = task(repo, says=("no", "b"), crew=[findings(), plan("calc.py"), half])
+    assert seen.code == 1, seen.text
+    assert "changed: M calc.py" in seen.text
+    assert "A  go on from here\n    B  give up" in seen.text
+    assert "given up after an interrupted change" in seen.text
+
+
 @pytest.mark.parametrize("said", ["", "s", CTRL_C, CTRL_D])
 def test_who_does_not_decide_leaves_it_waiting(repo: Repo, said: str) -> None:
     seen = task(repo, says=(said,))

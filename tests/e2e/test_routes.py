@@ -231,11 +231,26 @@ def test_a_half_made_change_is_put_before_a_person(new_repo: NewRepo) -> None:
     assert done.code == 75
     assert pending["input"]["changed"] == "M calc.py"
     assert pending["input"]["lines"] == "+1 -1"
+    assert done.json["files_changed"] == ["calc.py"]
+    refused = repo.run("answer", repo.folder.name, "stop it")
+    assert (refused.code, repo.state()["status"]) == (2, "suspended")
+    assert "one of: go on from here, give up" in refused.err
     assert repo.run("answer", repo.folder.name, "B").code == 1
     assert repo.run("status", "--json").json["status"] == "failed"
     (told,) = repo.events("IntentTold")
     assert told["gaps"] == ["question lost-1: answered"]
     assert "- gap: question lost-1: answered" in (repo.folder / "report.md").read_text()
+
+
+def test_who_goes_on_after_a_half_made_change_is_told_of_it(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    half = role("implementer", *edit("calc.py", "a - b", "a + b"), {"error": 529})
+    rest = role("implementer", turn(call("Read", file_path="calc.py")), submit("calc.py"))
+    assert repo.task("fix add in calc.py", script=[half, rest]).code == 75
+    done = repo.run("answer", repo.folder.name, "Go on from here")
+    assert done.code == 0, done.out + done.err
+    assert "+    return a + b" in repo.runs("implementer")[1].brief
+    assert "before any change" not in done.err
 
 
 def test_the_ledger_says_truthfully_that_nothing_had_to_be_asked(new_repo: NewRepo) -> None:
