@@ -57,11 +57,12 @@ def _approval() -> Answer | None:
 
 def _answer(item: Pending) -> Answer | None:
     """Return the answer to all questions, asked again until it is one; None leaves them waiting."""
+    words = "an option" if item.is_closed else "an option or your own words"
     while True:
         said = []
         for question in item.questions:
             write(_question(question), sys.stderr, choose(sys.stderr, os.environ))
-            typed = _said(f"answer, an option or your own words; s = leave it waiting [{item.default}]: ")
+            typed = _said(f"answer, {words}; s = leave it waiting [{item.default}]: ")
             if typed.lower() == SUSPEND:
                 return None
             said.append(typed or item.default)

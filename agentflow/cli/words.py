@@ -31,13 +31,7 @@ KNOWN = (
     "--help",
 )
 """The options of `task`; a word that looks like one and is none may belong to the text."""
-LATER = (
-    "--skip-check",
-    "--max-cost",
-    "--max-tokens",
-    "--timeout",
-    "--no-memory",
-)
+LATER = ("--no-memory",)
 """Options that the published command has and this version does not."""
 MAX_CHARS = 100_000
 

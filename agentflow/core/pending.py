@@ -54,6 +54,11 @@ class Pending(Record):
         return listed or (Question(text="", options=self.options),)
 
     @property
+    def is_closed(self) -> bool:
+        """Whether only an option is an answer: the options are the whole question."""
+        return self.kind is PendingKind.QUESTION and "questions" not in self.input
+
+    @property
     def told(self) -> dict[str, Any]:
         """What a person is shown of the input beside the questions and their options."""
         return {key: value for key, value in self.input.items() if key not in _ASKED.get(self.kind, ())}
@@ -121,7 +126,10 @@ def reply(pending: Pending, said: Sequence[str]) -> Answer:
         return _open(pending, " ".join(said))
     asked = pending.questions
     if len(asked) == 1:
-        return Answer(approved=True, text=_chosen(asked[0].options, " ".join(said)))
+        text = _chosen(asked[0].options, " ".join(said))
+        if pending.is_closed and text not in pending.options:
+            raise UsageError(f"{text!r} is no option", hint=f"one of: {', '.join(pending.options)}")
+        return Answer(approved=True, text=text)
     if len(said) != len(asked):
         hint = "one for each, words of your own in quotes, for example: A 'only in tests'"
         raise UsageError(f"{len(asked)} questions need {len(asked)} answers, not {len(said)}", hint=hint)
