@@ -18,7 +18,7 @@ from agentflow.permissions.patterns import EDITORS, READERS, about_path, express
 from agentflow.permissions.reading import bad_assignment, is_reading
 from agentflow.permissions.rules import parse_rules
 from agentflow.permissions.secrets import secret_in, secret_path
-from agentflow.permissions.words import Script, Simple, TooComplex, Word, spelled
+from agentflow.permissions.words import Script, Simple, TooComplex, spelled
 from agentflow.trust import content
 
 _ALLOWING_GLOB = re.compile(r"mcp__\w+?__[\w*-]*|[^*]*")
@@ -192,10 +192,6 @@ def _allowed(rules: Rules, call: Call) -> Ruling:
         return Ruling()
     named = next((rule for rule in found if isinstance(rule, ToolRule)), None)
     return Ruling(decision=Decision.ALLOW, rule="built-in: only reads") if named is None else _by(named)
-
-
-def _may_write(target: Word, edits: list[ToolRule], root: Path) -> bool:
-    return target.is_known and any(_allows_path(rule, target.text, root) for rule in edits)
 
 
 def _by(rule: ToolRule, decision: Decision = Decision.ALLOW) -> Ruling:

@@ -112,8 +112,6 @@ _EPERM, _ENOSYS = 0x00050001, 0x00050026
 Step = tuple[int, int, int, int]
 """Operation, how far to jump if true and if false, operand."""
 
-_NO_NAMESPACE: list[Step] = [(_LOAD, 0, 0, _FIRST), (_ANY_BIT, 0, 1, _NAMESPACES), (_RETURN, 0, 0, _EPERM)]
-
 
 def program(*, datagrams: bool = True, machine: str = "") -> bytes | None:
     """Return the filter of this processor; None when we do not know its numbers.
@@ -129,9 +127,8 @@ def program(*, datagrams: bool = True, machine: str = "") -> bytes | None:
     for number in known.denied.values():
         steps += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _EPERM)]
     steps += [(_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, _ENOSYS)]  # its flags lie in memory, clone's do not
-    steps += _only_for(
-        known.clone, [(_LOAD, 0, 0, _FIRST), (_ANY_BIT, 0, 1, _NAMESPACES), (_RETURN, 0, 0, _EPERM)]
-    )
+    no_namespace = [(_LOAD, 0, 0, _FIRST), (_ANY_BIT, 0, 1, _NAMESPACES), (_RETURN, 0, 0, _EPERM)]
+    steps += _only_for(known.clone, no_namespace)
     steps += _only_for(known.socket, _sockets(datagrams=datagrams))
     steps += [(_RETURN, 0, 0, _ALLOW)]
     return b"".join(struct.pack("=HBBI", *step) for step in steps)

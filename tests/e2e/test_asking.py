@@ -13,7 +13,7 @@ from tests.support.repo import CALC, Repo, call, edit, findings, plan, role, sub
 from tests.support.terminal import CTRL_C, CTRL_D, Seen, at_terminal
 
 NewRepo = Callable[[dict[str, str]], Repo]
-PLANTED = "echo one\nrm -rf / \x1b[2K"
+PLANTED = "a + b\nrm -rf / \x1b[2K"
 CREW = [
     findings(),
     plan("calc.py"),
@@ -88,10 +88,9 @@ def test_what_is_no_answer_is_asked_again(repo: Repo) -> None:
 
 
 def test_the_whole_input_is_seen_and_nothing_of_it_reaches_the_terminal_raw(repo: Repo) -> None:
-    turns = (turn(call("Bash", command=PLANTED)), submit())
-    crew = [findings(), plan("calc.py"), role("implementer", *turns)]
+    crew = [findings(), plan("calc.py"), role("implementer", *edit("calc.py", "a - b", PLANTED), submit())]
     seen = task(repo, says=("s",), crew=crew)
-    assert "command: echo one\n    rm -rf / \\x1b[2K\n" in seen.text
+    assert "new_string: a + b\n    rm -rf / \\x1b[2K\n" in seen.text
     assert "\x1b[2K" not in seen.text
 
 
