@@ -155,3 +155,10 @@ def test_the_shown_hook_guards_lock_files(shown_hook: Path, path: str, code: int
 def test_a_link_leads_somewhere(page: str) -> None:
     targets = LINK.findall(BLOCK.sub("", (ROOT / page).read_text()))
     assert [target for target in targets if not (ROOT / page).parent.joinpath(target).exists()] == []
+
+
+def test_decision_records_are_numbered_one_by_one() -> None:
+    records = sorted((ROOT / "docs/decisions").glob("*.md"))
+    numbers = [f"{number:04}" for number in range(1, len(records) + 1)]
+    assert [record.name[:4] for record in records] == numbers
+    assert [record.read_text()[:7] for record in records] == [f"# {number}:" for number in numbers]
