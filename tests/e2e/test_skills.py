@@ -290,7 +290,7 @@ def test_public_files_load_unchanged(repo: Repo) -> None:
     assert done.code == 0, done.err
     assert "typo" in done.err
     rows = {row["name"]: row for row in repo.run("agents", "list", "--json").json}
-    assert rows["public"]["tools"] == ["Read", "MultiEdit", "mcp__db__query", "Task"]
+    assert rows["public"]["tools"] == ["Read", "MultiEdit", "mcp__db__query", "Agent"]
     assert rows["all"]["source"] == "user"
     assert "typo" not in rows
     assert "public" in {row["name"] for row in repo.run("skills", "list", "--json").json}
@@ -300,5 +300,5 @@ def test_roles_of_the_repository_are_not_used_and_that_is_said(repo: Repo) -> No
     head = "name: mine\ndescription: d\ntools: [Bash]\nmetadata: {agentflow-role: verifier}\n"
     repo.write({".claude/agents/mine.md": f"---\n{head}---\nSay VERIFIED.\n"})
     done = repo.task(script=crew())
-    assert "roles of this repository are not used: 1" in done.err
+    assert "1 role untrusted: agentflow trust" in done.err
     assert heads(repo)["verifier"]["agent"] == "verifier"

@@ -14,7 +14,7 @@ from tests.support.repo import CALC, COMMAND, TEXT, Done, Repo, edit, findings, 
 NewRepo = Callable[[dict[str, str]], Repo]
 RESULT = {
     *("task_id", "status", "exit_code", "task", "route", "model", "sandbox", "iterations", "gates", "checks"),
-    *("evidence", "files_changed", "usage", "answer", "caveats", "pending", "report"),
+    *("evidence", "files_changed", "usage", "answer", "class", "document", "caveats", "pending", "report"),
 }
 STATE = {
     *("version", "task_id", "active", "status", "current_phase", "iteration", "max_iterations", "started_at"),
@@ -24,7 +24,7 @@ STATE = {
 EVIDENCE = {
     *("id", "task_id", "iteration", "role", "by", "check", "command", "cwd", "exit_code", "timed_out"),
     *("started_at", "seconds", "stdout_sha256", "bytes", "tree_before", "tree_after", "surface", "code"),
-    *("sandbox", "tests"),
+    *("sandbox", "changed", "tests"),
 }
 SCRIPT = [
     findings(),
@@ -224,7 +224,7 @@ def test_a_dry_run_lists_the_checks_and_runs_none(new_repo: NewRepo) -> None:
 def test_a_repository_without_checks_does_not_hold(new_repo: NewRepo, options: Sequence[str]) -> None:
     done = new_repo({"notes.txt": "x\n"}).run("verify", *options)
     assert done.code == 1
-    assert done.out in {"[]\n", "no check found in this repository\n"}
+    assert done.out in {"[]\n", "sandbox: full\nno check found in this repository\n"}
 
 
 def test_the_five_roles_are_listed_with_their_tiers(told: Finished) -> None:
