@@ -4,6 +4,7 @@ import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
@@ -14,7 +15,8 @@ MARK = "AGENTFLOW_COMMAND"
 """The variable by which a process is known that left its group and has no limit of ours."""
 _FILE_LOCKS = 10
 """RLIMIT_LOCKS: without effect since Linux 2.4.25, and inherited by whatever a process starts."""
-_ROUNDS = 3
+_PATIENCE_SECONDS = 1.0
+_TICK = 0.002
 _ONE_AT_A_TIME = Lock()
 """A limit is the whole process's, and what two threads start must not share a mark."""
 
@@ -59,16 +61,15 @@ def running() -> frozenset[int]:
 
 
 def kill_marked(mark: int, older: AbstractSet[int]) -> None:
-    """Kill every process that was started with this mark; `older` ran before there was one."""
-    killed: set[int] = set()
-    for _ in range(_ROUNDS):
-        strays = _marked(mark, older) - killed
-        if not strays:
-            break
+    """Kill every process with this mark and wait until it is dead; `older` ran before there was one."""
+    patience = time.monotonic() + _PATIENCE_SECONDS
+    while strays := _marked(mark, older):
         for number in (signal.SIGSTOP, signal.SIGKILL):  # no parent acts on the end of its child
             for stray in sorted(strays):
                 _send(stray, number)
-        killed |= strays
+        if time.monotonic() > patience:
+            break  # what the kernel itself holds dies when it is let go
+        time.sleep(_TICK)  # one with much memory still has its ports and locks for a while
 
 
 def _send(process: int, number: signal.Signals) -> None:
@@ -91,9 +92,15 @@ def _is_branded(process: int, mark: int) -> bool:
     if sys.platform != "linux":
         return False
     try:
-        return resource.prlimit(process, _FILE_LOCKS)[0] == mark
+        return resource.prlimit(process, _FILE_LOCKS)[0] == mark and not _has_ended(process)
     except OSError:
         return False  # it ended while we looked, or is another user's
+
+
+def _has_ended(process: int) -> bool:
+    """Tell whether only its parent still has to take note of it. Raises OSError when it is gone."""
+    state = Path(f"/proc/{process}/stat").read_bytes().rpartition(b") ")[2][:1]
+    return state in b"ZX"
 
 
 def _says(process: int, mark: int) -> bool:

@@ -2,16 +2,18 @@
 
 import hashlib
 import json
+import os
 import signal
 import stat
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.support.processes import processes
 from tests.support.repo import (
     CALC,
     GREEN,
@@ -231,9 +233,10 @@ def test_a_task_killed_at_its_first_request_has_its_text_on_disk(new_repo: NewRe
 
 def test_a_task_killed_in_a_call_leaves_a_state_and_no_lock(new_repo: NewRepo) -> None:
     repo = new_repo(NOTES)
-    suicide = turn(call("Bash", command="kill -9 $PPID; sleep 60"))
-    done = repo.task(script=[findings("notes.txt", 1), plan(), role("implementer", suicide)])
-    assert done.code == -signal.SIGKILL
+    with repo.start_task(BASH) as process:
+        eventually(lambda: len(processes(SLEEP)) == 3)
+        process.kill()
+    eventually(lambda: processes(SLEEP) == set())
     (run,) = repo.runs("implementer")
     assert [entry["type"] for entry in run.entries[-2:]] == ["ReplyReceived", "CallsStarted"]
     head = head_of((repo.folder / "task.md").read_text())
@@ -243,17 +246,15 @@ def test_a_task_killed_in_a_call_leaves_a_state_and_no_lock(new_repo: NewRepo) -
     assert repo.task(script=[]).code == 1  # and not 2: nobody holds the lock
 
 
-SLEEPING = (
-    "echo $$ > 1.pid; sleep 300 & echo $! > 2.pid; setsid -f sh -c 'echo $$ > 3.pid; exec sleep 300'; wait"
-)
-SLOW_TEST = """import os, subprocess, unittest
+SLEEP = f"sleep 300.{os.getpid()}"
+"""Of this process of tests alone: inside the sandbox, which shows no number of outside, three of it run."""
+SLEEPING = f"{SLEEP} & setsid -f {SLEEP}; setsid sh -c 'exec {SLEEP}' & wait"
+SLOW_TEST = f"""import subprocess, unittest
 
 class Slow(unittest.TestCase):
     def test_slow(self):
-        child = subprocess.Popen(["sleep", "300"], start_new_session=True)
-        open("2.pid", "w").write(str(child.pid))
-        open("3.pid", "w").write(str(os.getppid()))
-        open("1.pid", "w").write(str(os.getpid()))
+        for apart in (True, False, False):
+            child = subprocess.Popen({SLEEP.split()}, start_new_session=apart)
         child.wait()
 """
 BASH = [findings("notes.txt", 1), plan(), role("implementer", turn(call("Bash", command=SLEEPING)))]
@@ -263,21 +264,6 @@ STOPPED = {
     "SIGINT in a check": (signal.SIGINT, [], {**GREEN, "tests/test_slow.py": SLOW_TEST}, True),
     "SIGINT in a request": (signal.SIGINT, MODEL, NOTES, False),
 }
-
-
-def pids(repo: Repo) -> Iterator[int]:
-    """Yield the processes that wrote down who they are, once all have."""
-    for number in (1, 2, 3):
-        path = repo.root / f"{number}.pid"
-        eventually(lambda path=path: path.exists() and path.read_text().strip().isdigit())  # type: ignore[misc]
-        yield int(path.read_text())
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return ") Z" not in Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
 
 
 @pytest.mark.parametrize(("number", "script", "files", "has_children"), STOPPED.values(), ids=STOPPED)
@@ -291,13 +277,12 @@ def test_a_signal_ends_a_task_and_all_it_started(
     repo = new_repo(files)
     running = repo.start_task(script, "--json")
     eventually(lambda: has_begun(repo, "Asked", "CheckStarted"))
-    children = list(pids(repo)) if has_children else []
-    assert all(is_alive(pid) for pid in children)
+    eventually(lambda: len(processes(SLEEP)) == (3 if has_children else 0))
     running.send_signal(number)
     out, err = running.communicate(timeout=10)
     assert running.returncode == 128 + number, err
     assert "Traceback" not in err
-    assert [pid for pid in children if is_alive(pid)] == []
+    assert processes(SLEEP) == set()
     told = json.loads(out)
     assert (told["status"], told["exit_code"]) == ("cancelled", 128 + number)
     head = head_of((repo.root / LINK).read_text())

@@ -22,7 +22,8 @@ from tests.support.repo import (
 
 NewRepo = Callable[[dict[str, str]], Repo]
 MENDED = edit("calc.py", "a - b", "a + b")
-COUNTED = turn(call("Bash", command="echo x >> ../count"))
+COUNTING = {**CALC, ".gitignore": "count\n"}
+COUNTED = turn(call("Bash", command="echo x >> count"))
 
 
 def settings(repo: Repo, **found: Any) -> None:
@@ -32,7 +33,7 @@ def settings(repo: Repo, **found: Any) -> None:
 
 
 def count(repo: Repo) -> int:
-    path = repo.root.parent / "count"
+    path = repo.root / "count"
     return len(path.read_text().splitlines()) if path.exists() else 0
 
 
@@ -43,7 +44,7 @@ def crew(*turns: dict[str, Any], evidence: str = "ev-0003") -> list[dict[str, An
 @pytest.fixture
 def asking(new_repo: NewRepo) -> Repo:
     """A repository whose task waits for the approval of its second call of Edit, a command being done."""
-    repo = new_repo(CALC)
+    repo = new_repo(COUNTING)
     settings(repo, permissions={"ask": ["Edit(calc.py)"]})
     done = repo.task(script=crew(COUNTED, *MENDED))
     assert done.code == 75, done.err
@@ -152,7 +153,7 @@ def test_pause_after_a_phase(new_repo: NewRepo) -> None:
 
 
 def test_killed_in_the_middle_it_goes_on_without_repeating_what_was_done(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(COUNTING)
     held = role("implementer", COUNTED, *MENDED, turn(call("Bash", command="sleep 60")), submit("calc.py"))
     script = [findings(), plan("calc.py"), held, verified("ev-0003")]
     with repo.start_task(script) as process:

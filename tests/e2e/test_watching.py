@@ -14,8 +14,7 @@ from tests.support.repo import CALC, COMMAND, TEXT, Done, Repo, edit, findings, 
 NewRepo = Callable[[dict[str, str]], Repo]
 RESULT = {
     *("task_id", "status", "exit_code", "task", "route", "model", "sandbox", "iterations", "gates", "checks"),
-    *("evidence", "files_changed", "usage", "answer", "caveats", "pending", "report"),
-    *("class", "document"),
+    *("evidence", "files_changed", "usage", "answer", "class", "document", "caveats", "pending", "report"),
 }
 STATE = {
     *("version", "task_id", "active", "status", "current_phase", "iteration", "max_iterations", "started_at"),

@@ -126,6 +126,14 @@ def test_what_a_command_leaves_behind_neither_holds_us_nor_lives_on(tmp_path: Pa
     assert ended(tmp_path)
 
 
+@pytest.mark.parametrize("start", ["", "setsid"])
+def test_what_takes_long_to_die_is_dead_when_the_command_is_over(tmp_path: Path, start: str) -> None:
+    hold = "import time; held = b'x' * (300 << 20); print('held', flush=True); time.sleep(60)"
+    wait = "while [ ! -s held ]; do sleep 0.01; done"
+    shell(f'{start} {sys.executable} -c "{hold}" >held & echo $! >pid; {wait}', tmp_path)
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
 def test_a_cancelled_command_ends_at_once(tmp_path: Path) -> None:
     stop = threading.Event()
     threading.Timer(0.2, stop.set).start()
