@@ -16,7 +16,7 @@ def _named(fields: Fields) -> Fields:
 
 
 def _with_steps(fields: Fields) -> Fields:
-    """Return the phases that were its route before routes had names: without any, nothing would be left to do."""
+    """Return the phases that were its route before routes had names; without any, nothing is left to do."""
     gates: dict[str, Any] = fields.get("gates", {})
     is_begun = gates.get("refinement", {}).get("status") == "passed" and "runs" in fields
     steps = [name for name, gate in gates.items() if name != "refinement" and gate["status"] != "skipped"]
