@@ -7,13 +7,16 @@ from pathlib import Path
 from agentflow.core.errors import NoSandbox
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
+from agentflow.permissions.exceptions import exceptions
+from agentflow.permissions.ruling import Rules
 from agentflow.redact import visible
 from agentflow.sandbox.probe import Ability, probe
 from agentflow.sandbox.profile import Level, Opened
 from agentflow.sandbox.protection import sweep
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Caller, Confinement, Settings, load_settings
-from agentflow.workspace.git import open_repository
+from agentflow.workspace.git import Git, open_repository
+from agentflow.workspace.guarded import is_secret
 
 _HINT = "install bubblewrap (bwrap), or run this without a sandbox: --no-sandbox"
 _STRENGTH = (Level.NONE, Level.PARTIAL, Level.FULL)
@@ -43,6 +46,19 @@ def boundary(root: Path, settings: Settings, wish: Wish) -> Sandbox:
         names=settings.unprotected,
     )
     return Sandbox(root=root, ability=_ability(settings, wish), opened=opened)
+
+
+def masked(git: Git, rules: Rules) -> tuple[Path, ...]:
+    """Return the files that hold secrets by their name, unless a rule of the user opens them.
+
+    What is committed is no secret of this machine, so that keys among test files stay; `.env` files do not.
+    """
+    others = git.call("ls-files", "-z", "--others", "--directory").split(b"\0")
+    kept = git.call("ls-files", "-z", "--", ":(glob)**/.env*").split(b"\0")
+    names = (os.fsdecode(name) for name in (*others, *kept) if name and not name.endswith(b"/"))
+    are_open = exceptions(rules, git.root)
+    places = (git.root / name for name in names if is_secret(name) and not are_open("Read", name))
+    return tuple(place for place in places if not place.is_symlink())
 
 
 def _ability(settings: Settings, wish: Wish) -> Ability:

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from agentflow.cli.asking import is_attended
-from agentflow.cli.boundary import Wish, boundary, notice, swept
+from agentflow.cli.boundary import Wish, boundary, masked, notice, swept
 from agentflow.cli.content import load_content
 from agentflow.cli.models import ADVICE, choose_model, observed, refuse_without_tools, tier_models
 from agentflow.cli.trusting import project_hooks, summary, trusted_here, untrusted, well_known
@@ -66,6 +66,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     content, rules = load_content(git.root, toolbox), rules_here(git.root)
     name = model_name(model, settings, os.environ)
     sandbox = boundary(git.root, settings, wish)
+    sandbox = sandbox.replace(opened=sandbox.opened.replace(masked=masked(git, rules)))
     chosen = choose_model(name, sandbox, settings, os.environ)
     reason = chosen.refusal(text)
     if reason is not None:

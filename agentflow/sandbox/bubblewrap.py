@@ -32,7 +32,7 @@ def arguments(profile: Profile, sockets: Iterable[Path] = ()) -> tuple[str, ...]
         words += ["--ro-bind-try", str(place), str(place)]
     for place in profile.writable:
         words += ["--bind", str(place), str(place)]
-    for place in sockets:
+    for place in (*profile.masked, *sockets):
         words += ["--ro-bind", "/dev/null", str(place)]
     return (*words, "--chdir", profile.cwd)
 

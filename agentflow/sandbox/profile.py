@@ -53,6 +53,8 @@ class Opened(Record):
     """Variables a command gets beside the usual ones."""
     names: tuple[str, ...] = ()
     """Protected names that commands may write."""
+    masked: tuple[Path, ...] = ()
+    """Files of the repository that no role's command may read."""
 
 
 class Profile(Record):
@@ -69,6 +71,7 @@ class Profile(Record):
     """Below hidden places."""
     protected: tuple[Path, ...]
     """Of those that exist."""
+    masked: tuple[Path, ...]
     writable: tuple[Path, ...]
     """Beside the repository."""
 

@@ -111,6 +111,10 @@ class Sandbox(Record):
         env = {**command.env, "PYTHONPATH": os.pathsep.join(entries)}
         return command.replace(cwd=str(copied / below), env=env)
 
+    def _masked(self) -> tuple[Path, ...]:
+        """Return what is hidden from a role, and not from the program's own checks."""
+        return () if self.who == CHECKS else self.opened.masked
+
     def _profile(self, command: Command, access: Access, source: Path, scratch: Path | None) -> Profile:
         places = find_places(self.root, os.environ, self.opened.readable)
         names = sorted(protected_names(self.root, self.opened.names)) if access is Access.WRITE else []
@@ -125,6 +129,7 @@ class Sandbox(Record):
             hidden=places.hidden,
             readable=places.readable,
             protected=tuple(self.root / name for name in names),
+            masked=tuple(place for place in self._masked() if place.is_file()),
             writable=(*self.writable, *((scratch,) if scratch else ())),
         )
 

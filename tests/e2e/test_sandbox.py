@@ -54,6 +54,27 @@ def bare_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return without_bubblewrap(tmp_path_factory.mktemp("bare"))
 
 
+READS = {
+    "by a script": "printf 'cat .env deep/.env.local\n' > r.sh; sh r.sh",
+    "by a program": "python3 -c \"print(open('.en' + 'v').read())\"",
+    "by a glob": "cat .e*; cat deep/.e*",
+    "by a link": "ln -s .env plain.txt; sh -c 'cat plain.txt'",
+    "by a copy": "cp -r . /tmp/copy; sh -c 'cat /tmp/copy/.env'",
+    "by an archive": "tar cf - . | strings | grep hunter",
+}
+
+
+@pytest.mark.parametrize("command", READS.values(), ids=READS)
+def test_a_command_of_a_role_reads_no_file_of_secrets(new_repo: NewRepo, command: str) -> None:
+    repo = new_repo({**CALC, ".gitignore": ".env*\nplain.txt\nr.sh\n"})
+    repo.write({".env": "DB_PASSWORD=hunter2hunter2\n", "deep/.env.local": "DB_PASSWORD=hunter2hunter2\n"})
+    repo.task(script=honest(turn(call("Bash", command=command))))
+
+    recorded = "".join(path.read_text() for path in repo.folder.rglob("*") if path.is_file())
+    assert "Bash" in recorded
+    assert "hunter2hunter2" not in recorded
+
+
 def test_the_machine_can_hold_the_full_profile(new_repo: NewRepo) -> None:
     found = json.loads(new_repo(CALC).run("doctor", "--json").out)
     assert found["sandbox"] == "full", "install bubblewrap: without it these tests say little"

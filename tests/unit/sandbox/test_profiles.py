@@ -12,6 +12,7 @@ from agentflow.sandbox.profile import Access, Profile, is_protected
 
 ROOT = Path("/work/repo")
 PROFILE = Profile(
+    masked=(),
     root=ROOT,
     source=ROOT,
     access=Access.WRITE,
