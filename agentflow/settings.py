@@ -89,6 +89,13 @@ class Approvals(Record):
     roles: dict[str, Mode] = {}
 
 
+class SurfaceGlobs(Record):
+    """Globs of files that count as checks although their names do not tell, and of those that do not."""
+
+    add: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+
+
 class Settings(Record):
     """The user's settings; each has a default that works."""
 
@@ -119,6 +126,8 @@ class Settings(Record):
     """Seconds a check may take."""
     quick: dict[CheckName, float] = {}
     """The same for `verify --quick`."""
+    surface: SurfaceGlobs = SurfaceGlobs()
+    """What belongs to the checks, beside what their names and settings tell."""
     routing: Routing = Routing()
     """What is added to the shipped rules by which a task is classified."""
     sandbox: Confinement = Confinement.REQUIRE

@@ -57,14 +57,14 @@ def execute(
 
     `env` is added last, such as the import path of a copy.
     """
-    root = sandbox.root
+    place = sandbox.place
     with scratch_folder() as scratch:
         report = scratch / "junit.xml"
         command = Command(
             argv=("bash", "-c", check.command),
-            cwd=str(root),
+            cwd=str(sandbox.root),
             timeout=check.timeout if timeout is None else timeout,
-            env={**_environment(check, root, scratch), **(env or {})},
+            env={**_environment(check, sandbox, scratch), **(env or {})},
         )
         finished = sandbox.of(CHECKS, scratch).run(command, sink, cancelled)
         written = report.read_text("utf-8", "replace") if report.is_file() else ""
@@ -74,11 +74,11 @@ def execute(
         execution=_execution(check, sandbox, sink, finished),
         counts=_counts(check, outcomes),
         outcomes=outcomes,
-        findings={} if check.name is CheckName.TESTS else findings(output.replace(f"{root}/", "")),
+        findings={} if check.name is CheckName.TESTS else findings(output.replace(f"{place}/", "")),
     )
 
 
-def _environment(check: Check, root: Path, scratch: Path) -> dict[str, str]:
+def _environment(check: Check, sandbox: Sandbox, scratch: Path) -> dict[str, str]:
     """Return the variables of a check; caches go where they vanish with the run."""
     caches = {
         "COVERAGE_FILE": str(scratch / "coverage"),
@@ -91,8 +91,9 @@ def _environment(check: Check, root: Path, scratch: Path) -> dict[str, str]:
         *("-o", "junit_family=xunit1"),
         f"--junitxml={scratch / 'junit.xml'}",
     )
+    files = sandbox.view.folder if sandbox.view else sandbox.root
     pytest = {"PYTEST_ADDOPTS": shlex.join(options)} if check.name is CheckName.TESTS else {}
-    return {**_SETTINGS, **caches, **pytest, **_compiled(root, scratch), **variables(root)}
+    return {**_SETTINGS, **caches, **pytest, **_compiled(files, scratch), **variables(sandbox.root)}
 
 
 def _compiled(root: Path, scratch: Path) -> dict[str, str]:

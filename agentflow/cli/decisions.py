@@ -12,7 +12,7 @@ from agentflow.cli.printing import say
 from agentflow.core.errors import InvalidFile, StateError, TaskLocked, TaskNotFound, UsageError
 from agentflow.core.events import Answered
 from agentflow.core.exits import Exit
-from agentflow.core.pending import Answer, Pending, PendingKind, reply
+from agentflow.core.pending import APPROVED, Answer, Pending, reply
 from agentflow.core.task import Ending, Status
 from agentflow.parse import decode
 from agentflow.process import timestamp
@@ -44,7 +44,7 @@ def decide(start: Path, pending_id: str, decision: Answer) -> None:
             say(f"{pending_id} was decided before: {_word(store.task.answers[pending_id])}")
             return
         (item,) = (item for item in store.task.pending if item.id == pending_id)
-        if item.kind is not PendingKind.APPROVAL:
+        if item.kind not in APPROVED:
             hint = item.decided_by(store.task.task_id)
             raise StateError(f"{pending_id} is no call that waits for approval", hint=hint)
         record(store, item, decision)
@@ -62,7 +62,7 @@ def answer_question(start: Path, task_id: str, said: Sequence[str]) -> None:
         if not store.task.pending:
             raise StateError(f"task {store.task.task_id} asks nothing")
         first = store.task.pending[0]
-        if first.kind is PendingKind.APPROVAL:
+        if first.kind in APPROVED:
             raise StateError(f"{first.id} is no question", hint=first.decided_by(store.task.task_id))
         record(store, first, reply(first, said))
 

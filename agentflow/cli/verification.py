@@ -19,8 +19,8 @@ from agentflow.sandbox.reasons import likely_reason
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import load_settings
 from agentflow.store.reading import find
+from agentflow.workflow.drift import listed
 from agentflow.workflow.fresh import Bench
-from agentflow.workflow.gate import listed
 from agentflow.workflow.proof import examine
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import open_repository

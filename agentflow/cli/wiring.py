@@ -12,6 +12,7 @@ from agentflow.compose.capabilities.approval import Approval
 from agentflow.compose.capabilities.hooks import UseHooks
 from agentflow.compose.channels import Capability
 from agentflow.core.errors import ModelRejected
+from agentflow.core.evidence import Surface
 from agentflow.core.hook import Hook
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Model
@@ -130,6 +131,7 @@ def new_task(setup: Setup, text: str, max_iterations: int | None) -> TaskState:
         model=setup.model.name,
         sandbox=setup.sandbox.level,
         gaps=setup.sandbox.ability.gaps,
+        surface=Surface(added=setup.settings.surface.add, removed=setup.settings.surface.remove),
     )
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from agentflow.core.delegation import Saved
-from agentflow.core.evidence import CheckName
+from agentflow.core.evidence import CheckName, Side
 from agentflow.core.messages import Stop, Usage
 from agentflow.core.pending import PendingKind
 from agentflow.core.record import Record
@@ -30,8 +30,7 @@ class Classified(Record, tag=True):
 
     complexity: Complexity
     route: str
-    score: int
-    """Of ambiguity."""
+    score: int  # of ambiguity
     reasons: tuple[str, ...]
     steps: tuple[Phase, ...]
 
@@ -64,8 +63,7 @@ class PhaseEnded(Record, tag=True):
     phase: Phase
     iteration: int
     status: GateStatus
-    message: str
-    """Markdown, one line or a list."""
+    message: str  # markdown, one line or a list
     seconds: float
 
 
@@ -86,11 +84,9 @@ class Retried(Record, tag=True):
     """A request got no turn and will be sent again."""
 
     run: int
-    attempt: int
-    """Of the failed try, from 1."""
+    attempt: int  # of the failed try, from 1
     reason: str
-    seconds: float
-    """Before the next try."""
+    seconds: float  # before the next try
     model: str = ""  # the id that is asked from now on, where a tier's list goes on to its next one
 
 
@@ -165,11 +161,15 @@ class EvidenceRecorded(Record, tag=True):
     summary: str
     seconds: float
     files: dict[str, str] = {}  # by path in the task folder, the hash of what each holds
+    surface: Side = Side.FINAL
+    code: Side = Side.FINAL
 
 
 class CheckStarted(Record, tag=True):
     check: CheckName
     command: str
+    surface: Side = Side.FINAL
+    code: Side = Side.FINAL
 
 
 class RunEnded(Record, tag=True):

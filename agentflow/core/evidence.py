@@ -29,6 +29,17 @@ class Side(StrEnum):
     FINAL = "final"
 
 
+class Surface(Record):
+    """Which paths belong to the checks, beside those that their names tell."""
+
+    named: tuple[str, ...] = ()
+    """By a check, or by the settings of a runner."""
+    added: tuple[str, ...] = ()
+    """The user's globs of further files."""
+    removed: tuple[str, ...] = ()
+    """The user's globs of files that do not belong."""
+
+
 class Check(Record):
     """A command that must hold in this repository."""
 
@@ -120,6 +131,11 @@ class CheckRun(Record):
         """Whether it ran and complained of nothing, whatever its exit code says of failed tests."""
         return self.evidence is not None and self.evidence.exit_code == 0 and not self.ids(*RED)
 
+    @property
+    def told(self) -> frozenset[str]:
+        """The tests that gave a result."""
+        return self.ids(TestOutcome.PASSED, *RED)
+
     def ids(self, *outcomes: TestOutcome) -> frozenset[str]:
         """Return the tests with one of these outcomes."""
         return frozenset(name for name, outcome in self.outcomes.items() if outcome in outcomes)
@@ -137,3 +153,9 @@ class Verdict(Record):
     """Known words such as `already_red`; any of them makes the result a verified_with_caveat."""
     notes: tuple[str, ...] = ()
     """What a person should know although it changes nothing."""
+    weakened: tuple[str, ...] = ()
+    """What was done to the checks that only a person can approve."""
+    to_approve: bool = False
+    """Nothing else is wrong, and nobody decided about that yet, or it was denied."""
+    approvals: tuple[str, ...] = ()
+    """What a person approved of it, who and when; told as caveats, the result is verified all the same."""

@@ -17,6 +17,8 @@ class PendingKind(StrEnum):
     SURFACE = "surface"
 
 
+APPROVED = frozenset({PendingKind.APPROVAL, PendingKind.SURFACE})
+"""Kinds that are approved or denied; the others are answered."""
 OWN_WORDS = "in your own words"
 """How an option ends that stands for words of the person's own."""
 _ASKED: Mapping[PendingKind, tuple[str, ...]] = MappingProxyType(
@@ -76,7 +78,7 @@ class Pending(Record):
 
     def decided_by(self, task_id: str) -> str:
         """Return the command with which a person decides."""
-        if self.kind is PendingKind.APPROVAL:
+        if self.kind in APPROVED:
             return f"agentflow approve {self.id}, or agentflow deny {self.id} --reason R"
         letters = (letter_of(place) for place in range(len(self.options)))
         choices = " | ".join(f"{letter} WORDS" if letter in self.worded else letter for letter in letters)
@@ -112,6 +114,9 @@ def decided_now(consent: Consent, pending: Pending) -> Answer | None:
     """Return the decision that needs no person, or None when somebody has to be asked."""
     if consent is Consent.SUSPEND:
         return None
+    if pending.kind is PendingKind.SURFACE:
+        said = f"consent {consent} never approves changed checks"
+        return Answer(approved=False, text=said, by=f"consent {consent}")
     if pending.kind is PendingKind.APPROVAL:
         is_yes = consent is Consent.YES
         return Answer(approved=is_yes, text="" if is_yes else "nobody was asked", by=f"consent {consent}")

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from agentflow.core.allowance import Budget, Override
-from agentflow.core.evidence import Check, Verdict
+from agentflow.core.evidence import Check, Surface, Verdict
 from agentflow.core.exits import Exit
 from agentflow.core.messages import Usage
 from agentflow.core.pending import Answer, Pending
@@ -170,6 +170,14 @@ class TaskState(Record):
     """The required checks on the tree as it was before the task."""
     final: tuple[RequiredCheck, ...] = ()
     """The same on the newest tree that was judged."""
+    held: tuple[RequiredCheck, ...] = ()
+    """The same on its code under the checks as they stood before the task; empty where those are the same."""
+    fresh: tuple[RequiredCheck, ...] = ()
+    """Changed tests on the code as it was before the task, where nothing else proves the change."""
+    surface: Surface = Surface()
+    """What belongs to the checks, as found before the task."""
+    ignored: dict[str, str] = {}
+    """What git ignores as it was before the task: paths with marks."""
     verdict: Verdict | None = None
     failures: tuple[Failure, ...] = ()
     budget: Budget = Budget()

@@ -31,6 +31,14 @@ Cancelled = Callable[[], bool]
 _INSIDE = "/tmp"  # noqa: S108  # a file system of the sandbox's own
 
 
+class View(Record):
+    """A copy of the repository that a command finds in its place."""
+
+    folder: Path
+    shown: tuple[str, ...]
+    """What of the repository itself is seen there, and cannot be written."""
+
+
 class Sandbox(Record):
     """Where the commands of one caller run, with no more rights than its profile gives."""
 
@@ -41,6 +49,12 @@ class Sandbox(Record):
     """A role's part in the pipeline, or `checks`."""
     writable: tuple[Path, ...] = ()
     """Folders beside the repository that a command may write."""
+    view: View | None = None
+
+    @property
+    def place(self) -> Path:
+        """Where a command finds the repository's files."""
+        return self.root if self.view is None or self.level is Level.FULL else self.view.folder
 
     @property
     def level(self) -> Level:
@@ -49,6 +63,10 @@ class Sandbox(Record):
     def of(self, who: str | None, *writable: Path) -> Self:
         """Return the sandbox of another caller."""
         return self.replace(who=who or "", writable=writable)
+
+    def on(self, folder: Path, shown: tuple[str, ...]) -> Self:
+        """Return the sandbox with a copy in place of the repository."""
+        return self.replace(view=View(folder=folder, shown=shown))
 
     def run(self, command: Command, sink: Path, cancelled: Cancelled = lambda: False) -> Finished:
         """Run a command to its end, its output going to `sink`; nothing it started outlives the call.
@@ -64,12 +82,26 @@ class Sandbox(Record):
         return self._run(command, sink, cancelled, access)
 
     def _run(self, command: Command, sink: Path, cancelled: Cancelled, access: Access) -> Finished:
+        if self.view is not None:
+            return self._on_view(command, sink, cancelled, self.view)
         if self.level is Level.NONE:
             return process.run(command, sink, cancelled)
         with self._scratch(access) as scratch:
             if access is Access.THROW_AWAY:
                 return self._thrown_away(command, sink, cancelled, scratch)
             return self._inside(command, sink, cancelled, self._profile(command, access, self.root, scratch))
+
+    def _on_view(self, command: Command, sink: Path, cancelled: Cancelled, view: View) -> Finished:
+        """Run a command on a copy that somebody else made; what it leaves there stays."""
+        if self.level is not Level.FULL:
+            throwaway.link(self.root, view.folder, view.shown)
+            command = command.replace(cwd=str(view.folder / Path(command.cwd).relative_to(self.root)))
+        if self.level is Level.NONE:
+            return process.run(command, sink, cancelled)
+        with scratch_folder() as scratch:
+            profile = self._profile(command, Access.THROW_AWAY, view.folder, scratch)
+            profile = profile.replace(protected=tuple(self.root / name for name in view.shown))
+            return self._inside(command, sink, cancelled, profile)
 
     @contextmanager
     def _scratch(self, access: Access) -> Iterator[Path | None]:
@@ -104,7 +136,7 @@ class Sandbox(Record):
 
     def _moved(self, command: Command, copied: Path) -> Command:
         """Return a command that runs in a copy at another place, and imports from there."""
-        throwaway.link(self.root, copied)
+        throwaway.link(self.root, copied, throwaway.kept_places(self.root))
         declared = command.env.get("PYTHONPATH", "")
         entries = [str(copied / "src"), str(copied), *filter(None, declared.split(os.pathsep))]
         below = Path(command.cwd).relative_to(self.root)

@@ -4,7 +4,7 @@ import filecmp
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 SHARED = (".venv", "venv", "env", "node_modules")
@@ -41,21 +41,28 @@ def copy(root: Path, target: Path) -> Path:
     def kept_out(folder: str, names: list[str]) -> set[str]:
         return {name for name in names if name in places} if Path(folder) == root else set()
 
-    places = _kept_places(root)
+    places = kept_places(root)
     shutil.copytree(root, target, symlinks=True, ignore=kept_out, ignore_dangling_symlinks=True)
     for name in places:
         (target / name).mkdir()
     return target
 
 
-def link(root: Path, copied: Path) -> None:
+def link(root: Path, copied: Path, names: Iterable[str]) -> None:
     """Let a copy at another place see what was left out of it."""
-    for name in _kept_places(root):
-        (copied / name).rmdir()
-        (copied / name).symlink_to(root / name, target_is_directory=True)
+    for name in names:
+        place = copied / name
+        if place.is_symlink():
+            continue  # an earlier command needed it
+        if place.is_dir():
+            place.rmdir()
+        else:
+            place.unlink(missing_ok=True)
+        place.symlink_to(root / name, target_is_directory=(root / name).is_dir())
 
 
-def _kept_places(root: Path) -> frozenset[str]:
+def kept_places(root: Path) -> frozenset[str]:
+    """Return what at the root no copy has of its own."""
     names = (".git", *SHARED)
     return frozenset(name for name in names if (root / name).is_dir() and not (root / name).is_symlink())
 
@@ -78,7 +85,7 @@ def overlay_changes(root: Path, upper: Path) -> Iterator[str]:
 
 def copy_changes(root: Path, copied: Path) -> Iterator[str]:
     """Yield what a command changed in a copy: A, M or D, and the path."""
-    kept = _kept_places(root)
+    kept = kept_places(root)
     for path in _files(copied, copied):
         if path.parts[0] not in kept and (change := _difference(root / path, copied / path)):
             yield f"{change} {path}"

@@ -21,9 +21,9 @@ class Binding(Record):
     """What ties a required check's evidence to the code it was run on."""
 
     check: CheckName
-    tree_before: str
-    tree_after: str
-    side: Side
+    tree: str
+    surface: Side
+    code: Side
     counts: TestCounts | None
     outcomes: dict[str, TestOutcome]
 
@@ -73,10 +73,10 @@ class EvidenceLedger:
         draft = self._draft(execution, None, iteration, By.PROGRAM)
         bound = draft.replace(
             check=binding.check,
-            tree_before=binding.tree_before,
-            tree_after=binding.tree_after,
-            surface=binding.side,
-            code=binding.side,
+            tree_before=binding.tree,
+            tree_after=binding.tree,
+            surface=binding.surface,
+            code=binding.code,
             tests=self._with_ids(draft.id, binding),
         )
         return self._keep(bound, execution)
@@ -134,6 +134,8 @@ class EvidenceLedger:
                 summary=summary(evidence),
                 seconds=evidence.seconds,
                 files=hashes(self._folder.parent, files_of(evidence)),
+                surface=evidence.surface,
+                code=evidence.code,
             )
         )
         return evidence

@@ -25,7 +25,7 @@ from agentflow.redact import one_line
 from agentflow.view.story import Story
 from agentflow.view.terminal import Medium, in_ascii, paint, rendered, send, width_of
 from agentflow.view.text import Line, Style, cut, line, span
-from agentflow.view.words import whole_seconds
+from agentflow.view.words import side_words, whole_seconds
 
 _TICK = 0.1
 """Seconds between two redraws, at least."""
@@ -70,7 +70,7 @@ def _what(event: Asked | ToolStarted | CheckStarted) -> str:
         case ToolStarted():
             return f"{event.tool} {one_line(event.subject)}"
         case CheckStarted():
-            return one_line(event.command)
+            return one_line(event.command) + side_words(event.surface, event.code)
 
 
 def status_line(doing: Doing, now: float) -> Line:

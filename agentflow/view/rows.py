@@ -31,6 +31,7 @@ from agentflow.view.words import (
     gate_mark,
     plural,
     result_mark,
+    side_words,
     status_mark,
     status_style,
 )
@@ -193,7 +194,8 @@ def _tool_blocked(event: ToolBlocked, _memory: Memory) -> tuple[Row, ...]:
 def _evidence(event: EvidenceRecorded, memory: Memory) -> tuple[Row, ...]:
     if event.check is None:
         return ()  # the tool call that made it is told
-    when = ", before any change" if memory.phase is Phase.REFINEMENT else ""
+    start = ", before any change" if memory.phase is Phase.REFINEMENT else ""
+    when = side_words(event.surface, event.code) or start
     return (
         (
             span("  "),

@@ -7,7 +7,7 @@ from agentflow.core.record import Record
 from agentflow.core.task import Failure, Phase, Status, TaskState
 from agentflow.redact import one_line, visible
 from agentflow.store.reading import TASKS
-from agentflow.view.pending import pending_rows
+from agentflow.view.pending import diff_style, pending_rows
 from agentflow.view.render import check_rows
 from agentflow.view.snapshot import Snapshot
 from agentflow.view.text import BLANK, Line, Style, clip, labelled, line, span
@@ -39,6 +39,7 @@ _CAVEATS: Mapping[str, str] = {
     "not_reviewed": "its class asks for a review, which --no-review left out",
     "environment_blocked": "this machine cannot run the tests: nothing was changed, nothing is verified",
     "check_skipped": "a person said that it need not hold",
+    "knows_the_tests": "lines of the new code look as if they knew the tests: see the notes",
     "verifier_disagrees": "the checks hold, but the verifier did not call it verified",
 }
 
@@ -188,7 +189,7 @@ def _changes(files: tuple[FileDiff, ...], *, is_over: bool) -> Iterator[Line]:
             hang=4,
         )
         for row in file.hunks[:room]:
-            yield line(span(f"    {clip(row, _DIFF_WIDTH)}", _diff_style(row)), hang=5)
+            yield line(span(f"    {clip(row, _DIFF_WIDTH)}", diff_style(row)), hang=5)
         left_out = len(file.hunks) - room
         if left_out > 0:
             yield line(span(f"    … {plural(left_out, 'line')} more", Style.DIM))
@@ -196,10 +197,6 @@ def _changes(files: tuple[FileDiff, ...], *, is_over: bool) -> Iterator[Line]:
     if len(files) > _FILES:
         yield line(span(f"  … and {plural(len(files) - _FILES, 'file')} more", Style.DIM))
     yield BLANK
-
-
-def _diff_style(row: str) -> Style:
-    return {"+": Style.GOOD, "-": Style.BAD, "@": Style.ACCENT}.get(row[:1], Style.DIM)
 
 
 def _iterations(state: TaskState) -> Iterator[Line]:
@@ -237,6 +234,10 @@ def _cautions(state: TaskState) -> Iterator[Line]:
     for caveat in shown.caveats if shown else ():
         meaning = _CAVEATS.get(caveat.partition(":")[0])
         yield labelled("caveat", span(one_line(caveat), Style.WARN), span(f"  {meaning}" if meaning else ""))
+    for approval in shown.approvals if shown else ():
+        yield labelled("caveat", span(one_line(approval, _REASON), Style.WARN))
+    for change in shown.weakened if shown and not shown.approvals and not state.pending else ():
+        yield labelled("checks", span(one_line(change, _REASON), Style.WARN))
     for note in shown.notes[:_NOTES] if shown else ():
         yield labelled("note", span(one_line(note, _REASON)))
     if state.sandbox != "full":

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from agentflow.core.evidence import Evidence, TestCounts
+from agentflow.core.evidence import Evidence, Side, TestCounts
 from agentflow.core.task import GateStatus, Status, TaskState
 from agentflow.view.text import Span, Style, span
 
@@ -37,6 +37,13 @@ def sandbox(state: TaskState) -> Span:
         return span(UNSANDBOXED, Style.WARN)
     gaps = f": not isolated: {', '.join(state.gaps)}" if state.gaps else ""
     return span(f"{state.sandbox}{gaps}", Style.WARN if gaps else Style.PLAIN)
+
+
+def side_words(surface: Side, code: Side) -> str:
+    """Say whose checks were run on whose code, where they are of different times."""
+    if surface is code:
+        return ""
+    return ", checks from before the task" if surface is Side.BASE else ", new tests on the code from before"
 
 
 def gate_mark(status: GateStatus) -> Span:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from agentflow.core.evidence import RED, CheckRun
+from agentflow.core.evidence import RED, CheckRun, Side
 from agentflow.core.record import Record
 from agentflow.core.submissions import Plan
 from agentflow.core.task import Failure, Phase, TaskState
@@ -24,6 +24,12 @@ class Material(Record):
     """From the tree before the task to the tree now."""
     folder: str
     """The task's folder, relative to the repository."""
+    held: tuple[CheckRun, ...] = ()
+    """The final code under the checks from before the task, where they were changed."""
+    fresh: tuple[CheckRun, ...] = ()
+    """Changed tests on the code from before the task."""
+    surface: tuple[str, ...] = ()
+    """What belonged to the checks before the task, in lines."""
 
 
 def brief(task: TaskState, phase: Phase, material: Material) -> str:
@@ -60,7 +66,8 @@ def _changing(task: TaskState, phase: Phase, material: Material) -> tuple[str, .
         case Phase.REVIEW:  # the checks run beside it
             return (_diff("Change", material.diff),)
         case Phase.VERIFICATION:
-            after = _checks("Checks after the change", material.final, material.folder)
+            shown = (*material.final, *material.held)
+            after = _checks("Checks after the change", shown, material.folder)
             return _diff("Change", material.diff), after
         case Phase.REFINEMENT | Phase.EXPLORATION | Phase.COMPLETE:
             return ()
@@ -91,9 +98,11 @@ def _checks(title: str, runs: tuple[CheckRun, ...], folder: str) -> str:
 
 
 def _check(run: CheckRun, folder: str) -> str:
-    name, evidence = run.check.name, run.evidence
+    name, evidence = str(run.check.name), run.evidence
     if evidence is None:
         return f"- {name}: not run ({run.check.missing})"
+    if (evidence.surface, evidence.code) == (Side.BASE, Side.FINAL):
+        name = f"{name}, as they stood before the task"
     colour = "green" if run.green else "red"
     code = "timed out" if evidence.timed_out else f"exit {evidence.exit_code}"
     lines = [

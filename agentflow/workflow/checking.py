@@ -1,29 +1,47 @@
-"""The program runs the required checks itself, and binds what they show to the tree."""
+"""The program runs the required checks itself, on copies of a tree, and binds what they show to it."""
 
 from functools import partial
 
+import anyio
 from anyio import to_thread
 
 from agentflow.checks.detect import detect
 from agentflow.checks.environment import blockage
-from agentflow.checks.interpreter import version
+from agentflow.checks.interpreter import choose, version
 from agentflow.checks.repository import Repository
 from agentflow.checks.results import findings
-from agentflow.checks.run import execute
+from agentflow.checks.run import Shown, execute
+from agentflow.checks.surface import belongs
 from agentflow.checks.wellknown import SKIP_TESTS, WellKnown, commanded
 from agentflow.core.errors import CorruptState
 from agentflow.core.events import CheckStarted
 from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Side
+from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.loop.threads import stop_asked
+from agentflow.sandbox.profile import Level
 from agentflow.sandbox.reasons import likely_reason
 from agentflow.sandbox.run import Sandbox
 from agentflow.store.ledger import Binding
 from agentflow.store.tasks import TaskStore
 from agentflow.workflow.overrides import override
+from agentflow.workspace.copies import installed_places, paths_for
+from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git
+from agentflow.workspace.ignored import fingerprint, unchanged
+from agentflow.workspace.stage import Stage
 
 TAIL_CHARS = 8_000
+Results = tuple[RequiredCheck, ...]
+
+
+class Order(Record):
+    """Checks to be run on one tree, and whose code stands there under whose checks."""
+
+    checks: tuple[Check, ...]
+    tree: str
+    surface: Side
+    code: Side
 
 
 class Checking:
@@ -43,6 +61,7 @@ class Checking:
         self._timeouts = timeouts
         self._said = said
         self._runs: dict[str, CheckRun] = {}
+        self._places: tuple[str, ...] | None = None
 
     def required(self, task: TaskState, files: tuple[str, ...]) -> tuple[Check, ...]:
         """Return the checks that have to hold: as they stood before the task, and any that is new."""
@@ -50,7 +69,12 @@ class Checking:
         names = {*(check.name for check in before), *(override.check for override in task.overrides)}
         all_found = commanded(detect(self._sandbox, files), self._said)
         found = (check for check in all_found if check.name not in names)
-        return (*before, *(self._limited(check) for check in found))
+        limits = self._timeouts
+        return (*before, *(check.replace(timeout=limits.get(check.name, check.timeout)) for check in found))
+
+    def repository(self, files: tuple[str, ...]) -> Repository:
+        """Return the repository as the detection of checks reads it."""
+        return Repository(sandbox=self._sandbox, files=files, known=frozenset(files))
 
     def told(self, task: TaskState) -> TaskState:
         """Return the task with what the repository's trusted files say of its tests."""
@@ -63,34 +87,98 @@ class Checking:
         run = next((run for run in self.runs(required) if run.check.name is CheckName.TESTS), None)
         if run is None or run.green:
             return ""
-        repository = Repository(sandbox=self._sandbox, files=files, known=frozenset(files))
+        repository = self.repository(files)
         output = self._store.ledger.output(run.evidence.id) if run.evidence else ""
         return blockage(run, output, repository, version(repository))
 
-    def _limited(self, check: Check) -> Check:
-        return check.replace(timeout=self._timeouts.get(check.name, check.timeout))
+    async def run(self, task: TaskState, *orders: Order) -> tuple[Results, ...]:
+        """Run the checks of each order one after the other, and the orders side by side."""
+        seen = await to_thread.run_sync(self._seen, task)
+        results: dict[int, Results] = {}
+        turns = [anyio.Event() for _ in range(len(orders) + 1)]
+        turns[0].set()
 
-    async def run(self, task: TaskState, checks: tuple[Check, ...], side: Side) -> tuple[RequiredCheck, ...]:
-        """Run checks on the tree as it is now, one after the other."""
-        return tuple([await self._one(task, check, side) for check in checks])
+        async def follow(place: int, order: Order) -> None:
+            results[place] = await self._follow(task, order, seen, turns[place])
+            turns[place + 1].set()
 
-    async def _one(self, task: TaskState, check: Check, side: Side) -> RequiredCheck:
+        async with anyio.create_task_group() as group:
+            for place, order in enumerate(orders):
+                group.start_soon(follow, place, order)
+        return tuple(results[place] for place in range(len(orders)))
+
+    def _seen(self, task: TaskState) -> tuple[str, ...]:
+        """Return which ignored files a check may see: those that are as they were before the task."""
+        entries = self._git.ignored()
+        if self._places is None:
+            self._places = self._found_places()
+        if not task.baseline:
+            return entries
+        return unchanged(entries, task.ignored, fingerprint(self._git.root, entries))
+
+    def _found_places(self) -> tuple[str, ...]:
+        """Return from where Python imports this repository's packages, for a copy to do likewise."""
+        if self._sandbox.level is Level.FULL:
+            return ()  # the copy stands at the repository's own place
+        files = Fence(self._git.root).files()
+        if not any(name.endswith(".py") for name in files):
+            return ()
+        return installed_places(self._sandbox, choose(self.repository(files)).words)
+
+    async def _follow(
+        self, task: TaskState, order: Order, seen: tuple[str, ...], turn: anyio.Event
+    ) -> Results:
+        """Run an order in a copy of its own; what it shows is kept when it is its turn, for ids in order."""
+        stage = Stage(self._git, order.tree, seen)
+        shown: list[Shown | None] = []
+        kept: list[RequiredCheck] = []
+        try:
+            await to_thread.run_sync(stage.fill)
+            for place, check in enumerate(order.checks):
+                if place:
+                    await to_thread.run_sync(stage.restore, partial(belongs, task.surface))
+                shown.append(await self._one(task, check, order, stage))
+                if place == len(order.checks) - 1:
+                    await turn.wait()
+                if turn.is_set():
+                    kept += [self._kept(task, order, at, shown[at]) for at in range(len(kept), len(shown))]
+            return tuple(kept)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(stage.remove)
+
+    async def _one(self, task: TaskState, check: Check, order: Order, stage: Stage) -> Shown | None:
+        """Return what a check shows in a copy; None where it cannot run."""
         if check.missing is not None:
-            return RequiredCheck(check=check)
-        self._store.emit(CheckStarted(check=check.name, command=check.command))
-        sink = self._store.folder / "outputs" / f"check-{check.name}.out"
-        before = self._git.tree()
-        timeout = self._time_for(task, check)
-        shown = await to_thread.run_sync(
-            partial(execute, check, self._sandbox, sink, timeout=timeout, cancelled=stop_asked)
+            return None
+        self._store.emit(
+            CheckStarted(check=check.name, command=check.command, surface=order.surface, code=order.code)
         )
+        places = paths_for(stage.folder, self._places or ())
+        begin = partial(
+            execute,
+            check,
+            self._sandbox.on(stage.folder, stage.shown),
+            self._store.folder / "outputs" / f"check-{check.name}-{order.surface}-{order.code}.out",
+            timeout=self._time_for(task, check),
+            cancelled=stop_asked,
+            env={"PYTHONPATH": places} if places else {},
+        )
+        shown = await to_thread.run_sync(begin)
+        changed = await to_thread.run_sync(stage.changed)
+        return shown.replace(execution=shown.execution.replace(changed=changed))
+
+    def _kept(self, task: TaskState, order: Order, place: int, shown: Shown | None) -> RequiredCheck:
+        check = order.checks[place]
+        if shown is None:
+            return RequiredCheck(check=check)
         evidence = self._store.ledger.record_check(
             shown.execution,
             Binding(
                 check=check.name,
-                tree_before=before,
-                tree_after=self._git.tree(),
-                side=side,
+                tree=order.tree,
+                surface=order.surface,
+                code=order.code,
                 counts=shown.counts,
                 outcomes=dict(shown.outcomes),
             ),

@@ -27,6 +27,7 @@ from agentflow.tools.registry import SUBMITS, WITHOUT_PROVIDER, Toolbox
 from agentflow.workflow.brief import Material
 from agentflow.workflow.checking import Checking
 from agentflow.workflow.deleted import WithDeleted
+from agentflow.workflow.look import listed
 from agentflow.workflow.route import ROLE_OF
 from agentflow.workflow.table import Table
 from agentflow.workspace.fence import Fence
@@ -133,6 +134,9 @@ class Crew(Record):
         return Material(
             baseline=self.checking.runs(task.baseline),
             final=self.checking.runs(task.final),
+            held=self.checking.runs(task.held),
+            fresh=self.checking.runs(task.fresh),
+            surface=listed(self.git, task),
             shown=self.checking.shown,
             diff=self.diff(task),
             folder=f"{HOME}/{task.task_id}",

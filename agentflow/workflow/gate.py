@@ -1,26 +1,18 @@
 """The verdict on a change: a pure function of evidence."""
 
-import re
-from pathlib import PurePosixPath
-
+from agentflow.checks.tampering import Finding
 from agentflow.core.allowance import Override
 from agentflow.core.evidence import RED, By, CheckName, CheckRun, Evidence, Side, TestOutcome, Verdict
+from agentflow.core.pending import Answer
 from agentflow.core.record import Record
-from agentflow.core.submissions import Claim, Judgement
-from agentflow.workspace.git import ChangeKind, FileChange
+from agentflow.workflow.drift import appeared, drifted, listed
+from agentflow.workflow.turned import loaded_now, turned
+from agentflow.workspace.git import FileChange
 
 ALREADY_RED = "already_red"
 NO_REGRESSION_ONLY = "no_regression_only"
-VERIFIER_DISAGREES = "verifier_disagrees"
 CHECK_SKIPPED = "check_skipped"  # followed by the name of the check
-_UNLOADED = "unittest.loader._FailedTest."
-_FIXTURES = frozenset({"setUpClass", "tearDownClass", "setUpModule", "tearDownModule"})
-_ARTEFACTS = frozenset(
-    {".log", ".txt", ".out", ".tmp", ".xml", ".html", ".db", ".sqlite3", ".csv", ".lock", ".pid"}
-)
-"""New files of these kinds are what checks leave behind; any other could change what the checks show."""
-NAMED = 5
-"""Names listed in a reason before the rest is counted."""
+KNOWS_THE_TESTS = "knows_the_tests"
 
 
 class Case(Record):
@@ -42,38 +34,53 @@ class Case(Record):
     """Tests whose failure does not count; one that cannot even be loaded does."""
     secrets: tuple[str, ...] = ()
     """Where the change brings in what looks like a key."""
+    held: tuple[CheckRun, ...] = ()
+    """The same code under the checks as they stood; the runs of `final` where nothing changed."""
+    fresh: tuple[CheckRun, ...] = ()
+    """Changed tests on the code as it was."""
+    weakened: tuple[str, ...] = ()
+    """What was done to the checks that a person has to approve."""
+    approval: Answer | None = None
+    """What a person said to exactly that."""
+    suspicions: tuple[Finding, ...] = ()
+    """Lines of the new code that may be there for the checks."""
+    unseen: tuple[str, ...] = ()
+    """Ignored files that are new or changed, which no check could see."""
 
 
 def judge(case: Case) -> Verdict:
-    """Return pass only if something changed, and every required check held on that very tree."""
-    evidence = tuple(run.evidence.id for run in case.final if run.evidence is not None)
+    """Return pass only if something changed and every required check held on that very tree.
+
+    It has to hold as it stood before the task too, or a person approved how it was changed.
+    """
+    shown = (run.evidence.id for run in (*case.final, *case.held, *case.fresh) if run.evidence is not None)
+    evidence = tuple(dict.fromkeys(shown))
     if case.tree == case.base_tree:
         return Verdict(passed=False, reasons=("nothing was changed",), evidence=evidence)
     case = _without_skipped(case)
-    reasons = [*drifted(case), *_missing(case), *_leaked(case)]
-    caveats = [f"{CHECK_SKIPPED}:{override.check}" for override in case.overrides]
-    for run in case.final:
-        found = _problems(case, run)
-        reasons.extend(found)
-        if not found and not run.green and not _is_known(case, run):
-            caveats.append(ALREADY_RED)
-    if not case.preserving and not _proof(case):
-        caveats.append(NO_REGRESSION_ONLY)
+    failures = _failures(case)
+    is_approved = case.approval is not None and case.approval.approved
+    to_approve = bool(case.weakened) and not (failures or is_approved)
+    changed = case.weakened if to_approve else ()
+    reasons = failures or tuple(f"the checks were changed: {line}" for line in changed)
     return Verdict(
         passed=not reasons,
-        reasons=tuple(reasons),
+        reasons=reasons,
         evidence=evidence,
-        caveats=() if reasons else tuple(dict.fromkeys(caveats)),
-        notes=(*_skipped(case), *_appeared(case), *_still_red(case)),
+        caveats=() if reasons else _caveats(case),
+        notes=(*_skipped(case), *_remarks(case)),
+        weakened=case.weakened,
+        to_approve=to_approve,
+        approvals=() if reasons else _approvals(case),
     )
 
 
 def _without_skipped(case: Case) -> Case:
     """Return the case as if there were no check of the kinds that a person skips."""
     skipped = {override.check for override in case.overrides}
-    before = tuple(run for run in case.baseline if run.check.name not in skipped)
-    now = tuple(run for run in case.final if run.check.name not in skipped)
-    return case.replace(baseline=before, final=now)
+    sides = {"baseline": case.baseline, "final": case.final, "held": case.held, "fresh": case.fresh}
+    kept = {side: tuple(run for run in runs if run.check.name not in skipped) for side, runs in sides.items()}
+    return case.replace(**kept)
 
 
 def _skipped(case: Case) -> list[str]:
@@ -84,20 +91,60 @@ def _leaked(case: Case) -> list[str]:
     return [f"the change adds what looks like a secret: {listed(list(case.secrets))}"] if case.secrets else []
 
 
-def drifted(case: Case) -> list[str]:
-    """Return what was changed after the tree was taken that is judged."""
-    changed = [change.path for change in case.drift if not _is_artefact(change)]
-    return [f"changed after the checks began: {listed(changed)}"] if changed else []
+def _remarks(case: Case) -> list[str]:
+    """Return what a person should know although it decides nothing."""
+    return [*appeared(case.drift), *_still_red(case), *_unproven(case), *_suspected(case), *_unseen(case)]
 
 
-def _is_artefact(change: FileChange) -> bool:
-    """Return whether a file is new and of a kind that no program or test runner obeys."""
-    return change.kind is ChangeKind.ADDED and PurePosixPath(change.path).suffix in _ARTEFACTS
+def holds(case: Case) -> bool:
+    """Return whether all checks hold as they are now."""
+    return not _failures(_without_skipped(case))
 
 
-def _appeared(case: Case) -> list[str]:
-    added = [change.path for change in case.drift if _is_artefact(change)]
-    return [f"new files appeared while the checks ran: {listed(added)}"] if added else []
+def _failures(case: Case) -> tuple[str, ...]:
+    """Return what the change has to mend, whoever approves what."""
+    problems = (problem for run in case.final for problem in _problems(case, run))
+    return (*drifted(case.drift), *_missing(case), *_leaked(case), *problems)
+
+
+def _caveats(case: Case) -> tuple[str, ...]:
+    """Return what lessens a pass, as words."""
+    caveats = [f"{CHECK_SKIPPED}:{override.check}" for override in case.overrides]
+    if any(not run.green and not _is_known(case, run) for run in case.final):
+        caveats.append(ALREADY_RED)
+    if not case.preserving and not proof(case):
+        caveats.append(NO_REGRESSION_ONLY)
+    if any(each.is_sure for each in case.suspicions):
+        caveats.append(KNOWS_THE_TESTS)
+    return tuple(dict.fromkeys(caveats))
+
+
+def _approvals(case: Case) -> tuple[str, ...]:
+    """Return who approved what of the checks' changes, and when."""
+    if case.approval is None or not case.weakened:
+        return ()
+    said = f": {case.approval.comment}" if case.approval.comment else ""
+    by = f"approved by {case.approval.by or 'a person'} at {case.approval.at}{said}"
+    return tuple(f"{line} ({by})" for line in case.weakened)
+
+
+def _suspected(case: Case) -> list[str]:
+    """Return the lines of the new code that may be there for the checks, the sure ones first."""
+    ordered = sorted(case.suspicions, key=lambda each: not each.is_sure)
+    return [each.said() if each.is_sure else f"to be looked at: {each.said()}" for each in ordered]
+
+
+def _unseen(case: Case) -> list[str]:
+    names = listed(list(case.unseen))
+    return [f"ignored by git and new or changed, so that no check saw it: {names}"] if names else []
+
+
+def _unproven(case: Case) -> list[str]:
+    """Return what new tests show of the change: nothing, if they pass without it."""
+    known = frozenset[str]().union(*(run.ids(*TestOutcome) for run in case.baseline))
+    passed = frozenset[str]().union(*(run.ids(TestOutcome.PASSED) for run in case.fresh))
+    new = sorted(passed - known)
+    return [f"not evidence, passes without the change: {listed(new)}"] if new else []
 
 
 def _missing(case: Case) -> list[str]:
@@ -149,31 +196,13 @@ def _owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
     """Return the tests that gave a result before and give none now, and the targets that do not pass."""
     if base is None:
         return []
-    loaded = _loaded_now(base, run)
-    gone = base.ids(TestOutcome.PASSED, *RED) - run.ids(TestOutcome.PASSED, *RED) - loaded
-    due = (case.targets & base.ids(*RED)) - case.known - run.ids(TestOutcome.PASSED) - gone - loaded
+    loaded = loaded_now(base, run)
+    held = next((other for other in case.held if other.check.name is run.check.name), run)
+    gone = base.told - run.told - held.told - loaded
+    due = case.targets & base.ids(*RED)
+    due -= case.known | run.ids(TestOutcome.PASSED) | (base.told - run.told) | loaded
     reasons = [f"{run.check.name}: ran before, not now: {listed(sorted(gone))}"] if gone else []
     return [*reasons, *([f"{run.check.name}: still failing: {listed(sorted(due))}"] if due else [])]
-
-
-def _loaded_now(base: CheckRun, run: CheckRun) -> frozenset[str]:
-    """Return what stood for tests that could not be loaded or set up, and of which some pass now."""
-    passed = run.ids(TestOutcome.PASSED)
-    return frozenset(
-        test
-        for test in base.ids(*RED) - run.ids(*RED)
-        if (scope := _scope(test)) and any(name.startswith(scope) for name in passed)
-    )
-
-
-def _scope(test: str) -> str | None:
-    """Return how the ids of the tests begin that a failure to load or set up stands for."""
-    if _UNLOADED in test:
-        return test.partition(_UNLOADED)[2] + "."
-    owner, _, last = test.rpartition(".")
-    if last in _FIXTURES:
-        return f"{owner}."
-    return f"{test}::" if last == "py" and "::" not in test else None
 
 
 def _is_known(case: Case, run: CheckRun) -> bool:
@@ -201,17 +230,12 @@ def _wrong(run: CheckRun) -> dict[str, int]:
     return dict.fromkeys(run.ids(*RED), 1) or dict(run.findings)
 
 
-def _proof(case: Case) -> list[str]:
-    """Return the checks and tests that were red on the base and are green now."""
-    proven = []
-    for base in case.baseline:
-        run = next((run for run in case.final if run.check.name is base.check.name), None)
-        if run is None or base.evidence is None:
-            continue
-        if not base.outcomes and not base.green and run.green:
-            proven.append(str(run.check.name))
-        proven.extend((base.ids(*RED) & run.ids(TestOutcome.PASSED)) | _loaded_now(base, run))
-    return proven
+def proof(case: Case) -> tuple[str, ...]:
+    """Return the checks and tests that were red on the code before and are green on the code now.
+
+    Where that is so because a test was changed, the task asks for it by name or a person approves it.
+    """
+    return (*turned(case.baseline, case.final), *turned(case.fresh, case.final))
 
 
 def _still_red(case: Case) -> list[str]:
@@ -221,30 +245,3 @@ def _still_red(case: Case) -> list[str]:
         f"{run.check.name}: {listed(sorted(_wrong(run)))}"
         for run in red
     ]
-
-
-def weigh(verdict: Verdict, judgement: Judgement, changed: tuple[FileChange, ...]) -> Verdict:
-    """Return the verdict after the verifier spoke: its word can lower a pass, and nothing else."""
-    said = "; ".join(judgement.reasons) or "no reason given"
-    match judgement.verdict:
-        case Claim.VERIFIED:
-            return verdict
-        case Claim.FAILED if judgement.evidence or _cites(judgement, changed):
-            return verdict.replace(passed=False, reasons=(f"verifier: {said}",), caveats=())
-        case Claim.FAILED | Claim.ENVIRONMENT_BLOCKED:
-            return verdict.replace(
-                caveats=(*verdict.caveats, VERIFIER_DISAGREES),
-                notes=(*verdict.notes, f"every check holds, and the verifier says without evidence: {said}"),
-            )
-
-
-def _cites(judgement: Judgement, changed: tuple[FileChange, ...]) -> bool:
-    """Return whether a reason names a line of a changed file."""
-    text = "\n".join(judgement.reasons)
-    return any(re.search(rf"(?<![\w./-])(?:\./)?{re.escape(change.path)}:\d+", text) for change in changed)
-
-
-def listed(names: list[str]) -> str:
-    """Return names in one line, the first few of many."""
-    shown = ", ".join(names[:NAMED])
-    return f"{shown} and {len(names) - NAMED} more" if len(names) > NAMED else shown

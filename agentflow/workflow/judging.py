@@ -7,20 +7,22 @@ from types import MappingProxyType
 import anyio
 
 from agentflow.core.errors import AgentflowError
-from agentflow.core.evidence import RED, Side, Verdict
+from agentflow.core.evidence import Verdict
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Failure, GateStatus, Phase, TaskState
+from agentflow.workflow.approval import asked
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deciding import check_line, decided, ended_by
 from agentflow.workflow.dispatch import dispatch
-from agentflow.workflow.gate import Case, drifted, judge, weigh
-from agentflow.workflow.intent import preserves_behaviour, targets
+from agentflow.workflow.drift import drifted
+from agentflow.workflow.gate import judge
+from agentflow.workflow.judgement import case_of, drift, examine
 from agentflow.workflow.outcomes import without_result
 from agentflow.workflow.review import merged, objections, with_caveats
 from agentflow.workflow.route import JUDGING
-from agentflow.workflow.secrets_added import added_secrets
 from agentflow.workflow.session import stopped
 from agentflow.workflow.waiting import waiting
+from agentflow.workflow.weighing import weigh
 
 Runs = dict[Phase, Run | None]
 """The run of each judge; None where no role was asked."""
@@ -75,11 +77,11 @@ async def _verify(crew: Crew) -> Run | None:
     """Run the required checks, and ask the verifier only if all hold and the route has one."""
     task = crew.store.task
     if not crew.checking.holds_for(task):
-        checks = crew.checking.required(task, crew.workspace.files())
-        final = await crew.checking.run(task, checks, Side.FINAL)
-        crew.store.save(crew.store.task.replace(final=final))
+        found = await examine(crew, task)
+        shown = {"final": found.final, "held": found.held, "fresh": found.fresh}
+        crew.store.save(crew.store.task.replace(**shown))
     task = crew.store.task
-    verdict = judge(_case(crew, task))
+    verdict = judge(case_of(crew, task))
     if Phase.VERIFICATION not in task.steps or not (verdict.passed and verdict.evidence):
         return None
     return await dispatch(crew, Phase.VERIFICATION)
@@ -92,7 +94,7 @@ _JUDGES: Mapping[Phase, Callable[[Crew], Awaitable[Run | None]]] = MappingProxyT
 
 def _unchanged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
     """Return the task failed in all these phases, since there is nothing to judge."""
-    verdict = judge(_case(crew, task))
+    verdict = judge(case_of(crew, task))
     for phase in phases:
         task = decided(task, GateStatus.FAILED, f"- {'; '.join(verdict.reasons)}", phase=phase)
     return _sent_back(task.replace(verdict=verdict), phases[0], verdict.reasons, verdict.evidence)
@@ -108,7 +110,7 @@ def _review_decided(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
     issues = len(task.review.issues)
     said = f"- {task.review.verdict}, {issues} issue{'' if issues == 1 else 's'}"
     reasons = () if task.reads_only else objections(task.review, task.flagged_issues)
-    reasons = (*drifted(_case(crew, task)), *reasons)
+    reasons = (*drifted(drift(crew, task)), *reasons)
     if not reasons:
         return decided(task, GateStatus.PASSED, said, agent=agent, phase=Phase.REVIEW)
     message = "\n".join((said, *(f"- {reason}" for reason in reasons)))
@@ -120,7 +122,10 @@ async def _verification_decided(crew: Crew, task: TaskState, run: Run | None) ->
     """Return the task with the verdict of its checks, as far as the verifier lets it stand."""
     if run is not None and run.pause is not None:
         return task
-    verdict = judge(_case(crew, task))
+    verdict = judge(case_of(crew, task))
+    if verdict.to_approve and task.gate(Phase.REVIEW).status is not GateStatus.FAILED:
+        task = asked(crew, task.replace(verdict=verdict))
+        return task if task.pending else _verdict_decided(crew, task, verdict, run)
     if verdict.passed and verdict.evidence and run is None and Phase.VERIFICATION in task.steps:
         verdict = _NO_ANSWER
     if verdict.passed and run is not None:
@@ -159,26 +164,3 @@ def _sent_back(
         evidence=evidence,
     )
     return task.replace(failures=(*task.failures, failure))
-
-
-def _case(crew: Crew, task: TaskState) -> Case:
-    """Gather what the verdict rests on, with the tree as it is at this very moment."""
-    assert task.base_tree is not None
-    assert task.tree is not None
-    baseline = crew.checking.runs(task.baseline)
-    failing = frozenset[str]().union(*(run.ids(*RED) for run in baseline))
-    return Case(
-        base_tree=task.base_tree,
-        tree=task.tree,
-        drift=(
-            *crew.git.changes(task.tree, crew.git.tree()),
-            *crew.git.counted(crew.store.ledger.altered(task.iteration)),
-        ),
-        baseline=baseline,
-        final=crew.checking.runs(task.final),
-        targets=targets(task.task, failing),
-        preserving=preserves_behaviour(task.task),
-        overrides=task.overrides,
-        known=frozenset(task.known_failures),
-        secrets=added_secrets(crew.git.diff(task.base_tree, task.tree)),
-    )

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
 from agentflow.core.events import Answered, Classified
-from agentflow.core.evidence import Side, Verdict
+from agentflow.core.evidence import Verdict
 from agentflow.core.exits import Exit
 from agentflow.core.pending import Consent, Pending, decided_now
 from agentflow.core.routing import Action
@@ -20,6 +20,7 @@ from agentflow.workflow.crew import Crew
 from agentflow.workflow.deciding import check_line, decided, ended_by, failed
 from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import GIVE_UP, dispatch
+from agentflow.workflow.judgement import examine_base
 from agentflow.workflow.judging import judged
 from agentflow.workflow.ledger import intent_told
 from agentflow.workflow.outcomes import without_result
@@ -43,10 +44,8 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         return task
     if task.reads_only:
         return decided(task, GateStatus.PASSED, "- changes nothing, so that no check is needed")
-    task, files = crew.checking.told(task), crew.workspace.files()
-    checks = crew.checking.required(task, files)
-    task = task.replace(baseline=await crew.checking.run(task, checks, Side.BASE))
-    if why := crew.checking.blockage(task.baseline, files):
+    task = await examine_base(crew, crew.checking.told(task))
+    if why := crew.checking.blockage(task.baseline, crew.workspace.files()):
         return _blocked(task, why)
     lines = [check_line(run) for run in crew.checking.runs(task.baseline)]
     return decided(task, GateStatus.PASSED, "\n".join(lines) or "- no check found in this repository")

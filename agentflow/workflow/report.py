@@ -1,5 +1,6 @@
 """`report.md`: what a person reads when a task is over."""
 
+from agentflow.checks.surface import kind_of
 from agentflow.core.events import IntentTold
 from agentflow.core.evidence import CheckRun
 from agentflow.core.exits import Exit
@@ -21,10 +22,14 @@ def report(task: TaskState, material: Material, changes: tuple[FileChange, ...],
         _intent(told),
         _answered(task),
         _section("Checks before the task", [_check(run) for run in material.baseline]),
-        _section("Checks after the change", [_check(run) for run in material.final]),
+        _section("Checks after the change", [*map(_check, material.final), *_sameness(task)]),
+        _section("This code under the checks from before the task", list(map(_check, material.held))),
+        _section("Changed tests on the code from before the task", list(map(_check, material.fresh))),
+        _section("What was done to the checks", _weakened(task)),
         _section("Iterations that failed", [_failure(failure) for failure in task.failures]),
         _section("Caveats", _caveats(task)),
-        _section("Files changed", [f"- {change.kind} {nested(change.path)}" for change in changes]),
+        _section("Files changed", [_changed(change, task) for change in changes]),
+        _section("What counts as checks", [f"- {nested(line)}" for line in material.surface]),
         fenced(visible(material.diff).rstrip(), "diff") if material.diff else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -81,8 +86,35 @@ def _check(run: CheckRun) -> str:
     code = "timed out" if evidence.timed_out else f"exit {evidence.exit_code}"
     tests = evidence.tests
     counts = f", {tests.passed} passed, {tests.failed + tests.errors} failed" if tests else ""
+    took = f"{evidence.seconds:.1f} s, {evidence.id}"
     hint = f"\n  - {nested(run.hint)}" if run.hint else ""
-    return f"- {run.check.name}: `{nested(evidence.command)}` {code}{counts} ({evidence.id}){hint}"
+    return f"- {run.check.name}: `{nested(evidence.command)}` {code}{counts} ({took}){hint}"
+
+
+def _sameness(task: TaskState) -> list[str]:
+    """Say why there is one run where two would be expected."""
+    if not task.final or task.held or task.tree == task.base_tree:
+        return []
+    return ["- no check was changed: this is also what the checks from before the task show"]
+
+
+def _weakened(task: TaskState) -> list[str]:
+    """Return what a person has to approve, or approved, in words."""
+    verdict = task.verdict
+    if verdict is None or not verdict.weakened:
+        return []
+    if verdict.approvals:
+        return [f"- {nested(line)}" for line in verdict.approvals]
+    return [
+        *(f"- {nested(line)}" for line in verdict.weakened),
+        "",
+        "The task does not ask for this by name, so that only a person can approve it.",
+    ]
+
+
+def _changed(change: FileChange, task: TaskState) -> str:
+    kind = kind_of(change.path, task.surface)
+    return f"- {change.kind} {nested(change.path)}{f' ({kind})' if kind else ''}"
 
 
 def _failure(failure: Failure) -> str:
@@ -92,7 +124,8 @@ def _failure(failure: Failure) -> str:
 
 def _caveats(task: TaskState) -> list[str]:
     verdict = task.verdict
-    return [] if verdict is None else [f"- {nested(text)}" for text in (*verdict.caveats, *verdict.notes)]
+    said = () if verdict is None else (*verdict.caveats, *verdict.approvals, *verdict.notes)
+    return [f"- {nested(text)}" for text in said]
 
 
 def _section(title: str, lines: list[str]) -> str:

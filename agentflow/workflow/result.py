@@ -13,7 +13,7 @@ from agentflow.workspace.git import FileChange
 def result(task: TaskState, material: Material, changes: tuple[FileChange, ...]) -> dict[str, Any]:
     """Return the result of a task, with the keys of CONTRACT section 7; an unknown cost is None."""
     assert task.ending is not None
-    runs = (*material.baseline, *material.final)
+    runs = (*material.baseline, *material.final, *material.held, *material.fresh)
     return {
         "task_id": task.task_id,
         "status": task.ending.status,
@@ -31,7 +31,7 @@ def result(task: TaskState, material: Material, changes: tuple[FileChange, ...])
         "answer": answer(task),
         "class": task.task_complexity,
         "document": task.document,
-        "caveats": list(task.verdict.caveats) if task.verdict else [],
+        "caveats": [*task.verdict.caveats, *task.verdict.approvals] if task.verdict else [],
         "pending": plain(task.pending),
         "report": f"{material.folder}/report.md",
     }

@@ -2,7 +2,7 @@
 
 from agentflow.core.errors import Suspended, TaskOver
 from agentflow.core.exits import Exit
-from agentflow.core.pending import Answer, Consent, Pending, PendingKind, decided_now
+from agentflow.core.pending import APPROVED, Answer, Consent, Pending, PendingKind, decided_now
 from agentflow.core.task import Ending, Phase, Status, TaskState
 
 _OPEN = frozenset({Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ERROR})
@@ -12,7 +12,8 @@ _OPEN = frozenset({Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ER
 def waiting(task: TaskState, pending: Pending) -> TaskState:
     """Return the task suspended until somebody decides."""
     others = tuple(item for item in task.pending if item.id != pending.id)
-    reason = f"{pending.kind} {pending.id} waits: {pending.tool or 'a decision'}"
+    what = "the checks themselves were changed" if pending.kind is PendingKind.SURFACE else "a decision"
+    reason = f"{pending.kind} {pending.id} waits: {pending.tool or what}"
     return suspended(task.replace(pending=(*others, pending)), reason)
 
 
@@ -32,7 +33,7 @@ def answered(task: TaskState, item: Pending, answer: Answer) -> TaskState:
         pending=tuple(other for other in task.pending if other.id != item.id),
         answers={item.id: answer, **task.answers},
     )
-    if item.kind is PendingKind.APPROVAL:
+    if item.kind in APPROVED:
         return task
     task = task.replace(asked=(*task.asked, task.current_phase))
     if item.kind is PendingKind.PLAN and not answer.approved:

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Self
@@ -71,9 +71,16 @@ def import_places(sandbox: Sandbox, interpreter: str, env: Mapping[str, str]) ->
     """
     root = sandbox.root
     declared = [str(root / entry) for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    inside = [_below(root, entry) for entry in (*declared, *_search_path(sandbox, interpreter, env))]
+    inside = [_below(root, entry) for entry in (*declared, *_search_path(sandbox, (interpreter,), env))]
     places = [place for place in (*inside, "src", ".") if place and (root / place).is_dir()]
     return tuple(dict.fromkeys([*places, *(entry for entry in declared if _below(root, entry) is None)]))
+
+
+def installed_places(sandbox: Sandbox, words: Sequence[str]) -> tuple[str, ...]:
+    """Return where in the repository an interpreter, started by these words, finds packages by itself."""
+    root = sandbox.root
+    found = (_below(root, entry) for entry in _search_path(sandbox, words, {}))
+    return tuple(dict.fromkeys(place for place in found if place and (root / place).is_dir()))
 
 
 def paths_for(copy: Path, places: Iterable[str]) -> str:
@@ -81,8 +88,8 @@ def paths_for(copy: Path, places: Iterable[str]) -> str:
     return os.pathsep.join(str(copy / place) for place in places)
 
 
-def _search_path(sandbox: Sandbox, interpreter: str, env: Mapping[str, str]) -> list[str]:
-    argv = (interpreter, "-c", _PROBE)
+def _search_path(sandbox: Sandbox, words: Sequence[str], env: Mapping[str, str]) -> list[str]:
+    argv = (*words, "-c", _PROBE)
     probe = Command(argv=argv, cwd=str(sandbox.root), timeout=_PROBE_SECONDS, env=env)
     with tempfile.TemporaryDirectory(prefix="agentflow-") as folder:
         try:

@@ -1,14 +1,13 @@
-"""Trees beside the one on disk: written out whole, and put together from two."""
+"""Trees put together from two, and what differs between them."""
 
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from agentflow.core.record import Record
+from agentflow.workspace.apart import indexed
 from agentflow.workspace.git import Git
-from agentflow.workspace.tree import NO_FILTER, alone, cast
 
 _GONE = b"0"
 _REGULAR = b"100644"
@@ -26,6 +25,14 @@ class Split(Record):
     """Make it of its path, its text in the second tree and its text in the first."""
 
 
+class Texts(Record):
+    """A file that differs between two trees; empty text for none."""
+
+    path: str
+    before: str
+    after: str
+
+
 class _Entry(Record):
     path: bytes
     mode: bytes
@@ -37,7 +44,8 @@ class _Entry(Record):
 
 def export(git: Git, tree: str, folder: Path) -> None:
     """Write all files of a tree into a folder, without a filter or a program having a say."""
-    with _apart(git, tree) as env:
+    with tempfile.TemporaryDirectory(prefix="agentflow-") as name:
+        env = indexed(git.call, git.source, tree, Path(name), git.root)
         git.call("checkout-index", "-a", "-q", f"--prefix={folder}/", env=env)
 
 
@@ -47,21 +55,19 @@ def cross(git: Git, first: str, second: str, split: Split) -> str:
     lines = [line for entry in entries if (line := _line(git, entry, split))]
     if not lines:
         return first
-    with _apart(git, first) as env:
+    with tempfile.TemporaryDirectory(prefix="agentflow-") as folder:
+        env = indexed(git.call, git.source, first, Path(folder), git.root)
         git.call("update-index", "-z", "--index-info", env=env, stdin=b"\0".join(lines) + b"\0")
         return git.call("write-tree", env=env).decode().strip()
 
 
-@contextmanager
-def _apart(git: Git, tree: str) -> Iterator[dict[str, str]]:
-    """Yield the variables of a git folder of our own, whose index holds a tree."""
-    with tempfile.TemporaryDirectory(prefix="agentflow-") as name:
-        folder = Path(name)
-        env = cast(git.root, git.source, folder) | alone(folder)
-        (folder / "info").mkdir()
-        (folder / "info/attributes").write_bytes(NO_FILTER)
-        git.call("read-tree", tree, env=env)
-        yield env
+def texts(git: Git, before: str, after: str, limit: int) -> Iterator[Texts]:
+    """Yield the files that differ, as text that can be written down; of one over the limit there is none."""
+    entries = tuple(_differing(git, before, after))
+    names = [blob.decode() for entry in entries for blob in (entry.blob, entry.other_blob)]
+    found = git.texts(names, limit)
+    for entry, old, new in zip(entries, found[::2], found[1::2], strict=True):
+        yield Texts(path=entry.path.decode("utf-8", "backslashreplace"), before=old, after=new)
 
 
 def _differing(git: Git, first: str, second: str) -> Iterator[_Entry]:
@@ -93,6 +99,8 @@ def _are_files(entry: _Entry) -> bool:
 
 
 def _text(git: Git, mode: bytes, blob: bytes) -> str:
-    if not mode.strip(b"0"):
-        return ""
-    return git.call("cat-file", "blob", blob.decode()).decode("utf-8", "surrogateescape")
+    return _raw(git, mode, blob).decode("utf-8", "surrogateescape")
+
+
+def _raw(git: Git, mode: bytes, blob: bytes) -> bytes:
+    return git.call("cat-file", "blob", blob.decode()) if mode.strip(b"0") else b""

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from agentflow.core.errors import StateError
 from agentflow.core.record import Record
+from agentflow.workspace.apart import alone, cast
 from agentflow.workspace.git import Git
-from agentflow.workspace.tree import Shadow, alone, cast, started
+from agentflow.workspace.tree import Shadow, started
 
 _AS_IT_IS = b"\n* -text -ident -filter !working-tree-encoding\n"
 _USUAL = {"100644": 0o644, "100755": 0o755, "120000": 0o777}

@@ -9,7 +9,8 @@ from pathlib import Path
 from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.record import Record
 from agentflow.process import capture
-from agentflow.workspace.tree import Source, Trees, is_ours
+from agentflow.workspace.apart import Source
+from agentflow.workspace.tree import Trees, is_ours
 
 _QUIET = (
     "core.fsmonitor=false",
@@ -89,6 +90,10 @@ class Git(Record):
         """
         return self.trees.write(self.call)
 
+    def ignored(self) -> tuple[str, ...]:
+        """Return what git ignores now, by the rules of `tree`; a folder it ignores whole has a slash."""
+        return self.trees.ignored(self.call)
+
     def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
         """Return the paths that differ between two trees, sorted."""
         raw = self.call("diff-tree", "-r", "-z", "--name-status", "--no-renames", before, after)
@@ -96,9 +101,27 @@ class Git(Record):
         pairs = zip(words[::2], words[1::2], strict=True)
         return tuple(FileChange(kind=ChangeKind(kind[0]), path=path) for kind, path in pairs)
 
-    def diff(self, before: str, after: str) -> str:
+    def paths(self, tree: str) -> tuple[str, ...]:
+        """Return the paths of all files of a tree."""
+        raw = self.call("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree)
+        return tuple(os.fsdecode(path) for path in raw.split(b"\0") if path)
+
+    def texts(self, objects: Iterable[str], limit: int) -> tuple[str, ...]:
+        """Return what files hold, by id or `TREE:PATH`; of one with more bytes than the limit nothing."""
+        names = b"".join(os.fsencode(name) + b"\n" for name in objects if "\n" not in name)
+        raw, place, found = self.call("cat-file", "--batch", stdin=names), 0, list[str]()
+        while place < len(raw):
+            begin = raw.index(b"\n", place) + 1
+            said = raw[place : begin - 1].rpartition(b" ")[2]
+            size = int(said) if said.isdigit() else 0
+            found.append(_text(raw[begin : begin + size]) if size <= limit else "")
+            place = begin + size + 1 if said.isdigit() else begin
+        return tuple(found)
+
+    def diff(self, before: str, after: str, *paths: str) -> str:
         """Return the unified diff between two trees; bytes that are no UTF-8 are escaped."""
-        return _text(self.call("diff-tree", *_DIFF, before, after, "--"))
+        env = {"GIT_LITERAL_PATHSPECS": "1"}
+        return _text(self.call("diff-tree", *_DIFF, before, after, "--", *paths, env=env))
 
     def counted(self, changes: Iterable[str]) -> tuple[FileChange, ...]:
         """Return the changes, each A, M or D and a path, of files that git does not ignore."""

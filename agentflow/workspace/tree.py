@@ -4,56 +4,20 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Protocol
 
 from agentflow.core.record import Record
+from agentflow.workspace.apart import NO_FILTER, Call, Source, alone, cast
 
 OURS = (".claude/agentflow", ".claude/*.local.*", ".claude/learnings.md")
 """Paths that are never part of a tree id or of the files changed; each has two parts."""
-_CONFIG = """\
-[core]
- repositoryFormatVersion = 1
- bare = false
- autocrlf = false
- safecrlf = false
- fileMode = true
- symlinks = true
- ignoreCase = false
- precomposeUnicode = true
- splitIndex = false
- untrackedCache = false
-[extensions]
- objectFormat = {hash}
-"""
-NO_FILTER = b"\n* -filter\n"  # git reads this file last, so whatever filter a file is given, it is none
 _PLAIN = (b"H 100644 ", b"H 100755 ", b"H 120000 ")
 _SKIPPED = b"S "
 _GITLINK = b"160000"
 _USER = (("core.excludesFile", "ignore"), ("core.attributesFile", "attributes"))
 _REFRESH = ("-q", "--unmerged", "--ignore-missing", "--ignore-submodules", "--refresh")
-
-
-class Call(Protocol):
-    """Run git at the root and return what it printed."""
-
-    def __call__(
-        self, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes = b""
-    ) -> bytes: ...
-
-
-class Source(Record):
-    """What the tree is made from, beside the files."""
-
-    hash: str
-    """The name of the hash that object ids are made with."""
-    index: Path
-    objects: Path
-    exclude: Path
-    attributes: Path
-    kept: Path
-    """Where we may keep something that git leaves alone."""
 
 
 class Start(Record):
@@ -153,39 +117,37 @@ class Trees:
     """
 
     def __init__(self, root: Path, source: Source) -> None:
-        self._root = root
-        self._source = source
+        self.root = root
+        self.source = source
         self._start: Start | None = None
 
     def write(self, call: Call) -> str:
         """Return the id of the tree of the files as they are on disk now."""
+        with self._folder(call) as env:
+            return Shadow(call=call, root=self.root, env=env).write()
+
+    def ignored(self, call: Call) -> tuple[str, ...]:
+        """Return what is not part of the tree because it is ignored, our own files left out."""
+        with self._folder(call) as env:
+            raw = call(
+                "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z", env=env
+            )
+        return tuple(
+            os.fsdecode(path) for path in raw.split(b"\0") if path and not path.startswith(b".claude/")
+        )
+
+    @contextmanager
+    def _folder(self, call: Call) -> Iterator[dict[str, str]]:
+        """Yield the variables of a git folder of our own, with the rules and the index of the first time."""
         with tempfile.TemporaryDirectory(prefix="agentflow-") as name:
             folder = Path(name)
-            env = cast(self._root, self._source, folder)
+            env = cast(self.root, self.source, folder)
             if self._start is None:
-                self._start = started(call, self._source, folder, env)
+                self._start = started(call, self.source, folder, env)
             else:
                 _lay(self._start.files, folder)
                 _lay_index(self._start, folder / "index")
-            return Shadow(call=call, root=self._root, env=env | alone(folder)).write()
-
-
-def cast(root: Path, source: Source, folder: Path) -> dict[str, str]:
-    """Make a git folder out of an empty one; return the variables that lead git there."""
-    (folder / "refs").mkdir()
-    (folder / "HEAD").write_text("ref: refs/heads/none\n")
-    (folder / "config").write_text(_CONFIG.format(hash=source.hash))
-    return {
-        "GIT_DIR": str(folder),
-        "GIT_WORK_TREE": str(root),
-        "GIT_INDEX_FILE": str(folder / "index"),
-        "GIT_OBJECT_DIRECTORY": str(source.objects),
-    }
-
-
-def alone(folder: Path) -> dict[str, str]:
-    """Return the variables by which git reads no file of the user's home, but what we kept of it."""
-    return {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "user"), "GIT_CONFIG_NOSYSTEM": "1"}
+            yield env | alone(folder)
 
 
 def started(

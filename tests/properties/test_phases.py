@@ -11,10 +11,11 @@ from agentflow.core.routing import Routing
 from agentflow.core.submissions import Claim, Judgement
 from agentflow.core.task import Complexity, Ending, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.workflow.conclusion import conclude
-from agentflow.workflow.gate import Case, judge, weigh
+from agentflow.workflow.gate import Case, judge
 from agentflow.workflow.rising import changed
 from agentflow.workflow.route import JUDGING, ORDER, TRANSITIONS, enter, next_phase, together, with_route
 from agentflow.workflow.table import load_table
+from agentflow.workflow.weighing import weigh
 from tests.unit.workflow import cases
 
 NOW = "2026-01-02T03:04:05Z"

@@ -40,9 +40,9 @@ def an_execution(tmp_path: Path, printed: str = "out\n") -> Execution:
 
 BOUND = Binding(
     check=CheckName.TESTS,
-    tree_before="t1",
-    tree_after="t2",
-    side=Side.BASE,
+    tree="t1",
+    surface=Side.BASE,
+    code=Side.FINAL,
     counts=TestCounts(passed=1, failed=1),
     outcomes={"b::y": TestOutcome.FAILED, "a::x": TestOutcome.PASSED},
 )
@@ -65,9 +65,9 @@ def test_a_command_of_an_agent_is_kept_and_bound_to_no_tree(ledger: EvidenceLedg
 def test_a_check_is_bound_to_tree_side_and_tests(ledger: EvidenceLedger, tmp_path: Path) -> None:
     kept = ledger.record_check(an_execution(tmp_path), BOUND, iteration=1)
     assert (kept.by, kept.role, kept.check, kept.tree_before, kept.tree_after) == (
-        By.PROGRAM, None, CheckName.TESTS, "t1", "t2",
+        By.PROGRAM, None, CheckName.TESTS, "t1", "t1",
     )  # fmt: skip
-    assert (kept.surface, kept.code) == (Side.BASE, Side.BASE)
+    assert (kept.surface, kept.code) == (Side.BASE, Side.FINAL)
     assert kept.tests == TestCounts(passed=1, failed=1, ids_file="evidence/ev-0001.ids")
     assert (tmp_path / "evidence/ev-0001.ids").read_text() == "passed a::x\nfailed b::y\n"
     assert record_on_disk(tmp_path, "ev-0001") == kept
@@ -132,9 +132,9 @@ def test_a_file_beside_the_ledger_is_no_evidence(ledger: EvidenceLedger, tmp_pat
 @pytest.mark.parametrize(
     ("binding", "tree", "found"),
     [
-        (BOUND.replace(side=Side.FINAL), "t1", True),
-        (BOUND.replace(side=Side.FINAL), "t2", False),
-        (BOUND, "t1", False),
+        (BOUND.replace(surface=Side.FINAL), "t1", True),
+        (BOUND.replace(surface=Side.FINAL), "t2", False),
+        (BOUND.replace(code=Side.BASE), "t1", False),
     ],
 )
 def test_a_verifier_finds_only_what_ran_on_the_newest_tree(

@@ -60,6 +60,7 @@ def a_case(final: tuple[CheckRun, ...], baseline: tuple[CheckRun, ...] = (), **c
         drift=(),
         baseline=baseline,
         final=final,
+        held=final,
         targets=frozenset(),
         preserving=False,
     )

@@ -7,11 +7,10 @@ from agentflow.core.submissions import Claim, Judgement
 from agentflow.workflow.gate import (
     ALREADY_RED,
     NO_REGRESSION_ONLY,
-    VERIFIER_DISAGREES,
     Case,
     judge,
-    weigh,
 )
+from agentflow.workflow.weighing import VERIFIER_DISAGREES, weigh
 from agentflow.workspace.git import ChangeKind
 from tests.unit.workflow.cases import (
     BEFORE,

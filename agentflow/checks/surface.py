@@ -1,0 +1,128 @@
+"""The surface of the checks: the files that say what must hold, as against the code that has to."""
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from functools import cache
+from pathlib import PurePosixPath
+from types import MappingProxyType
+
+from agentflow.checks.repository import Repository, table
+from agentflow.core.evidence import Check, Surface
+from agentflow.workspace.globs import matcher
+
+
+class Kind(StrEnum):
+    """Why a file belongs to the surface, as a report says it."""
+
+    TESTS = "tests"
+    FIXTURES = "fixtures and snapshots"
+    RUNNER = "settings of a checker"
+    START = "code that runs before any test"
+    BUILD = "build and CI"
+    NAMED = "named by a check or a runner's settings"
+    SETTING = "the user's settings"
+
+
+_JS = "{js,jsx,ts,tsx,mjs,cjs,mts,cts}"
+_GLOBS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
+    {
+        Kind.START: ("conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth"),
+        Kind.FIXTURES: (
+            *("**/__snapshots__/**", "**/{fixtures,testdata,test_data,cassettes}/**"),
+            *("*.snap", "*.ambr", "*.approved.*"),
+        ),
+        Kind.TESTS: (
+            *("**/{tests,test,__tests__,spec,specs,e2e}/**", "test_*.py", "*_test.py", "tests.py"),
+            *(f"*.{{test,spec}}.{_JS}", "*_test.go", "*{Test,Tests,IT}.{java,kt}", "*_spec.rb"),
+        ),
+        Kind.RUNNER: (
+            *("{,.}pytest.{ini,toml}", "tox.ini", "noxfile.py", ".coveragerc", "{,.}mypy.ini"),
+            *("{,.}ruff.toml", ".flake8", ".pylintrc", "pyrightconfig.json", ".isort.cfg"),
+            *("{jest,vitest,playwright,cypress,karma,ava,mocha}.{config,conf}.*", ".mocharc*"),
+            *("tsconfig*.json", ".eslintrc*", "eslint.config.*", ".nycrc*", ".babelrc*"),
+            *(".golangci.*", "{,.}clippy.toml", ".config/nextest.toml", ".pre-commit-config.yaml"),
+        ),
+        Kind.BUILD: (
+            *("{GNUm,M,m}akefile", "*.mk", "{J,j}ustfile", "Taskfile.y{,a}ml"),
+            *(".github/**", ".gitlab-ci.yml", ".circleci/**", ".travis.yml", "azure-pipelines.yml"),
+            *("mvnw", "gradlew", ".mvn/**", "gradle/wrapper/**"),
+        ),
+    }
+)
+_FIRST_IMPORTED = re.compile(r"(?:src/)?([A-Za-z_]\w*)(?:\.py|/.+)")
+_RUNNERS = frozenset({"pytest", "_pytest", "pluggy", "iniconfig", "xdist", "pytest_cov", "coverage", "nose"})
+_SCRIPT = re.compile(r"(?<![\w./-])(?:\./)?((?:[\w.-]+/)*[\w-]+\.\w+)")
+_SCRIPT_FOLDERS = frozenset({"script", "scripts", "bin", "tool", "tools", "ci", "hack", "dev", "build"})
+_SHELL = (".sh", ".bash")
+_PLUGINS = re.compile(r"(?m)^pytest_plugins\b[^=]*=\s*(\[[^\]]*\]|\([^)]*\)|[\"'][^\"']*[\"'])")
+_OPTION = re.compile(r"(?<![\w-])-p[\s\"',=]*([A-Za-z_][\w.]*)")
+_MODULE = re.compile(r"[A-Za-z_][\w.]*")
+_PYTEST_SETTINGS = ("pytest.ini", ".pytest.ini", "pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml")
+_MAKE_TEST = re.compile(r"(?m)^test[ \t]*:(?!=)[^\n]*\n((?:\t[^\n]*\n?)*)")
+
+
+def kind_of(path: str, surface: Surface) -> Kind | None:
+    """Return why a path belongs to the surface; None for the code that the checks judge."""
+    if _any(surface.removed).fullmatch(path):
+        return None
+    if _any(surface.added).fullmatch(path):
+        return Kind.SETTING
+    if path in surface.named:
+        return Kind.NAMED
+    if _shadows(path):
+        return Kind.START
+    return next((kind for kind, globs in _GLOBS.items() if _any(globs).fullmatch(path)), None)
+
+
+def belongs(surface: Surface, path: str) -> bool:
+    """Return whether a path is one of the checks, not of the code that they judge."""
+    return kind_of(path, surface) is not None
+
+
+def _shadows(path: str) -> bool:
+    """Return whether Python would import a file in place of a runner's or the standard library's module."""
+    found = _FIRST_IMPORTED.fullmatch(path)
+    return found is not None and found[1] in _RUNNERS | sys.stdlib_module_names
+
+
+@cache
+def _any(globs: tuple[str, ...]) -> re.Pattern[str]:
+    """Return what fully matches a path that one of the globs names; nothing for no glob."""
+    return re.compile("|".join(f"(?:{matcher(glob).pattern})" for glob in globs) or r"(?!)", re.DOTALL)
+
+
+def surface_of(
+    repository: Repository, checks: Iterable[Check], added: tuple[str, ...], removed: tuple[str, ...]
+) -> Surface:
+    """Return the surface of a repository as it stands; to be asked before anybody changes it."""
+    named = {*_scripts(repository, checks), *_plugins(repository)}
+    return Surface(named=tuple(sorted(named & repository.known)), added=added, removed=removed)
+
+
+def _scripts(repository: Repository, checks: Iterable[Check]) -> Iterator[str]:
+    """Yield the scripts that commands of checks name, where scripts usually lie."""
+    try:
+        scripts = table(json.loads(repository.read("package.json") or "{}"), "scripts")
+    except ValueError:
+        scripts = {}
+    targets = (_MAKE_TEST.search(repository.read(name)) for name in ("Makefile", "makefile", "GNUmakefile"))
+    commands = (check.command for check in checks)
+    for text in (*commands, *map(str, scripts.values()), *(found[1] for found in targets if found)):
+        for name in _SCRIPT.findall(text):
+            parts = PurePosixPath(name).parts
+            if name.endswith(_SHELL) or not _SCRIPT_FOLDERS.isdisjoint(parts[:-1]):
+                yield name
+
+
+def _plugins(repository: Repository) -> Iterator[str]:
+    """Yield the files that may hold a plugin that pytest is told to load."""
+    conftests = (name for name in repository.files if PurePosixPath(name).name == "conftest.py")
+    listed = (found for name in conftests for found in _PLUGINS.findall(repository.read(name)))
+    modules = [module for words in listed for module in _MODULE.findall(words)]
+    modules += [found for name in _PYTEST_SETTINGS for found in _OPTION.findall(repository.read(name))]
+    for module in modules:
+        place = module.replace(".", "/")
+        yield from (f"{top}{place}{end}" for top in ("", "src/") for end in (".py", "/__init__.py"))

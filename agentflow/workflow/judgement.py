@@ -1,0 +1,136 @@
+"""What a change is judged by: its checks as they are now, and as they stood before the task."""
+
+from functools import partial
+
+from agentflow.checks.mixed import is_shared, mix
+from agentflow.checks.surface import Kind, belongs, surface_of
+from agentflow.checks.weakening import Judged, SurfaceChange, to_approve
+from agentflow.core.evidence import RED, CheckName, Side, Surface, TestOutcome
+from agentflow.core.task import TaskState
+from agentflow.workflow.approval import approval_id
+from agentflow.workflow.checking import Order, Results
+from agentflow.workflow.crew import Crew
+from agentflow.workflow.gate import Case, holds, proof
+from agentflow.workflow.intent import preserves_behaviour, targets
+from agentflow.workflow.look import NOTHING, look
+from agentflow.workflow.secrets_added import added_secrets
+from agentflow.workspace.crossed import Split, cross
+from agentflow.workspace.git import FileChange
+from agentflow.workspace.ignored import differences, fingerprint, unseen
+
+_TESTED = frozenset({Kind.TESTS, Kind.FIXTURES, Kind.START, Kind.NAMED, Kind.SETTING})
+"""What a test may be written in."""
+
+
+async def examine_base(crew: Crew, task: TaskState) -> TaskState:
+    """Run the required checks before anything changes, and write down what belongs to them."""
+    assert task.base_tree is not None
+    files = crew.workspace.files()
+    checks = crew.checking.required(task, files)
+    repository = crew.checking.repository(files)
+    surface = surface_of(repository, checks, task.surface.added, task.surface.removed)
+    order = Order(checks=checks, tree=task.base_tree, surface=Side.BASE, code=Side.BASE)
+    (baseline,) = await crew.checking.run(task, order)
+    ignored = fingerprint(crew.git.root, crew.git.ignored())
+    return task.replace(baseline=baseline, surface=surface, ignored=ignored)
+
+
+async def examine(crew: Crew, task: TaskState) -> TaskState:
+    """Run the required checks on the change, and once more as they stood where they were changed."""
+    assert task.tree is not None
+    assert task.base_tree is not None
+    checks = crew.checking.required(task, crew.workspace.files())
+    mine = Order(checks=checks, tree=task.tree, surface=Side.FINAL, code=Side.FINAL)
+    tree = cross(crew.git, task.tree, task.base_tree, _split(task.surface))
+    if tree == task.tree:
+        (final,) = await crew.checking.run(task, mine)
+        held: Results = ()
+    else:
+        before = tuple(item.check for item in task.baseline)
+        theirs = Order(checks=before, tree=tree, surface=Side.BASE, code=Side.FINAL)
+        final, held = await crew.checking.run(task, mine, theirs)
+        final = await _again(crew, task, mine, (final, held))
+        held = await _again(crew, task, theirs, (held, final))
+    task = task.replace(final=final, held=held, fresh=())
+    return task.replace(fresh=await _fresh(crew, task))
+
+
+async def _again(crew: Crew, task: TaskState, order: Order, sides: tuple[Results, Results]) -> Results:
+    """Run alone what was red on the first of two sides only: running at once, they may disturb each other."""
+    own, other = (crew.checking.runs(side) for side in sides)
+    passed = frozenset[str]().union(*(run.ids(TestOutcome.PASSED) for run in other))
+    found = []
+    for item, run in zip(sides[0], own, strict=True):
+        if run.ids(*RED) & passed:
+            ((again,),) = await crew.checking.run(task, order.replace(checks=(item.check,)))
+            found.append(again)
+        else:
+            found.append(item)
+    return tuple(found)
+
+
+async def _fresh(crew: Crew, task: TaskState) -> Results:
+    """Run the changed tests on the code as it was, where nothing else proves the change."""
+    assert task.tree is not None
+    assert task.base_tree is not None
+    checks = tuple(item.check for item in task.final if item.check.name is CheckName.TESTS)
+    changed = [each for each in look(crew.git, task).checks if each.kind in _TESTED and each.after]
+    case = case_of(crew, task)
+    if case.preserving or not changed or not checks or not holds(case) or proof(case):
+        return ()
+    tree = cross(crew.git, task.base_tree, task.tree, _split(task.surface))
+    order = Order(checks=checks, tree=tree, surface=Side.FINAL, code=Side.BASE)
+    (fresh,) = await crew.checking.run(task, order)
+    return fresh
+
+
+def _split(surface: Surface) -> Split:
+    return Split(belongs=partial(belongs, surface), is_shared=is_shared, mix=mix)
+
+
+def case_of(crew: Crew, task: TaskState) -> Case:
+    """Gather what the verdict rests on, with the tree as it is at this very moment."""
+    assert task.base_tree is not None
+    assert task.tree is not None
+    baseline, final = crew.checking.runs(task.baseline), crew.checking.runs(task.final)
+    failing = frozenset[str]().union(*(run.ids(*RED) for run in baseline))
+    seen = look(crew.git, task) if final else NOTHING
+    entries = crew.git.ignored()
+    now = fingerprint(crew.git.root, entries)
+    weakened = _weakened(crew, task, seen.checks, differences(task.ignored, now)) if final else ()
+    return Case(
+        base_tree=task.base_tree,
+        tree=task.tree,
+        drift=drift(crew, task),
+        baseline=baseline,
+        final=final,
+        held=crew.checking.runs(task.held) or final,
+        fresh=crew.checking.runs(task.fresh),
+        targets=targets(task.task, failing),
+        preserving=preserves_behaviour(task.task),
+        overrides=task.overrides,
+        known=frozenset(task.known_failures),
+        secrets=added_secrets(crew.git.diff(task.base_tree, task.tree)),
+        weakened=weakened,
+        approval=task.answers.get(approval_id(seen, weakened)),
+        suspicions=seen.code,
+        unseen=unseen(entries, task.ignored, now) if final else (),
+    )
+
+
+def drift(crew: Crew, task: TaskState) -> tuple[FileChange, ...]:
+    """Return what changed since the tree was taken that is judged, on disk or in the view of a judge."""
+    assert task.tree is not None
+    altered = crew.store.ledger.altered(task.iteration)
+    return (*crew.git.changes(task.tree, crew.git.tree()), *crew.git.counted(altered))
+
+
+def _weakened(
+    crew: Crew, task: TaskState, changes: tuple[SurfaceChange, ...], installed: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return all that a person has to approve, what was installed meanwhile included."""
+    sides = (task.baseline, task.final, task.held or task.final)
+    base, final, held = ({run.check.name: run for run in crew.checking.runs(side)} for side in sides)
+    both = [name for name in base if name in final and name in held]
+    judged = [Judged(base=base[name], final=final[name], held=held[name]) for name in both]
+    return (*(each.said for each in to_approve(task.task, changes, judged)), *installed)

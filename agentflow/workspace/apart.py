@@ -1,0 +1,72 @@
+"""A git folder of our own, which shares nothing with the repository but its objects."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from agentflow.core.record import Record
+
+_CONFIG = """\
+[core]
+ repositoryFormatVersion = 1
+ bare = false
+ autocrlf = false
+ safecrlf = false
+ fileMode = true
+ symlinks = true
+ ignoreCase = false
+ precomposeUnicode = true
+ splitIndex = false
+ untrackedCache = false
+[extensions]
+ objectFormat = {hash}
+"""
+NO_FILTER = b"\n* -filter\n"  # git reads this file last, so whatever filter a file is given, it is none
+
+
+class Call(Protocol):
+    """Run git at the root and return what it printed."""
+
+    def __call__(
+        self, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes = b""
+    ) -> bytes: ...
+
+
+class Source(Record):
+    """What the tree is made from, beside the files."""
+
+    hash: str
+    """The name of the hash that object ids are made with."""
+    index: Path
+    objects: Path
+    exclude: Path
+    attributes: Path
+    kept: Path
+    """Where we may keep something that git leaves alone."""
+
+
+def cast(root: Path, source: Source, folder: Path) -> dict[str, str]:
+    """Make a git folder out of an empty one; return the variables that lead git there."""
+    (folder / "refs").mkdir()
+    (folder / "HEAD").write_text("ref: refs/heads/none\n")
+    (folder / "config").write_text(_CONFIG.format(hash=source.hash))
+    return {
+        "GIT_DIR": str(folder),
+        "GIT_WORK_TREE": str(root),
+        "GIT_INDEX_FILE": str(folder / "index"),
+        "GIT_OBJECT_DIRECTORY": str(source.objects),
+    }
+
+
+def alone(folder: Path) -> dict[str, str]:
+    """Return the variables by which git reads no file of the user's home, but what we kept of it."""
+    return {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "user"), "GIT_CONFIG_NOSYSTEM": "1"}
+
+
+def indexed(call: Call, source: Source, tree: str, folder: Path, work: Path) -> dict[str, str]:
+    """Make a git folder whose index holds a tree, for files that lie at `work`; return its variables."""
+    env = cast(work, source, folder) | alone(folder)
+    (folder / "info").mkdir()
+    (folder / "info/attributes").write_bytes(NO_FILTER)
+    call("read-tree", tree, env=env)
+    return env

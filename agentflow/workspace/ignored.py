@@ -1,0 +1,113 @@
+"""What git ignores in a repository, as a few marks by which a change of it is noticed and named."""
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+from agentflow.sandbox.throwaway import SHARED
+
+_SITE = "site-packages"
+CACHES = frozenset(
+    {
+        "__pycache__",
+        ".cache",
+        ".pytest_cache",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".hypothesis",
+        ".vite",
+        ".vitest",
+    }
+)
+"""Folders that tools fill as they run; nothing is judged by them, and no copy has them."""
+
+
+def is_environment(entry: str) -> bool:
+    """Return whether an ignored entry is a folder of installed packages."""
+    return entry.endswith("/") and PurePosixPath(entry).name in SHARED
+
+
+def fingerprint(root: Path, entries: Iterable[str]) -> dict[str, str]:
+    """Return a mark for each ignored entry, and for each package, script and start-up file that is installed.
+
+    A mark holds the sizes and times of files as the kernel keeps them; setting a time back does not hide a
+    change, for the time of that is kept too. Compiled code is left out.
+    """
+    marks: dict[str, hashlib._Hash] = {}
+    for entry in entries:
+        for path, stamp in sorted(_stamps(root, entry)):
+            owner = _owner(entry, path) if is_environment(entry) else entry
+            marks.setdefault(owner, hashlib.sha256()).update(stamp.encode("utf-8", "surrogateescape"))
+    return {_shown(owner): mark.hexdigest()[:16] for owner, mark in marks.items()}
+
+
+def unchanged(entries: Iterable[str], before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the entries that are as they were, and every environment: of those a change is named instead."""
+    return tuple(
+        entry
+        for entry in entries
+        if is_environment(entry) or (name := _shown(entry)) in before.keys() & now.keys()
+        if is_environment(entry) or before[name] == now[name]
+    )
+
+
+def unseen(entries: Iterable[str], before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the entries that no copy has since they are new or changed, caches left out."""
+    named = [entry for entry in entries if CACHES.isdisjoint(PurePosixPath(entry).parts)]
+    seen = set(unchanged(named, before, now))
+    return tuple(_shown(entry) for entry in named if entry not in seen)
+
+
+def differences(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what was installed, removed or changed in environments, as lines for people."""
+    before, now = (
+        {path: mark for path, mark in marks.items() if _in_environment(path)} for marks in (before, now)
+    )
+    gone = [f"{path} was removed" for path in before.keys() - now.keys()]
+    new = [f"{path} is new" for path in now.keys() - before.keys()]
+    changed = [f"{path} changed" for path in before.keys() & now.keys() if before[path] != now[path]]
+    return tuple(sorted([*gone, *new, *changed]))
+
+
+def _in_environment(path: str) -> bool:
+    return not set(PurePosixPath(path).parts[:-1]).isdisjoint(SHARED)
+
+
+def _shown(path: str) -> str:
+    """Return a path that can be written down, whatever its bytes."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _stamps(root: Path, entry: str) -> Iterator[tuple[str, str]]:
+    place = root / entry
+    if entry.endswith("/"):
+        yield from _files(place, entry.removesuffix("/"))
+    elif os.path.lexists(place):
+        yield entry, _stamp(entry, place.lstat())
+
+
+def _stamp(path: str, said: os.stat_result) -> str:
+    return f"{path} {said.st_mode} {said.st_size} {said.st_mtime_ns} {said.st_ctime_ns}\n"
+
+
+def _files(folder: Path, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the files below a folder, with what the kernel says of each."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            path = f"{name}/{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name not in CACHES:
+                    yield from _files(Path(entry.path), path)
+            else:
+                yield path, _stamp(path, entry.stat(follow_symlinks=False))
+
+
+def _owner(entry: str, path: str) -> str:
+    """Return the package, script or start-up file of an environment that a path belongs to."""
+    parts = path.removeprefix(entry).split("/")
+    if _SITE in parts:
+        depth = parts.index(_SITE) + 2
+    else:
+        depth = 2 if parts[0] in ("bin", "Scripts") or parts[0].startswith("@") else 1
+    return entry + "/".join(parts[:depth])

@@ -1,0 +1,194 @@
+"""Ways to hide a bug from its tests end in no pass, and honest changes in one; the whole is in tests/soak."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support.attempts import Attempt, files_of
+from tests.support.honest import HONEST, Honest
+from tests.support.repo import call, eventually, findings, plan, role, submit, turn, verified
+from tests.support.tampering import BASE, CODE, RIGHT, TAMPERING, TASK, TESTS, Change
+
+SOFTER = TESTS.replace("assert pages(905, 10) == 91", "assert pages(905, 10)")
+HIDDEN = {"pager/core.py": RIGHT, "tests/test_core.py": SOFTER}
+SHORT = ("skip mark", "outcomes rewritten", "module in place of the runner", "environment of the runner")
+HONEST_SHORT = ("a test is added", "a new function with its test", "a test renamed because the task says so")
+
+
+SHORT_CASES = [case for case in TAMPERING if case.name in SHORT]
+HONEST_CASES = [case for case in HONEST if case.name in HONEST_SHORT]
+
+
+@pytest.mark.parametrize("case", SHORT_CASES, ids=lambda case: case.name)
+def test_a_hidden_bug_is_never_verified_and_the_report_says_how(case: Change, tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path, {**BASE, **case.base})
+
+    done = attempt.run(case.task, case.files, "--max-iterations", "1", command=case.command)
+
+    assert done.code not in (0, 70)
+    assert any(word in attempt.report for word in case.said)
+
+
+@pytest.mark.parametrize("case", HONEST_CASES, ids=lambda case: case.name)
+def test_an_honest_change_is_verified(case: Honest, tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path, case.base or BASE)
+
+    assert attempt.run(case.task, case.files, "--max-iterations", "1").code == case.code
+
+
+def test_a_softer_test_is_asked_about_once_and_approved_it_is_verified(tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path, BASE)
+
+    done = attempt.run(TASK, HIDDEN)
+
+    assert done.code == 75
+    (waiting,) = attempt.waiting
+    assert waiting["kind"] == "surface"
+    assert any("assertion weaker or gone: test_last_page" in line for line in waiting["input"]["changes"])
+    assert "-    assert pages(905, 10) == 91" in waiting["input"]["diff"]
+    assert "+    assert pages(905, 10)" in waiting["input"]["diff"]
+    assert waiting["id"] in done.out
+    assert attempt.repo.run("resume").code == 75
+    assert len(attempt.repo.evidence()) == 3
+
+    ended = attempt.settle("approve", "--comment", "agreed with the team", "--by", "ada")
+
+    assert ended.code == 0
+    assert len(attempt.repo.evidence()) == 3
+    (caveat, *_) = attempt.repo.state()["verdict"]["approvals"]
+    assert "test_last_page" in caveat
+    assert "approved by ada at 20" in caveat
+    assert caveat in attempt.report
+    sides = {(record["surface"], record["code"]) for record in attempt.repo.evidence()}
+    assert sides == {("base", "base"), ("final", "final"), ("base", "final")}
+
+
+def test_denied_it_is_tampered(tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path, BASE)
+    attempt.run(TASK, HIDDEN)
+
+    ended = attempt.settle("deny", "--reason", "the test is right")
+
+    assert ended.code == 8
+    assert attempt.repo.state()["status"] == "tampered"
+    assert "test_last_page" in ended.out
+    assert "the test is right" in attempt.report
+
+
+@pytest.mark.parametrize("option", ["--yes", "--no-input"])
+def test_nothing_said_beforehand_approves_it(option: str, tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path, BASE)
+
+    done = attempt.run(TASK, HIDDEN, option)
+
+    assert done.code == 8
+    assert "test_last_page" in done.out
+
+
+def test_an_approval_is_for_this_change_of_the_checks_and_no_other(tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path, BASE)
+    attempt.run(TASK, HIDDEN)
+    (waiting,) = attempt.waiting
+    attempt.repo.run("approve", waiting["id"])
+    attempt.repo.write({"tests/test_core.py": SOFTER.replace("assert pages(417, 10) == 42\n", "")})
+
+    assert attempt.repo.run("resume").code == 75
+    assert attempt.waiting[0]["id"] != waiting["id"]
+
+
+def test_a_test_that_passes_without_the_change_is_no_evidence(tmp_path: Path) -> None:
+    added = "\n\ndef test_nothing_new():\n    assert pages(30, 10) == 3\n"
+    attempt = Attempt(tmp_path, {**BASE, "pager/core.py": RIGHT})
+
+    files = {
+        "pager/core.py": RIGHT + "\n\ndef first():\n    return 1\n",
+        "tests/test_core.py": TESTS + added,
+    }
+    done = attempt.run("add a helper to pager/core.py", files)
+
+    assert done.code == 4
+    assert "not evidence, passes without the change: tests/test_core.py::test_nothing_new" in attempt.report
+
+
+def test_an_unchanged_check_is_run_once(tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path, BASE)
+
+    assert attempt.run(TASK, {"pager/core.py": RIGHT}).code == 0
+    assert len(attempt.repo.evidence()) == 2
+    assert "no check was changed" in attempt.report
+    assert "tests: tests/test_core.py" in attempt.report
+
+
+def test_the_user_says_what_else_belongs_to_the_checks(tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path, {**BASE, "qa/limits.py": "LIMIT = 10\n"})
+    attempt.repo.home.joinpath(".config/agentflow").mkdir(parents=True)
+    attempt.repo.home.joinpath(".config/agentflow/config.yaml").write_text("surface: {add: ['qa/**']}\n")
+
+    done = attempt.run(TASK, {"pager/core.py": RIGHT, "qa/limits.py": "LIMIT = 1000\n"})
+
+    assert done.code == 75
+    assert "qa/limits.py: the user's settings changed" in done.out
+
+
+def test_files_swapped_while_the_checks_run_change_nothing(tmp_path: Path) -> None:
+    slow = TESTS + "\n\ndef test_slow():\n    import time\n\n    time.sleep(1.5)\n"
+    attempt = Attempt(tmp_path, {**BASE, "tests/test_core.py": slow})
+    still_wrong = CODE + "# looked at\n"
+    script = attempt.script({"pager/core.py": still_wrong})
+    words = ("task", TASK, "--max-iterations", "1", "--model", attempt.repo.scripted(script))
+    with attempt.repo.start(*words) as running:
+        eventually(lambda: len(attempt.repo.events("CheckStarted")) == 2, 60)
+        attempt.repo.write({"pager/core.py": RIGHT})
+        time.sleep(1)
+        attempt.repo.write({"pager/core.py": still_wrong})
+        running.communicate(timeout=60)
+
+    assert running.returncode == 3
+    assert "tests/test_core.py::test_last_page" in attempt.report
+
+
+DESTRUCTIVE: Mapping[str, str] = {
+    "deletes files": "    import shutil\n    shutil.rmtree('pager')\n    shutil.rmtree('.git')\n",
+    "writes outside": "    import pathlib\n    try:\n        pathlib.Path('../beside.txt').write_text('x')\n"
+                      "    except OSError:\n        pass\n",
+    "rewrites sources": "    import pathlib\n    pathlib.Path('pager/core.py').write_text('pages = 1')\n",
+    "moves the index": "    import subprocess\n    subprocess.run(['git', 'add', '-A'])\n"
+                       "    subprocess.run(['git', 'rm', '-rq', '--cached', '.'])\n",
+    "is killed": "    import os, signal\n    os.kill(os.getpid(), signal.SIGKILL)\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", DESTRUCTIVE.values(), ids=DESTRUCTIVE)
+def test_whatever_tests_do_the_users_files_and_index_stay(body: str, tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path, {**BASE, "tests/test_zz.py": f"def test_wild():\n{body}"})
+    attempt.repo.write({"untracked.txt": "mine", "notes.local.py": "ignored"})
+    before = files_of(attempt.repo.root)
+
+    done = attempt.run(TASK, {"pager/core.py": RIGHT}, "--max-iterations", "1")
+
+    assert done.code != 70
+    assert len(attempt.repo.evidence()) == 2
+    assert files_of(attempt.repo.root) == {**before, "pager/core.py": RIGHT.encode()}
+    assert not (tmp_path / "beside.txt").exists()
+
+
+def test_a_red_check_goes_back_with_what_its_own_tests_showed_before(tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path, BASE)
+    weaker = {"tests/test_core.py": SOFTER}
+    script = [
+        findings("pager/core.py", 5),
+        plan("pager/core.py"),
+        role("implementer", *attempt.steps("tests/test_core.py", weaker["tests/test_core.py"]), submit()),
+        role("implementer", *attempt.steps("tests/test_core.py", TESTS),
+             *attempt.steps("pager/core.py", RIGHT), submit(), iteration=2),
+        role("reviewer", turn(call("SubmitReview", verdict="APPROVED", issues=[]))),
+        verified("ev-0004"),
+    ]  # fmt: skip
+
+    done = attempt.repo.task(TASK, script=script)
+
+    assert done.code == 0, done.out + done.err
+    brief = attempt.repo.runs("implementer")[1].brief
+    assert "tests, as they stood before the task" in brief

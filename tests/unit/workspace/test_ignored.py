@@ -1,0 +1,78 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from agentflow.workspace.ignored import differences, fingerprint, unchanged
+
+ENTRIES = (".venv/", "node_modules/")
+SITE = ".venv/lib/python3.11/site-packages"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name in (
+        f"{SITE}/pytest/main.py",
+        f"{SITE}/attr/core.py",
+        ".venv/bin/pytest",
+        "node_modules/jest/cli.js",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+    return tmp_path
+
+
+def changed(root: Path, name: str, text: str = "x = 2\n") -> tuple[str, ...]:
+    before = fingerprint(root, ENTRIES)
+    place = root / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    times = (place.stat().st_atime_ns, place.stat().st_mtime_ns) if place.exists() else None
+    place.write_text(text)
+    if times:
+        os.utime(place, ns=times)
+    return differences(before, fingerprint(root, ENTRIES))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (f"{SITE}/pytest/main.py", f"{SITE}/pytest changed"),
+        (f"{SITE}/sneak.pth", f"{SITE}/sneak.pth is new"),
+        (f"{SITE}/sitecustomize.py", f"{SITE}/sitecustomize.py is new"),
+        (".venv/bin/pytest", ".venv/bin/pytest changed"),
+        ("node_modules/jest/cli.js", "node_modules/jest changed"),
+        ("node_modules/@types/node/index.d.ts", "node_modules/@types/node is new"),
+    ],
+)
+def test_a_change_is_named_though_its_size_and_time_are_set_back(root: Path, name: str, said: str) -> None:
+    assert changed(root, name) == (said,)
+
+
+def test_what_is_removed_is_named(root: Path) -> None:
+    before = fingerprint(root, ENTRIES)
+    (root / ".venv/bin/pytest").unlink()
+
+    assert differences(before, fingerprint(root, ENTRIES)) == (".venv/bin/pytest was removed",)
+
+
+def test_compiled_code_is_no_change(root: Path) -> None:
+    assert changed(root, f"{SITE}/pytest/__pycache__/main.cpython-311.pyc") == ()
+
+
+def test_a_repository_that_ignores_nothing_has_no_mark(tmp_path: Path) -> None:
+    assert fingerprint(tmp_path, ()) == {}
+
+
+def test_ignored_files_count_as_long_as_they_are_what_they_were(tmp_path: Path) -> None:
+    for name in ("local.ini", "generated/a.py", "kept/a.py", ".venv/x.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+    entries = ("local.ini", "generated/", "kept/", ".venv/")
+    before = fingerprint(tmp_path, entries)
+    (tmp_path / "local.ini").write_text("x = 2\n")
+    (tmp_path / "generated/b.py").write_text("")
+    (tmp_path / "new.ini").write_text("")
+    (tmp_path / ".venv/y.py").write_text("")
+    now = (*entries, "new.ini")
+
+    assert unchanged(now, before, fingerprint(tmp_path, now)) == ("kept/", ".venv/")

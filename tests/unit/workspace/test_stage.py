@@ -1,0 +1,140 @@
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from agentflow.process import capture
+from agentflow.workspace import stage as module
+from agentflow.workspace.git import Git, open_repository
+from agentflow.workspace.stage import Stage
+
+COMMIT = ("-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qm")
+
+
+@pytest.fixture
+def git(tmp_path: Path) -> Git:
+    root = tmp_path / "repo"
+    root.mkdir()
+    capture(("git", "init", "-q"), cwd=root)
+    return open_repository(root)
+
+
+def write(root: Path, files: dict[str, bytes]) -> None:
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content)
+
+
+@contextmanager
+def staged(git: Git, tree: str | None = None, ignored: tuple[str, ...] | None = None) -> Iterator[Stage]:
+    stage = Stage(git, tree or git.tree(), git.ignored() if ignored is None else ignored)
+    try:
+        stage.fill()
+        yield stage
+    finally:
+        stage.remove()
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    found = (path for path in folder.rglob("*") if path.is_file() and ".git" not in path.parts)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def test_a_tree_is_written_out_byte_for_byte_and_gone_at_the_end(git: Git) -> None:
+    files = {
+        "a.txt": b"one\r\ntwo\n",
+        "sub/b.bin": bytes(range(256)),
+        "odd \n name": b"x",
+        "run.sh": b"#!/bin/sh\n",
+    }
+    write(git.root, files)
+    (git.root / "run.sh").chmod(0o755)
+    tree = git.tree()
+    write(git.root, {"a.txt": b"changed"})
+    with staged(git, tree) as stage:
+        assert content(stage.folder) == files
+        assert os.access(stage.folder / "run.sh", os.X_OK)
+        assert stage.folder.name == "repo"
+    assert not stage.folder.exists()
+
+
+def test_no_program_of_the_repository_is_run_for_it(git: Git, tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    config = f'[filter "x"]\n\tsmudge = touch {canary}; cat\n\tclean = touch {canary}; cat\n'
+    with (git.root / ".git/config").open("a") as file:
+        file.write(config)
+    write(git.root, {".gitattributes": b"* filter=x\n", "a.txt": b"a"})
+    with staged(git) as stage:
+        assert (stage.folder / "a.txt").read_bytes() == b"a"
+    assert not canary.exists()
+
+
+def test_small_ignored_files_are_copied_and_large_ones_and_environments_shown(
+    git: Git, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_ROOM", 100)
+    write(git.root, {".gitignore": b".venv/\ndata/\n*.local\n__pycache__/\n", "a/x.py": b"x"})
+    write(git.root, {".venv/bin/python": b"p", "data/big": b"d" * 200, "own.local": b"small"})
+    write(git.root, {"a/__pycache__/x.pyc": b"stale"})
+    with staged(git) as stage:
+        assert set(stage.shown) == {".venv", "data"}
+        assert (stage.folder / "own.local").read_bytes() == b"small"
+        assert list((stage.folder / ".venv").iterdir()) == list((stage.folder / "data").iterdir()) == []
+        assert not (stage.folder / "a/__pycache__").exists()
+
+
+def test_what_is_ignored_cannot_be_laid_through_a_link_of_the_tree(git: Git, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    write(git.root, {".gitignore": b"*.local\n"})
+    (git.root / "sub").symlink_to(outside)
+    tree = git.tree()
+    (git.root / "sub").unlink()
+    write(git.root, {"sub/own.local": b"x"})
+    with staged(git, tree):
+        assert list(outside.iterdir()) == []
+
+
+def test_a_check_that_works_with_git_reaches_no_index_of_ours(git: Git) -> None:
+    write(git.root, {"a.txt": b"a"})
+    for words in (
+        ("add", "-A"),
+        (*COMMIT, "one"),
+    ):
+        assert capture(("git", *words), cwd=git.root).returncode == 0
+    before = {path: path.read_bytes() for path in (git.root / ".git").rglob("*") if path.is_file()}
+    with staged(git) as stage:
+        said = capture(("git", "log", "--format=%s"), cwd=stage.folder)
+        assert said.stdout == b"one\n"
+        write(stage.folder, {"new.txt": b"n"})
+        for words in (
+            ("add", "-A"),
+            (*COMMIT, "two"),
+        ):
+            assert capture(("git", *words), cwd=stage.folder).returncode == 0
+    assert {path: path.read_bytes() for path in (git.root / ".git").rglob("*") if path.is_file()} == before
+
+
+def test_what_a_check_leaves_is_told_and_undone_but_for_products(git: Git) -> None:
+    write(
+        git.root, {".gitignore": b"dist/\n*.local.py\n", "a.py": b"a", "b.py": b"b", "own.local.py": b"own"}
+    )
+    with staged(git) as stage:
+        write(
+            stage.folder, {"a.py": b"other", "new.py": b"", "dist/out.js": b"built", "conftest.local.py": b""}
+        )
+        (stage.folder / "b.py").unlink()
+        assert set(stage.changed()) == {"M a.py", "D b.py", "A new.py"}
+
+        stage.restore(lambda path: path.startswith("conftest"))
+
+        assert stage.changed() == ()
+        assert content(stage.folder) == {
+            ".gitignore": b"dist/\n*.local.py\n",
+            "a.py": b"a",
+            "b.py": b"b",
+            "own.local.py": b"own",
+            "dist/out.js": b"built",
+        }
