@@ -52,10 +52,6 @@ class FileDiff(Record):
     hunks: tuple[str, ...]
 
 
-_STOPPED = (Status.SUSPENDED, Status.CANCELLED, Status.ERROR)
-"""A task that stopped in the middle of a phase: what was changed since is looked at when it goes on."""
-
-
 def verdict(snapshot: Snapshot, diff: str) -> tuple[Line, ...]:
     """Return what a person reads when a task has come to its end."""
     state = snapshot.state
@@ -66,7 +62,10 @@ def verdict(snapshot: Snapshot, diff: str) -> tuple[Line, ...]:
         *pending_rows(state),
         *_checks(snapshot),
         BLANK,
-        *_changes(tuple(file_diffs(diff)), is_over=state.status not in _STOPPED),
+        *_changes(
+            tuple(file_diffs(diff)),
+            is_over=state.status not in (Status.SUSPENDED, Status.CANCELLED, Status.ERROR),
+        ),
         *_iterations(state),
         *_footer(snapshot),
     )
