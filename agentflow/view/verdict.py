@@ -53,10 +53,6 @@ class FileDiff(Record):
     hunks: tuple[str, ...]
 
 
-_STOPPED = (Status.SUSPENDED, Status.CANCELLED, Status.ERROR)
-"""A task that stopped in the middle of a phase: what was changed since is looked at when it goes on."""
-
-
 def verdict(snapshot: Snapshot, diff: str) -> tuple[Line, ...]:
     """Return what a person reads when a task has come to its end."""
     state = snapshot.state
@@ -67,7 +63,7 @@ def verdict(snapshot: Snapshot, diff: str) -> tuple[Line, ...]:
         *pending_rows(state),
         *_checks(snapshot),
         BLANK,
-        *_changes(tuple(file_diffs(diff)), is_over=state.status not in _STOPPED),
+        *_changes(tuple(file_diffs(diff)), state.status),
         *_iterations(state),
         *_footer(snapshot),
     )
@@ -176,8 +172,9 @@ def _path(head: str) -> str:
     return (found["same"] or found["new"]) if found else head
 
 
-def _changes(files: tuple[FileDiff, ...], *, is_over: bool) -> Iterator[Line]:
-    none = "nothing" if is_over else "not known before it goes on"
+def _changes(files: tuple[FileDiff, ...], status: Status) -> Iterator[Line]:
+    is_cut = status in (Status.SUSPENDED, Status.CANCELLED, Status.ERROR)
+    none = "not known before it goes on" if is_cut else "nothing"
     yield labelled("changed", span(plural(len(files), "file") if files else none))
     room = _DIFF_LINES
     for file in files[:_FILES]:

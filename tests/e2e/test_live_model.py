@@ -26,9 +26,9 @@ NewRepo = Callable[[dict[str, str]], Repo]
 KEY = "sk-e2e-0123456789-secret"
 QUICK = {"retry": {"tries": 4, "base_seconds": 0, "max_seconds": 0}}
 OFFERED = {
-    "explorer": {"Read", "Grep", "Glob", "Bash", "Skill", "SubmitFindings"},
-    "planner": {"Read", "Grep", "Glob", "TodoWrite", "Skill", "SubmitPlan"},
-    "implementer": {"Read", "Write", "Edit", "Grep", "Glob", "Bash", "Skill", "SubmitChange"},
+    "explorer": {"Read", "Grep", "Glob", "Bash", "Skill", "AskUserQuestion", "SubmitFindings"},
+    "planner": {"Read", "Grep", "Glob", "TodoWrite", "Skill", "Escalate", "SubmitPlan"},
+    "implementer": {"Read", "Write", "Edit", "Grep", "Glob", "Bash", "Skill", "Escalate", "SubmitChange"},
     "verifier": {"Read", "Grep", "Bash", "Skill", "SubmitVerdict"},
 }
 MODELS = {"explorer": "big-1", "planner": "big-1", "implementer": "small-1", "verifier": "small-1"}

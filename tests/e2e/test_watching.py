@@ -246,7 +246,7 @@ def test_the_tools_are_listed_with_what_they_can_do(told: Finished) -> None:
     effects = {tool["name"]: tool["effect"] for tool in listed}
     assert effects == {
         **dict.fromkeys(("Read", "Glob", "Grep"), "read"),
-        **dict.fromkeys(("AskUserQuestion", "Edit", "Write", "TodoWrite"), "write"),
+        **dict.fromkeys(("AskUserQuestion", "Edit", "Escalate", "Write", "TodoWrite"), "write"),
         **{name: effects[name] for name in effects if name.startswith("Submit")},
         "Bash": "execute",
     }

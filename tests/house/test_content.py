@@ -19,9 +19,9 @@ MAX_CHARACTERS = 2_000
 """About 500 tokens, so that the tools of a role fit beside its prompt into 1,300."""
 
 TOOLS = {
-    "explorer": {"Read", "Grep", "Glob", "Bash", "WebSearch", "WebFetch"},
-    "planner": {"Read", "Grep", "Glob", "TodoWrite"},
-    "implementer": {"Read", "Write", "Edit", "Grep", "Glob", "Bash"},
+    "explorer": {"AskUserQuestion", "Read", "Grep", "Glob", "Bash", "WebSearch", "WebFetch"},
+    "planner": {"Escalate", "Read", "Grep", "Glob", "TodoWrite"},
+    "implementer": {"Escalate", "Read", "Write", "Edit", "Grep", "Glob", "Bash"},
     "reviewer": {"Read", "Grep", "Glob", "Bash"},
     "verifier": {"Read", "Grep", "Bash"},
 }
