@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from agentflow.core.errors import NoSandbox
@@ -15,9 +16,11 @@ from agentflow.sandbox.profile import Level, Opened
 from agentflow.sandbox.protection import sweep
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Caller, Confinement, Settings, load_settings
+from agentflow.workspace.copies import SHARED
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.guarded import is_secret
 
+_INSTALLED = frozenset({*SHARED, ".git", "__pycache__", ".tox", ".nox", "target"})
 _HINT = "install bubblewrap (bwrap), or run this without a sandbox: --no-sandbox"
 _STRENGTH = (Level.NONE, Level.PARTIAL, Level.FULL)
 
@@ -55,10 +58,23 @@ def masked(git: Git, rules: Rules) -> tuple[Path, ...]:
     """
     others = git.call("ls-files", "-z", "--others", "--directory").split(b"\0")
     kept = git.call("ls-files", "-z", "--", ":(glob)**/.env*").split(b"\0")
-    names = (os.fsdecode(name) for name in (*others, *kept) if name and not name.endswith(b"/"))
+    found = [os.fsdecode(name) for name in (*others, *kept) if name]
+    names = (file for name in found for file in _files(git.root, name))
     are_open = exceptions(rules, git.root)
     places = (git.root / name for name in names if is_secret(name) and not are_open("Read", name))
     return tuple(place for place in places if not place.is_symlink())
+
+
+def _files(root: Path, name: str) -> Iterator[str]:
+    """Yield the files of what git names; of a folder all below it, but for installed packages."""
+    if not name.endswith("/"):
+        yield name
+        return
+    if name.rstrip("/").rpartition("/")[2] in _INSTALLED:
+        return
+    for folder, inner, files in os.walk(root / name):
+        inner[:] = [each for each in inner if each not in _INSTALLED]
+        yield from (os.path.relpath(os.path.join(folder, each), root) for each in files)  # noqa: PTH118
 
 
 def _ability(settings: Settings, wish: Wish) -> Ability:

@@ -20,7 +20,7 @@ SETUP = (
     ),
     (
         "python3 -m venv .venv && PIP_NO_CACHE_DIR=1 .venv/bin/pip install -q -e '.[dev]' "
-        "&& .venv/bin/python -m pytest -q"
+        "&& .venv/bin/python -m pytest -q -n 4"
     ),
 )
 PAGES = (
