@@ -15,8 +15,8 @@ from agentflow.sandbox.probe import Ability, probe
 from agentflow.sandbox.profile import Level, Opened
 from agentflow.sandbox.protection import sweep
 from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.throwaway import SHARED
 from agentflow.settings import Caller, Confinement, Settings, load_settings
-from agentflow.workspace.copies import SHARED
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.guarded import is_secret
 
