@@ -60,7 +60,8 @@ class _Converter(HTMLParser):
         """Return what stands before the text of an element."""
         match tag:
             case "li":
-                said = f"\n{'  ' * (min(len(self._lists), _DEEPEST) - 1)}{'1.' if self._lists[-1:] == ['ol'] else '-'} "
+                indent = "  " * (min(len(self._lists), _DEEPEST) - 1)
+                said = f"\n{indent}{'1.' if self._lists[-1:] == ['ol'] else '-'} "
             case "code":
                 said = "" if self._is_literal else "`"
             case "h1" | "h2" | "h3" | "h4" | "h5" | "h6":

@@ -1,15 +1,16 @@
 """The web for the explorer: absent, offered once the user opens it, and never a way inside."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from tests.e2e.test_sandbox import config
-from tests.support.repo import CALC, NewRepo, Recorded, call, role, turn
+from tests.support.repo import CALC, Recorded, Repo, call, role, turn
 from tests.support.web_server import Content, WebServer, pages
 
+NewRepo = Callable[[dict[str, str]], Repo]
 OPEN = "network: [explorer]\n"
 QUESTION = "how does calc.py add?"
 

@@ -108,7 +108,7 @@ def test_only_an_address_on_the_internet_is_public(address: str, *, expected: bo
 
 @pytest.mark.parametrize("url", REFUSED)
 def test_what_may_not_be_asked_is_told_from_its_spelling(url: str) -> None:
-    with pytest.raises(InvalidInput, match="^url: "):
+    with pytest.raises(InvalidInput, match=r"^url: "):
         target(url)
 
 
