@@ -96,9 +96,9 @@ def show_skill(name: str = NAME, json: bool = JSON) -> None:
 @tools.command(name="list")
 def list_tools(json: bool = JSON) -> None:
     """List the tools with their category and effect."""
-    from agentflow.tools.registry import standard
+    from agentflow.cli.content import toolbox_here
 
-    rows = [_told_tool(tool) for tool in standard().tools]
+    rows = [_told_tool(tool) for tool in toolbox_here().tools]
     if json:
         say_json(rows)
         return
@@ -109,13 +109,15 @@ def list_tools(json: bool = JSON) -> None:
 @tools.command(name="show")
 def show_tool(name: str = NAME, json: bool = JSON) -> None:
     """Show a tool: what it does, the input it takes, and the roles that are offered it."""
+    from agentflow.cli.content import toolbox_here
     from agentflow.core.errors import UnknownTool
-    from agentflow.tools.registry import spec, standard
+    from agentflow.tools.registry import spec
 
-    found = standard().find(name)
+    toolbox = toolbox_here()
+    found = toolbox.find(name)
     if found is None:
         raise UnknownTool(f"there is no tool {name}", hint="agentflow tools list shows them")
-    holders = [role.name for role in _content().roles.all if found in standard().offered(role)]
+    holders = [role.name for role in _content().roles.all if found in toolbox.offered(role)]
     row = {**_told_tool(found), "roles": holders, "input": spec(found).input_schema}
     if json:
         say_json(row)

@@ -10,8 +10,8 @@ from agentflow.core.role import Role
 from agentflow.library.roles import Roles, load_roles
 from agentflow.library.skills import Place, Skills, load_skills, skill_places, unknown
 from agentflow.library.subagents import require_known, subagents
-from agentflow.settings import folders
-from agentflow.tools.registry import Toolbox
+from agentflow.settings import folders, load_settings
+from agentflow.tools.registry import Toolbox, opened
 
 
 class Content(Record):
@@ -20,6 +20,11 @@ class Content(Record):
     roles: Roles
     skills: Skills
     warnings: tuple[str, ...]
+
+
+def toolbox_here() -> Toolbox:
+    """Return the tools that there are with what the user's settings open."""
+    return opened(load_settings(os.environ).network)
 
 
 def load_content(root: Path, toolbox: Toolbox) -> Content:

@@ -15,7 +15,7 @@ from agentflow.core.tool import Tool
 from agentflow.library.skills import Offer, offer
 from agentflow.model.tiers import first_ids, model_id, tier
 from agentflow.settings import load_settings
-from agentflow.tools.registry import standard
+from agentflow.tools.registry import opened
 from agentflow.workflow.route import ROLE_OF
 
 Fact = tuple[str, str, str]
@@ -36,7 +36,7 @@ def resolved(role: Role, content: Content, root: Path) -> Resolved:
     phase = next((phase for phase, part in ROLE_OF.items() if part == role.part), None)
     skills = offer(content.skills, role, phase, ())
     ids = first_ids(settings.models)
-    kit = Kit(model=NoModel(), models=ids, toolbox=standard(), events=_nobody, skills=skills)
+    kit = Kit(model=NoModel(), models=ids, toolbox=opened(settings.network), events=_nobody, skills=skills)
     shared = shared_capabilities(hooks, rules_here(root), settings.approvals)
     draft = drafted((*standard_capabilities(role, kit), *shared))
     tools = draft.tools(*draft.model())

@@ -33,7 +33,7 @@ from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Approvals, Settings, folders, load_settings, model_name
 from agentflow.store.journal import load_run
 from agentflow.store.tasks import TaskStore, new_task_id
-from agentflow.tools.registry import Toolbox, standard
+from agentflow.tools.registry import Toolbox, opened
 from agentflow.workflow.checking import Checking
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.table import Table, load_table
@@ -63,7 +63,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     """Return what a task of this text needs. Raises the error that the person should see."""
     git = open_repository(start)
     settings = load_settings(os.environ)
-    toolbox = standard()
+    toolbox = opened(settings.network)
     content, rules = load_content(git.root, toolbox), rules_here(git.root)
     name = model_name(model, settings, os.environ)
     sandbox = boundary(git.root, settings, wish)

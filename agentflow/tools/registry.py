@@ -1,6 +1,6 @@
 """The toolbox: which tools there are, and which of them a role is offered."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Self
 
@@ -11,6 +11,7 @@ from agentflow.core.role import HANDOFF, Role
 from agentflow.core.submissions import SUBMITTED_BY
 from agentflow.core.tool import Category, Tool
 from agentflow.parse import schema
+from agentflow.settings import Caller
 from agentflow.tools.ask import ASK, ESCALATE
 from agentflow.tools.files import EDIT, READ, WRITE
 from agentflow.tools.notes import TODO_WRITE
@@ -20,8 +21,8 @@ from agentflow.tools.submit import SUBMIT_TOOLS
 
 SUBMITS: Mapping[str, str] = {SUBMITTED_BY[tool.input]: tool.name for tool in SUBMIT_TOOLS}
 """The tool that ends the run of each part of the pipeline."""
-WITHOUT_PROVIDER = frozenset({"WebSearch", "WebFetch"})
-"""A role may list these; nobody provides them."""
+WEB = frozenset({"WebSearch", "WebFetch"})
+"""A role may list these; WebFetch is there once the user opens the network, and nobody provides WebSearch."""
 ELSEWHERE = frozenset(
     {
         *("Agent", "Task", "TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskStop", "TaskUpdate"),
@@ -32,9 +33,12 @@ ELSEWHERE = frozenset(
 )
 """Names that public role files list and that are no tools a list can give here."""
 _SHIPPED = (READ, EDIT, WRITE, GLOB, GREP, BASH, TODO_WRITE, ASK, ESCALATE, *SUBMIT_TOOLS)
-NAMES = frozenset({*(tool.name for tool in _SHIPPED), *WITHOUT_PROVIDER, *ELSEWHERE})
+NAMES = frozenset({*(tool.name for tool in _SHIPPED), *WEB, *ELSEWHERE})
 """Every word that means a tool."""
 _CATEGORIES = frozenset(category.value for category in Category)
+
+
+_ON_THE_WEB = Caller.EXPLORER
 
 
 class Toolbox(Record):
@@ -56,7 +60,10 @@ class Toolbox(Record):
         listed = {rule.tool for rule in role.tools}
         for entry in sorted(listed):
             self._require_known(entry, role)
-        offered = {tool.name: tool for tool in self._common() if {tool.name, tool.category.value} & listed}
+        common = (
+            tool for tool in self._common() if role.part == _ON_THE_WEB or tool.category is not Category.NET
+        )
+        offered = {tool.name: tool for tool in common if {tool.name, tool.category.value} & listed}
         submits = (tool for tool in self.tools if SUBMITTED_BY.get(tool.input) == role.part is not None)
         offered.update((tool.name, tool) for tool in submits)
         return tuple(offered[name] for name in sorted(offered))
@@ -66,7 +73,7 @@ class Toolbox(Record):
         return tuple(tool for tool in self.tools if tool.input not in SUBMITTED_BY)
 
     def _require_known(self, entry: str, role: Role) -> None:
-        known = {*(tool.name for tool in self._common()), *WITHOUT_PROVIDER, *_CATEGORIES}
+        known = {*(tool.name for tool in self._common()), *WEB, *_CATEGORIES}
         if entry in known | ELSEWHERE or entry.startswith(("mcp__", HANDOFF)):
             return
         near = get_close_matches(entry, sorted(known), n=1)
@@ -83,5 +90,14 @@ def spec(tool: Tool) -> ToolSpec:
 
 
 def standard() -> Toolbox:
-    """Return all tools that are shipped."""
+    """Return all tools that are shipped and need nothing to be opened."""
     return Toolbox.of(*_SHIPPED)
+
+
+def opened(network: Iterable[Caller]) -> Toolbox:
+    """Return the tools where these may reach the network."""
+    if _ON_THE_WEB not in network:
+        return standard()
+    from agentflow.tools.web import WEB_FETCH  # noqa: PLC0415  # loaded only where it is offered
+
+    return Toolbox.of(*_SHIPPED, WEB_FETCH)

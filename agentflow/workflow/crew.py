@@ -23,7 +23,7 @@ from agentflow.sandbox.run import Sandbox
 from agentflow.store.journal import RunFile, load_run
 from agentflow.store.ledger import TreeLedger
 from agentflow.store.tasks import HOME, TaskStore
-from agentflow.tools.registry import SUBMITS, WITHOUT_PROVIDER, Toolbox
+from agentflow.tools.registry import SUBMITS, WEB, Toolbox
 from agentflow.workflow.brief import Material
 from agentflow.workflow.checking import Checking
 from agentflow.workflow.deleted import WithDeleted
@@ -125,7 +125,7 @@ class Crew(Record):
     def _owners(self) -> dict[str, str]:
         """Return the role that has each known tool."""
         roles = tuple(self.roles.part(part) for part in PIPELINE)
-        names = (*(tool.name for tool in self.toolbox.tools), *WITHOUT_PROVIDER)
+        names = (*(tool.name for tool in self.toolbox.tools), *WEB)
         owned = {name: owner for name in names if (owner := owner_of(name, roles))}
         return {**owned, **{tool: part for part, tool in SUBMITS.items()}}
 

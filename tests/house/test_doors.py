@@ -43,7 +43,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "__import__": (IN_THE_CHECK,),
     "anthropic": ("agentflow/model/sdk.py",),
     "httpx": (),
-    "httpx2": ("agentflow/model/http.py",),
+    "httpx2": ("agentflow/model/http.py", "agentflow/tools/web.py"),
     "git": (),
     "frontmatter": (),
     "pydantic": (),

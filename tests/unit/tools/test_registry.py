@@ -8,7 +8,8 @@ from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE, Role, ToolRule
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.parse import Mismatch, fit
-from agentflow.tools.registry import SUBMITS, Toolbox, spec, standard
+from agentflow.settings import Caller
+from agentflow.tools.registry import SUBMITS, Toolbox, opened, spec, standard
 from tests.unit.tools.bench import Bench
 
 LISTS = {
@@ -39,6 +40,15 @@ def a_role(name: str, *tools: str, part: str | None = None) -> Role:
 def test_a_role_is_offered_what_its_list_names(part: str, tool: str) -> None:
     offered = {each.name for each in standard().offered(a_role(part, *LISTS[part], part=part))}
     assert (tool in offered) == (tool in LISTS[part] and not tool.startswith("Web"))
+
+
+@pytest.mark.parametrize("part", PIPELINE)
+def test_the_web_is_the_explorer_s_once_it_is_opened(part: str) -> None:
+    role = a_role(part, *LISTS[part], "WebFetch", "net", part=part)
+    for network, expected in (((), False), ((Caller.CHECKS, Caller.IMPLEMENTER), False), (Caller, True)):
+        offered = {tool.name for tool in opened(network).offered(role)}
+        assert ("WebFetch" in offered) == (expected and part == "explorer")
+        assert "WebSearch" not in offered
 
 
 @pytest.mark.parametrize("part", PIPELINE)
@@ -90,7 +100,7 @@ def test_two_tools_of_one_name_are_refused() -> None:
 
 
 def test_all_tools_have_one_signature() -> None:
-    for tool in standard().tools:
+    for tool in opened(Caller).tools:
         signature = inspect.signature(tool.call)
         kinds = [parameter.annotation for parameter in signature.parameters.values()]
         assert kinds == [tool.input, ToolContext], tool.name
@@ -112,8 +122,9 @@ def test_a_tool_runs_with_any_context(bench: Bench) -> None:
 
 
 def test_effects_say_what_may_run_side_by_side() -> None:
-    effects = {tool.name: tool.effect for tool in standard().tools}
-    assert {name for name, effect in effects.items() if effect is Effect.READ} == {"Read", "Glob", "Grep"}
+    effects = {tool.name: tool.effect for tool in opened(Caller).tools}
+    readers = {name for name, effect in effects.items() if effect is Effect.READ}
+    assert readers == {"Read", "Glob", "Grep", "WebFetch"}
     assert {name for name, effect in effects.items() if effect is Effect.EXECUTE} == {"Bash"}
 
 
@@ -127,6 +138,7 @@ INPUT_KEYS: dict[str, tuple[set[str], set[str]]] = {
     "Grep": ({"pattern"}, {"path", "glob", "output_mode", "-i", "-n", "head_limit", "multiline"}),
     "Bash": ({"command"}, {"description", "timeout"}),
     "TodoWrite": ({"todos"}, set()),
+    "WebFetch": ({"url", "prompt"}, set()),
     "SubmitFindings": ({"summary", "findings", "open_questions"}, set()),
     "SubmitPlan": ({"summary", "steps", "acceptance", "risks"}, set()),
     "SubmitChange": ({"summary", "files"}, set()),
@@ -136,8 +148,9 @@ INPUT_KEYS: dict[str, tuple[set[str], set[str]]] = {
 
 
 def test_schemas_have_the_public_keys_and_are_closed() -> None:
-    assert {tool.name for tool in standard().tools} == INPUT_KEYS.keys()
-    for tool in standard().tools:
+    tools = opened(Caller).tools
+    assert {tool.name for tool in tools} == INPUT_KEYS.keys()
+    for tool in tools:
         shown = spec(tool)
         required, optional = INPUT_KEYS[tool.name]
         assert shown.input_schema["type"] == "object", tool.name
