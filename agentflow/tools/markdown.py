@@ -51,8 +51,8 @@ class _Converter(HTMLParser):
         else:
             self._close(tag)
 
-    def handle_data(self, data: str) -> None:
-        text = data if self._is_literal else _SPACE.sub(" ", data)
+    def handle_data(self, found: str) -> None:
+        text = found if self._is_literal else _SPACE.sub(" ", found)
         starts = not self._is_literal and "".join(self.parts[-1:])[-1:] in {"", "\n"}
         self._say(text.lstrip() if starts else text)
 

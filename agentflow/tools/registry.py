@@ -60,9 +60,7 @@ class Toolbox(Record):
         listed = {rule.tool for rule in role.tools}
         for entry in sorted(listed):
             self._require_known(entry, role)
-        common = (
-            tool for tool in self._common() if role.part == _ON_THE_WEB or tool.category is not Category.NET
-        )
+        common = (tool for tool in self._common() if role.part == _ON_THE_WEB or tool.name not in WEB)
         offered = {tool.name: tool for tool in common if {tool.name, tool.category.value} & listed}
         submits = (tool for tool in self.tools if SUBMITTED_BY.get(tool.input) == role.part is not None)
         offered.update((tool.name, tool) for tool in submits)
