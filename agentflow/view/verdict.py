@@ -215,13 +215,8 @@ def _failure(failure: Failure) -> Iterator[Line]:
 
 def _used(state: TaskState) -> str:
     usage = state.usage
-    cost = (
-        "cost unknown"
-        if usage.cost_usd is None
-        else f"${usage.cost_usd:.4f}"
-        if usage.cost_usd
-        else "no cost"
-    )
+    known = f"${usage.cost_usd:.4f}" if usage.cost_usd else "no cost"
+    cost = "cost unknown" if usage.cost_usd is None else known
     read = usage.input + usage.cache_read + usage.cache_write
     return f"{cost}, {plural(read, 'token')} in, {usage.output:,} out"
 
