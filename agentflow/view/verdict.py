@@ -226,10 +226,9 @@ def _cautions(state: TaskState) -> Iterator[Line]:
     for caveat in shown.caveats if shown else ():
         meaning = _CAVEATS.get(caveat.partition(":")[0])
         yield labelled("caveat", span(one_line(caveat), Style.WARN), span(f"  {meaning}" if meaning else ""))
-    for approval in shown.approvals if shown else ():
-        yield labelled("caveat", span(one_line(approval, _REASON), Style.WARN))
-    for change in shown.weakened if shown and not shown.approvals and not state.pending else ():
-        yield labelled("checks", span(one_line(change, _REASON), Style.WARN))
+    is_open = shown is not None and not shown.approvals and not state.pending
+    told = (*shown.approvals, *(shown.weakened if is_open else ())) if shown else ()
+    yield from (labelled("checks", span(one_line(change, _REASON), Style.WARN)) for change in told)
     for note in shown.notes[:_NOTES] if shown else ():
         yield labelled("note", span(one_line(note, _REASON)))
     if state.sandbox != "full":
