@@ -3,7 +3,7 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,9 @@ from tests.support.repo import CALC, Repo, call, findings, plan, role, submit, t
 
 Plant = Callable[[Repo, str, str], None]
 """Plants an attack: a repository, a shell command that leaves a trace, an address that must not be asked."""
-COMMANDS = (("--help",), ("--version",), ("status",), ("check",), ("config", "--explain"), ("agents", "list"))
+COMMANDS = (("status",), ("check",))
+EVERY = (*COMMANDS, ("--help",), ("--version",), ("doctor",), ("config", "--explain"), ("agents", "list"))
+"""What `tests/soak` tries; the others read no more than these two."""
 HOOK_POINTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd")
 
 
@@ -216,11 +218,15 @@ def test_there_are_many_attacks() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_nothing_happens_before_trust(tmp_path: Path, name: str) -> None:
+    assert_nothing_happens(tmp_path, name, COMMANDS)
+
+
+def assert_nothing_happens(tmp_path: Path, name: str, commands: Sequence[Sequence[str]]) -> None:
     repo = Repo(tmp_path / "repo", tmp_path / "home").write({"a.txt": "a\n"}).commit()
     canary = tmp_path / "canary"
     with listening() as (address, asked):
         HOSTILE[name](repo, f"touch {canary}", address)
-        for words in COMMANDS:
+        for words in commands:
             done = repo.run(*words, timeout=30)
             assert "Traceback" not in done.err + done.out
             assert "\x1b" not in done.err + done.out
