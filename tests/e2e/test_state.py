@@ -45,6 +45,7 @@ TYPES = {
         "Classified",
         "GatesMerged",
         "IntentTold",
+        "PlanChanged",
         "PhaseStarted",
         "PhaseEnded",
         "RunStarted",

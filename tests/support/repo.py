@@ -203,7 +203,7 @@ def eventually(claim: Callable[[], bool], seconds: float = 15) -> None:
 def _holds(claim: Callable[[], bool]) -> bool:
     try:
         return claim()
-    except (OSError, ValueError):
+    except (OSError, ValueError, LookupError):
         return False
 
 

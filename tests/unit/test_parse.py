@@ -130,10 +130,10 @@ def test_a_schema_says_only_what_a_model_needs() -> None:
     assert fit(Shape, {"kind": "box", "name": "a", "label": "old"}).label == "old"
 
 
-def test_a_schema_keeps_descriptions_bounds_and_what_is_required() -> None:
+def test_a_schema_keeps_descriptions_and_what_is_required() -> None:
     found = schema(Findings)
     assert found["required"] == ["summary", "findings", "open_questions"]
     finding = found["properties"]["findings"]["items"]
-    assert finding["properties"]["line"]["minimum"] == 1
+    assert finding["properties"]["line"] == {"type": "integer", "description": "Line that shows it, from 1."}
     assert "description" in finding["properties"]["claim"]
     assert schema(Plan)["properties"]["steps"]["items"]["required"] == ["title", "files"]
