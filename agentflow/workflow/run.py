@@ -42,7 +42,7 @@ async def run_task(crew: Crew, task: TaskState) -> TaskState:
             crew.store.emit(Warned(message=warning))
     except Halted as error:
         return cut_short(crew, Status.BLOCKED, Exit.BLOCKED, f"a hook said stop: {error}")
-    return finish(crew, task, round(time.monotonic() - began, 3))
+    return finish(crew, task, began)
 
 
 async def _step(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
@@ -92,8 +92,8 @@ def _reason(error: ModelError) -> str:
     return f"{error}. {error.hint}" if error.hint else str(error)
 
 
-def finish(crew: Crew, task: TaskState, seconds: float | None = None) -> TaskState:
-    """Write the report of a task that is over or waits, and say so."""
+def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState:
+    """Write the report of a task that is over or waits, and say so; `began` is of the monotonic clock."""
     assert task.ending is not None
     crew.past.note(is_over=True)
     told = intent_told(task, events(crew.store.folder))
@@ -105,7 +105,7 @@ def finish(crew: Crew, task: TaskState, seconds: float | None = None) -> TaskSta
             status=task.ending.status,
             exit_code=task.ending.exit_code,
             reason=task.ending.reason,
-            seconds=seconds,
+            seconds=None if began is None else round(time.monotonic() - began, 3),
             report=fingerprint(written),
         )
     )
