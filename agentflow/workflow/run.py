@@ -22,9 +22,9 @@ from agentflow.workflow.waiting import paused, suspended
 
 async def run_task(crew: Crew, task: TaskState) -> TaskState:
     """Take a task, new or saved, to its end or to where it waits for a person."""
-    began = time.monotonic()
     crew.past.begin(last_sign(crew.store.folder))
     crew.store.save(task)
+    began = time.monotonic()
     crew.store.emit(
         TaskStarted(
             task=task.task, model=task.model, max_iterations=task.max_iterations, sandbox=task.sandbox
