@@ -67,7 +67,7 @@ def test_few_words_are_not_text(text: str, value: object) -> None:
         ("a:\n  b: 1\n  b: 2\n", 3, "key 'b' stands twice"),
         ("a: &x 1\nb: *x\n", 2, "aliases are not allowed"),
         ("a: [1\nb: 2\n", 2, ""),
-        ("a: b: c\n", 1, "mapping values are not allowed here"),
+        ("a: b: c\n", 1, "mapping values are not allowed in this context"),
         ("? [a]\n: 1\n", 1, "a key must be a word"),
         ("a: !!python/object:os.system x\n", 1, "could not determine a constructor"),
         ("a: 1\nb: \x07\n", 2, "control character"),
