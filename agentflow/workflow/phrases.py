@@ -27,15 +27,22 @@ def plain_words(text: str) -> str:
 
 def hits(phrases: Iterable[str], text: str) -> tuple[str, ...]:
     """Return what the phrases are found as, in their order, each once."""
-    found = (pattern(phrase).search(text) for phrase in phrases)
+    found = (pattern(phrase).search(text) for phrase in phrases if _may_stand(phrase, text))
     return tuple(dict.fromkeys(" ".join(one[0].split()) for one in found if one))
 
 
 def begins(phrases: Iterable[str], text: str) -> str | None:
     """Return what a text begins with that is one of the phrases, the longest of several, or None."""
-    found = [one[0] for phrase in phrases if (one := pattern(phrase).match(text))]
+    likely = (phrase for phrase in phrases if _may_stand(phrase, text))
+    found = [one[0] for phrase in likely if (one := pattern(phrase).match(text))]
     whole = (one for one in found if text[len(one) : len(one) + 1] in _AFTER)
     return max(whole, key=len, default=None)
+
+
+def _may_stand(phrase: str, text: str) -> bool:
+    """Tell whether a text has letters for each word of a phrase: most have not, and need no pattern."""
+    words = (word.split("|") for word in phrase.lower().split() if word != "...")
+    return all(any(one.removesuffix("*") in text for one in word) for word in words)
 
 
 @cache
