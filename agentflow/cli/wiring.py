@@ -67,7 +67,8 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     content, rules = load_content(git.root, toolbox), rules_here(git.root)
     name = model_name(model, settings, os.environ)
     sandbox = boundary(git.root, settings, wish)
-    sandbox = sandbox.replace(opened=sandbox.opened.replace(masked=masked(git, rules)))
+    if sandbox.level is Level.FULL:
+        sandbox = sandbox.replace(opened=sandbox.opened.replace(masked=masked(git, rules)))
     chosen = choose_model(name, sandbox, settings, os.environ)
     reason = chosen.refusal(text)
     if reason is not None:

@@ -24,6 +24,10 @@ _CONFIG = """\
 NO_FILTER = b"\n* -filter\n"  # git reads this file last, so whatever filter a file is given, it is none
 
 
+AS_IT_IS = b"\n* -text -ident -filter !working-tree-encoding\n"
+OBJECTS = "GIT_OBJECT_DIRECTORY"
+
+
 class Call(Protocol):
     """Run git at the root and return what it printed."""
 
@@ -54,8 +58,13 @@ def cast(root: Path, source: Source, folder: Path) -> dict[str, str]:
         "GIT_DIR": str(folder),
         "GIT_WORK_TREE": str(root),
         "GIT_INDEX_FILE": str(folder / "index"),
-        "GIT_OBJECT_DIRECTORY": str(source.objects),
+        OBJECTS: str(source.objects),
     }
+
+
+def own_objects(source: Source) -> dict[str, str]:
+    """Return the variables by which git adds to objects of our own and reads the repository's too."""
+    return {OBJECTS: str(source.kept / "objects"), "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(source.objects)}
 
 
 def alone(folder: Path) -> dict[str, str]:

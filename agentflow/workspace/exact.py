@@ -5,18 +5,16 @@ Ids of trees are of another kind: those convert line ends as a commit would, and
 
 import os
 import stat
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from agentflow.core.errors import StateError
 from agentflow.core.record import Record
-from agentflow.workspace.apart import alone, cast
+from agentflow.workspace.apart import OBJECTS, own_objects
 from agentflow.workspace.git import Git
-from agentflow.workspace.tree import Shadow, started
+from agentflow.workspace.tree import Shadow
 
-_AS_IT_IS = b"\n* -text -ident -filter !working-tree-encoding\n"
 _USUAL = {"100644": 0o644, "100755": 0o755, "120000": 0o777}
 
 
@@ -44,9 +42,10 @@ class Shot(Record):
 def shoot(git: Git, known: Files | None = None) -> Shot:
     """Record the files as they are now; those that are known count even if they are ignored by now."""
     with _folder(git) as env:
-        has = set(git.call("ls-files", "-z", env=env).split(b"\0"))
+        has = set(git.call("ls-files", "-z", env=env).split(b"\0")) if known else set()
         missing = {path: entry for path, entry in (known or {}).items() if os.fsencode(path) not in has}
-        git.call("update-index", "-z", "--index-info", env=env, stdin=_lines(missing))
+        if missing:
+            git.call("update-index", "-z", "--index-info", env=env, stdin=_lines(missing))
         tree = Shadow(call=git.call, root=git.root, env=env).write()
     listed = _listed(git, tree)
     modes = {path: mode for path in listed if (mode := _mode(git.root / path)) is not None}
@@ -74,16 +73,16 @@ def as_shot(git: Git, files: Files) -> Shot:
 
 def hold(git: Git, shot: Shot) -> None:
     """Take over the objects of a shot that no commit has, since git may clear them away."""
-    env = _objects(git)
+    env = own_objects(git.source)
     wanted = {shot.tree, *_ids(git.call("ls-tree", "-r", "-t", "-z", shot.tree, env=env))}
     wanted -= _committed(git)
     stdin = "".join(f"{name}\n" for name in sorted(wanted)).encode()
-    git.call("pack-objects", "-q", str(_own(git) / "pack" / "pack"), env=env, stdin=stdin)
+    git.call("pack-objects", "-q", f"{env[OBJECTS]}/pack/pack", env=env, stdin=stdin)
 
 
 def content(git: Git, entry: Entry) -> bytes:
     """Return the bytes of a file."""
-    return git.call("cat-file", "blob", entry.id, env=_objects(git))
+    return git.call("cat-file", "blob", entry.id, env=own_objects(git.source))
 
 
 def _committed(git: Git) -> set[str]:
@@ -98,7 +97,7 @@ def _ids(listing: bytes) -> set[str]:
 
 
 def _listed(git: Git, tree: str) -> dict[str, tuple[str, str]]:
-    raw = git.call("ls-tree", "-r", "-z", tree, env=_objects(git))
+    raw = git.call("ls-tree", "-r", "-z", tree, env=own_objects(git.source))
     words = (word.partition(b"\t") for word in raw.split(b"\0") if word)
     heads = ((os.fsdecode(path), head.decode().split(" ")) for head, _, path in words)
     return {path: (head[0], head[2]) for path, head in heads}
@@ -118,24 +117,7 @@ def _mode(place: Path) -> int | None:
         return None
 
 
-def _own(git: Git) -> Path:
-    return git.source.kept / "objects"
-
-
-def _objects(git: Git) -> dict[str, str]:
-    """Return the variables by which git adds to our own objects and reads the repository's too."""
-    return {
-        "GIT_OBJECT_DIRECTORY": str(_own(git)),
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(git.source.objects),
-    }
-
-
-@contextmanager
-def _folder(git: Git) -> Iterator[dict[str, str]]:
-    """Yield the variables of a git folder of our own that converts nothing."""
-    (_own(git) / "pack").mkdir(mode=0o700, parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="agentflow-") as name:
-        folder = Path(name)
-        env = cast(git.root, git.source, folder) | _objects(git)
-        started(git.call, git.source, folder, env, _AS_IT_IS)
-        yield env | alone(folder)
+def _folder(git: Git) -> AbstractContextManager[dict[str, str]]:
+    """Return the variables of a git folder of our own that converts nothing."""
+    Path(own_objects(git.source)[OBJECTS], "pack").mkdir(mode=0o700, parents=True, exist_ok=True)
+    return git.exact.folder(git.call)

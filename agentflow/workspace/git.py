@@ -9,7 +9,7 @@ from pathlib import Path
 from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.record import Record
 from agentflow.process import capture
-from agentflow.workspace.apart import Source
+from agentflow.workspace.apart import AS_IT_IS, Source, own_objects
 from agentflow.workspace.tree import Trees, is_ours
 
 _QUIET = (
@@ -62,6 +62,8 @@ class Git(Record):
     options: tuple[str, ...]
     source: Source
     trees: Trees
+    exact: Trees
+    """The same byte for byte, and with objects of our own."""
     exclude: Path
     """Where git keeps ignore rules that are not part of the files; may be a link."""
 
@@ -163,7 +165,10 @@ def _found(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
     places = zip(("index", "objects", "exclude", "attributes", "kept"), said[2:], strict=True)
     source = Source(hash=said[1], **{name: (start / place).resolve() for name, place in places})
     named = start.absolute() / said[2 + _PLACES.index("info/exclude")]
-    return Git(root=root, options=options, source=source, trees=Trees(root, source), exclude=named)
+    exact = Trees(root, source, AS_IT_IS, own_objects(source))
+    return Git(
+        root=root, options=options, source=source, trees=Trees(root, source), exact=exact, exclude=named
+    )
 
 
 def _text(said: bytes) -> str:

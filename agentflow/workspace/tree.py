@@ -1,34 +1,21 @@
 """The tree of all non-ignored files as they are on disk, made beside the user's index and configuration."""
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import MappingProxyType
 
 from agentflow.core.record import Record
 from agentflow.workspace.apart import NO_FILTER, Call, Source, alone, cast
+from agentflow.workspace.start import SKIPPED, Start, lay, started
 
 OURS = (".claude/agentflow", ".claude/*.local.*", ".claude/learnings.md")
 """Paths that are never part of a tree id or of the files changed; each has two parts."""
 _PLAIN = (b"H 100644 ", b"H 100755 ", b"H 120000 ")
-_SKIPPED = b"S "
 _GITLINK = b"160000"
-_USER = (("core.excludesFile", "ignore"), ("core.attributesFile", "attributes"))
-_REFRESH = ("-q", "--unmerged", "--ignore-missing", "--ignore-submodules", "--refresh")
-
-
-class Start(Record):
-    """What the first tree was made with, which every later one is made with too."""
-
-    files: Mapping[str, bytes]
-    """The user's ignore rules and attributes, by where a git folder of our own has them."""
-    index: bytes
-    """Empty when the repository has none."""
-    index_time: int
-    """By which git knows the files that are too young to be trusted."""
 
 
 class Listing(Record):
@@ -70,7 +57,7 @@ class Shadow(Record):
         entries = [(word[:2], *word[2:].partition(b"\t")) for word in words if word[:1] not in (b"", b"?")]
         return Listing(
             others=tuple(name for word in words if word[:1] == b"?" and not is_ours(name := word[2:])),
-            skipped=tuple(path for tag, _, _, path in entries if tag == _SKIPPED),
+            skipped=tuple(path for tag, _, _, path in entries if tag == SKIPPED),
             links=tuple(path for _, mode, _, path in entries if mode.startswith(_GITLINK)),
             ours=tuple(path for _, _, _, path in entries if is_ours(path)),
         )
@@ -116,19 +103,29 @@ class Trees:
     It is kept in memory: whoever may write to the disk can change neither the rules nor the index.
     """
 
-    def __init__(self, root: Path, source: Source) -> None:
+    def __init__(
+        self,
+        root: Path,
+        source: Source,
+        attributes: bytes = NO_FILTER,
+        objects: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.root = root
         self.source = source
+        self._attributes = attributes
+        """The last word on how content is converted."""
+        self._objects = objects
+        """Variables that say where git keeps objects, unless in the repository."""
         self._start: Start | None = None
 
     def write(self, call: Call) -> str:
         """Return the id of the tree of the files as they are on disk now."""
-        with self._folder(call) as env:
+        with self.folder(call) as env:
             return Shadow(call=call, root=self.root, env=env).write()
 
     def ignored(self, call: Call) -> tuple[str, ...]:
         """Return what is not part of the tree because it is ignored, our own files left out."""
-        with self._folder(call) as env:
+        with self.folder(call) as env:
             raw = call(
                 "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z", env=env
             )
@@ -137,72 +134,16 @@ class Trees:
         )
 
     @contextmanager
-    def _folder(self, call: Call) -> Iterator[dict[str, str]]:
+    def folder(self, call: Call) -> Iterator[dict[str, str]]:
         """Yield the variables of a git folder of our own, with the rules and the index of the first time."""
         with tempfile.TemporaryDirectory(prefix="agentflow-") as name:
             folder = Path(name)
-            env = cast(self.root, self.source, folder)
+            env = {**cast(self.root, self.source, folder), **self._objects}
             if self._start is None:
-                self._start = started(call, self.source, folder, env)
+                self._start = started(call, self.source, folder, env, self._attributes)
             else:
-                _lay(self._start.files, folder)
-                _lay_index(self._start, folder / "index")
+                lay(self._start, folder)
             yield env | alone(folder)
-
-
-def started(
-    call: Call, source: Source, folder: Path, env: Mapping[str, str], attributes: bytes = NO_FILTER
-) -> Start:
-    """Read the user's rules and index once into a git folder of our own; `attributes` are the last word."""
-    root = Path(env["GIT_WORK_TREE"])
-    known = _content(source.attributes) + attributes
-    files = {"info/exclude": _content(source.exclude), "info/attributes": known}
-    for key, name in _USER:
-        usual = os.path.expanduser(f"~/.config/git/{name}")  # noqa: PTH111 - a machine may have no home
-        said = call("config", "--type=path", f"--default={usual}", "--get", key, env=env)
-        files[f"user/git/{name}"] = _content(root / os.fsdecode(said.removesuffix(b"\n")))
-    _lay(files, folder)
-    index = folder / "index"
-    if source.index.exists():
-        _rebuild(call, source.index, folder, {**env, **alone(folder)})
-    if not index.exists():
-        return Start(files=files, index=b"", index_time=0)
-    return Start(files=files, index=index.read_bytes(), index_time=index.stat().st_mtime_ns)
-
-
-def _rebuild(call: Call, theirs: Path, folder: Path, env: Mapping[str, str]) -> None:
-    """Make an index with the paths of the user's, in which no content is known before git read the file.
-
-    Whoever can write the user's index can let it claim any content for a file, or for a whole folder.
-    """
-    shutil.copyfile(theirs, folder / "theirs")
-    for part in theirs.parent.glob("sharedindex.*"):
-        (folder / part.name).symlink_to(part)
-    listed = call("ls-files", "-v", "-s", "-z", env={**env, "GIT_INDEX_FILE": str(folder / "theirs")})
-    entries = [(word[:2].upper(), *word[2:].partition(b"\t")) for word in listed.split(b"\0") if word]
-    merged = b"\0".join(head[:-1] + b"0\t" + path for _, head, _, path in entries)
-    call("update-index", "-z", "--index-info", env=env, stdin=merged)
-    if skipped := b"\0".join(path for tag, _, _, path in entries if tag == _SKIPPED):
-        call("update-index", "--skip-worktree", "-z", "--stdin", env=env, stdin=skipped)
-    call("update-index", *_REFRESH, env=env)
-    call("write-tree", "--missing-ok", env=env)  # the index then keeps the ids of folders
-
-
-def _lay(files: Mapping[str, bytes], folder: Path) -> None:
-    for name, content in files.items():
-        place = folder / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
-
-
-def _lay_index(start: Start, place: Path) -> None:
-    if start.index:
-        place.write_bytes(start.index)
-        os.utime(place, ns=(start.index_time, start.index_time))
-
-
-def _content(path: Path) -> bytes:
-    return path.read_bytes() if path.is_file() else b""
 
 
 def is_ours(path: bytes) -> bool:
