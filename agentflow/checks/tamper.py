@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from agentflow.checks.python_code import careless_comparisons
 from agentflow.checks.python_tests import compare
@@ -119,7 +119,7 @@ def _is_comment(text: str) -> bool:
 
 @cache
 def _rules() -> tuple[_Rule, ...]:
-    text = files("agentflow.checks").joinpath("tamper.yaml").read_text("utf-8")
+    text = Path(__file__).with_name("tamper.yaml").read_text("utf-8")
     return read_yaml(tuple[_Rule, ...], text, "tamper.yaml")
 
 

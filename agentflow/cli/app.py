@@ -7,7 +7,7 @@ import sys
 from agentflow import __version__
 
 _STDERR = 2
-_NEW_OBJECTS = 50_000
+_NEW_OBJECTS = 200_000
 """Between two searches for waste; at Python's 700 they are a tenth of the start, and find none."""
 
 

@@ -1,7 +1,7 @@
 """The routing table: what is shipped, and what the user's settings add."""
 
 from collections.abc import Mapping
-from importlib.resources import files
+from pathlib import Path
 from typing import TypeVar
 
 from agentflow.core.errors import ConfigError
@@ -53,8 +53,8 @@ class Table(Record):
 
 def load_table(extra: Routing) -> Table:
     """Return the shipped table with what the settings add to it. Raises ConfigError."""
-    resource = files("agentflow.workflow").joinpath("routing.yaml")
-    table = read_yaml(Table, resource.read_text("utf-8"), "routing.yaml")
+    shipped = Path(__file__).with_name("routing.yaml").read_text("utf-8")
+    table = read_yaml(Table, shipped, "routing.yaml")
     routing = extended(table.routing, extra)
     for rule in routing.complex_when:
         if rule.route not in routing.routes:
