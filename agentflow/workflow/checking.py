@@ -6,7 +6,7 @@ import anyio
 from anyio import to_thread
 
 from agentflow.checks.detect import detect
-from agentflow.checks.environment import blockage
+from agentflow.checks.environment import blockage, required_python
 from agentflow.checks.interpreter import choose, version
 from agentflow.checks.repository import Repository
 from agentflow.checks.results import findings
@@ -89,7 +89,8 @@ class Checking:
             return ""
         repository = self.repository(files)
         output = self._store.ledger.output(run.evidence.id) if run.evidence else ""
-        return blockage(run, output, repository, version(repository))
+        running = version(repository) if required_python(repository) else None
+        return blockage(run, output, repository, running)
 
     async def run(self, task: TaskState, *orders: Order) -> tuple[Results, ...]:
         """Run the checks of each order one after the other, and the orders side by side."""
@@ -241,10 +242,3 @@ class Checking:
 
     def _hint(self, evidence: Evidence, tail: str) -> str:
         return likely_reason(self._sandbox, tail) if evidence.exit_code != 0 else ""
-
-    def holds_for(self, task: TaskState) -> bool:
-        """Return whether every required check was already run on the tree as it is now."""
-        known = self.runs(task.final)
-        return bool(known) and all(
-            run.evidence is None or run.evidence.tree_before == task.tree for run in known
-        )

@@ -76,7 +76,7 @@ async def _review(crew: Crew) -> Run | None:
 async def _verify(crew: Crew) -> Run | None:
     """Run the required checks, and ask the verifier only if all hold and the route has one."""
     task = crew.store.task
-    if not crew.checking.holds_for(task):
+    if not _is_judged(crew, task):
         found = await examine(crew, task)
         shown = {"final": found.final, "held": found.held, "fresh": found.fresh}
         crew.store.save(crew.store.task.replace(**shown))
@@ -85,6 +85,12 @@ async def _verify(crew: Crew) -> Run | None:
     if Phase.VERIFICATION not in task.steps or not (verdict.passed and verdict.evidence):
         return None
     return await dispatch(crew, Phase.VERIFICATION)
+
+
+def _is_judged(crew: Crew, task: TaskState) -> bool:
+    """Return whether every required check was already run on the tree as it is now."""
+    known = crew.checking.runs(task.final)
+    return bool(known) and all(run.evidence is None or run.evidence.tree_before == task.tree for run in known)
 
 
 _JUDGES: Mapping[Phase, Callable[[Crew], Awaitable[Run | None]]] = MappingProxyType(

@@ -34,7 +34,7 @@ async def run_task(crew: Crew, task: TaskState) -> TaskState:
         task = await begun(crew, task)
         while (phase := next_phase(task)) is not None:
             before, task = task.tree, await _step(crew, task, phase)
-            if task.tree != before:
+            if before is not None and task.tree != before:
                 crew.past.note()
             crew.store.save(task)
         await ended(crew, task)
