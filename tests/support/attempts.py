@@ -23,12 +23,13 @@ class Attempt:
         """Return what a crew does that leaves these files; None is a deleted one."""
         turns = [step for name, text in files.items() for step in self.steps(name, text)]
         turns += [turn(call("Bash", command=command))] if command else []
+        ran = sum(made["name"] == "Bash" for step in turns for made in step["tools"])
         return [
             findings("pager/core.py", 5),
             plan(*files),
             role("implementer", *turns, submit(*files)),
             role("reviewer", turn(call("SubmitReview", verdict="APPROVED", issues=[]))),
-            verified("ev-0002"),
+            verified(f"ev-{2 + ran:04}"),  # behind the base run and the commands
         ]
 
     def steps(self, name: str, text: str | None) -> list[dict[str, Any]]:

@@ -1,10 +1,11 @@
+import json
 import os
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentflow.core.errors import InvalidFile
@@ -93,6 +94,17 @@ def test_a_bomb_of_aliases_is_refused() -> None:
     bomb = "a: &a [x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in zip("abcde", "bcdef", strict=True))
     with pytest.raises(InvalidFile, match="aliases"):
         load_yaml(bomb, "a")
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x7f")))
+@example("\U000e0041")
+@example("\\ud83d\\ude00")
+def test_json_is_yaml_also_where_it_escapes_pairs_of_surrogates(text: str) -> None:
+    assert load_yaml(json.dumps([text, {"key": text}]), "a") == [text, {"key": text}]
+
+
+def test_half_a_pair_of_surrogates_comes_back() -> None:
+    assert load_yaml(dump_yaml({"name": "a\udc80"}), "a") == {"name": "a\udc80"}
 
 
 def test_a_merge_key_is_no_way_around() -> None:
