@@ -20,15 +20,17 @@ def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER)
     """Show how a task stands."""
     from agentflow.core.record import plain
     from agentflow.core.task import FRONTMATTER_KEYS
+    from agentflow.store.locks import is_at_work
     from agentflow.view.render import picture
     from agentflow.view.snapshot import load
 
-    snapshot = load(_task(folder, task_id))
+    root, found = _task(folder, task_id)
+    snapshot = load(found)
     if json:
         state = plain(snapshot.state)
         say_json({key: state[key] for key in FRONTMATTER_KEYS})
     else:
-        _print(picture(snapshot))
+        _print(picture(snapshot, at_work=is_at_work(root)))
 
 
 def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
@@ -36,7 +38,7 @@ def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) ->
     from agentflow.store.reading import EVENTS, events
     from agentflow.view.story import Story
 
-    found = _task(folder, task_id)
+    _, found = _task(folder, task_id)
     if json:
         say_line((found / EVENTS).read_text("utf-8").removesuffix("\n"))
         return
@@ -57,7 +59,7 @@ def evidence(
 
     if task_id is not None and task_id.startswith("ev-"):
         task_id, evidence_id = None, task_id
-    snapshot = load(_task(folder, task_id))
+    snapshot = load(_task(folder, task_id)[1])
     if evidence_id is None:
         found = snapshot.evidence
     else:
@@ -78,11 +80,13 @@ def _no_such_evidence(evidence_id: str) -> None:
     raise TaskNotFound(f"there is no evidence {evidence_id} in this task", hint="agentflow evidence lists it")
 
 
-def _task(folder: Path, task_id: str | None) -> Path:
+def _task(folder: Path, task_id: str | None) -> tuple[Path, Path]:
+    """Return the repository's root and a task's folder in it."""
     from agentflow.store.reading import find
     from agentflow.workspace.git import open_repository
 
-    return find(open_repository(folder).root, task_id)
+    root = open_repository(folder).root
+    return root, find(root, task_id)
 
 
 def _print(lines: Iterable["Line"]) -> None:

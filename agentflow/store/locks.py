@@ -42,6 +42,20 @@ def writer_lock(root: Path) -> Iterator[None]:
         lock.release()
 
 
+def is_at_work(root: Path) -> bool:
+    """Tell whether a process works in a repository; one that was killed leaves its number behind."""
+    pid = pid_of(root)
+    if pid is None:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it is there, and another user's
+    return True
+
+
 def pid_of(root: Path) -> int | None:
     """Return the process that says it works in a repository; only the lock itself is binding."""
     try:

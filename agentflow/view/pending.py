@@ -28,7 +28,8 @@ def pending_rows(state: TaskState) -> tuple[Line, ...]:
 def _asked(item: Pending) -> Iterator[Line]:
     yield labelled("waits", span(f"{item.kind} {item.id}: {item.tool or ''}", Style.WARN))
     for key, value in item.told.items():
-        yield from _value(key, str(value))
+        if value != "":
+            yield from _value(key, str(value))
     yield from _options(item)
 
 

@@ -24,17 +24,17 @@ _TASK = 400
 _PHASES = tuple(phase for phase in Phase if phase is not Phase.COMPLETE)
 
 
-def picture(snapshot: Snapshot) -> tuple[Line, ...]:
-    """Return where a task stands: what it is, its phases, its checks and what ended it."""
+def picture(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
+    """Return where a task stands: what it is, its phases, its checks and what ended it.
+
+    Without a process at work in the repository, a task that has no end was interrupted.
+    """
     state = snapshot.state
+    left = state.status is Status.RUNNING and not at_work
     return (
-        line(
-            status_mark(state.status),
-            span(state.status.replace("_", " "), status_style(state.status)),
-            span(f"  {state.task_id}", Style.DIM),
-        ),
+        _interrupted(state) if left else _standing(state),
         labelled("task", span(one_line(state.task, _TASK), Style.BOLD)),
-        labelled("started", span(_when(snapshot))),
+        labelled("started", span(_when(snapshot, at_work=at_work))),
         labelled("class", span(_class(state))),
         labelled("model", span(state.model)),
         labelled("sandbox", sandbox(state)),
@@ -47,6 +47,21 @@ def picture(snapshot: Snapshot) -> tuple[Line, ...]:
     )
 
 
+def _standing(state: TaskState) -> Line:
+    return line(
+        status_mark(state.status),
+        span(state.status.replace("_", " "), status_style(state.status)),
+        span(f"  {state.task_id}", Style.DIM),
+    )
+
+
+def _interrupted(state: TaskState) -> Line:
+    return line(
+        span("! interrupted", Style.WARN),
+        span(f"  agentflow resume {state.task_id} goes on where it was"),
+    )
+
+
 def _iteration(state: TaskState) -> Line:
     return labelled("iteration", span(f"{state.iteration} of {state.max_iterations}"))
 
@@ -55,11 +70,11 @@ def _class(state: TaskState) -> str:
     return f"{state.task_complexity}, route {state.route.replace('_', ' ') or 'not chosen'}"
 
 
-def _when(snapshot: Snapshot) -> str:
+def _when(snapshot: Snapshot, *, at_work: bool) -> str:
     started = snapshot.state.started_at
     times = [snapshot.events[0].at, snapshot.events[-1].at] if snapshot.events else [started, started]
     seconds = elapsed(*times)
-    verb = "worked" if snapshot.state.ending else "working"
+    verb = "working" if at_work and snapshot.state.ending is None else "worked"
     spent = "" if seconds is None else f", {verb} for {duration(seconds)}"
     return f"{started.replace('T', ' ').removesuffix('Z')} UTC{spent}"
 

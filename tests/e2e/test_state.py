@@ -223,6 +223,7 @@ def test_a_task_killed_at_its_first_request_has_its_text_on_disk(new_repo: NewRe
     repo = new_repo(NOTES)
     running = repo.start_task([{**findings("notes.txt", 1), "delay": 60}])
     eventually(lambda: has_begun(repo, "Asked"))
+    assert repo.run("status").out.startswith("▸ running")
     running.kill()
     running.communicate()
     changed, asked = repo.events("StateChanged")[0], repo.events("Asked")[0]
@@ -244,6 +245,8 @@ def test_a_task_killed_in_a_call_leaves_a_state_and_no_lock(new_repo: NewRepo) -
     assert (head["active"], head["status"], head["current_phase"]) == (True, "running", "implementation")
     shown = repo.run("status", "--json")
     assert shown.json["current_phase"] == "implementation"
+    (said, *_) = repo.run("status").out.splitlines()
+    assert said == f"! interrupted  agentflow resume {repo.folder.name} goes on where it was"
     assert repo.task(script=[]).code == 1  # and not 2: nobody holds the lock
 
 

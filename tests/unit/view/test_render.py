@@ -18,12 +18,12 @@ STAGES = ("implementation", "verification", "second_iteration", "complete")
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_status_of_each_phase(stage: str, folder: Callable[[str], Path], golden: Golden) -> None:
-    golden(f"status_{stage}", picture(load(folder(stage))))
+    golden(f"status_{stage}", picture(load(folder(stage)), at_work=True))
 
 
 @pytest.mark.parametrize("width", [80, 40])
 def test_status_in_a_narrow_terminal(width: int, finished: Snapshot, golden: Golden) -> None:
-    golden(f"status_complete_{width}", fit(picture(finished), width))
+    golden(f"status_complete_{width}", fit(picture(finished, at_work=True), width))
 
 
 def test_evidence_as_a_table(finished: Snapshot, golden: Golden) -> None:
@@ -77,14 +77,14 @@ def test_no_evidence_is_said_in_words(finished: Snapshot) -> None:
 
 def test_a_sandbox_is_named_and_none_is_shouted(finished: Snapshot) -> None:
     boxed = finished.replace(state=finished.state.replace(sandbox="full"))
-    assert any("NOT SANDBOXED" in row.text for row in picture(finished))
-    assert not any("NOT SANDBOXED" in row.text for row in picture(boxed))
+    assert any("NOT SANDBOXED" in row.text for row in picture(finished, at_work=True))
+    assert not any("NOT SANDBOXED" in row.text for row in picture(boxed, at_work=True))
 
 
 @pytest.mark.parametrize("status", list(Status))
 def test_every_status_has_a_picture(status: Status, finished: Snapshot) -> None:
     ending = Ending(status=status, exit_code=Exit.LIMIT, reason="for a reason")
-    rows = picture(finished.replace(state=finished.state.replace(status=status, ending=ending)))
+    rows = picture(finished.replace(state=finished.state.replace(status=status, ending=ending)), at_work=True)
     assert status.replace("_", " ") in rows[0].text
     assert any("for a reason  exit 3" in row.text for row in rows)
 
@@ -112,11 +112,11 @@ def test_foreign_text_reaches_no_picture_raw(hostile: str, finished: Snapshot) -
             for one in finished.evidence
         ),
     )
-    rows = (*picture(evil), *evidence_table(evil), *evidence_detail(evil.evidence[0], hostile))
+    rows = (*picture(evil, at_work=True), *evidence_table(evil), *evidence_detail(evil.evidence[0], hostile))
     assert all(row.text.isprintable() for row in rows)
 
 
 def test_markup_in_a_task_is_shown_as_it_was_written(finished: Snapshot) -> None:
     task = "[/x] [red]mend[/red] \\[a]"
-    rows = picture(finished.replace(state=finished.state.replace(task=task)))
+    rows = picture(finished.replace(state=finished.state.replace(task=task)), at_work=True)
     assert rows[1].text.endswith(task)
