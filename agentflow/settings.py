@@ -65,12 +65,13 @@ class Deadlines(Record):
 
 
 class Price(Record):
-    """USD for a million tokens."""
+    """USD for a million tokens, and for one search of the provider's."""
 
     input: float
     output: float
     cache_read: float
     cache_write: float
+    search: float | None = None
 
 
 class When(Record):
@@ -105,6 +106,8 @@ class Settings(Record):
     """Tier to model id, or to a list of ids of which the next one answers where one fails."""
     without_tools: tuple[str, ...] = ()
     """Ids of models that take no tools: they answer, and change nothing."""
+    web_search: bool | None = None
+    """Whether the endpoint searches the web itself; left out, only the vendor's own does."""
     prices: dict[str, Price] = {}
     """By model id; where there is none, the cost is unknown."""
     endpoint: str | None = None

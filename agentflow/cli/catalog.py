@@ -98,7 +98,7 @@ def list_tools(json: bool = JSON) -> None:
     """List the tools with their category and effect."""
     from agentflow.cli.content import toolbox_here
 
-    rows = [_told_tool(tool) for tool in toolbox_here().tools]
+    rows = [_told_tool(tool) for tool in toolbox_here(_root()).tools]
     if json:
         say_json(rows)
         return
@@ -113,7 +113,7 @@ def show_tool(name: str = NAME, json: bool = JSON) -> None:
     from agentflow.core.errors import UnknownTool
     from agentflow.tools.registry import spec
 
-    toolbox = toolbox_here()
+    toolbox = toolbox_here(_root())
     found = toolbox.find(name)
     if found is None:
         raise UnknownTool(f"there is no tool {name}", hint="agentflow tools list shows them")

@@ -10,7 +10,7 @@ from agentflow.core.role import Role
 from agentflow.library.roles import Roles, load_roles
 from agentflow.library.skills import Place, Skills, load_skills, skill_places, unknown
 from agentflow.library.subagents import require_known, subagents
-from agentflow.settings import folders, load_settings
+from agentflow.settings import Settings, folders, load_settings, model_name
 from agentflow.tools.registry import Toolbox, opened
 
 
@@ -22,9 +22,26 @@ class Content(Record):
     warnings: tuple[str, ...]
 
 
-def toolbox_here() -> Toolbox:
-    """Return the tools that there are with what the user's settings open."""
-    return opened(load_settings(os.environ).network)
+def toolbox_here(root: Path, model: str | None = None) -> Toolbox:
+    """Return the tools that there are: what the user's settings open, and what the model's provider runs."""
+    settings = load_settings(os.environ)
+    box = opened(settings.network)
+    if box.find("WebFetch") is None or not _searches(model_name(model, settings, os.environ), settings, root):
+        return box
+    from agentflow.tools.web import WEB_SEARCH
+
+    return Toolbox.of(*box.tools, WEB_SEARCH)
+
+
+def _searches(model: str, settings: Settings, root: Path) -> bool:
+    """Return whether a model comes with a search; a replayed one as far as it was offered then."""
+    if model.startswith("replay:"):
+        from agentflow.cli.recorded import was_offered_search
+
+        return was_offered_search(model, root)
+    from agentflow.model.credentials import searches
+
+    return searches(model, settings, os.environ)
 
 
 def load_content(root: Path, toolbox: Toolbox) -> Content:

@@ -6,7 +6,14 @@ from agentflow.core.evidence import By
 from agentflow.loop.nodes import request_of
 from agentflow.model.recorded import Exchange, Recorded
 from agentflow.store.exchanges import exchanges
+from agentflow.store.journal import load_run
 from agentflow.store.reading import evidence_of, find
+
+
+def was_offered_search(name: str, root: Path) -> bool:
+    """Return whether a saved task's requests offered what its provider runs. Raises TaskNotFound."""
+    files = (find(root, name.removeprefix("replay:")) / "runs").glob("*.jsonl")
+    return any(tool.by_provider for file in files if (run := load_run(file)) for tool in run.head.tools)
 
 
 def recorded_model(name: str, root: Path) -> Recorded:

@@ -4,18 +4,22 @@ import os
 from pathlib import Path
 from typing import Any
 
-from agentflow.cli.content import Content
-from agentflow.cli.wiring import hooks_here, rules_here, shared_capabilities
+from agentflow.cli.content import Content, toolbox_here
+from agentflow.cli.wiring import governed, hooks_here, permitted, rules_here, shared_capabilities
+from agentflow.compose.capabilities.handoffs import Handoffs
+from agentflow.compose.capabilities.subagents import Order, Subagents
+from agentflow.compose.channels import Capability, Settled
 from agentflow.compose.draft import NoModel, drafted
 from agentflow.compose.profiles import Kit, standard_capabilities
 from agentflow.core.record import Record, plain
 from agentflow.core.role import Role
+from agentflow.core.run import Run
 from agentflow.core.submissions import SUBMITTED_BY
 from agentflow.core.tool import Tool
 from agentflow.library.skills import Offer, offer
+from agentflow.library.subagents import subagents
 from agentflow.model.tiers import first_ids, model_id, tier
 from agentflow.settings import load_settings
-from agentflow.tools.registry import opened
 from agentflow.workflow.route import ROLE_OF
 
 Fact = tuple[str, str, str]
@@ -29,16 +33,27 @@ class Resolved(Record):
     """The same as plain values."""
 
 
+class _Childless(Record):
+    """Stands where sub-agents would be run."""
+
+    async def __call__(self, order: Order, settled: Settled) -> Run:
+        raise NotImplementedError
+
+    def reads(self, role: Role, settled: Settled) -> bool:  # noqa: ARG002  # a protocol's signature
+        return False
+
+
 def resolved(role: Role, content: Content, root: Path) -> Resolved:
-    """Return what the standard capabilities and the settings here make of a role."""
+    """Return what the capabilities of its crew and the settings here make of a role."""
     settings = load_settings(os.environ)
-    hooks, _ = hooks_here(root)
+    rules, ids = rules_here(root), first_ids(settings.models)
+    toolbox = governed(toolbox_here(root), content.roles, rules, settings.approvals)
+    role = permitted(role, rules, toolbox)
     phase = next((phase for phase, part in ROLE_OF.items() if part == role.part), None)
     skills = offer(content.skills, role, phase, ())
-    ids = first_ids(settings.models)
-    kit = Kit(model=NoModel(), models=ids, toolbox=opened(settings.network), events=_nobody, skills=skills)
-    shared = shared_capabilities(hooks, rules_here(root), settings.approvals)
-    draft = drafted((*standard_capabilities(role, kit), *shared))
+    kit = Kit(model=NoModel(), models=ids, toolbox=toolbox, events=_nobody, skills=skills)
+    shared = shared_capabilities(hooks_here(root)[0], rules, settings.approvals)
+    draft = drafted((*standard_capabilities(role, kit), *_others(role, content), *shared))
     tools = draft.tools(*draft.model())
     prompt, limits = draft.system(tools), plain(role.limits)
     bounds = ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in limits.items() if value)
@@ -63,6 +78,13 @@ def resolved(role: Role, content: Content, root: Path) -> Resolved:
         "sources": [{"part": part, "value": value, "source": source} for part, value, source in facts],
     }
     return Resolved(prompt=prompt, facts=tuple(facts), told=told)
+
+
+def _others(role: Role, content: Content) -> tuple[Capability, ...]:
+    """Return what lets a role give work to sub-agents, or hand a conversation over to one."""
+    known = subagents(content.roles.all)
+    given = Subagents(role=role, depth=0, known=known, children=_Childless())
+    return given, Handoffs(role=role, known=known)
 
 
 def _spelled(tool: Tool, role: Role) -> str:

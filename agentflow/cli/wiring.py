@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agentflow.cli.asking import is_attended
 from agentflow.cli.boundary import Wish, boundary, masked, notice, swept
-from agentflow.cli.content import load_content
+from agentflow.cli.content import load_content, toolbox_here
 from agentflow.cli.models import ADVICE, choose_model, observed, refuse_without_tools, tier_models
 from agentflow.cli.trusting import project_hooks, summary, trusted_here, untrusted, well_known
 from agentflow.compose.capabilities.approval import Approval
@@ -17,7 +17,7 @@ from agentflow.core.hook import Hook
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Model
 from agentflow.core.record import Record
-from agentflow.core.role import PIPELINE
+from agentflow.core.role import PIPELINE, Role
 from agentflow.core.task import TaskState
 from agentflow.hooks.chain import Chain
 from agentflow.hooks.manifest import load_hooks, project_places, user_places
@@ -26,14 +26,14 @@ from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
 from agentflow.loop.nodes import request_of
 from agentflow.permissions.exceptions import exceptions
-from agentflow.permissions.ruling import Rules, denied_tools, load_rules
+from agentflow.permissions.ruling import Rules, denied_tools, load_rules, named_tools
 from agentflow.process import timestamp
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Approvals, Settings, folders, load_settings, model_name
 from agentflow.store.journal import load_run
 from agentflow.store.tasks import TaskStore, new_task_id
-from agentflow.tools.registry import Toolbox, opened
+from agentflow.tools.registry import Toolbox
 from agentflow.workflow.checking import Checking
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.table import Table, load_table
@@ -63,8 +63,10 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     """Return what a task of this text needs. Raises the error that the person should see."""
     git = open_repository(start)
     settings = load_settings(os.environ)
-    toolbox = opened(settings.network)
+    toolbox = toolbox_here(git.root, model)
     content, rules = load_content(git.root, toolbox), rules_here(git.root)
+    toolbox = governed(toolbox, content.roles, rules, settings.approvals)
+    everyone = tuple(permitted(role, rules, toolbox) for role in content.roles.all)
     name = model_name(model, settings, os.environ)
     sandbox = boundary(git.root, settings, wish)
     if sandbox.level is Level.FULL:
@@ -79,7 +81,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
         git=git,
         sandbox=sandbox,
         settings=settings,
-        roles=_without(content.roles, rules, toolbox),
+        roles=content.roles.replace(all=everyone),
         skills=content.skills,
         toolbox=toolbox,
         model=chosen,
@@ -90,15 +92,21 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     )
 
 
-def _without(roles: Roles, rules: Rules, toolbox: Toolbox) -> Roles:
-    """Take from all roles the tools that a rule denies as a whole, so that no model sees them."""
+def permitted(role: Role, rules: Rules, toolbox: Toolbox) -> Role:
+    """Take from a role the tools that a rule denies as a whole, so that no model sees them."""
     denied = denied_tools(rules, (tool.name for tool in toolbox.tools))
-    return roles.replace(
-        all=tuple(
-            role.replace(tools=tuple(rule for rule in role.tools if rule.tool not in denied))
-            for role in roles.all
-        )
-    )
+    return role.replace(tools=tuple(rule for rule in role.tools if rule.tool not in denied))
+
+
+def governed(toolbox: Toolbox, roles: Roles, rules: Rules, approvals: Approvals) -> Toolbox:
+    """Take away what a provider runs wherever a rule or a mode wants a say: it asks nobody before a call."""
+    explorer = roles.part("explorer")
+    modes = [approvals.roles.get(name, "never") for name in (explorer.name, *explorer.handoffs)]
+    served = [tool.name for tool in toolbox.tools if tool.by_provider]
+    named = named_tools(rules, served)
+    modes += [approvals.tools.get(name, "never") for name in served]
+    is_held = bool(named) or any(mode != "never" for mode in modes)
+    return Toolbox(tools=tuple(tool for tool in toolbox.tools if not (is_held and tool.by_provider)))
 
 
 def _unusual(sandbox: Sandbox) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from agentflow.core.delegation import Saved
-from agentflow.core.messages import Message, Notice, Reply, Speaker
+from agentflow.core.messages import Message, Notice, Reply, Served, Speaker
 from agentflow.core.run import (
     CallAnswered,
     CallsStarted,
@@ -74,9 +74,11 @@ def _moved(run: Run, entry: RunPaused | PauseAnswered | RunStopped | HandedOver 
 
 def _with_reply(run: Run, reply: Reply) -> Run:
     message = Message(speaker=Speaker.ASSISTANT, parts=reply.parts)
+    served = sum(isinstance(part, Served) and not part.is_result for part in reply.parts)
     return run.replace(
         messages=(*run.messages, message),
         used=(*run.used, reply.usage),
+        tool_calls=run.tool_calls + served,
         made=0,
         returned=(),
         reply_stop=reply.stop,

@@ -12,8 +12,10 @@ class Speaker(StrEnum):
     ASSISTANT = "assistant"
 
 
-class Text(Record, tag="text"):
+class Text(Record, tag="text", omit_defaults=True):
     text: str
+    citations: tuple[dict[str, Any], ...] = ()
+    """What a provider says it rests on; it goes back to it unchanged."""
 
 
 class ToolCall(Record, tag="tool_use"):
@@ -30,13 +32,25 @@ class Thought(Record, tag="thought"):
     block: dict[str, Any]
 
 
+class Served(Record, tag="served"):
+    """A block of a tool that the provider runs itself, a call or what came of one; it goes back unchanged."""
+
+    block: dict[str, Any]
+    call_id: str
+    tool: str
+    said: str
+    """What is asked for, or what came of it."""
+    is_result: bool = False
+    is_error: bool = False
+
+
 class ToolResult(Record, tag="tool_result"):
     call_id: str
     content: str
     is_error: bool = False
 
 
-ReplyPart = Text | Thought | ToolCall
+ReplyPart = Text | Thought | Served | ToolCall
 Part = ReplyPart | ToolResult
 
 
@@ -72,6 +86,8 @@ class Stop(StrEnum):
     TOOL_USE = "tool_use"
     MAX_TOKENS = "max_tokens"
     REFUSAL = "refusal"
+    PAUSED = "paused"
+    """The provider broke its own work off, and goes on with it when it is asked again."""
 
 
 class Usage(Record):
@@ -112,12 +128,14 @@ class Reply(Record):
     model: str = ""
 
 
-class ToolSpec(Record):
+class ToolSpec(Record, omit_defaults=True):
     """A tool as a model sees it; `input_schema` is a JSON schema object."""
 
     name: str
     description: str
     input_schema: dict[str, Any]
+    by_provider: bool = False
+    """The model's provider runs it; nothing is run here."""
 
 
 class Request(Record):

@@ -105,6 +105,9 @@ class Tool(Record):
     reads: Callable[[dict[str, Any]], bool] | None = None
     """Whether a call with this input only reads, for a tool whose effect depends on it."""
 
+    by_provider: bool = False
+    """The model's provider runs it, so that no hook and no rule sees a call before it is made."""
+
     def only_reads(self, given: dict[str, Any]) -> bool:
         """Return whether a call may run beside others."""
         return self.effect is Effect.READ if self.reads is None else self.reads(given)

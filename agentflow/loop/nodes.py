@@ -40,7 +40,7 @@ from agentflow.loop.lifecycle import (
     turn_ended,
     whole,
 )
-from agentflow.loop.replies import adopted, kept
+from agentflow.loop.replies import adopted, kept, served
 from agentflow.loop.route import conclusion, is_stopped
 from agentflow.redact import one_line
 from agentflow.tools.registry import spec
@@ -84,6 +84,8 @@ async def _replied(agent: Agent, run: Run, reply: Reply, seconds: float) -> Run:
             seconds=seconds,
         )
     )
+    for event in served(agent.number, run.turns, reply):
+        agent.observe(event)
     return await turn_ended(agent, reply_heeded(agent, run, said))
 
 

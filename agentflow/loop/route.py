@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from enum import StrEnum
 
-from agentflow.core.messages import Speaker, ToolResult
+from agentflow.core.messages import Speaker, Stop, ToolResult
 from agentflow.core.role import Limits
 from agentflow.core.run import Run, RunOutcome
 
@@ -110,7 +110,8 @@ def _silent_end(run: Run) -> Iterator[RunOutcome]:
 
 def _is_silent(run: Run) -> bool:
     last = run.messages[-1]
-    return last.speaker is Speaker.ASSISTANT and not last.calls
+    is_over = last.speaker is Speaker.ASSISTANT and run.reply_stop is not Stop.PAUSED
+    return is_over and not last.calls
 
 
 def _is_stale(run: Run) -> bool:

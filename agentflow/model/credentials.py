@@ -32,6 +32,16 @@ def endpoint(environ: Mapping[str, str], settings: Settings) -> Endpoint:
     return Endpoint(address=named.rstrip("/"), key=key, token=token)
 
 
+def searches(name: str, settings: Settings, environ: Mapping[str, str]) -> bool:
+    """Return whether a model's endpoint runs searches of the web itself, as far as that is known."""
+    if name == "repair":
+        return False
+    if settings.web_search is not None or name.startswith("script:"):
+        return settings.web_search is not False
+    address = environ.get("ANTHROPIC_BASE_URL") or settings.endpoint or VENDOR
+    return name == "anthropic" and address.rstrip("/") == VENDOR
+
+
 def _credentials(environ: Mapping[str, str], settings: Settings) -> tuple[Secret | None, Secret | None]:
     if settings.api_key_env and settings.api_key_command:
         raise ConfigError("config.yaml names both api_key_env and api_key_command", hint="name one of them")

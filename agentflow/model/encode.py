@@ -2,8 +2,19 @@
 
 from typing import Any
 
-from agentflow.core.messages import Message, Part, Request, Speaker, Text, Thought, ToolCall, ToolResult
+from agentflow.core.messages import (
+    Message,
+    Part,
+    Request,
+    Served,
+    Speaker,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+)
 from agentflow.core.record import Record, encode
+from agentflow.model.provided import offered
 
 LOOK_BACK = 20
 """Blocks before a breakpoint in which a provider finds an earlier one."""
@@ -78,10 +89,7 @@ class Encoder:
 
 def _head(request: Request, max_tokens: int) -> bytes:
     head: dict[str, Any] = {"model": request.model, "max_tokens": max_tokens}
-    tools: list[dict[str, Any]] = [
-        {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
-        for tool in request.tools
-    ]
+    tools = [offered(tool) for tool in request.tools]
     if request.system:
         head["system"] = [{"type": "text", "text": request.system, **_CACHED}]
     elif tools:
@@ -111,8 +119,9 @@ def _block(part: Part) -> dict[str, Any] | None:
     block: dict[str, Any] | None
     match part:
         case Text(text=text):
-            block = {"type": "text", "text": text} if text.strip() else None
-        case Thought(block=opaque):
+            cited = {"citations": part.citations} if part.citations else {}
+            block = {"type": "text", "text": text, **cited} if text.strip() else None
+        case Thought(block=opaque) | Served(block=opaque):
             block = opaque
         case ToolCall():
             block = {"type": "tool_use", "id": part.id, "name": part.name, "input": part.input}
@@ -123,18 +132,19 @@ def _block(part: Part) -> dict[str, Any] | None:
 
 
 def _marked(pieces: list[_Piece]) -> list[bytes]:
-    """Return the messages' bytes, with breakpoints where this request ends and the last one ended.
+    """Return the messages' bytes, with breakpoints where what we say ends now and ended in the last request.
 
     The second is needed only when more blocks lie between them than a provider looks back.
     """
     if not pieces:
         return [b""]
     bodies = [piece.encoded for piece in pieces]
-    bodies[-1] = pieces[-1].marked
+    end = max(place for place, piece in enumerate(pieces) if not place or not piece.is_reply)
+    bodies[end] = pieces[end].marked
     added = 0
-    for place in range(len(pieces) - 1, 0, -1):
+    for place in range(end, 0, -1):
         added += pieces[place].blocks
-        if pieces[place].is_reply:
+        if pieces[place].is_reply and not pieces[place - 1].is_reply:
             if added >= LOOK_BACK:
                 bodies[place - 1] = pieces[place - 1].marked
             break

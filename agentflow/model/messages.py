@@ -11,7 +11,7 @@ from agentflow.core.events import Event, Retried, Warned
 from agentflow.core.messages import Reply, Request, Usage, total
 from agentflow.core.ports import Observer
 from agentflow.model.encode import Encoder
-from agentflow.model.prices import priced
+from agentflow.model.prices import priced, searches
 from agentflow.model.reply import reply, whole_body
 from agentflow.model.retry import by_status, by_type, persist
 from agentflow.model.stream import Assembly, ErrorEvent, RawTurn, events
@@ -99,7 +99,7 @@ class Messages:
                 if failed.used is not None:
                     tries.count(failed.used)
                 raise
-            tries.count(found.usage)
+            tries.count(found.usage, searches(found))
             return found
 
         def tell(number: int, reason: str, seconds: float) -> None:
@@ -150,9 +150,9 @@ class _Tries:
         self._price = price
         self._used = used
 
-    def count(self, usage: Usage) -> None:
+    def count(self, usage: Usage, searched: int = 0) -> None:
         """Add what a try used; a failed one counts as well."""
-        self._used.append(priced(usage, self._price))
+        self._used.append(priced(usage, self._price, searched))
 
 
 class _Reading:

@@ -7,8 +7,9 @@ from types import MappingProxyType
 from typing import Any
 
 from agentflow.core.errors import ModelRejected
-from agentflow.core.messages import Reply, Stop, Text, Thought, ToolCall, Usage
+from agentflow.core.messages import Reply, ReplyPart, Served, Stop, Text, Thought, ToolCall, Usage
 from agentflow.core.record import encode
+from agentflow.model.provided import served_call, served_result
 from agentflow.model.stream import ErrorEvent, RawTurn, usage
 from agentflow.model.wire import BadReply
 from agentflow.parse import decode_or_none
@@ -21,12 +22,12 @@ _STOPS: Mapping[str, Stop] = MappingProxyType(
         "stop_sequence": Stop.END_TURN,
         "tool_use": Stop.TOOL_USE,
         "max_tokens": Stop.MAX_TOKENS,
+        "pause_turn": Stop.PAUSED,
     }
 )
 _REFUSED: Mapping[str, str] = MappingProxyType(
     {
         "refusal": "the model refused to go on",
-        "pause_turn": "the model paused its turn, which only tools of the provider's own need",
         "model_context_window_exceeded": "the conversation no longer fits into the model's context window",
     }
 )
@@ -63,23 +64,44 @@ def reply(turn: RawTurn) -> tuple[Reply, frozenset[str]]:
         raise ModelRejected(
             _REFUSED.get(turn.stop, f"the model stopped for a reason we do not know: {turn.stop}")
         )
-    parts: list[Text | Thought | ToolCall] = []
-    skipped = set(turn.skipped)
-    for block in turn.blocks:
-        match block.get("type"):
-            case "text":
-                parts.append(Text(text=_joined(str(block.get("text") or ""))))
-            case "thinking" | "redacted_thinking":
-                parts.append(Thought(block=_written(block)))
-            case "tool_use":
-                parts.append(_call(block, turn.stop))
-            case unknown:
-                skipped.add(str(unknown))
+    taken = [(block, _taken(block, turn.stop)) for block in turn.blocks]
+    parts = tuple(part for _, part in taken if part is not None)
+    skipped = {*turn.skipped, *(str(block.get("type")) for block, part in taken if part is None)}
     ids = [part.id for part in parts if isinstance(part, ToolCall)]
     if len(ids) != len(set(ids)):
         raise BadReply("two tool calls of the reply have the same id")
-    model = _joined(turn.model)
-    return Reply(parts=tuple(parts), stop=stop, usage=turn.usage, model=model), frozenset(skipped)
+    if stop in (Stop.END_TURN, Stop.MAX_TOKENS):
+        parts = _ended(parts)
+    return Reply(parts=parts, stop=stop, usage=turn.usage, model=_joined(turn.model)), frozenset(skipped)
+
+
+def _taken(block: dict[str, Any], stop: str) -> ReplyPart | None:
+    """Return a block as a part of ours, or None for one that we do not know."""
+    part: ReplyPart | None
+    match block.get("type"):
+        case "text":
+            cited = tuple(_written(one) for one in block.get("citations") or () if isinstance(one, dict))
+            part = Text(text=_joined(str(block.get("text") or "")), citations=cited)
+        case "thinking" | "redacted_thinking":
+            part = Thought(block=_written(block))
+        case "tool_use":
+            part = _call(block, stop)
+        case "server_tool_use":
+            whole = {key: value for key, value in block.items() if key != "json"}
+            part = served_call(_written({**whole, "input": _input(block) or {}}))
+        case "web_search_tool_result":
+            part = served_result(_written(block))
+        case _:
+            part = None
+    return part
+
+
+def _ended(parts: tuple[ReplyPart, ...]) -> tuple[ReplyPart, ...]:
+    """Return the parts of a turn that is over without calls of the provider's that came to nothing."""
+    came = {part.call_id for part in parts if isinstance(part, Served) and part.is_result}
+    return tuple(
+        part for part in parts if not isinstance(part, Served) or part.is_result or part.call_id in came
+    )
 
 
 def _call(block: dict[str, Any], stop: str) -> ToolCall:

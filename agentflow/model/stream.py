@@ -162,6 +162,10 @@ class Assembly:
 
     def _add(self, index: int, delta: dict[str, Any]) -> str:
         kind = str(delta.get("type"))
+        if kind == "citations_delta":
+            cited = self._blocks[index].get("citations") or ()
+            self._blocks[index]["citations"] = [*cited, _part(delta, "citation")]
+            return ""
         if kind not in _DELTAS:
             self._skipped.add(kind)
             return ""

@@ -117,6 +117,12 @@ def denied_tools(rules: Rules, names: Iterable[str]) -> frozenset[str]:
     return frozenset(name for name in names if any(_is_tool(rule, name) for rule in bare))
 
 
+def named_tools(rules: Rules, names: Iterable[str]) -> frozenset[str]:
+    """Return the tools that any deny or ask rule is about."""
+    restricting = (*rules.deny, *rules.ask)
+    return frozenset(name for name in names if any(_is_tool(rule, name) for rule in restricting))
+
+
 def restricts(rule: ToolRule, call: Call) -> bool:
     """Tell whether a deny or ask rule is about any part of a call; in doubt it is."""
     files = tuple(_files_of(call, rule.tool)) if rule.pattern is not None else ()

@@ -22,7 +22,7 @@ from agentflow.tools.submit import SUBMIT_TOOLS
 SUBMITS: Mapping[str, str] = {SUBMITTED_BY[tool.input]: tool.name for tool in SUBMIT_TOOLS}
 """The tool that ends the run of each part of the pipeline."""
 WEB = frozenset({"WebSearch", "WebFetch"})
-"""A role may list these; WebFetch is there once the user opens the network, and nobody provides WebSearch."""
+"""A role may list these; they are there once the user opens the network, WebSearch if a model brings it."""
 ELSEWHERE = frozenset(
     {
         *("Agent", "Task", "TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskStop", "TaskUpdate"),
@@ -84,7 +84,12 @@ class Toolbox(Record):
 
 def spec(tool: Tool) -> ToolSpec:
     """Return a tool as a model sees it."""
-    return ToolSpec(name=tool.name, description=tool.description, input_schema=schema(tool.input))
+    return ToolSpec(
+        name=tool.name,
+        description=tool.description,
+        input_schema=schema(tool.input),
+        by_provider=tool.by_provider,
+    )
 
 
 def standard() -> Toolbox:

@@ -7,10 +7,21 @@ import pytest
 
 from agentflow.core.errors import ModelRejected, ModelUnavailable
 from agentflow.core.events import Warned
-from agentflow.core.messages import Message, Speaker, Stop, Text, Thought, ToolCall, ToolResult, Usage
+from agentflow.core.messages import (
+    Message,
+    Served,
+    Speaker,
+    Stop,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Usage,
+)
 from agentflow.settings import Price
 from tests.contract.conftest import KEY, QUICK, Ask, Line, request
-from tests.support.messages_server import Answer, Asked, Plays, Raw, refuses, text, use
+from tests.support.messages_server import Answer, Asked, Plays, Raw, refuses, searched, text, use
 
 EDIT = use("Edit", {"a": "größer", "n": 1, "deep": {"b": [1, 2.5, None]}}, "toolu_7")
 GOOD = Plays((text("Done."),))
@@ -123,6 +134,66 @@ def test_a_thought_goes_back_unchanged(ask: Ask) -> None:
     assert again.asked[0].body["messages"][1]["content"] == [thinking, EDIT]
 
 
+CITED = {
+    **text("It waits."),
+    "citations": [
+        {
+            "type": "web_search_result_location",
+            "url": "https://a.test/",
+            "encrypted_index": "Eo8=",
+            "title": None,
+        }
+    ],
+}
+
+
+def test_a_search_of_the_provider_s_goes_back_unchanged(ask: Ask) -> None:
+    blocks = (text("I look."), *searched('größe of a "pool"', "https://a.test/"), CITED, EDIT)
+    said = ask(Plays(blocks))
+    call, result = said.reply.parts[1:3]
+    assert isinstance(call, Served)
+    assert isinstance(result, Served)
+    assert (call.tool, call.said, call.is_result) == ("WebSearch", 'größe of a "pool"', False)
+    assert (result.call_id, result.said, result.is_error) == (call.call_id, "1 result", False)
+    assistant = Message(speaker=Speaker.ASSISTANT, parts=said.reply.parts)
+    done = Message(speaker=Speaker.USER, parts=(ToolResult(call_id="toolu_7", content="ok"),))
+    again = ask(GOOD, requests=(request(user("begin"), assistant, done),))
+    assert again.asked[0].body["messages"][1]["content"] == list(blocks)
+
+
+def test_a_search_that_came_to_nothing_is_told_and_one_without_a_result_is_left_out(ask: Ask) -> None:
+    refused = searched("a", call_id="srvtoolu_1", error="max_uses_exceeded")
+    said = ask(Plays((*refused, searched("b", call_id="srvtoolu_2")[0]), stop="end_turn"))
+    (_, result) = said.reply.parts
+    assert isinstance(result, Served)
+    assert (result.said, result.is_error) == ("max_uses_exceeded", True)
+
+
+def test_a_paused_turn_is_asked_to_go_on_as_it_is(ask: Ask) -> None:
+    call, result = searched("a", "https://a.test/")
+    said = ask(Plays((text("I look."), call), stop="pause_turn"))
+    assert said.reply.stop is Stop.PAUSED
+    parts = Message(speaker=Speaker.ASSISTANT, parts=said.reply.parts)
+    (asked,) = ask(Plays((result, CITED)), requests=(request(user("begin"), parts),)).asked
+    begun, half = asked.body["messages"]
+    assert half == {"role": "assistant", "content": [text("I look."), call]}
+    assert "cache_control" in begun["content"][-1]
+
+
+def test_the_search_is_offered_as_the_api_spells_it(ask: Ask) -> None:
+    tool = ToolSpec(name="WebSearch", description="Search.", input_schema={}, by_provider=True)
+    (asked,) = ask(GOOD, requests=(request(tools=(tool,)),)).asked
+    assert asked.body["tools"] == [{"type": "web_search_20250305", "name": "web_search", "max_uses": 5}]
+
+
+def test_a_search_costs_what_the_user_says_it_does(ask: Ask) -> None:
+    price = Price(input=1, output=10, cache_read=0.1, cache_write=1.25)
+    for each, expected in ((None, None), (0.01, 0.0100628)):
+        settings = QUICK.replace(prices={"model-1": price.replace(search=each)})
+        said = ask(Plays((*searched("a", "https://a.test/"), text("Done."))), settings=settings)
+        assert said.reply.usage.cost_usd == expected
+
+
 def test_a_known_price_gives_a_cost_and_an_unknown_one_none(ask: Ask) -> None:
     price = Price(input=1, output=10, cache_read=0.1, cache_write=1.25)
     assert ask(GOOD, settings=QUICK.replace(prices={"model-1": price})).reply.usage.cost_usd == pytest.approx(
@@ -176,7 +247,6 @@ LASTING: dict[str, tuple[Answer, str]] = {
     ),
     "a redirect without an aim": (Raw(b"", 302, ()), "redirects; no redirect is followed"),
     "a refusal": (Plays((), stop="refusal"), "refused"),
-    "a paused turn": (Plays((EDIT,), stop="pause_turn"), "paused"),
     "a full window": (Plays((EDIT,), stop="model_context_window_exceeded"), "context window"),
     "an ending nobody knows": (Plays((EDIT,), stop="something_new"), "something_new"),
 }
@@ -226,6 +296,7 @@ def test_nobody_there_is_tried_again(ask: Ask) -> None:
 UNFINISHED = {
     "max_tokens": ("max_tokens", Stop.MAX_TOKENS),
     "end_turn": ("end_turn", Stop.END_TURN),
+    "pause_turn": ("pause_turn", Stop.PAUSED),
 }
 
 

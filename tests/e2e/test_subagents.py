@@ -168,6 +168,15 @@ def test_a_sub_agent_that_is_not_there_is_named_before_anything_runs(
     assert problem in repo.run("check").out + repo.run("check").err
 
 
+def test_a_role_is_shown_with_those_it_can_give_work_to(repo: Repo) -> None:
+    lead(repo, "Read", "Agent(scout)", "handoff_to_fixer")
+    shown = repo.run("agents", "show", "lead").out
+    assert "Agent(scout)" in shown
+    assert "- scout: Use when a thing must be found." in shown
+    assert "handoff_to_fixer" in json.loads(repo.run("agents", "show", "lead", "--json").out)["offered"]
+    assert "Agent" not in repo.run("agents", "show", "planner").out
+
+
 def test_two_direct_answers_need_a_way_to_become_one(repo: Repo) -> None:
     lead(repo, "Read", "Agent", **{"agentflow-direct": "scout fixer"})
     done = repo.run("check")

@@ -118,6 +118,27 @@ def use(name: str, given: dict[str, Any], call_id: str = "toolu_1") -> Block:
     return {"type": "tool_use", "id": call_id, "name": name, "input": given}
 
 
+def searched(query: str, *urls: str, call_id: str = "srvtoolu_1", error: str = "") -> tuple[Block, Block]:
+    """Return a search that the provider made, and what came of it."""
+    call = {"type": "server_tool_use", "id": call_id, "name": "web_search", "input": {"query": query}}
+    found = [
+        {
+            "type": "web_search_result",
+            "url": url,
+            "title": "Über \\",
+            "encrypted_content": "AbC/+=",
+            "page_age": None,
+        }
+        for url in urls
+    ]
+    failed = {"type": "web_search_tool_result_error", "error_code": error}
+    return call, {
+        "type": "web_search_tool_result",
+        "tool_use_id": call_id,
+        "content": failed if error else found,
+    }
+
+
 def refuses(status: int, kind: str = "api_error", message: str = "no", **headers: str) -> Raw:
     error = {"type": "error", "error": {"type": kind, "message": message}}
     named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
@@ -127,16 +148,23 @@ def refuses(status: int, kind: str = "api_error", message: str = "no", **headers
 def block_events(index: int, block: Block) -> list[Event]:
     """Return the events of one block, its content in two halves."""
     kinds = {"text": ("text_delta", "text")}
-    if block["type"] == "tool_use":
+    if block["type"] == "web_search_tool_result":
+        return [
+            {"type": "content_block_start", "index": index, "content_block": block},
+            {"type": "content_block_stop", "index": index},
+        ]
+    if block["type"] in ("tool_use", "server_tool_use"):
         start, whole = {**block, "input": {}}, json.dumps(block["input"])
         kind, key = "input_json_delta", "partial_json"
     else:
         kind, key = kinds.get(block["type"], ("thinking_delta", "thinking"))
         start, whole = {**block, key: ""}, block[key]
+    cited = [{"type": "citations_delta", "citation": each} for each in start.pop("citations", ())]
     half = len(whole) // 2
     return [
         {"type": "content_block_start", "index": index, "content_block": start},
         *(delta_event(index, {"type": kind, key: piece}) for piece in (whole[:half], whole[half:])),
+        *(delta_event(index, delta) for delta in cited),
         {"type": "content_block_stop", "index": index},
     ]
 
