@@ -12,6 +12,7 @@ from agentflow.compose.profiles import Kit
 from agentflow.compose.surroundings import Surroundings
 from agentflow.core.errors import InvalidInput
 from agentflow.core.events import Delegated
+from agentflow.core.pending import Answer
 from agentflow.core.ports import Observer
 from agentflow.core.record import Record
 from agentflow.core.role import Role
@@ -28,6 +29,8 @@ class Cradle(Record):
     events: Observer
     saved: Run | None
     """What an earlier process left of the same run."""
+    answer: Answer | None
+    """What was decided about that for which it waited."""
 
 
 class Family(Record):
@@ -83,7 +86,7 @@ class Nursery(Record):
     """The role whose run it is, after those above it."""
 
     async def __call__(self, order: Order, settled: Settled) -> Run:
-        """Run a sub-agent to its end; what a killed process began goes on where it was."""
+        """Run a sub-agent until it ends or waits; what an earlier process began goes on where it was."""
         family = self.family
         role, box = child_of(self.lineage[-1], order.role, settled.model_id, settled.tools)
         cradle = family.place(self.around, role.name, order.call_id)
@@ -99,8 +102,10 @@ class Nursery(Record):
         kit = family.kit.replace(model=settled.model, toolbox=box, events=cradle.events)
         agent = family.replace(kit=kit).born(role, cradle.around, self.lineage).replace(parent=order.call_id)
         if cradle.saved is None:
-            return await run_agent(agent, order.work.prompt)
-        return cradle.saved if cradle.saved.outcome else await continue_run(agent, cradle.saved, None)
+            return await run_agent(agent, order.brief)
+        return (
+            cradle.saved if cradle.saved.outcome else await continue_run(agent, cradle.saved, cradle.answer)
+        )
 
     def reads(self, role: Role, settled: Settled) -> bool:
         """Return whether a sub-agent could only read here; one without a tool is refused as it is called."""

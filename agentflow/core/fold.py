@@ -61,9 +61,9 @@ def _moved(run: Run, entry: RunPaused | PauseAnswered | RunStopped | HandedOver 
         case RunPaused():
             return run.replace(pause=entry)
         case PauseAnswered():
-            decided = {**run.decided, entry.call_id: entry.answer}
+            own = {} if run.pause and run.pause.inside else {entry.call_id: entry.answer}
             waiting = tuple(call for call in run.started if call != entry.call_id)
-            return run.replace(pause=None, decided=decided, started=waiting)
+            return run.replace(pause=None, decided={**run.decided, **own}, started=waiting)
         case RunStopped():
             said = "halt" if entry.halt else "stop"
             return run.replace(**{said: getattr(run, said) or entry.reason})

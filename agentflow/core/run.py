@@ -121,11 +121,13 @@ class RunStopped(Record, tag=True):
     halt: bool = False
 
 
-class RunPaused(Record, tag=True):
+class RunPaused(Record, tag=True, omit_defaults=True):
     """A call waits for a person; the run goes on when there is an answer."""
 
     call_id: str
     pending: Pending
+    inside: bool = False
+    """The one who waits is a sub-agent that the call runs; the answer is for it."""
 
 
 class PauseAnswered(Record, tag=True):

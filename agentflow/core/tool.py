@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.delegation import Delegated, HandOff
+from agentflow.core.pending import Pending
 from agentflow.core.ports import Ledger, Runner, Workspace
 from agentflow.core.record import Record
 from agentflow.core.role import Role
@@ -67,6 +68,8 @@ class Output(Record):
     """It came to an end that the model has to be told of as a failure."""
     delegated: Delegated | None = None
     handoff: HandOff | None = None
+    pending: Pending | None = None
+    """What a sub-agent waits for: the call has no result yet, and is made again once that is decided."""
 
 
 class Shell(Record):

@@ -33,7 +33,10 @@ async def answer(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | RunPa
         ToolStarted(run=agent.number, turn=run.turns, call_id=call.id, tool=call.name, subject=subject)
     )
     begin = time.monotonic()
-    made = await _remarked(agent, call, admitted, await _made(agent, run, call, admitted))
+    found = await _made(agent, run, call, admitted)
+    if isinstance(found, RunPaused):
+        return found
+    made = await _remarked(agent, call, admitted, found)
     made = made.replace(seconds=round(time.monotonic() - begin, 3))
     agent.observe(
         ToolFinished(
@@ -54,7 +57,7 @@ def skipped(call: ToolCall) -> CallAnswered:
     return error_of(call, f"skipped: this role is at its end or its limit, {call.name} was not run")
 
 
-async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> CallAnswered:
+async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> CallAnswered | RunPaused:
     context = ToolContext(
         workspace=agent.workspace,
         shell=Shell(runner=agent.runner, outputs=agent.outputs),
@@ -73,6 +76,8 @@ async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> C
         return _failed(call, writable(str(error)))
     except Exception as error:  # noqa: BLE001  # a bug in a tool is an error result, not the end of the task
         return _failed(call, writable(f"{call.name} failed: {type(error).__name__}: {error}"))
+    if output.pending is not None:
+        return RunPaused(call_id=call.id, pending=output.pending, inside=True)
     output = output.replace(content=redacted(output.content))
     content = writable(_kept(agent, call, output))
     return CallAnswered(

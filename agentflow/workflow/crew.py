@@ -10,7 +10,7 @@ from agentflow.compose.surroundings import Surroundings
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Model, Workspace
 from agentflow.core.record import Record
-from agentflow.core.role import PIPELINE
+from agentflow.core.role import PIPELINE, Role
 from agentflow.core.task import Phase, TaskState
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles
@@ -25,6 +25,7 @@ from agentflow.store.ledger import TreeLedger
 from agentflow.store.tasks import HOME, TaskStore
 from agentflow.tools.registry import SUBMITS, WEB, Toolbox
 from agentflow.workflow.brief import Material
+from agentflow.workflow.budget import within
 from agentflow.workflow.checking import Checking
 from agentflow.workflow.deleted import WithDeleted
 from agentflow.workflow.look import listed
@@ -73,11 +74,12 @@ class Crew(Record):
                 todos=task.todos,
             ),
             capabilities=self.capabilities,
-            known=subagents(self.roles.all),
+            known=tuple(_affordable(role, task) for role in subagents(self.roles.all)),
             skills=partial(offer, self.skills, phase=phase, paths=task.paths),
             place=self._cradle,
         )
-        return family.agent(self.roles.part(ROLE_OF[phase]), self._around(task, phase, number))
+        role = _affordable(self.roles.part(ROLE_OF[phase]), task)
+        return family.agent(role, self._around(task, phase, number))
 
     def _cradle(self, parent: Surroundings, name: str, call_id: str) -> Cradle:
         """Return where a sub-agent runs: in a file of its own, or in the one that an earlier process left."""
@@ -87,15 +89,17 @@ class Crew(Record):
         number = saved.head.run if saved else task.runs + 1
         self.store.save(task.replace(runs=max(number, task.runs)))
         path = self.store.run_path(number, name)
-        consent = Consent.NO if self.consent is Consent.SUSPEND else self.consent
         around = parent.replace(
             number=number,
             journal=RunFile(path, lambda _: None),  # what it notes is its own, not the task's
             transcript=path,
-            consent=consent,
-            interrupted=True,  # a sub-agent has nobody to ask
         )
-        return Cradle(around=around, events=partial(self.store.emit, parent=parent.number), saved=saved)
+        return Cradle(
+            around=around,
+            events=partial(self.store.emit, parent=parent.number),
+            saved=saved,
+            answer=task.answers.get(saved.pause.pending.id) if saved and saved.pause else None,
+        )
 
     def _around(self, task: TaskState, phase: Phase, number: int) -> Surroundings:
         ledger = self.store.ledger
@@ -153,3 +157,8 @@ class Crew(Record):
         if task.base_tree is None or task.tree is None:
             return ()
         return self.git.changes(task.base_tree, task.tree)
+
+
+def _affordable(role: Role, task: TaskState) -> Role:
+    """Return a role with limits no wider than what is left of the task's."""
+    return role.replace(limits=within(role.limits, task))

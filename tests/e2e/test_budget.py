@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, TEXT, Repo, edit, findings, plan, role, submit, verified
+from tests.support.repo import CALC, TEXT, Repo, call, edit, findings, plan, role, submit, turn, verified
 
 NewRepo = Callable[[dict[str, str]], Repo]
 
@@ -44,6 +44,15 @@ def test_a_limit_of_the_task_ends_it_with_its_own_reason(
     assert (repo.folder / "report.md").exists()
     assert len(repo.runs("explorer")) == 1
     assert repo.runs("verifier") == []
+
+
+def test_a_single_run_is_held_to_what_is_left_of_the_task(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    endless = [{**turn(call("Read", file_path="calc.py")), "usage": {"input": 100}} for _ in range(20)]
+    done = repo.task("--max-tokens", "250", TEXT, script=[role("explorer", *endless)])
+    assert done.code == 3
+    assert "of 250 tokens used (--max-tokens)" in done.out
+    assert repo.state()["usage"]["input"] <= 400
 
 
 @pytest.mark.parametrize(("options", "usage", "_"), LIMITS.values(), ids=LIMITS)

@@ -1,5 +1,7 @@
 """Sub-agents as a tool: a role gives a piece of work to another agent and gets its text."""
 
+from collections.abc import Iterator
+from enum import StrEnum
 from typing import Annotated, Any, Protocol
 
 from anyio import from_thread
@@ -9,7 +11,8 @@ from agentflow.compose.channels import ContextChannel, Settled, ToolFactoryChann
 from agentflow.core.delegation import Delegated
 from agentflow.core.errors import InvalidInput, ModelRejected, NotAllowed
 from agentflow.core.fold import DELEGATE
-from agentflow.core.record import Record
+from agentflow.core.messages import Message, Served, Text, ToolCall, ToolResult
+from agentflow.core.record import Record, encode
 from agentflow.core.role import Role
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.submissions import Findings
@@ -21,12 +24,25 @@ MAX_DEPTH = 3
 MAX_CHILDREN = 8
 
 
+class Context(StrEnum):
+    """What a sub-agent is told beside its prompt."""
+
+    MINIMAL = "minimal"
+    SCOPED = "scoped"
+    """What its parent was given to do."""
+    FULL = "full"
+    """All that was said in the run of its parent."""
+
+
 class Delegation(Record):
     """A piece of work for a sub-agent."""
 
     subagent_type: Annotated[str, Meta(description="Which sub-agent.")]
-    prompt: Annotated[str, Meta(min_length=1, description="All it has to know; it sees nothing else.")]
+    prompt: Annotated[str, Meta(min_length=1, description="What it has to know and to do.")]
     description: Annotated[str, Meta(description="The work in a few words.")] = ""
+    context: Annotated[
+        Context, Meta(description="What else it sees: nothing, your task, or all that was said here.")
+    ] = Context.MINIMAL
     direct: Annotated[bool, Meta(description="Its answer is your answer; you are not asked again.")] = False
 
 
@@ -37,13 +53,15 @@ class Order(Record):
     """The sub-agent as its file says, not yet bounded by its parent."""
     work: Delegation
     call_id: str
+    brief: str
+    """What it is told."""
 
 
 class Children(Protocol):
     """Runs the sub-agents of one run."""
 
     async def __call__(self, order: Order, settled: Settled) -> Run:
-        """Run one to its end; what a killed process began goes on."""
+        """Run one until it ends or waits for a person; what an earlier process began goes on."""
 
     def reads(self, role: Role, settled: Settled) -> bool:
         """Return whether a sub-agent, bounded by the tools of this role, could only read."""
@@ -111,11 +129,14 @@ class Delegate(Record):
         direct = work.direct or role.name in self.agents.role.direct
         if direct and (why := undirected(self.agents.role, self.settled)) is not None:
             raise NotAllowed(why)
-        order = Order(role=role, work=work, call_id=context.call_id)
+        brief = "\n\n".join((*_shown(work.context, context.run), work.prompt))
+        order = Order(role=role, work=work, call_id=context.call_id, brief=brief)
         try:
             run = from_thread.run(self.agents.children, order, self.settled)
         except ModelRejected as error:
             return Output(content=f"{role.name} got no reply: {error}", is_error=True)
+        if run.pause is not None:
+            return Output(content=f"{role.name} waits", pending=run.pause.pending)
         can_bail = undirected(self.agents.role, self.settled) is None
         return _output(run, is_direct=direct or (run.bail is not None and can_bail))
 
@@ -130,6 +151,31 @@ class Delegate(Record):
         if _ordinal(context) > MAX_CHILDREN:
             raise NotAllowed(f"a run has {MAX_CHILDREN} sub-agents at most: go on with what they gave you")
         return role
+
+
+def _shown(wanted: Context, run: Run) -> Iterator[str]:
+    """Yield what a sub-agent sees of its parent's run, as text: data, which its own prompt follows."""
+    messages = {Context.MINIMAL: (), Context.SCOPED: run.messages[:1], Context.FULL: run.messages[:-1]}
+    if said := "\n\n".join(text for message in messages[wanted] if (text := _written(message))):
+        yield prompt_text("context.md").format(said=said)
+
+
+def _written(message: Message) -> str:
+    """Return a message as text; what only a provider can read is left out."""
+    lines = list[str]()
+    for part in message.parts:
+        match part:
+            case Text():
+                lines.append(part.text)
+            case ToolCall():
+                lines.append(f"{part.name} {encode(part.input).decode()}")
+            case ToolResult():
+                lines.append(part.content)
+            case Served():
+                lines.append(f"{part.tool}: {part.said}")
+            case _:
+                pass
+    return "\n".join(line for line in lines if line.strip())
 
 
 def _ordinal(context: ToolContext) -> int:

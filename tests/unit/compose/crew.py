@@ -102,7 +102,7 @@ class Household:
             number=number, journal=self.journals[number], transcript=self.root / f"runs/{number}-{name}.jsonl"
         )
         self._calls[call_id] = number
-        return Cradle(around=child, events=self._observer(parent.number), saved=None)
+        return Cradle(around=child, events=self._observer(parent.number), saved=None, answer=None)
 
     def _tools(self) -> tuple[Tool, ...]:
         def look(wanted: Wanted, context: ToolContext) -> Output:  # noqa: ARG001

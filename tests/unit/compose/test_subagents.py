@@ -323,7 +323,10 @@ def test_a_call_of_a_sub_agent_may_itself_be_denied(crew: Household) -> None:
 def test_a_wrong_delegation_is_an_error_that_says_what_is_taken(crew: Household) -> None:
     wrong = turn(ScriptedCall(name="Agent", input={"prompt": "look"}))
     crew.play(BOSS, plays("boss", wrong, DONE))
-    assert "Agent takes subagent_type, prompt, description (optional), direct (optional)" in crew.results()[0]
+    assert (
+        "Agent takes subagent_type, prompt, description (optional), context (optional), direct (optional)"
+        in crew.results()[0]
+    )
 
 
 class Talker:
