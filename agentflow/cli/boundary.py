@@ -52,7 +52,7 @@ def boundary(root: Path, settings: Settings, wish: Wish) -> Sandbox:
 
 
 def masked(git: Git, rules: Rules) -> tuple[Path, ...]:
-    """Return the files that hold secrets by their name, unless a rule of the user opens them.
+    """Return what holds secrets: what we keep of the past, and files by name unless a rule opens them.
 
     What is committed is no secret of this machine, so that keys among test files stay; `.env` files do not.
     """
@@ -62,7 +62,7 @@ def masked(git: Git, rules: Rules) -> tuple[Path, ...]:
     names = (file for name in found for file in _files(git.root, name))
     are_open = exceptions(rules, git.root)
     places = (git.root / name for name in names if is_secret(name) and not are_open("Read", name))
-    return tuple(place for place in places if not place.is_symlink())
+    return (git.source.kept, *(place for place in places if not place.is_symlink()))
 
 
 def _files(root: Path, name: str) -> Iterator[str]:

@@ -3,8 +3,9 @@
 import os
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from agentflow.checks.detect import detect
@@ -14,9 +15,9 @@ from agentflow.core.exits import Exit
 from agentflow.core.record import Record
 from agentflow.model.credentials import endpoint
 from agentflow.process import capture
-from agentflow.sandbox.examine import WHO, Attack, examine
+from agentflow.sandbox.examine import ATTRIBUTES, WHO, Attack, examine
 from agentflow.sandbox.places import find_places
-from agentflow.sandbox.profile import Level
+from agentflow.sandbox.profile import CHECKS, Level
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Settings, folders, load_settings, model_name
 from agentflow.view.text import BLANK, Line, Style, column, labelled, line, span
@@ -25,8 +26,10 @@ from agentflow.workspace.git import open_repository
 
 _PROGRAMS = (("git", "--version"), ("python3", "--version"), ("rg", "--version"), ("bwrap", "--version"))
 _REACH_SECONDS = 3.0
-_KNOWN_GAPS = frozenset({"sockets of services"})
-"""What `partial` says that it does not isolate."""
+_KNOWN_GAPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"sockets of services": WHO, ATTRIBUTES: ("implementer", CHECKS)}
+)
+"""What `partial` says that it does not isolate, and from whom."""
 _NAME = 29
 _MARK = 9
 _HEADS = ("reader", "writer", "checks")
@@ -86,8 +89,12 @@ def exit_code(found: Examined) -> Exit:
     """Return 7 without a sandbox, 1 when one does not hold what it promises."""
     if found.sandbox == Level.NONE:
         return Exit.NO_SANDBOX
-    known = _KNOWN_GAPS if found.sandbox == Level.PARTIAL else frozenset()
-    open_ways = [one for one in found.attacks if one.name not in known and not all(one.held.values())]
+    known = _KNOWN_GAPS if found.sandbox == Level.PARTIAL else {}
+    open_ways = any(
+        not held and who not in known.get(one.name, ())
+        for one in found.attacks
+        for who, held in one.held.items()
+    )
     return Exit.NOT_VERIFIED if open_ways else Exit.VERIFIED
 
 
@@ -117,6 +124,7 @@ def _sandbox(found: Examined) -> Iterator[Line]:
     yield labelled("sandbox", span(found.sandbox, Style.GOOD if good else Style.WARN), span(reason))
     for gap in found.gaps:
         yield labelled("", span(f"not isolated: {gap}", Style.WARN))
+    yield labelled("by design", span("commands read all that git's history holds, secrets too", Style.DIM))
     yield labelled("hidden", span(" ".join(found.hidden)))
     yield labelled("but shown", span(" ".join(found.shown) or "nothing", Style.DIM))
     if found.attacks:

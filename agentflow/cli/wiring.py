@@ -69,7 +69,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     everyone = tuple(permitted(role, rules, toolbox) for role in content.roles.all)
     name = model_name(model, settings, os.environ)
     sandbox = boundary(git.root, settings, wish)
-    if sandbox.level is Level.FULL:
+    if sandbox.level is not Level.NONE:
         sandbox = sandbox.replace(opened=sandbox.opened.replace(masked=masked(git, rules)))
     chosen = choose_model(name, sandbox, settings, os.environ)
     reason = chosen.refusal(text)

@@ -31,6 +31,9 @@ def main(spec: dict[str, Any]) -> None:
     through = {name: _tried(attack) for name, attack in _attacks(spec).items()}
     for place in spec["writes"]:
         _tried(partial(_write, Path(place)))
+    for place in spec["attributes"]:
+        for alter in (partial(os.chmod, mode=0o777), partial(os.utime, times=(0, 0)), _mark, _chown):
+            _tried(partial(_altered, alter, place))
     _tried(partial(_leave_behind, spec["late"]))
     for name, number in spec["calls"].items():
         through[f"call {name}"] = _call(number)
@@ -78,6 +81,19 @@ def _write(place: Path) -> bool:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text("made", "ascii")
     return True
+
+
+def _altered(alter: Callable[[str], None], place: str) -> bool:
+    alter(place)
+    return True
+
+
+def _mark(place: str) -> None:
+    os.setxattr(place, "user.attacked", b"attacked")
+
+
+def _chown(place: str) -> None:
+    os.chown(place, -1, max(os.getgroups(), default=-1))
 
 
 def _leave_behind(place: str) -> bool:

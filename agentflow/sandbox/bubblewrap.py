@@ -33,7 +33,8 @@ def arguments(profile: Profile, sockets: Iterable[Path] = ()) -> tuple[str, ...]
     for place in profile.writable:
         words += ["--bind", str(place), str(place)]
     for place in (*profile.masked, *sockets):
-        words += ["--ro-bind", "/dev/null", str(place)]
+        words += ["--tmpfs"] if place.is_dir() else ["--ro-bind", "/dev/null"]
+        words.append(str(place))
     return (*words, "--chdir", profile.cwd)
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from agentflow.process import Command
 from agentflow.sandbox import seatbelt, seccomp
 from agentflow.sandbox.bubblewrap import arguments, listening
 from agentflow.sandbox.probe import LAUNCH, Ability
-from agentflow.sandbox.profile import Access, Level, Profile, is_protected
+from agentflow.sandbox.profile import Access, Level, Profile
+from agentflow.sandbox.seccomp import Also
 
 STARTED = (b'"exit-code"', b"started")
 """What stands in the status once a command was started: bubblewrap's word, and that of `launch.py`."""
@@ -29,10 +30,10 @@ _DEVICES = ("null", "zero", "full", "random", "urandom")
 class Doors:
     """The descriptors that a sandboxed command is started with."""
 
-    def __init__(self, *, datagrams: bool) -> None:
+    def __init__(self, also: Collection[Also]) -> None:
         self.filter = os.memfd_create("filter", 0)
         self.status = os.memfd_create("status", 0)
-        os.write(self.filter, seccomp.program(datagrams=datagrams) or b"")
+        os.write(self.filter, seccomp.program(also) or b"")
         os.lseek(self.filter, 0, os.SEEK_SET)
 
     def said(self) -> bytes:
@@ -46,12 +47,18 @@ class Doors:
 
 @contextmanager
 def doors(profile: Profile, ability: Ability) -> Iterator[Doors]:
-    """Yield the descriptors of one command; without a network of its own, datagrams would get out."""
-    opened = Doors(datagrams=profile.network or ability.level is Level.FULL)
+    """Yield the descriptors of one command."""
+    opened = Doors(() if ability.level is Level.FULL else _unknown_to_landlock(profile))
     try:
         yield opened
     finally:
         opened.close()
+
+
+def _unknown_to_landlock(profile: Profile) -> frozenset[Also]:
+    """Return what the filter has to refuse; who may write also sets modes and times, of any file of yours."""
+    wanted = {Also.DATAGRAMS: not profile.network, Also.ATTRIBUTES: profile.access is Access.READ}
+    return frozenset(one for one, is_wanted in wanted.items() if is_wanted)
 
 
 def wrapped(
@@ -85,10 +92,13 @@ def _bubblewrapped(profile: Profile, ability: Ability, opened: Doors) -> tuple[s
 
 
 def _landlocked(profile: Profile) -> dict[str, Any]:
-    readable = [*_visible(Path("/"), profile), *profile.readable, profile.root, profile.source]
+    avoided = {*profile.hidden, *profile.masked, Path("/dev")}
+    tops = (Path("/"), *profile.readable, profile.root, profile.source)
+    readable = [place for top in tops for place in _largest(top, avoided)]
     writable = [*profile.writable, *(Path("/dev", name) for name in _DEVICES), *_changeable(profile)]
     return {
         "restrict": {
+            "listable": [str(profile.root)],
             "readable": [str(place) for place in readable],
             "writable": [str(place) for place in writable],
             "network": profile.network,
@@ -96,15 +106,15 @@ def _landlocked(profile: Profile) -> dict[str, Any]:
     }
 
 
-def _visible(folder: Path, profile: Profile) -> Iterator[Path]:
-    """Yield the largest places below a folder that hold nothing hidden."""
-    for entry in sorted(folder.iterdir()):
-        if entry.is_symlink() or entry in profile.hidden or entry == Path("/dev"):
-            continue
-        if any(place.is_relative_to(entry) for place in profile.hidden):
-            yield from _visible(entry, profile)
-        else:
-            yield entry
+def _largest(place: Path, avoided: Collection[Path]) -> Iterator[Path]:
+    """Yield the largest places at or below one that hold nothing that is avoided."""
+    if place in avoided or place.is_symlink():
+        return
+    if any(each.is_relative_to(place) for each in avoided):
+        for entry in sorted(place.iterdir()):
+            yield from _largest(entry, avoided)
+    else:
+        yield place
 
 
 def _changeable(profile: Profile) -> Iterator[Path]:
@@ -112,6 +122,6 @@ def _changeable(profile: Profile) -> Iterator[Path]:
     if profile.access is Access.THROW_AWAY:
         yield profile.source
     elif profile.access is Access.WRITE:
-        kept = {place.name for place in profile.protected}
+        kept = {*profile.protected, *profile.masked}
         entries = (place for place in profile.source.iterdir() if not place.is_symlink())
-        yield from (place for place in entries if place.name not in kept and not is_protected(place.name))
+        yield from (place for place in entries if place not in kept)

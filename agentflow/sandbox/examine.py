@@ -14,7 +14,7 @@ from typing import Any
 
 from agentflow.core.record import Record
 from agentflow.parse import fit
-from agentflow.process import Command, capture
+from agentflow.process import Command
 from agentflow.sandbox import seccomp
 from agentflow.sandbox.places import find_places
 from agentflow.sandbox.profile import CHECKS
@@ -35,9 +35,14 @@ _FILES: Mapping[str, tuple[str, ...]] = {
     "write configuration": (".gitattributes", "AGENTS.md"),
     "make missing configuration": (".env", ".envrc", ".vscode/tasks.json", "CLAUDE.md", ".husky/pre-push"),
 }
-_MADE = ("a.txt", ".claude/settings.json", ".claude/agentflow/ev-0001.json", ".gitattributes", "AGENTS.md")
+_MADE = (
+    *("a.txt", ".git/config", ".claude/settings.json", ".claude/agentflow/ev-0001.json"),
+    *(".gitattributes", "AGENTS.md"),
+)
 """Of those, what is there before."""
 _ITS_WORK = "write the repository"
+ATTRIBUTES = "change modes and times"
+_ALTERED = (".git/config", ".claude/settings.json", "../secret")
 
 
 class Attack(Record):
@@ -65,7 +70,14 @@ def _attacked(sandbox: Sandbox, who: str, root: Path, spec: dict[str, Any]) -> d
     late = root / "late.txt"
     writes = {name: [root / path for path in paths] for name, paths in _FILES.items()} | outside
     before = {path: _content(path) for paths in writes.values() for path in paths}
-    given = {**spec, "writes": [str(path) for path in before], "late": str(late)}
+    altered = [root / path for path in _ALTERED]
+    attributes = [_attributes(path) for path in altered]
+    given = {
+        **spec,
+        "writes": [str(path) for path in before],
+        "attributes": [str(path) for path in altered],
+        "late": str(late),
+    }
     argv = (sys.executable, "-I", "-S", str(ATTACK), json.dumps(given))
     command = Command(argv=argv, cwd=str(root), timeout=_SECONDS)
     finished = sandbox.replace(root=root).of(who).run(command, root.parent / f"{who}.out")
@@ -78,6 +90,7 @@ def _attacked(sandbox: Sandbox, who: str, root: Path, spec: dict[str, Any]) -> d
     others = {name: not got for name, got in through.items() if name not in calls}
     return {
         **held,
+        ATTRIBUTES: [_attributes(path) for path in altered] == attributes,
         "outlive the command": not late.exists(),
         **others,
         f"{len(calls)} system calls": bool(calls) and not any(calls.values()),
@@ -88,7 +101,6 @@ def _made(root: Path) -> None:
     for name in _MADE:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("before", "ascii")
-    capture(("git", "init", "-q"), cwd=root)
 
 
 def _outside(root: Path) -> dict[str, list[Path]]:
@@ -112,6 +124,11 @@ def _content(path: Path) -> bytes | None:
         return path.read_bytes() if path.is_file() else None
     except OSError:
         return None
+
+
+def _attributes(path: Path) -> tuple[object, ...]:
+    status = path.stat()
+    return status.st_mode, status.st_uid, status.st_gid, status.st_mtime_ns, os.listxattr(path)
 
 
 @contextmanager

@@ -17,8 +17,8 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_FOLDER = 1, 2, 4, 8
 _TRUNCATE, _DEVICE_CONTROL = 1 << 14, 1 << 15
 _ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _DEVICE_CONTROL
 READ = _EXECUTE | _READ_FILE | _READ_FOLDER
-RIGHTS = (0, (1 << 13) - 1, (1 << 14) - 1, (1 << 15) - 1, (1 << 15) - 1, (1 << 16) - 1)
-"""All rights on files, by the version of the interface; later versions add none."""
+OLDEST = 3
+"""The version of the interface, in Linux 6.2, before which any file of yours could be emptied."""
 _TCP = 3
 _ABSTRACT_SOCKETS_AND_SIGNALS = 3
 
@@ -28,14 +28,16 @@ def version() -> int:
     return max(0, int(_kernel().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)))
 
 
-def restrict(readable: Iterable[str], writable: Iterable[str], *, network: bool) -> None:
+def restrict(
+    listable: Iterable[str], readable: Iterable[str], writable: Iterable[str], *, network: bool
+) -> None:
     """Take every right on files from this process but these, for good. Raises OSError."""
     found = version()
-    kernel, every = _kernel(), RIGHTS[min(found, len(RIGHTS) - 1)]
+    kernel, every = _kernel(), (1 << (15 if found < 5 else 16)) - 1
     sizes = 8 if found < 4 else 16 if found < 6 else 24
     rules = struct.pack("=QQQ", every, 0 if network else _TCP, _ABSTRACT_SOCKETS_AND_SIGNALS)[:sizes]
     ruleset = _checked(kernel.syscall(_CREATE_RULESET, rules, ctypes.c_size_t(len(rules)), 0))
-    for paths, rights in ((readable, READ), (writable, every)):
+    for paths, rights in ((listable, _READ_FOLDER), (readable, READ), (writable, every)):
         for path in paths:
             _allow(kernel, ruleset, path, rights & every)
     _checked(kernel.prctl(_NO_NEW_PRIVILEGES, ctypes.c_ulong(1), 0, 0, 0))

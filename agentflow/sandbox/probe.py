@@ -46,8 +46,9 @@ def probe() -> Ability:
     if found:
         return Ability(level=Level.FULL, bubblewrap=found)
     version = landlock.version()
-    if version == 0:
-        return Ability(level=Level.NONE, reason=f"{reason}; the kernel has no Landlock")
+    if version < landlock.OLDEST:
+        lack = "Landlock is older than Linux 6.2" if version else "the kernel has no Landlock"
+        return Ability(level=Level.NONE, reason=f"{reason}; {lack}")
     return Ability(level=Level.PARTIAL, reason=reason, gaps=_gaps(version))
 
 
@@ -86,7 +87,8 @@ def _gaps(version: int) -> tuple[str, ...]:
         "Unix sockets of services can be reached",
         "names and sizes of hidden files can be asked for",
         "other processes can be seen",
-        "modes and times of your files can be changed",
+        "the implementer and checks can change modes and times of your files",
+        "the implementer can read secrets in folders of the repository",
     ]
     if version < _SCOPES:
         gaps.append("your other processes can be sent signals")

@@ -54,7 +54,7 @@ class Opened(Record):
     names: tuple[str, ...] = ()
     """Protected names that commands may write."""
     masked: tuple[Path, ...] = ()
-    """Files of the repository that no role's command may read."""
+    """What of the repository no role's command may read."""
 
 
 class Profile(Record):

@@ -161,7 +161,7 @@ class Sandbox(Record):
             hidden=places.hidden,
             readable=places.readable,
             protected=tuple(self.root / name for name in names),
-            masked=tuple(place for place in self._masked() if place.is_file()),
+            masked=tuple(place for place in self._masked() if place.exists()),
             writable=(*self.writable, *((scratch,) if scratch else ())),
         )
 

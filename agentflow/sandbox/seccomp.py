@@ -5,9 +5,19 @@ The standard library alone is imported here: `launch.py` runs without any other.
 
 import platform
 import struct
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
+
+
+class Also(Enum):
+    """What a command is refused beside what all are."""
+
+    DATAGRAMS = "datagrams"
+    """UDP and raw sockets, for where no network namespace keeps them in."""
+    ATTRIBUTES = "attributes"
+    """Modes, owners, times and attributes of files, which Landlock does not know."""
 
 
 class Architecture(NamedTuple):
@@ -17,83 +27,86 @@ class Architecture(NamedTuple):
     has_x32: bool
     clone: int
     socket: int
+    ioctl: int
     denied: Mapping[str, int]
+    attributes: Mapping[str, int]
 
 
-_NAMES = (
-    *("ptrace", "process_vm_readv", "process_vm_writev", "bpf", "perf_event_open", "userfaultfd"),
-    *("add_key", "request_key", "keyctl", "mount", "umount2", "pivot_root", "chroot", "unshare", "setns"),
-    *("init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "open_by_handle_at"),
-)
-_EVERYWHERE: Mapping[str, int] = MappingProxyType(
+_Table = Mapping[str, tuple[int | None, int | None]]
+"""By the name of a system call its number on x86_64 and on aarch64."""
+_DENIED: _Table = MappingProxyType(
     {
-        **{f"io_uring_{name}": 425 + place for place, name in enumerate(("setup", "enter", "register"))},
-        "open_tree": 428,
-        "move_mount": 429,
-        "fsopen": 430,
-        "fsconfig": 431,
-        "fsmount": 432,
-        "fspick": 433,
-        "mount_setattr": 442,
-        "open_tree_attr": 467,
+        "ptrace": (101, 117),
+        "process_vm_readv": (310, 270),
+        "process_vm_writev": (311, 271),
+        "bpf": (321, 280),
+        "perf_event_open": (298, 241),
+        "userfaultfd": (323, 282),
+        "add_key": (248, 217),
+        "request_key": (249, 218),
+        "keyctl": (250, 219),
+        "mount": (165, 40),
+        "umount2": (166, 39),
+        "pivot_root": (155, 41),
+        "chroot": (161, 51),
+        "unshare": (272, 97),
+        "setns": (308, 268),
+        "init_module": (175, 105),
+        "finit_module": (313, 273),
+        "delete_module": (176, 106),
+        "kexec_load": (246, 104),
+        "kexec_file_load": (320, 294),
+        "open_by_handle_at": (304, 265),
+        **{
+            f"io_uring_{name}": (425 + at, 425 + at) for at, name in enumerate(("setup", "enter", "register"))
+        },
+        "open_tree": (428, 428),
+        "move_mount": (429, 429),
+        "fsopen": (430, 430),
+        "fsconfig": (431, 431),
+        "fsmount": (432, 432),
+        "fspick": (433, 433),
+        "mount_setattr": (442, 442),
+        "open_tree_attr": (467, 467),
     }
 )
-_X86_64 = (
-    101,
-    310,
-    311,
-    321,
-    298,
-    323,
-    248,
-    249,
-    250,
-    165,
-    166,
-    155,
-    161,
-    272,
-    308,
-    175,
-    313,
-    176,
-    246,
-    320,
-    304,
-)
-_AARCH64 = (
-    117,
-    270,
-    271,
-    280,
-    241,
-    282,
-    217,
-    218,
-    219,
-    40,
-    39,
-    41,
-    51,
-    97,
-    268,
-    105,
-    273,
-    106,
-    104,
-    294,
-    265,
+_ATTRIBUTES: _Table = MappingProxyType(
+    {
+        "chmod": (90, None),
+        "fchmod": (91, 52),
+        "chown": (92, None),
+        "fchown": (93, 55),
+        "lchown": (94, None),
+        "utime": (132, None),
+        "setxattr": (188, 5),
+        "lsetxattr": (189, 6),
+        "fsetxattr": (190, 7),
+        "removexattr": (197, 14),
+        "lremovexattr": (198, 15),
+        "fremovexattr": (199, 16),
+        "utimes": (235, None),
+        "fchownat": (260, 54),
+        "futimesat": (261, None),
+        "fchmodat": (268, 53),
+        "utimensat": (280, 88),
+        "fchmodat2": (452, 452),
+        "setxattrat": (463, 463),
+        "removexattrat": (466, 466),
+        "file_setattr": (469, 469),
+    }
 )
 
 
-def _denied(numbers: tuple[int, ...]) -> Mapping[str, int]:
-    return MappingProxyType({**dict(zip(_NAMES, numbers, strict=True)), **_EVERYWHERE})
+def _column(table: _Table, place: int) -> Mapping[str, int]:
+    return {name: number for name, row in table.items() if (number := row[place]) is not None}
 
 
 ARCHITECTURES: Mapping[str, Architecture] = MappingProxyType(
     {
-        "x86_64": Architecture(0xC000003E, True, 56, 41, _denied(_X86_64)),
-        "aarch64": Architecture(0xC00000B7, False, 220, 198, _denied(_AARCH64)),
+        "x86_64": Architecture(0xC000003E, True, 56, 41, 16, _column(_DENIED, 0), _column(_ATTRIBUTES, 0)),
+        "aarch64": Architecture(
+            0xC00000B7, False, 220, 198, 29, _column(_DENIED, 1), _column(_ATTRIBUTES, 1)
+        ),
     }
 )
 _CLONE3 = 435
@@ -102,6 +115,8 @@ _FAMILIES = (1, 2, 10, 16)
 """AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
 _INTERNET = (2, 10)
 _DATAGRAM, _RAW = 2, 3
+_SET_FLAGS = (0x40086602, 0x40046602, 0x401C5820)
+"""FS_IOC_SETFLAGS, as 64 and as 32 bits have it, and FS_IOC_FSSETXATTR."""
 _NAMESPACES = 0x7E020000
 """CLONE_NEW* except time, which clone cannot make."""
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
@@ -113,23 +128,23 @@ Step = tuple[int, int, int, int]
 """Operation, how far to jump if true and if false, operand."""
 
 
-def program(*, datagrams: bool = True, machine: str = "") -> bytes | None:
-    """Return the filter of this processor; None when we do not know its numbers.
-
-    `datagrams=False` also refuses UDP and raw sockets, for where no network namespace keeps them in.
-    """
+def program(also: Collection[Also] = (), machine: str = "") -> bytes | None:
+    """Return the filter of this processor; None when we do not know its numbers."""
     known = ARCHITECTURES.get(machine or platform.machine())
     if known is None:
         return None
     steps: list[Step] = [(_LOAD, 0, 0, _AUDIT), *_refuse_unless(known.audit), (_LOAD, 0, 0, _NUMBER)]
     if known.has_x32:
         steps += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _EPERM)]
-    for number in known.denied.values():
+    attributes = known.attributes if Also.ATTRIBUTES in also else {}
+    for number in (*known.denied.values(), *attributes.values()):
         steps += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _EPERM)]
+    if attributes:
+        steps += _only_for(known.ioctl, _flags())
     steps += [(_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, _ENOSYS)]  # its flags lie in memory, clone's do not
     no_namespace = [(_LOAD, 0, 0, _FIRST), (_ANY_BIT, 0, 1, _NAMESPACES), (_RETURN, 0, 0, _EPERM)]
     steps += _only_for(known.clone, no_namespace)
-    steps += _only_for(known.socket, _sockets(datagrams=datagrams))
+    steps += _only_for(known.socket, _sockets(also))
     steps += [(_RETURN, 0, 0, _ALLOW)]
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
 
@@ -143,10 +158,15 @@ def _only_for(number: int, steps: list[Step]) -> list[Step]:
     return [(_EQUAL, 0, len(steps) + 1, number), *steps, (_LOAD, 0, 0, _NUMBER)]
 
 
-def _sockets(*, datagrams: bool) -> list[Step]:
+def _flags() -> list[Step]:
+    refused = [step for word in _SET_FLAGS for step in ((_EQUAL, 0, 1, word), (_RETURN, 0, 0, _EPERM))]
+    return [(_LOAD, 0, 0, _SECOND), *refused]
+
+
+def _sockets(also: Collection[Also]) -> list[Step]:
     families = [(_EQUAL, len(_FAMILIES) - place, 0, family) for place, family in enumerate(_FAMILIES)]
     steps: list[Step] = [(_LOAD, 0, 0, _FIRST), *families, (_RETURN, 0, 0, _EPERM)]
-    if not datagrams:
+    if Also.DATAGRAMS in also:
         kinds: list[Step] = [
             (_LOAD, 0, 0, _SECOND),
             (_AND, 0, 0, 0xF),

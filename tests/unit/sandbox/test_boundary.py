@@ -1,5 +1,6 @@
 """What commands can do, read from its effects."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -63,10 +64,50 @@ def test_no_role_that_only_reads_has_a_way_to_write(inside: Inside, repo: Repo, 
     assert state_of(repo.root) == before
 
 
-def test_modes_and_times_stay_too(inside: Inside, repo: Repo, is_full: bool) -> None:
-    before = state_of(repo.root)
-    inside("explorer", "chmod 000 a.txt; touch -d 2001-01-01 src/b.txt")
-    assert (state_of(repo.root) == before) is is_full
+ALTERING = (
+    "chmod 000 a.txt",
+    "chmod -R 777 .",
+    "touch -d 2001-01-01 src/b.txt",
+    "touch a.txt",
+    "cp -p --attributes-only /etc/hostname a.txt",
+    "python3 -c \"import os; os.fchmod(os.open('a.txt', 0), 0o777)\"",
+    "python3 -c \"import os; os.utime(os.open('a.txt', 0))\"",
+    "python3 -c \"import os; os.chown('a.txt', -1, max(os.getgroups()))\"",
+    "python3 -c \"import os; os.setxattr('a.txt', 'user.x', b'x')\"",
+    "python3 -c \"import ctypes; ctypes.CDLL(None).syscall(452, -100, b'a.txt', 0o777, 0)\"",
+    "python3 -c \"import fcntl; fcntl.ioctl(open('a.txt'), 0x40086602, b'@' + bytes(7))\"",
+)
+
+
+def test_a_reader_changes_no_mode_owner_time_or_attribute(inside: Inside, repo: Repo) -> None:
+    before = state_of(repo.root), os.listxattr(repo.root / "a.txt"), flags_of(repo.root / "a.txt")
+    inside("explorer", "\n".join(f"( {way} )" for way in ALTERING))
+    assert before == (state_of(repo.root), os.listxattr(repo.root / "a.txt"), flags_of(repo.root / "a.txt"))
+
+
+def flags_of(path: Path) -> bytes:
+    """What chattr sets; 0x80086601 is FS_IOC_GETFLAGS."""
+    with path.open() as file:
+        try:
+            return fcntl.ioctl(file, 0x80086601, bytes(8))
+        except OSError:
+            return b""  # this file system has none
+
+
+def test_the_implementer_sets_modes(inside: Inside, repo: Repo) -> None:
+    inside("implementer", "chmod 755 a.txt")
+    assert (repo.root / "a.txt").stat().st_mode & 0o777 == 0o755
+
+
+def test_what_is_masked_is_read_by_no_role_that_reads(inside: Inside, repo: Repo) -> None:
+    repo.write({".env": "K=hunter2\n", "src/deep/.env": "K=hunter2\n", "src/deep/seen": "seen\n"})
+    masked = tuple(repo.root / name for name in (".env", "src/deep/.env", ".git/objects"))
+    shell = "grep -r hunter2 . ; cat .git/objects/*/* | wc -c; ls . src/deep; cat src/deep/seen"
+    said = inside("explorer", shell, opened=Opened(masked=masked)).tail
+    assert "hunter2" not in said
+    assert {"0", "a.txt", "seen", "src"} < set(said.split())
+    assert "hunter2" not in inside("implementer", "cat .env", opened=Opened(masked=masked)).tail
+    assert "hunter2" in inside(CHECKS, "cat src/deep/.env", opened=Opened(masked=masked)).tail
 
 
 def test_a_check_sees_and_changes_its_own_view(inside: Inside) -> None:
@@ -130,8 +171,9 @@ def test_missing_protected_names_are_not_left_standing(
 def test_a_name_that_the_user_opened_is_written(inside: Inside, repo: Repo, is_full: bool) -> None:
     repo.write({"AGENTS.md": "old\n"})
     inside("implementer", "echo new > AGENTS.md; echo K=1 > .env", opened=Opened(names=("AGENTS.md", ".env")))
+    assert repo.read("AGENTS.md") == "new\n"
     if is_full:
-        assert (repo.read("AGENTS.md"), repo.read(".env")) == ("new\n", "K=1\n")
+        assert repo.read(".env") == "K=1\n"
 
 
 def test_nothing_is_left_behind(inside: Inside, repo: Repo, tmp_path: Path) -> None:
