@@ -60,16 +60,42 @@ def running() -> frozenset[int]:
     return frozenset(int(name) for name in names if name.isdecimal())
 
 
+def tasks() -> int:
+    """Return how many processes and threads there are, where /proc tells."""
+    try:
+        return int(Path("/proc/loadavg").read_text("ascii").split()[3].partition("/")[2])
+    except OSError:
+        return 0
+
+
+def is_crowded(mark: int, most: int) -> bool:
+    """Tell whether more processes and threads than that have a mark."""
+    marked = [number for number in running() if _limit_of(number) == mark]
+    return len(marked) > most or sum(map(_threads, marked)) > most
+
+
+def _threads(process: int) -> int:
+    try:
+        return int(_status(process)[17])
+    except OSError:
+        return 0
+
+
 def kill_marked(mark: int, older: AbstractSet[int]) -> None:
     """Kill every process with this mark and wait until it is dead; `older` ran before there was one."""
     patience = time.monotonic() + _PATIENCE_SECONDS
-    while strays := _marked(mark, older):
-        for number in (signal.SIGSTOP, signal.SIGKILL):  # no parent acts on the end of its child
-            for stray in sorted(strays):
-                _send(stray, number)
+    while strays := [_stopped(stray) for stray in _marked(mark, older)]:
+        for stray in strays:
+            _send(stray, signal.SIGKILL)
         if time.monotonic() > patience:
             break  # what the kernel itself holds dies when it is let go
         time.sleep(_TICK)  # one with much memory still has its ports and locks for a while
+
+
+def _stopped(process: int) -> int:
+    """Stop a process as soon as it is found: it neither forks on nor acts on the end of its child."""
+    _send(process, signal.SIGSTOP)
+    return process
 
 
 def _send(process: int, number: signal.Signals) -> None:
@@ -79,28 +105,37 @@ def _send(process: int, number: signal.Signals) -> None:
         pass  # it is gone, or became another user's
 
 
-def _marked(mark: int, older: AbstractSet[int]) -> set[int]:
+def _marked(mark: int, older: AbstractSet[int]) -> Iterator[int]:
     # an old number may be a new process by now: its limit costs little to ask, its environment a lot
-    return {
-        number
-        for number in running()
-        if _is_branded(number, mark) or (number not in older and _says(number, mark))
-    }
+    for number in sorted(running()):
+        if _is_branded(number, mark) or (number not in older and _says(number, mark)):
+            yield number
+
+
+def _limit_of(process: int) -> int | None:
+    if sys.platform != "linux":
+        return None
+    try:
+        return resource.prlimit(process, _FILE_LOCKS)[0]
+    except OSError:
+        return None  # it ended while we looked, or is another user's
 
 
 def _is_branded(process: int, mark: int) -> bool:
-    if sys.platform != "linux":
-        return False
     try:
-        return resource.prlimit(process, _FILE_LOCKS)[0] == mark and not _has_ended(process)
+        return _limit_of(process) == mark and not _has_ended(process)
     except OSError:
-        return False  # it ended while we looked, or is another user's
+        return False  # it ended while we looked
 
 
 def _has_ended(process: int) -> bool:
     """Tell whether only its parent still has to take note of it. Raises OSError when it is gone."""
-    state = Path(f"/proc/{process}/stat").read_bytes().rpartition(b") ")[2][:1]
-    return state in b"ZX"
+    return _status(process)[0] in (b"Z", b"X")
+
+
+def _status(process: int) -> list[bytes]:
+    """Return what the kernel says of a process, from its state on. Raises OSError when it is gone."""
+    return Path(f"/proc/{process}/stat").read_bytes().rpartition(b") ")[2].split()
 
 
 def _says(process: int, mark: int) -> bool:

@@ -10,17 +10,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from enum import Enum
 from pathlib import Path
 from typing import IO
 
 from agentflow.core.record import Record
-from agentflow.descendants import MARK, kill_marked, running, signal_group, spawning
+from agentflow.descendants import MARK, is_crowded, kill_marked, running, signal_group, spawning, tasks
 from agentflow.streams import SPOKEN_BYTES, Collected, Spoken, drain, pass_on
 
 INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "VIRTUAL_ENV", "TMPDIR")
 """The only variables of ours that a child sees, with LC_*; no key, token, proxy or PYTHON* among them."""
 GRACE_SECONDS = 1.0
 """Between SIGTERM and SIGKILL."""
+_NICE = 10
 _TICK = 0.05
 _SHORT_TICK = 0.002
 FLOOD_BYTES = 4 * 1024 * 1024
@@ -37,6 +39,16 @@ class Command(Record):
     """Added to the inherited variables."""
     descriptors: tuple[int, ...] = ()
     """Of ours, that it gets beside its standard streams."""
+    most_tasks: int = 2_048
+    """Processes and threads that it may have at once; with more it is killed."""
+
+
+class Halt(Enum):
+    """Why a command was not let run to its end."""
+
+    TIME = "time"
+    CROWD = "crowd"
+    CANCELLED = "cancelled"
 
 
 class Finished(Record):
@@ -122,16 +134,18 @@ def run(command: Command, sink: Path, cancelled: Callable[[], bool] = lambda: Fa
     with os.fdopen(os.open(sink, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         collected = Collected(file)
         pipes = (subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT)
-        process, timed_out = _ran(command, pipes, (collected.add,), cancelled)
+        process, halt = _ran(command, pipes, (collected.add,), cancelled)
         collected.finish()
+    crowded = f"it was killed: it had more than {command.most_tasks:,} processes and threads at once"
     return Finished(
         exit_code=_exit_code(process),
-        timed_out=timed_out,
+        timed_out=halt is Halt.TIME,
         started_at=started_at,
         seconds=round(time.monotonic() - begin, 3),
         sha256=collected.digest.hexdigest(),
         bytes=collected.bytes,
         tail=collected.tail.decode("utf-8", "replace"),
+        notes=(crowded,) if halt is Halt.CROWD else (),
     )
 
 
@@ -149,10 +163,10 @@ def exchange(command: Command, given: bytes, cancelled: Callable[[], bool] = lam
         stdin.write(given)
         stdin.seek(0)
         pipes = (stdin.fileno(), subprocess.PIPE, subprocess.PIPE)
-        process, timed_out = _ran(command, pipes, (out.add, err.add), enough)
+        process, halt = _ran(command, pipes, (out.add, err.add), enough)
     return Exchanged(
         exit_code=_exit_code(process),
-        timed_out=timed_out,
+        timed_out=halt is Halt.TIME,
         stdout=out.kept,
         stderr=err.kept,
         flooded=out.bytes > SPOKEN_BYTES or out.bytes + err.bytes > FLOOD_BYTES,
@@ -164,10 +178,10 @@ def _ran(
     pipes: tuple[int, int, int],
     takers: tuple[Callable[[bytes], None], ...],
     cancelled: Callable[[], bool],
-) -> tuple[subprocess.Popen[bytes], bool]:
-    """Run a command to its end, each of its streams going to a taker; return whether its time was over."""
+) -> tuple[subprocess.Popen[bytes], Halt | None]:
+    """Run a command to its end, each of its streams going to a taker; return why it was halted."""
     mark = secrets.randbits(62)
-    deadline = time.monotonic() + command.timeout
+    halting = _halting(command, mark, cancelled)
     older = running()
     with spawning(mark):
         process = subprocess.Popen(
@@ -180,16 +194,47 @@ def _ran(
             start_new_session=True,
             pass_fds=command.descriptors,
         )
+    _step_back(process)
     streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
     taken = dict(zip(streams, takers, strict=True))
+    halt = None
     try:
-        timed_out = _follow(process, taken, deadline, cancelled)
+        halt = _follow(process, taken, halting)
     finally:
-        _end(process)
+        _end(process, 0 if halt is Halt.CROWD else GRACE_SECONDS)
         kill_marked(mark, older)
         process.wait()
         drain(taken)
-    return process, timed_out
+    return process, halt
+
+
+def _step_back(process: subprocess.Popen[bytes]) -> None:
+    """Let whatever a command starts wait for us: its fork bomb must not keep us from ending it."""
+    try:
+        os.setpriority(os.PRIO_PROCESS, process.pid, _NICE)
+    except ProcessLookupError:
+        pass  # it was quick
+
+
+def _halting(command: Command, mark: int, cancelled: Callable[[], bool]) -> Callable[[], Halt | None]:
+    """Return what tells whether a command that is about to start has to be halted."""
+    deadline, before, looked = time.monotonic() + command.timeout, tasks(), 0.0
+
+    def halting() -> Halt | None:
+        nonlocal looked
+        now = time.monotonic()
+        if now >= deadline:
+            return Halt.TIME
+        if cancelled():
+            return Halt.CANCELLED
+        if now < looked + _TICK:
+            return None
+        looked = now
+        # what the whole machine has is quickly asked, and says when it is worth while to count
+        most = command.most_tasks
+        return Halt.CROWD if tasks() - before > most and is_crowded(mark, most) else None
+
+    return halting
 
 
 def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
@@ -199,23 +244,20 @@ def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
 def _follow(
     process: subprocess.Popen[bytes],
     taken: Mapping[IO[bytes], Callable[[bytes], None]],
-    deadline: float,
-    cancelled: Callable[[], bool],
-) -> bool:
-    """Read until the process has ended; return whether its time was over."""
+    halting: Callable[[], Halt | None],
+) -> Halt | None:
+    """Read until the process has ended, or is to be halted."""
     with selectors.DefaultSelector() as selector, _watched(process.pid, selector) as tick:
         for stream in taken:
             os.set_blocking(stream.fileno(), False)
             selector.register(stream, selectors.EVENT_READ)
         while process.poll() is None:
-            if time.monotonic() >= deadline:
-                return True
-            if cancelled():
-                return False
+            if halt := halting():
+                return halt
             selector.select(tick)
             for stream, take in taken.items():
                 pass_on(stream, take, selector)
-    return False
+    return None
 
 
 @contextmanager
@@ -232,12 +274,12 @@ def _watched(pid: int, selector: selectors.BaseSelector) -> Iterator[float]:
         os.close(descriptor)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], grace: float) -> None:
     """Stop the process group within two seconds."""
-    if process.poll() is None:
+    if grace and process.poll() is None:
         signal_group(process.pid, signal.SIGTERM)
         try:
-            process.wait(GRACE_SECONDS)
+            process.wait(grace)
         except subprocess.TimeoutExpired:
             pass  # it had its chance
     signal_group(process.pid, signal.SIGKILL)

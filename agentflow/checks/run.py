@@ -129,7 +129,7 @@ def _execution(check: Check, sandbox: Sandbox, sink: Path, finished: Finished) -
         sha256=finished.sha256,
         bytes=finished.bytes,
         output=str(sink),
-        tail="\n".join(finished.tail.splitlines()[-_TAIL_LINES:])[-_TAIL_CHARS:],
+        tail="\n".join([*finished.tail.splitlines(), *finished.notes][-_TAIL_LINES:])[-_TAIL_CHARS:],
         changed=finished.changed,
         sandbox=sandbox.level,
     )

@@ -10,6 +10,7 @@ import ctypes
 import json
 import os
 import re
+import resource
 import socket
 import subprocess  # noqa: TID251  # this is the one who attacks, not one of us
 import sys
@@ -97,8 +98,15 @@ def _chown(place: str) -> None:
 
 
 def _leave_behind(place: str) -> bool:
-    words = ["sh", "-c", _LATER.format(place)]
-    subprocess.Popen(words, start_new_session=True, stdin=subprocess.DEVNULL)
+    words = ["/bin/sh", "-c", _LATER.format(place)]
+    _tried(_without_mark)
+    subprocess.Popen(words, start_new_session=True, stdin=subprocess.DEVNULL, env={})
+    return True
+
+
+def _without_mark() -> bool:
+    """Set the limit by which we know what a command started."""
+    resource.setrlimit(10, (7, resource.getrlimit(10)[1]))
     return True
 
 

@@ -20,10 +20,10 @@ STARTED = (b'"exit-code"', b"started")
 _LIMITED = (
     "/bin/sh",
     "-c",
-    '{ ulimit -S -f 2097152; ulimit -S -u 2048 || ulimit -S -p 2048; } 2>/dev/null; exec "$@"',
+    '{ ulimit -S -f 2097152; ulimit -S -u 4096 || ulimit -S -p 4096; } 2>/dev/null; exec "$@"',
     "sh",
 )
-"""1 GiB in a file, 2,048 processes and threads; the latter means nothing to root."""
+"""1 GiB in a file. Processes are counted by `process.py`; this limit is for when that is too slow."""
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 
 

@@ -28,6 +28,8 @@ class Architecture(NamedTuple):
     clone: int
     socket: int
     ioctl: int
+    setrlimit: int
+    prlimit: int
     denied: Mapping[str, int]
     attributes: Mapping[str, int]
 
@@ -103,9 +105,11 @@ def _column(table: _Table, place: int) -> Mapping[str, int]:
 
 ARCHITECTURES: Mapping[str, Architecture] = MappingProxyType(
     {
-        "x86_64": Architecture(0xC000003E, True, 56, 41, 16, _column(_DENIED, 0), _column(_ATTRIBUTES, 0)),
+        "x86_64": Architecture(
+            0xC000003E, True, 56, 41, 16, 160, 302, _column(_DENIED, 0), _column(_ATTRIBUTES, 0)
+        ),
         "aarch64": Architecture(
-            0xC00000B7, False, 220, 198, 29, _column(_DENIED, 1), _column(_ATTRIBUTES, 1)
+            0xC00000B7, False, 220, 198, 29, 164, 261, _column(_DENIED, 1), _column(_ATTRIBUTES, 1)
         ),
     }
 )
@@ -120,7 +124,9 @@ _SET_FLAGS = (0x40086602, 0x40046602, 0x401C5820)
 _NAMESPACES = 0x7E020000
 """CLONE_NEW* except time, which clone cannot make."""
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
-_NUMBER, _AUDIT, _FIRST, _SECOND = 0, 4, 16, 24
+_NUMBER, _AUDIT, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
+_MARKED = 10
+"""RLIMIT_LOCKS, by which `descendants.py` knows whatever a command started."""
 _ALLOW = 0x7FFF0000
 _EPERM, _ENOSYS = 0x00050001, 0x00050026
 
@@ -142,6 +148,10 @@ def program(also: Collection[Also] = (), machine: str = "") -> bytes | None:
     if attributes:
         steps += _only_for(known.ioctl, _flags())
     steps += [(_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, _ENOSYS)]  # its flags lie in memory, clone's do not
+    steps += _only_for(
+        known.setrlimit, [(_LOAD, 0, 0, _FIRST), (_EQUAL, 0, 1, _MARKED), (_RETURN, 0, 0, _EPERM)]
+    )
+    steps += _only_for(known.prlimit, _new_mark())
     no_namespace = [(_LOAD, 0, 0, _FIRST), (_ANY_BIT, 0, 1, _NAMESPACES), (_RETURN, 0, 0, _EPERM)]
     steps += _only_for(known.clone, no_namespace)
     steps += _only_for(known.socket, _sockets(also))
@@ -156,6 +166,15 @@ def _refuse_unless(audit: int) -> list[Step]:
 def _only_for(number: int, steps: list[Step]) -> list[Step]:
     """Let the steps be taken for one system call only; the number is loaded before and after."""
     return [(_EQUAL, 0, len(steps) + 1, number), *steps, (_LOAD, 0, 0, _NUMBER)]
+
+
+def _new_mark() -> list[Step]:
+    """Refuse to set the limit; whoever only asks gives no address of a new one."""
+    return [
+        *((_LOAD, 0, 0, _SECOND), (_EQUAL, 0, 5, _MARKED)),
+        *((_LOAD, 0, 0, _THIRD), (_EQUAL, 0, 2, 0)),
+        *((_LOAD, 0, 0, _THIRD + 4), (_EQUAL, 1, 0, 0), (_RETURN, 0, 0, _EPERM)),
+    ]
 
 
 def _flags() -> list[Step]:

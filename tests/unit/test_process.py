@@ -167,6 +167,39 @@ def test_another_command_that_runs_beside_is_left_alone(tmp_path: Path) -> None:
     assert (found[0].exit_code, found[0].tail) == (0, "whole\n")
 
 
+BOMBS = {
+    "many": "for i in {1..80}; do sleep 60 & done; wait",
+    "a tree": "f() { [ $1 = 0 ] && exec sleep 60; f $(($1 - 1)) & f $(($1 - 1)) & wait; }; f 6",
+    "deaf, in sessions": "for i in {1..80}; do setsid bash -c 'trap \"\" TERM; sleep 60' & done; wait",
+    "threads": f"{sys.executable} -c 'import threading, time\n"
+    "for _ in range(80): threading.Thread(target=time.sleep, args=(60,)).start()'",
+}
+
+
+@pytest.mark.parametrize("script", BOMBS.values(), ids=BOMBS)
+def test_with_too_many_processes_or_threads_all_of_it_is_killed(tmp_path: Path, script: str) -> None:
+    begin = time.monotonic()
+    command = Command(argv=("bash", "-c", script), cwd=str(tmp_path), timeout=30, most_tasks=50)
+    finished = run(command, tmp_path / "out")
+    assert time.monotonic() - begin < 5
+    assert (finished.exit_code, finished.timed_out) == (None, False)
+    assert finished.notes == ("it was killed: it had more than 50 processes and threads at once",)
+    assert not [place for place in Path("/proc").glob("[0-9]*/cwd") if leads_to(place) == str(tmp_path)]
+
+
+def leads_to(link: Path) -> str:
+    try:
+        return str(link.readlink())
+    except OSError:
+        return ""
+
+
+def test_many_processes_one_after_the_other_are_no_crowd(tmp_path: Path) -> None:
+    script = "for i in {1..200}; do /bin/true; done; sleep 0.2; echo whole"
+    command = Command(argv=("bash", "-c", script), cwd=str(tmp_path), timeout=30, most_tasks=50)
+    assert run(command, tmp_path / "out").tail == "whole\n"
+
+
 def test_a_program_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     command = Command(argv=("no-such-program",), cwd=str(tmp_path), timeout=5)
     with pytest.raises(FileNotFoundError):

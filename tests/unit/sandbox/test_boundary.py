@@ -256,6 +256,35 @@ exec -a {mark} sleep 60"""
     assert not [line for line in running if mark.encode() in line]
 
 
+def test_a_bomb_is_killed_whoever_lit_it(inside: Inside) -> None:
+    threads = "for _ in range(2_300): threading.Thread(target=time.sleep, args=(60,)).start()"
+    for who in ("implementer", CHECKS):
+        begin = time.monotonic()
+        finished = inside(who, f"python3 -c 'import threading, time\n{threads}'; sleep 60")
+        assert time.monotonic() - begin < 8
+        assert finished.notes == ("it was killed: it had more than 2,048 processes and threads at once",)
+
+
+ESCAPE = """
+import os, resource, time
+for limit in ((7, resource.getrlimit(10)[1]), (7, 7)):
+    try: resource.setrlimit(10, limit)
+    except (OSError, ValueError): pass
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execve('/bin/sh', ['sh', '-c', 'sleep 1; echo late > a.txt'], {})
+"""
+
+
+def test_no_process_sheds_the_mark_by_which_it_is_killed(inside: Inside, repo: Repo) -> None:
+    repo.write({"src/escape.py": ESCAPE})
+    inside("implementer", "python3 src/escape.py; sleep 0.2")
+    time.sleep(1.2)
+    assert repo.read("a.txt") == "a\n"
+    assert inside("explorer", "ulimit -a | grep -c .").exit_code == 0
+
+
 def test_a_child_that_holds_the_output_does_not_hang_us(inside: Inside, repo: Repo) -> None:
     begin = time.monotonic()
     finished = inside("implementer", "setsid bash -c 'sleep 1; echo late >> a.txt; sleep 60' & echo done")
