@@ -3,9 +3,8 @@
 from collections.abc import Awaitable, Callable, Mapping
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
-from agentflow.core import points
 from agentflow.core.messages import Reply, Request
 from agentflow.core.points import HookEvent, Point
 from agentflow.core.record import Record
@@ -20,144 +19,55 @@ class Decision(IntEnum):
     DENY = 3
 
 
-class Remark(Record):
-    """The answer at points that change nothing; `halt` ends the task, `notice` is for the person."""
-
-    halt: str | None = None
-    notice: str | None = None
-
-
-class ContextResult(Record):
-    """The answer where text for the model may be added."""
-
-    context: str | None = None
-    halt: str | None = None
-    notice: str | None = None
-
-
-class StopResult(Record):
-    """The answer as a turn begins or ends: `stop` is why the run ends here."""
-
-    stop: str | None = None
-    halt: str | None = None
-    notice: str | None = None
-
-
-class BlockResult(Record):
-    """The answer where something may be kept from happening: `block` is the reason."""
-
-    block: str | None = None
-    context: str | None = None
-    halt: str | None = None
-    notice: str | None = None
-
-
-class BailResult(Record):
-    """The answer when a sub-agent stops; `bail` is taken as its result."""
-
-    block: str | None = None
-    bail: str | None = None
-    context: str | None = None
-    halt: str | None = None
-    notice: str | None = None
-
-
-class CallResult(Record):
-    """The answer before a tool call."""
+class HookResult(Record):
+    """What one hook answers; `LEGAL` says which of it means something at a point."""
 
     decision: Decision = Decision.NONE
     reason: str | None = None
+    block: str | None = None
+    """Why something is kept from happening."""
+    bail: str | None = None
+    """Taken as the result of the sub-agent that stops."""
+    stop: str | None = None
+    """Why the run ends here."""
     updated_input: dict[str, Any] | None = None
     """The whole new input."""
-    context: str | None = None
-    halt: str | None = None
-    notice: str | None = None
-
-
-class PermissionResult(Record):
-    """The answer in place of the person who would be asked."""
-
-    decision: Decision = Decision.NONE
-    reason: str | None = None
-    updated_input: dict[str, Any] | None = None
-    halt: str | None = None
-    notice: str | None = None
-
-
-class OutputResult(Record):
-    """The answer after a tool call; what it did cannot be undone, only described otherwise."""
-
     updated_output: str | None = None
-    context: str | None = None
-    halt: str | None = None
-    notice: str | None = None
-
-
-class RequestResult(Record):
-    """The answer before a request to the model."""
-
+    """What a call did cannot be undone, only described otherwise."""
     request: Request | None = None
-    block: str | None = None
-    halt: str | None = None
-    notice: str | None = None
-
-
-class ReplyResult(Record):
-    """The answer after a reply of the model."""
-
     reply: Reply | None = None
-    block: str | None = None
+    context: str | None = None
+    """A text for the model."""
     halt: str | None = None
+    """Why the whole task ends."""
     notice: str | None = None
+    """For the person."""
 
 
-HookResult = (
-    Remark
-    | ContextResult
-    | StopResult
-    | BlockResult
-    | BailResult
-    | CallResult
-    | PermissionResult
-    | OutputResult
-    | RequestResult
-    | ReplyResult
+_CALL = ("decision", "reason", "updated_input")
+_FIELDS: Mapping[Point, tuple[str, ...]] = {
+    Point.SESSION_START: ("context",),
+    Point.USER_PROMPT_SUBMIT: ("block", "context"),
+    Point.PRE_TOOL_USE: (*_CALL, "context"),
+    Point.PERMISSION_REQUEST: _CALL,
+    Point.POST_TOOL_USE: ("updated_output", "context"),
+    Point.POST_TOOL_USE_FAILURE: ("updated_output", "context"),
+    Point.SUBAGENT_START: ("context",),
+    Point.SUBAGENT_STOP: ("block", "bail", "context"),
+    Point.TASK_COMPLETED: ("block", "context"),
+    Point.PRE_COMPACT: ("block", "context"),
+    Point.STOP: ("block", "context"),
+    Point.RUN_START: ("context",),
+    Point.RUN_END: ("context",),
+    Point.TURN_START: ("stop",),
+    Point.TURN_END: ("stop",),
+    Point.MODEL_REQUEST: ("request", "block"),
+    Point.MODEL_RESPONSE: ("reply", "block"),
+}
+LEGAL: Mapping[Point, frozenset[str]] = MappingProxyType(
+    {point: frozenset((*_FIELDS.get(point, ()), "halt", "notice")) for point in Point}
 )
-
-
-class Terms(NamedTuple):
-    """What is told at a point, and what may be answered."""
-
-    payload: type[Record]
-    result: type[HookResult]
-
-
-TERMS: Mapping[Point, Terms] = MappingProxyType(
-    {
-        Point.SESSION_START: Terms(points.SessionStarted, ContextResult),
-        Point.SESSION_END: Terms(points.SessionEnded, Remark),
-        Point.USER_PROMPT_SUBMIT: Terms(points.Prompt, BlockResult),
-        Point.PRE_TOOL_USE: Terms(points.ToolUse, CallResult),
-        Point.PERMISSION_REQUEST: Terms(points.ToolUse, PermissionResult),
-        Point.POST_TOOL_USE: Terms(points.ToolDone, OutputResult),
-        Point.POST_TOOL_USE_FAILURE: Terms(points.ToolFailed, OutputResult),
-        Point.SUBAGENT_START: Terms(points.SubagentStarted, ContextResult),
-        Point.SUBAGENT_STOP: Terms(points.SubagentStopped, BailResult),
-        Point.TASK_COMPLETED: Terms(points.PhasePassing, BlockResult),
-        Point.PRE_COMPACT: Terms(points.Compaction, BlockResult),
-        Point.POST_COMPACT: Terms(points.Compaction, Remark),
-        Point.STOP: Terms(points.Stopped, BlockResult),
-        Point.STOP_FAILURE: Terms(points.Failed, Remark),
-        Point.NOTIFICATION: Terms(points.Notified, Remark),
-        Point.RUN_START: Terms(points.Briefed, ContextResult),
-        Point.RUN_END: Terms(points.Concluded, ContextResult),
-        Point.TURN_START: Terms(points.Turn, StopResult),
-        Point.TURN_END: Terms(points.Turn, StopResult),
-        Point.MODEL_REQUEST: Terms(points.Asking, RequestResult),
-        Point.MODEL_RESPONSE: Terms(points.Answered, ReplyResult),
-        Point.ERROR: Terms(points.Failed, Remark),
-    }
-)
+"""The fields that may be answered at each point; at all of them the task can be ended, the person told."""
 
 
 class Origin(IntEnum):

@@ -7,8 +7,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from agentflow.core.hook import TERMS, Decision, Hook, OutputResult
-from agentflow.core.points import Point
+from agentflow.core.hook import LEGAL, Decision, Hook, HookResult
 from agentflow.core.record import Record
 from agentflow.parse import Mismatch, fit
 
@@ -68,20 +67,16 @@ class Answer(Record):
     hookSpecificOutput: dict[str, Any] | None = None  # noqa: N815
 
 
-def fields_of(hook: Hook, found: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return an answer as fields of its point's result, and the keys without a meaning.
+def result_of(hook: Hook, found: dict[str, Any]) -> tuple[HookResult, tuple[str, ...]]:
+    """Return an answer as the result of its point, and the keys without a meaning.
 
     Raises Mismatch for a field that is not legal at the point, or not of its type.
     """
     unknown: list[str] = []
     fields = _fields(hook, _known(Answer, found, unknown), unknown)
-    fit(TERMS[hook.point].result, fields)
-    return fields, tuple(unknown)
-
-
-def legal_fields(point: Point) -> frozenset[str]:
-    """Return the fields that a result may have at a point."""
-    return frozenset(field.name for field in msgspec.structs.fields(TERMS[point].result))
+    for name in sorted(fields.keys() - LEGAL[hook.point]):
+        raise Mismatch(name, f"has no place at {hook.point}")
+    return HookResult(**fields), tuple(unknown)
 
 
 def joined(first: str | None, second: str | None) -> str | None:
@@ -152,11 +147,11 @@ def _judgement(hook: Hook, word: str | None, reason: str | None) -> dict[str, An
     """Return a decision in the fields of its point."""
     if word is None:
         return {}
-    decision, legal = _DECISIONS[word], legal_fields(hook.point)
+    decision, legal = _DECISIONS[word], LEGAL[hook.point]
     denies = decision is Decision.DENY
     if "decision" not in legal and decision is Decision.ALLOW:
         return {}
-    if denies and TERMS[hook.point].result is OutputResult:
+    if denies and "updated_output" in legal:
         return {"context": reason}
     if denies and "block" in legal:
         return {"block": reason or f"blocked by hook {hook.name}"}

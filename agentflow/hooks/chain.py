@@ -8,19 +8,14 @@ from typing import Any
 import anyio
 
 from agentflow.core.hook import (
+    LEGAL,
     NOTHING,
-    TERMS,
-    CallResult,
     Decision,
     Function,
     Hook,
     HookDecision,
     HookResult,
     OnError,
-    OutputResult,
-    PermissionResult,
-    ReplyResult,
-    RequestResult,
     Script,
 )
 from agentflow.core.points import (
@@ -49,7 +44,8 @@ _CHANGED: Mapping[type[Payload], tuple[str, str]] = MappingProxyType(
         Answered: ("reply", "reply"),
     }
 )
-"""The field of a decision in which a changed payload stands, and the payload's own."""
+"""The field of an answer that changes a payload, and the payload's own."""
+_SILENT = HookResult()
 
 
 class Chain:
@@ -136,10 +132,20 @@ async def _called(hook: Hook, function: Function, event: HookEvent) -> Told:
             result = await result
     except Exception as error:  # noqa: BLE001  # a bug in a hook is an answer of the hook, not the end of the task
         return Told(trouble=f"failed: {type(error).__name__}: {error}", broken=True)
-    legal = TERMS[hook.point].result
-    if result is None or type(result) is legal:
-        return Told(result=result)
-    return Told(trouble=f"answered {type(result).__name__}, legal is {legal.__name__}", broken=True)
+    if problem := _illegal(hook.point, result):
+        return Told(trouble=f"answered {problem}", broken=True)
+    return Told(result=result or _SILENT)
+
+
+def _illegal(point: Point, result: object) -> str | None:
+    """Return what of a function's answer its point does not take, if anything."""
+    if result is None:
+        return None
+    if not isinstance(result, HookResult):
+        return type(result).__name__
+    given = {name for name in HookResult.__struct_fields__ if getattr(result, name) != getattr(_SILENT, name)}
+    odd = ", ".join(sorted(given - LEGAL[point]))
+    return f"{odd}, legal are {', '.join(sorted(LEGAL[point]))}" if odd else None
 
 
 def _joined(before: HookDecision, hook: Hook, answer: Told) -> HookDecision:
@@ -147,30 +153,27 @@ def _joined(before: HookDecision, hook: Hook, answer: Told) -> HookDecision:
     decision, reason = _judgement(hook, answer)
     reasons = before.reasons if decision <= before.decision else ()
     said = (reason,) if reason and decision is not Decision.NONE and decision >= before.decision else ()
-    result: Any = answer.result
-    context = getattr(result, "context", None)
+    result = answer.result
     return before.replace(
         decision=max(decision, before.decision),
         reasons=reasons + said,
-        contexts=before.contexts + ((context,) if context else ()),
-        bail=_first(before.bail, result, "bail"),
-        stop=_first(before.stop, result, "stop"),
-        halt=_first(before.halt, result, "halt"),
+        contexts=before.contexts + ((result.context,) if result.context else ()),
+        bail=_first(before.bail, result.bail),
+        stop=_first(before.stop, result.stop),
+        halt=_first(before.halt, result.halt),
         notices=before.notices + _notices(hook, answer),
     )
 
 
-def _first(before: str | None, result: Any, field: str) -> str | None:
-    """Return what was said before, else what this result says, if it has such a field."""
-    return before if before is not None else getattr(result, field, None)
+def _first(before: str | None, now: str | None) -> str | None:
+    return now if before is None else before
 
 
 def _judgement(hook: Hook, answer: Told) -> tuple[Decision, str | None]:
     """Return a hook's own decision; one that could not do its work may have decided by that."""
-    result: Any = answer.result
-    block = getattr(result, "block", None)
-    decision = Decision.DENY if block is not None else getattr(result, "decision", Decision.NONE)
-    reason = block or getattr(result, "reason", None)
+    result = answer.result
+    decision = result.decision if result.block is None else Decision.DENY
+    reason = result.block or result.reason
     if answer.trouble is not None and decision is not Decision.DENY and _blocks(hook, answer):
         return Decision.DENY, f"hook {hook.name} at {hook.point} {answer.trouble}"
     if decision is Decision.DENY:
@@ -182,37 +185,25 @@ def _blocks(hook: Hook, answer: Told) -> bool:
     if hook.on_error is OnError.OPEN:
         return False
     if hook.on_error is OnError.CLOSED:
-        return {"block", "decision"} & set(TERMS[hook.point].result.__struct_fields__) != set()
+        return not LEGAL[hook.point].isdisjoint({"block", "decision"})
     return answer.broken and hook.point in GUARDED
 
 
 def _notices(hook: Hook, answer: Told) -> tuple[str, ...]:
-    own = getattr(answer.result, "notice", None)
-    troubles = () if answer.trouble is None else (answer.trouble,)
-    ours = tuple(f"hook {hook.name} at {hook.point}: {text}" for text in (*troubles, *answer.notices))
-    return tuple(visible(text) for text in (*((own,) if own else ()), *ours))
+    said = (answer.trouble, *answer.notices)
+    ours = (f"hook {hook.name} at {hook.point}: {text}" for text in said if text is not None)
+    return tuple(visible(text) for text in (answer.result.notice, *ours) if text)
 
 
-def _changed(event: HookEvent, seen: HookEvent, result: HookResult | None) -> HookEvent:
+def _changed(event: HookEvent, seen: HookEvent, result: HookResult) -> HookEvent:
     """Return the event as the hooks after this one see it."""
-    payload: Payload = event.payload
-    match result, payload, seen.payload:
-        case ((CallResult() | PermissionResult()), ToolUse(), ToolUse(tool_input=known)):
-            if result.updated_input is None:
-                return event
-            merged_input = _patched(payload.tool_input, known, result.updated_input)
-            payload = payload.replace(tool_input=merged_input)
-        case OutputResult(updated_output=str(text)), ToolDone(), _:
-            payload = payload.replace(tool_response=text)
-        case OutputResult(updated_output=str(text)), ToolFailed(), _:
-            payload = payload.replace(error=text)
-        case RequestResult(request=request), Asking(), _ if request is not None:
-            payload = Asking(request=request)
-        case ReplyResult(reply=reply), Answered(), _ if reply is not None:
-            payload = Answered(reply=reply)
-        case _:
-            return event
-    return event.replace(payload=payload)
+    answered, told = _CHANGED.get(type(event.payload), ("", ""))
+    value = getattr(result, answered) if answered else None
+    if value is None:
+        return event
+    if isinstance(event.payload, ToolUse) and isinstance(seen.payload, ToolUse):
+        value = _patched(event.payload.tool_input, seen.payload.tool_input, value)
+    return event.replace(payload=event.payload.replace(**{told: value}))
 
 
 def _patched(now: dict[str, Any], seen: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:

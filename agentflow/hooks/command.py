@@ -11,7 +11,7 @@ from typing import Any
 
 from anyio import from_thread, to_thread
 
-from agentflow.core.hook import Hook, Script
+from agentflow.core.hook import Hook, HookResult, Script
 from agentflow.core.points import HookEvent, Point, Scene
 from agentflow.core.record import encode, plain
 from agentflow.hooks.output import Told, told
@@ -47,7 +47,7 @@ def _asked(hook: Hook, script: Script, event: HookEvent) -> Told:
         return Told(trouble=_why(command, error), broken=True)
     answer = told(hook, said)
     try:
-        return answer.replace(result=_shortened(answer, event.scene.outputs))
+        return answer.replace(result=_shortened(answer.result, event.scene.outputs))
     except OSError as error:
         return Told(trouble=f"its output cannot be kept: {error}", broken=True)
 
@@ -117,14 +117,11 @@ def _why(command: Command, error: OSError | ValueError) -> str:
     return f"cannot run {command.argv[0]}: {reason}"
 
 
-def _shortened(answered: Told, folder: Path) -> Any:
+def _shortened(result: HookResult, folder: Path) -> HookResult:
     """Return the result with texts of a bearable length; the full ones are kept."""
-    result = answered.result
-    if result is None:
-        return None
     fields = ("context", "notice", "reason", "block", "halt")
-    long = {name: text for name in fields if len(text := getattr(result, name, None) or "") > MAX_TEXT}
-    return result.replace(**{name: _spilled(text, folder) for name, text in long.items()}) if long else result
+    long = {name: text for name in fields if len(text := getattr(result, name) or "") > MAX_TEXT}
+    return result.replace(**{name: _spilled(text, folder) for name, text in long.items()})
 
 
 def _spilled(text: str, folder: Path) -> str:

@@ -10,13 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentflow.core.hook import (
-    CallResult,
     Decision,
     Hook,
     HookResult,
     OnError,
     Origin,
-    OutputResult,
     Script,
 )
 from agentflow.core.points import HookEvent, Point, ToolDone, ToolUse
@@ -29,7 +27,7 @@ from tests.unit.hooks.stage import BASH, a_scene, denied, fire, function
 SCENE = a_scene(Path(tempfile.gettempdir()))
 TEXTS = st.none() | st.text(max_size=5)
 ANSWERS = st.builds(
-    CallResult,
+    HookResult,
     decision=st.sampled_from(Decision),
     reason=TEXTS,
     context=TEXTS,
@@ -44,7 +42,7 @@ def crash(_: HookEvent) -> HookResult:
     raise ValueError("lost")
 
 
-def answering(answer: CallResult) -> Any:
+def answering(answer: HookResult) -> Any:
     return lambda _: answer
 
 
@@ -70,7 +68,7 @@ def test_a_hundred_equal_priorities_keep_their_order(origin: Origin) -> None:
 @given(st.lists(HOOKS, max_size=8), st.data())
 @settings(deadline=None, max_examples=60)
 def test_a_denial_is_never_lost(hooks: list[Hook], draw: st.DataObject) -> None:
-    deny = function(answering(CallResult(decision=Decision.DENY, reason="never")), name="deny")
+    deny = function(answering(HookResult(decision=Decision.DENY, reason="never")), name="deny")
     deny = deny.replace(priority=draw.draw(st.integers(-3, 3)), origin=draw.draw(st.sampled_from(Origin)))
     order = draw.draw(st.permutations([deny, *hooks]))
     decision = fire(SCENE, *order)
@@ -115,7 +113,7 @@ def test_a_pipeline_is_the_composition_of_its_functions(letters: list[str]) -> N
     def adding(more: str) -> Any:
         def add(event: HookEvent) -> HookResult:
             assert isinstance(event.payload, ToolDone)
-            return OutputResult(updated_output=event.payload.tool_response + more)
+            return HookResult(updated_output=event.payload.tool_response + more)
 
         return add
 
@@ -126,7 +124,7 @@ def test_a_pipeline_is_the_composition_of_its_functions(letters: list[str]) -> N
 @given(st.lists(st.dictionaries(st.sampled_from("abcd"), st.integers(0, 3)), min_size=1, max_size=5))
 @settings(deadline=None, max_examples=60)
 def test_the_last_whole_input_of_functions_holds(inputs: list[dict[str, int]]) -> None:
-    hooks = [function(answering(CallResult(updated_input=each))) for each in inputs]
+    hooks = [function(answering(HookResult(updated_input=each))) for each in inputs]
     assert fire(SCENE, *hooks).updated_input == inputs[-1]
 
 
@@ -161,11 +159,10 @@ def test_json_of_any_shape_is_an_answer_or_a_named_problem(answer: dict[str, Any
     hook = Hook(name="x", point=point, body=Script(command="x"))
     stdout = json.dumps(answer).encode()
     heard = told(hook, Exchanged(exit_code=0, timed_out=False, stdout=stdout, stderr=b"", flooded=False))
-    assert (heard.trouble is None) or (heard.broken and heard.result is None)
-    if answer.get("decision") == "deny" and point is Point.PRE_TOOL_USE and heard.result is not None:
-        specific = answer.get("hookSpecificOutput") or {}
-        result: Any = heard.result
-        assert specific.get("permissionDecision") or answer.get("bail") or result.decision is Decision.DENY
+    assert (heard.trouble is None) or (heard.broken and heard.result == HookResult())
+    if answer.get("decision") == "deny" and point is Point.PRE_TOOL_USE and heard.result != HookResult():
+        said = (answer.get("hookSpecificOutput") or {}).get("permissionDecision") or answer.get("bail")
+        assert said or heard.result.decision is Decision.DENY
 
 
 @given(st.text(st.sampled_from("abAB_-09"), min_size=1), st.text("abAB_-09 |,.*"))

@@ -3,7 +3,7 @@
 import sys
 
 from agentflow.compose.channels import HookChannel
-from agentflow.core.hook import CallResult, Decision, Hook
+from agentflow.core.hook import Decision, Hook, HookResult
 from agentflow.core.points import HookEvent, Point, ToolUse
 from agentflow.core.record import Record
 from agentflow.permissions.conditions import Asked, Modes, asks
@@ -23,13 +23,13 @@ class Approval(Record):
         last = -sys.maxsize  # after every hook that may change the input
         hooks.add(Hook(name="permission rules", point=Point.PRE_TOOL_USE, body=self._rule_on, priority=last))
 
-    def _rule_on(self, event: HookEvent) -> CallResult:
+    def _rule_on(self, event: HookEvent) -> HookResult:
         assert isinstance(event.payload, ToolUse)
         use = event.payload
         found = ruling(self.rules, use.tool_name, use.tool_input, event.scene.cwd)
         if found.decision < Decision.ASK and (why := self._asked(event, use)) is not None:
-            return CallResult(decision=Decision.ASK, reason=why)
-        return CallResult(decision=found.decision, reason=f"rule {found.rule}" if found.rule else None)
+            return HookResult(decision=Decision.ASK, reason=why)
+        return HookResult(decision=found.decision, reason=f"rule {found.rule}" if found.rule else None)
 
     def _asked(self, event: HookEvent, use: ToolUse) -> str | None:
         """Return why a call needs a person although no rule says so."""

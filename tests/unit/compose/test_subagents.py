@@ -8,7 +8,7 @@ import pytest
 from agentflow.core import points
 from agentflow.core.errors import ModelRejected, ModelUnavailable
 from agentflow.core.events import RunEnded
-from agentflow.core.hook import BailResult, BlockResult, CallResult, ContextResult, Decision, Hook
+from agentflow.core.hook import Decision, Hook, HookResult
 from agentflow.core.messages import Reply, Request, Speaker, Text, Usage
 from agentflow.core.points import HookEvent, Point
 from agentflow.core.role import Role
@@ -259,7 +259,7 @@ def hooked(crew: Household, point: Point, *answers: object) -> list[HookEvent]:
 
 
 def test_a_hook_may_add_to_what_a_child_is_told(crew: Household) -> None:
-    seen = hooked(crew, Point.SUBAGENT_START, ContextResult(context="mind the gap"))
+    seen = hooked(crew, Point.SUBAGENT_START, HookResult(context="mind the gap"))
     crew.play(BOSS, plays("boss", turn(delegate("scout")), DONE), plays("scout", said("found")))
     assert [message.text for message in crew.asked("scout")[0].messages] == ["look", "mind the gap"]
     assert seen[0].payload == points.SubagentStarted(agent_id="2-scout", agent_type="scout")
@@ -268,7 +268,7 @@ def test_a_hook_may_add_to_what_a_child_is_told(crew: Household) -> None:
 
 
 def test_a_hook_may_keep_a_child_going_three_times(crew: Household) -> None:
-    more = [BailResult(block="look again")] * 9
+    more = [HookResult(block="look again")] * 9
     seen = hooked(crew, Point.SUBAGENT_STOP, *more)
     answers = [said(f"answer {number}") for number in range(1, 9)]
     crew.play(BOSS, plays("boss", turn(delegate("scout")), DONE), plays("scout", *answers))
@@ -279,28 +279,28 @@ def test_a_hook_may_keep_a_child_going_three_times(crew: Household) -> None:
 
 
 def test_a_hook_may_answer_for_child_and_parent(crew: Household) -> None:
-    hooked(crew, Point.SUBAGENT_STOP, BailResult(bail="known since long"))
+    hooked(crew, Point.SUBAGENT_STOP, HookResult(bail="known since long"))
     crew.play(READER, plays("boss", turn(delegate("scout")), DONE), plays("scout", said("found")))
     assert (len(crew.asked("boss")), crew.folded(1).answer) == (1, "known since long")
 
 
 def test_a_hooks_answer_for_a_role_that_changes_things_is_only_a_result(crew: Household) -> None:
-    hooked(crew, Point.SUBAGENT_STOP, BailResult(bail="known"))
+    hooked(crew, Point.SUBAGENT_STOP, HookResult(bail="known"))
     crew.play(BOSS, plays("boss", turn(delegate("scout")), DONE), plays("scout", said("found")))
     assert (len(crew.asked("boss")), crew.results()) == (2, ["known"])
 
 
 def test_a_hook_that_stops_everything_in_a_child_stops_the_parent(crew: Household) -> None:
-    hooked(crew, Point.SUBAGENT_STOP, BailResult(halt="over"))
+    hooked(crew, Point.SUBAGENT_STOP, HookResult(halt="over"))
     run = crew.play(BOSS, plays("boss", turn(delegate("scout")), DONE), plays("scout", said("found")))
     assert (run.outcome, run.halt) == (RunOutcome.HALTED, "over")
 
 
 def test_the_hooks_of_calls_apply_in_a_child(crew: Household) -> None:
-    denied = CallResult(decision=Decision.DENY, reason="not on Fridays")
+    denied = HookResult(decision=Decision.DENY, reason="not on Fridays")
     crew.hooks = (
         Hook(name="guard", point=Point.PRE_TOOL_USE, matcher="Look", body=lambda _: denied),
-        Hook(name="odd", point=Point.SUBAGENT_STOP, body=lambda _: BlockResult(block="illegal here")),
+        Hook(name="odd", point=Point.SUBAGENT_STOP, body=lambda _: HookResult(updated_output="illegal here")),
     )
     scout = plays("scout", turn(call("Look")), said("found"), said("found"), said("x"), said("y"))
     crew.play(BOSS, plays("boss", turn(delegate("scout")), DONE), scout)
@@ -313,7 +313,7 @@ def test_a_call_of_a_sub_agent_may_itself_be_denied(crew: Household) -> None:
             name="guard",
             point=Point.PRE_TOOL_USE,
             matcher="Agent",
-            body=lambda _: CallResult(decision=Decision.DENY, reason="alone"),
+            body=lambda _: HookResult(decision=Decision.DENY, reason="alone"),
         ),
     )
     crew.play(BOSS, plays("boss", turn(delegate("scout")), DONE), plays("scout", said("found")))

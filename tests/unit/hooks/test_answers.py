@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from agentflow.core.hook import Decision, Hook, OutputResult, Script
+from agentflow.core.hook import Decision, Hook, HookResult, Script
 from agentflow.core.points import Point
 from agentflow.hooks.output import Told, told
 from agentflow.process import Exchanged
@@ -17,7 +17,7 @@ def hearing(point: Point, answer: object, *, code: int = 0, stderr: bytes = b"")
     return told(hook, said)
 
 
-def result_of(point: Point, answer: dict[str, Any], *, code: int = 0) -> Any:
+def result_of(point: Point, answer: dict[str, Any], *, code: int = 0) -> HookResult:
     heard = hearing(point, answer, code=code)
     assert heard.trouble is None
     return heard.result
@@ -79,7 +79,7 @@ def test_a_permission_request_is_answered(behavior: str, decision: Decision) -> 
 
 def test_a_permission_request_ignores_exit_2() -> None:
     heard = hearing(Point.PERMISSION_REQUEST, "text", code=2, stderr=b"no")
-    assert (heard.result, heard.trouble, heard.broken) == (None, "ended with 2: no", False)
+    assert (heard.result, heard.trouble, heard.broken) == (HookResult(), "ended with 2: no", False)
 
 
 @pytest.mark.parametrize(
@@ -95,18 +95,18 @@ def test_a_permission_request_ignores_exit_2() -> None:
 def test_a_block_with_its_reason(point: Point) -> None:
     assert result_of(point, {"decision": "block", "reason": "not yet"}).block == "not yet"
     assert result_of(point, {"decision": "block"}).block == "blocked by hook guard"
-    assert result_of(point, {"decision": "approve", "reason": "go"}) is None
+    assert result_of(point, {"decision": "approve", "reason": "go"}) == HookResult()
 
 
 def test_after_a_tool_a_block_is_feedback() -> None:
     for point in (Point.POST_TOOL_USE, Point.POST_TOOL_USE_FAILURE):
         said = {"decision": "block", "reason": "format it"} | specific(point, additionalContext="c")
-        assert result_of(point, said) == OutputResult(context="format it\nc")
+        assert result_of(point, said) == HookResult(context="format it\nc")
 
 
 def test_a_result_may_be_replaced() -> None:
     said = specific(Point.POST_TOOL_USE, updatedToolOutput="clean", additionalContext="c")
-    assert result_of(Point.POST_TOOL_USE, said) == OutputResult(updated_output="clean", context="c")
+    assert result_of(Point.POST_TOOL_USE, said) == HookResult(updated_output="clean", context="c")
 
 
 def test_a_subagent_may_be_given_its_result() -> None:
@@ -119,12 +119,12 @@ def test_whatever_the_point_a_hook_may_end_the_task_and_tell_the_person() -> Non
         result = result_of(point, said)
         assert (result.halt, result.notice) == ("enough", "look")
     assert result_of(Point.STOP, {"continue": False}).halt == "hook guard ended the task"
-    assert result_of(Point.STOP, {"continue": True}) is None
+    assert result_of(Point.STOP, {"continue": True}) == HookResult()
 
 
 def test_null_is_as_good_as_absent() -> None:
     said = dict.fromkeys(("continue", "stopReason", "decision", "reason", "hookSpecificOutput"))
-    assert result_of(Point.PRE_TOOL_USE, said) is None
+    assert result_of(Point.PRE_TOOL_USE, said) == HookResult()
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_null_is_as_good_as_absent() -> None:
 def test_a_field_that_is_not_legal_is_named(point: Point, answer: dict[str, Any], field: str) -> None:
     heard = hearing(point, answer)
     assert heard.broken
-    assert heard.result is None
+    assert heard.result == HookResult()
     assert heard.trouble is not None
     assert field in heard.trouble
 
@@ -157,11 +157,10 @@ def test_a_field_that_is_not_legal_is_named(point: Point, answer: dict[str, Any]
 def test_a_key_without_a_meaning_is_told_and_left_out() -> None:
     said = {"decision": "deny", "mood": "bad"} | specific(Point.PRE_TOOL_USE, sessionTitle="t")
     heard = hearing(Point.PRE_TOOL_USE, said)
-    assert heard.result is not None
+    assert heard.result.decision is Decision.DENY
     assert heard.notices == ("keys without a meaning here: mood, sessionTitle",)
 
 
 def test_an_answer_that_does_not_fit_still_blocks_with_exit_2() -> None:
     heard = hearing(Point.STOP, {"reason": 7}, code=2, stderr=b"not yet")
-    result: Any = heard.result
-    assert (result.block, heard.broken) == ("not yet", False)
+    assert (heard.result.block, heard.broken) == ("not yet", False)

@@ -6,7 +6,7 @@ from itertools import product
 import anyio
 import pytest
 
-from agentflow.core.hook import TERMS, Decision, Hook, HookDecision, OnError
+from agentflow.core.hook import LEGAL, Decision, Hook, HookDecision, OnError
 from agentflow.core.points import GUARDED, Actor, Point, Scene
 from agentflow.hooks.chain import Chain
 from agentflow.hooks.entries import FUNCTIONS_ONLY
@@ -162,7 +162,7 @@ def test_json_after_noise_is_text_with_a_warning(scene: Scene) -> None:
 
 
 def test_every_point_has_terms_and_is_asked(scene: Scene) -> None:
-    assert set(TERMS) == set(Point)
+    assert set(LEGAL) == set(Point)
     for point in set(Point) - FUNCTIONS_ONLY:
         assert (
             fire(scene, script("""echo '{"continue": false, "stopReason": "enough"}'""", point=point)).halt

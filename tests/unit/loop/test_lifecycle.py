@@ -11,16 +11,10 @@ from agentflow.core import points
 from agentflow.core.errors import ModelRejected
 from agentflow.core.events import Asked, Replied, RunEnded, Warned
 from agentflow.core.hook import (
-    BlockResult,
-    CallResult,
-    ContextResult,
     Decision,
     Function,
     Hook,
-    Remark,
-    ReplyResult,
-    RequestResult,
-    StopResult,
+    HookResult,
 )
 from agentflow.core.messages import Message, Notice, Reply, Speaker, Stop, Text, ToolCall, ToolResult, Usage
 from agentflow.core.points import HookEvent, Point
@@ -103,7 +97,7 @@ def test_a_reply_without_calls_ends_its_turn_too(stage: Stage) -> None:
 
 
 def test_what_a_hook_adds_to_a_run_stands_after_its_brief(stage: Stage) -> None:
-    stage.hooks = (hook(Point.RUN_START, lambda _: ContextResult(context="mind the gap")),)
+    stage.hooks = (hook(Point.RUN_START, lambda _: HookResult(context="mind the gap")),)
     run = stage.play(submit())
     assert [message.text for message in run.messages[:2]] == ["do it", "mind the gap"]
     notices = [entry.notice for entry in stage.journal.entries if isinstance(entry, MessageAdded)]
@@ -112,32 +106,32 @@ def test_what_a_hook_adds_to_a_run_stands_after_its_brief(stage: Stage) -> None:
 
 def test_what_a_hook_adds_as_a_run_ends_is_kept_and_changes_no_outcome(stage: Stage) -> None:
     stage.submit = None
-    stage.hooks = (hook(Point.RUN_END, lambda _: ContextResult(context="seen by the guard")),)
+    stage.hooks = (hook(Point.RUN_END, lambda _: HookResult(context="seen by the guard")),)
     run = stage.play(Turn(text="it is in a.py"))
     assert (run.outcome, run.messages[-1].text) == (RunOutcome.ANSWERED, "seen by the guard")
 
 
 @pytest.mark.parametrize(("point", "requests"), [(Point.TURN_START, 0), (Point.TURN_END, 1)])
 def test_a_turn_may_be_the_last_one(stage: Stage, point: Point, requests: int) -> None:
-    stage.hooks = (hook(point, lambda _: StopResult(stop="that is enough")),)
+    stage.hooks = (hook(point, lambda _: HookResult(stop="that is enough")),)
     run = stage.play(turn(call("Look")), submit())
     assert (run.outcome, run.stop, run.turns) == (RunOutcome.STOPPED, "that is enough", requests)
     assert [e.reason for e in stage.journal.entries if isinstance(e, RunStopped)] == ["that is enough"]
 
 
 def test_a_stop_beats_the_submission_of_its_turn(stage: Stage) -> None:
-    stage.hooks = (hook(Point.TURN_END, lambda _: StopResult(stop="no")),)
+    stage.hooks = (hook(Point.TURN_END, lambda _: HookResult(stop="no")),)
     assert stage.play(submit()).outcome is RunOutcome.STOPPED
 
 
 HALTING: tuple[tuple[Point, Any], ...] = (
-    (Point.RUN_START, ContextResult(halt="over")),
-    (Point.TURN_START, StopResult(halt="over", stop="less")),
-    (Point.MODEL_REQUEST, RequestResult(halt="over")),
-    (Point.MODEL_RESPONSE, ReplyResult(halt="over")),
-    (Point.PRE_TOOL_USE, CallResult(halt="over")),
-    (Point.TURN_END, StopResult(halt="over")),
-    (Point.RUN_END, ContextResult(halt="over")),
+    (Point.RUN_START, HookResult(halt="over")),
+    (Point.TURN_START, HookResult(halt="over", stop="less")),
+    (Point.MODEL_REQUEST, HookResult(halt="over")),
+    (Point.MODEL_RESPONSE, HookResult(halt="over")),
+    (Point.PRE_TOOL_USE, HookResult(halt="over")),
+    (Point.TURN_END, HookResult(halt="over")),
+    (Point.RUN_END, HookResult(halt="over")),
 )
 
 
@@ -148,13 +142,13 @@ def test_a_hook_may_end_the_whole_task_at_each_of_them(stage: Stage, point: Poin
     assert (run.outcome, run.halt) == (RunOutcome.HALTED, "over")
 
 
-def secretive(event: HookEvent) -> ReplyResult | None:
+def secretive(event: HookEvent) -> HookResult | None:
     """Block a reply that holds what looks like a key."""
     assert isinstance(event.payload, points.Answered)
     parts = event.payload.reply.parts
     text = " ".join(part.text for part in parts if isinstance(part, Text))
     found = re.search(r"sk-[a-z0-9]+", text)
-    return ReplyResult(block="a reply held what looks like a key") if found else None
+    return HookResult(block="a reply held what looks like a key") if found else None
 
 
 def test_an_expression_blocks_a_reply_by_name_and_nothing_of_it_runs_or_stays(stage: Stage) -> None:
@@ -177,7 +171,7 @@ def test_a_reply_that_is_harmless_passes_the_same_guard(stage: Stage) -> None:
 
 
 def test_a_request_that_is_blocked_is_never_sent(stage: Stage) -> None:
-    stage.hooks = (hook(Point.MODEL_REQUEST, lambda _: RequestResult(block="no more today")),)
+    stage.hooks = (hook(Point.MODEL_REQUEST, lambda _: HookResult(block="no more today")),)
     model = Prompter(script(submit()))
     run = anyio.run(run_agent, stage.agent(model), "do it")
     assert (run.outcome, run.stop) == (RunOutcome.STOPPED, "blocked at ModelRequest: no more today")
@@ -186,18 +180,18 @@ def test_a_request_that_is_blocked_is_never_sent(stage: Stage) -> None:
 
 def test_a_guard_may_only_warn(stage: Stage) -> None:
     stage.hooks = (
-        hook(Point.MODEL_REQUEST, lambda _: RequestResult(notice="long")),
-        hook(Point.MODEL_RESPONSE, lambda _: ReplyResult(notice="rude")),
+        hook(Point.MODEL_REQUEST, lambda _: HookResult(notice="long")),
+        hook(Point.MODEL_RESPONSE, lambda _: HookResult(notice="rude")),
     )
     assert stage.play(submit()).outcome is RunOutcome.SUBMITTED
     assert [event.message for event in stage.of(Warned)] == ["long", "rude"]
 
 
 def test_a_changed_request_is_what_is_sent_and_the_run_says_so(stage: Stage) -> None:
-    def shorter(event: HookEvent) -> RequestResult:
+    def shorter(event: HookEvent) -> HookResult:
         assert isinstance(event.payload, points.Asking)
         request = event.payload.request
-        return RequestResult(request=request.replace(system="Be brief."))
+        return HookResult(request=request.replace(system="Be brief."))
 
     stage.hooks = (hook(Point.MODEL_REQUEST, shorter),)
     model = Prompter(script(submit()))
@@ -208,10 +202,10 @@ def test_a_changed_request_is_what_is_sent_and_the_run_says_so(stage: Stage) -> 
 
 
 def test_a_hook_cannot_send_a_call_without_its_result(stage: Stage) -> None:
-    def last_only(event: HookEvent) -> RequestResult:
+    def last_only(event: HookEvent) -> HookResult:
         assert isinstance(event.payload, points.Asking)
         request = event.payload.request
-        return RequestResult(request=request.replace(messages=request.messages[:2]))
+        return HookResult(request=request.replace(messages=request.messages[:2]))
 
     stage.hooks = (hook(Point.MODEL_REQUEST, last_only),)
     model = Prompter(script(turn(call("Look")), submit()))
@@ -224,11 +218,11 @@ def test_a_hook_cannot_send_a_call_without_its_result(stage: Stage) -> None:
 
 
 def test_a_changed_reply_is_what_runs(stage: Stage) -> None:
-    def softened(event: HookEvent) -> ReplyResult | None:
+    def softened(event: HookEvent) -> HookResult | None:
         assert isinstance(event.payload, points.Answered)
         calls = [part for part in event.payload.reply.parts if isinstance(part, ToolCall)]
         changed = tuple(part.replace(input={"word": "soft"}) for part in calls if part.name == "Change")
-        return ReplyResult(reply=event.payload.reply.replace(parts=changed)) if changed else None
+        return HookResult(reply=event.payload.reply.replace(parts=changed)) if changed else None
 
     stage.hooks = (hook(Point.MODEL_RESPONSE, softened),)
     stage.play(turn(call("Change", "hard")), submit())
@@ -249,14 +243,14 @@ def test_a_hook_that_raises_breaks_no_run(stage: Stage) -> None:
 
 @pytest.mark.parametrize("point", sorted(FUNCTIONS_ONLY - {Point.ERROR}))
 def test_an_illegal_answer_names_hook_and_point(stage: Stage, point: Point) -> None:
-    stage.hooks = (hook(point, lambda _: BlockResult(block="no")),)
+    stage.hooks = (hook(point, lambda _: HookResult(updated_output="no")),)
     assert stage.play(submit()).outcome is RunOutcome.SUBMITTED
-    assert f"hook guard at {point}: answered BlockResult" in stage.of(Warned)[0].message
+    assert f"hook guard at {point}: answered updated_output" in stage.of(Warned)[0].message
 
 
 def test_the_end_is_told_of_a_denied_call_and_the_run_goes_on(stage: Stage) -> None:
     seen: list[HookEvent] = []
-    denied = CallResult(decision=Decision.DENY, reason="not on Fridays")
+    denied = HookResult(decision=Decision.DENY, reason="not on Fridays")
     stage.hooks = (
         hook(Point.PRE_TOOL_USE, lambda e: denied if said(e).endswith(" Change") else None),
         *listening(seen),
@@ -277,7 +271,7 @@ class Counted:
     def has(self, point: Point) -> bool:
         return point is None
 
-    async def fire(self, point: Point, scene: object, payload: Callable[[], object]) -> Remark:
+    async def fire(self, point: Point, scene: object, payload: Callable[[], object]) -> HookResult:
         self.made += 1
         raise AssertionError((point, scene, payload))
 
