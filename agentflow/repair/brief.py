@@ -38,8 +38,6 @@ class Brief(Record):
     failed: tuple[tuple[Shown, ...], ...]
     """The checks of each failed iteration, in order."""
     after: tuple[Shown, ...]
-    diff: str
-    """The change so far, as a unified diff."""
     not_run: tuple[str, ...] = ()
     """Checks that lack a tool, and which one."""
 
@@ -53,7 +51,6 @@ def read_brief(text: str) -> Brief:
         before=_checks(sections, "Checks before"),
         failed=tuple(tuple(_shown(body)) for _, body in sorted(failed)),
         after=_checks(sections, "Checks after"),
-        diff="\n".join(_quoted(body) for title, body in sections if title.startswith("Change so far")),
         not_run=tuple(
             said for title, body in sections if title.startswith("Checks before") for said in _not_run(body)
         ),
@@ -89,12 +86,6 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
 def _closes(line: str, fence: str) -> bool:
     bare = line.rstrip()
     return len(bare) >= len(fence) and set(bare) == {fence[0]}
-
-
-def _quoted(body: list[str]) -> str:
-    lines = list(_lines("\n".join(body)))
-    inside = [line for line, is_quoted in lines if is_quoted]
-    return "\n".join(inside[1:-1]) + "\n" if len(inside) > 2 else ""
 
 
 def _checks(sections: tuple[tuple[str, list[str]], ...], title: str) -> tuple[Shown, ...]:

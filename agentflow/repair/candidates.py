@@ -3,9 +3,10 @@
 import ast
 import hashlib
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from agentflow.core.record import Record
-from agentflow.repair.code import Code, Mutation, applied, header
+from agentflow.repair.code import Code, Mutation, applied, header, parsed
 from agentflow.repair.localise import Place
 from agentflow.repair.naming import naming_mutations
 from agentflow.repair.operators import operator_mutations
@@ -57,17 +58,16 @@ def _all(sources: Sources, places: tuple[Place, ...]) -> Iterator[Candidate]:
     }
     for path in sorted({place.path for place in places}):
         lines = {place.line: place for place in places if place.path == path}
-        try:
-            code = Code(sources.read(path))
-        except (SyntaxError, ValueError):
-            continue  # nothing can be said about a file that is not Python
+        code = parsed(sources.read(path))
+        if code is None:
+            continue
         for node in ast.walk(code.tree):
             place = _place_of(code, node, lines)
-            for rule in _RULES if place else ():
-                assert place is not None
-                for mutation in rule(code, node):
-                    cost = levels[place.score] + mutation.weight
-                    yield Candidate(path=path, mutation=mutation, cost=cost, distance=place.distance)
+            if place is None:
+                continue
+            for mutation in chain.from_iterable(rule(code, node) for rule in _RULES):
+                cost = levels[place.score] + mutation.weight
+                yield Candidate(path=path, mutation=mutation, cost=cost, distance=place.distance)
 
 
 def _place_of(code: Code, node: ast.AST, lines: Mapping[int, Place]) -> Place | None:

@@ -10,7 +10,7 @@ from agentflow.repair.edits import Replacement, replacements
 from agentflow.repair.localise import Place, localise
 from agentflow.repair.search import first_plausible
 from agentflow.repair.sources import read_sources
-from agentflow.repair.target import Target, read_target, widened
+from agentflow.repair.target import Target, base_tree, read_target, widened
 from agentflow.repair.trial import Bench, watch
 from agentflow.sandbox.run import Sandbox
 from agentflow.workspace.copies import import_places
@@ -27,7 +27,7 @@ class Case:
         """Read brief and files; raise ModelRejected when nothing fails, or what fails is not ours to run."""
         self.brief = brief
         self._sandbox = sandbox
-        self.sources = read_sources(sandbox.root, brief.diff)
+        self.sources = read_sources(sandbox.root, base_tree(sandbox.root, brief))
         self.target = read_target(sandbox.root, brief, self.sources.files)
         self._cancelled = cancelled
         self._known = known

@@ -72,6 +72,12 @@ class Code:
         """Return the replacement of a node by a text."""
         return self.mutation(self.span(node), text, kind, weight)
 
+    def exchanged(self, left: ast.expr, right: ast.expr, kind: str) -> Mutation:
+        """Return the edit that lets two nodes of a line change places."""
+        (start, end), (begin, stop) = self.span(left), self.span(right)
+        between = self.raw[end:begin].decode("utf-8", "replace")
+        return self.mutation((start, stop), self.text(right) + between + self.text(left), kind, 2)
+
     def scope(self, node: ast.AST) -> Scope:
         """Return the function or module that a node stands in."""
         return next((each for each in self.above(node) if isinstance(each, FunctionNode)), self.tree)
@@ -88,6 +94,14 @@ class Code:
         while node in self.parents:
             node = self.parents[node]
             yield node
+
+
+def parsed(raw: bytes) -> Code | None:
+    """Return a file's code, or None where nothing can be said about it, because it is not Python."""
+    try:
+        return Code(raw)
+    except (SyntaxError, ValueError):
+        return None
 
 
 def header(statement: ast.stmt) -> range:

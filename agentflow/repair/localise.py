@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from agentflow.core.evidence import RED
 from agentflow.core.record import Record
-from agentflow.repair.code import Code, header
+from agentflow.repair.code import Code, header, parsed
 from agentflow.repair.sources import Sources, is_editable
 from agentflow.repair.trial import Seen
 
@@ -82,23 +82,16 @@ def _innermost(seen: Seen, test: str, paths: set[str]) -> tuple[str, int] | None
 
 def _add_constants(sources: Sources, paths: set[str], touched: dict[str, set[tuple[str, int]]]) -> None:
     """Count the lines that set a constant or a field as executed by each test that uses it."""
-    parsed = {path: code for path in sorted(paths) if (code := _parsed(sources, path))}
+    codes = {path: code for path in sorted(paths) if (code := parsed(sources.read(path)))}
     users: dict[str, set[tuple[str, int]]] = {}
-    for path, code in parsed.items():
+    for path, code in codes.items():
         for name, line in _reads(code):
             users.setdefault(name, set()).add((path, line))
-    for path, code in parsed.items():
+    for path, code in codes.items():
         for name, lines in _constants(code):
             for executed in touched.values():
                 if not executed.isdisjoint(users.get(name, ())):
                     executed.update((path, line) for line in lines)
-
-
-def _parsed(sources: Sources, path: str) -> Code | None:
-    try:
-        return Code(sources.read(path))
-    except (SyntaxError, ValueError):
-        return None  # nothing can be said about a file that is not Python
 
 
 def _constants(code: Code) -> Iterator[tuple[str, range]]:

@@ -57,9 +57,7 @@ def _call(code: Code, node: ast.Call) -> Iterator[Mutation]:
     arguments = node.args
     if not any(isinstance(each, ast.Starred) for each in arguments):
         for left, right in pairwise(arguments):
-            between = code.raw[code.span(left)[1] : code.span(right)[0]].decode("utf-8", "replace")
-            span = (code.span(left)[0], code.span(right)[1])
-            yield code.mutation(span, code.text(right) + between + code.text(left), "swapped arguments", 2)
+            yield code.exchanged(left, right, "swapped arguments")
     if isinstance(node.func, ast.Name) and len(arguments) == 1 and not node.keywords:
         yield code.swap(node, code.text(arguments[0]), "extra call", 4)
     if isinstance(node.func, ast.Attribute) and not arguments and not node.keywords:
@@ -73,7 +71,8 @@ def _call(code: Code, node: ast.Call) -> Iterator[Mutation]:
 def _variable(code: Code, node: ast.Name) -> Iterator[Mutation]:
     parent = code.parents.get(node)
     if isinstance(parent, ast.Call) and parent.func is node:
-        yield from _pairs(code, node, node.id)
+        for name in _partners(node.id):
+            yield code.swap(node, name, "wrong call", 2)
         for name in _functions(code, node, len(parent.args) + len(parent.keywords)):
             yield code.swap(node, name, "wrong call", 3)
         return
@@ -84,8 +83,7 @@ def _variable(code: Code, node: ast.Name) -> Iterator[Mutation]:
 def _attribute(code: Code, node: ast.Attribute) -> Iterator[Mutation]:
     end = code.span(node)[1]
     place = (end - len(node.attr.encode()), end)
-    parent = code.parents.get(node)
-    is_called = isinstance(parent, ast.Call) and parent.func is node
+    is_called = _is_called(code, node)
     if is_called:
         yield from (code.mutation(place, name, "wrong call", 2) for name in _partners(node.attr))
     owner = code.text(node.value)
@@ -111,21 +109,15 @@ def _word(code: Code, node: ast.Constant) -> Iterator[Mutation]:
         for each in ast.walk(code.scope(node))
         if isinstance(each, ast.Constant)
         and isinstance(each.value, str)
-        and code.parents.get(each) is not None
         and not isinstance(code.parents[each], ast.Expr | ast.JoinedStr)
     ]
-    if code.parents.get(node) is not None and not isinstance(code.parents[node], ast.JoinedStr):
-        for word in _nearest(code.text(node), _ordered(words, node.lineno))[:4]:
-            yield code.swap(node, word, "wrong word", 4)
+    for word in _nearest(code.text(node), _ordered(words, node.lineno))[:4]:
+        yield code.swap(node, word, "wrong word", 4)
 
 
 def _is_called(code: Code, node: ast.Attribute) -> bool:
     parent = code.parents.get(node)
     return isinstance(parent, ast.Call) and parent.func is node
-
-
-def _pairs(code: Code, node: ast.Name, name: str) -> Iterator[Mutation]:
-    yield from (code.swap(node, other, "wrong call", 2) for other in _partners(name))
 
 
 def _partners(name: str) -> Iterator[str]:

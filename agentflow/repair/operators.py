@@ -35,6 +35,7 @@ _ARITHMETIC: Mapping[type[ast.AST], tuple[tuple[str, int], ...]] = {
     ast.LShift: ((">>", 1),),
     ast.RShift: (("<<", 1),),
 }
+_SIMPLE = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
 _COUNTED = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp)
 
 
@@ -60,20 +61,13 @@ def operator_mutations(code: Code, node: ast.AST) -> Iterator[Mutation]:
     yield from _increments(code, node)
 
 
-def _gap(code: Code, left: ast.expr, right: ast.expr) -> tuple[int, int] | None:
-    """Return where the operator between two operands stands."""
-    start, end = code.span(left)[1], code.span(right)[0]
-    found = _TOKEN.search(code.raw, start, end)
-    return found.span() if found else None
-
-
 def _between(
     code: Code, pair: tuple[ast.expr, ast.expr], choices: tuple[tuple[str, int], ...], kind: str
 ) -> Iterator[Mutation]:
-    place = _gap(code, *pair)
-    for text, weight in choices if place else ():
-        assert place is not None
-        yield code.mutation(place, text, kind, weight)
+    """Return the edits of the operator that stands between two operands."""
+    found = _TOKEN.search(code.raw, code.span(pair[0])[1], code.span(pair[1])[0])
+    if found:
+        yield from (code.mutation(found.span(), text, kind, weight) for text, weight in choices)
 
 
 def _comparison(code: Code, node: ast.Compare) -> Iterator[Mutation]:
@@ -89,8 +83,9 @@ def _arithmetic(code: Code, node: ast.BinOp) -> Iterator[Mutation]:
     is_step = isinstance(node.right, ast.Constant) and node.right.value == 1
     yield code.swap(node, left, "extra increment" if is_step else "extra operand", 1 if is_step else 3)
     yield code.swap(node, right, "extra operand", 4)
-    if isinstance(node.op, ast.Sub | ast.Div | ast.FloorDiv | ast.Mod):
-        yield from _exchanged(code, node.left, node.right)
+    are_simple = isinstance(node.left, _SIMPLE) and isinstance(node.right, _SIMPLE)
+    if are_simple and isinstance(node.op, ast.Sub | ast.Div | ast.FloorDiv | ast.Mod):
+        yield code.exchanged(node.left, node.right, "swapped operands")
     if isinstance(node.op, ast.Mult | ast.Div | ast.FloorDiv | ast.Mod):
         for each in (node.left, node.right):
             yield from _stepped(code, each)
@@ -100,15 +95,6 @@ def _stepped(code: Code, operand: ast.expr) -> Iterator[Mutation]:
     if isinstance(operand, ast.Name | ast.Attribute | ast.Call):
         yield code.swap(operand, f"({code.text(operand)} + 1)", "missing increment", 3)
         yield code.swap(operand, f"({code.text(operand)} - 1)", "missing decrement", 3)
-
-
-def _exchanged(code: Code, left: ast.expr, right: ast.expr) -> Iterator[Mutation]:
-    simple = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
-    if isinstance(left, simple) and isinstance(right, simple):
-        start, end = code.span(left)[0], code.span(right)[1]
-        between = code.raw[code.span(left)[1] : code.span(right)[0]].decode("utf-8", "replace")
-        text = code.text(right) + between + code.text(left)
-        yield code.mutation((start, end), text, "swapped operands", 2)
 
 
 def _assignment(code: Code, node: ast.AugAssign) -> Iterator[Mutation]:

@@ -49,21 +49,19 @@ class Repair:
 
     async def complete(self, request: Request) -> Reply:
         stop = threading.Event()
-        answers: list[Reply | ModelRejected] = []
         async with anyio.create_task_group() as group:
             group.start_soon(_tell, stop)
-            await anyio.to_thread.run_sync(self._answer, request, stop, answers)
+            answer = await anyio.to_thread.run_sync(self._answer, request, stop)
             group.cancel_scope.cancel()
-        answer = answers[0]
         if isinstance(answer, ModelRejected):
             raise answer
         return answer
 
-    def _answer(self, request: Request, stop: threading.Event, answers: list[Reply | ModelRejected]) -> None:
+    def _answer(self, request: Request, stop: threading.Event) -> Reply | ModelRejected:
         try:
-            answers.append(self._reply(request, stop))
+            return self._reply(request, stop)
         except ModelRejected as error:
-            answers.append(error)
+            return error
 
     def _reply(self, request: Request, stop: threading.Event) -> Reply:
         brief = read_brief(_first(request.messages))

@@ -7,9 +7,8 @@ from pathlib import Path, PurePosixPath
 
 from agentflow.core.errors import ModelRejected
 from agentflow.core.record import Record
-from agentflow.repair.edits import undone
 from agentflow.repair.target import ADVICE
-from agentflow.workspace.git import open_repository
+from agentflow.workspace.git import ChangeKind, Git, open_repository
 
 GENERATED = (".py", ".so", ".pyd")
 """Kinds of ignored file beside tracked code that the code may need to be imported."""
@@ -41,16 +40,26 @@ class Sources(Record):
         return total.hexdigest()
 
 
-def read_sources(root: Path, diff: str) -> Sources:
-    """Return the sources with the change so far taken back. Raises ModelRejected when it cannot be."""
-    listed = open_repository(root).call("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+def read_sources(root: Path, base: str | None) -> Sources:
+    """Return the sources as they were in a tree. Raises ModelRejected when a file cannot be taken back."""
+    git = open_repository(root)
+    listed = git.call("ls-files", "-z", "--cached", "--others", "--exclude-standard")
     files = {os.fsdecode(name) for name in listed.split(b"\0") if name and not name.startswith(b".claude/")}
-    overlay = {}
-    for path, lines in undone(root, diff).items():
-        if lines is None:
-            raise ModelRejected(f"the change so far in {path} cannot be taken back", hint=ADVICE)
-        overlay[path] = lines
+    overlay = _overlay(git, base) if base else {}
     return Sources(root=root, files=tuple(sorted(files | _generated(root, files))), overlay=overlay)
+
+
+def _overlay(git: Git, base: str) -> dict[str, bytes]:
+    """Return the files that changed since a tree, as they were in it."""
+    now, overlay = git.tree(), {}
+    for change in git.changes(base, now):
+        if change.kind is not ChangeKind.MODIFIED:
+            continue
+        kept = git.texts((f"{base}:{change.path}", f"{now}:{change.path}"), _LARGEST)
+        if not kept or (git.root / change.path).read_bytes() != kept[1].encode():  # such as other line ends
+            raise ModelRejected(f"the change so far in {change.path} cannot be taken back", hint=ADVICE)
+        overlay[change.path] = kept[0].encode()
+    return overlay
 
 
 def is_production(path: str) -> bool:

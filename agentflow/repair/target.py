@@ -52,9 +52,9 @@ def read_target(root: Path, brief: Brief, files: Iterable[str]) -> Target:
     if not reds:
         raise ModelRejected("nothing fails here: repair mends code against failing tests", hint=ADVICE)
     known = tuple(files)
-    runs = [_run_of(root, shown) for shown in reds]
     failing = tuple(sorted({test for shown in reds for test in failing_tests(root, shown)}))
-    target = _split(root, runs[0])
+    record = _record(root, reds[0])
+    target = _split(root, record.command if record else reds[0].command)
     return target.replace(failing=failing, files=files_of(failing, known))
 
 
@@ -100,14 +100,20 @@ def _beside(root: Path, shown: Shown, suffix: str) -> Path | None:
     return (root / shown.output).with_suffix(suffix) if shown.output else None
 
 
-def _run_of(root: Path, shown: Shown) -> str:
-    record = _beside(root, shown, ".json")
-    if record is None or not record.is_file():
-        return shown.command
+def base_tree(root: Path, brief: Brief) -> str | None:
+    """Return the id of the tree before the task, as the records of its first checks name it."""
+    records = (_record(root, shown) for shown in brief.before)
+    return next((record.tree_before for record in records if record), None)
+
+
+def _record(root: Path, shown: Shown) -> Evidence | None:
+    path = _beside(root, shown, ".json")
+    if path is None or not path.is_file():
+        return None
     try:
-        return decode(Evidence, record.read_bytes(), str(record.relative_to(root))).command
+        return decode(Evidence, path.read_bytes(), str(path.relative_to(root)))
     except InvalidFile:
-        return shown.command
+        return None
 
 
 def _split(root: Path, command: str) -> Target:

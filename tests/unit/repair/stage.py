@@ -14,6 +14,7 @@ from agentflow.core.evidence import By, CheckName, Evidence, Side, TestCounts
 from agentflow.core.messages import Message, Reply, Request, Speaker, Text, ToolCall, ToolResult, ToolSpec
 from agentflow.core.record import encode
 from agentflow.repair.policy import Repair
+from agentflow.workspace.git import open_repository
 
 TASK_ID = "20240101T000000Z-abcd"
 UNITTEST = f"{sys.executable} -m unittest discover -v -s tests"
@@ -45,6 +46,7 @@ class Stage:
             (root / name).write_text(text, encoding="utf-8", newline="")
         subprocess.run(["git", "init", "-q", str(root)], check=True)
         self.start = self.texts()
+        self.tree = ""
 
     def texts(self) -> dict[str, str]:
         """Return every file that is neither git's nor ours."""
@@ -78,7 +80,7 @@ class Stage:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.out").write_text(output)
         (folder / f"{name}.ids").write_text("".join(f"{outcome} {test}\n" for test, outcome in ids.items()))
-        (folder / f"{name}.json").write_bytes(encode(_evidence(name, self.command, ran.returncode)))
+        (folder / f"{name}.json").write_bytes(encode(self.evidence(name, ran.returncode)))
         red = ", ".join(test for test, outcome in ids.items() if outcome != "passed")
         place = (folder / f"{name}.out").relative_to(self.root)
         color = "green" if ran.returncode == 0 else "red"
@@ -88,6 +90,7 @@ class Stage:
         return f"{lines}````\n{tail}\n````\n", ran.returncode == 0
 
     def open(self) -> None:
+        self.tree = open_repository(self.root).tree()
         self.brief += f"\n## Checks before the task\n{self.check()[0]}"
 
     def play(self, role: str, model: Repair, more: str = "") -> ToolCall:
@@ -132,24 +135,21 @@ class Stage:
         self.play("planner", model)
         summaries, more = [], ""
         for iteration in range(1, iterations + 1):
-            summaries.append(self.play("implementer", model, self.diff() + more).input["summary"])
+            summaries.append(self.play("implementer", model, more).input["summary"])
             lines, is_green = self.check()
             if is_green:
                 return summaries
             more += f"\n## Iteration {iteration} failed\n- the tests are red\n{lines}"
         raise AssertionError(f"not mended: {summaries}")
 
-    def diff(self) -> str:
-        """Return the section of a brief that shows the change so far."""
-        text = ""
-        for name, now in self.texts().items():
-            before = self.start[name]
-            if before != now:
-                lines = difflib.unified_diff(
-                    before.splitlines(keepends=True), now.splitlines(keepends=True), f"a/{name}", f"b/{name}"
-                )
-                text += f"diff --git a/{name} b/{name}\n" + "".join(lines)
-        return f"\n## Change so far\n```diff\n{text}```\n" if text else ""
+    def evidence(self, name: str, code: int) -> Evidence:
+        return Evidence(
+            id=name, task_id=TASK_ID, iteration=0, role=None, by=By.PROGRAM, check=CheckName.TESTS,
+            command=self.command, cwd=".", exit_code=code, timed_out=False,
+            started_at="2024-01-01T00:00:00Z", seconds=0.1, stdout_sha256="", bytes=0,
+            tree_before=self.tree, tree_after=self.tree, surface=Side.FINAL, code=Side.BASE,
+            sandbox="none", tests=TestCounts(ids_file=f"evidence/{name}.ids"),
+        )  # fmt: skip
 
 
 def _ids(output: str) -> dict[str, str]:
@@ -160,15 +160,6 @@ def _ids(output: str) -> dict[str, str]:
     for word, test in _PYTEST_LINE.findall(output):
         found[test] = _OUTCOMES[word] if word != "ERROR" else "error"
     return found
-
-
-def _evidence(name: str, command: str, code: int) -> Evidence:
-    return Evidence(
-        id=name, task_id=TASK_ID, iteration=0, role=None, by=By.PROGRAM, check=CheckName.TESTS,
-        command=command, cwd=".", exit_code=code, timed_out=False, started_at="2024-01-01T00:00:00Z",
-        seconds=0.1, stdout_sha256="", bytes=0, tree_before="t", tree_after="t", surface=Side.FINAL,
-        code=Side.BASE, sandbox="none", tests=TestCounts(ids_file=f"evidence/{name}.ids"),
-    )  # fmt: skip
 
 
 def told(reply: Reply) -> str:

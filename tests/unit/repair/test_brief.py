@@ -52,8 +52,6 @@ def test_each_part_is_found() -> None:
         "tests.test_pager.PagerTest.test_first",
     )
     assert [[shown.evidence for shown in checks] for checks in brief.failed] == [["ev-0004"], ["ev-0009"]]
-    assert brief.diff.startswith("diff --git a/src/pager.py")
-    assert brief.diff.endswith("-a\n+b\n")
 
 
 def test_quoted_output_cannot_pose_as_the_program() -> None:

@@ -1,10 +1,6 @@
-import difflib
-import subprocess
-from pathlib import Path
-
 import pytest
 
-from agentflow.repair.edits import replacements, undone
+from agentflow.repair.edits import replacements
 
 TEXTS = [
     ("a\nb\nc\n", "a\nB\nc\n"),
@@ -34,32 +30,3 @@ def test_each_old_text_is_unique_when_its_turn_comes(before: str, after: str) ->
 def test_an_edit_within_a_line_holds_no_line_ending() -> None:
     (edit,) = replacements("a.py", "one\r\ntwo\r\n", "one\r\n2\r\n")
     assert (edit.old_string, edit.new_string) == ("two", "2")
-
-
-@pytest.mark.parametrize(("before", "after"), TEXTS)
-def test_a_diff_of_git_is_taken_back(before: str, after: str, tmp_path: Path) -> None:
-    name = "a b.py"
-    (tmp_path / name).write_bytes(before.encode())
-    for arguments in (["init", "-q"], ["-c", "core.autocrlf=false", "add", "."]):
-        subprocess.run(["git", *arguments], cwd=tmp_path, check=True)
-    (tmp_path / name).write_bytes(after.encode())
-    diff = subprocess.run(["git", "diff"], cwd=tmp_path, check=True, capture_output=True).stdout.decode()
-    assert undone(tmp_path, diff) == {name: before.encode()}
-
-
-def test_two_files_are_taken_back_apart(tmp_path: Path) -> None:
-    diff = ""
-    for name in ("a.py", "b.py"):
-        lines = difflib.unified_diff(["old\n", "-- x\n"], [f"{name}\n", "-- x\n"], f"a/{name}", f"b/{name}")
-        diff += f"diff --git a/{name} b/{name}\n" + "".join(lines)
-        (tmp_path / name).write_text(f"{name}\n-- x\n")
-    assert undone(tmp_path, diff) == {"a.py": b"old\n-- x\n", "b.py": b"old\n-- x\n"}
-
-
-def test_a_diff_that_does_not_fit_the_file_is_not_taken_back(tmp_path: Path) -> None:
-    diff = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-old\n+new\n"
-    assert undone(tmp_path, diff) == {"a.py": None}
-    (tmp_path / "a.py").write_text("other\n")
-    assert undone(tmp_path, diff) == {"a.py": None}
-    (tmp_path / "a.py").write_text("new\n")
-    assert undone(tmp_path, diff) == {"a.py": b"old\n"}

@@ -14,7 +14,7 @@ def brief(command: str, *failing: str) -> Brief:
     shown = Shown(
         name="tests", is_green=False, evidence="ev-0001", output=None, command=command, failing=failing
     )
-    return Brief(task="fix it", before=(shown,), failed=(), after=(), diff="")
+    return Brief(task="fix it", before=(shown,), failed=(), after=())
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,7 @@ def test_one_test_that_cannot_be_placed_means_all_files() -> None:
 
 
 def test_a_missing_tool_is_named_when_nothing_that_ran_fails(tmp_path: Path) -> None:
-    missing = Brief(
-        task="x", before=(), not_run=("tests (cargo: install Rust)",), failed=(), after=(), diff=""
-    )
+    missing = Brief(task="x", before=(), not_run=("tests (cargo: install Rust)",), failed=(), after=())
     with pytest.raises(ModelRejected, match=r"could not run: tests \(cargo: install Rust\)") as refused:
         read_target(tmp_path, missing, FILES)
     assert refused.value.hint
