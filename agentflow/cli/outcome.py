@@ -20,7 +20,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = int(app(list(arguments), prog_name="agentflow", standalone_mode=False) or 0)
     except TyperException as error:
-        code = _say(_words_of(error), "agentflow --help lists what there is", Exit.CONFIG)
+        code = _misused(error)
     except AgentflowError as error:
         code = _say(str(error), error.hint, error.exit_code)
     except SystemExit:  # the library's own answer to a reader who has gone
@@ -41,10 +41,15 @@ def _failed(error: OSError) -> int:
     return _say(f"{error.strerror or error}{place}", "", Exit.CONFIG)
 
 
-def _words_of(error: TyperException) -> str:
-    """Return what was wrong with the command line, with the option's name."""
-    told = getattr(error, "format_message", None)
-    return str(told() if told else error)
+def _misused(error: TyperException) -> int:
+    """Say what was wrong with the command line; where it was empty, what there is."""
+    told = error.format_message()
+    if told.startswith("Usage: "):
+        send(f"{told}\n", sys.stderr)
+        return Exit.CONFIG
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "agentflow"
+    return _say(told, f"{command} --help lists what there is", Exit.CONFIG)
 
 
 def _say(message: str, hint: str, code: Exit) -> int:

@@ -74,7 +74,8 @@ def _against(rules: Rules, script: Script, given: dict[str, Any], root: Path) ->
 
 
 def _told(role: Role, command: str, reason: str, parts: tuple[Part, ...]) -> Explanation:
-    found = {part.decision for part in parts} or {"deny"}
+    found = {part.decision for part in parts} or {"deny" if reason else "allow"}
     decision = max(found, key=lambda each: Decision[each.upper()])
-    why = reason or next(part.rule for part in parts if part.decision == decision)
+    rules = (part.rule for part in parts if part.decision == decision)
+    why = reason or next(rules, "nothing in it would run")
     return Explanation(command=command, role=role.name, decision=decision, reason=why, parts=parts)

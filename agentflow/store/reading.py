@@ -137,4 +137,4 @@ def find(root: Path, task_id: str | None) -> Path:
         return root / TASKS / fitting[0]
     problem = "fits more than one task" if fitting else "is no task of this repository"
     newest = ", ".join(reversed((fitting or names)[-3:]))
-    raise TaskNotFound(f"{one_line(task_id, 60)} {problem}", hint=f"the newest are {newest}")
+    raise TaskNotFound(f"{one_line(task_id, 60) or 'an empty id'} {problem}", hint=f"the newest are {newest}")

@@ -151,6 +151,8 @@ def open_repository(start: Path) -> Git:
         said = finished.stderr.decode("utf-8", "replace").strip()
         if "not a git repository" in said:
             raise ConfigError(f"{start} is not in a git repository", hint="run git init first")
+        if "bare repository" in said:
+            raise ConfigError(f"{start} is in a bare repository or in .git", hint="go to where its files are")
         raise ConfigError(f"git cannot use {start}: {said.removeprefix('fatal: ') or 'no work tree'}")
     return _found(start, os.fsdecode(finished.stdout).removesuffix("\n").split("\n"), options)
 

@@ -69,7 +69,10 @@ USAGE: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "an unknown option of another command": (["status", "--jsn"], ["--jsn"]),
     "a task that is not there": (["status", "20260101T000000Z-abcd"], ["no task in this repository"]),
     "the newest of no tasks": (["log"], ["no task in this repository"]),
+    "an empty id": (["status", ""], ["no task in this repository"]),
     "an unknown role": (["agents", "show", "nobody"], ["no role nobody"]),
+    "a missing word": (["approve"], ["'ID'", "agentflow approve --help"]),
+    "an unknown command of a group": (["agents", "shw"], ["'show'", "agentflow agents --help"]),
     "a demo on top of a file": (["demo", "notes.txt"], ["not an empty folder"]),
 }
 
@@ -227,6 +230,25 @@ def test_a_folder_without_git_is_one_line(repo: Repo, tmp_path: Path) -> None:
 def test_a_bare_repository_is_one_line(repo: Repo, tmp_path: Path) -> None:
     repo.git("init", "-q", "--bare", str(tmp_path / "bare"))
     assert_refused(repo, repo.run("task", TEXT, "-C", str(tmp_path / "bare")), "bare")
+
+
+def test_the_folder_of_git_is_told_apart(repo: Repo) -> None:
+    assert_refused(repo, repo.run("status", "-C", ".git"), ".git is in a bare repository or in .git")
+
+
+@pytest.mark.parametrize("words", [(), ("agents",), ("permissions",)], ids=["no word", "a group", "another"])
+def test_a_command_without_its_words_shows_what_there_is(repo: Repo, words: tuple[str, ...]) -> None:
+    done = repo.run(*words)
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.startswith("Usage: agentflow")
+    assert done.err == repo.run(*words, "--help").out
+
+
+@pytest.mark.parametrize("command", ["", " ", "# nothing"], ids=["empty", "blank", "a comment"])
+def test_a_shell_command_that_runs_nothing_is_explained(repo: Repo, command: str) -> None:
+    done = repo.run("permissions", "test", command)
+    assert (done.code, done.out, done.err) == (0, "allow: nothing in it would run\n", "")
 
 
 def test_a_read_only_repository_is_one_line(repo: Repo) -> None:
