@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from agentflow.library.skill_file import Skill
 
 JSON = typer.Option(False, "--json", help="Print JSON.")
-NAME = typer.Argument(..., metavar="NAME")
-agents = typer.Typer(help="The roles.", no_args_is_help=True, rich_markup_mode=None)
-skills = typer.Typer(help="The skills.", no_args_is_help=True, rich_markup_mode=None)
-tools = typer.Typer(help="The tools.", no_args_is_help=True, rich_markup_mode=None)
+NAME = typer.Argument(..., metavar="NAME", help="As `list` shows it.")
+agents = typer.Typer(help="The roles: list, show.", no_args_is_help=True, rich_markup_mode=None)
+skills = typer.Typer(help="The skills: list, show.", no_args_is_help=True, rich_markup_mode=None)
+tools = typer.Typer(help="The tools: list, show.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @agents.command(name="list")
 def list_agents(json: bool = JSON) -> None:
-    """List the roles with their tier, tools and skills."""
+    """List the roles with tools and skills."""
     content = _content()
     rows = [_told(role) for role in content.roles.all]
     if json:
@@ -37,7 +37,7 @@ def list_agents(json: bool = JSON) -> None:
 
 @agents.command(name="show")
 def show_agent(name: str = NAME, json: bool = JSON) -> None:
-    """Show a role as it would be run: prompt, tools, hooks, limits and skills, and where each comes from."""
+    """Show a role as it would be run. Prompt, tools, hooks, limits, skills, and where each comes from."""
     from agentflow.cli.resolved import resolved
     from agentflow.core.errors import UnknownRole
     from agentflow.redact import visible
@@ -57,7 +57,7 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
 
 @skills.command(name="list")
 def list_skills(json: bool = JSON) -> None:
-    """List the skills with the role that owns each and the roles that use it."""
+    """List the skills and who uses each."""
     from agentflow.redact import visible
 
     content = _content()
@@ -74,7 +74,7 @@ def list_skills(json: bool = JSON) -> None:
 
 @skills.command(name="show")
 def show_skill(name: str = NAME, json: bool = JSON) -> None:
-    """Show a skill: whose it is, its files, and the body as a role gets it."""
+    """Show a skill. Whose it is, its files, and the body as a role gets it."""
     from agentflow.core.errors import UnknownSkill
     from agentflow.library.skill_file import body_of, files_of
     from agentflow.redact import visible
@@ -108,7 +108,7 @@ def list_tools(json: bool = JSON) -> None:
 
 @tools.command(name="show")
 def show_tool(name: str = NAME, json: bool = JSON) -> None:
-    """Show a tool: what it does, the input it takes, and the roles that are offered it."""
+    """Show a tool. What it does, the input it takes, and the roles that are offered it."""
     from agentflow.cli.content import toolbox_here
     from agentflow.core.errors import UnknownTool
     from agentflow.tools.registry import spec

@@ -24,10 +24,11 @@ def verify(
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> int:
-    """Run the checks of this repository, as a task would; no model, nothing is changed.
+    """Run the checks, or a task's once more. No model is asked, and nothing is changed.
 
-    With TASK, run the commands of its evidence again on fresh copies: 0 means that each shows what was
-    recorded, and that the files here are those which were judged.
+    Without TASK, run the checks of this repository, as a task would. With TASK, run the commands of its
+    evidence again on fresh copies: 0 means that each shows what was recorded, and that the files here are
+    those which were judged.
     """
     from agentflow.cli.boundary import Wish, bounded, notice, swept
     from agentflow.cli.verification import examined, interchanged, rows, verdict_words
@@ -58,7 +59,7 @@ def replay(
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> int:
-    """Run a saved task again from its recorded replies, in a copy; no model and no network is asked.
+    """Run a task again from recorded replies. It runs in a copy, without model or network.
 
     0 means that the same requests came to the same verdict, 1 says where it first went another way.
     """
@@ -78,7 +79,7 @@ def replay(
 
 
 def check(json: bool = JSON, folder: Path = FOLDER) -> int:
-    """Validate settings, hooks, permission rules, role files and skills."""
+    """Validate settings, roles, skills, hooks. Permission rules and the scripts of hooks are examined too."""
     from agentflow.cli.problems import ERROR
     from agentflow.cli.validation import validate
     from agentflow.core.exits import Exit

@@ -11,7 +11,7 @@ JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
 def doctor(json: bool = JSON, folder: Path = FOLDER) -> int:
-    """Examine machine and sandbox: attack our own profiles, and show what they hold."""
+    """Attack the sandbox, examine the machine. Shows what the sandbox held, and what agentflow would use."""
     import os
     import sys
 

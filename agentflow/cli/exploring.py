@@ -16,7 +16,7 @@ def explore(
     json: bool = JSON,
     events: str | None = typer.Option(None, "--events", metavar="FILE|-", help="Write events as JSON lines."),
 ) -> int:
-    """Explore a repository in depth and write `.claude/deep-dive.local.md`; nothing is changed.
+    """Explore a repository in depth. Writes `.claude/deep-dive.local.md` and changes nothing else.
 
     `task --context` uses the document until it is 50 commits old.
     """

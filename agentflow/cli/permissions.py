@@ -6,7 +6,7 @@ import typer
 
 from agentflow.cli.printing import say
 
-permissions = typer.Typer(help="The permission rules.", no_args_is_help=True, rich_markup_mode=None)
+permissions = typer.Typer(help="The permission rules: test.", no_args_is_help=True, rich_markup_mode=None)
 FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
 
 
@@ -22,7 +22,7 @@ def explained(
     json: bool = typer.Option(False, "--json", help="Print JSON."),
     folder: Path = FOLDER,
 ) -> None:
-    """Explain how a shell command would be decided: each part, the rule, its file. Nothing is run."""
+    """Explain how a command would be decided. Each part, the rule, its file; nothing is run."""
     from agentflow.cli.content import load_content
     from agentflow.cli.wiring import rules_here
     from agentflow.core.errors import UnknownRole

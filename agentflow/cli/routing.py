@@ -22,7 +22,7 @@ def route(
     words: list[str] | None = typer.Argument(None, metavar="TEXT", help="The task; - reads it from stdin."),
     json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
-    """Show the class, the route and the ambiguity of a task, and why; no model is asked."""
+    """Show which way a task would take. Class, roles, ambiguity, and why; no model is asked."""
     import os
 
     from agentflow.cli.words import text_of

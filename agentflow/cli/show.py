@@ -34,7 +34,7 @@ def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER)
 
 
 def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
-    """Show what happened in a task, in order."""
+    """Show what happened in a task."""
     from agentflow.store.reading import EVENTS, events
     from agentflow.view.story import Story
 
@@ -52,7 +52,7 @@ def evidence(
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> None:
-    """List the commands a task ran and what they showed, or show one of them with its output."""
+    """Show the commands a task ran. With ID, show one of them with its output."""
     from agentflow.core.record import plain
     from agentflow.view.records import evidence_detail, evidence_table
     from agentflow.view.snapshot import load, output_tail

@@ -59,7 +59,7 @@ def task(
     stream: bool = typer.Option(False, "--stream", help="Show what a live model says as it comes."),
     folder: Path = FOLDER,
 ) -> int:
-    """Do a task: explore, plan, implement, and verify by the repository's own checks.
+    """Do a task, and prove it by the checks. The roles explore, plan, implement, review and verify.
 
     The text may be unquoted words; options may stand before or after it. Exit code 0 means verified.
     """
@@ -94,7 +94,7 @@ def demo(
     ),
     json: bool = JSON,
 ) -> int:
-    """Mend a real bug in a bundled repository with the embedded model; needs no key and no network."""
+    """Mend a real bug in a bundled example. The embedded model does it, without key and network."""
     from agentflow.cli.boundary import Wish
     from agentflow.cli.demo import make_demo
     from agentflow.cli.launch import Job, launch

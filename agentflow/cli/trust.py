@@ -12,7 +12,7 @@ def trust(
     json: bool = typer.Option(False, "--json", help="Print JSON."),
     folder: Path = typer.Option(Path(), "-C", help="The repository.", metavar="DIR"),
 ) -> int:
-    """Trust this repository's hooks, roles, rules and checks as they are now; a change asks again."""
+    """Trust what this repository brings. Hooks, roles, rules, checks, as they are; a change asks again."""
     import os
     import sys
 

@@ -25,7 +25,7 @@ def undo(
     json: bool = typer.Option(False, "--json", help="Print JSON."),
     folder: Path = typer.Option(Path(), "-C", help="The repository.", metavar="DIR"),
 ) -> None:
-    """Put the files back as they were before a task; later edits of yours are never lost."""
+    """Put the files back as before a task. Later edits of yours are never lost."""
     from agentflow.store.locks import writer_lock
     from agentflow.store.reading import find
     from agentflow.workspace.git import open_repository

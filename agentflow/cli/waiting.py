@@ -23,7 +23,7 @@ def resume(
     events: str | None = typer.Option(None, "--events", metavar="FILE|-", help="Write events as JSON lines."),
     folder: Path = FOLDER,
 ) -> int:
-    """Go on with a task that was stopped, killed or waits, exactly where it was."""
+    """Go on with a task, exactly where it was. It was stopped or killed, or what it waited for is decided."""
     from agentflow.cli.boundary import Wish
     from agentflow.cli.launch import Job, relaunch
     from agentflow.cli.words import consent_of
@@ -40,7 +40,7 @@ def approve(
     comment: str = COMMENT,
     folder: Path = FOLDER,
 ) -> None:
-    """Let a call be made; `resume` then goes on."""
+    """Approve what waits for you. `resume` then goes on."""
     from agentflow.cli.decisions import decide, edited_input
     from agentflow.core.pending import Answer
 
@@ -54,7 +54,7 @@ def deny(
     comment: str = COMMENT,
     folder: Path = FOLDER,
 ) -> None:
-    """Refuse a call; `resume` then goes on."""
+    """Deny what waits for you. `resume` then goes on."""
     from agentflow.cli.decisions import decide
     from agentflow.core.pending import Answer
 
@@ -66,7 +66,7 @@ def answer(
     words: list[str] = typer.Argument(..., metavar="CHOICE|TEXT", help="An option, or words of your own."),
     folder: Path = FOLDER,
 ) -> int:
-    """Answer what a task asks, and go on with it."""
+    """Answer what a task asks, and go on."""
     from agentflow.cli.decisions import answer_question
     from agentflow.cli.launch import Job, relaunch
 
@@ -78,7 +78,7 @@ def cancel(
     task_id: str = typer.Argument(..., metavar="TASK", help="A task's id or its beginning."),
     folder: Path = FOLDER,
 ) -> None:
-    """Stop a task, also one that runs in another terminal; `resume` can still go on with it."""
+    """Stop a task. It may run in another terminal; `resume` can still go on with it."""
     from agentflow.cli.decisions import cancel_task
 
     cancel_task(folder, task_id)
