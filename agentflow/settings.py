@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from agentflow.core.errors import ConfigError
-from agentflow.core.evidence import CheckName
+from agentflow.core.evidence import CheckName, Fault
 from agentflow.core.record import Record
 from agentflow.core.routing import Routing
 from agentflow.frontmatter import read_yaml
@@ -53,6 +53,13 @@ class Retry(Record):
     tries: Annotated[int, Meta(ge=1)] = 9
     base_seconds: Annotated[float, Meta(ge=0)] = 2
     max_seconds: Annotated[float, Meta(ge=0)] = 60
+
+
+class Patience(Record):
+    """How often a check is run again, and the seconds before it."""
+
+    times: Annotated[int, Meta(ge=0, le=10)]
+    seconds: Annotated[float, Meta(ge=0, le=600)]
 
 
 class Deadlines(Record):
@@ -129,6 +136,8 @@ class Settings(Record):
     """Seconds a check may take."""
     quick: dict[CheckName, float] = {}
     """The same for `verify --quick`."""
+    check_retry: dict[Fault, Patience] = {}
+    """What a check that failed for no reason of its own is run again for."""
     surface: SurfaceGlobs = SurfaceGlobs()
     """What belongs to the checks, beside what their names and settings tell."""
     routing: Routing = Routing()

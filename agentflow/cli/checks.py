@@ -31,8 +31,7 @@ def verify(
     those which were judged.
     """
     from agentflow.cli.boundary import Wish, bounded, notice, swept
-    from agentflow.cli.verification import examined, interchanged, rows, verdict_words
-    from agentflow.core.exits import Exit
+    from agentflow.cli.verification import examined, exit_of, interchanged, rows, verdict_words
 
     sandbox = bounded(folder, Wish(no_sandbox=no_sandbox, network=network))
     if not json:
@@ -51,7 +50,7 @@ def verify(
         say_json([row.told for row in shown])
     elif not shown:
         say("no check found in this repository")
-    return Exit.VERIFIED if shown and all(row.holds for row in shown) else Exit.NOT_VERIFIED
+    return exit_of(shown)
 
 
 def replay(

@@ -2,22 +2,25 @@
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agentflow.checks.again import PATIENCE, WHOLE, Known, due, flaky, wait
 from agentflow.checks.detect import detect, limited_by, quick
 from agentflow.checks.interchange import Ran, junit_xml, sarif
 from agentflow.checks.run import Shown, execute
 from agentflow.checks.wellknown import SKIP_TESTS, commanded
 from agentflow.cli.trusting import well_known
 from agentflow.core.errors import ConfigError
-from agentflow.core.evidence import Check, CheckName
+from agentflow.core.evidence import RED, Check, CheckName, Fault, ended, repeated
+from agentflow.core.exits import Exit
 from agentflow.core.record import Record, encode, plain
 from agentflow.redact import visible
 from agentflow.sandbox.reasons import likely_reason
 from agentflow.sandbox.run import Sandbox
-from agentflow.settings import load_settings
+from agentflow.settings import Patience, load_settings
 from agentflow.store.reading import find
 from agentflow.workflow.drift import listed
 from agentflow.workflow.fresh import Bench
@@ -32,6 +35,8 @@ class Row(Record):
     text: str
     told: dict[str, Any]
     holds: bool
+    caveat: bool = False
+    """It holds, but a person should know how."""
     ran: Ran | None = None
     """For other programs' formats; None where it is about a record."""
 
@@ -41,16 +46,17 @@ def rows(sandbox: Sandbox, *, is_quick: bool, dry_run: bool) -> Iterator[Row]:
     said = well_known(sandbox.root)
     checks = commanded(detect(sandbox, Fence(sandbox.root).files()), said)
     settings = load_settings(os.environ)
+    patience = {} if is_quick else {Fault.FLAKY: {**PATIENCE, **settings.check_retry}[Fault.FLAKY]}
     limited = quick(checks, settings.quick) if is_quick else limited_by(checks, settings.timeouts)
     for check in limited:
         if check.name is CheckName.TESTS and said.skip:
-            yield _row(check, f"skipped ({SKIP_TESTS}: {said.skip})", holds=False)
+            yield _row(check, f"skipped ({SKIP_TESTS}: {said.skip})", holds=True).replace(caveat=True)
         elif check.missing is not None:
             yield _row(check, f"not run ({check.missing})", holds=False)
         elif dry_run:
             yield _row(check, f"{check.reason}, at most {check.timeout:.0f} s", holds=True)
         else:
-            yield _ran(check, sandbox)
+            yield _ran(check, sandbox, patience, frozenset(said.known))
 
 
 def examined(sandbox: Sandbox, task_id: str) -> Iterator[Row]:
@@ -81,6 +87,12 @@ def interchanged(shown: Sequence[Row], junit: Path | None, sarif_file: Path | No
         written(sarif_file, encode(sarif(ran)).decode() + "\n")
 
 
+def exit_of(shown: Sequence[Row]) -> Exit:
+    if not shown or not all(row.holds for row in shown):
+        return Exit.NOT_VERIFIED
+    return Exit.CAVEAT if any(row.caveat for row in shown) else Exit.VERIFIED
+
+
 def verdict_words(shown: Sequence[Row]) -> str:
     """Return in one line what came of a task's records."""
     wrong = [row.told["subject"] for row in shown if not row.holds]
@@ -90,28 +102,50 @@ def verdict_words(shown: Sequence[Row]) -> str:
     return f"{count} of {len(shown)} looked at again, each as it was recorded"
 
 
-def _ran(check: Check, sandbox: Sandbox) -> Row:
-    with tempfile.TemporaryDirectory(prefix="agentflow-") as scratch:
-        shown = execute(check, sandbox, Path(scratch, "output"))
-    tests = shown.counts
-    is_sound = tests is None or (tests.ran > 0 and tests.ran == tests.passed)
-    holds = shown.execution.exit_code == 0 and is_sound
-    row = _row(check, _words(shown), holds=holds)
+def _ran(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], accepted: frozenset[str]) -> Row:
+    runs = _runs(check, sandbox, patience)
+    shown, chance = runs[-1], flaky(runs, check.name)
+    holds = _holds(shown, accepted.union(chance))
+    row = _row(check, _words(shown, runs[:-1], chance), holds=holds)
     hint = "" if holds else likely_reason(sandbox, shown.execution.tail)
     lines = (row.text, *(() if holds else (visible(shown.execution.tail).rstrip(), visible(hint))))
     text = "\n".join(line for line in lines if line)
     ran = Ran(check=check, shown=shown, holds=holds)
     told: dict[str, Any] = {"exit_code": shown.execution.exit_code, "seconds": shown.execution.seconds}
-    return row.replace(
-        text=text, ran=ran, told={**row.told, **told, "tests": plain(tests), "sandbox": sandbox.level}
-    )
+    told |= {"tests": plain(shown.counts), "sandbox": sandbox.level, "runs": len(runs), "flaky": chance}
+    return row.replace(text=text, ran=ran, told={**row.told, **told}, caveat=bool(chance))
 
 
-def _words(shown: Shown) -> str:
+def _holds(shown: Shown, accepted: frozenset[str]) -> bool:
+    """Return whether a check shows nothing wrong, tests aside that are known to fail or did so by chance."""
+    red = {test for test, outcome in shown.outcomes.items() if outcome in RED}
+    is_sound = shown.counts is None or shown.counts.ran > 0
+    return is_sound and red <= accepted and shown.execution.exit_code in ((0, 1) if red else (0,))
+
+
+def _runs(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience]) -> list[Shown]:
+    """Run a check; red tests once more, which tells whether they fail by chance, and if so more often."""
+    runs, faults = [_once(check, sandbox)], list[Fault]()
+    is_tests = check.name is CheckName.TESTS
+    known = Known(passed=frozenset(runs[0].outcomes) | {WHOLE} if is_tests else frozenset())
+    while fault := due(runs, faults, known, patience):
+        time.sleep(wait(fault, faults, patience))
+        runs.append(_once(check, sandbox))
+        faults.append(fault)
+    return runs
+
+
+def _once(check: Check, sandbox: Sandbox) -> Shown:
+    with tempfile.TemporaryDirectory(prefix="agentflow-") as scratch:
+        return execute(check, sandbox, Path(scratch, "output"))
+
+
+def _words(shown: Shown, earlier: Sequence[Shown], chance: Sequence[str]) -> str:
     execution, counts = shown.execution, shown.counts
-    code = "timed out" if execution.timed_out else f"exit {execution.exit_code}"
     tests = f", {counts.passed} passed, {counts.failed + counts.errors} failed" if counts else ""
-    return f"{code}{tests}, {execution.seconds:.1f} s"
+    before = repeated([run.execution for run in earlier], chance)
+    names = f": {visible(listed(list(chance)))}" if chance else ""
+    return f"{ended(execution)}{tests}, {execution.seconds:.1f} s{before}{names}"
 
 
 def _row(check: Check, words: str, *, holds: bool) -> Row:

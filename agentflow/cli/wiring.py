@@ -34,7 +34,7 @@ from agentflow.settings import Approvals, Settings, folders, load_settings, mode
 from agentflow.store.journal import load_run
 from agentflow.store.tasks import TaskStore, new_task_id
 from agentflow.tools.registry import Toolbox
-from agentflow.workflow.checking import Checking
+from agentflow.workflow.checking import Bounds, Checking
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.table import Table, load_table
 from agentflow.workspace.fence import Fence
@@ -166,6 +166,7 @@ def shared_capabilities(
 
 def assemble(setup: Setup, store: TaskStore, consent: Consent) -> Crew:
     """Return the crew of a task whose folder exists."""
+    bounds = Bounds(timeouts=setup.settings.timeouts, patience=setup.settings.check_retry)
     return Crew(
         git=setup.git,
         workspace=Fence(setup.git.root, exceptions(setup.rules, setup.git.root)),
@@ -175,9 +176,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent) -> Crew:
         models=tier_models(setup.model.name, setup.settings),
         toolbox=setup.toolbox,
         store=store,
-        checking=Checking(
-            setup.git, setup.sandbox, store, setup.settings.timeouts, well_known(setup.git.root)
-        ),
+        checking=Checking(setup.git, setup.sandbox, store, bounds, well_known(setup.git.root)),
         past=Past(setup.git, store.task.task_id),
         table=setup.table,
         consent=consent,

@@ -1,7 +1,8 @@
 """Commands that were run, and what they showed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from typing import Protocol
 
 from agentflow.core.record import Record
 
@@ -27,6 +28,15 @@ class Side(StrEnum):
 
     BASE = "base"
     FINAL = "final"
+
+
+class Fault(StrEnum):
+    """Why a check may fail although the code holds; any other failure stands."""
+
+    TIMEOUT = "timeout"
+    FLAKY = "flaky"
+    NETWORK = "network"
+    RESOURCES = "resources"
 
 
 class Surface(Record):
@@ -61,6 +71,8 @@ class TestOutcome(StrEnum):
     FAILED = "failed"
     SKIPPED = "skipped"
     ERROR = "error"
+    FLAKY = "flaky"
+    """Red in one run and passed in another, on one tree."""
 
 
 RED = (TestOutcome.FAILED, TestOutcome.ERROR)
@@ -80,6 +92,20 @@ class TestCounts(Record):
     def ran(self) -> int:
         """Tests that gave a result; a skipped one gave none."""
         return self.passed + self.failed + self.errors
+
+
+class Try(Record):
+    """An earlier run of a check on the same tree, which another followed."""
+
+    fault: Fault
+    """Why it did not stand."""
+    exit_code: int | None
+    timed_out: bool
+    started_at: str
+    seconds: float
+    stdout_sha256: str
+    output: str
+    """Path in the task folder of what it printed."""
 
 
 class Evidence(Record):
@@ -109,6 +135,37 @@ class Evidence(Record):
     changed: tuple[str, ...] = ()
     """What it changed in a throw-away view of the repository: A, M or D, and the path."""
     tests: TestCounts | None = None
+    tries: tuple[Try, ...] = ()
+    """The runs of this check on this tree before this one."""
+    flaky: tuple[str, ...] = ()
+    """The tests with mixed results among all these runs; the check's name where the runner tells none."""
+
+
+class Ended(Protocol):
+    """Whatever came to an end."""
+
+    @property
+    def exit_code(self) -> int | None: ...
+    @property
+    def timed_out(self) -> bool: ...
+
+
+def ended(run: Ended) -> str:
+    """Return how a command ended, in words."""
+    if run.timed_out:
+        return "timed out"
+    return "killed" if run.exit_code is None else f"exit {run.exit_code}"
+
+
+def mixed(evidence: Evidence) -> str:
+    """Return what to add to the words for a run that was not the first on its tree; else empty."""
+    return repeated(evidence.tries, evidence.flaky)
+
+
+def repeated(tries: Sequence[Ended], flaky: Sequence[str]) -> str:
+    """Return what a run is to be told with that followed others on its tree."""
+    before = ", ".join(ended(each) for each in tries)
+    return f", {'flaky, ' if flaky else ''}before {before}" if tries else ""
 
 
 class CheckRun(Record):
@@ -134,11 +191,21 @@ class CheckRun(Record):
     @property
     def told(self) -> frozenset[str]:
         """The tests that gave a result."""
-        return self.ids(TestOutcome.PASSED, *RED)
+        return self.ids(TestOutcome.PASSED, TestOutcome.FLAKY, *RED)
+
+    @property
+    def flaky(self) -> tuple[str, ...]:
+        """What had mixed results: tests, or the check as a whole."""
+        return self.evidence.flaky if self.evidence else ()
 
     def ids(self, *outcomes: TestOutcome) -> frozenset[str]:
         """Return the tests with one of these outcomes."""
         return frozenset(name for name, outcome in self.outcomes.items() if outcome in outcomes)
+
+
+def settled(outcomes: Mapping[str, TestOutcome], flaky: Iterable[str]) -> Mapping[str, TestOutcome]:
+    """Return the outcomes of the last run, but of tests with mixed results that they are flaky."""
+    return {**outcomes, **{test: TestOutcome.FLAKY for test in flaky if test in outcomes}}
 
 
 class Verdict(Record):

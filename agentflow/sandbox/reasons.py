@@ -9,7 +9,7 @@ from agentflow.sandbox.places import find_places
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
 
-_NETWORK = re.compile(
+NETWORK = re.compile(
     r"Network is unreachable|ENETUNREACH|EAI_AGAIN|[Nn]ame resolution|Name or service not known"
     r"|[Cc]ould not resolve|Failed to establish a new connection|dial tcp"
 )
@@ -25,7 +25,7 @@ def likely_reason(sandbox: Sandbox, output: str) -> str:
 
 
 def _reasons(sandbox: Sandbox, output: str) -> Iterator[str]:
-    if _NETWORK.search(output) and sandbox.who not in sandbox.opened.network:
+    if NETWORK.search(output) and sandbox.who not in sandbox.opened.network:
         yield "the sandbox closes the network: --network opens it, or `network: [checks]` in config.yaml"
     places = find_places(sandbox.root, os.environ, sandbox.opened.readable)
     shown = (sandbox.root, *places.readable)

@@ -4,7 +4,18 @@ import re
 from pathlib import Path
 
 from agentflow.core.events import EvidenceRecorded
-from agentflow.core.evidence import By, CheckName, Evidence, Side, TestCounts, TestOutcome
+from agentflow.core.evidence import (
+    By,
+    CheckName,
+    Evidence,
+    Fault,
+    Side,
+    TestCounts,
+    TestOutcome,
+    Try,
+    ended,
+    mixed,
+)
 from agentflow.core.ports import Observer
 from agentflow.core.record import Record, encode
 from agentflow.core.task import TaskState
@@ -26,6 +37,9 @@ class Binding(Record):
     code: Side
     counts: TestCounts | None
     outcomes: dict[str, TestOutcome]
+    tries: tuple[tuple[Fault, Execution], ...] = ()
+    """The runs before, and why each did not stand."""
+    flaky: tuple[str, ...] = ()
 
 
 class EvidenceLedger:
@@ -78,6 +92,8 @@ class EvidenceLedger:
             surface=binding.surface,
             code=binding.code,
             tests=self._with_ids(draft.id, binding),
+            tries=tuple(self._try(draft.id, number, *each) for number, each in enumerate(binding.tries, 1)),
+            flaky=tuple(map(redacted, binding.flaky)),
         )
         return self._keep(bound, execution)
 
@@ -103,6 +119,19 @@ class EvidenceLedger:
             code=Side.FINAL,
             sandbox=execution.sandbox,
             changed=execution.changed,
+        )
+
+    def _try(self, evidence_id: str, number: int, fault: Fault, execution: Execution) -> Try:
+        name = f"{evidence_id}.try-{number}.out"
+        Path(execution.output).replace(self._folder / name)
+        return Try(
+            fault=fault,
+            exit_code=execution.exit_code,
+            timed_out=execution.timed_out,
+            started_at=execution.started_at,
+            seconds=execution.seconds,
+            stdout_sha256=execution.sha256,
+            output=f"evidence/{name}",
         )
 
     def _with_ids(self, evidence_id: str, binding: Binding) -> TestCounts | None:
@@ -166,13 +195,10 @@ def _unescaped(line: str) -> str:
 
 
 def summary(evidence: Evidence) -> str:
-    """Return what a command showed, in a few words."""
-    if evidence.timed_out:
-        return f"timed out after {evidence.seconds:.0f} s"
-    code = "killed" if evidence.exit_code is None else f"exit {evidence.exit_code}"
-    tests = evidence.tests
-    if tests is None:
-        return code
-    parts = ((tests.passed, "passed"), (tests.failed, "failed"), (tests.errors, "errors"))
-    shown = ", ".join(f"{number} {word}" for number, word in parts if number)
-    return f"{code}, {shown or 'no test ran'}"
+    """Return what a command showed, in a few words; mixed results are never left out."""
+    words = [f"{ended(evidence)} after {evidence.seconds:.0f} s" if evidence.timed_out else ended(evidence)]
+    if evidence.tests is not None and not evidence.timed_out:
+        tests = evidence.tests
+        parts = ((tests.passed, "passed"), (tests.failed, "failed"), (tests.errors, "errors"))
+        words += [f"{number} {word}" for number, word in parts if number] or ["no test ran"]
+    return ", ".join(words) + mixed(evidence)

@@ -27,7 +27,8 @@ def files_of(evidence: Evidence) -> tuple[str, ...]:
     """Return the files of a record, as paths in the task folder."""
     names = (f"evidence/{evidence.id}.json", f"evidence/{evidence.id}.out")
     ids = evidence.tests.ids_file if evidence.tests else None
-    return (*names, ids) if ids else names
+    tries = (each.output for each in evidence.tries)
+    return (*names, *([ids] if ids else []), *tries)
 
 
 def hashes(folder: Path, names: Iterable[str]) -> dict[str, str]:

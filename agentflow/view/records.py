@@ -1,11 +1,11 @@
 """Evidence as a table, and one record with its output; pure."""
 
-from agentflow.core.evidence import By, Evidence, Side
+from agentflow.core.evidence import By, Evidence, Side, ended
 from agentflow.redact import one_line
 from agentflow.view.render import colour
 from agentflow.view.snapshot import Snapshot
 from agentflow.view.text import BLANK, Line, Span, Style, cells, column, labelled, line, span
-from agentflow.view.words import counts, duration, exit_words, plural, result_mark, tree_words
+from agentflow.view.words import counts, duration, plural, result_mark, tree_words
 
 _COMMAND = 200
 _TASK = 400
@@ -42,13 +42,13 @@ def _filled(row: tuple[Span, ...], widths: list[int]) -> tuple[Span, ...]:
 
 
 def _cells(evidence: Evidence) -> tuple[Span, ...]:
-    code = "-" if evidence.exit_code is None else str(evidence.exit_code)
+    code = "time" if evidence.timed_out else "-" if evidence.exit_code is None else str(evidence.exit_code)
     tests = evidence.tests
     failed = tests.failed + tests.errors if tests else 0
     return (
         span(evidence.id, Style.ACCENT),
         span("agent" if evidence.by is By.AGENT else evidence.check or "-"),
-        span("time" if evidence.timed_out else code, colour(evidence)),
+        span(f"{code} flaky" if evidence.flaky else code, colour(evidence)),
         span(tree_words(evidence.tree_before), Style.DIM),
         span(_side(evidence)),
         span(str(tests.passed) if tests else "-"),
@@ -72,6 +72,16 @@ def _side_words(evidence: Evidence) -> str:
     return "final, base checks" if evidence.surface is Side.BASE else "base, final checks"
 
 
+def _tries(evidence: Evidence) -> tuple[Line, ...]:
+    """Return the runs before this one on the same tree, and what had mixed results among all of them."""
+    runs = (f"{ended(each)} ({each.fault}), output in {each.output}" for each in evidence.tries)
+    mixed = (", ".join(one_line(name, _TASK) for name in evidence.flaky),) if evidence.flaky else ()
+    return (
+        *(labelled("before", span(run, Style.WARN)) for run in runs),
+        *(labelled("flaky", span(name, Style.WARN)) for name in mixed),
+    )
+
+
 def evidence_detail(evidence: Evidence, output: str) -> tuple[Line, ...]:
     """Return all of one record, and the end of what the command printed."""
     chosen = f"{evidence.by}, {evidence.check or evidence.role or 'no check'}"
@@ -84,7 +94,8 @@ def evidence_detail(evidence: Evidence, output: str) -> tuple[Line, ...]:
             span(evidence.id, Style.BOLD),
             f"  {one_line(evidence.command, _TASK)}",
         ),
-        labelled("exit", span(exit_words(evidence), colour(evidence)), span(f"  {counts(evidence.tests)}")),
+        labelled("exit", span(ended(evidence), colour(evidence)), span(f"  {counts(evidence.tests)}")),
+        *_tries(evidence),
         labelled("chosen by", span(chosen), span(f"  iteration {evidence.iteration}", Style.DIM)),
         labelled("code", span(_side_words(evidence)), span(f"  tree {trees}", Style.DIM)),
         labelled("where", span(evidence.cwd), span(f"  sandbox {evidence.sandbox}", Style.DIM)),

@@ -1,6 +1,6 @@
 """A snapshot as a picture for `status`; pure."""
 
-from agentflow.core.evidence import CheckName, Evidence
+from agentflow.core.evidence import CheckName, Evidence, ended
 from agentflow.core.task import GateStatus, Phase, RequiredCheck, Status, TaskState
 from agentflow.redact import one_line
 from agentflow.view.pending import pending_rows
@@ -10,7 +10,6 @@ from agentflow.view.words import (
     counts,
     duration,
     elapsed,
-    exit_words,
     gate_mark,
     result_mark,
     sandbox,
@@ -137,15 +136,15 @@ def _check(snapshot: Snapshot, base: RequiredCheck | None, final: RequiredCheck 
         return line(
             span("  ! ", Style.WARN), name, span(f"could not run: {why}", Style.WARN), command, hang=6
         )
-    shown = _change(before, after) if final else (span(f"{exit_words(after)} at the start"),)
+    shown = _change(before, after) if final else (span(f"{ended(after)} at the start"),)
     mark = result_mark(after.exit_code) if final else span("○ ", Style.DIM)
     tests = f"  {counts(after.tests)}" if after.tests else ""
     return line("  ", mark, name, *shown, tests, command, span(f"  {after.id}", Style.DIM), hang=6)
 
 
 def _change(before: Evidence | None, after: Evidence) -> tuple[Span, ...]:
-    first = span(exit_words(before) if before else "not run", colour(before))
-    return first, span(" → ", Style.DIM), span(exit_words(after), colour(after))
+    first = span(ended(before) if before else "not run", colour(before))
+    return first, span(" → ", Style.DIM), span(ended(after), colour(after))
 
 
 def colour(evidence: Evidence | None) -> Style:

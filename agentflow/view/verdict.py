@@ -35,6 +35,7 @@ _MEANINGS: Mapping[Status, str] = {
 _CAVEATS: Mapping[str, str] = {
     "no_regression_only": "nothing that was red turned green: no check proves the new behaviour",
     "already_red": "some checks were red before the task and still are",
+    "flaky": "a check failed and passed on one tree: what passed by chance proves little",
     "reviewer_disagrees": "the checks hold, but the reviewer objected without naming a line",
     "not_reviewed": "its class asks for a review, which --no-review left out",
     "environment_blocked": "this machine cannot run the tests: nothing was changed, nothing is verified",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from agentflow.core.evidence import Evidence, Side, TestCounts
+from agentflow.core.evidence import Side, TestCounts
 from agentflow.core.task import GateStatus, Status, TaskState
 from agentflow.view.text import Span, Style, span
 
@@ -80,12 +80,6 @@ def counts(tests: TestCounts | None) -> str:
         f"{tests.skipped} skipped" if tests.skipped else "",
     )
     return ", ".join(filter(None, parts)) or "no test ran"
-
-
-def exit_words(evidence: Evidence) -> str:
-    if evidence.timed_out:
-        return "timed out"
-    return "killed" if evidence.exit_code is None else f"exit {evidence.exit_code}"
 
 
 def tree_words(tree: str | None) -> str:

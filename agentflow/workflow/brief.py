@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from agentflow.core.evidence import RED, CheckRun, Side
+from agentflow.core.evidence import RED, CheckRun, Side, ended, mixed
 from agentflow.core.record import Record
 from agentflow.core.submissions import Plan
 from agentflow.core.task import Failure, Phase, TaskState
@@ -104,9 +104,9 @@ def _check(run: CheckRun, folder: str) -> str:
     if (evidence.surface, evidence.code) == (Side.BASE, Side.FINAL):
         name = f"{name}, as they stood before the task"
     colour = "green" if run.green else "red"
-    code = "timed out" if evidence.timed_out else f"exit {evidence.exit_code}"
+    end = f"{ended(evidence)}{mixed(evidence)}"
     lines = [
-        f"- {name}: {colour}, {code}, evidence {evidence.id}, output in {folder}/evidence/{evidence.id}.out",
+        f"- {name}: {colour}, {end}, evidence {evidence.id}, output in {folder}/evidence/{evidence.id}.out",
         f"  `{run.check.command}`",
     ]
     if not run.green:

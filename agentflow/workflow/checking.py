@@ -2,46 +2,40 @@
 
 from functools import partial
 
-import anyio
 from anyio import to_thread
 
+from agentflow.checks.again import PATIENCE
 from agentflow.checks.detect import detect
 from agentflow.checks.environment import blockage, required_python
 from agentflow.checks.interpreter import choose, version
 from agentflow.checks.repository import Repository
 from agentflow.checks.results import findings
-from agentflow.checks.run import Shown, execute
-from agentflow.checks.surface import belongs
 from agentflow.checks.wellknown import SKIP_TESTS, WellKnown, commanded
 from agentflow.core.errors import CorruptState
-from agentflow.core.events import CheckStarted
-from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Side
+from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Fault, settled
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
-from agentflow.loop.threads import stop_asked
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.reasons import likely_reason
 from agentflow.sandbox.run import Sandbox
+from agentflow.settings import Patience
 from agentflow.store.ledger import Binding
 from agentflow.store.tasks import TaskStore
 from agentflow.workflow.overrides import override
-from agentflow.workspace.copies import installed_places, paths_for
+from agentflow.workflow.round import Ground, Order, Ran, Results, Round
+from agentflow.workspace.copies import installed_places
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored import fingerprint, unchanged
-from agentflow.workspace.stage import Stage
 
 TAIL_CHARS = 8_000
-Results = tuple[RequiredCheck, ...]
 
 
-class Order(Record):
-    """Checks to be run on one tree, and whose code stands there under whose checks."""
+class Bounds(Record):
+    """What the user's settings say of how long and how often checks run."""
 
-    checks: tuple[Check, ...]
-    tree: str
-    surface: Side
-    code: Side
+    timeouts: dict[CheckName, float] = {}
+    patience: dict[Fault, Patience] = {}
 
 
 class Checking:
@@ -52,13 +46,13 @@ class Checking:
         git: Git,
         sandbox: Sandbox,
         store: TaskStore,
-        timeouts: dict[CheckName, float],
+        bounds: Bounds,
         said: WellKnown,
     ) -> None:
         self._git = git
         self._sandbox = sandbox
         self._store = store
-        self._timeouts = timeouts
+        self._bounds = bounds
         self._said = said
         self._runs: dict[str, CheckRun] = {}
         self._places: tuple[str, ...] | None = None
@@ -69,7 +63,7 @@ class Checking:
         names = {*(check.name for check in before), *(override.check for override in task.overrides)}
         all_found = commanded(detect(self._sandbox, files), self._said)
         found = (check for check in all_found if check.name not in names)
-        limits = self._timeouts
+        limits = self._bounds.timeouts
         return (*before, *(check.replace(timeout=limits.get(check.name, check.timeout)) for check in found))
 
     def repository(self, files: tuple[str, ...]) -> Repository:
@@ -94,19 +88,16 @@ class Checking:
 
     async def run(self, task: TaskState, *orders: Order) -> tuple[Results, ...]:
         """Run the checks of each order one after the other, and the orders side by side."""
-        seen = await to_thread.run_sync(self._seen, task)
-        results: dict[int, Results] = {}
-        turns = [anyio.Event() for _ in range(len(orders) + 1)]
-        turns[0].set()
-
-        async def follow(place: int, order: Order) -> None:
-            results[place] = await self._follow(task, order, seen, turns[place])
-            turns[place + 1].set()
-
-        async with anyio.create_task_group() as group:
-            for place, order in enumerate(orders):
-                group.start_soon(follow, place, order)
-        return tuple(results[place] for place in range(len(orders)))
+        ground = Ground(
+            git=self._git,
+            sandbox=self._sandbox,
+            store=self._store,
+            seen=await to_thread.run_sync(self._seen, task),
+            places=self._places or (),
+            patience={**PATIENCE, **self._bounds.patience},
+            before={run.check.name: run for run in self.runs(task.baseline)},
+        )
+        return await Round(ground, task, partial(self._kept, task)).run(*orders)
 
     def _seen(self, task: TaskState) -> tuple[str, ...]:
         """Return which ignored files a check may see: those that are as they were before the task."""
@@ -126,81 +117,34 @@ class Checking:
             return ()
         return installed_places(self._sandbox, choose(self.repository(files)).words)
 
-    async def _follow(
-        self, task: TaskState, order: Order, seen: tuple[str, ...], turn: anyio.Event
-    ) -> Results:
-        """Run an order in a copy of its own; what it shows is kept when it is its turn, for ids in order."""
-        stage = Stage(self._git, order.tree, seen)
-        shown: list[Shown | None] = []
-        kept: list[RequiredCheck] = []
-        try:
-            await to_thread.run_sync(stage.fill)
-            for place, check in enumerate(order.checks):
-                if place:
-                    await to_thread.run_sync(stage.restore, partial(belongs, task.surface))
-                shown.append(await self._one(task, check, order, stage))
-                if place == len(order.checks) - 1:
-                    await turn.wait()
-                if turn.is_set():
-                    kept += [self._kept(task, order, at, shown[at]) for at in range(len(kept), len(shown))]
-            return tuple(kept)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(stage.remove)
-
-    async def _one(self, task: TaskState, check: Check, order: Order, stage: Stage) -> Shown | None:
-        """Return what a check shows in a copy; None where it cannot run."""
-        if check.missing is not None:
-            return None
-        self._store.emit(
-            CheckStarted(check=check.name, command=check.command, surface=order.surface, code=order.code)
-        )
-        places = paths_for(stage.folder, self._places or ())
-        begin = partial(
-            execute,
-            check,
-            self._sandbox.on(stage.folder, stage.shown),
-            self._store.folder / "outputs" / f"check-{check.name}-{order.surface}-{order.code}.out",
-            timeout=self._time_for(task, check),
-            cancelled=stop_asked,
-            env={"PYTHONPATH": places} if places else {},
-        )
-        shown = await to_thread.run_sync(begin)
-        changed = await to_thread.run_sync(stage.changed)
-        return shown.replace(execution=shown.execution.replace(changed=changed))
-
-    def _kept(self, task: TaskState, order: Order, place: int, shown: Shown | None) -> RequiredCheck:
-        check = order.checks[place]
-        if shown is None:
-            return RequiredCheck(check=check)
+    def _kept(self, task: TaskState, order: Order, ran: Ran) -> RequiredCheck:
+        if not ran.runs:
+            return RequiredCheck(check=ran.check)
+        *earlier, shown = ran.runs
+        touched = dict.fromkeys(path for run in ran.runs for path in run.execution.changed)
         evidence = self._store.ledger.record_check(
-            shown.execution,
+            shown.execution.replace(changed=tuple(touched)),
             Binding(
-                check=check.name,
+                check=ran.check.name,
                 tree=order.tree,
                 surface=order.surface,
                 code=order.code,
                 counts=shown.counts,
                 outcomes=dict(shown.outcomes),
+                tries=tuple((fault, run.execution) for fault, run in zip(ran.faults, earlier, strict=True)),
+                flaky=ran.flaky,
             ),
             iteration=task.iteration,
         )
         self._runs[evidence.id] = CheckRun(
-            check=check,
+            check=ran.check,
             evidence=evidence,
-            outcomes=shown.outcomes,
+            outcomes=settled(shown.outcomes, evidence.flaky),
             findings=shown.findings,
             tail=shown.execution.tail,
             hint=self._hint(evidence, shown.execution.tail),
         )
-        return RequiredCheck(check=check, evidence=evidence.id)
-
-    def _time_for(self, task: TaskState, check: Check) -> float:
-        """Return the seconds a check may take: for tests at least three times the base run."""
-        base = next((run for run in self.runs(task.baseline) if run.check.name is check.name), None)
-        if check.name is not CheckName.TESTS or base is None or base.evidence is None:
-            return check.timeout
-        return max(check.timeout, 3 * base.evidence.seconds)
+        return RequiredCheck(check=ran.check, evidence=evidence.id)
 
     def runs(self, required: tuple[RequiredCheck, ...]) -> tuple[CheckRun, ...]:
         """Return what checks showed, in their order."""
@@ -234,7 +178,7 @@ class Checking:
         return CheckRun(
             check=check,
             evidence=evidence,
-            outcomes=self._store.ledger.outcomes(evidence),
+            outcomes=settled(self._store.ledger.outcomes(evidence), evidence.flaky),
             findings={} if check.name is CheckName.TESTS else findings(output),
             tail=output[-TAIL_CHARS:],
             hint=self._hint(evidence, output[-TAIL_CHARS:]),

@@ -1,6 +1,6 @@
 """How a phase leaves its task: with its gate decided, or with an end."""
 
-from agentflow.core.evidence import RED, CheckRun
+from agentflow.core.evidence import RED, CheckRun, ended, mixed
 from agentflow.core.exits import Exit
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.process import timestamp
@@ -29,8 +29,7 @@ def check_line(run: CheckRun) -> str:
     evidence = run.evidence
     if evidence is None:
         return f"- {run.check.name}: not run ({run.check.missing})"
-    code = "timed out" if evidence.timed_out else f"exit {evidence.exit_code}"
     failing = sorted(run.ids(*RED))
     names = f": {', '.join(failing[:5])}" if failing else ""
     hint = f"\n  {run.hint}" if run.hint else ""
-    return f"- `{run.check.command}` {code} (evidence {evidence.id}){names}{hint}"
+    return f"- `{run.check.command}` {ended(evidence)}{mixed(evidence)} (evidence {evidence.id}){names}{hint}"

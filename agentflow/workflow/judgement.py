@@ -5,14 +5,15 @@ from functools import partial
 from agentflow.checks.mixed import is_shared, mix
 from agentflow.checks.surface import Kind, belongs, surface_of
 from agentflow.checks.weakening import Judged, SurfaceChange, to_approve
-from agentflow.core.evidence import RED, CheckName, Side, Surface, TestOutcome
+from agentflow.core.evidence import RED, CheckName, Side, Surface
 from agentflow.core.task import TaskState
 from agentflow.workflow.approval import approval_id
-from agentflow.workflow.checking import Order, Results
+from agentflow.workflow.case import Case
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.gate import Case, holds, proof
+from agentflow.workflow.gate import holds, proof
 from agentflow.workflow.intent import preserves_behaviour, targets
 from agentflow.workflow.look import NOTHING, look
+from agentflow.workflow.round import Order, Results
 from agentflow.workflow.secrets_added import added_secrets
 from agentflow.workspace.crossed import Split, cross
 from agentflow.workspace.git import FileChange
@@ -49,24 +50,8 @@ async def examine(crew: Crew, task: TaskState) -> TaskState:
         before = tuple(item.check for item in task.baseline)
         theirs = Order(checks=before, tree=tree, surface=Side.BASE, code=Side.FINAL)
         final, held = await crew.checking.run(task, mine, theirs)
-        final = await _again(crew, task, mine, (final, held))
-        held = await _again(crew, task, theirs, (held, final))
     task = task.replace(final=final, held=held, fresh=())
     return task.replace(fresh=await _fresh(crew, task))
-
-
-async def _again(crew: Crew, task: TaskState, order: Order, sides: tuple[Results, Results]) -> Results:
-    """Run alone what was red on the first of two sides only: running at once, they may disturb each other."""
-    own, other = (crew.checking.runs(side) for side in sides)
-    passed = frozenset[str]().union(*(run.ids(TestOutcome.PASSED) for run in other))
-    found = []
-    for item, run in zip(sides[0], own, strict=True):
-        if run.ids(*RED) & passed:
-            ((again,),) = await crew.checking.run(task, order.replace(checks=(item.check,)))
-            found.append(again)
-        else:
-            found.append(item)
-    return tuple(found)
 
 
 async def _fresh(crew: Crew, task: TaskState) -> Results:

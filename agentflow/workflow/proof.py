@@ -14,9 +14,10 @@ from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.store.ledger import EvidenceLedger, summary
 from agentflow.store.reading import EVENTS, events, evidence_of, state_of
 from agentflow.store.seals import damages
+from agentflow.workflow.case import Case
 from agentflow.workflow.drift import listed
 from agentflow.workflow.fresh import Bench, laid_out, required_at, run_at
-from agentflow.workflow.gate import Case, judge
+from agentflow.workflow.gate import judge
 from agentflow.workflow.intent import preserves_behaviour, targets
 from agentflow.workspace.git import Git
 

@@ -2,7 +2,7 @@
 
 from agentflow.checks.surface import kind_of
 from agentflow.core.events import IntentTold
-from agentflow.core.evidence import CheckRun
+from agentflow.core.evidence import CheckRun, ended, mixed
 from agentflow.core.exits import Exit
 from agentflow.core.task import Failure, TaskState
 from agentflow.redact import nested, visible
@@ -83,12 +83,12 @@ def _check(run: CheckRun) -> str:
     evidence = run.evidence
     if evidence is None:
         return f"- {run.check.name}: not run ({nested(str(run.check.missing))})"
-    code = "timed out" if evidence.timed_out else f"exit {evidence.exit_code}"
     tests = evidence.tests
     counts = f", {tests.passed} passed, {tests.failed + tests.errors} failed" if tests else ""
     took = f"{evidence.seconds:.1f} s, {evidence.id}"
     hint = f"\n  - {nested(run.hint)}" if run.hint else ""
-    return f"- {run.check.name}: `{nested(evidence.command)}` {code}{counts} ({took}){hint}"
+    end = f"{ended(evidence)}{counts}{mixed(evidence)}"
+    return f"- {run.check.name}: `{nested(evidence.command)}` {end} ({took}){hint}"
 
 
 def _sameness(task: TaskState) -> list[str]:

@@ -10,8 +10,9 @@ from agentflow.core.exits import Exit
 from agentflow.core.routing import Routing
 from agentflow.core.submissions import Claim, Judgement
 from agentflow.core.task import Complexity, Ending, Gate, GateStatus, Phase, Status, TaskState
+from agentflow.workflow.case import Case
 from agentflow.workflow.conclusion import conclude
-from agentflow.workflow.gate import Case, judge
+from agentflow.workflow.gate import judge
 from agentflow.workflow.rising import changed
 from agentflow.workflow.route import JUDGING, ORDER, TRANSITIONS, enter, next_phase, together, with_route
 from agentflow.workflow.table import load_table

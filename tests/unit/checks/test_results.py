@@ -3,7 +3,7 @@ import pytest
 from agentflow.checks.results import counts, findings, junit, worst
 from agentflow.core.evidence import TestOutcome
 
-PASSED, FAILED, SKIPPED, ERROR = TestOutcome
+PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
 
 
 def document(*cases: str) -> str:

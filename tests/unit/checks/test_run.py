@@ -12,7 +12,7 @@ from agentflow.checks.detect import detect
 from agentflow.checks.run import Shown, execute
 from agentflow.core.evidence import Check, CheckName, TestOutcome
 
-PASSED, FAILED, SKIPPED, ERROR = TestOutcome
+PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
 MIXED = """
 import pytest
 @pytest.mark.parametrize("n", [1, 2])

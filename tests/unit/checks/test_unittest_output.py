@@ -7,7 +7,7 @@ import pytest
 from agentflow.checks.unittest_output import unittest_verbose
 from agentflow.core.evidence import TestOutcome
 
-PASSED, FAILED, SKIPPED, ERROR = TestOutcome
+PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
 DOUBLE, SINGLE = "=" * 70, "-" * 70
 SOURCE = '''
 import sys, unittest

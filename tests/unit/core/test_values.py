@@ -26,7 +26,7 @@ from agentflow.core.task import FRONTMATTER_KEYS, Gate, GateStatus, Phase, TaskS
 from tests.unit.tools.bench import a_record
 
 CHECK = Check(name=CheckName.TESTS, command="pytest", timeout=600, reason="tests exist")
-PASSED, FAILED, SKIPPED, ERROR = TestOutcome
+PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
 
 
 class Pair(Record):

@@ -4,13 +4,13 @@ from typing import Any
 
 from agentflow.core.evidence import Check, CheckName, CheckRun, Side, TestCounts, TestOutcome, Verdict
 from agentflow.core.task import Failure, Gate, GateStatus, Phase, TaskState
-from agentflow.workflow.gate import Case
+from agentflow.workflow.case import Case
 from agentflow.workflow.route import ORDER
 from agentflow.workspace.git import ChangeKind, FileChange
 from tests.unit.tools.bench import a_record
 
 BEFORE, AFTER = "tree-before", "tree-after"
-PASSED, FAILED, SKIPPED, ERROR = TestOutcome
+PASSED, FAILED, SKIPPED, ERROR, FLAKY = TestOutcome
 TESTS, LINT, TYPES, BUILD = CheckName.TESTS, CheckName.LINT, CheckName.TYPES, CheckName.BUILD
 
 

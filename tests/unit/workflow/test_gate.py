@@ -4,12 +4,13 @@ import pytest
 
 from agentflow.core.evidence import By, CheckRun, Side, TestCounts
 from agentflow.core.submissions import Claim, Judgement
+from agentflow.workflow.case import Case
 from agentflow.workflow.gate import (
     ALREADY_RED,
     NO_REGRESSION_ONLY,
-    Case,
     judge,
 )
+from agentflow.workflow.gate import FLAKY as FLAKY_CHECK
 from agentflow.workflow.weighing import VERIFIER_DISAGREES, weigh
 from agentflow.workspace.git import ChangeKind
 from tests.unit.workflow.cases import (
@@ -17,6 +18,7 @@ from tests.unit.workflow.cases import (
     BUILD,
     ERROR,
     FAILED,
+    FLAKY,
     LINT,
     PASSED,
     SKIPPED,
@@ -60,6 +62,10 @@ def test_a_mended_tree_passes_without_caveat(name: str) -> None:
     assert (verdict.passed, verdict.reasons, verdict.caveats) == (True, (), ())
 
 
+def by_chance(*, flaky: tuple[str, ...] = ("t2",), **changes: Any) -> CheckRun:
+    return ran(TESTS, **{"outcomes": {"t1": PASSED, "t2": FLAKY}, "flaky": flaky, **changes})
+
+
 STILL_RED = ran(TESTS, {"t1": FAILED, "t2": PASSED})
 CAVEATS: dict[str, tuple[Case, tuple[str, ...]]] = {
     "green to green": (a_case((GREEN,), (WAS_GREEN,)), (NO_REGRESSION_ONLY,)),
@@ -90,6 +96,17 @@ CAVEATS: dict[str, tuple[Case, tuple[str, ...]]] = {
     "fewer findings than before": (
         a_case((GREEN, ran(LINT, findings={"m": 1})), (WAS_RED, before(LINT, findings={"m": 2, "n": 1}))),
         (ALREADY_RED,),
+    ),
+    "failed and passed on one tree": (a_case((by_chance(),), (WAS_RED,)), (FLAKY_CHECK,)),
+    "the last run failed by chance alone": (a_case((by_chance(exit_code=1),), (WAS_RED,)), (FLAKY_CHECK,)),
+    "by chance as it stood before": (a_case((GREEN,), (WAS_RED,), held=(by_chance(),)), (FLAKY_CHECK,)),
+    "known to fail, by chance": (
+        a_case((by_chance(exit_code=1),), (WAS_RED,), known=frozenset({"t2"}), targets=frozenset({"t1"})),
+        (),
+    ),
+    "a red linter was green once": (
+        a_case((GREEN, ran(LINT, flaky=("lint",))), (WAS_RED,)),
+        (FLAKY_CHECK,),
     ),
     "failed ids with exit 0, as before": (
         a_case((ran(TESTS, {"t1": FAILED}, exit_code=0),), (before(TESTS, {"t1": FAILED}, exit_code=0),)),
@@ -158,7 +175,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
         a_case((ran(TESTS, {"t1": PASSED, "t2": PASSED}, exit_code=3),), (WAS_RED,)),
         "tests: exit 3",
     ),
-    "killed": (swapped(GREEN, exit_code=None), "tests: exit None"),
+    "killed": (swapped(GREEN, exit_code=None), "tests: killed"),
     "more findings than before": (
         a_case((GREEN, ran(LINT, findings={"m": 3})), (WAS_RED, before(LINT, findings={"m": 2}))),
         "lint: newly wrong: m",
@@ -196,6 +213,18 @@ REFUSED: dict[str, tuple[Case, str]] = {
     "the code before the task": (swapped(GREEN, code=Side.BASE, surface=Side.BASE), "tests: "),
     "evidence of another check": (swapped(GREEN, check=LINT), "tests: "),
     "evidence of another command": (swapped(GREEN, command="true"), "tests: "),
+    "a target that passes at times": (
+        MENDED.replace(final=(by_chance(outcomes={"t1": FLAKY, "t2": PASSED}, flaky=("t1",)),)),
+        "tests: still failing: t1 (passes at times)",
+    ),
+    "one by chance and one for good": (
+        a_case((by_chance(outcomes={"t1": FLAKY, "t2": FAILED}, exit_code=1),), (WAS_GREEN,)),
+        "tests: exit 1: t2",
+    ),
+    "chance and a run that broke off": (
+        a_case((by_chance(outcomes={"t1": PASSED, "t2": FLAKY}, exit_code=2),), (WAS_RED,)),
+        "tests: exit 2",
+    ),
     "a check of before was left out": (
         a_case((GREEN,), (WAS_RED, before(TYPES))),
         "types: not run",

@@ -1,0 +1,104 @@
+"""All that a verdict rests on, and what of it is only to be told."""
+
+from agentflow.checks.tampering import Finding
+from agentflow.core.allowance import Override
+from agentflow.core.evidence import RED, CheckRun, TestOutcome, ended
+from agentflow.core.pending import Answer
+from agentflow.core.record import Record
+from agentflow.workflow.drift import appeared, listed
+from agentflow.workspace.git import FileChange
+
+
+class Case(Record):
+    """All that a verdict rests on."""
+
+    base_tree: str
+    tree: str
+    """As the checks began."""
+    drift: tuple[FileChange, ...]
+    """What differs on disk now from `tree`."""
+    baseline: tuple[CheckRun, ...]
+    final: tuple[CheckRun, ...]
+    targets: frozenset[str]
+    """Tests that the task has to turn green."""
+    preserving: bool
+    """The task asks for no new behaviour."""
+    overrides: tuple[Override, ...] = ()
+    known: frozenset[str] = frozenset()
+    """Tests whose failure does not count; one that cannot even be loaded does."""
+    secrets: tuple[str, ...] = ()
+    """Where the change brings in what looks like a key."""
+    held: tuple[CheckRun, ...] = ()
+    """The same code under the checks as they stood; the runs of `final` where nothing changed."""
+    fresh: tuple[CheckRun, ...] = ()
+    """Changed tests on the code as it was."""
+    weakened: tuple[str, ...] = ()
+    """What was done to the checks that a person has to approve."""
+    approval: Answer | None = None
+    """What a person said to exactly that."""
+    suspicions: tuple[Finding, ...] = ()
+    """Lines of the new code that may be there for the checks."""
+    unseen: tuple[str, ...] = ()
+    """Ignored files that are new or changed, which no check could see."""
+
+    @property
+    def runs(self) -> tuple[CheckRun, ...]:
+        return (*self.baseline, *self.final, *self.held, *self.fresh)
+
+    def excuses(self, run: CheckRun) -> bool:
+        """Return whether a check is red by nothing but tests that are known to fail or failed by chance."""
+        code = run.evidence.exit_code if run.evidence else None
+        failing = run.ids(*RED, TestOutcome.FLAKY)
+        known = (run.ids(TestOutcome.FAILED) & self.known) | run.ids(TestOutcome.FLAKY)
+        return bool(failing) and code == 1 and failing <= known
+
+
+def remarks(case: Case) -> tuple[str, ...]:
+    """Return what a person should know although it decides nothing."""
+    parts = (appeared(case.drift), _still_red(case), _mixed(case), _unproven(case), _suspected(case))
+    return tuple(remark for part in (*parts, _unseen(case)) for remark in part)
+
+
+def wrong(run: CheckRun) -> dict[str, int]:
+    """Return what a check complains of: failing tests, else findings, with how often."""
+    return dict.fromkeys(run.ids(*RED), 1) or dict(run.findings)
+
+
+def _still_red(case: Case) -> list[str]:
+    red = (run for run in case.final if not run.green and (wrong(run) or not run.flaky))
+    return [
+        f"{'known to fail' if case.excuses(run) else 'red before the task and now'}: "
+        f"{run.check.name}: {listed(sorted(wrong(run)))}"
+        for run in red
+    ]
+
+
+def _mixed(case: Case) -> list[str]:
+    """Return what failed and passed on one tree, with what each run came to."""
+    flaky = {run.evidence.id: run for run in case.runs if run.evidence and run.flaky}
+    return [f"mixed results on one tree: {listed(list(run.flaky))} ({_runs(run)})" for run in flaky.values()]
+
+
+def _runs(run: CheckRun) -> str:
+    assert run.evidence is not None
+    ends = [*(ended(each) for each in run.evidence.tries), ended(run.evidence)]
+    return f"{run.evidence.id}: {', then '.join(ends)}"
+
+
+def _unproven(case: Case) -> list[str]:
+    """Return what new tests show of the change: nothing, if they pass without it."""
+    known = frozenset[str]().union(*(run.ids(*TestOutcome) for run in case.baseline))
+    passed = frozenset[str]().union(*(run.ids(TestOutcome.PASSED) for run in case.fresh))
+    new = sorted(passed - known)
+    return [f"not evidence, passes without the change: {listed(new)}"] if new else []
+
+
+def _suspected(case: Case) -> list[str]:
+    """Return the lines of the new code that may be there for the checks, the sure ones first."""
+    ordered = sorted(case.suspicions, key=lambda each: not each.is_sure)
+    return [each.said() if each.is_sure else f"to be looked at: {each.said()}" for each in ordered]
+
+
+def _unseen(case: Case) -> list[str]:
+    names = listed(list(case.unseen))
+    return [f"ignored by git and new or changed, so that no check saw it: {names}"] if names else []

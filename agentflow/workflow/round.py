@@ -1,0 +1,180 @@
+"""Required checks side by side, each order in a copy of its tree; what fails by chance runs again, alone."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from agentflow.checks.again import Known, due, flaky, passing, wait
+from agentflow.checks.run import Shown, execute
+from agentflow.checks.surface import belongs
+from agentflow.core.events import CheckStarted
+from agentflow.core.evidence import Check, CheckName, CheckRun, Fault, Side, TestOutcome
+from agentflow.core.record import Record
+from agentflow.core.task import RequiredCheck, TaskState
+from agentflow.loop.threads import stop_asked
+from agentflow.sandbox.profile import CHECKS, Level
+from agentflow.sandbox.run import Sandbox
+from agentflow.settings import Patience
+from agentflow.store.tasks import TaskStore
+from agentflow.workspace.copies import paths_for
+from agentflow.workspace.git import Git
+from agentflow.workspace.stage import Stage
+
+Results = tuple[RequiredCheck, ...]
+
+
+class Order(Record):
+    """Checks to be run on one tree, and whose code stands there under whose checks."""
+
+    checks: tuple[Check, ...]
+    tree: str
+    surface: Side
+    code: Side
+
+
+class Ran(Record):
+    """A check that was run, once or several times on one tree; None where it cannot run."""
+
+    check: Check
+    runs: tuple[Shown, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    """Why each run but the last did not stand."""
+
+    @property
+    def flaky(self) -> tuple[str, ...]:
+        return flaky(self.runs, self.check.name)
+
+
+class Ground(Record):
+    """Where the checks of a task run, and how patiently."""
+
+    git: Git
+    sandbox: Sandbox
+    store: TaskStore
+    seen: tuple[str, ...]
+    """The ignored files that a check may see."""
+    places: tuple[str, ...]
+    """From where Python imports this repository's packages."""
+    patience: Mapping[Fault, Patience]
+    before: Mapping[CheckName, CheckRun]
+    """What each check showed before the task."""
+
+
+class Round:
+    """One run of several orders; ids of evidence are given in their order."""
+
+    def __init__(self, ground: Ground, task: TaskState, keep: Callable[[Order, Ran], RequiredCheck]) -> None:
+        self._ground = ground
+        self._task = task
+        self._keep = keep
+        self._firsts: dict[CheckName, frozenset[str]] = {}
+        self._going = 0
+        self._idle = anyio.Event()
+
+    async def run(self, *orders: Order) -> tuple[Results, ...]:
+        results: dict[int, Results] = {}
+        turns = [anyio.Event() for _ in range(len(orders) + 1)]
+        turns[0].set()
+        self._going = len(orders)
+
+        async def follow(place: int, order: Order) -> None:
+            results[place] = await self._follow(order, turns[place])
+            turns[place + 1].set()
+
+        async with anyio.create_task_group() as group:
+            for place, order in enumerate(orders):
+                group.start_soon(follow, place, order)
+        return tuple(results[place] for place in range(len(orders)))
+
+    async def _follow(self, order: Order, turn: anyio.Event) -> Results:
+        """Run an order in a copy of its own; what it shows is kept as soon as it is its turn."""
+        stage = Stage(self._ground.git, order.tree, self._ground.seen)
+        ran: list[Ran] = []
+        kept: list[RequiredCheck] = []
+        try:
+            await to_thread.run_sync(stage.fill)
+            for place, check in enumerate(order.checks):
+                if place:
+                    await to_thread.run_sync(stage.restore, partial(belongs, self._task.surface))
+                runs = await self._first(order, check, stage)
+                if place == len(order.checks) - 1:
+                    await self._alone(turn)
+                ran.append(await self._settled(order, stage, Ran(check=check, runs=runs)))
+                if turn.is_set():
+                    kept += [self._keep(order, each) for each in ran[len(kept) :]]
+            return tuple(kept)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(stage.remove)
+
+    async def _alone(self, turn: anyio.Event) -> None:
+        """Wait until nothing else runs: what runs at once may disturb each other."""
+        self._going -= 1
+        if not self._going:
+            self._idle.set()
+        await self._idle.wait()
+        await turn.wait()
+
+    async def _first(self, order: Order, check: Check, stage: Stage) -> tuple[Shown, ...]:
+        if check.missing is not None:
+            return ()
+        store = self._ground.store
+        store.emit(
+            CheckStarted(check=check.name, command=check.command, surface=order.surface, code=order.code)
+        )
+        shown = await self._once(order, check, stage, 1)
+        self._firsts[check.name] = self._firsts.get(check.name, frozenset()) | passing(shown)
+        return (shown,)
+
+    async def _settled(self, order: Order, stage: Stage, ran: Ran) -> Ran:
+        """Run a check again as long as that tells more about its failure."""
+        patience, known = self._ground.patience, self._known(order, ran.check)
+        while ran.runs and (fault := due(ran.runs, ran.faults, known, patience)):
+            await anyio.sleep(wait(fault, ran.faults, patience))
+            await to_thread.run_sync(stage.restore, partial(belongs, self._task.surface))
+            shown = await self._once(order, ran.check, stage, len(ran.runs) + 1)
+            ran = ran.replace(runs=(*ran.runs, shown), faults=(*ran.faults, fault))
+        return ran
+
+    def _known(self, order: Order, check: Check) -> Known:
+        """Return what speaks against a failure; on the code from before the task, a failure is no news."""
+        sandbox, before = self._ground.sandbox, self._ground.before.get(check.name)
+        online = sandbox.level is Level.NONE or CHECKS in sandbox.opened.network
+        if order.code is Side.BASE or before is None or before.evidence is None:
+            return Known(online=online)
+        green = {""} if before.green else set[str]()
+        return Known(
+            passed=before.ids(TestOutcome.PASSED) | green | self._firsts.get(check.name, frozenset()),
+            hangs=before.evidence.timed_out,
+            online=online,
+        )
+
+    async def _once(self, order: Order, check: Check, stage: Stage, number: int) -> Shown:
+        ground = self._ground
+        places = paths_for(stage.folder, ground.places)
+        begin = partial(
+            execute,
+            check,
+            ground.sandbox.on(stage.folder, stage.shown),
+            self._sink(order, check, number),
+            timeout=self._time_for(check),
+            cancelled=stop_asked,
+            env={"PYTHONPATH": places} if places else {},
+        )
+        shown = await to_thread.run_sync(begin)
+        changed = await to_thread.run_sync(stage.changed)
+        return shown.replace(execution=shown.execution.replace(changed=changed))
+
+    def _sink(self, order: Order, check: Check, number: int) -> Path:
+        name = f"check-{check.name}-{order.surface}-{order.code}-{number}.out"
+        return self._ground.store.folder / "outputs" / name
+
+    def _time_for(self, check: Check) -> float:
+        """Return the seconds a check may take: for tests at least three times the base run."""
+        before = self._ground.before.get(check.name)
+        if check.name is not CheckName.TESTS or before is None or before.evidence is None:
+            return check.timeout
+        return max(check.timeout, 3 * before.evidence.seconds)
