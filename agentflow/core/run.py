@@ -233,13 +233,9 @@ class Run(Record):
     @property
     def tally(self) -> Tally:
         """What the whole run used, its sub-agents apart."""
-        usage = self.usage
+        tokens, cost = self.usage.tokens, self.usage.cost_usd or 0
         return Tally(
-            turns=self.turns,
-            tool_calls=self.tool_calls,
-            tokens=usage.tokens,
-            seconds=self.seconds,
-            cost=usage.cost_usd or 0,
+            turns=self.turns, tool_calls=self.tool_calls, tokens=tokens, seconds=self.seconds, cost=cost
         )
 
     @property
