@@ -122,12 +122,11 @@ class RunStopped(Record, tag=True):
 
 
 class RunPaused(Record, tag=True, omit_defaults=True):
-    """A call waits for a person; the run goes on when there is an answer."""
+    """A call waits for a person, or with `inside` the sub-agent that it runs; an answer lets the run go on."""
 
     call_id: str
     pending: Pending
     inside: bool = False
-    """The one who waits is a sub-agent that the call runs; the answer is for it."""
 
 
 class PauseAnswered(Record, tag=True):

@@ -58,8 +58,9 @@ def answer(task: TaskState) -> str | None:
         return None
     findings = (f"- {one.place}: {one.claim}" for one in task.findings.findings)
     issues = (f"- {told(issue)}" for issue in (task.review.issues if task.review else ()))
+    advice = (f"- recommended: {one}" for one in task.findings.recommendations)
     questions = (f"- open: {question}" for question in task.findings.open_questions)
-    return "\n".join((task.findings.summary.strip(), *findings, *issues, *questions))
+    return "\n".join((task.findings.summary.strip(), *findings, *issues, *advice, *questions))
 
 
 def keeps_document(task: TaskState) -> bool:
@@ -74,17 +75,21 @@ def document(task: TaskState) -> str:
     flagged = {*task.flagged_findings, *task.flagged_issues}
     places = dict.fromkeys(_places(task))
     sections = (
-        ("Summary", [nested(findings.summary)]),
-        ("Findings", [f"- {nested(one.claim)} ({nested(one.place)})" for one in findings.findings]),
-        ("Plan / Recommendations", _issues(task)),
-        ("Open Questions", [f"- {nested(question)}" for question in findings.open_questions]),
-        ("Sources & Evidence", [f"- {nested(place)}{_borne_out(place, flagged)}" for place in places]),
+        ("Summary", [nested(findings.summary)], ""),
+        ("Findings", [f"- {nested(one.claim)} ({nested(one.place)})" for one in findings.findings], "none"),
+        ("Plan / Recommendations", _advice(task), "none: neither the explorer nor a reviewer gave any"),
+        ("Open Questions", [f"- {nested(one)}" for one in findings.open_questions], "none were named"),
+        (
+            "Sources & Evidence",
+            [f"- {nested(one)}{_borne_out(one, flagged)}" for one in places],
+            "none cited",
+        ),
     )
     parts = [
         f"# {visible(task.task.strip().splitlines()[0])}",
         f"Task {task.task_id}, tree {task.base_tree}.",
     ]
-    parts.extend("\n".join((f"## {title}", "", *(lines or ["- none"]))) for title, lines in sections)
+    parts.extend("\n".join((f"## {title}", "", *(lines or [f"- {no}"]))) for title, lines, no in sections)
     return "\n\n".join(parts) + "\n"
 
 
@@ -104,8 +109,11 @@ def _borne_out(place: str, flagged: set[str]) -> str:
     return ": FLAGGED, there is no such line" if place in flagged else ": the line exists"
 
 
-def _issues(task: TaskState) -> list[str]:
-    return [f"- {nested(told(issue))}" for issue in task.review.issues] if task.review else []
+def _advice(task: TaskState) -> list[str]:
+    """Return what is to be done: what the explorer recommends, and a reviewer's issues."""
+    issues = (told(issue) for issue in (task.review.issues if task.review else ()))
+    recommended = task.findings.recommendations if task.findings else ()
+    return [f"- {nested(one)}" for one in (*recommended, *issues)]
 
 
 def write_document(root: Path, task: TaskState, stamp: str) -> str:
