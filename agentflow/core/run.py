@@ -122,7 +122,7 @@ class RunStopped(Record, tag=True):
 
 
 class RunPaused(Record, tag=True, omit_defaults=True):
-    """A call waits for a person, or with `inside` the sub-agent that it runs; an answer lets the run go on."""
+    """A call waits for a person, or with `inside` a sub-agent that it runs; an answer lets the run go on."""
 
     call_id: str
     pending: Pending

@@ -94,7 +94,8 @@ def _unaskable(agent: Agent, asked: Record) -> str | None:
     """Return why nobody is asked: somebody was in this phase, or the place that is named does not exist."""
     if agent.interrupted:
         return (
-            "nobody is asked twice in one phase: go on with what is most likely, and name it in your result"
+            "nobody is asked twice in one phase, the confirmation of its plan included: "
+            "go on with what is most likely, and name it in your result"
         )
     return misplaced(asked.path, asked.line, agent.workspace) if isinstance(asked, Escalation) else None
 

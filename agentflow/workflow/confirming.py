@@ -2,7 +2,7 @@
 
 from agentflow.core.pending import OWN_WORDS, Pending, PendingKind
 from agentflow.core.submissions import Plan
-from agentflow.core.task import TaskState
+from agentflow.core.task import Phase, TaskState
 from agentflow.process import timestamp
 from agentflow.workflow.classify import MOST_FILES
 
@@ -33,6 +33,11 @@ def unconfirmed(task: TaskState) -> Pending | None:
         options=CHOICES,
         asked_at=timestamp(),
     )
+
+
+def is_kept(task: TaskState, phase: Phase) -> bool:
+    """Return whether the one interruption of a phase is kept for the confirmation of its plan."""
+    return phase is Phase.PLANNING and task.forced
 
 
 def _written(plan: Plan) -> str:

@@ -27,6 +27,7 @@ from agentflow.tools.registry import SUBMITS, WEB, Toolbox
 from agentflow.workflow.brief import Material
 from agentflow.workflow.budget import within
 from agentflow.workflow.checking import Checking
+from agentflow.workflow.confirming import is_kept
 from agentflow.workflow.deleted import WithDeleted
 from agentflow.workflow.look import listed
 from agentflow.workflow.route import ROLE_OF
@@ -116,7 +117,7 @@ class Crew(Record):
             phase=phase,
             transcript=self.store.run_path(number, ROLE_OF[phase]),
             consent=self.consent,
-            interrupted=phase in task.asked,
+            interrupted=phase in task.asked or (self.consent is Consent.SUSPEND and is_kept(task, phase)),
             owners=self._owners(),
         )
 

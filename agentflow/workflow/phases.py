@@ -92,7 +92,8 @@ async def work(crew: Crew, task: TaskState) -> TaskState:
     if task.reads_only and (ending := unanswered(task)):
         return ended_by(task, phase, ending)
     if phase is Phase.PLANNING and (item := unconfirmed(task)):
-        task = _decided_now(crew, task, item, crew.consent)
+        is_asked = phase in task.asked
+        task = _decided_now(crew, task, item, Consent.NO if is_asked else crew.consent)
     is_waiting = task.status is Status.SUSPENDED
     return (
         task if is_waiting else decided(task, GateStatus.PASSED, _summary(task, phase), agent=run.head.agent)

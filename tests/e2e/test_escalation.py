@@ -152,3 +152,22 @@ def test_an_escalation_is_answered_at_the_terminal(repo: Repo) -> None:
     assert "q is no option" in seen.text
     assert "C needs words of yours" in seen.text
     assert "whole euros" in repo.runs("implementer")[0].brief
+
+
+def test_a_plan_that_is_shown_anyway_is_the_one_interruption_of_its_phase(repo: Repo) -> None:
+    risky = "fix the rounding of refunds in calc.py, a payment function"
+    script = [findings(), role("planner", escalate(), *plan("calc.py")["turns"]), WORK, verified("ev-0002")]
+    assert repo.task(risky, "--no-review", script=script).code == 75
+    assert [item["kind"] for item in repo.state()["pending"]] == ["plan"]
+    assert "nobody is asked twice" in repo.runs("planner")[0].results[0]["content"]
+    assert repo.run("answer", repo.state()["task_id"], "A").code != 75
+    assert len(repo.events("Answered")) == 1
+
+
+def test_a_wide_plan_after_an_escalation_is_taken_as_confirmed(repo: Repo) -> None:
+    script = crew(escalate())
+    script[2] = plan(*(f"m{number}.py" for number in range(6)))
+    assert repo.task("make the failing tests pass", "--no-review", script=script).code == 75
+    assert repo.run("answer", repo.state()["task_id"], "B").code != 75
+    assert [(each["pending"], each["by"]) for each in repo.events("Answered")][-1] == ("plan-1", "default")
+    assert repo.runs("implementer")
