@@ -1,6 +1,7 @@
 """Which model a name stands for, and what the tiers stand for with it."""
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -10,6 +11,9 @@ from agentflow.core.role import Role
 from agentflow.model.tiers import DEEP, FAST, first_ids, ids_of, tier
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Settings, Transport
+
+if TYPE_CHECKING:
+    from agentflow.model.messages import Messages
 
 ADVICE = "for other tasks set ANTHROPIC_API_KEY, or name a model with --model or AGENTFLOW_MODEL"
 _CLOSING_SECONDS = 0.1
@@ -61,33 +65,30 @@ def _live(name: str, settings: Settings, environ: Mapping[str, str]) -> Model:
 
 def streamed(model: Model, on_delta: Callable[[str], None]) -> Model:
     """Return a model that passes text on as it comes, where it can."""
-    if model.name not in _LIVE:
-        return model
-    from agentflow.model.messages import Messages
-
-    assert isinstance(model, Messages)
-    return model.streamed(on_delta)
+    live = _live_one(model)
+    return live.streamed(on_delta) if live else model
 
 
 def observed(model: Model, observe: Observer) -> Model:
     """Return a model that tells an observer of its failed tries, where it can have some."""
-    if model.name not in _LIVE:
-        return model
-    from agentflow.model.messages import Messages
-
-    assert isinstance(model, Messages)
-    return model.observed(observe)
+    live = _live_one(model)
+    return live.observed(observe) if live else model
 
 
 async def close(model: Model) -> None:
     """Give up a live model's connection; nobody waits for a server that does not let go."""
+    if live := _live_one(model):
+        with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
+            await live.close()
+
+
+def _live_one(model: Model) -> "Messages | None":
+    """Return the model if it is one that is asked over the network; for any other its code is not loaded."""
     if model.name not in _LIVE:
-        return
+        return None
     from agentflow.model.messages import Messages
 
-    assert isinstance(model, Messages)
-    with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
-        await model.close()
+    return model if isinstance(model, Messages) else None
 
 
 def tier_models(name: str, settings: Settings) -> dict[str, str]:

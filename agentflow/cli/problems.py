@@ -12,10 +12,10 @@ _KEY = re.compile(r"[\w.]+(\[\d+\][\w.]*)*")
 
 class Problem(Record):
     file: str
-    line: int | None
-    key: str | None
     message: str
-    severity: str
+    line: int | None = None
+    key: str | None = None
+    severity: str = ERROR
 
     @property
     def text(self) -> str:
@@ -28,7 +28,5 @@ def problem_of(file: str, error: AgentflowError, key: str | None = None) -> Prob
     if isinstance(error, InvalidFile):
         named = error.problem.partition(":")[0]
         key = key or (named if _KEY.fullmatch(named) else None)
-        return Problem(file=file, line=error.line, key=key, message=error.problem, severity=ERROR)
-    return Problem(
-        file=file, line=None, key=key, message=str(error).removeprefix(f"{file}: "), severity=ERROR
-    )
+        return Problem(file=file, line=error.line, key=key, message=error.problem)
+    return Problem(file=file, key=key, message=str(error).removeprefix(f"{file}: "))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
+from agentflow.cli.problems import ERROR, WARNING, Problem
 from agentflow.core.errors import InvalidFile, ToolError
 from agentflow.core.record import Record
 from agentflow.library.skill_file import FILE, Skill, file_of, read_skill
@@ -12,61 +13,48 @@ _LINK = re.compile(r"\]\(<?([^)>\s#]+)")
 _FENCE = re.compile(r"^\s*(```|~~~)")
 
 
-class Complaint(Record):
-    """Something wrong with a skill; `is_error` where it fails the check."""
-
-    file: str
-    line: int
-    message: str
-    is_error: bool
-
-
 class Looked(Record):
     """The skills of all places, and what is wrong with them."""
 
     skills: tuple[Skill, ...]
     folders: int
-    complaints: tuple[Complaint, ...]
+    problems: tuple[Problem, ...]
 
 
 def look(places: Iterable[Place], roles: frozenset[str]) -> Looked:
     """Look at every skill, also at those that another one of their name replaces."""
     skills: list[Skill] = []
-    complaints: list[Complaint] = []
+    problems: list[Problem] = []
     found = [(place, folder) for place in places for folder in folders_in(place)]
     for place, folder in found:
         try:
             skill, oddities = read_skill(folder, place.root or folder, place.origin)
         except InvalidFile as error:
-            broken = Complaint(
-                file=str(folder / FILE), line=error.line or 1, message=error.problem, is_error=True
-            )
-            complaints.append(broken)
+            problems.append(_problem(str(folder / FILE), error.line or 1, error.problem))
             continue
         skills.append(skill)
-        complaints.extend(
-            Complaint(file=odd.source, line=odd.line, message=odd.problem, is_error=False) for odd in oddities
-        )
-        complaints.extend((*_of_owners(skill, roles), *_of_links(skill)))
-    return Looked(skills=tuple(skills), folders=len(found), complaints=tuple(complaints))
+        problems.extend(_problem(odd.source, odd.line, odd.problem, WARNING) for odd in oddities)
+        problems.extend((*_of_owners(skill, roles), *_of_links(skill)))
+    return Looked(skills=tuple(skills), folders=len(found), problems=tuple(problems))
 
 
-def _of_owners(skill: Skill, roles: frozenset[str]) -> Iterator[Complaint]:
+def _of_owners(skill: Skill, roles: frozenset[str]) -> Iterator[Problem]:
     """Yield what is wrong with who answers for a skill; the user's folder is shared with other tools."""
-    known = ", ".join(sorted(roles))
+    known, line = ", ".join(sorted(roles)), skill.lines.get("metadata", 1)
+    mild = WARNING if skill.origin == "user" else ERROR
     if not skill.owners:
         message = f"metadata.owner: is missing; name the one role that answers for this skill: {known}"
-        yield _at_metadata(skill, message, is_error=skill.origin != "user")
+        yield _problem(skill.source, line, message, mild)
     elif len(skill.owners) > 1:
         owners = ", ".join(skill.owners)
-        yield _at_metadata(skill, f"metadata.owner: one role owns a skill, not {owners}", is_error=True)
+        yield _problem(skill.source, line, f"metadata.owner: one role owns a skill, not {owners}")
     for key, names in (("owner", skill.owners), ("consumers", skill.consumers), ("roles", skill.roles)):
         for name in sorted(set(names) - roles):
             message = f"metadata.{key}: there is no role {name}; known are {known}"
-            yield _at_metadata(skill, message, is_error=skill.origin != "user")
+            yield _problem(skill.source, line, message, mild)
 
 
-def _of_links(skill: Skill) -> Iterator[Complaint]:
+def _of_links(skill: Skill) -> Iterator[Problem]:
     """Yield the links of SKILL.md to files that are not in the folder."""
     for number, target in _links(file_of(skill, FILE)):
         try:
@@ -74,7 +62,7 @@ def _of_links(skill: Skill) -> Iterator[Complaint]:
         except ToolError as error:
             if not (skill.folder / target).is_dir():
                 message = f"link to {target}: {str(error).removeprefix(target).lstrip(': ')}"
-                yield Complaint(file=skill.source, line=number, message=message, is_error=True)
+                yield _problem(skill.source, number, message)
 
 
 def _links(text: str) -> Iterator[tuple[int, str]]:
@@ -90,7 +78,7 @@ def _is_address(target: str) -> bool:
     return re.match(r"[a-zA-Z][\w+.-]*:", target) is not None or target.startswith("//")
 
 
-def _at_metadata(skill: Skill, message: str, *, is_error: bool) -> Complaint:
-    return Complaint(
-        file=skill.source, line=skill.lines.get("metadata", 1), message=message, is_error=is_error
-    )
+def _problem(file: str, line: int, message: str, severity: str = ERROR) -> Problem:
+    """Return a problem whose key is what its message begins with."""
+    key = message.partition(":")[0] if ": " in message else None
+    return Problem(file=file, line=line, key=key, message=message, severity=severity)

@@ -7,7 +7,7 @@ from pathlib import Path
 from agentflow.cli.content import places as skill_places_in
 from agentflow.cli.problems import ERROR, WARNING, Problem, problem_of
 from agentflow.cli.settings_files import file_problems
-from agentflow.cli.skill_problems import Looked, look
+from agentflow.cli.skill_problems import look
 from agentflow.core.errors import AgentflowError, InvalidFile
 from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE, Role
@@ -51,42 +51,27 @@ def validate(root: Path) -> Validation:
             problems.append(problem_of(str(path), error))
             continue
         roles.append(role)
-        problems.extend(
-            Problem(file=str(path), line=None, key=None, message=note, severity=WARNING) for note in notes
-        )
+        problems.extend(Problem(file=str(path), message=note, severity=WARNING) for note in notes)
     known = subagents(tuple(roles))
     problems.extend(problem for role in roles for problem in _role_problems(role, toolbox, known))
     played = {role.part for role in roles}
     problems.extend(
         Problem(
             file=str(bundled("agents") / f"{part}.md"),
-            line=None,
             key="metadata",
             message=f"no role file plays the {part}",
-            severity=ERROR,
         )
         for part in PIPELINE
         if part not in played
     )
     looked = look(skill_places_in(root.resolve()), frozenset({*PIPELINE, *(role.name for role in roles)}))
-    problems.extend(_skill_problems(looked, roles))
+    problems.extend(looked.problems)
+    problems.extend(
+        Problem(file=role.source, line=role.lines.get("skills"), key="skills", message=missing)
+        for role in roles
+        if (missing := unknown(role, Skills(all=looked.skills)))
+    )
     return Validation(problems=tuple(problems), agents=len(paths), skills=looked.folders, hooks=hooks)
-
-
-def _skill_problems(looked: Looked, roles: list[Role]) -> Iterator[Problem]:
-    """Yield what is wrong with skills, and the skills that roles list and nobody has."""
-    for found in looked.complaints:
-        yield Problem(
-            file=found.file,
-            line=found.line,
-            key=found.message.partition(":")[0] if ": " in found.message else None,
-            message=found.message,
-            severity=ERROR if found.is_error else WARNING,
-        )
-    for role in roles:
-        if missing := unknown(role, Skills(all=looked.skills)):
-            line = role.lines.get("skills")
-            yield Problem(file=role.source, line=line, key="skills", message=missing, severity=ERROR)
 
 
 def _settings_files(root: Path) -> tuple[int, list[Problem]]:
@@ -112,7 +97,7 @@ def _role_problems(role: Role, toolbox: Toolbox, known: tuple[Role, ...]) -> Ite
         yield problem_of(role.source, error).replace(severity=severity)
     for message in direct_problems(role, toolbox.tools):
         line = role.lines.get("metadata")
-        yield Problem(file=role.source, line=line, key="metadata", message=message, severity=ERROR)
+        yield Problem(file=role.source, line=line, key="metadata", message=message)
     try:
         toolbox.offered(role)
     except AgentflowError as error:
@@ -123,6 +108,4 @@ def _role_problems(role: Role, toolbox: Toolbox, known: tuple[Role, ...]) -> Ite
         taken = sorted({rule.tool for rule in role.tools} & tools)
         if taken and role.part not in (None, part) and not (name == "one-writer" and role.write_paths):
             message = f"{name}: {', '.join(taken)} belongs to the {part}"
-            yield Problem(
-                file=role.source, line=role.lines.get("tools"), key="tools", message=message, severity=ERROR
-            )
+            yield Problem(file=role.source, line=role.lines.get("tools"), key="tools", message=message)
