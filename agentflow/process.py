@@ -14,6 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import IO
 
+from agentflow.core.execution import Execution
 from agentflow.core.record import Record
 from agentflow.descendants import MARK, is_crowded, kill_marked, running, signal_group, spawning, tasks
 from agentflow.streams import SPOKEN_BYTES, Collected, Spoken, drain, pass_on
@@ -49,25 +50,6 @@ class Halt(Enum):
     TIME = "time"
     CROWD = "crowd"
     CANCELLED = "cancelled"
-
-
-class Finished(Record):
-    """What came of a command."""
-
-    exit_code: int | None
-    """None when a signal ended it."""
-    timed_out: bool
-    started_at: str
-    seconds: float
-    sha256: str
-    """Of everything it printed, stdout and stderr as they came."""
-    bytes: int
-    tail: str
-    """The last part of the output, decoded."""
-    changed: tuple[str, ...] = ()
-    """What it changed in a throw-away view of its folder: A, M or D, and the path."""
-    notes: tuple[str, ...] = ()
-    """What is to be said of it beside its output."""
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -125,7 +107,7 @@ class Exchanged(Record):
     """There was more on stdout, or so much that it was ended."""
 
 
-def run(command: Command, sink: Path, cancelled: Callable[[], bool] = lambda: False) -> Finished:
+def run(command: Command, sink: Path, cancelled: Callable[[], bool] = lambda: False) -> Execution:
     """Run a command to its end, its output going to `sink`; nothing it started outlives the call.
 
     Raises OSError when the program cannot be started.
@@ -137,7 +119,10 @@ def run(command: Command, sink: Path, cancelled: Callable[[], bool] = lambda: Fa
         process, halt = _ran(command, pipes, (collected.add,), cancelled)
         collected.finish()
     crowded = f"it was killed: it had more than {command.most_tasks:,} processes and threads at once"
-    return Finished(
+    return Execution(
+        command=command.argv[-1],
+        cwd=command.cwd,
+        output=str(sink),
         exit_code=_exit_code(process),
         timed_out=halt is Halt.TIME,
         started_at=started_at,

@@ -11,9 +11,9 @@ from agentflow.checks.interpreter import variables
 from agentflow.checks.results import counts, findings, junit
 from agentflow.checks.unittest_output import unittest_verbose
 from agentflow.core.evidence import Check, CheckName, TestCounts, TestOutcome
+from agentflow.core.execution import Execution
 from agentflow.core.record import Record
-from agentflow.core.tool import Execution
-from agentflow.process import Command, Finished
+from agentflow.process import Command
 from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
@@ -71,7 +71,7 @@ def execute(
     output = sink.read_text("utf-8", "replace")
     outcomes = _outcomes(check, written, output)
     return Shown(
-        execution=_execution(check, sandbox, sink, finished),
+        execution=_execution(check, sandbox, finished),
         counts=_counts(check, outcomes),
         outcomes=outcomes,
         findings={} if check.name is CheckName.TESTS else findings(output.replace(f"{place}/", "")),
@@ -118,18 +118,11 @@ def _counts(check: Check, outcomes: Mapping[str, TestOutcome]) -> TestCounts | N
     return counts(outcomes) if outcomes or (check.name is CheckName.TESTS and told) else None
 
 
-def _execution(check: Check, sandbox: Sandbox, sink: Path, finished: Finished) -> Execution:
-    return Execution(
+def _execution(check: Check, sandbox: Sandbox, finished: Execution) -> Execution:
+    """Return what ran, as it stands in the repository whatever copy it ran on."""
+    return finished.replace(
         command=check.command,
         cwd=str(sandbox.root),
-        exit_code=finished.exit_code,
-        timed_out=finished.timed_out,
-        started_at=finished.started_at,
-        seconds=finished.seconds,
-        sha256=finished.sha256,
-        bytes=finished.bytes,
-        output=str(sink),
         tail="\n".join([*finished.tail.splitlines(), *finished.notes][-_TAIL_LINES:])[-_TAIL_CHARS:],
-        changed=finished.changed,
         sandbox=sandbox.level,
     )

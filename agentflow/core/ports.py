@@ -10,10 +10,10 @@ from typing import IO, TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from agentflow.core.events import Event
     from agentflow.core.evidence import By, Evidence
+    from agentflow.core.execution import Execution
     from agentflow.core.messages import Reply, Request
     from agentflow.core.run import RunEntry
-    from agentflow.core.tool import Execution
-    from agentflow.process import Command, Finished
+    from agentflow.process import Command
 
 
 class Model(Protocol):
@@ -65,7 +65,7 @@ class Runner(Protocol):
     def level(self) -> str:
         """How well they are kept in: `full`, `partial` or `none`."""
 
-    def run(self, command: Command, sink: Path, cancelled: Callable[[], bool]) -> Finished:
+    def run(self, command: Command, sink: Path, cancelled: Callable[[], bool]) -> Execution:
         """Run a command to its end, its output going to `sink`."""
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.delegation import Delegated, HandOff
+from agentflow.core.execution import Execution
 from agentflow.core.pending import Pending
 from agentflow.core.ports import Ledger, Runner, Workspace
 from agentflow.core.record import Record
@@ -31,26 +32,6 @@ class Category(StrEnum):
     ASK = "ask"
     REPO = "repo"
     AGENT = "agent"
-
-
-class Execution(Record):
-    """A command that came to an end, whoever ran it."""
-
-    command: str
-    cwd: str
-    exit_code: int | None
-    timed_out: bool
-    started_at: str
-    seconds: float
-    sha256: str
-    bytes: int
-    output: str
-    """Path of the file that holds what it printed."""
-    tail: str = ""
-    changed: tuple[str, ...] = ()
-    """What it changed in a throw-away view of the repository: A, M or D, and the path."""
-    sandbox: str = "none"
-    """How well it was kept in."""
 
 
 class Output(Record):

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.errors import ModelRejected
+from agentflow.core.execution import Execution
 from agentflow.core.record import Record
 from agentflow.parse import Mismatch, fit
-from agentflow.process import Command, Finished
+from agentflow.process import Command
 from agentflow.repair.sources import Sources
 from agentflow.repair.target import ADVICE, Target
 from agentflow.sandbox.run import Sandbox
@@ -66,7 +67,7 @@ def watch(bench: Bench, *, trace: bool) -> Seen:
             raise ModelRejected(f"the tests cannot be run in a copy: {said[0]}", hint=ADVICE) from None
 
 
-def drive(bench: Bench, copy: Path, folder: Path, spec: dict[str, Any], timeout: float) -> Finished:
+def drive(bench: Bench, copy: Path, folder: Path, spec: dict[str, Any], timeout: float) -> Execution:
     """Run the driver in a copy to its end."""
     target = bench.target
     command = {

@@ -9,8 +9,9 @@ from typing import Self
 
 from agentflow import process
 from agentflow.core.errors import NoSandbox
+from agentflow.core.execution import Execution
 from agentflow.core.record import Record
-from agentflow.process import Command, Finished
+from agentflow.process import Command
 from agentflow.sandbox import throwaway
 from agentflow.sandbox.confine import STARTED, doors, seatbelted, wrapped
 from agentflow.sandbox.places import find_places
@@ -68,7 +69,7 @@ class Sandbox(Record):
         """Return the sandbox with a copy in place of the repository."""
         return self.replace(view=View(folder=folder, shown=shown))
 
-    def run(self, command: Command, sink: Path, cancelled: Cancelled = lambda: False) -> Finished:
+    def run(self, command: Command, sink: Path, cancelled: Cancelled = lambda: False) -> Execution:
         """Run a command to its end, its output going to `sink`; nothing it started outlives the call.
 
         Raises OSError when the program cannot be started, and NoSandbox when the sandbox cannot be set up.
@@ -81,7 +82,7 @@ class Sandbox(Record):
             return finished.replace(notes=(*finished.notes, *notes))
         return self._run(command, sink, cancelled, access)
 
-    def _run(self, command: Command, sink: Path, cancelled: Cancelled, access: Access) -> Finished:
+    def _run(self, command: Command, sink: Path, cancelled: Cancelled, access: Access) -> Execution:
         if self.view is not None:
             return self._on_view(command, sink, cancelled, self.view)
         if self.level is Level.NONE:
@@ -91,7 +92,7 @@ class Sandbox(Record):
                 return self._thrown_away(command, sink, cancelled, scratch)
             return self._inside(command, sink, cancelled, self._profile(command, access, self.root, scratch))
 
-    def _on_view(self, command: Command, sink: Path, cancelled: Cancelled, view: View) -> Finished:
+    def _on_view(self, command: Command, sink: Path, cancelled: Cancelled, view: View) -> Execution:
         """Run a command on a copy that somebody else made; what it leaves there stays."""
         if self.level is not Level.FULL:
             throwaway.link(self.root, view.folder, view.shown)
@@ -114,7 +115,7 @@ class Sandbox(Record):
 
     def _thrown_away(
         self, command: Command, sink: Path, cancelled: Cancelled, scratch: Path | None
-    ) -> Finished:
+    ) -> Execution:
         """Run a command on a view of the repository, an overlay if that can be had."""
         assert scratch is not None
         if self.level is Level.FULL and not throwaway.has_foreign_files(self.root):
@@ -176,7 +177,7 @@ class Sandbox(Record):
         cancelled: Cancelled,
         profile: Profile,
         view: dict[str, str] | None = None,
-    ) -> Finished:
+    ) -> Execution:
         temporary = _INSIDE if self.level is Level.FULL else str(profile.writable[-1])
         env = {**self._home(temporary), "TMPDIR": temporary, **self.opened.environment, **command.env}
         command = command.replace(env=env)

@@ -16,10 +16,10 @@ from agentflow.core.evidence import (
     ended,
     mixed,
 )
+from agentflow.core.execution import Execution
 from agentflow.core.ports import Observer
 from agentflow.core.record import Record, encode
 from agentflow.core.task import TaskState
-from agentflow.core.tool import Execution
 from agentflow.frontmatter import sync, write_atomic, write_whole
 from agentflow.redact import redacted
 from agentflow.store.seals import files_of, hashes

@@ -8,9 +8,10 @@ from typing import Annotated
 from msgspec import Meta
 
 from agentflow.core.errors import InvalidInput, ToolError
+from agentflow.core.execution import Execution
 from agentflow.core.record import Record
-from agentflow.core.tool import Category, Effect, Execution, Output, Tool, ToolContext
-from agentflow.process import Command, Finished
+from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+from agentflow.process import Command
 
 HEAD_BYTES = 8 * 1024
 TAIL_BYTES = 24 * 1024
@@ -43,7 +44,12 @@ def bash(wanted: BashInput, context: ToolContext) -> Output:
     parts = (shown, *finished.notes, _ending(wanted, finished, context))
     return Output(
         content="\n".join(part for part in parts if part),
-        execution=_execution(command, finished, sink, context.shell.runner.level),
+        execution=finished.replace(
+            command=wanted.command,
+            cwd=command.cwd,
+            tail=finished.tail[-EXECUTION_TAIL:],
+            sandbox=context.shell.runner.level,
+        ),
         clipped=finished.bytes > SHOWN_BYTES,
     )
 
@@ -73,26 +79,9 @@ def _clipped(sink: Path, size: int, call_id: str) -> str:
     return f"{first}\n{note}\n{last}"
 
 
-def _ending(wanted: BashInput, finished: Finished, context: ToolContext) -> str:
+def _ending(wanted: BashInput, finished: Execution, context: ToolContext) -> str:
     if finished.timed_out:
         return f"timed out after {wanted.timeout / 1000:g} s and was killed with all it started"
     if finished.exit_code is not None:
         return f"exit {finished.exit_code}"
     return "stopped, because the run was" if context.cancelled() else "killed by a signal"
-
-
-def _execution(command: Command, finished: Finished, sink: Path, level: str) -> Execution:
-    return Execution(
-        command=command.argv[-1],
-        cwd=command.cwd,
-        exit_code=finished.exit_code,
-        timed_out=finished.timed_out,
-        started_at=finished.started_at,
-        seconds=finished.seconds,
-        sha256=finished.sha256,
-        bytes=finished.bytes,
-        output=str(sink),
-        tail=finished.tail[-EXECUTION_TAIL:],
-        changed=finished.changed,
-        sandbox=level,
-    )

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.process import Command, Finished, capture, environment, run, timestamp
+from agentflow.core.execution import Execution
+from agentflow.process import Command, capture, environment, run, timestamp
 from agentflow.streams import KEEP_BYTES, TAIL_BYTES
 
 
-def shell(script: str, tmp_path: Path, timeout: float = 20, **env: str) -> Finished:
+def shell(script: str, tmp_path: Path, timeout: float = 20, **env: str) -> Execution:
     command = Command(argv=("bash", "-c", script), cwd=str(tmp_path), timeout=timeout, env=env)
     return run(command, tmp_path / "out")
 
@@ -159,7 +160,7 @@ def test_an_error_while_asking_whether_to_stop_kills_the_command(tmp_path: Path)
 
 def test_another_command_that_runs_beside_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    found: list[Finished] = []
+    found: list[Execution] = []
     beside = threading.Thread(target=lambda: found.append(shell("sleep 0.8; echo whole", tmp_path / "other")))
     beside.start()
     shell("setsid sleep 60 & exit 0", tmp_path)

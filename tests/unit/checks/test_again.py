@@ -7,7 +7,7 @@ import pytest
 from agentflow.checks.again import PATIENCE, Known, due, flaky, wait
 from agentflow.checks.run import Shown
 from agentflow.core.evidence import CheckName, Fault, TestOutcome
-from agentflow.core.tool import Execution
+from agentflow.core.execution import Execution
 
 PASSED, FAILED = TestOutcome.PASSED, TestOutcome.FAILED
 RED, GREEN = {"t1": FAILED, "t2": PASSED}, {"t1": PASSED, "t2": PASSED}

@@ -4,10 +4,11 @@ import anyio
 import pytest
 
 from agentflow.core.events import ToolBlocked, ToolStarted
+from agentflow.core.execution import Execution
 from agentflow.core.messages import Reply, ToolCall
 from agentflow.core.role import ToolRule
 from agentflow.core.run import RunOutcome
-from agentflow.core.tool import Category, Effect, Execution, Output, Tool, ToolContext
+from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.loop.call import MAX_RESULT_CHARS
 from agentflow.loop.run import run_agent
 from agentflow.model.scripted import ScriptedCall

@@ -3,14 +3,15 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.process import Command, Finished
+from agentflow.core.execution import Execution
+from agentflow.process import Command
 from agentflow.sandbox.probe import Ability, probe
 from agentflow.sandbox.profile import Level, Opened
 from agentflow.sandbox.run import Sandbox
 from tests.support.boxes import without_bubblewrap
 from tests.support.repo import Repo
 
-Inside = Callable[..., Finished]
+Inside = Callable[..., Execution]
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def ability(request: pytest.FixtureRequest, bare_path: str, monkeypatch: pytest.
 def inside(repo: Repo, ability: Ability, tmp_path: Path) -> Inside:
     """Run a shell command as somebody."""
 
-    def run(who: str, shell: str, timeout: float = 30, opened: Opened = Opened()) -> Finished:  # noqa: B008
+    def run(who: str, shell: str, timeout: float = 30, opened: Opened = Opened()) -> Execution:  # noqa: B008
         sandbox = Sandbox(root=repo.root, ability=ability, opened=opened, who=who)
         command = Command(argv=("bash", "-c", shell), cwd=str(repo.root), timeout=timeout)
         return sandbox.run(command, tmp_path / "output")

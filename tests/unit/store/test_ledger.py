@@ -5,7 +5,7 @@ import pytest
 
 from agentflow.core.events import Event, EvidenceRecorded
 from agentflow.core.evidence import By, CheckName, Evidence, Side, TestCounts, TestOutcome
-from agentflow.core.tool import Execution
+from agentflow.core.execution import Execution
 from agentflow.store.ledger import Binding, EvidenceLedger, TreeLedger, summary
 from tests.unit.tools.bench import a_record
 from tests.unit.workflow.cases import a_task

@@ -6,9 +6,9 @@ import pytest
 from agentflow.core.errors import CorruptState
 from agentflow.core.events import PhaseEnded, StateChanged, Warned
 from agentflow.core.evidence import By
+from agentflow.core.execution import Execution
 from agentflow.core.record import sealed
 from agentflow.core.task import GateStatus, Phase
-from agentflow.core.tool import Execution
 from agentflow.store.reading import EVENTS, events
 from agentflow.store.tasks import HOME, TaskStore
 from tests.unit.workflow.cases import a_task

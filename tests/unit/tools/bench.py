@@ -6,6 +6,7 @@ from typing import Any
 
 from agentflow.core.errors import ToolError
 from agentflow.core.evidence import By, Evidence, Side
+from agentflow.core.execution import Execution
 from agentflow.core.fold import advance
 from agentflow.core.messages import Message, Notice, Reply, Speaker, Text, ToolCall, ToolResult
 from agentflow.core.role import Role, ToolRule
@@ -17,7 +18,7 @@ from agentflow.core.run import (
     RunEntry,
     RunOpened,
 )
-from agentflow.core.tool import Execution, Output, Shell, Tool, ToolContext
+from agentflow.core.tool import Output, Shell, Tool, ToolContext
 from agentflow.parse import fit
 from agentflow.workspace.fence import Fence
 from tests.support.boxes import boxed
