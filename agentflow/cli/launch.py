@@ -30,6 +30,7 @@ from agentflow.store.tasks import TaskStore
 from agentflow.view.progress import Progress
 from agentflow.view.snapshot import load
 from agentflow.view.terminal import choose, send, write
+from agentflow.view.text import BLANK
 from agentflow.view.verdict import verdict
 from agentflow.workflow.budget import ended
 from agentflow.workflow.crew import Crew
@@ -214,4 +215,7 @@ def _answer(crew: Crew, task: TaskState, job: Job) -> None:
         say_json(result(task, crew.material(task), crew.changes(task)))
         return
     stream = sys.stderr if job.events == "-" else sys.stdout
-    write(verdict(load(crew.store.folder), crew.diff(task)), stream, choose(stream, os.environ))
+    medium, root = choose(stream, os.environ), crew.git.root
+    elsewhere = "" if Path.cwd().is_relative_to(root) else str(root)
+    told = verdict(load(crew.store.folder), crew.diff(task), elsewhere)
+    write((BLANK, *told) if medium.live else told, stream, medium)

@@ -10,6 +10,8 @@ from agentflow.view.words import counts, duration, plural, result_mark, tree_wor
 _COMMAND = 200
 _TASK = 400
 _OUTPUT_LINES = 60
+_WHEN = {Side.BASE: "before", Side.FINAL: "after"}
+"""The change."""
 _HEADS = ("id", "check", "exit", "tree", "code", "pass", "fail", "time")
 
 
@@ -60,7 +62,7 @@ def _cells(evidence: Evidence) -> tuple[Span, ...]:
 def _side(evidence: Evidence) -> str:
     if evidence.by is By.AGENT:
         return "-"
-    return evidence.code if evidence.code is evidence.surface else "mixed"
+    return _WHEN[evidence.code] if evidence.code is evidence.surface else "mixed"
 
 
 def _side_words(evidence: Evidence) -> str:
@@ -68,8 +70,8 @@ def _side_words(evidence: Evidence) -> str:
     if evidence.by is By.AGENT:
         return "-"
     if evidence.code is evidence.surface:
-        return evidence.code
-    return "final, base checks" if evidence.surface is Side.BASE else "base, final checks"
+        return _WHEN[evidence.code]
+    return "after, checks from before" if evidence.surface is Side.BASE else "before, new tests"
 
 
 def _tries(evidence: Evidence) -> tuple[Line, ...]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from shlex import quote
 
 from agentflow.core.record import Record
 from agentflow.core.task import Failure, Phase, Status, TaskState
@@ -54,11 +55,12 @@ class FileDiff(Record):
     hunks: tuple[str, ...]
 
 
-def verdict(snapshot: Snapshot, diff: str) -> tuple[Line, ...]:
-    """Return what a person reads when a task has come to its end."""
+def verdict(snapshot: Snapshot, diff: str, elsewhere: str = "") -> tuple[Line, ...]:
+    """Return what a person reads at the end of a task; one who is `elsewhere` is told its root."""
     state = snapshot.state
+    footer = (labelled("used", span(_used(state))), *_cautions(state), *_whereabouts(snapshot, elsewhere))
     if state.status is Status.ANSWERED and state.findings is not None:
-        return (*_answer(state), *_footer(snapshot))
+        return (*_answer(state), *footer)
     return (
         *_headline(snapshot),
         *pending_rows(state),
@@ -66,13 +68,8 @@ def verdict(snapshot: Snapshot, diff: str) -> tuple[Line, ...]:
         BLANK,
         *_changes(tuple(file_diffs(diff)), state.status),
         *_iterations(state),
-        *_footer(snapshot),
+        *footer,
     )
-
-
-def _footer(snapshot: Snapshot) -> tuple[Line, ...]:
-    state = snapshot.state
-    return (labelled("used", span(_used(state))), *_cautions(state), *_whereabouts(snapshot))
 
 
 def _answer(state: TaskState) -> Iterator[Line]:
@@ -160,12 +157,14 @@ def file_diffs(diff: str) -> Iterator[FileDiff]:
 
 def _file_diff(rows: list[str]) -> FileDiff:
     begin = next((number for number, row in enumerate(rows) if row.startswith("@@")), len(rows))
-    hunks = tuple(row for row in rows[begin:] if row)
+    hunks = [row for row in rows[begin:] if row]
+    while hunks and hunks[-1].isspace():
+        hunks.pop()
     return FileDiff(
         path=_path(rows[0]),
         added=sum(row.startswith("+") for row in hunks),
         removed=sum(row.startswith("-") for row in hunks),
-        hunks=hunks,
+        hunks=tuple(hunks),
     )
 
 
@@ -221,6 +220,8 @@ def _used(state: TaskState) -> str:
     known = f"${usage.cost_usd:.4f}" if usage.cost_usd else "no cost"
     cost = "cost unknown" if usage.cost_usd is None else known
     read = usage.input + usage.cache_read + usage.cache_write
+    if not (read or usage.output):
+        return "no tokens, no cost"
     return f"{cost}, {plural(read, 'token')} in, {usage.output:,} out"
 
 
@@ -240,9 +241,11 @@ def _cautions(state: TaskState) -> Iterator[Line]:
         yield labelled("claim", span("plausible: it passes these checks"))
 
 
-def _whereabouts(snapshot: Snapshot) -> Iterator[Line]:
+def _whereabouts(snapshot: Snapshot, elsewhere: str) -> Iterator[Line]:
     name = snapshot.folder.name
-    yield labelled("report", span(snapshot.state.document or f"{TASKS}/{name}/report.md"))
-    after = "shows each command with its output" if snapshot.evidence else ""
-    command = f"agentflow evidence {name}" if snapshot.evidence else f"agentflow log {name}"
+    report = snapshot.state.document or f"{TASKS}/{name}/report.md"
+    yield labelled("report", span(f"{elsewhere}/{report}" if elsewhere else report))
+    after = "shows each output" if snapshot.evidence else "shows what happened"
+    reader = "evidence" if snapshot.evidence else "log"
+    command = f"agentflow {reader} {name}" + (f" -C {quote(elsewhere)}" if elsewhere else "")
     yield labelled("next", span(command, Style.ACCENT), span(f"  {after}", Style.DIM))

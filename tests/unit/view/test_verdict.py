@@ -186,3 +186,20 @@ def test_foreign_text_reaches_no_report_raw(hostile: str, finished: Snapshot) ->
     diff = f"diff --git a/{hostile} b/{hostile}\n@@ -1 +1 @@ {hostile}\n+{hostile}\n"
     rows = verdict(finished.replace(state=state), diff)
     assert all(row.text.isprintable() for row in rows)
+
+
+def test_who_asked_for_nothing_pays_nothing(finished: Snapshot) -> None:
+    state = finished.state.replace(usage=Usage(cost_usd=None))
+    assert "used       no tokens, no cost" in words(verdict(finished.replace(state=state), ""))
+
+
+def test_somebody_elsewhere_is_told_where_the_task_is(finished: Snapshot) -> None:
+    shown = words(verdict(finished, DIFF, "/srv/my shop"))
+    assert f"report     /srv/my shop/.claude/agentflow/{finished.folder.name}/report.md" in shown
+    assert f"next       agentflow evidence {finished.folder.name} -C '/srv/my shop'  shows" in shown
+    assert "-C" not in words(verdict(finished, DIFF))
+
+
+def test_an_empty_line_at_the_end_of_a_diff_is_left_out(finished: Snapshot) -> None:
+    rows = [row.text for row in verdict(finished, DIFF.rstrip("\n") + "\n \n")]
+    assert rows[rows.index("iterations 2 of 10") - 2].strip()
