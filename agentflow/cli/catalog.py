@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentflow.cli.printing import say, say_json
+from agentflow.cli.printing import say, say_json, show
 
 if TYPE_CHECKING:
     from agentflow.cli.content import Content
@@ -28,10 +28,8 @@ def list_agents(json: bool = JSON) -> None:
         say_json(rows)
         return
     for row in rows:
-        _line(row["name"], row["tier"], row["description"])
-        _line("", "", ", ".join(row["tools"]))
-        if row["skills"]:
-            _line("", "", f"skills: {', '.join(row['skills'])}")
+        tools, skills = ", ".join(row["tools"]), ", ".join(row["skills"])
+        _entry(row["name"], row["tier"], {"": row["description"], "tools": tools, "skills": skills})
     _notes(content)
 
 
@@ -40,7 +38,7 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
     """Show a role as it would be run. Prompt, tools, hooks, limits, skills, and where each comes from."""
     from agentflow.cli.resolved import resolved
     from agentflow.core.errors import UnknownRole
-    from agentflow.redact import visible
+    from agentflow.view.text import Style, labelled, span
 
     content = _content()
     found = next((role for role in content.roles.all if role.name == name), None)
@@ -50,25 +48,27 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
     if json:
         say_json({**_told(found), **role.told})
         return
+    grouped: dict[tuple[str, str], list[str]] = {}
     for label, value, source in role.facts:
-        say(f"{label:<8} {visible(value)}{f'  [{visible(source)}]' if source else ''}")
-    say(f"\n{visible(role.prompt)}")
+        grouped.setdefault((label, source), []).append(value)
+    show(
+        labelled(label, span(", ".join(values)), span(f"  [{source}]" if source else "", Style.DIM))
+        for (label, source), values in grouped.items()
+    )
+    _body(role.prompt)
 
 
 @skills.command(name="list")
 def list_skills(json: bool = JSON) -> None:
     """List the skills and who uses each."""
-    from agentflow.redact import visible
-
     content = _content()
     rows = [_told_skill(skill, content) for skill in content.skills.all]
     if json:
         say_json(rows)
         return
     for row in rows:
-        users = ", ".join(row["consumers"]) or "nobody else"
-        say(visible(f"{row['name']:<28} {row['source']}, owner {row['owner'] or 'nobody'}, used by {users}"))
-        say(visible(f"  {row['description']}"))
+        users = ", ".join(filter(None, (row["owner"], *row["consumers"]))) or "nobody"
+        _entry(row["name"], row["source"], {"": row["description"], "roles": users})
     _notes(content)
 
 
@@ -77,7 +77,6 @@ def show_skill(name: str = NAME, json: bool = JSON) -> None:
     """Show a skill. Whose it is, its files, and the body as a role gets it."""
     from agentflow.core.errors import UnknownSkill
     from agentflow.library.skill_file import body_of, files_of
-    from agentflow.redact import visible
 
     content = _content()
     found = content.skills.find(name)
@@ -87,23 +86,30 @@ def show_skill(name: str = NAME, json: bool = JSON) -> None:
     if json:
         say_json({**row, "body": body_of(found)})
         return
-    for label in ("description", "owner", "consumers", "source", "path", "files"):
-        value = row[label] or "-"
-        say(f"{label:<12} {visible(value if isinstance(value, str) else ', '.join(value))}")
-    say(f"\n{visible(body_of(found))}")
+    _facts(row, "description", "owner", "consumers", "source", "path", "files")
+    _body(body_of(found))
 
 
 @tools.command(name="list")
 def list_tools(json: bool = JSON) -> None:
     """List the tools with their category and effect."""
     from agentflow.cli.content import toolbox_here
+    from agentflow.view.text import Style, column, line, span
 
     rows = [_told_tool(tool) for tool in toolbox_here(_root()).tools]
     if json:
         say_json(rows)
         return
-    for row in rows:
-        say(f"{row['name']:<15} {row['category']:<6} {row['effect']:<8} {row['description']}")
+    show(
+        line(
+            column(row["name"], 17, Style.BOLD),
+            column(row["category"], 8, Style.DIM),
+            column(row["effect"], 9, Style.DIM),
+            span(row["description"]),
+            hang=4,
+        )
+        for row in rows
+    )
 
 
 @tools.command(name="show")
@@ -112,6 +118,7 @@ def show_tool(name: str = NAME, json: bool = JSON) -> None:
     from agentflow.cli.content import toolbox_here
     from agentflow.core.errors import UnknownTool
     from agentflow.tools.registry import spec
+    from agentflow.view.text import labelled, span
 
     toolbox = toolbox_here(_root())
     found = toolbox.find(name)
@@ -122,12 +129,12 @@ def show_tool(name: str = NAME, json: bool = JSON) -> None:
     if json:
         say_json(row)
         return
-    for label in ("name", "category", "effect", "description"):
-        say(f"{label:<12} {row[label]}")
-    say(f"{'roles':<12} {', '.join(holders) or '-'}\n\ninput")
+    _facts(row, "name", "category", "effect", "description", "roles")
+    say("\ninput")
     for key, value in row["input"]["properties"].items():
         need = "" if key in row["input"].get("required", ()) else "optional; "
-        say(f"  {key:<14} {need}{value.get('description') or value.get('type') or ''}")
+        told = f"{need}{value.get('description') or value.get('type') or ''}"
+        show([labelled(f"  {key}", span(told), width=17)])
 
 
 def _root() -> Any:
@@ -194,7 +201,27 @@ def _told_tool(tool: "Tool") -> dict[str, Any]:
     }
 
 
-def _line(name: str, tier: str, text: str) -> None:
-    from agentflow.redact import visible
+def _entry(name: str, note: str, told: dict[str, str]) -> None:
+    """Show one thing of a list: its name, and below it what is told of it."""
+    from agentflow.view.text import Style, line, span
 
-    say(visible(f"{name:<12} {tier:<5} {text}"))
+    show([line(span(name, Style.BOLD), span(f"  {note}", Style.DIM))])
+    for label, text in told.items():
+        said = [span(f"{label}  ", Style.DIM)] if label else []
+        show([line("  ", *said, span(text), hang=4)] if text else [])
+
+
+def _facts(row: dict[str, Any], *labels: str) -> None:
+    from agentflow.view.text import labelled, span
+
+    for label in labels:
+        value = row[label] or "-"
+        text = value if isinstance(value, str) else ", ".join(value)
+        show([labelled(label, span(text), width=13)])
+
+
+def _body(text: str) -> None:
+    """Show a text of Markdown, after an empty line."""
+    from agentflow.view.text import BLANK, line, span
+
+    show([BLANK, *(line(span(row), hang=len(row) - len(row.lstrip(" -"))) for row in text.split("\n"))])

@@ -1,11 +1,15 @@
 """`config`: each setting and where it came from."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentflow.cli.printing import say, say_json
+from agentflow.cli.printing import say_json, show
+
+if TYPE_CHECKING:
+    from agentflow.view.text import Line
 
 FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
 
@@ -16,33 +20,55 @@ def config(
     folder: Path = FOLDER,
 ) -> None:
     """Show each setting and where it came from."""
-    from agentflow.core.record import encode
-
     rows = _settings()
     parts = _explained(folder) if explain else {}
     if json:
         say_json({"settings": rows, **parts})
         return
+    show(_lines(rows, parts))
+
+
+def _lines(rows: list[dict[str, Any]], parts: dict[str, list[str]]) -> Iterator["Line"]:
+    """Yield what a person reads; what is not the default stands out."""
+    from agentflow.view.text import BLANK, Style, column, labelled, line, span
+
     for row in rows:
-        say(f"{row['key']:<16} {encode(row['value']).decode():<24} {row['source']}")
-    for title, lines in parts.items():
-        say(f"\n{title}")
-        for line in lines:
-            say(f"  {line}")
+        usual = row["source"] == "default"
+        value = column(f"{_words(row['value']) or '-'}  ", 30, Style.DIM if usual else Style.BOLD)
+        yield labelled(row["key"], value, span(row["source"], Style.DIM if usual else Style.ACCENT), width=17)
+    for title, told in parts.items():
+        yield from (BLANK, line(span(title, Style.BOLD)))
+        yield from (line("  ", span(one), hang=4) for one in told or ["none"])
+
+
+def _words(value: object) -> str:
+    """Return a value as it would be written in the file, without what is empty."""
+    if isinstance(value, dict):
+        told = ", ".join(f"{key}: {_words(one)}" for key, one in value.items() if one not in (None, [], {}))
+        return f"{{{told}}}" if told else ""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_words, value))}]" if value else ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)
 
 
 def _settings() -> list[dict[str, Any]]:
     import os
 
     from agentflow.core.record import plain
-    from agentflow.settings import Settings, folders, load_settings
+    from agentflow.settings import MODEL_VARIABLES, Settings, folders, load_settings, model_name
 
-    defaults, found = plain(Settings()), plain(load_settings(os.environ))
-    path = str(folders(os.environ).config)
-    return [
-        {"key": key, "value": value, "source": "default" if value == defaults[key] else path}
+    settings, path = load_settings(os.environ), str(folders(os.environ).config)
+    defaults, found = plain(Settings()), plain(settings)
+    rows = {
+        key: {"key": key, "value": value, "source": "default" if value == defaults[key] else path}
         for key, value in found.items()
-    ]
+    }
+    named = ("AGENTFLOW_MODEL", *(() if settings.model else MODEL_VARIABLES))
+    source = next((name for name in named if os.environ.get(name)), rows["model"]["source"])
+    rows["model"] = {"key": "model", "value": model_name(None, settings, os.environ), "source": source}
+    return list(rows.values())
 
 
 def _explained(folder: Path) -> dict[str, list[str]]:

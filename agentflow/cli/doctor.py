@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from agentflow.cli.printing import say
+from agentflow.cli.printing import say, show
 
 FOLDER = typer.Option(Path(), "-C", help="The repository, if there is one.", metavar="DIR")
 JSON = typer.Option(False, "--json", help="Print JSON.")
@@ -12,16 +12,12 @@ JSON = typer.Option(False, "--json", help="Print JSON.")
 
 def doctor(json: bool = JSON, folder: Path = FOLDER) -> int:
     """Attack the sandbox, examine the machine. Shows what the sandbox held, and what agentflow would use."""
-    import os
-    import sys
-
     from agentflow.cli.examination import examined, exit_code, rows
     from agentflow.core.record import encode
-    from agentflow.view.terminal import choose, write
 
     found = examined(folder)
     if json:
         say(encode(found).decode())
     else:
-        write(rows(found), sys.stdout, choose(sys.stdout, os.environ))
+        show(rows(found))
     return exit_code(found)

@@ -1,6 +1,19 @@
 """The answer of a command, on stdout."""
 
+import os
 import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentflow.view.text import Line
+
+
+def show(lines: Iterable["Line"]) -> None:
+    """Write lines, fitted to the terminal and coloured where there is one."""
+    from agentflow.view.terminal import choose, write
+
+    write(lines, sys.stdout, choose(sys.stdout, os.environ))
 
 
 def say(text: str = "") -> None:

@@ -4,12 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentflow.cli.printing import say
+from agentflow.cli.printing import say, show
 
 if TYPE_CHECKING:
     from agentflow.core.routing import Classification
 
-_LABEL = 11
 _MEANS = {
     "proceed": "clear enough to begin",
     "assume": "begins, and states what it assumes",
@@ -28,6 +27,7 @@ def route(
     from agentflow.cli.words import text_of
     from agentflow.core.record import encode
     from agentflow.settings import load_settings
+    from agentflow.view.text import labelled, span
     from agentflow.workflow.classify import classify
     from agentflow.workflow.table import load_table
 
@@ -35,8 +35,7 @@ def route(
     if json:
         say(encode(told(found)).decode())
         return
-    for label, text in _rows(found):
-        say(f"{label:<{_LABEL}}{text}")
+    show(labelled(label, span(text)) for label, text in _rows(found))
 
 
 def told(found: "Classification") -> dict[str, Any]:

@@ -1,15 +1,10 @@
 """`status`, `log` and `evidence`: they read a task's files and never need its process."""
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
-from agentflow.cli.printing import say_json, say_line
-
-if TYPE_CHECKING:
-    from agentflow.view.text import Line
+from agentflow.cli.printing import say_json, say_line, show
 
 FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
 TASK = typer.Argument(None, metavar="TASK", help="A task's id or its beginning; the newest by default.")
@@ -30,7 +25,7 @@ def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER)
         state = plain(snapshot.state)
         say_json({key: state[key] for key in FRONTMATTER_KEYS})
     else:
-        _print(picture(snapshot, at_work=is_at_work(root)))
+        show(picture(snapshot, at_work=is_at_work(root)))
 
 
 def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
@@ -43,7 +38,7 @@ def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) ->
         say_line((found / EVENTS).read_text("utf-8").removesuffix("\n"))
         return
     tell = Story()
-    _print(line for event in events(found) for line in tell(event))
+    show(line for event in events(found) for line in tell(event))
 
 
 def evidence(
@@ -69,9 +64,9 @@ def evidence(
     if json:
         say_json(plain(found if evidence_id is None else found[0]))
     elif evidence_id is None:
-        _print(evidence_table(snapshot))
+        show(evidence_table(snapshot))
     else:
-        _print(evidence_detail(found[0], output_tail(snapshot.folder, evidence_id)))
+        show(evidence_detail(found[0], output_tail(snapshot.folder, evidence_id)))
 
 
 def _no_such_evidence(evidence_id: str) -> None:
@@ -87,12 +82,3 @@ def _task(folder: Path, task_id: str | None) -> tuple[Path, Path]:
 
     root = open_repository(folder).root
     return root, find(root, task_id)
-
-
-def _print(lines: Iterable["Line"]) -> None:
-    import os
-    import sys
-
-    from agentflow.view.terminal import choose, write
-
-    write(lines, sys.stdout, choose(sys.stdout, os.environ))

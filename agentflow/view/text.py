@@ -58,9 +58,9 @@ def line(*parts: Span | str, hang: int = 0) -> Line:
     return Line(spans=tuple(part if isinstance(part, Span) else span(part) for part in parts), hang=hang)
 
 
-def labelled(label: str, *spans: Span) -> Line:
+def labelled(label: str, *spans: Span, width: int = _LABEL) -> Line:
     """Return one row of a list of names and values."""
-    return line(column(label, _LABEL, Style.DIM), *spans, hang=_LABEL)
+    return line(column(label, width, Style.DIM), *spans, hang=width)
 
 
 def column(text: str, width: int, style: Style = Style.PLAIN) -> Span:

@@ -315,3 +315,16 @@ def test_a_full_disk_under_the_events_leaves_a_task_that_has_ended(repo: Repo) -
     last = repo.events()[-1]
     assert (last["type"], last.get("exit_code")) == ("TaskEnded", done.code)
     assert repo.state()["active"] is False
+
+
+def test_a_setting_is_shown_as_it_is_written_and_where_it_came_from(repo: Repo) -> None:
+    config = repo.home / ".config/agentflow/config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text("approvals: {tools: {Edit: always}}\nretry: {tries: 3}\n")
+    rows = [line.split() for line in repo.run("config", env={"AGENTFLOW_MODEL": "repair"}).out.splitlines()]
+    shown = {key: words for key, *words in rows}
+    assert shown["model"] == ["repair", "AGENTFLOW_MODEL"]
+    assert shown["approvals"] == ["{tools:", "{Edit:", "always}}", str(config)]
+    assert shown["retry"][:2] == ["{tries:", "3,"]
+    assert shown["prices"] == ["-", "default"]
+    assert repo.run("config").out.splitlines()[0].split() == ["model", "repair", "default"]
