@@ -7,6 +7,7 @@ from agentflow.view.pending import pending_rows
 from agentflow.view.snapshot import Snapshot
 from agentflow.view.text import BLANK, Line, Span, Style, column, labelled, line, span
 from agentflow.view.words import (
+    RESUMABLE,
     counts,
     duration,
     elapsed,
@@ -20,6 +21,8 @@ from agentflow.view.words import (
 
 _COMMAND = 200
 _TASK = 400
+_LEFT = {GateStatus.PENDING: "not run", GateStatus.IN_PROGRESS: "stopped"}
+"""What a phase without an end is called once the task has stopped."""
 _PHASES = tuple(phase for phase in Phase if phase is not Phase.COMPLETE)
 
 
@@ -82,18 +85,21 @@ def _ended(state: TaskState) -> tuple[Line, ...]:
     if state.ending is None:
         return ()
     reason = span(one_line(state.ending.reason, _TASK) or state.ending.status.replace("_", " "))
-    return (labelled("ended", reason, span(f"  exit {int(state.ending.exit_code)}", Style.DIM)),)
+    shown = labelled("ended", reason, span(f"  exit {int(state.ending.exit_code)}", Style.DIM))
+    if state.status in RESUMABLE and not state.pending:
+        return shown, labelled("next", span(f"agentflow resume {state.task_id}", Style.ACCENT))
+    return (shown,)
 
 
 def _phase(state: TaskState, phase: Phase) -> Line:
     gate = state.gate(phase)
     current = state.status is Status.RUNNING and state.current_phase is phase
-    over = state.ending is not None and gate.status is GateStatus.PENDING
+    told = _LEFT.get(gate.status) if state.ending else None
     return line(
         "  ",
         gate_mark(gate.status),
         column(phase, 16, Style.BOLD if current else Style.PLAIN),
-        column("not run" if over else gate.status.replace("_", " "), 13, Style.DIM),
+        column(told or gate.status.replace("_", " "), 13, Style.DIM),
         span(
             "  ".join(
                 filter(None, (gate.agent, _short(gate.tree), one_line(gate.message.removeprefix("- "))))

@@ -1,20 +1,18 @@
 """The report at the end of `task`: what is proven, what changed, what it cost, what to do next; pure."""
 
-import re
 from collections.abc import Iterator, Mapping
 from shlex import quote
 
-from agentflow.core.record import Record
 from agentflow.core.task import Failure, Phase, Status, TaskState
 from agentflow.redact import one_line, visible
 from agentflow.store.reading import TASKS
+from agentflow.view.diffs import FileDiff, file_diffs
 from agentflow.view.pending import diff_style, pending_rows
 from agentflow.view.render import check_rows
 from agentflow.view.snapshot import Snapshot
 from agentflow.view.text import BLANK, Line, Style, clip, labelled, line, span
-from agentflow.view.words import REPAIR, plural, sandbox, status_mark, status_style
+from agentflow.view.words import REPAIR, RESUMABLE, plural, sandbox, status_mark, status_style
 
-_HEAD = re.compile(r'diff --git (?:a/(?P<same>.+) b/(?P=same)|.* "?b/(?P<new>.+?)"?)')
 _DIFF_LINES = 40
 _DIFF_WIDTH = 160
 _FILES = 12
@@ -23,7 +21,7 @@ _PER_FAILURE = 3
 _NOTES = 8
 _MEANINGS: Mapping[Status, str] = {
     Status.RUNNING: "still running",
-    Status.SUSPENDED: "suspended: it goes on when it is answered",
+    Status.SUSPENDED: "suspended",
     Status.ANSWERED: "answered",
     Status.FAILED: "not verified",
     Status.VERIFIED_WITH_CAVEAT: "not verified by any check",
@@ -44,15 +42,6 @@ _CAVEATS: Mapping[str, str] = {
     "knows_the_tests": "lines of the new code look as if they knew the tests: see the notes",
     "verifier_disagrees": "the checks hold, but the verifier did not call it verified",
 }
-
-
-class FileDiff(Record):
-    """What a diff says about one file."""
-
-    path: str
-    added: int
-    removed: int
-    hunks: tuple[str, ...]
 
 
 def verdict(snapshot: Snapshot, diff: str, elsewhere: str = "") -> tuple[Line, ...]:
@@ -144,36 +133,6 @@ def _is(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def file_diffs(diff: str) -> Iterator[FileDiff]:
-    """Yield the files of a git diff, each with its hunks."""
-    rows: list[str] = []
-    for row in [*diff.split("\n"), "diff --git "]:
-        if row.startswith("diff --git "):
-            if rows and rows[0].startswith("diff --git "):
-                yield _file_diff(rows)
-            rows = []
-        rows.append(row)
-
-
-def _file_diff(rows: list[str]) -> FileDiff:
-    begin = next((number for number, row in enumerate(rows) if row.startswith("@@")), len(rows))
-    hunks = [row for row in rows[begin:] if row]
-    while hunks and hunks[-1].isspace():
-        hunks.pop()
-    return FileDiff(
-        path=_path(rows[0]),
-        added=sum(row.startswith("+") for row in hunks),
-        removed=sum(row.startswith("-") for row in hunks),
-        hunks=tuple(hunks),
-    )
-
-
-def _path(head: str) -> str:
-    """Return the file that a line `diff --git a/X b/X` is about."""
-    found = _HEAD.fullmatch(head)
-    return (found["same"] or found["new"]) if found else head
-
-
 def _changes(files: tuple[FileDiff, ...], status: Status) -> Iterator[Line]:
     is_cut = status in (Status.SUSPENDED, Status.CANCELLED, Status.ERROR)
     none = "not known before it goes on" if is_cut else "nothing"
@@ -245,7 +204,15 @@ def _whereabouts(snapshot: Snapshot, elsewhere: str) -> Iterator[Line]:
     name = snapshot.folder.name
     report = snapshot.state.document or f"{TASKS}/{name}/report.md"
     yield labelled("report", span(f"{elsewhere}/{report}" if elsewhere else report))
-    after = "shows each output" if snapshot.evidence else "shows what happened"
-    reader = "evidence" if snapshot.evidence else "log"
-    command = f"agentflow {reader} {name}" + (f" -C {quote(elsewhere)}" if elsewhere else "")
-    yield labelled("next", span(command, Style.ACCENT), span(f"  {after}", Style.DIM))
+    if not snapshot.state.pending:  # else it stands there how to decide
+        command, after = _next(snapshot)
+        place = f" -C {quote(elsewhere)}" if elsewhere else ""
+        yield labelled(
+            "next", span(f"agentflow {command} {name}{place}", Style.ACCENT), span(after, Style.DIM)
+        )
+
+
+def _next(snapshot: Snapshot) -> tuple[str, str]:
+    if snapshot.state.status in RESUMABLE:
+        return "resume", "  goes on where it was"
+    return ("evidence", "  shows each output") if snapshot.evidence else ("log", "  shows what happened")

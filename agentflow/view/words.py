@@ -18,6 +18,7 @@ GATE_MARKS: Mapping[GateStatus, tuple[str, Style]] = {
     GateStatus.FAILED: ("✗", Style.BAD),
     GateStatus.SKIPPED: ("─", Style.DIM),
 }
+RESUMABLE = (Status.SUSPENDED, Status.CANCELLED)
 STATUS_STYLES: Mapping[Status, Style] = {
     Status.RUNNING: Style.ACCENT,
     Status.SUSPENDED: Style.WARN,

@@ -120,3 +120,12 @@ def test_markup_in_a_task_is_shown_as_it_was_written(finished: Snapshot) -> None
     task = "[/x] [red]mend[/red] \\[a]"
     rows = picture(finished.replace(state=finished.state.replace(task=task)), at_work=True)
     assert rows[1].text.endswith(task)
+
+
+def test_a_task_that_stopped_says_where_and_how_it_goes_on(finished: Snapshot) -> None:
+    ending = Ending(status=Status.CANCELLED, exit_code=Exit.INTERRUPTED, reason="stopped by a signal")
+    gates = {**finished.state.gates, Phase.VERIFICATION: Gate(status=GateStatus.IN_PROGRESS)}
+    state = finished.state.replace(status=Status.CANCELLED, ending=ending, gates=gates)
+    rows = [row.text for row in picture(finished.replace(state=state), at_work=False)]
+    assert f"next       agentflow resume {state.task_id}" in rows
+    assert any(row.startswith("  ▸ verification    stopped") for row in rows)

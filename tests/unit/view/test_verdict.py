@@ -6,9 +6,10 @@ from agentflow.core.evidence import Verdict
 from agentflow.core.exits import Exit
 from agentflow.core.messages import Usage
 from agentflow.core.task import Ending, Failure, Phase, Status
+from agentflow.view.diffs import file_diffs
 from agentflow.view.snapshot import Snapshot
 from agentflow.view.text import Line, Style, fit
-from agentflow.view.verdict import file_diffs, verdict
+from agentflow.view.verdict import verdict
 from tests.unit.view.test_text import HOSTILE
 
 Golden = Callable[[str, Iterable[Line]], None]
@@ -203,3 +204,11 @@ def test_somebody_elsewhere_is_told_where_the_task_is(finished: Snapshot) -> Non
 def test_an_empty_line_at_the_end_of_a_diff_is_left_out(finished: Snapshot) -> None:
     rows = [row.text for row in verdict(finished, DIFF.rstrip("\n") + "\n \n")]
     assert rows[rows.index("iterations 2 of 10") - 2].strip()
+
+
+@pytest.mark.parametrize("status", [Status.SUSPENDED, Status.CANCELLED])
+def test_what_can_go_on_is_told_how(status: Status, finished: Snapshot) -> None:
+    ending = Ending(status=status, exit_code=Exit.SUSPENDED, reason="paused after planning")
+    rows = verdict(finished.replace(state=finished.state.replace(status=status, ending=ending)), "")
+    assert rows[0].text == f"! {status}: paused after planning"
+    assert rows[-1].text == f"next       agentflow resume {finished.folder.name}  goes on where it was"
