@@ -42,7 +42,7 @@ async def examine(crew: Crew, task: TaskState) -> TaskState:
     assert task.base_tree is not None
     checks = crew.checking.required(task, crew.workspace.files())
     mine = Order(checks=checks, tree=task.tree, surface=Side.FINAL, code=Side.FINAL)
-    tree = cross(crew.git, task.tree, task.base_tree, _split(task.surface))
+    tree = cross(crew.git, task.tree, task.base_tree, split(task.surface))
     if tree == task.tree:
         (final,) = await crew.checking.run(task, mine)
         held: Results = ()
@@ -63,13 +63,13 @@ async def _fresh(crew: Crew, task: TaskState) -> Results:
     case = case_of(crew, task)
     if case.preserving or not changed or not checks or not holds(case) or proof(case):
         return ()
-    tree = cross(crew.git, task.base_tree, task.tree, _split(task.surface))
+    tree = cross(crew.git, task.base_tree, task.tree, split(task.surface))
     order = Order(checks=checks, tree=tree, surface=Side.FINAL, code=Side.BASE)
     (fresh,) = await crew.checking.run(task, order)
     return fresh
 
 
-def _split(surface: Surface) -> Split:
+def split(surface: Surface) -> Split:
     return Split(belongs=partial(belongs, surface), is_shared=is_shared, mix=mix)
 
 

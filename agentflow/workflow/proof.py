@@ -1,27 +1,36 @@
 """Evidence once more: each command runs again on a fresh copy, and the verdict is computed anew."""
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from agentflow.checks.results import findings
 from agentflow.checks.run import Shown
+from agentflow.checks.weakening import Judged, to_approve
 from agentflow.checks.wellknown import KNOWN_FAILURES
 from agentflow.core.errors import CorruptState, StateError
-from agentflow.core.evidence import RED, By, Check, CheckName, CheckRun, Evidence, TestOutcome
+from agentflow.core.evidence import RED, By, Check, CheckName, CheckRun, Evidence, Side, Verdict, settled
 from agentflow.core.record import Record
-from agentflow.core.task import RequiredCheck, TaskState
+from agentflow.core.task import RequiredCheck, Status, TaskState
 from agentflow.store.ledger import EvidenceLedger, summary
 from agentflow.store.reading import EVENTS, events, evidence_of, state_of
 from agentflow.store.seals import damages
+from agentflow.workflow.approval import approval_id
 from agentflow.workflow.case import Case
+from agentflow.workflow.conclusion import conclude
+from agentflow.workflow.contrast import contrast, fitting
 from agentflow.workflow.drift import listed
 from agentflow.workflow.fresh import Bench, laid_out, required_at, run_at
 from agentflow.workflow.gate import judge
 from agentflow.workflow.intent import preserves_behaviour, targets
+from agentflow.workflow.judgement import split
+from agentflow.workflow.look import NOTHING, look
+from agentflow.workflow.secrets_added import added_secrets
+from agentflow.workspace.crossed import cross
 from agentflow.workspace.git import Git
 
-_STARTER = re.compile(r"(?:\b(?:uv run --no-sync|poetry run) )?(?:[^\s;{}]*/)?\bpython[\d.]* (?:-m )?")
+_MIXED = ((Side.BASE, Side.FINAL), (Side.FINAL, Side.BASE))
+"""Surface and code of runs on a tree that is put together of both."""
+_VERIFIED = (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
 
 
 class Examined(Record):
@@ -65,98 +74,163 @@ class Examination:
     def __init__(self, bench: Bench, folder: Folder) -> None:
         self._bench = bench
         self._git = bench.git
-        self._folder = folder
+        self._task = folder.task
+        self._evidence = {one.id: one for one in folder.evidence}
         self._recorded = EvidenceLedger(folder.path, folder.task, lambda _: None, folder.evidence)
+        self._required: dict[str, tuple[Check, ...]] = {}
         self._fresh: dict[str, Shown] = {}
 
     def all(self) -> Iterator[Examined]:
-        task = self._folder.task
+        task = self._task
         here = self._git.tree()  # from now on the repository has the objects of the files as they are
-        for evidence in self._folder.evidence:
+        mixed = self._mixed()
+        for evidence in self._evidence.values():
             if evidence.by is By.PROGRAM:
-                yield self._again(evidence)
-        if task.verdict is None or not task.verdict.passed:
-            return
-        yield from _stale(self._git, task, here)
-        yield self._verdict()
+                yield self._misbound(evidence, mixed) or self._again(evidence)
+        if task.verdict is not None and task.verdict.passed:
+            yield from self._stale(here)
+            yield self._verdict(task.verdict)
+        elif task.status in _VERIFIED:
+            yield Examined(
+                subject="verdict", said=f"{task.status} without a verdict that passed", differs=True
+            )
+
+    @property
+    def _trees(self) -> tuple[str, str] | None:
+        """The trees from before the task and of its end, where this repository has both."""
+        base, tree = self._task.base_tree or "", self._task.tree or ""
+        return (base, tree) if _has(self._git, base) and _has(self._git, tree) else None
+
+    def _mixed(self) -> dict[tuple[Side, Side], str]:
+        """Put the trees together once more that code and checks of different times were judged on."""
+        if self._trees is None:
+            return {}
+        base, tree = self._trees
+        how = split(self._task.surface)
+        return dict(
+            zip(_MIXED, (cross(self._git, tree, base, how), cross(self._git, base, tree, how)), strict=True)
+        )
+
+    def _misbound(self, evidence: Evidence, mixed: dict[tuple[Side, Side], str]) -> Examined | None:
+        """Return that a record which counts is not of the code and the checks that it tells of."""
+        judged = {item.evidence for item in (*self._task.held, *self._task.fresh)}
+        tree = mixed.get((evidence.surface, evidence.code))
+        if evidence.id not in judged or not mixed or tree == evidence.tree_before:
+            return None
+        said = f"its tree is not the {evidence.code} code under the {evidence.surface} checks"
+        return Examined(subject=evidence.id, said=said, differs=True)
 
     def _again(self, evidence: Evidence) -> Examined:
         """Run the command of a record on its own tree, and compare."""
         tree = evidence.tree_before or ""
         if not _has(self._git, tree):
-            is_judged = tree == self._folder.task.tree
-            hint = (
-                "check out the commit that has it"
-                if is_judged
-                else "the tree that was judged is looked at alone"
-            )
-            said = f"not run again: this repository has no tree {tree[:12]}; {hint}"
-            return Examined(subject=evidence.id, said=said, differs=is_judged, left_out=not is_judged)
+            return self._absent(evidence, tree)
         with laid_out(self._git, tree) as place:
             sandbox = self._bench.at(place)
-            required = required_at(sandbox, self._bench.said)
-            check = next((one for one in required if one.name is evidence.check), None)
-            problem = _unfit(check, evidence) or self._forgotten(evidence, required)
+            required = self._required[tree] = required_at(sandbox, self._bench.said)
+            check, problem = fitting(evidence, (*required, *self._before()))
+            problem = problem or self._forgotten(evidence, required)
             if check is None or problem:
                 return Examined(subject=evidence.id, said=problem, differs=True)
             self._fresh[evidence.id] = shown = run_at(self._bench, sandbox, check, evidence)
-        found = _differences(evidence, shown, self._recorded.outcomes(evidence))
+        found = contrast(evidence, shown, self._recorded.outcomes(evidence))
         said = "; ".join(found) if found else f"{evidence.check}: {summary(evidence)}, as recorded"
         return Examined(subject=evidence.id, said=said, differs=bool(found))
 
+    def _absent(self, evidence: Evidence, tree: str) -> Examined:
+        is_judged = tree == self._task.tree
+        hint = (
+            "check out the commit that has it" if is_judged else "the tree that was judged is looked at alone"
+        )
+        said = f"not run again: this repository has no tree {tree[:12]}; {hint}"
+        return Examined(subject=evidence.id, said=said, differs=is_judged, left_out=not is_judged)
+
+    def _before(self) -> tuple[Check, ...]:
+        """Return what the tree from before the task requires, as far as it was looked at."""
+        return self._required.get(self._task.base_tree or "", ())
+
     def _forgotten(self, evidence: Evidence, required: tuple[Check, ...]) -> str:
         """Return which checks of the tree that was judged the task leaves out."""
-        task = self._folder.task
+        task = self._task
         if evidence.tree_before != task.tree or task.verdict is None or not task.verdict.passed:
             return ""
         judged = {*(one.check.name for one in task.final), *(one.check for one in task.overrides)}
         left_out = [check.name for check in required if check.name not in judged]
         return f"there is no record of {listed(list(left_out))}, which this tree requires" if left_out else ""
 
-    def _verdict(self) -> Examined:
+    def _stale(self, here: str) -> Iterator[Examined]:
+        """Yield that the files here are no longer those that were judged, and which they are."""
+        tree = self._task.tree
+        if tree is None or tree == here or not _has(self._git, tree):
+            return
+        paths = [change.path for change in self._git.changes(tree, here)]
+        said = f"the files here are not those that were judged: {listed(paths)}"
+        yield Examined(subject="tree", said=said, differs=True)
+
+    def _verdict(self, recorded: Verdict) -> Examined:
         """Judge once more, by what the commands show now."""
-        task = self._folder.task
-        baseline = tuple(self._seen(one) for one in task.baseline)
+        task = self._task
+        found = judge(self._case(recorded))
+        ending = conclude(task)
+        unsaid = sorted({*found.caveats} - {*recorded.caveats})
+        unnamed = [line for line in found.weakened if line not in recorded.weakened]
+        unlisted = sorted({*task.known_failures} - {*self._bench.said.known})
+        problems = [
+            *found.reasons,
+            *(f"the record leaves out the caveat {caveat}" for caveat in unsaid),
+            *(f"the record leaves out that {line}" for line in unnamed),
+            *(f"{test} is in no trusted {KNOWN_FAILURES}" for test in unlisted),
+        ]
+        if task.status in _VERIFIED and task.status is not ending.status:
+            problems.append(f"{task.status} is not what follows: {ending.reason}")
+        said = "; ".join(problems) or "follows from the records"
+        return Examined(subject="verdict", said=said, differs=bool(problems))
+
+    def _case(self, recorded: Verdict) -> Case:
+        """Gather what the verdict rests on; what was installed meanwhile is known from the record alone."""
+        task = self._task
+        sides = (task.baseline, task.final, task.held, task.fresh)
+        baseline, final, held, fresh = (tuple(map(self._seen, side)) for side in sides)
         failing = frozenset[str]().union(*(run.ids(*RED) for run in baseline))
-        case = Case(
+        seen = look(self._git, task) if self._trees else NOTHING
+        bases, helds = ({run.check.name: run for run in runs} for runs in (baseline, held or final))
+        judged = [
+            Judged(base=bases[run.check.name], final=run, held=helds[run.check.name])
+            for run in final
+            if run.check.name in bases.keys() & helds.keys()
+        ]
+        weakened = tuple(each.said for each in to_approve(task.task, seen.checks, judged))
+        return Case(
             base_tree=task.base_tree or "",
             tree=task.tree or "",
             drift=(),
             baseline=baseline,
-            final=tuple(self._seen(one) for one in task.final),
+            final=final,
+            held=held or final,
+            fresh=fresh,
             targets=targets(task.task, failing),
             preserving=preserves_behaviour(task.task),
             overrides=task.overrides,
             known=frozenset(task.known_failures),
+            secrets=added_secrets(self._git.diff(*self._trees)) if self._trees else (),
+            weakened=tuple(dict.fromkeys((*recorded.weakened, *weakened))),
+            approval=task.answers.get(approval_id(seen, recorded.weakened)) if self._trees else None,
+            suspicions=seen.code,
         )
-        found = judge(case)
-        unsaid = set(found.caveats) - set(task.verdict.caveats if task.verdict else ())
-        known = set(task.known_failures) - set(self._bench.said.known)
-        problems = [
-            *found.reasons,
-            *(f"the record leaves out the caveat {caveat}" for caveat in sorted(unsaid)),
-            *(f"{test} is in no trusted {KNOWN_FAILURES}" for test in sorted(known)),
-        ]
-        said = "; ".join(problems) or "follows from the records"
-        return Examined(subject="verdict", said=said, differs=bool(problems))
 
     def _seen(self, item: RequiredCheck) -> CheckRun:
         """Return what a check shows now, or showed where it could not be run again."""
-        evidence = next((one for one in self._folder.evidence if one.id == item.evidence), None)
-        shown = self._fresh.get(item.evidence or "")
-        if evidence is None or shown:
-            return CheckRun(
-                check=item.check,
-                evidence=evidence,
-                outcomes=shown.outcomes if shown else {},
-                findings=shown.findings if shown else {},
-            )
-        output = self._recorded.output(evidence.id)
+        evidence = self._evidence.get(item.evidence or "")
+        if evidence is None:
+            return CheckRun(check=item.check)
+        shown = self._fresh.get(evidence.id)
+        if shown is None:
+            outcomes, said = self._recorded.outcomes(evidence), self._recorded.output(evidence.id)
+            found = {} if item.check.name is CheckName.TESTS else findings(said)
+        else:
+            outcomes, found = dict(shown.outcomes), dict(shown.findings)
         return CheckRun(
-            check=item.check,
-            evidence=evidence,
-            outcomes=self._recorded.outcomes(evidence),
-            findings={} if item.check.name is CheckName.TESTS else findings(output),
+            check=item.check, evidence=evidence, outcomes=settled(outcomes, evidence.flaky), findings=found
         )
 
 
@@ -166,50 +240,3 @@ def _has(git: Git, tree: str) -> bool:
     except StateError:
         return False
     return True
-
-
-def _unfit(check: Check | None, evidence: Evidence) -> str:
-    """Return why a record is not of what its tree requires."""
-    if check is None:
-        return f"{evidence.check} is not required by its tree"
-    if _bare(check.command) != _bare(evidence.command):
-        return f"the record is of `{evidence.command}`; its tree requires `{check.command}`"
-    return f"not run again ({check.missing})" if check.missing else ""
-
-
-def _bare(command: str) -> str:
-    """Return a command without the word that starts its Python: that is another one on each machine."""
-    return _STARTER.sub("", command)
-
-
-def _differences(evidence: Evidence, shown: Shown, then: Mapping[str, TestOutcome]) -> list[str]:
-    """Return in words what a command shows now and did not show then."""
-    run, found = shown.execution, []
-    if (run.exit_code, run.timed_out) != (evidence.exit_code, evidence.timed_out):
-        recorded = _end(evidence.exit_code, timed_out=evidence.timed_out)
-        found.append(f"{_end(run.exit_code, timed_out=run.timed_out)} now, {recorded} in the record")
-    tests = sorted({*then, *shown.outcomes})
-    changed = [test for test in tests if then.get(test) is not shown.outcomes.get(test)]
-    if changed:
-        found.append(f"another result of {listed([_told(test, shown.outcomes, then) for test in changed])}")
-    return found
-
-
-def _told(test: str, now: Mapping[str, TestOutcome], then: Mapping[str, TestOutcome]) -> str:
-    return f"{test} ({now.get(test, 'not run')} now, {then.get(test, 'not run')} in the record)"
-
-
-def _end(exit_code: int | None, *, timed_out: bool) -> str:
-    if timed_out:
-        return "timed out"
-    return "killed" if exit_code is None else f"exit {exit_code}"
-
-
-def _stale(git: Git, task: TaskState, here: str) -> Iterator[Examined]:
-    """Yield that the files here are no longer those that were judged, and which they are."""
-    if task.tree is None or task.tree == here or not _has(git, task.tree):
-        return
-    paths = [change.path for change in git.changes(task.tree, here)]
-    yield Examined(
-        subject="tree", said=f"the files here are not those that were judged: {listed(paths)}", differs=True
-    )

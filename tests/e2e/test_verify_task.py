@@ -9,7 +9,20 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, Done, Repo, edit, findings, plan, role, submit, verified
+from tests.support.repo import (
+    CALC,
+    GREEN,
+    Done,
+    Repo,
+    call,
+    edit,
+    findings,
+    plan,
+    role,
+    submit,
+    turn,
+    verified,
+)
 
 NewRepo = Callable[[dict[str, str]], Repo]
 SCRIPT = [
@@ -170,12 +183,7 @@ def test_a_record_of_another_tree_is_stale(done: Repo) -> None:
 
 
 def test_it_holds_in_a_fresh_clone_with_the_task_folder(done: Repo, tmp_path: Path) -> None:
-    done.git("commit", "-aqm", "mended")
-    clone = Repo(tmp_path / "other", done.home)
-    shutil.rmtree(clone.root)
-    done.git("clone", "-q", str(done.root), str(clone.root))
-    shutil.copytree(done.folder, clone.root / ".claude/agentflow" / done.folder.name)
-    assert again(clone).code == 0
+    assert again(clone_of(done, tmp_path)).code == 0
 
 
 def fresh(repo: Repo, tmp_path: Path) -> Repo:
@@ -198,6 +206,122 @@ def test_without_the_judged_tree_nothing_is_verified(done: Repo, tmp_path: Path)
     seen = again(clone)
     assert seen.code == 1
     assert "ev-0002: not run again: this repository has no tree" in seen.out
+
+
+SOFTER = CALC["tests/test_calc.py"].replace("assertEqual(add(1, 2), 3)", "assertTrue(add(1, 2))")
+NEW = """import unittest
+
+from calc import triple
+
+
+class TripleTest(unittest.TestCase):
+    def test_triple(self):
+        self.assertEqual(triple(2), 6)
+"""
+TRIPLE = GREEN["calc.py"] + "\n\ndef triple(a):\n    return 3 * a\n"
+ADDED = [
+    findings(),
+    plan("calc.py", "tests/test_triple.py"),
+    role(
+        "implementer",
+        turn(call("Read", file_path="calc.py")),
+        turn(call("Write", file_path="calc.py", content=TRIPLE)),
+        turn(call("Write", file_path="tests/test_triple.py", content=NEW)),
+        submit("calc.py", "tests/test_triple.py"),
+    ),
+    verified("ev-0002"),
+]
+
+
+@pytest.fixture
+def softened(new_repo: NewRepo) -> Repo:
+    """A task that softened a test, which a person approved."""
+    repo = new_repo(CALC)
+    turns = [turn(call("Read", file_path="tests/test_calc.py"))]
+    turns += [turn(call("Write", file_path="tests/test_calc.py", content=SOFTER))]
+    mended = [*edit("calc.py", "a - b", "a + b"), *turns, submit("calc.py", "tests/test_calc.py")]
+    assert repo.task(script=[*SCRIPT[:2], role("implementer", *mended), verified("ev-0002")]).code == 75
+    (waiting,) = repo.run("status", "--json").json["pending"]
+    assert repo.run("approve", waiting["id"]).code == 0
+    assert repo.run("resume").code == 0
+    return repo
+
+
+def clone_of(repo: Repo, tmp_path: Path) -> Repo:
+    """A fresh clone with the change committed, and the task's folder."""
+    repo.git("add", "-A")
+    repo.git("commit", "-qm", "mended")
+    clone = Repo(tmp_path / "other", repo.home)
+    shutil.rmtree(clone.root)
+    repo.git("clone", "-q", str(repo.root), str(clone.root))
+    shutil.copytree(repo.folder, clone.root / ".claude/agentflow" / repo.folder.name)
+    return clone
+
+
+def sides(repo: Repo) -> dict[str, str]:
+    return {f"{one['surface']} on {one['code']}": one["id"] for one in repo.evidence()}
+
+
+def looked_at(seen: Done) -> set[str]:
+    return {row["subject"] for row in seen.json if not row["left_out"]}
+
+
+def test_runs_under_the_checks_from_before_are_made_again_in_a_clone(softened: Repo, tmp_path: Path) -> None:
+    assert set(sides(softened)) == {"base on base", "final on final", "base on final"}
+    seen = again(clone_of(softened, tmp_path), "--json")
+    assert seen.code == 0, seen.out
+    assert looked_at(seen) == {*sides(softened).values(), "verdict"}
+
+
+def test_runs_on_the_code_from_before_are_made_again_in_a_clone(new_repo: NewRepo, tmp_path: Path) -> None:
+    repo = new_repo(GREEN)
+    assert repo.task("--no-input", "add triple to calc.py", script=ADDED).code == 0
+    assert set(sides(repo)) == {"base on base", "final on final", "base on final", "final on base"}
+    seen = again(clone_of(repo, tmp_path), "--json")
+    assert seen.code == 0, seen.out
+    assert looked_at(seen) == {*sides(repo).values(), "verdict"}
+
+
+def test_a_run_on_another_tree_than_it_tells_of_is_named(softened: Repo) -> None:
+    held, final = sides(softened)["base on final"], sides(softened)["final on final"]
+    tree = json.loads((softened.folder / f"evidence/{final}.json").read_text())["tree_before"]
+    forge(softened, held, tree_before=tree)
+    seen = again(softened)
+    assert seen.code == 1
+    assert f"{held}: its tree is not the final code under the base checks" in seen.out
+
+
+def test_a_changed_check_that_the_record_keeps_quiet_about_is_named(softened: Repo) -> None:
+    def hush(event: dict[str, Any]) -> None:
+        changed = event.get("changed", {})
+        if changed.get("verdict"):
+            changed["verdict"].update(weakened=[], approvals=[], to_approve=False, reasons=[], passed=True)
+        changed.pop("answers", None)
+
+    resealed(softened, hush)
+    seen = again(softened)
+    assert seen.code == 1
+    assert "leaves out that" in seen.out
+    assert "test_add" in seen.out
+
+
+def test_a_caveat_that_became_none_is_named(new_repo: NewRepo) -> None:
+    repo = new_repo(GREEN)
+    change = role("implementer", *edit("calc.py", "2 * a", "a * 2"), submit("calc.py"))
+    text = "make double clearer in calc.py"
+    assert repo.task(text, script=[*SCRIPT[:2], change, SCRIPT[3]]).code == 4
+
+    def praise(event: dict[str, Any]) -> None:
+        changed = event.get("changed", {})
+        if changed.get("status") == "verified_with_caveat":
+            changed["status"] = "verified"
+
+    resealed(repo, praise)
+    path = repo.folder / "task.md"
+    path.write_text(path.read_text().replace("status: verified_with_caveat", "status: verified", 1))
+    seen = again(repo)
+    assert seen.code == 1
+    assert "verified is not what follows" in seen.out
 
 
 def test_a_task_that_is_not_there_is_a_usage_error(done: Repo) -> None:
