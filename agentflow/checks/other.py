@@ -19,6 +19,12 @@ _LOCKS = (
     ("bun.lock", "bun"),
     ("bun.lockb", "bun"),
 )
+_SCRIPTS = (
+    (CheckName.LINT, "lint"),
+    (CheckName.FORMAT, "format:check"),
+    (CheckName.BUILD, "build"),
+    (CheckName.TESTS, "test"),
+)
 _LOCAL_TSC = MappingProxyType(
     {"npm": "npx --no-install tsc", "pnpm": "pnpm exec tsc", "yarn": "yarn run tsc", "bun": "bun run tsc"}
 )
@@ -32,10 +38,10 @@ def node_checks(repository: Repository) -> Iterator[Check]:
     package = _package(repository)
     if not package:
         return
-    tool = next((name for lock, name in _LOCKS if repository.has(lock)), "npm")
+    tool = _package_tool(repository, package)
     missing = _missing(repository, tool, "install Node.js" if tool == "npm" else f"npm install -g {tool}")
     scripts = table(package, "scripts")
-    for name, script in ((CheckName.LINT, "lint"), (CheckName.BUILD, "build"), (CheckName.TESTS, "test")):
+    for name, script in _SCRIPTS:
         body = scripts.get(script)
         if isinstance(body, str) and body.strip() and _NO_TEST not in body:
             yield require(name, _script(tool, script), f"script {script!r} in package.json", missing)
@@ -106,6 +112,13 @@ def _package(repository: Repository) -> dict[str, Any]:
         return table(json.loads(repository.read("package.json") or "{}"))
     except ValueError:
         return {}
+
+
+def _package_tool(repository: Repository, package: dict[str, Any]) -> str:
+    """Return the program that runs scripts: as package.json says, else by the lock file that is there."""
+    said = str(package.get("packageManager", "")).partition("@")[0]
+    locked = (name for lock, name in _LOCKS if repository.has(lock))
+    return said if said in _LOCAL_TSC else next(locked, "npm")
 
 
 def _script(tool: str, script: str) -> str:

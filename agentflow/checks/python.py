@@ -3,7 +3,7 @@
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
@@ -22,11 +22,13 @@ _UNITTEST = re.compile(r"(?m)^\s*(?:import|from) unittest\b(?!\.mock)|\bTestCase
 _LINT_ARGUMENTS = MappingProxyType(
     {
         "ruff": " check .",
+        "ruff format": " format --check .",
         "flake8": " --extend-exclude=.venv",
         "black": " --check -q .",
         "isort": " --check-only -q .",
     }
 )
+_FORMATTERS = ("black", "isort", "ruff format")
 _COMPILED = (".c", ".cpp", ".f90", ".pyx", ".rs")
 
 
@@ -36,25 +38,42 @@ class _Wanted(Record):
     tool: str
     reason: str
 
+    @property
+    def program(self) -> str:
+        return self.tool.split()[0]
 
-def python_checks(repository: Repository) -> tuple[Check, ...]:
-    """Return what must hold in the Python part of a repository."""
+
+def python_checks(repository: Repository, changed: Collection[str] = ()) -> tuple[Check, ...]:
+    """Return what must hold in the Python part of a repository; of changed files, only their own tests."""
     tests = _read_tests(repository)
     runner = _runner(repository, tests)
     linters, checkers = _linters(repository), _type_checkers(repository)
     wanted = [*linters, *checkers, *([runner] if runner else [])]
     if not wanted:
         return ()
-    tools = find_tools(repository, [each.tool for each in wanted if each.tool != "unittest"])
+    names = dict.fromkeys(each.program for each in wanted if each.tool != "unittest")
+    tools = find_tools(repository, tuple(names))
+    kinds = dict.fromkeys(_FORMATTERS, CheckName.FORMAT)
+    tested = (_test_check(repository, tools, runner, tests, _own(tests, changed)),) if runner else ()
     return (
-        *(_with(tools, each, CheckName.LINT, _LINT_ARGUMENTS[each.tool]) for each in linters),
+        *(
+            _with(tools, each, kinds.get(each.tool, CheckName.LINT), _LINT_ARGUMENTS[each.tool])
+            for each in linters
+        ),
         *(_with(tools, each, CheckName.TYPES, _arguments(repository, each.tool)) for each in checkers),
-        *(_test_check(repository, tools, each, tests) for each in (runner,) if each),
+        *tested,
     )
 
 
+def _own(tests: Iterable[str], changed: Collection[str]) -> tuple[str, ...]:
+    """Return the test files that changed, or are named after a module that did."""
+    stems = {PurePosixPath(name).stem for name in changed if name.endswith(".py")}
+    named = {*stems, *(f"test_{stem}" for stem in stems), *(f"{stem}_test" for stem in stems)}
+    return tuple(sorted(name for name in tests if PurePosixPath(name).stem in named))
+
+
 def _with(tools: Tools, wanted: _Wanted, name: CheckName, arguments: str) -> Check:
-    start, missing = tools.start(wanted.tool)
+    start, missing = tools.start(wanted.program)
     return require(name, start + arguments, wanted.reason, missing)
 
 
@@ -63,7 +82,10 @@ def _linters(repository: Repository) -> tuple[_Wanted, ...]:
     flake8 = _configured(repository, "flake8", (".flake8",), {"setup.cfg": "flake8", "tox.ini": "flake8"})
     black = _configured(repository, "black", (), {})
     isort = _configured(repository, "isort", (".isort.cfg",), {"setup.cfg": "isort", "tox.ini": "isort"})
-    return (*(ruff or flake8)[:1], *black, *isort)
+    is_formatted = "format" in table(repository.toml("pyproject.toml"), "tool", "ruff")
+    place = "[tool.ruff.format] in pyproject.toml"
+    format_too = (_Wanted(tool="ruff format", reason=place),) if is_formatted else ()
+    return (*(ruff or flake8)[:1], *format_too, *black, *isort)
 
 
 def _type_checkers(repository: Repository) -> tuple[_Wanted, ...]:
@@ -114,7 +136,7 @@ def _runner(repository: Repository, tests: dict[str, str]) -> _Wanted | None:
     if configured:
         return configured[0]
     if not tests:
-        return None
+        return next(iter(_configured(repository, "tox", (), {"tox.ini": "testenv"})), None)
     if reason := _pytest_hint(repository, tests):
         return _Wanted(tool="pytest", reason=reason)
     return _Wanted(tool="unittest", reason=f"unittest tests in {min(tests)}")
@@ -134,14 +156,18 @@ def _pytest_hint(repository: Repository, tests: dict[str, str]) -> str:
     return ""
 
 
-def _test_check(repository: Repository, tools: Tools, runner: _Wanted, tests: Iterable[str]) -> Check:
+def _test_check(
+    repository: Repository, tools: Tools, runner: _Wanted, tests: Iterable[str], own: Sequence[str]
+) -> Check:
+    """Return how the tests are run, or some files of them where any are named."""
     prefix = "PYTHONPATH=src " if _src_layout(repository) else ""
-    if runner.tool == "pytest":
-        start, missing = tools.start("pytest")
-        return require(CheckName.TESTS, f"{prefix}{start} -q", runner.reason, missing)
+    if runner.tool != "unittest":
+        start, missing = tools.start(runner.program)
+        words = "".join(f" {shlex.quote(name)}" for name in own)
+        return require(CheckName.TESTS, f"{prefix}{start} -q{words}", runner.reason, missing)
     start = f"{prefix}{tools.interpreter.command} -m unittest discover -v"
-    commands = [start + arguments for arguments in _discoveries(repository, tests)]
-    return require(CheckName.TESTS, every(commands), runner.reason)
+    found = _discoveries(repository, tests) if not own else tuple(_alone(repository, name) for name in own)
+    return require(CheckName.TESTS, every([start + words for words in found]), runner.reason)
 
 
 def _discoveries(repository: Repository, tests: Iterable[str]) -> tuple[str, ...]:
@@ -163,10 +189,21 @@ def _top_level(repository: Repository, folder: PurePosixPath) -> PurePosixPath:
     return folder
 
 
+def _alone(repository: Repository, name: str) -> str:
+    """Return the arguments of a discovery that finds one file."""
+    path = PurePosixPath(name)
+    words = [*_places(_top_level(repository, path.parent), path.parent), "-p", path.name]
+    return "".join(f" {shlex.quote(word)}" for word in words)
+
+
+def _places(top: PurePosixPath, start: PurePosixPath) -> list[str]:
+    words = [] if start == PurePosixPath() else ["-s", str(start)]
+    return words + ([] if start == top else ["-t", str(top)])
+
+
 def _discovery(top: PurePosixPath, paths: Sequence[PurePosixPath]) -> str:
     start = PurePosixPath(posixpath.commonpath([path.parent for path in paths]) or ".")
     prefixed = [path.name.startswith("test") for path in paths]
-    words = [] if start == PurePosixPath() else ["-s", str(start)]
-    words += [] if start == top else ["-t", str(top)]
+    words = _places(top, start)
     words += [] if all(prefixed) else ["-p", "*test*.py" if any(prefixed) else "*_test.py"]
     return "".join(f" {shlex.quote(word)}" for word in words)

@@ -6,9 +6,17 @@ from types import MappingProxyType
 from agentflow.core.evidence import Check, CheckName
 
 LIMITS = MappingProxyType(
-    {CheckName.TESTS: 300.0, CheckName.TYPES: 120.0, CheckName.LINT: 60.0, CheckName.BUILD: 180.0}
+    {
+        CheckName.TESTS: 300.0,
+        CheckName.TYPES: 120.0,
+        CheckName.LINT: 60.0,
+        CheckName.FORMAT: 60.0,
+        CheckName.BUILD: 180.0,
+    }
 )
 """Seconds."""
+QUICK_LIMITS = MappingProxyType({CheckName.LINT: 30.0, CheckName.FORMAT: 15.0, CheckName.TESTS: 60.0})
+"""Seconds, and the only checks of a quick look."""
 
 
 def require(name: CheckName, command: str, reason: str, missing: str | None = None) -> Check:
@@ -22,6 +30,19 @@ def every(commands: Sequence[str]) -> str:
         return commands[0]
     runs = "; ".join(f"{{ {command}; }} || r=1" for command in commands)
     return f"r=0; {runs}; exit $r"
+
+
+def required(checks: Iterable[Check]) -> tuple[Check, ...]:
+    """Return what a task requires, one check a name; how code is formatted is a part of `lint`."""
+    return merged(
+        check.replace(name=CheckName.LINT) if check.name is CheckName.FORMAT else check for check in checks
+    )
+
+
+def quick(checks: Iterable[Check]) -> tuple[Check, ...]:
+    """Return what a quick look runs, one check a name."""
+    chosen = merged(check for check in checks if check.name in QUICK_LIMITS)
+    return tuple(check.replace(timeout=QUICK_LIMITS[check.name]) for check in chosen)
 
 
 def merged(checks: Iterable[Check]) -> tuple[Check, ...]:

@@ -15,7 +15,7 @@ def verify(
     task_id: str | None = typer.Argument(
         None, metavar="TASK", help="Run a task's evidence again and compare; else the checks as they are."
     ),
-    quick: bool = typer.Option(False, "--quick", help="Shorter time limits."),
+    quick: bool = typer.Option(False, "--quick", help="Lint, format and tests of changed files only."),
     junit: Path | None = typer.Option(None, "--junit", metavar="FILE", help="Write what ran as JUnit XML."),
     sarif: Path | None = typer.Option(None, "--sarif", metavar="FILE", help="Write complaints as SARIF."),
     dry_run: bool = typer.Option(False, "--dry-run", help="List the checks and their commands only."),

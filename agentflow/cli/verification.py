@@ -8,19 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.checks.again import PATIENCE, WHOLE, Known, due, flaky, wait
-from agentflow.checks.detect import detect, limited_by, quick
+from agentflow.checks.detect import detect, detect_quick, limited_by
 from agentflow.checks.interchange import Ran, junit_xml, sarif
+from agentflow.checks.required import QUICK_LIMITS
 from agentflow.checks.run import Shown, execute
-from agentflow.checks.wellknown import SKIP_TESTS, commanded
+from agentflow.checks.wellknown import SKIP_TESTS, WellKnown, commanded
 from agentflow.cli.trusting import well_known
-from agentflow.core.errors import ConfigError
+from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.evidence import RED, Check, CheckName, Fault, ended, repeated
 from agentflow.core.exits import Exit
 from agentflow.core.record import Record, encode, plain
 from agentflow.redact import visible
 from agentflow.sandbox.reasons import likely_reason
 from agentflow.sandbox.run import Sandbox
-from agentflow.settings import Patience, load_settings
+from agentflow.settings import Patience, Settings, load_settings
 from agentflow.store.reading import find
 from agentflow.workflow.drift import listed
 from agentflow.workflow.fresh import Bench
@@ -44,11 +45,9 @@ class Row(Record):
 def rows(sandbox: Sandbox, *, is_quick: bool, dry_run: bool) -> Iterator[Row]:
     """Yield one row for each required check, as it ends."""
     said = well_known(sandbox.root)
-    checks = commanded(detect(sandbox, Fence(sandbox.root).files()), said)
     settings = load_settings(os.environ)
     patience = {} if is_quick else {Fault.FLAKY: {**PATIENCE, **settings.check_retry}[Fault.FLAKY]}
-    limited = quick(checks, settings.quick) if is_quick else limited_by(checks, settings.timeouts)
-    for check in limited:
+    for check in _checks(sandbox, said, settings, is_quick=is_quick):
         if check.name is CheckName.TESTS and said.skip:
             yield _row(check, f"skipped ({SKIP_TESTS}: {said.skip})", holds=True).replace(caveat=True)
         elif check.missing is not None:
@@ -85,6 +84,23 @@ def interchanged(shown: Sequence[Row], junit: Path | None, sarif_file: Path | No
         written(junit, junit_xml(ran))
     if sarif_file is not None:
         written(sarif_file, encode(sarif(ran)).decode() + "\n")
+
+
+def _checks(sandbox: Sandbox, said: WellKnown, settings: Settings, *, is_quick: bool) -> tuple[Check, ...]:
+    files = Fence(sandbox.root).files()
+    if not is_quick:
+        return limited_by(commanded(detect(sandbox, files), said), settings.timeouts)
+    found = commanded(detect_quick(sandbox, files, _changed(sandbox.root)), said)
+    return limited_by(found, {**QUICK_LIMITS, **settings.quick})
+
+
+def _changed(root: Path) -> tuple[str, ...]:
+    """Return the files that differ from the last commit; none where there is no commit."""
+    git = open_repository(root)
+    try:
+        return tuple(change.path for change in git.changes("HEAD^{tree}", git.tree()))
+    except StateError:
+        return ()
 
 
 def exit_of(shown: Sequence[Row]) -> Exit:

@@ -11,6 +11,8 @@ class CheckName(StrEnum):
     """The kinds of required check, in the order they are run."""
 
     LINT = "lint"
+    FORMAT = "format"
+    """By itself in a quick look only; in a task it is a part of `lint`."""
     TYPES = "types"
     BUILD = "build"
     TESTS = "tests"

@@ -3,14 +3,14 @@ from typing import Any
 
 import pytest
 
-from agentflow.checks.detect import detect, quick
+from agentflow.checks.detect import detect, detect_quick
 from agentflow.core.evidence import CheckName
 from agentflow.core.record import Record
 
-LINT, TYPES, BUILD, TESTS = CheckName
+LINT, FORMAT, TYPES, BUILD, TESTS = CheckName
 PYTEST = "def test_a():\n    assert True\n"
 UNITTEST = "import unittest\nclass T(unittest.TestCase):\n    def test_a(self):\n        pass\n"
-ALL_TOOLS = ("pytest", "ruff", "mypy", "pyright", "flake8", "black", "isort")
+ALL_TOOLS = ("pytest", "ruff", "mypy", "pyright", "flake8", "black", "isort", "tox")
 
 
 class Fixture(Record):
@@ -29,6 +29,8 @@ def package(text: str, *others: str) -> dict[str, str]:
 
 
 BOTH = "r=0; { python3 -m ruff check .; } || r=1; { python3 -m black --check -q .; } || r=1; exit $r"
+RUFF = "python3 -m ruff"
+PYTEST_Q = "python3 -m pytest -q"
 DISCOVER = "python3 -m unittest discover -v"
 RAW = [
     ("nothing at all", {}, {}, ()),
@@ -128,6 +130,20 @@ RAW = [
     ("ruff.toml", {"ruff.toml": ""}, {LINT: "python3 -m ruff check ."}, ()),
     ("flake8", {".flake8": ""}, {LINT: "python3 -m flake8 --extend-exclude=.venv"}, ()),
     ("black", pyproject("[tool.black]\n"), {LINT: "python3 -m black --check -q ."}, ()),
+    (
+        "ruff that formats",
+        pyproject("[tool.ruff.format]\n"),
+        {LINT: f"r=0; {{ {RUFF} check .; }} || r=1; {{ {RUFF} format --check .; }} || r=1; exit $r"},
+        (),
+    ),
+    ("tox", {"tox.ini": "[testenv]\ncommands = python check.py\n"}, {TESTS: "python3 -m tox -q"}, ()),
+    ("pytest rather than tox", {"tox.ini": "[testenv]\n", "test_a.py": PYTEST}, {TESTS: PYTEST_Q}, ()),
+    (
+        "unittest rather than tox",
+        {"tox.ini": "[testenv]\n", "test_a.py": UNITTEST},
+        {TESTS: f"{DISCOVER}"},
+        (),
+    ),
     ("isort", {".isort.cfg": ""}, {LINT: "python3 -m isort --check-only -q ."}, ()),
     (
         "a linter and a formatter",
@@ -167,6 +183,24 @@ RAW = [
         ("pnpm",),
     ),
     ("yarn", package('{"scripts": {"test": "jest"}}', "yarn.lock"), {TESTS: "yarn test"}, ("yarn",)),
+    (
+        "bun's newer lock",
+        package('{"scripts": {"test": "x"}}', "bun.lock"),
+        {TESTS: "bun run test"},
+        ("bun",),
+    ),
+    (
+        "the package manager that is named",
+        package('{"packageManager": "yarn@4.1.0", "scripts": {"test": "x"}}', "package-lock.json"),
+        {TESTS: "yarn test"},
+        ("yarn",),
+    ),
+    (
+        "a script that checks the format",
+        package('{"scripts": {"test": "x", "format:check": "prettier --check ."}}'),
+        {LINT: "npm run format:check", TESTS: "npm test"},
+        ("npm",),
+    ),
     ("bun", package('{"scripts": {"test": "jest"}}', "bun.lockb"), {TESTS: "bun run test"}, ("bun",)),
     ("go", {"go.mod": "", "a_test.go": ""}, {LINT: "go vet ./...", TESTS: "go test ./..."}, ("go",)),
     ("go without tests", {"go.mod": "", "a.go": ""}, {LINT: "go vet ./..."}, ("go",)),
@@ -295,4 +329,45 @@ def test_limits(checkout: Any) -> None:
     checkout.write({"test_a.py": PYTEST, **pyproject("[tool.ruff]\n[tool.mypy]\n"), **package(scripts)})
     found = detect(checkout.sandbox, checkout.files)
     assert {check.name: check.timeout for check in found} == {LINT: 60, TYPES: 120, BUILD: 180, TESTS: 300}
-    assert {check.name: check.timeout for check in quick(found, {})} == {LINT: 30, TESTS: 60}
+    in_haste = detect_quick(checkout.sandbox, checkout.files, ())
+    assert {check.name: check.timeout for check in in_haste} == {LINT: 30, TESTS: 60}
+
+
+def test_a_quick_look_takes_the_format_by_itself(checkout: Any) -> None:
+    checkout.fake_python(checkout.programs / "python3", *ALL_TOOLS)
+    checkout.write({"test_a.py": PYTEST, **pyproject("[tool.ruff.format]\n[tool.black]\n[tool.mypy]\n")})
+    found = {each.name: each for each in detect_quick(checkout.sandbox, checkout.files, ())}
+    assert {name: each.timeout for name, each in found.items()} == {LINT: 30, FORMAT: 15, TESTS: 60}
+    assert found[LINT].command == "python3 -m ruff check ."
+    assert "ruff format --check ." in found[FORMAT].command
+    assert "black --check" in found[FORMAT].command
+
+
+SOME = {"pkg/core.py": "", "tests/test_core.py": PYTEST, "tests/test_other.py": PYTEST}
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ((), ""),
+        (("README.md",), ""),
+        (("tests/test_other.py",), " tests/test_other.py"),
+        (("pkg/core.py",), " tests/test_core.py"),
+        (("pkg/core.py", "tests/test_other.py"), " tests/test_core.py tests/test_other.py"),
+        (("pkg/unknown.py",), ""),
+    ],
+)
+def test_a_quick_look_runs_the_tests_of_what_changed(
+    changed: tuple[str, ...], words: str, checkout: Any
+) -> None:
+    checkout.fake_python(checkout.programs / "python3", *ALL_TOOLS)
+    checkout.write(SOME)
+    (tests,) = detect_quick(checkout.sandbox, checkout.files, changed)
+    assert tests.command == f"python3 -m pytest -q{words}"
+
+
+def test_a_quick_look_at_unittest_takes_the_files_one_by_one(checkout: Any) -> None:
+    checkout.fake_python(checkout.programs / "python3")
+    checkout.write({"tests/test_a.py": UNITTEST, "tests/test_b.py": UNITTEST, "b.py": ""})
+    (tests,) = detect_quick(checkout.sandbox, checkout.files, ("b.py",))
+    assert tests.command == f"{DISCOVER} -s tests -p test_b.py"
