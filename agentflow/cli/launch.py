@@ -148,7 +148,9 @@ async def _run(crew: Crew, task: TaskState) -> TaskState:
                 task = await run_task(crew, task)
             group.cancel_scope.cancel()
     except ExceptionGroup as wrapped:
-        failure = wrapped.exceptions[0]
+        failure: Exception = wrapped
+        while isinstance(failure, ExceptionGroup):
+            failure = failure.exceptions[0]
         code = failure.exit_code if isinstance(failure, AgentflowError) else Exit.INTERNAL
         cut_short(crew, Status.ERROR, code, one_line(f"{type(failure).__name__}: {failure}"))
         raise failure from None

@@ -36,7 +36,7 @@ class Sources(Record):
         total = hashlib.sha256()
         for path in self.files:
             if path.endswith(".py") and (self.root / path).is_file():
-                total.update(path.encode() + b"\0" + hashlib.sha256(self.read(path)).digest())
+                total.update(os.fsencode(path) + b"\0" + hashlib.sha256(self.read(path)).digest())
         return total.hexdigest()
 
 

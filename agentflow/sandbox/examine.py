@@ -137,7 +137,7 @@ def _listening(folder: Path) -> Iterator[dict[str, Any]]:
     home = Path.home().resolve()
     places = find_places(folder, os.environ)
     shown = {path.relative_to(home).parts[0] for path in places.readable if path.is_relative_to(home)}
-    names = sorted(path.name for path in home.iterdir()) if os.access(home, os.R_OK) else []
+    names = sorted(path.name for path in home.iterdir()) if home.is_dir() and os.access(home, os.R_OK) else []
     temporary = folder / "secret"
     temporary.write_text("secret", "ascii")
     known = seccomp.ARCHITECTURES.get(platform.machine())

@@ -33,7 +33,7 @@ class Places(Record):
 def find_places(root: Path, environ: Mapping[str, str], opened: Iterable[Path] = ()) -> Places:
     """Return what is hidden from the commands of a repository, and what is shown again."""
     guarded = {_real(path) for path in (*_HIDDEN, *_homes(environ), tempfile.gettempdir())}
-    hidden = _outermost(path for path in guarded if _is_there(path) and not path.is_relative_to(root))
+    hidden = _outermost(path for path in guarded if _is_folder(path) and not path.is_relative_to(root))
     tops = tuple(place for place in hidden if place != Path("/"))
     tools = {_real(path) for path in (*_tools(root, environ), *opened) if _is_there(path)}
     shown = [path for path in tools if _is_below(path, tops)]
@@ -84,6 +84,10 @@ def _git_folders(root: Path) -> Iterator[Path]:
 
 def _is_there(path: Path) -> bool:
     return os.access(path, os.F_OK)  # a folder on the way that we may not enter is no error
+
+
+def _is_folder(path: Path) -> bool:
+    return _is_there(path) and path.is_dir()
 
 
 def _real(path: str | Path) -> Path:

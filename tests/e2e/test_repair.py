@@ -196,3 +196,10 @@ def test_a_bug_is_mended_by_the_one_edit(new_repo: NewRepo) -> None:
     assert done.code == 0, done.err
     assert "-    return a - b\n+    return a + b\n" in repo.diff()
     assert repo.state()["change"]["files"] == ["calc.py"]
+
+
+def test_a_name_that_is_no_text_stands_in_nobodys_way(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    Path(os.fsdecode(os.fsencode(repo.root) + b"/b\xff.py")).write_text("x = 1\n")
+    assert repo.commit().task().code == 0
+    assert repo.diff().count("\n+    ") == 1

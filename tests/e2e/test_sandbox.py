@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import struct
 import sys
@@ -281,3 +282,30 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
+
+
+def test_a_sandbox_that_breaks_in_the_middle_of_a_task_ends_it_with_seven(
+    new_repo: NewRepo, tmp_path: Path
+) -> None:
+    real = shutil.which("bwrap")
+    if real is None:
+        pytest.skip("no bubblewrap here")
+    broken = tmp_path / "bin/bwrap"
+    broken.parent.mkdir()
+    fails = 'case "$*" in *unittest*) echo "bwrap: out of luck" >&2; exit 1;; esac'
+    broken.write_text(f'#!/bin/sh\n{fails}\nexec {real} "$@"\n')
+    broken.chmod(0o755)
+    repo = new_repo(CALC)
+    done = repo.task(env={"PATH": f"{broken.parent}:{repo.environment['PATH']}"})
+    assert done.code == 7, done.err
+    assert "agentflow: the sandbox could not be set up: bwrap: out of luck" in done.err.splitlines()
+    assert repo.state()["status"] == "error"
+    assert repo.diff() == ""
+
+
+def test_a_home_that_is_no_folder_hides_nothing_and_breaks_nothing(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    home = {"HOME": os.devnull}
+    assert repo.run("doctor", env=home).code == 0
+    assert repo.run("verify", env=home).code == 1
+    assert "1 failed" in repo.run("verify", env=home).out
