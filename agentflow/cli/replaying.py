@@ -3,7 +3,8 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import zip_longest
+from itertools import groupby, zip_longest
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -124,14 +125,23 @@ def _difference(then: tuple[Stamped, ...], now: tuple[Stamped, ...], roots: tupl
 
 
 def _streams(happened: tuple[Stamped, ...], roots: tuple[str, ...]) -> dict[int, list[str]]:
-    """Return the events of each run in their order, those of the task itself under 0."""
-    streams: dict[int, list[str]] = {}
+    """Return the events of each run in their order, those of the task itself under 0.
+
+    Calls of one turn that only read are made at once and end in any order: they stand by their ids.
+    """
+    streams: dict[int, list[tuple[str, str]]] = {}
     for one in happened:
         kind = type(one.event).__name__
         if kind not in _APART:
             told = {"type": kind, **_lasting(plain(one.event))}
-            streams.setdefault(told.get("run", 0), []).append(steady(encode(told).decode(), roots))
-    return streams
+            text = steady(encode(told).decode(), roots)
+            streams.setdefault(told.get("run", 0), []).append((told.get("call_id", ""), text))
+    return {run: list(_by_call(stream)) for run, stream in streams.items()}
+
+
+def _by_call(stream: list[tuple[str, str]]) -> Iterator[str]:
+    for is_call, stretch in groupby(stream, key=lambda one: one[0] != ""):
+        yield from (text for _, text in (sorted(stretch, key=itemgetter(0)) if is_call else stretch))
 
 
 def _lasting(told: dict[str, Any]) -> dict[str, Any]:

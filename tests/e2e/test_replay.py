@@ -2,6 +2,7 @@
 
 import json
 import sys
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -133,3 +134,25 @@ def test_a_task_that_was_cut_short_is_refused(done: Repo) -> None:
     seen = done.run("replay", done.tasks[-1].name)
     assert seen.code == 2
     assert "nothing cut short" in seen.err
+
+
+def swapped(repo: Repo, kind: str) -> None:
+    """Let the first two events of a kind have happened the other way round."""
+    path = repo.folder / "events.jsonl"
+    told = [json.loads(line) for line in path.read_text().splitlines()]
+    one, other = [place for place, event in enumerate(told) if event["type"] == kind][:2]
+    told[one], told[other] = ({**told[other], "seq": one + 1}, {**told[one], "seq": other + 1})
+    bodies = [json.dumps({**event, "sum": None}, separators=(",", ":")).encode() for event in told]
+    cut = [body.removesuffix(b',"sum":null}') for body in bodies]
+    path.write_bytes(b"".join(b'%s,"sum":"%08x"}\n' % (body, zlib.crc32(body + b"}")) for body in cut))
+
+
+@pytest.mark.parametrize(("kind", "code"), [("ToolFinished", 0), ("RunStarted", 1)])
+def test_only_calls_of_one_turn_may_end_in_another_order(new_repo: NewRepo, kind: str, code: int) -> None:
+    repo = new_repo(CALC)
+    reads = turn(call("Read", file_path="calc.py"), call("Read", file_path="test_calc.py"))
+    explorer = {**findings(), "turns": [reads, *findings()["turns"]]}
+    assert repo.task(script=[explorer, *SCRIPT[1:]]).code == 0
+    swapped(repo, kind)
+    seen = repo.run("replay", repo.folder.name)
+    assert seen.code == code, seen.out + seen.err
