@@ -1,10 +1,16 @@
 """`permissions test`: how a command would be decided, part by part."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from agentflow.cli.printing import say
+from agentflow.cli.printing import say, show
+
+if TYPE_CHECKING:
+    from agentflow.permissions.explain import Explanation
+    from agentflow.view.text import Line
 
 permissions = typer.Typer(help="The permission rules: test.", no_args_is_help=True, rich_markup_mode=None)
 FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
@@ -28,7 +34,6 @@ def explained(
     from agentflow.core.errors import UnknownRole
     from agentflow.core.record import encode
     from agentflow.permissions.explain import explain
-    from agentflow.redact import visible
     from agentflow.tools.registry import standard
     from agentflow.workspace.git import open_repository
 
@@ -41,7 +46,16 @@ def explained(
     if json:
         say(encode(answer).decode())
         return
-    say(f"{answer.decision}: {visible(answer.reason)}")
+    show(_lines(answer))
+
+
+def _lines(answer: "Explanation") -> Iterator["Line"]:
+    """Yield the decision with its reason, and below it each part; a reason is said once."""
+    from agentflow.view.text import Style, column, line, span
+
+    styles = {"allow": Style.GOOD, "ask": Style.WARN, "deny": Style.BAD}
+    yield line(span(answer.decision, styles[answer.decision]), span(f": {answer.reason}"), hang=2)
     for part in answer.parts:
-        say(f"  {part.decision:<5} {visible(part.part)}")
-        say(f"        {visible(part.rule)}" + (f" ({part.source})" if part.source else ""))
+        rule = "" if part.rule == answer.reason and part.source else part.rule.partition("; ")[0]
+        yield line("  ", column(part.decision, 6, styles[part.decision]), span(part.part), hang=10)
+        yield line(" " * 8, span(", ".join(filter(None, (rule, part.source))), Style.DIM), hang=10)
