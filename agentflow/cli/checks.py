@@ -84,6 +84,7 @@ def check(json: bool = JSON, folder: Path = FOLDER) -> int:
     from agentflow.core.exits import Exit
     from agentflow.core.record import plain
     from agentflow.redact import visible
+    from agentflow.view.words import plural
 
     found = validate(folder)
     counts = {"agents": found.agents, "skills": found.skills, "hooks": found.hooks, "commands": 0}
@@ -92,6 +93,7 @@ def check(json: bool = JSON, folder: Path = FOLDER) -> int:
     else:
         for problem in found.problems:
             say(visible(problem.text))
-        looked_at = f"{found.agents} role files, {found.skills} skills, {found.hooks} hooks"
-        say(f"{looked_at}, {len(found.problems)} problems")
+        numbers = {"role file": found.agents, "skill": found.skills, "hook": found.hooks}
+        looked_at = ", ".join(plural(number, noun) for noun, number in numbers.items())
+        say(f"{looked_at}, {plural(len(found.problems), 'problem')}")
     return Exit.CONFIG if any(problem.severity == ERROR for problem in found.problems) else Exit.VERIFIED

@@ -129,7 +129,7 @@ def _settings(root: Path) -> Iterator[Item]:
             hooks, _ = load_hooks((place,))
             rules = read_rules(place.path).allow
         except InvalidFile as error:
-            yield Item(kind="hooks", file=file, does=f"nothing, as it is not valid: {error.problem}")
+            yield Item(kind="hooks", file=file, does=f"do nothing, as it is not valid: {error.problem}")
             continue
         for hook in hooks:
             yield Item(kind="hook", file=file, does=f"run at {hook.point}, outside the sandbox: {hook.name}")
@@ -147,7 +147,7 @@ def _roles(root: Path) -> Iterator[Item]:
             part = f"play the {role.part} with" if role.part else f"be the role {role.name} with"
             does = f"{part} {', '.join(map(str, role.tools))}"
         except InvalidFile as error:
-            does = f"nothing, as it is not valid: {error.problem}"
+            does = f"do nothing, as it is not valid: {error.problem}"
         yield Item(kind="role", file=_relative(path, root), does=one_line(does))
 
 

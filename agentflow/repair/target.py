@@ -50,7 +50,8 @@ def read_target(root: Path, brief: Brief, files: Iterable[str]) -> Target:
             hint=f"install what is missing, or {ADVICE}",
         )
     if not reds:
-        raise ModelRejected("nothing fails here: repair mends code against failing tests", hint=ADVICE)
+        seen = "nothing fails here" if brief.before else "no check was found here"
+        raise ModelRejected(f"{seen}: repair mends code against failing tests", hint=ADVICE)
     known = tuple(files)
     failing = tuple(sorted({test for shown in reds for test in failing_tests(root, shown)}))
     record = _record(root, reds[0])

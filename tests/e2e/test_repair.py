@@ -203,3 +203,11 @@ def test_a_name_that_is_no_text_stands_in_nobodys_way(new_repo: NewRepo) -> None
     Path(os.fsdecode(os.fsencode(repo.root) + b"/b\xff.py")).write_text("x = 1\n")
     assert repo.commit().task().code == 0
     assert repo.diff().count("\n+    ") == 1
+
+
+def test_a_repository_without_checks_is_told_so(new_repo: NewRepo) -> None:
+    repo = new_repo({"notes.py": "x = 1\n"})
+    done = repo.task()
+    assert done.code == 6
+    assert "no check was found here: repair mends code against failing tests" in done.out
+    assert repo.diff() == ""
