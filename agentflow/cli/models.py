@@ -1,5 +1,6 @@
 """Which model a name stands for, and what the tiers stand for with it."""
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,10 @@ from agentflow.core.ports import Model, Observer
 from agentflow.core.role import Role
 from agentflow.model.tiers import DEEP, FAST, first_ids, ids_of, tier
 from agentflow.sandbox.run import Sandbox
-from agentflow.settings import Settings, Transport
+from agentflow.settings import Deadlines, Settings, Transport
+
+if TYPE_CHECKING:
+    from agentflow.model.wire import Endpoint, Source
 
 if TYPE_CHECKING:
     from agentflow.model.messages import Messages
@@ -58,9 +62,26 @@ def _live(name: str, settings: Settings, environ: Mapping[str, str]) -> Model:
         from agentflow.model.sdk import direct
 
         return Messages(name, direct(found, settings.deadlines), settings)
-    from agentflow.model.http import Http
+    return Messages(name, _source(found, settings.deadlines, environ), settings)
 
-    return Messages(name, Http(found, settings.deadlines), settings)
+
+def _source(found: "Endpoint", deadlines: Deadlines, environ: Mapping[str, str]) -> "Source":
+    """Return the way to a server; the library that knows proxies is loaded where one may be on it."""
+    if _has_proxy(environ):
+        from agentflow.model.http import Http
+
+        return Http(found, deadlines)
+    from agentflow.model.direct import Direct
+
+    return Direct(found, deadlines)
+
+
+def _has_proxy(environ: Mapping[str, str]) -> bool:
+    if sys.platform == "linux":
+        return any(name.lower().endswith("_proxy") for name in environ)
+    from urllib.request import getproxies  # where the system itself may name one
+
+    return bool(getproxies())
 
 
 def streamed(model: Model, on_delta: Callable[[str], None]) -> Model:

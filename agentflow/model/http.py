@@ -1,6 +1,5 @@
-"""Byte source: a thin HTTP client; the only door to the HTTP library."""
+"""Byte source by the way that the environment names: through a proxy, or for the SDK."""
 
-import os
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -9,9 +8,8 @@ from urllib.request import getproxies
 
 import httpx2
 
-from agentflow import __version__
-from agentflow.core.errors import ConfigError, ModelRejected
-from agentflow.model.wire import API_VERSION, Answer, BadReply, Endpoint, TryFailed
+from agentflow.core.errors import ConfigError
+from agentflow.model.wire import Answer, BadReply, Endpoint, unreached, unread
 from agentflow.settings import Deadlines
 
 
@@ -26,8 +24,7 @@ def new_client(address: str, deadlines: Deadlines) -> httpx2.AsyncClient:
     except (ImportError, ValueError, httpx2.InvalidURL):
         raise ConfigError("the proxy in the environment cannot be used", hint="see HTTPS_PROXY") from None
     except OSError:
-        named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
-        raise ConfigError(f"the certificates in {named} cannot be read", hint="see SSL_CERT_FILE") from None
+        raise unread() from None
 
 
 def _trust(address: str) -> ssl.SSLContext | bool:
@@ -42,12 +39,7 @@ class Http:
     def __init__(self, endpoint: Endpoint, deadlines: Deadlines) -> None:
         self.secrets = endpoint.secrets
         self._url = f"{endpoint.address}/v1/messages"
-        self._headers = {
-            "content-type": "application/json",
-            "anthropic-version": API_VERSION,
-            "user-agent": f"agentflow/{__version__}",
-            **endpoint.headers,
-        }
+        self._headers = endpoint.request_headers
         self._connect = partial(new_client, endpoint.address, deadlines)
         self._client: httpx2.AsyncClient | None = self._connect()
 
@@ -81,16 +73,3 @@ def failures_told() -> Iterator[None]:
 def answer(response: httpx2.Response) -> Answer:
     headers = {name.lower(): value for name, value in response.headers.items()}
     return Answer(status=response.status_code, headers=headers, chunks=response.aiter_bytes())
-
-
-def unreached(error: BaseException) -> TryFailed | ModelRejected:
-    """Return what a failed connection means: only a certificate that is not trusted stays so."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return ModelRejected(
-                f"the endpoint's certificate is not trusted: {cause.verify_message}",
-                hint="name a private authority's file in SSL_CERT_FILE",
-            )
-        cause = cause.__cause__ or cause.__context__
-    return TryFailed(f"no reply from the model's endpoint: {str(error) or type(error).__name__}")

@@ -10,8 +10,8 @@ from typing import Any
 import anthropic
 
 from agentflow.core.errors import ModelRejected
-from agentflow.model.http import answer, failures_told, new_client, unreached
-from agentflow.model.wire import Answer, Endpoint
+from agentflow.model.http import answer, failures_told, new_client
+from agentflow.model.wire import Answer, Endpoint, unreached
 from agentflow.redact import one_line
 from agentflow.settings import Deadlines
 

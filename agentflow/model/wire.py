@@ -1,10 +1,13 @@
 """What the parts of the Messages wire share: who is asked, what comes back, and how a try fails."""
 
+import os
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from agentflow.core.errors import ModelRejected, ModelUnavailable
+from agentflow import __version__
+from agentflow.core.errors import ConfigError, ModelRejected, ModelUnavailable
 from agentflow.core.messages import Usage
 from agentflow.core.record import Record
 
@@ -35,6 +38,16 @@ class Endpoint(Record):
         if self.key is not None:
             return {"x-api-key": self.key.value, "authorization": f"Bearer {self.key.value}"}
         return {"authorization": f"Bearer {self.token.value}"} if self.token is not None else {}
+
+    @property
+    def request_headers(self) -> dict[str, str]:
+        """What every request says that we write ourselves."""
+        return {
+            "content-type": "application/json",
+            "anthropic-version": API_VERSION,
+            "user-agent": f"agentflow/{__version__}",
+            **self.headers,
+        }
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -81,3 +94,22 @@ class ModelUnfit(ModelRejected):
 
 class BadReply(TryFailed):
     """What came is no complete turn; a server that does that twice will do it again."""
+
+
+def unreached(error: BaseException) -> TryFailed | ModelRejected:
+    """Return what a failed connection means: only a certificate that is not trusted stays so."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return ModelRejected(
+                f"the endpoint's certificate is not trusted: {cause.verify_message}",
+                hint="name a private authority's file in SSL_CERT_FILE",
+            )
+        cause = cause.__cause__ or cause.__context__
+    return TryFailed(f"no reply from the model's endpoint: {str(error) or type(error).__name__}")
+
+
+def unread() -> ConfigError:
+    """Return what it means that the user's certificates cannot be read."""
+    named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
+    return ConfigError(f"the certificates in {named} cannot be read", hint="see SSL_CERT_FILE")

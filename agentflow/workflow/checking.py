@@ -76,18 +76,20 @@ class Checking:
         skipped = (override(CheckName.TESTS, skip, SKIP_TESTS),) if skip else ()
         return task.replace(overrides=(*task.overrides, *skipped), known_failures=self._said.known)
 
-    def blockage(self, required: tuple[RequiredCheck, ...], files: tuple[str, ...]) -> str:
+    def blockage(self, required: tuple[RequiredCheck, ...]) -> str:
         """Return why this machine cannot run the tests at all, whatever the code says; or empty."""
         run = next((run for run in self.runs(required) if run.check.name is CheckName.TESTS), None)
         if run is None or run.green:
             return ""
-        repository = self.repository(files)
+        repository = self.repository(Fence(self._git.root).files())
         output = self._store.ledger.output(run.evidence.id) if run.evidence else ""
         running = version(repository) if required_python(repository) else None
         return blockage(run, output, repository, running)
 
     async def run(self, task: TaskState, *orders: Order) -> tuple[Results, ...]:
         """Run the checks of each order one after the other, and the orders side by side."""
+        if not any(order.checks for order in orders):
+            return tuple(() for _ in orders)
         site = Site(
             git=self._git,
             sandbox=self._sandbox,

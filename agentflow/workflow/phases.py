@@ -45,7 +45,7 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
     if task.reads_only:
         return decided(task, GateStatus.PASSED, "- changes nothing, so that no check is needed")
     task = await examine_base(crew, crew.checking.told(task))
-    if why := crew.checking.blockage(task.baseline, crew.workspace.files()):
+    if why := crew.checking.blockage(task.baseline):
         return _blocked(task, why)
     lines = [check_line(run) for run in crew.checking.runs(task.baseline)]
     return decided(task, GateStatus.PASSED, "\n".join(lines) or "- no check found in this repository")

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from agentflow.core.errors import StateError
 from agentflow.core.record import Record
 from agentflow.workspace.apart import OBJECTS, own_objects
 from agentflow.workspace.git import Git
@@ -73,27 +72,16 @@ def as_shot(git: Git, files: Files) -> Shot:
 
 def hold(git: Git, shot: Shot) -> None:
     """Take over the objects of a shot that no commit has, since git may clear them away."""
+    if shot.tree == git.head:
+        return
     env = own_objects(git.source)
-    wanted = {shot.tree, *_ids(git.call("ls-tree", "-r", "-t", "-z", shot.tree, env=env))}
-    wanted -= _committed(git)
-    stdin = "".join(f"{name}\n" for name in sorted(wanted)).encode()
-    git.call("pack-objects", "-q", f"{env[OBJECTS]}/pack/pack", env=env, stdin=stdin)
+    wanted = f"{shot.tree}\n" + (f"^{git.head}\n" if git.head else "")
+    git.call("pack-objects", "-q", "--revs", f"{env[OBJECTS]}/pack/pack", env=env, stdin=wanted.encode())
 
 
 def content(git: Git, entry: Entry) -> bytes:
     """Return the bytes of a file."""
     return git.call("cat-file", "blob", entry.id, env=own_objects(git.source))
-
-
-def _committed(git: Git) -> set[str]:
-    try:
-        return _ids(git.call("ls-tree", "-r", "-t", "-z", "HEAD"))
-    except StateError:
-        return set()  # there is no commit yet
-
-
-def _ids(listing: bytes) -> set[str]:
-    return {word.split(b"\t")[0].split(b" ")[2].decode() for word in listing.split(b"\0") if word}
 
 
 def _listed(git: Git, tree: str) -> dict[str, tuple[str, str]]:

@@ -1,6 +1,7 @@
 """The repository through the git binary, every program its configuration could name switched off."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -10,6 +11,7 @@ from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.record import Record
 from agentflow.process import capture
 from agentflow.workspace.apart import AS_IT_IS, Source, own_objects
+from agentflow.workspace.start import Origin
 from agentflow.workspace.tree import Trees, is_ours
 
 _QUIET = (
@@ -36,7 +38,9 @@ _WHERE = (
     "--show-toplevel",
     "--show-object-format",
     *(word for place in _PLACES for word in ("--git-path", place)),
+    *("--revs-only", "HEAD^{tree}"),
 )
+_ID = re.compile("[0-9a-f]{40,64}")
 _DIFF = ("-r", "--patch", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
 
 
@@ -66,6 +70,8 @@ class Git(Record):
     """The same byte for byte, and with objects of our own."""
     exclude: Path
     """Where git keeps ignore rules that are not part of the files; may be a link."""
+    head: str | None = None
+    """The tree of the newest commit as the repository was opened; None where there is no commit."""
 
     def call(self, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> bytes:
         """Run git and return what it printed. Raises StateError with its message."""
@@ -159,6 +165,7 @@ def open_repository(start: Path) -> Git:
 
 def _found(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
     """Return the repository that git tells of."""
+    head = said.pop() if _ID.fullmatch(said[-1]) else None
     if len(said) != 2 + len(_PLACES):
         raise ConfigError(f"the folder of the repository of {start} has a line break in its name")
     root = Path(said[0]).resolve()
@@ -167,9 +174,15 @@ def _found(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
     places = zip(("index", "objects", "exclude", "attributes", "kept"), said[2:], strict=True)
     source = Source(hash=said[1], **{name: (start / place).resolve() for name, place in places})
     named = start.absolute() / said[2 + _PLACES.index("info/exclude")]
-    exact = Trees(root, source, AS_IT_IS, own_objects(source))
+    origin = Origin(root, source)
     return Git(
-        root=root, options=options, source=source, trees=Trees(root, source), exact=exact, exclude=named
+        root=root,
+        options=options,
+        source=source,
+        trees=Trees(origin),
+        exact=Trees(origin, AS_IT_IS, own_objects(source)),
+        exclude=named,
+        head=head,
     )
 
 

@@ -2,43 +2,83 @@
 
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from agentflow.core.record import Record
-from agentflow.workspace.apart import Call, Source, alone
+from agentflow.workspace.apart import Call, Source, alone, cast
 
 SKIPPED = b"S "
-_USER = (("core.excludesFile", "ignore"), ("core.attributesFile", "attributes"))
+_USER = (("core.excludesfile", "ignore"), ("core.attributesfile", "attributes"))
+_ASKED = r"^core\.(excludesfile|attributesfile|bare)$"
+"""With one key that is always there, because git fails where it finds none."""
 _REFRESH = ("-q", "--unmerged", "--ignore-missing", "--ignore-submodules", "--refresh")
 
 
-class Start(Record):
-    """What the first tree was made with, which every later one is made with too."""
+class Found(Record):
+    """What a repository and its user say, before any file was looked at."""
 
     files: Mapping[str, bytes]
     """The user's ignore rules and attributes, by where a git folder of our own has them."""
     index: bytes
-    """Empty when the repository has none."""
+    """The paths of the repository's index, with the ids of folders; empty when there is none."""
+
+
+class Start(Record):
+    """What the first tree of a kind was made with, which every later one is made with too."""
+
+    files: Mapping[str, bytes]
+    index: bytes
     index_time: int
     """By which git knows the files that are too young to be trusted."""
 
 
-def started(call: Call, source: Source, folder: Path, env: Mapping[str, str], attributes: bytes) -> Start:
-    """Read the user's rules and index once into a git folder of our own; `attributes` are the last word."""
-    root = Path(env["GIT_WORK_TREE"])
-    known = _content(source.attributes) + attributes
-    files = {"info/exclude": _content(source.exclude), "info/attributes": known}
-    for key, name in _USER:
-        usual = os.path.expanduser(f"~/.config/git/{name}")  # noqa: PTH111 - a machine may have no home
-        said = call("config", "--type=path", f"--default={usual}", "--get", key, env=env)
-        files[f"user/git/{name}"] = _content(root / os.fsdecode(said.removesuffix(b"\n")))
+class Origin:
+    """What all trees of one repository begin with, read when the first of them is made."""
+
+    def __init__(self, root: Path, source: Source) -> None:
+        self.root = root
+        self.source = source
+        self._found: Found | None = None
+
+    def found(self, call: Call) -> Found:
+        """Return what the repository and its user said at first."""
+        if self._found is None:
+            self._found = self._read(call)
+        return self._found
+
+    def _read(self, call: Call) -> Found:
+        with tempfile.TemporaryDirectory(prefix="agentflow-") as name:
+            folder = Path(name)
+            env = cast(self.root, self.source, folder)
+            files = {
+                "info/exclude": _content(self.source.exclude),
+                "info/attributes": _content(self.source.attributes),
+                **_of_user(call, self.root, env),
+            }
+            if self.source.index.exists():
+                _rebuild(call, self.source.index, folder, {**env, **alone(folder)})
+            return Found(files=files, index=_content(folder / "index"))
+
+
+def _of_user(call: Call, root: Path, env: Mapping[str, str]) -> dict[str, bytes]:
+    """Return the files that the user's own configuration names, or the usual ones."""
+    said = call("config", "-z", "--type=path", "--get-regexp", _ASKED, env=env).split(b"\0")
+    named = {key.decode(): os.fsdecode(value) for key, _, value in (word.partition(b"\n") for word in said)}
+    usual = os.path.expanduser("~/.config/git")  # noqa: PTH111 - a machine may have no home
+    return {f"user/git/{name}": _content(root / named.get(key, f"{usual}/{name}")) for key, name in _USER}
+
+
+def started(call: Call, found: Found, folder: Path, env: Mapping[str, str], attributes: bytes) -> Start:
+    """Let git look at each file once in a folder of our own; `attributes` are the last word."""
+    files = {**found.files, "info/attributes": found.files["info/attributes"] + attributes}
     _lay(files, folder)
-    index = folder / "index"
-    if source.index.exists():
-        _rebuild(call, source.index, folder, {**env, **alone(folder)})
-    if not index.exists():
+    if not found.index:
         return Start(files=files, index=b"", index_time=0)
+    index = folder / "index"
+    index.write_bytes(found.index)
+    call("update-index", *_REFRESH, env={**env, **alone(folder)})
     return Start(files=files, index=index.read_bytes(), index_time=index.stat().st_mtime_ns)
 
 
@@ -56,7 +96,6 @@ def _rebuild(call: Call, theirs: Path, folder: Path, env: Mapping[str, str]) -> 
     call("update-index", "-z", "--index-info", env=env, stdin=merged)
     if skipped := b"\0".join(path for tag, _, _, path in entries if tag == SKIPPED):
         call("update-index", "--skip-worktree", "-z", "--stdin", env=env, stdin=skipped)
-    call("update-index", *_REFRESH, env=env)
     call("write-tree", "--missing-ok", env=env)  # the index then keeps the ids of folders
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from agentflow.core.record import Record
-from agentflow.workspace.apart import NO_FILTER, Call, Source, alone, cast
-from agentflow.workspace.start import SKIPPED, Start, lay, started
+from agentflow.workspace.apart import NO_FILTER, Call, alone, cast
+from agentflow.workspace.start import SKIPPED, Origin, Start, lay, started
 
 OURS = (".claude/agentflow", ".claude/*.local.*", ".claude/learnings.md")
 """Paths that are never part of a tree id or of the files changed; each has two parts."""
@@ -98,20 +98,18 @@ class Shadow(Record):
 
 
 class Trees:
-    """The trees of one repository; what the first saw of git's own files holds for all.
+    """The trees of one kind of a repository; what the first saw of git's own files holds for all.
 
     It is kept in memory: whoever may write to the disk can change neither the rules nor the index.
     """
 
     def __init__(
         self,
-        root: Path,
-        source: Source,
+        origin: Origin,
         attributes: bytes = NO_FILTER,
         objects: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self.root = root
-        self.source = source
+        self.origin = origin
         self._attributes = attributes
         """The last word on how content is converted."""
         self._objects = objects
@@ -121,7 +119,7 @@ class Trees:
     def write(self, call: Call) -> str:
         """Return the id of the tree of the files as they are on disk now."""
         with self.folder(call) as env:
-            return Shadow(call=call, root=self.root, env=env).write()
+            return Shadow(call=call, root=self.origin.root, env=env).write()
 
     def ignored(self, call: Call) -> tuple[str, ...]:
         """Return what is not part of the tree because it is ignored, our own files left out."""
@@ -138,9 +136,9 @@ class Trees:
         """Yield the variables of a git folder of our own, with the rules and the index of the first time."""
         with tempfile.TemporaryDirectory(prefix="agentflow-") as name:
             folder = Path(name)
-            env = {**cast(self.root, self.source, folder), **self._objects}
+            env = {**cast(self.origin.root, self.origin.source, folder), **self._objects}
             if self._start is None:
-                self._start = started(call, self.source, folder, env, self._attributes)
+                self._start = started(call, self.origin.found(call), folder, env, self._attributes)
             else:
                 lay(self._start, folder)
             yield env | alone(folder)

@@ -7,6 +7,7 @@ import pytest
 from agentflow.core.errors import ModelError
 from agentflow.core.events import Event, Retried
 from agentflow.core.messages import Message, Reply, Request, Speaker, Text, ToolSpec
+from agentflow.model.direct import Direct
 from agentflow.model.http import Http
 from agentflow.model.messages import Messages
 from agentflow.model.wire import Endpoint, Secret, Source
@@ -46,6 +47,8 @@ class Line(NamedTuple):
 
     def connect(self, address: str, key: str | None = KEY) -> Source:
         endpoint = Endpoint(address=address, key=Secret(key) if key else None)
+        if self.source == "direct":
+            return Direct(endpoint, QUICK.deadlines)
         if self.source == "http":
             return Http(endpoint, QUICK.deadlines)
         from agentflow.model.sdk import direct  # noqa: PLC0415  # its import costs seconds
@@ -80,8 +83,8 @@ def request(*messages: Message, **changes: Any) -> Request:
 
 
 @pytest.fixture(
-    params=[Line("http", False), Line("http", True), Line("sdk", False), Line("sdk", True)],
-    ids=["thin-plain", "thin-streamed", "sdk-plain", "sdk-streamed"],
+    params=[Line(source, stream) for source in ("direct", "http", "sdk") for stream in (False, True)],
+    ids=lambda line: f"{line.source}-{'streamed' if line.stream else 'plain'}",
 )
 def line(request: pytest.FixtureRequest) -> Line:
     found: Line = request.param

@@ -18,7 +18,9 @@ WHOLE = tuple(Plays((text("I edit."), use("Edit", {"a": "b" * 40}))).events("mod
 SIZE = sum(len(sse(event)) for event in WHOLE)
 
 
-@pytest.fixture(params=[Line("http", True), Line("sdk", True)], ids=["thin", "sdk"])
+@pytest.fixture(
+    params=[Line("direct", True), Line("http", True), Line("sdk", True)], ids=["direct", "http", "sdk"]
+)
 def line(request: pytest.FixtureRequest) -> Line:
     found: Line = request.param
     return found

@@ -248,7 +248,7 @@ def test_a_platform_that_is_not_set_up_says_so_once(repo: Repo) -> None:
 
 
 LOADS: dict[str, tuple[str, set[str]]] = {
-    "a thin live task": ("anthropic", {"httpx2"}),
+    "a thin live task": ("anthropic", {"h11"}),
     "repair": ("repair", set()),
 }
 
@@ -265,7 +265,7 @@ def test_only_a_live_task_loads_the_http_library_and_it_never_loads_the_sdk(
         line.rpartition("|")[2].strip() for line in done.err.splitlines() if line.startswith("import time:")
     }
     assert "agentflow.core.task" in modules
-    assert modules & {"anthropic", "httpx2", "git"} == loaded
+    assert modules & {"anthropic", "httpx2", "h11", "git"} == loaded
 
 
 @pytest.mark.parametrize("models", [{"fast": "plain-1"}, {"fast": ["small-1", "plain-1"]}])

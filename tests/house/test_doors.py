@@ -43,6 +43,8 @@ DOORS: dict[str, tuple[str, ...]] = {
     "__import__": (IN_THE_CHECK,),
     "anthropic": ("agentflow/model/sdk.py",),
     "httpx": (),
+    "h11": ("agentflow/model/direct.py",),
+    "httpcore2": ("agentflow/model/direct.py",),
     "httpx2": ("agentflow/model/http.py", "agentflow/tools/web.py"),
     "git": (),
     "frontmatter": (),

@@ -1,0 +1,170 @@
+"""Byte source without a proxy on the way: HTTP/1.1 over kept connections; the only door to h11."""
+
+import select
+import zlib
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from ssl import SSLContext
+from urllib.parse import urlsplit
+
+import anyio
+import h11
+from anyio.abc import ByteStream, SocketAttribute
+
+from agentflow.model.wire import Answer, BadReply, Endpoint, unreached, unread
+from agentflow.settings import Deadlines
+
+_IDLE_SECONDS = 5.0
+"""After which a connection is not used again: what lies between may have forgotten it."""
+_HEAD_BYTES = 64 * 1024
+_GZIP = 31
+"""For zlib: the longest window, in gzip's frame."""
+_BROKEN = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, h11.ProtocolError)
+
+
+class Direct:
+    """Sends requests to one server, each over a connection that no other uses meanwhile."""
+
+    def __init__(self, endpoint: Endpoint, deadlines: Deadlines) -> None:
+        self.secrets = endpoint.secrets
+        address = urlsplit(f"{endpoint.address}/v1/messages")
+        self._host = address.hostname or ""
+        self._trust = _trust() if address.scheme == "https" else None
+        self._port = address.port or (443 if self._trust else 80)
+        self._path = address.path
+        self._headers = {"host": address.netloc, "accept-encoding": "gzip", **endpoint.request_headers}
+        self._patience = deadlines.connect
+        self._idle: list[_Connection] = []
+
+    @asynccontextmanager
+    async def open(self, body: bytes, *, stream: bool) -> AsyncIterator[Answer]:
+        """Send one request."""
+        accept = "text/event-stream" if stream else "application/json"
+        headers = {**self._headers, "accept": accept, "content-length": str(len(body))}
+        with _failures_told():
+            connection = await self._kept() or await self._connected()
+        try:
+            with _failures_told():
+                encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
+                response = await connection.ask(
+                    h11.Request(method="POST", target=self._path, headers=encoded), body
+                )
+            found = {name.decode("latin-1"): value.decode("latin-1") for name, value in response.headers}
+            yield Answer(status=response.status_code, headers=found, chunks=_unpacked(connection, found))
+        finally:
+            if connection.is_done:
+                connection.begin_again()
+                self._idle.append(connection)
+            else:
+                await connection.close()
+
+    async def close(self) -> None:
+        while self._idle:
+            await self._idle.pop().close()
+
+    async def _kept(self) -> "_Connection | None":
+        """Return a connection that can be used again."""
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_alive():
+                return connection
+            await connection.close()
+        return None
+
+    async def _connected(self) -> "_Connection":
+        with anyio.fail_after(self._patience):
+            if self._trust is None:
+                return _Connection(await anyio.connect_tcp(self._host, self._port))
+            stream = await anyio.connect_tcp(
+                self._host, self._port, ssl_context=self._trust, tls_standard_compatible=False
+            )
+            return _Connection(stream)
+
+
+class _Connection:
+    """One connection, and how far its conversation is."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self._stream = stream
+        self._socket = stream.extra(SocketAttribute.raw_socket)  # noqa: S610
+        self._protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEAD_BYTES)
+        self._since = 0.0
+        """When it was last used."""
+
+    async def ask(self, request: h11.Request, body: bytes) -> h11.Response:
+        """Send a request and return the head of its answer."""
+        parts = (request, h11.Data(data=body), h11.EndOfMessage())
+        sent = b"".join(self._protocol.send(part) or b"" for part in parts)
+        with suppress(anyio.BrokenResourceError):  # a server may answer before it has read all of it
+            await self._stream.send(sent)
+        while not isinstance(event := await self._event(), h11.Response):
+            pass  # what only informs
+        return event
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the body of the answer as it comes."""
+        with _failures_told():
+            while isinstance(event := await self._event(), h11.Data):
+                yield bytes(event.data)
+
+    async def _event(self) -> object:
+        while (event := self._protocol.next_event()) is h11.NEED_DATA:
+            try:
+                received = await self._stream.receive()
+            except anyio.EndOfStream:
+                received = b""
+            self._protocol.receive_data(received)
+        return event
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the whole answer was read, and another request may follow."""
+        return self._protocol.our_state is self._protocol.their_state is h11.DONE
+
+    def begin_again(self) -> None:
+        self._protocol.start_next_cycle()
+        self._since = anyio.current_time()
+
+    def is_alive(self) -> bool:
+        """Return whether the server still listens, as far as can be seen; it has nothing to say unasked."""
+        if anyio.current_time() - self._since > _IDLE_SECONDS:
+            return False
+        waiting = select.poll()
+        waiting.register(self._socket, select.POLLIN)
+        return not waiting.poll(0)
+
+    async def close(self) -> None:
+        await anyio.aclose_forcefully(self._stream)
+
+
+def _trust() -> SSLContext:
+    """Return whom to trust, by the user's SSL_CERT_FILE or SSL_CERT_DIR, or else by the system."""
+    from httpcore2 import default_ssl_context  # noqa: PLC0415  # where TLS has no part, it takes long for nothing
+
+    try:
+        return default_ssl_context()
+    except OSError:
+        raise unread() from None
+
+
+@contextmanager
+def _failures_told() -> Iterator[None]:
+    """Say in our words how a connection failed."""
+    try:
+        yield
+    except _BROKEN as error:
+        raise unreached(error) from None
+
+
+async def _unpacked(connection: _Connection, headers: dict[str, str]) -> AsyncIterator[bytes]:
+    """Yield the body of an answer, decompressed."""
+    if headers.get("content-encoding", "").strip().lower() != "gzip":
+        async for chunk in connection.chunks():
+            yield chunk
+        return
+    unpacking = zlib.decompressobj(_GZIP)
+    try:
+        async for chunk in connection.chunks():
+            yield unpacking.decompress(chunk)
+    except zlib.error:
+        raise BadReply("the reply is compressed in a way that cannot be undone") from None
