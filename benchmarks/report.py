@@ -10,7 +10,7 @@ from typing import Any
 
 from agentflow.core.record import Record, encode
 
-PACKAGES = ("agentflow", "anthropic", "anyio", "filelock", "httpx2", "msgspec", "pyyaml", "typer")
+PACKAGES = ("agentflow", "anthropic", "anyio", "h11", "httpx2", "msgspec", "pyyaml", "typer")
 COLUMNS = ("goal", "metric", "agentflow", "reference", "ratio", "bound", "pass", "rounds", "spread")
 
 

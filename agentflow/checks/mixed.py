@@ -1,14 +1,15 @@
 """Files with settings of checkers beside those of the product: the first as before, the rest as now."""
 
-import configparser
 import io
 import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import configparser
 
 _PRODUCT_TABLES = frozenset({"project", "build-system", "dependency-groups"})
 _PRODUCT_TOOLS = frozenset(
@@ -33,6 +34,8 @@ def mix(path: str, before: str, now: str) -> str:
 
     Where the two cannot be told apart for certain, it is the file as it was before.
     """
+    import configparser  # noqa: PLC0415  # only where such a file changed
+
     try:
         return _MIXERS[path.rpartition("/")[2]](before, now)
     except (ValueError, configparser.Error, RecursionError):  # one of the two is damaged
@@ -40,7 +43,9 @@ def mix(path: str, before: str, now: str) -> str:
 
 
 def _mix_toml(before: str, now: str) -> str:
-    old, new = tomllib.loads(before), tomllib.loads(now)
+    from tomllib import loads  # noqa: PLC0415
+
+    old, new = loads(before), loads(now)
     wanted = _merged(old, new)
     if wanted == new:
         return now
@@ -49,7 +54,7 @@ def _mix_toml(before: str, now: str) -> str:
     kept = [text for keys, text in _blocks(now) if _is_product(keys)]
     kept += [text for keys, text in _blocks(before) if not _is_product(keys)]
     found = "\n".join(kept)
-    return found if tomllib.loads(found) == wanted else before
+    return found if loads(found) == wanted else before
 
 
 def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -111,7 +116,9 @@ def _mix_ini(before: str, now: str) -> str:
     return written.getvalue()
 
 
-def _ini(text: str) -> configparser.RawConfigParser:
+def _ini(text: str) -> "configparser.RawConfigParser":
+    import configparser  # noqa: PLC0415
+
     parser = configparser.RawConfigParser(strict=False)
     parser.optionxform = str  # type: ignore[assignment, method-assign]  # keys keep their case
     parser.read_string(text)

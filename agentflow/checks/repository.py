@@ -1,12 +1,13 @@
 """The files of a repository as the detection of checks reads them."""
 
-import configparser
-import tomllib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentflow.core.record import Record
 from agentflow.sandbox.run import Sandbox
+
+if TYPE_CHECKING:
+    import configparser
 
 _READ_BYTES = 1_000_000
 
@@ -41,13 +42,17 @@ class Repository(Record):
 
     def toml(self, name: str) -> dict[str, Any]:
         """Return a TOML file; empty when there is none or it is damaged."""
+        import tomllib  # noqa: PLC0415  # only where there is one
+
         try:
             return tomllib.loads(self.read(name))
         except tomllib.TOMLDecodeError:
             return {}
 
-    def ini(self, name: str) -> configparser.ConfigParser:
+    def ini(self, name: str) -> "configparser.ConfigParser":
         """Return an INI file; empty when there is none or it is damaged."""
+        import configparser  # noqa: PLC0415  # only where there is one
+
         parser = configparser.ConfigParser(strict=False, interpolation=None)
         try:
             parser.read_string(self.read(name))

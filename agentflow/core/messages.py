@@ -107,16 +107,14 @@ class Usage(Record):
 
 def total(usages: Iterable[Usage]) -> Usage:
     """Add usages up; the cost is known only if each one is."""
-    used = tuple(usages)
-    costs = [usage.cost_usd for usage in used]
-    known = [cost for cost in costs if cost is not None]
-    return Usage(
-        input=sum(usage.input for usage in used),
-        output=sum(usage.output for usage in used),
-        cache_read=sum(usage.cache_read for usage in used),
-        cache_write=sum(usage.cache_write for usage in used),
-        cost_usd=sum(known) if known and len(known) == len(costs) else None,
-    )
+    read = wrote = cache_read = cache_write = 0
+    cost: float | None = None
+    for number, usage in enumerate(usages):
+        read, wrote = read + usage.input, wrote + usage.output
+        cache_read, cache_write = cache_read + usage.cache_read, cache_write + usage.cache_write
+        known = usage.cost_usd is not None and (number == 0 or cost is not None)
+        cost = (cost or 0) + (usage.cost_usd or 0) if known else None
+    return Usage(input=read, output=wrote, cache_read=cache_read, cache_write=cache_write, cost_usd=cost)
 
 
 class Reply(Record):

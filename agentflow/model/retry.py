@@ -4,7 +4,6 @@ import random
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
 import anyio
@@ -108,6 +107,8 @@ def seconds(retry_after: str | None) -> float | None:
         return max(0.0, float(retry_after))
     except ValueError:
         pass  # then it is a date
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415  # few servers name a date
+
     try:
         until = parsedate_to_datetime(retry_after)
     except ValueError:

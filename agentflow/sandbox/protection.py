@@ -14,9 +14,7 @@ from agentflow.core.errors import InvalidFile
 from agentflow.core.record import Record, encode
 from agentflow.parse import decode
 from agentflow.sandbox.profile import protected_names
-from agentflow.sandbox.scratch import abandoned, scratch_folder
-
-_NOTE = "note.json"
+from agentflow.sandbox.scratch import abandoned, scratch_file
 
 
 class _Note(Record):
@@ -35,8 +33,7 @@ def watched(root: Path, aside: Path, opened: Iterable[str]) -> Iterator[list[str
     before = tuple(sorted(protected_names(root)))
     note = _Note(root=str(root), before=before, opened=tuple(opened), aside=str(aside))
     found: list[str] = []
-    with scratch_folder() as folder:
-        (folder / _NOTE).write_bytes(encode(note))
+    with scratch_file(encode(note)):
         try:
             yield found
         finally:
@@ -46,12 +43,12 @@ def watched(root: Path, aside: Path, opened: Iterable[str]) -> Iterator[list[str
 def sweep() -> tuple[str, ...]:
     """Clear away what killed processes left; return what protected paths of theirs were set aside."""
     found: list[str] = []
-    for folder in abandoned():
+    for left in abandoned():
         try:
-            note = decode(_Note, (folder / _NOTE).read_bytes(), _NOTE)
+            note = decode(_Note, left.read_bytes(), left.name)
             found += [f"{note.root}/{name}" for name in _set_aside(note)]
         except (OSError, InvalidFile):
-            pass  # it was not a command that writes, or the repository is gone
+            pass  # a folder and no note, or the repository is gone
     return tuple(found)
 
 

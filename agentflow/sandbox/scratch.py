@@ -1,4 +1,4 @@
-"""Private folders for one command, gone with it; what a killed process left is found by the next one."""
+"""Private folders and notes for one command, gone with it; what a kill leaves is found by the next start."""
 
 import fcntl
 import os
@@ -25,17 +25,32 @@ def scratch_folder() -> Iterator[Path]:
         os.close(descriptor)
 
 
+@contextmanager
+def scratch_file(content: bytes) -> Iterator[None]:
+    """Keep a note in a new file that nobody else can read."""
+    descriptor, name = tempfile.mkstemp(prefix=_UNLOCKED)
+    place = Path(name)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        os.write(descriptor, content)
+        place = place.rename(place.with_name(_LOCKED + place.name.removeprefix(_UNLOCKED)))
+        yield
+    finally:
+        place.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
 def abandoned() -> Iterator[Path]:
-    """Yield the folders of processes that were killed, and remove each."""
-    for folder in Path(tempfile.gettempdir()).resolve().glob(f"{_LOCKED}*"):
+    """Yield the folders and notes of processes that were killed, and remove each."""
+    for left in Path(tempfile.gettempdir()).resolve().glob(f"{_LOCKED}*"):
         try:
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            descriptor = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             continue  # gone, or another user's
         try:
             if os.fstat(descriptor).st_uid == os.getuid() and _is_free(descriptor):
-                yield folder
-                remove(folder)
+                yield left
+                remove(left)
         finally:
             os.close(descriptor)
 
@@ -49,7 +64,10 @@ def _is_free(descriptor: int) -> bool:
 
 
 def remove(folder: Path) -> None:
-    """Delete a folder with all that is in it, also what somebody made read-only."""
+    """Delete a file, or a folder with all that is in it, also what somebody made read-only."""
+    if folder.is_file() and not folder.is_symlink():
+        folder.unlink(missing_ok=True)
+        return
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
         for place, _, _ in os.walk(folder):

@@ -45,7 +45,8 @@ class RunFile:
         self._change = change
 
     def append(self, entry: RunEntry) -> None:
-        durable = isinstance(entry, CallsStarted | CallAnswered)
+        # a result that changes nothing in the state is covered by the next call that begins
+        durable = isinstance(entry, CallsStarted) or (isinstance(entry, CallAnswered) and bool(entry.changes))
         self._file.append(redacted_bytes(encode(entry)), durable=durable)
         if isinstance(entry, CallAnswered | RunClosed) and entry.changes:
             self._change(entry.changes)

@@ -1,8 +1,9 @@
 """One writer in a repository: a lock that the kernel gives back when its holder dies."""
 
+import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from agentflow.core.errors import ConfigError, TaskLocked
@@ -15,31 +16,28 @@ HOLDER = "writer.pid"
 @contextmanager
 def writer_lock(root: Path) -> Iterator[None]:
     """Hold the right to change this repository's files. Raises TaskLocked while another task does."""
-    from filelock import FileLock, Timeout  # noqa: PLC0415  # slow to import, needed by one command
-
     folder = root / HOME
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(folder / ".gitignore", b"*\n")  # written anew each time, as is the number below
-        lock = FileLock(folder / "writer.lock")
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise TaskLocked(
-            "another task is at work in this repository",
-            hint="wait for it, or look at it with agentflow status",
-        ) from None
-    except OSError as error:
-        raise ConfigError(
-            f"cannot write {folder}: {error.strerror}",
-            hint="agentflow keeps its state below .claude/ in the repository",
-        ) from None
-    holder = folder / HOLDER
-    try:
+    with ExitStack() as stack:
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_whole(folder / ".gitignore", b"*\n")  # written anew each time, as is the number below
+            lock = os.open(folder / "writer.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            stack.callback(os.close, lock)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise TaskLocked(
+                "another task is at work in this repository",
+                hint="wait for it, or look at it with agentflow status",
+            ) from None
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write {folder}: {error.strerror}",
+                hint="agentflow keeps its state below .claude/ in the repository",
+            ) from None
+        holder = folder / HOLDER
+        stack.callback(holder.unlink, missing_ok=True)
         write_whole(holder, str(os.getpid()).encode())
         yield
-    finally:
-        holder.unlink(missing_ok=True)
-        lock.release()
 
 
 def is_at_work(root: Path) -> bool:
