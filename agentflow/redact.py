@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 MARK = "[REDACTED]"
@@ -47,10 +48,10 @@ _DEEP = " " * 6
 """So deep that Markdown sees no heading, also below an item of a list."""
 
 
-def redacted(text: str, environ: Mapping[str, str] = os.environ) -> str:
+def redacted(text: str, environ: Mapping[str, str] | None = None) -> str:
     """Return text without the secrets of known forms and without the values of the user's own keys."""
     found = text
-    for value in _values(environ):
+    for value in _own_values() if environ is None else _values(environ):
         found = found.replace(value, MARK)
     if any(sign in found for sign in _SIGNS):
         found = _FORMS.sub(_marked, found)
@@ -71,6 +72,12 @@ def redacted_values(value: Any) -> Any:
     if isinstance(value, dict):
         return {redacted_values(key): redacted_values(item) for key, item in value.items()}
     return [redacted_values(item) for item in value] if isinstance(value, list) else value
+
+
+@cache
+def _own_values() -> list[str]:
+    # our environment stays as it was, and this is asked some thirty times a turn
+    return _values(os.environ)
 
 
 def _values(environ: Mapping[str, str]) -> list[str]:

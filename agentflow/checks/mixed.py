@@ -1,15 +1,13 @@
 """Files with settings of checkers beside those of the product: the first as before, the rest as now."""
 
+import configparser
 import io
 import json
 import re
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import configparser
+from typing import Any
 
 _PRODUCT_TABLES = frozenset({"project", "build-system", "dependency-groups"})
 _PRODUCT_TOOLS = frozenset(
@@ -34,8 +32,6 @@ def mix(path: str, before: str, now: str) -> str:
 
     Where the two cannot be told apart for certain, it is the file as it was before.
     """
-    import configparser  # noqa: PLC0415  # only where such a file changed
-
     try:
         return _MIXERS[path.rpartition("/")[2]](before, now)
     except (ValueError, configparser.Error, RecursionError):  # one of the two is damaged
@@ -116,9 +112,7 @@ def _mix_ini(before: str, now: str) -> str:
     return written.getvalue()
 
 
-def _ini(text: str) -> "configparser.RawConfigParser":
-    import configparser  # noqa: PLC0415
-
+def _ini(text: str) -> configparser.RawConfigParser:
     parser = configparser.RawConfigParser(strict=False)
     parser.optionxform = str  # type: ignore[assignment, method-assign]  # keys keep their case
     parser.read_string(text)

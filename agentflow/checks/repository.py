@@ -1,13 +1,11 @@
 """The files of a repository as the detection of checks reads them."""
 
+import configparser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentflow.core.record import Record
 from agentflow.sandbox.run import Sandbox
-
-if TYPE_CHECKING:
-    import configparser
 
 _READ_BYTES = 1_000_000
 
@@ -42,17 +40,17 @@ class Repository(Record):
 
     def toml(self, name: str) -> dict[str, Any]:
         """Return a TOML file; empty when there is none or it is damaged."""
+        if not (text := self.read(name)):
+            return {}
         import tomllib  # noqa: PLC0415  # only where there is one
 
         try:
-            return tomllib.loads(self.read(name))
+            return tomllib.loads(text)
         except tomllib.TOMLDecodeError:
             return {}
 
-    def ini(self, name: str) -> "configparser.ConfigParser":
+    def ini(self, name: str) -> configparser.ConfigParser:
         """Return an INI file; empty when there is none or it is damaged."""
-        import configparser  # noqa: PLC0415  # only where there is one
-
         parser = configparser.ConfigParser(strict=False, interpolation=None)
         try:
             parser.read_string(self.read(name))
