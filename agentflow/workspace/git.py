@@ -104,6 +104,8 @@ class Git(Record):
 
     def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
         """Return the paths that differ between two trees, sorted."""
+        if before == after:
+            return ()
         raw = self.call("diff-tree", "-r", "-z", "--name-status", "--no-renames", before, after)
         words = [_text(word) for word in raw.split(b"\0") if word]
         pairs = zip(words[::2], words[1::2], strict=True)
@@ -128,6 +130,8 @@ class Git(Record):
 
     def diff(self, before: str, after: str, *paths: str) -> str:
         """Return the unified diff between two trees; bytes that are no UTF-8 are escaped."""
+        if before == after:
+            return ""
         env = {"GIT_LITERAL_PATHSPECS": "1"}
         return _text(self.call("diff-tree", *_DIFF, before, after, "--", *paths, env=env))
 
