@@ -18,9 +18,7 @@ WHOLE = tuple(Plays((text("I edit."), use("Edit", {"a": "b" * 40}))).events("mod
 SIZE = sum(len(sse(event)) for event in WHOLE)
 
 
-@pytest.fixture(
-    params=[Line("direct", True), Line("http", True), Line("sdk", True)], ids=["direct", "http", "sdk"]
-)
+@pytest.fixture(params=[Line("direct", True), Line("sdk", True)], ids=["direct", "sdk"])
 def line(request: pytest.FixtureRequest) -> Line:
     found: Line = request.param
     return found
