@@ -32,11 +32,16 @@ class Server:
         self.connections = 0
         self._conversations = conversations
         self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket.settimeout(5)
         self.address = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
 
     def listen(self) -> None:
         for answers in self._conversations:
-            connection, _ = self._socket.accept()
+            try:
+                connection, _ = self._socket.accept()
+            except TimeoutError:
+                return
+            connection.settimeout(5)
             self.connections += 1
             with connection, connection.makefile("rb") as reader:
                 for answer in answers:
