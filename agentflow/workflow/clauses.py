@@ -18,7 +18,7 @@ _WITHOUT = re.compile(r"\bwithout\b[^,.;]*")
 _STATEMENT = re.compile(
     r"\w+(?:\s+(?!(?:that|which|who|where|if|whether|how|why|what|all|every|the|a|an)\b)\w+){0,2}\s+"
     r"(?:is|are|was|were|should|must|does|doesn't|do not|don't|fails?|crash(?:es)?|returns|raises|hangs|shows"
-    r"|needs|gives|breaks|has|cannot|can't|never|always|ignores?)\b"
+    r"|needs|gives|breaks|has|cannot|can't|never|always|ignores?|loses|drops|misses|leaves|freezes|disappears)\b"
 )
 """A sentence whose first word is a noun that could also be an order: "search results are wrong"."""
 
@@ -84,4 +84,11 @@ def _clause(piece: str, table: Table) -> Clause:
     is_told = mood not in (Mood.QUESTION, Mood.LIMIT) and bool(_STATEMENT.match(spoken))
     if mood is Mood.STATEMENT or is_told:
         return Clause(text=text, mood=Mood.STATEMENT)
-    return Clause(text=text, mood=mood, head=found[mood])
+    is_order = mood in (Mood.EXPLORATORY, Mood.RESEARCH) and _is_order(text, table)
+    return Clause(text=text, mood=Mood.CHANGE if is_order else mood, head=found[mood])
+
+
+def _is_order(text: str, table: Table) -> bool:
+    """Return whether a verb of reading says what the code is to do."""
+    orders = table.orders
+    return bool(begins(orders.verbs, text) and hits(orders.signs, text) and not hits(orders.asks, text))

@@ -42,7 +42,7 @@ def begins(phrases: Iterable[str], text: str) -> str | None:
 def _may_stand(phrase: str, text: str) -> bool:
     """Tell whether a text has letters for each word of a phrase: most have not, and need no pattern."""
     words = (word.split("|") for word in phrase.lower().split() if word != "...")
-    return all(any(one.removesuffix("*") in text for one in word) for word in words)
+    return all(any(one.strip("*") in text for one in word) for word in words)
 
 
 @cache
@@ -62,4 +62,6 @@ def _word(word: str) -> str:
 
 
 def _alternative(word: str) -> str:
+    if word.startswith("*"):
+        return rf"\w+{re.escape(word[1:])}"
     return rf"{re.escape(word[:-1])}\w*" if word.endswith("*") else f"{re.escape(word)}s?"

@@ -23,11 +23,20 @@ class Files(Record):
     never: Words
 
 
+class Orders(Record):
+    """When a verb of reading orders a change."""
+
+    verbs: Words
+    signs: Words
+    asks: Words
+
+
 class Table(Record):
     """The whole of routing.yaml, where each key is explained."""
 
     routing: Routing
     heads: dict[str, Words]
+    orders: Orders
     polite: Words
     kinds: dict[str, Words]
     report: Words

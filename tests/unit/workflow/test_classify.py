@@ -147,6 +147,64 @@ TASKS = [
         "names 6 files: a.py, b.py, c.py, d.py, e.py, f.py",
     ),
 ]
+ORDERS = """
+compare the versions numerically instead of as strings
+compare passwords in constant time
+compare file hashes before copying
+compare strings ignoring case
+look up the user by email
+look up the user by email instead of by name
+look up translations in the cache before hitting the database
+look up the hostname only once
+log every request
+log in users automatically after signup
+log of deleted users should be kept
+check that the token is not expired before using it
+check for None before calling .strip()
+check the return value of fork
+verify the checksum after download
+confirm before deleting a project
+find the user by id instead of by name
+identify users by uuid instead of email
+count words case-insensitively
+count retries separately
+describe the config options in docs/config.md
+list the supported formats in the README
+explain in the README how to install
+survey form loses answers
+lookup table has wrong entries
+check constraints are not enforced
+find command ignores the --type flag
+could you add a --verbose flag?
+there is bug when user click two times on save, please repair
+users complain that search is too slow
+never retry on 4xx
+corrige el error en login.py
+"""
+READS = """
+research|compare redis and memcached
+research|compare our approach with what django does
+research|compare X and Y before I choose one
+research|look up how the oauth device flow works
+research|look up the current best practice for password hashing
+research|best practices for structured logging in python
+research|pros and cons of using an ORM
+question|where is the log of failed requests written?
+question|what is the log of the last run?
+question|I don't understand how the scheduler picks jobs
+question|could you explain me how the cache works
+question|warum schlägt der Test fehl?
+question|pourquoi le test échoue ?
+question|explain the example in the README
+exploratory|find where the timeout is set before the retry
+exploratory|find all callers of save_order before renaming it
+exploratory|find memory leaks in the importer
+exploratory|check whether the token is verified before use
+exploratory|verify that the docs match the code
+exploratory|log of what happens at startup
+exploratory|list the open TODOs
+audit|check src/auth.py for vulnerabilities
+"""
 
 
 @pytest.mark.parametrize(
@@ -329,3 +387,16 @@ def test_any_text_has_a_class_and_the_same_one_each_time(text: str) -> None:
     assert found.steps == TABLE.steps(found.route, found.complexity) != ()
     reads = found.complexity in (EXPLORATORY, RESEARCH)
     assert (Phase.IMPLEMENTATION in found.steps) is not reads
+
+
+@pytest.mark.parametrize("text", ORDERS.strip().splitlines())
+def test_a_verb_of_reading_that_says_what_code_does_orders_a_change(text: str) -> None:
+    found = classify(text, TABLE)
+    assert Phase.IMPLEMENTATION in found.steps, found
+
+
+@pytest.mark.parametrize("line", READS.strip().splitlines())
+def test_the_same_verbs_ask_where_they_name_no_way_of_doing(line: str) -> None:
+    route, text = line.split("|")
+    found = classify(text, TABLE)
+    assert (found.route, Phase.IMPLEMENTATION in found.steps) == (route, False), found
