@@ -117,13 +117,15 @@ def show_tool(name: str = NAME, json: bool = JSON) -> None:
     """Show a tool. What it does, the input it takes, and the roles that are offered it."""
     from agentflow.cli.content import toolbox_here
     from agentflow.core.errors import UnknownTool
-    from agentflow.tools.registry import spec
+    from agentflow.tools.registry import WEB, spec
     from agentflow.view.text import labelled, span
 
     toolbox = toolbox_here(_root())
     found = toolbox.find(name)
     if found is None:
-        raise UnknownTool(f"there is no tool {name}", hint="agentflow tools list shows them")
+        listed = "agentflow tools list shows them"
+        hint = "network: [explorer] in config.yaml opens the web" if name in WEB else listed
+        raise UnknownTool(f"there is no tool {name} here", hint=hint)
     holders = [role.name for role in _content().roles.all if found in toolbox.offered(role)]
     row = {**_told_tool(found), "roles": holders, "input": spec(found).input_schema}
     if json:
