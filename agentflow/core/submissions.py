@@ -25,9 +25,6 @@ class Findings(Record):
     summary: Annotated[str, Meta(min_length=1)]
     findings: tuple[Finding, ...]
     open_questions: tuple[str, ...]
-    recommendations: Annotated[
-        tuple[str, ...], Meta(description="What to do, where a report is wanted.")
-    ] = ()
 
 
 class PlanStep(Record):

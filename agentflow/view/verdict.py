@@ -85,11 +85,9 @@ def _answer(state: TaskState) -> Iterator[Line]:
             said,
             hang=4,
         )
-    advice = [("do    ", Style.ACCENT, one) for one in findings.recommendations]
-    notes = (*advice, *(("open  ", Style.WARN, one) for one in findings.open_questions))
-    for label, style, said in notes:
-        yield line("  ", span(label, style), one_line(said, _REASON), hang=4)
-    if findings.findings or notes:
+    for question in findings.open_questions:
+        yield line("  ", span("open  ", Style.WARN), one_line(question, _REASON), hang=4)
+    if findings.findings or findings.open_questions:
         yield BLANK
 
 

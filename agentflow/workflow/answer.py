@@ -14,6 +14,7 @@ from agentflow.workflow.review import told
 
 _FOLDER = Path(".claude")
 _SLUG_CHARS = 40
+_ADVICE = re.compile(r"^[^a-z0-9\n]*(?:plan|recommendations?)[^a-z0-9\n]*$", re.IGNORECASE | re.MULTILINE)
 _EMPTY = frozenset(
     {"", "n/a", "na", "none", "nothing", "todo", "tbd", "unknown", "no findings", "nothing found"}
 )
@@ -58,9 +59,8 @@ def answer(task: TaskState) -> str | None:
         return None
     findings = (f"- {one.place}: {one.claim}" for one in task.findings.findings)
     issues = (f"- {told(issue)}" for issue in (task.review.issues if task.review else ()))
-    advice = (f"- recommended: {one}" for one in task.findings.recommendations)
     questions = (f"- open: {question}" for question in task.findings.open_questions)
-    return "\n".join((task.findings.summary.strip(), *findings, *issues, *advice, *questions))
+    return "\n".join((task.findings.summary.strip(), *findings, *issues, *questions))
 
 
 def keeps_document(task: TaskState) -> bool:
@@ -74,10 +74,15 @@ def document(task: TaskState) -> str:
     assert findings is not None
     flagged = {*task.flagged_findings, *task.flagged_issues}
     places = dict.fromkeys(_places(task))
+    said, advised = parted(findings.summary)
     sections = (
-        ("Summary", [nested(findings.summary)], ""),
+        ("Summary", [nested(said)], ""),
         ("Findings", [f"- {nested(one.claim)} ({nested(one.place)})" for one in findings.findings], "none"),
-        ("Plan / Recommendations", _advice(task), "none: neither the explorer nor a reviewer gave any"),
+        (
+            "Plan / Recommendations",
+            [f"- {nested(one)}" for one in (*advised, *_issues(task))],
+            "none: neither the explorer nor a reviewer gave any",
+        ),
         ("Open Questions", [f"- {nested(one)}" for one in findings.open_questions], "none were named"),
         (
             "Sources & Evidence",
@@ -109,11 +114,17 @@ def _borne_out(place: str, flagged: set[str]) -> str:
     return ": FLAGGED, there is no such line" if place in flagged else ": the line exists"
 
 
-def _advice(task: TaskState) -> list[str]:
-    """Return what is to be done: what the explorer recommends, and a reviewer's issues."""
-    issues = (told(issue) for issue in (task.review.issues if task.review else ()))
-    recommended = task.findings.recommendations if task.findings else ()
-    return [f"- {nested(one)}" for one in (*recommended, *issues)]
+def _issues(task: TaskState) -> tuple[str, ...]:
+    return tuple(told(issue) for issue in task.review.issues) if task.review else ()
+
+
+def parted(summary: str) -> tuple[str, tuple[str, ...]]:
+    """Return what a summary says, and the items of the list of recommendations at its end."""
+    found = _ADVICE.search(summary)
+    if found is None or not summary[: found.start()].strip():
+        return summary, ()
+    items = (row.strip(" \t-*") for row in summary[found.end() :].splitlines())
+    return summary[: found.start()].strip(), tuple(item for item in items if item)
 
 
 def write_document(root: Path, task: TaskState, stamp: str) -> str:

@@ -127,8 +127,7 @@ def _findings(task: TaskState) -> str:
         for one in findings.findings
     ]
     questions = [f"- open: {question}" for question in findings.open_questions]
-    advice = [f"- recommended: {one}" for one in findings.recommendations]
-    return "\n".join(("## Findings", findings.summary, *lines, *advice, *questions))
+    return "\n".join(("## Findings", findings.summary, *lines, *questions))
 
 
 def _plan(plan: Plan | None, title: str = "Plan") -> str:

@@ -118,13 +118,15 @@ def sections(repo: Repo) -> dict[str, str]:
 
 def test_a_report_says_what_to_do(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
-    advice = ["retry with jitter", "# not a heading"]
+    summary = "They need jitter.\n\n**Recommendations:**\n- retry with jitter\n- # not a heading\n"
     found = findings()["turns"][-1]["tools"][0]["input"]
-    submits = turn(call("SubmitFindings", **{**found, "recommendations": advice}))
+    submits = turn(call("SubmitFindings", **{**found, "summary": summary}))
     done = repo.task("research retries", script=[role("explorer", submits)])
     assert done.code == 0, done.err
-    assert sections(repo)["Plan / Recommendations"] == "- retry with jitter\n- \\# not a heading"
-    assert "do    retry with jitter" in done.out
+    said = sections(repo)
+    assert said["Summary"] == "They need jitter."
+    assert said["Plan / Recommendations"] == "- retry with jitter\n- \\# not a heading"
+    assert "retry with jitter" in done.out
 
 
 def test_a_section_that_is_empty_says_so(new_repo: NewRepo) -> None:
