@@ -25,7 +25,7 @@ from agentflow.parse import decode
 from agentflow.repair.brief import Brief, read_brief
 from agentflow.repair.case import Case
 from agentflow.repair.scope import refusal_of
-from agentflow.repair.target import ADVICE
+from agentflow.repair.target import ADVICE, record_of
 from agentflow.sandbox.run import Sandbox
 
 LABEL = "plausible: it passes these checks"
@@ -110,13 +110,13 @@ def _explore(request: Request, case: Case) -> Reply:
 
 
 def _plan(case: Case) -> Plan:
-    edits = case.candidates
+    edits, root = case.candidates, case.sources.root
     return Plan(
         summary=f"try {len(edits)} single edits in order, in throw-away copies; make the first that passes",
         steps=tuple(PlanStep(title=edit.title, files=(edit.path,)) for edit in edits[:_SHOWN]),
         acceptance=(
             *(f"{test} passes" for test in case.target.failing),
-            *(f"{shown.name}: {shown.command}" for shown in case.brief.before),
+            *(f"{shown.name}: {record_of(root, shown).command}" for shown in case.brief.before),
         ),
         risks=(f"an edit found by search is {LABEL}",),
     )

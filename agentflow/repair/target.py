@@ -54,8 +54,7 @@ def read_target(root: Path, brief: Brief, files: Iterable[str]) -> Target:
         raise ModelRejected(f"{seen}: repair mends code against failing tests", hint=ADVICE)
     known = tuple(files)
     failing = tuple(sorted({test for shown in reds for test in failing_tests(root, shown)}))
-    record = _record(root, reds[0])
-    target = _split(root, record.command if record else reds[0].command)
+    target = _split(root, record_of(root, reds[0]).command)
     return target.replace(failing=failing, files=files_of(failing, known))
 
 
@@ -71,8 +70,8 @@ def failing_tests(root: Path, shown: Shown) -> tuple[str, ...]:
     if shown.name != CheckName.TESTS or shown.is_green:
         return ()
     ids = _beside(root, shown, ".ids")
-    if ids is None or not ids.is_file():
-        return shown.failing
+    if not ids.is_file():
+        return ()
     lines = (line.split(" ", 1) for line in ids.read_text(encoding="utf-8").splitlines() if " " in line)
     return tuple(test for outcome, test in lines if outcome in _REDS)
 
@@ -97,24 +96,22 @@ def _file_of(test: str, files: tuple[str, ...]) -> str | None:
     return None
 
 
-def _beside(root: Path, shown: Shown, suffix: str) -> Path | None:
-    return (root / shown.output).with_suffix(suffix) if shown.output else None
+def _beside(root: Path, shown: Shown, suffix: str) -> Path:
+    return (root / (shown.output or shown.evidence)).with_suffix(suffix)
 
 
 def base_tree(root: Path, brief: Brief) -> str | None:
     """Return the id of the tree before the task, as the records of its first checks name it."""
-    records = (_record(root, shown) for shown in brief.before)
-    return next((record.tree_before for record in records if record), None)
+    return record_of(root, brief.before[0]).tree_before if brief.before else None
 
 
-def _record(root: Path, shown: Shown) -> Evidence | None:
+def record_of(root: Path, shown: Shown) -> Evidence:
+    """Return the record of a check. Raises ModelRejected when it is not there any more."""
     path = _beside(root, shown, ".json")
-    if path is None or not path.is_file():
-        return None
     try:
         return decode(Evidence, path.read_bytes(), str(path.relative_to(root)))
-    except InvalidFile:
-        return None
+    except (OSError, InvalidFile) as error:
+        raise ModelRejected(f"the record {shown.evidence} cannot be read: {error}", hint=ADVICE) from None
 
 
 def _split(root: Path, command: str) -> Target:

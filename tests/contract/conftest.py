@@ -6,13 +6,14 @@ import pytest
 
 from agentflow.core.errors import ModelError
 from agentflow.core.events import Event, Retried
-from agentflow.core.messages import Message, Reply, Request, Speaker, Text, ToolSpec
+from agentflow.core.messages import Message, Reply, Request, ToolSpec
 from agentflow.model.direct import Direct
 from agentflow.model.http import Http
 from agentflow.model.messages import Messages
 from agentflow.model.wire import Endpoint, Secret, Source
 from agentflow.settings import Deadlines, Retry, Settings
 from tests.support.messages_server import Answer, Asked, Policy, serving
+from tests.support.records import a_request
 
 KEY = "sk-contract-0123456789"
 QUICK = Settings(
@@ -68,18 +69,7 @@ def request(*messages: Message, **changes: Any) -> Request:
         ),
         ToolSpec(name="Submit", description="End.", input_schema={"type": "object", "properties": {}}),
     )
-    begin = Message(speaker=Speaker.USER, parts=(Text(text="begin"),))
-    whole = Request(
-        role="implementer",
-        agent="implementer",
-        run=1,
-        iteration=1,
-        model="model-1",
-        system="You mend.",
-        tools=tools,
-        messages=messages or (begin,),
-    )
-    return whole.replace(**changes)
+    return a_request(*messages, **{"tools": tools, **changes})
 
 
 @pytest.fixture(

@@ -8,22 +8,14 @@ import anyio
 
 from agentflow.core import points
 from agentflow.core.hook import Decision, Function, Hook, HookDecision, OnError, Origin, Script
-from agentflow.core.messages import Message, Reply, Request, Speaker, Text
+from agentflow.core.messages import Reply, Text
 from agentflow.core.points import Actor, Payload, Point, Scene
 from agentflow.core.task import Phase
 from agentflow.hooks.chain import Chain
+from tests.support.records import a_request, user
 
 BASH = points.ToolUse(tool_name="Bash", tool_input={"command": "ls", "timeout": 5}, tool_use_id="call-1")
-REQUEST = Request(
-    role="planner",
-    agent="planner",
-    run=1,
-    iteration=1,
-    model="m",
-    system="s",
-    tools=(),
-    messages=(Message(speaker=Speaker.USER, parts=(Text(text="hello"),)),),
-)
+REQUEST = a_request(user("hello"), role="planner", agent="planner")
 REPLY = Reply(parts=(Text(text="hello"),))
 PAYLOADS: Mapping[Point, Payload] = MappingProxyType(
     {

@@ -134,7 +134,7 @@ def test_functions_change_request_and_reply_in_turn(scene: Scene) -> None:
                 raise AssertionError
 
     asked = fire(scene, *[function(longer, point=Point.MODEL_REQUEST)] * 2).request
-    assert asked == REQUEST.replace(system="s++")
+    assert asked == REQUEST.replace(system=f"{REQUEST.system}++")
     replied = fire(scene, *[function(longer, point=Point.MODEL_RESPONSE)] * 2).reply
     assert replied is not None
     assert len(replied.parts) == 3

@@ -4,7 +4,6 @@ import anyio
 import pytest
 
 from agentflow.core.events import ToolBlocked, ToolStarted
-from agentflow.core.execution import Execution
 from agentflow.core.messages import Reply, ToolCall
 from agentflow.core.role import ToolRule
 from agentflow.core.run import RunOutcome
@@ -15,6 +14,7 @@ from agentflow.model.scripted import ScriptedCall
 from agentflow.store.journal import RunFile, load_run
 from agentflow.store.ledger import EvidenceLedger
 from agentflow.tools.files import READ
+from tests.support.records import an_execution
 from tests.unit.loop.stage import CHANGE, Stage, Wanted, a_tool, call, script, submit, turn
 from tests.unit.workflow.cases import a_task
 
@@ -24,18 +24,7 @@ TAKES = "takes word, seconds (optional), count (optional), tags (optional)"
 def printing(wanted: Wanted, context: ToolContext) -> Output:
     """Print a word."""
     sink = context.shell.outputs / f"{context.call_id}.out"
-    sink.write_text(wanted.word, "utf-8")
-    execution = Execution(
-        command=f"echo {wanted.word}",
-        cwd=".",
-        exit_code=0,
-        timed_out=False,
-        started_at="2026-01-02T03:04:05Z",
-        seconds=0.1,
-        sha256="0" * 64,
-        bytes=len(wanted.word),
-        output=str(sink),
-    )
+    execution = an_execution(sink, wanted.word, command=f"echo {wanted.word}")
     return Output(content="printed", execution=execution, clipped=wanted.count > 1)
 
 

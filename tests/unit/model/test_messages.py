@@ -15,12 +15,9 @@ from agentflow.model.prices import priced
 from agentflow.model.wire import VENDOR, Endpoint, Secret
 from agentflow.parse import decode
 from agentflow.settings import Price, Settings, load_settings, model_name
+from tests.support.records import a_request, user
 
 TOOL = ToolSpec(name="Read", description="Read.", input_schema={"type": "object", "properties": {}})
-
-
-def user(said: str) -> Message:
-    return Message(speaker=Speaker.USER, parts=(Text(text=said),))
 
 
 def step(number: int, calls: int = 1) -> tuple[Message, Message]:
@@ -32,17 +29,7 @@ def step(number: int, calls: int = 1) -> tuple[Message, Message]:
 
 
 def request(messages: tuple[Message, ...], **changes: Any) -> Request:
-    whole = Request(
-        role="explorer",
-        agent="explorer",
-        run=1,
-        iteration=1,
-        model="m",
-        system="You look.",
-        tools=(TOOL,),
-        messages=messages,
-    )
-    return whole.replace(**changes)
+    return a_request(*messages, **{"model": "m", "system": "You look.", "tools": (TOOL,), **changes})
 
 
 def growing(steps: int, calls: int = 1) -> list[tuple[Message, ...]]:

@@ -11,10 +11,11 @@ from pathlib import Path
 import anyio
 
 from agentflow.core.evidence import By, CheckName, Evidence, Side, TestCounts
-from agentflow.core.messages import Message, Reply, Request, Speaker, Text, ToolCall, ToolResult, ToolSpec
+from agentflow.core.messages import Message, Reply, Speaker, ToolCall, ToolResult, ToolSpec
 from agentflow.core.record import encode
 from agentflow.repair.policy import Repair
 from agentflow.workspace.git import open_repository
+from tests.support.records import a_request, user
 
 TASK_ID = "20240101T000000Z-abcd"
 UNITTEST = f"{sys.executable} -m unittest discover -v -s tests"
@@ -76,18 +77,24 @@ class Stage:
         )  # fmt: skip
         output = ran.stdout + ran.stderr
         ids = _ids(output)
-        folder = self.root / ".claude" / "agentflow" / TASK_ID / "evidence"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.out").write_text(output)
-        (folder / f"{name}.ids").write_text("".join(f"{outcome} {test}\n" for test, outcome in ids.items()))
-        (folder / f"{name}.json").write_bytes(encode(self.evidence(name, ran.returncode)))
-        red = ", ".join(test for test, outcome in ids.items() if outcome != "passed")
-        place = (folder / f"{name}.out").relative_to(self.root)
+        self.keep(name, ran.returncode)
+        place = self.root / self.place(name)
+        place.write_text(output)
+        place.with_suffix(".ids").write_text("".join(f"{outcome} {test}\n" for test, outcome in ids.items()))
         color = "green" if ran.returncode == 0 else "red"
         tail = "\n".join(output.splitlines()[-20:])
-        lines = f"- tests: {color}, exit {ran.returncode}, evidence {name}, output in {place}\n"
-        lines += f"  `{self.command}`\n" + (f"  failing: {red}\n" if red else "")
+        lines = f"- tests: {color}, exit {ran.returncode}, evidence {name}, output in {self.place(name)}\n"
         return f"{lines}````\n{tail}\n````\n", ran.returncode == 0
+
+    def place(self, name: str) -> str:
+        """Return where the output of a check lies, below the root."""
+        return f".claude/agentflow/{TASK_ID}/evidence/{name}.out"
+
+    def keep(self, name: str, code: int) -> None:
+        """Write the record of a check."""
+        path = (self.root / self.place(name)).with_suffix(".json")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encode(self.evidence(name, code)))
 
     def open(self) -> None:
         self.tree = open_repository(self.root).tree()
@@ -96,14 +103,11 @@ class Stage:
     def play(self, role: str, model: Repair, more: str = "") -> ToolCall:
         """Run a role to its submission."""
         self.runs += 1
-        messages = [Message(speaker=Speaker.USER, parts=(Text(text=self.brief + more),))]
+        messages = [user(self.brief + more)]
         spec = ToolSpec(name=SUBMITS[role], description="", input_schema={})
         seen: set[str] = set()
         for _ in range(6):
-            request = Request(
-                role=role, agent=role, run=self.runs, iteration=1, model="repair", system="",
-                tools=(spec,), messages=tuple(messages),
-            )  # fmt: skip
+            request = a_request(*messages, role=role, run=self.runs, tools=(spec,))
             reply = anyio.run(model.complete, request)
             self.replies.append(reply)
             calls = tuple(part for part in reply.parts if isinstance(part, ToolCall))

@@ -7,9 +7,10 @@ import anyio
 import pytest
 
 from agentflow.core.errors import ModelRejected
-from agentflow.core.messages import Message, Reply, Request, Speaker, Text, ToolCall, ToolResult, ToolSpec
+from agentflow.core.messages import Reply, Request, ToolCall, ToolResult, ToolSpec
 from agentflow.repair.policy import LABEL, Repair
 from tests.support.boxes import boxed
+from tests.support.records import a_request, user
 from tests.unit.repair.bugs import BUGS, Bug, module_tests
 from tests.unit.repair.stage import PYTEST, UNITTEST, Stage, told
 
@@ -281,17 +282,7 @@ def test_a_refused_edit_ends_the_run(tmp_path: Path) -> None:
 def test_a_role_without_a_submission_is_not_played(tmp_path: Path) -> None:
     stage = Stage(tmp_path, {"a.py": ""}, "true")
     spec = ToolSpec(name="Read", description="", input_schema={})
-    ask = Message(speaker=Speaker.USER, parts=(Text(text="# Task\nfix it"),))
-    request = Request(
-        role="writer",
-        agent="writer",
-        run=1,
-        iteration=1,
-        model="repair",
-        system="",
-        tools=(spec,),
-        messages=(ask,),
-    )
+    request = a_request(user("# Task\nfix it"), role="writer", tools=(spec,))
     with pytest.raises(ModelRejected, match="does not play writer"):
         anyio.run(Repair(boxed(stage.root)).complete, request)
 

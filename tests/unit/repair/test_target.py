@@ -4,17 +4,19 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import ModelRejected
-from agentflow.repair.brief import Brief, Shown
+from agentflow.repair.brief import Brief, read_brief
 from agentflow.repair.target import Runner, files_of, read_target
+from tests.unit.repair.stage import Stage
 
 FILES = ("src/a.py", "tests/test_a.py", "tests/deep/test_a.py", "tests/test_b.py", "test_b.py")
 
 
-def brief(command: str, *failing: str) -> Brief:
-    shown = Shown(
-        name="tests", is_green=False, evidence="ev-0001", output=None, command=command, failing=failing
-    )
-    return Brief(task="fix it", before=(shown,), failed=(), after=())
+def brief(root: Path, command: str) -> Brief:
+    """Return what is told of a red check, whose record lies in the repository."""
+    told = Stage(root, {}, command)
+    told.keep("ev-0001", 1)
+    line = f"- tests: red, evidence ev-0001, output in {told.place('ev-0001')}"
+    return read_brief(f"# Task\nfix it\n## Checks before\n{line}\n")
 
 
 @pytest.mark.parametrize(
@@ -47,7 +49,7 @@ def test_a_command_is_understood(
     expected = interpreter.replace("ROOT", str(tmp_path)).replace(
         "PATH/python3", str(shutil.which("python3"))
     )
-    target = read_target(tmp_path, brief(command), FILES)
+    target = read_target(tmp_path, brief(tmp_path, command), FILES)
     assert (target.interpreter, target.runner, target.arguments, target.env) == (
         expected,
         runner,
@@ -63,7 +65,7 @@ def test_a_command_is_understood(
 )
 def test_any_other_command_is_refused(command: str, tmp_path: Path) -> None:
     with pytest.raises(ModelRejected, match="pytest and unittest only"):
-        read_target(tmp_path, brief(command), FILES)
+        read_target(tmp_path, brief(tmp_path, command), FILES)
 
 
 @pytest.mark.parametrize(
@@ -94,3 +96,10 @@ def test_a_missing_tool_is_named_when_nothing_that_ran_fails(tmp_path: Path) -> 
     with pytest.raises(ModelRejected, match=r"could not run: tests \(cargo: install Rust\)") as refused:
         read_target(tmp_path, missing, FILES)
     assert refused.value.hint
+
+
+def test_a_record_that_is_gone_is_named(tmp_path: Path) -> None:
+    told = brief(tmp_path, "pytest")
+    (tmp_path / str(told.before[0].output)).with_suffix(".json").unlink()
+    with pytest.raises(ModelRejected, match="the record ev-0001 cannot be read"):
+        read_target(tmp_path, told, FILES)

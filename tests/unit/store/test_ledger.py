@@ -7,6 +7,7 @@ from agentflow.core.events import Event, EvidenceRecorded
 from agentflow.core.evidence import By, CheckName, Evidence, Side, TestCounts, TestOutcome
 from agentflow.core.execution import Execution
 from agentflow.store.ledger import Binding, EvidenceLedger, TreeLedger, summary
+from tests.support.records import an_execution
 from tests.unit.tools.bench import a_record
 from tests.unit.workflow.cases import a_task
 
@@ -22,20 +23,8 @@ def ledger(tmp_path: Path, told: list[Event]) -> EvidenceLedger:
     return EvidenceLedger(tmp_path, a_task(task_id="task-1"), told.append)
 
 
-def an_execution(tmp_path: Path, printed: str = "out\n") -> Execution:
-    output = tmp_path / "printed.out"
-    output.write_text(printed, "utf-8")
-    return Execution(
-        command="pytest -q",
-        cwd="/",
-        exit_code=1,
-        timed_out=False,
-        started_at="2026-01-02T03:04:05Z",
-        seconds=1.5,
-        sha256="a" * 64,
-        bytes=len(printed),
-        output=str(output),
-    )
+def ran(tmp_path: Path, printed: str = "out\n") -> Execution:
+    return an_execution(tmp_path / "printed.out", printed, exit_code=1)
 
 
 BOUND = Binding(
@@ -53,7 +42,7 @@ def record_on_disk(tmp_path: Path, name: str) -> Evidence:
 
 
 def test_a_command_of_an_agent_is_kept_and_bound_to_no_tree(ledger: EvidenceLedger, tmp_path: Path) -> None:
-    kept = ledger.record(an_execution(tmp_path), role="implementer", iteration=2, by=By.AGENT)
+    kept = ledger.record(ran(tmp_path), role="implementer", iteration=2, by=By.AGENT)
     assert (kept.id, kept.task_id, kept.iteration, kept.role, kept.by) == (
         "ev-0001", "task-1", 2, "implementer", By.AGENT,
     )  # fmt: skip
@@ -63,7 +52,7 @@ def test_a_command_of_an_agent_is_kept_and_bound_to_no_tree(ledger: EvidenceLedg
 
 
 def test_a_check_is_bound_to_tree_side_and_tests(ledger: EvidenceLedger, tmp_path: Path) -> None:
-    kept = ledger.record_check(an_execution(tmp_path), BOUND, iteration=1)
+    kept = ledger.record_check(ran(tmp_path), BOUND, iteration=1)
     assert (kept.by, kept.role, kept.check, kept.tree_before, kept.tree_after) == (
         By.PROGRAM, None, CheckName.TESTS, "t1", "t1",
     )  # fmt: skip
@@ -74,14 +63,14 @@ def test_a_check_is_bound_to_tree_side_and_tests(ledger: EvidenceLedger, tmp_pat
 
 
 def test_a_check_without_counts_has_no_list(ledger: EvidenceLedger, tmp_path: Path) -> None:
-    kept = ledger.record_check(an_execution(tmp_path), BOUND.replace(counts=None, outcomes={}), iteration=1)
+    kept = ledger.record_check(ran(tmp_path), BOUND.replace(counts=None, outcomes={}), iteration=1)
     assert kept.tests is None
     assert not (tmp_path / "evidence/ev-0001.ids").exists()
 
 
 def test_each_record_has_its_own_id_and_output(ledger: EvidenceLedger, tmp_path: Path) -> None:
     for number in range(3):
-        execution = an_execution(tmp_path, f"out {number}")
+        execution = ran(tmp_path, f"out {number}")
         ledger.record(execution, role=None, iteration=1, by=By.AGENT)
     assert [(tmp_path / f"evidence/ev-000{n}.out").read_text() for n in (1, 2, 3)] == [
         "out 0", "out 1", "out 2",
@@ -90,12 +79,12 @@ def test_each_record_has_its_own_id_and_output(ledger: EvidenceLedger, tmp_path:
 
 def test_writing_the_output_again_changes_no_evidence(ledger: EvidenceLedger, tmp_path: Path) -> None:
     for printed in ("first", "second"):
-        ledger.record(an_execution(tmp_path, printed), role=None, iteration=1, by=By.AGENT)
+        ledger.record(ran(tmp_path, printed), role=None, iteration=1, by=By.AGENT)
     assert (tmp_path / "evidence/ev-0001.out").read_text() == "first"
 
 
 def test_what_was_recorded_is_told(ledger: EvidenceLedger, tmp_path: Path, told: list[Event]) -> None:
-    ledger.record_check(an_execution(tmp_path), BOUND, iteration=1)
+    ledger.record_check(ran(tmp_path), BOUND, iteration=1)
     (event,) = told
     assert isinstance(event, EvidenceRecorded)
     assert (event.evidence, event.check, event.tree, event.exit_code, event.summary) == (
@@ -104,7 +93,7 @@ def test_what_was_recorded_is_told(ledger: EvidenceLedger, tmp_path: Path, told:
 
 
 def test_what_a_check_showed_can_be_read_again(ledger: EvidenceLedger, tmp_path: Path) -> None:
-    kept = ledger.record_check(an_execution(tmp_path), BOUND, iteration=1)
+    kept = ledger.record_check(ran(tmp_path), BOUND, iteration=1)
     assert ledger.outcomes(kept) == BOUND.outcomes
     assert ledger.output(kept.id) == "out\n"
     assert ledger.outcomes(kept.replace(tests=None)) == {}
@@ -115,7 +104,7 @@ def test_what_a_check_showed_can_be_read_again(ledger: EvidenceLedger, tmp_path:
 )
 def test_the_name_of_a_test_may_hold_anything(ledger: EvidenceLedger, tmp_path: Path, name: str) -> None:
     outcomes = {name: TestOutcome.FAILED, "a::y": TestOutcome.PASSED}
-    kept = ledger.record_check(an_execution(tmp_path), BOUND.replace(outcomes=outcomes), iteration=1)
+    kept = ledger.record_check(ran(tmp_path), BOUND.replace(outcomes=outcomes), iteration=1)
     assert ledger.outcomes(kept) == outcomes
 
 
@@ -140,13 +129,13 @@ def test_a_file_beside_the_ledger_is_no_evidence(ledger: EvidenceLedger, tmp_pat
 def test_a_verifier_finds_only_what_ran_on_the_newest_tree(
     ledger: EvidenceLedger, tmp_path: Path, binding: Binding, tree: str, found: bool
 ) -> None:
-    ledger.record_check(an_execution(tmp_path), binding, iteration=1)
+    ledger.record_check(ran(tmp_path), binding, iteration=1)
     assert (TreeLedger(ledger=ledger, tree=tree).find("ev-0001") is not None) is found
 
 
 def test_a_verifier_can_record_and_not_cite_its_own_command(ledger: EvidenceLedger, tmp_path: Path) -> None:
     narrow = TreeLedger(ledger=ledger, tree="t1")
-    kept = narrow.record(an_execution(tmp_path), role="verifier", iteration=1, by=By.AGENT)
+    kept = narrow.record(ran(tmp_path), role="verifier", iteration=1, by=By.AGENT)
     assert ledger.find(kept.id) == kept
     assert narrow.find(kept.id) is None
     assert narrow.find("ev-9999") is None
@@ -171,5 +160,5 @@ def test_an_output_that_a_crash_left_without_its_record_stops_nobody(
     ledger: EvidenceLedger, tmp_path: Path
 ) -> None:
     (tmp_path / "evidence/ev-0001.out").write_text("left behind")
-    kept = ledger.record(an_execution(tmp_path), role=None, iteration=1, by=By.AGENT)
+    kept = ledger.record(ran(tmp_path), role=None, iteration=1, by=By.AGENT)
     assert ledger.output(kept.id) == "out\n"

@@ -6,34 +6,19 @@ import pytest
 from agentflow.core.errors import CorruptState
 from agentflow.core.events import PhaseEnded, StateChanged, Warned
 from agentflow.core.evidence import By
-from agentflow.core.execution import Execution
 from agentflow.core.record import sealed
 from agentflow.core.task import GateStatus, Phase
 from agentflow.store.reading import EVENTS, events
 from agentflow.store.tasks import HOME, TaskStore
+from tests.support.records import an_execution
 from tests.unit.workflow.cases import a_task
 
 ENDED = PhaseEnded(phase=Phase.PLANNING, iteration=1, status=GateStatus.FAILED, message="- why", seconds=1.0)
 
 
-def an_execution(folder: Path) -> Execution:
-    output = folder / "outputs/c1.out"
-    output.write_text("out\n")
-    return Execution(
-        command="true",
-        cwd="/",
-        exit_code=0,
-        timed_out=False,
-        started_at="2026-01-02T03:04:05Z",
-        seconds=0.1,
-        sha256="a" * 64,
-        bytes=4,
-        output=str(output),
-    )
-
-
 def record(store: TaskStore) -> str:
-    return store.ledger.record(an_execution(store.folder), role=None, iteration=1, by=By.AGENT).id
+    printed = an_execution(store.folder / "outputs/c1.out")
+    return store.ledger.record(printed, role=None, iteration=1, by=By.AGENT).id
 
 
 @pytest.fixture
