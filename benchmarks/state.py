@@ -13,8 +13,9 @@ from agentflow.core.task import TaskState
 from agentflow.model.stream import Assembly, events
 from agentflow.process import timestamp
 from agentflow.store.journal import AppendFile
+from agentflow.store.reading import TASKS
 from agentflow.store.task_file import write_task
-from agentflow.store.tasks import HOME, TaskStore, new_task_id
+from agentflow.store.tasks import TaskStore, new_task_id
 from benchmarks.report import Row, alone, at_most, compared
 
 FEW, MANY = 10, 10_000
@@ -69,7 +70,7 @@ def _task(root: Path, rounds: int) -> Iterator[Row]:
 
 def new_store(root: Path) -> TaskStore:
     """Return the store of a new task, in a folder that has none yet."""
-    (root / HOME).mkdir(parents=True)
+    (root / TASKS).mkdir(parents=True)
     task = TaskState(
         task_id=new_task_id(), task="mend it", started_at=timestamp(), max_iterations=1, model="anthropic"
     )

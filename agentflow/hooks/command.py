@@ -12,7 +12,7 @@ from typing import Any
 from anyio import from_thread, to_thread
 
 from agentflow.core.hook import Hook, HookResult, Script
-from agentflow.core.points import HookEvent, Point, Scene
+from agentflow.core.points import HookEvent, Point
 from agentflow.core.record import encode, plain
 from agentflow.hooks.output import Told, told
 from agentflow.process import Command, exchange
@@ -83,27 +83,21 @@ def _command(hook: Hook, script: Script, event: HookEvent) -> Command:
     if script.args is None:
         argv = (*_SHELLS[script.shell], script.command)  # the shell itself replaces the placeholders
     else:
-        argv = tuple(_placed(word, places) for word in (script.command, *script.args))
-    return Command(
-        argv=argv,
-        cwd=str(scene.cwd),
-        timeout=script.timeout or TIMEOUTS.get(hook.point, DEFAULT_TIMEOUT),
-        env=places | _variables(scene),
-    )
-
-
-def _placed(word: str, places: Mapping[str, str]) -> str:
-    return _PLACEHOLDER.sub(lambda found: places.get(found[1], found[0]), word)
-
-
-def _variables(scene: Scene) -> dict[str, str]:
-    return {
+        words = (script.command, *script.args)
+        argv = tuple(_PLACEHOLDER.sub(lambda found: places.get(found[1], found[0]), word) for word in words)
+    variables = {
         "AGENTFLOW_TASK_ID": scene.task_id,
         "AGENTFLOW_AGENT": scene.actor.name,
         "AGENTFLOW_DEPTH": str(scene.actor.depth),
         "AGENTFLOW_PHASE": scene.phase,
         "AGENTFLOW_ITERATION": str(scene.iteration),
     }
+    return Command(
+        argv=argv,
+        cwd=str(scene.cwd),
+        timeout=script.timeout or TIMEOUTS.get(hook.point, DEFAULT_TIMEOUT),
+        env=places | variables,
+    )
 
 
 def _why(command: Command, error: OSError | ValueError) -> str:

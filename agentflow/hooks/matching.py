@@ -28,6 +28,8 @@ _MATCHED: Mapping[Point, str] = MappingProxyType(
     }
 )
 """What a matcher looks at; at the other points it is not looked at."""
+_COVERED = MappingProxyType({"Edit": EDITORS, "Read": READERS})
+"""The tools that a rule on one of them is about."""
 TOOL_POINTS = frozenset(point for point, field in _MATCHED.items() if field == "tool_name")
 
 
@@ -69,14 +71,9 @@ def applies(condition: str | None, event: HookEvent) -> bool:
     if event.point not in TOOL_POINTS or not isinstance(use, ToolUse | ToolDone | ToolFailed):
         return False
     rule = parse_condition(condition, "if")
-    if use.tool_name not in _covered(rule.tool):
+    if use.tool_name not in _COVERED.get(rule.tool, {rule.tool}):
         return False
     return rule.pattern is None or _is_about(rule, rule.pattern, use.tool_input, event.scene)
-
-
-def _covered(tool: str) -> frozenset[str]:
-    """Return the tools that a rule on one of them is about."""
-    return {"Edit": EDITORS, "Read": READERS}.get(tool, frozenset({tool}))
 
 
 def _is_about(rule: ToolRule, pattern: str, given: Mapping[str, Any], scene: Scene) -> bool:

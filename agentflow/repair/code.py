@@ -53,9 +53,6 @@ class Code:
         start, end = self.span(node)
         return self.raw[start:end].decode("utf-8", "replace")
 
-    def line_at(self, offset: int) -> int:
-        return self.raw.count(b"\n", 0, offset) + 1
-
     def indent(self, node: ast.stmt) -> str:
         """Return the white space before a statement."""
         start = self._starts[node.lineno - 1]
@@ -65,7 +62,7 @@ class Code:
         """Return the replacement of a span by a text."""
         was = " ".join(self.raw[span[0] : span[1]].decode("utf-8", "replace").split())
         note = f"`{was}` to `{' '.join(text.split())}`" if was else f"`{' '.join(text.split())}` added"
-        line = self.line_at(span[0])
+        line = self.raw.count(b"\n", 0, span[0]) + 1
         return Mutation(start=span[0], end=span[1], text=text, line=line, kind=kind, weight=weight, note=note)
 
     def swap(self, node: ast.expr | ast.stmt, text: str, kind: str, weight: int) -> Mutation:

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 
 from agentflow.core.errors import ModelRejected
-from agentflow.core.messages import Message, Reply, Request, Speaker, Stop, Text, ToolCall, ToolResult, Usage
+from agentflow.core.messages import Reply, Request, Speaker, Stop, Text, ToolCall, ToolResult, Usage
 from agentflow.core.record import Record, encode
 from agentflow.core.submissions import (
     Change,
@@ -64,7 +64,8 @@ class Repair:
             return error
 
     def _reply(self, request: Request, stop: threading.Event) -> Reply:
-        brief = read_brief(_first(request.messages))
+        told = (message.text for message in request.messages if message.speaker is Speaker.USER)
+        brief = read_brief(next(told, ""))
         open_case = partial(Case, self._sandbox, brief, stop.is_set, self._known)
         submit = next((tool.name for tool in request.tools if tool.name.startswith("Submit")), "")
         match submit:
@@ -170,10 +171,6 @@ def _refuse_errors(request: Request) -> None:
     failed = next((result for result in results if result.is_error), None)
     if failed is not None:
         raise ModelRejected(f"a tool refused the edit: {failed.content.splitlines()[0]}", hint=ADVICE)
-
-
-def _first(messages: Sequence[Message]) -> str:
-    return next((message.text for message in messages if message.speaker is Speaker.USER), "")
 
 
 def _turn(request: Request) -> int:

@@ -70,7 +70,7 @@ def watch(bench: Bench, *, trace: bool) -> Seen:
 def drive(bench: Bench, copy: Path, folder: Path, spec: dict[str, Any], timeout: float) -> Execution:
     """Run the driver in a copy to its end."""
     target = bench.target
-    command = {
+    told = {
         "runner": target.runner,
         "module": target.is_module,
         "arguments": target.arguments,
@@ -78,7 +78,7 @@ def drive(bench: Bench, copy: Path, folder: Path, spec: dict[str, Any], timeout:
         "trace": False,
         "candidates": [],
     }
-    (folder / "spec.json").write_text(json.dumps({**command, **spec}), encoding="utf-8")
+    (folder / "spec.json").write_text(json.dumps({**told, **spec}), encoding="utf-8")
     env = {
         **target.env,
         "PYTHONPATH": paths_for(copy, bench.places),
@@ -88,13 +88,10 @@ def drive(bench: Bench, copy: Path, folder: Path, spec: dict[str, Any], timeout:
     argv = (target.interpreter, str(DRIVER), str(folder / "spec.json"))
     order = Command(argv=argv, cwd=str(copy), timeout=timeout, env=env)
     try:
-        return _boxed(bench, copy, folder).run(order, folder / "output", bench.cancelled)
+        # it may write its own folders and what the drivers share
+        sandbox = bench.sandbox.of(None, copy, folder, *bench.sandbox.writable)
+        return sandbox.run(order, folder / "output", bench.cancelled)
     except OSError as error:
         raise ModelRejected(
             f"{target.interpreter} cannot be started: {error.strerror}", hint=ADVICE
         ) from None
-
-
-def _boxed(bench: Bench, *own: Path) -> Sandbox:
-    """Return a sandbox that may write its own folders and what the drivers share."""
-    return bench.sandbox.of(None, *own, *bench.sandbox.writable)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agentflow.core.errors import ConfigError, TaskLocked
 from agentflow.frontmatter import write_whole
-from agentflow.store.tasks import HOME
+from agentflow.store.reading import TASKS
 
 HOLDER = "writer.pid"
 
@@ -16,7 +16,7 @@ HOLDER = "writer.pid"
 @contextmanager
 def writer_lock(root: Path) -> Iterator[None]:
     """Hold the right to change this repository's files. Raises TaskLocked while another task does."""
-    folder = root / HOME
+    folder = root / TASKS
     with ExitStack() as stack:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -57,6 +57,6 @@ def is_at_work(root: Path) -> bool:
 def pid_of(root: Path) -> int | None:
     """Return the process that says it works in a repository; only the lock itself is binding."""
     try:
-        return int((root / HOME / HOLDER).read_text("ascii"))
+        return int((root / TASKS / HOLDER).read_text("ascii"))
     except (OSError, ValueError):
         return None

@@ -16,10 +16,9 @@ from agentflow.parse import fit
 from agentflow.redact import json_visible, nested, one_line, redacted
 from agentflow.store.journal import AppendFile, RunFile, mend_tail
 from agentflow.store.ledger import EvidenceLedger
-from agentflow.store.reading import EVENTS, events, evidence_of, folded, intents, stamped, state_of
+from agentflow.store.reading import EVENTS, TASKS, events, evidence_of, folded, intents, stamped, state_of
 from agentflow.store.task_file import edited_intent, write_task
 
-HOME = Path(".claude/agentflow")
 NEWEST = Path(".claude/orchestration.local.md")
 _SHOWN = frozenset(FRONTMATTER_KEYS) - {"usage"}
 """Keys whose change rewrites `task.md`; the tokens used are written along with the next one."""
@@ -51,7 +50,7 @@ class TaskStore:
     @classmethod
     def create(cls, root: Path, task: TaskState) -> Self:
         """Make the folder of a new task and write its text to disk before anything else happens."""
-        folder = root / HOME / task.task_id
+        folder = root / TASKS / task.task_id
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         for place in (folder, *(folder / name for name in ("runs", "evidence", "outputs"))):
             place.mkdir(mode=0o700)
@@ -151,7 +150,7 @@ class TaskStore:
     def point_here(self, root: Path) -> None:
         """Let the well-known symlink lead to this task; what is there and not ours stays."""
         link = root / NEWEST
-        is_ours = link.is_symlink() and link.resolve().is_relative_to((root / HOME).resolve())
+        is_ours = link.is_symlink() and link.resolve().is_relative_to((root / TASKS).resolve())
         if link.exists() and not is_ours:
             self.emit(Warned(message=f"{NEWEST} is not our link: left alone"))
             return

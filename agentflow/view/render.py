@@ -33,14 +33,16 @@ def picture(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
     """
     state = snapshot.state
     left = state.status is Status.RUNNING and not at_work
+    route = state.route.replace("_", " ") or "not chosen"
+    iteration = f"{state.iteration} of {state.max_iterations}"
     return (
         _interrupted(state) if left else _standing(state),
         labelled("task", span(one_line(state.task, _TASK), Style.BOLD)),
         labelled("started", span(_when(snapshot, at_work=at_work))),
-        labelled("class", span(_class(state))),
+        labelled("class", span(f"{state.task_complexity}, route {route}")),
         labelled("model", span(state.model)),
         labelled("sandbox", sandbox(state)),
-        *(() if state.reads_only else (_iteration(state),)),
+        *(() if state.reads_only else (labelled("iteration", span(iteration)),)),
         *_ended(state),
         *pending_rows(state),
         BLANK,
@@ -62,14 +64,6 @@ def _interrupted(state: TaskState) -> Line:
         span("! interrupted", Style.WARN),
         span(f"  agentflow resume {state.task_id} goes on where it was"),
     )
-
-
-def _iteration(state: TaskState) -> Line:
-    return labelled("iteration", span(f"{state.iteration} of {state.max_iterations}"))
-
-
-def _class(state: TaskState) -> str:
-    return f"{state.task_complexity}, route {state.route.replace('_', ' ') or 'not chosen'}"
 
 
 def _when(snapshot: Snapshot, *, at_work: bool) -> str:
@@ -95,23 +89,15 @@ def _phase(state: TaskState, phase: Phase) -> Line:
     gate = state.gate(phase)
     current = state.status is Status.RUNNING and state.current_phase is phase
     told = _LEFT.get(gate.status) if state.ending else None
+    said = (gate.agent, gate.tree and tree_words(gate.tree), one_line(gate.message.removeprefix("- ")))
     return line(
         "  ",
         gate_mark(gate.status),
         column(phase, 16, Style.BOLD if current else Style.PLAIN),
         column(told or gate.status.replace("_", " "), 13, Style.DIM),
-        span(
-            "  ".join(
-                filter(None, (gate.agent, _short(gate.tree), one_line(gate.message.removeprefix("- "))))
-            ),
-            Style.DIM,
-        ),
+        span("  ".join(filter(None, said)), Style.DIM),
         hang=6,
     )
-
-
-def _short(tree: str | None) -> str:
-    return tree_words(tree) if tree else ""
 
 
 def _checks(snapshot: Snapshot) -> tuple[Line, ...]:

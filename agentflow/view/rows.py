@@ -55,18 +55,13 @@ class Memory:
     """What earlier events said that a later one is told with."""
 
     def __init__(self) -> None:
-        self._subjects: dict[tuple[int, str], str] = {}
+        self.subjects: dict[tuple[int, str], str] = {}
+        """What each call that has not ended is about."""
         self.model = ""
         """What `--model` calls the task's model."""
         self.subject = ""
         """What the call that ended last was about."""
         self.phase: Phase | None = None
-
-    def begin_call(self, event: ToolStarted) -> None:
-        self._subjects[event.run, event.call_id] = event.subject
-
-    def end_call(self, event: ToolFinished) -> None:
-        self.subject = self._subjects.pop((event.run, event.call_id), "")
 
 
 @singledispatch
@@ -162,13 +157,13 @@ def _retried(event: Retried, _memory: Memory) -> tuple[Row, ...]:
 
 @rows.register
 def _tool_started(event: ToolStarted, memory: Memory) -> tuple[Row, ...]:
-    memory.begin_call(event)
+    memory.subjects[event.run, event.call_id] = event.subject
     return ()
 
 
 @rows.register
 def _tool_finished(event: ToolFinished, memory: Memory) -> tuple[Row, ...]:
-    memory.end_call(event)
+    memory.subject = memory.subjects.pop((event.run, event.call_id), "")
     subject = one_line(memory.subject, _SUBJECT)
     mark = span("    ✗ ", Style.BAD) if event.is_error else span("    · ", Style.DIM)
     result = "" if event.tool in _QUIET and not event.is_error else f"  {one_line(event.summary, _SUBJECT)}"

@@ -111,24 +111,15 @@ def _proof(snapshot: Snapshot) -> str:
         if after and after.exit_code == 0:
             green += 1
             turned += before is not None and before.exit_code != 0
+    was, are = ("was", "is") if (turned or green) == 1 else ("were", "are")
     if turned:
-        return (
-            f"{plural(turned, 'check')} that {_was(turned)} red {_is(turned)} green now, nothing newly fails"
-        )
-    return f"{plural(green, 'check')} {_is(green)} green on the changed code, nothing newly fails"
+        return f"{plural(turned, 'check')} that {was} red {are} green now, nothing newly fails"
+    return f"{plural(green, 'check')} {are} green on the changed code, nothing newly fails"
 
 
 def _checks(snapshot: Snapshot) -> tuple[Line, ...]:
     rows = check_rows(snapshot)
     return (BLANK, *rows) if rows else ()
-
-
-def _was(number: int) -> str:
-    return "was" if number == 1 else "were"
-
-
-def _is(number: int) -> str:
-    return "is" if number == 1 else "are"
 
 
 def _changes(files: tuple[FileDiff, ...], status: Status) -> Iterator[Line]:

@@ -22,7 +22,8 @@ from agentflow.redact import redacted
 from agentflow.sandbox.run import Sandbox
 from agentflow.store.journal import RunFile, load_run
 from agentflow.store.ledger import TreeLedger
-from agentflow.store.tasks import HOME, TaskStore
+from agentflow.store.reading import TASKS
+from agentflow.store.tasks import TaskStore
 from agentflow.tools.registry import SUBMITS, WEB, Toolbox
 from agentflow.workflow.brief import Material
 from agentflow.workflow.budget import within
@@ -144,7 +145,7 @@ class Crew(Record):
             surface=listed(self.git, task),
             shown=self.checking.shown,
             diff=self.diff(task),
-            folder=f"{HOME}/{task.task_id}",
+            folder=f"{TASKS}/{task.task_id}",
         )
 
     def diff(self, task: TaskState) -> str:

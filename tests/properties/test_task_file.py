@@ -18,8 +18,9 @@ from agentflow.core.task import (
     TaskState,
 )
 from agentflow.core.todo import Todo, TodoStatus
+from agentflow.store.reading import TASKS
 from agentflow.store.task_file import read_task, write_task
-from agentflow.store.tasks import HOME, TaskStore
+from agentflow.store.tasks import TaskStore
 
 TEXT = st.text(max_size=200)
 COUNTS = st.integers(min_value=0, max_value=10**9)
@@ -32,7 +33,7 @@ GATES = st.builds(
     message=TEXT,
 )
 TODOS = st.builds(Todo, id=COUNTS, title=TEXT, status=st.sampled_from(TodoStatus), evidence=st.none() | TEXT)
-TASKS = st.builds(
+STATES = st.builds(
     TaskState,
     task_id=st.just("t"),
     task=TEXT,
@@ -66,7 +67,7 @@ def hard(text: str) -> TaskState:
 
 
 @BRIEFLY
-@given(TASKS, TEXT)
+@given(STATES, TEXT)
 @example(hard("quotes \" and ' # : \n---\nactive: false\n---\n"), "\n---\nstatus: verified\n---\n")
 @example(hard("null"), "")
 @example(hard("\u2028\x85\x0c\r\n\t\x00\x1b[0m\ufeff"), "")
@@ -83,10 +84,10 @@ def test_a_task_file_gives_the_state_back_whatever_its_text_and_log(task: TaskSt
 
 
 @settings(BRIEFLY, max_examples=15)
-@given(TASKS, TASKS)
+@given(STATES, STATES)
 def test_a_reopened_task_is_as_it_was_saved(first: TaskState, second: TaskState) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / HOME).mkdir(parents=True)
+        (Path(folder) / TASKS).mkdir(parents=True)
         store = TaskStore.create(Path(folder), first)
         store.save(second)
         assert TaskStore.reopen(store.folder).task == second

@@ -10,13 +10,13 @@ from agentflow.sandbox.bubblewrap import arguments
 from agentflow.sandbox.places import find_places
 from agentflow.sandbox.profile import Access, Profile, is_protected
 
-ROOT = Path("/work/repo")
+ROOT = Path("/srv/repo")
 PROFILE = Profile(
     masked=(),
     root=ROOT,
     source=ROOT,
     access=Access.WRITE,
-    cwd="/work/repo",
+    cwd="/srv/repo",
     network=False,
     hidden=(Path("/home"), Path("/tmp")),
     readable=(Path("/home/u/.cargo/bin"),),
@@ -31,10 +31,10 @@ def pairs(words: tuple[str, ...], option: str) -> list[str]:
 
 def test_later_mounts_lie_over_earlier_ones() -> None:
     words = arguments(PROFILE)
-    order = [words.index(word) for word in ("/home", "/home/u/.cargo/bin", "/work/repo", "/work/repo/.git")]
+    order = [words.index(word) for word in ("/home", "/home/u/.cargo/bin", "/srv/repo", "/srv/repo/.git")]
     assert order == sorted(order)
     assert "--unshare-net" in words
-    assert pairs(words, "--bind") == ["/work/repo", "/tmp/scratch"]
+    assert pairs(words, "--bind") == ["/srv/repo", "/tmp/scratch"]
 
 
 def test_a_reader_binds_the_repository_read_only_and_a_network_is_shared_only_when_opened() -> None:
@@ -46,16 +46,16 @@ def test_a_reader_binds_the_repository_read_only_and_a_network_is_shared_only_wh
 def test_the_rules_for_macos_deny_first_and_protect_last() -> None:
     rules = seatbelt.rules(PROFILE).splitlines()
     assert rules[:2] == ["(version 1)", "(deny default)"]
-    assert rules[-1] == '(deny file-write* (subpath "/work/repo/.git"))'
+    assert rules[-1] == '(deny file-write* (subpath "/srv/repo/.git"))'
     assert '(deny file-read* file-write* (subpath "/home"))' in rules
-    assert '(allow file-write* (subpath "/work/repo"))' in rules
+    assert '(allow file-write* (subpath "/srv/repo"))' in rules
     assert not any("network" in rule for rule in rules)
 
 
 def test_a_reader_on_macos_writes_no_repository_and_names_are_quoted() -> None:
     odd = PROFILE.replace(access=Access.READ, network=True, writable=(Path('/tmp/a"b'),))
     rules = seatbelt.rules(odd).splitlines()
-    assert '(allow file-write* (subpath "/work/repo"))' not in rules
+    assert '(allow file-write* (subpath "/srv/repo"))' not in rules
     assert '(allow file-write* (subpath "/tmp/a\\"b"))' in rules
     assert rules[-1] == "(allow network*)"
 

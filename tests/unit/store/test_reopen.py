@@ -8,8 +8,8 @@ from agentflow.core.events import PhaseEnded, StateChanged, Warned
 from agentflow.core.evidence import By
 from agentflow.core.record import sealed
 from agentflow.core.task import GateStatus, Phase
-from agentflow.store.reading import EVENTS, events
-from agentflow.store.tasks import HOME, TaskStore
+from agentflow.store.reading import EVENTS, TASKS, events
+from agentflow.store.tasks import TaskStore
 from tests.support.records import an_execution
 from tests.unit.workflow.cases import a_task
 
@@ -24,7 +24,7 @@ def record(store: TaskStore) -> str:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return a task that was left after a failed phase, two records and a warning."""
-    (tmp_path / HOME).mkdir(parents=True)
+    (tmp_path / TASKS).mkdir(parents=True)
     store = TaskStore.create(tmp_path, a_task())
     store.emit(ENDED)
     for _ in range(2):

@@ -18,19 +18,21 @@ from agentflow.core.task import FRONTMATTER_KEYS, Gate, GateStatus, Phase, Statu
 from agentflow.parse import Mismatch, fit
 from agentflow.store.journal import lines
 from agentflow.store.locks import writer_lock
+from agentflow.store.reading import TASKS
 from agentflow.store.task_file import read_task
-from agentflow.store.tasks import HOME, NEWEST, TaskStore, new_task_id
+from agentflow.store.tasks import NEWEST, TaskStore, new_task_id
 from tests.unit.workflow.cases import a_task
 
 SAVING = """
 import sys
 from pathlib import Path
 from agentflow.core.task import Gate, GateStatus, Phase, TaskState
-from agentflow.store.tasks import HOME, TaskStore
+from agentflow.store.reading import TASKS
+from agentflow.store.tasks import TaskStore
 
 task = TaskState(task_id="t", task="x" * 5000, started_at="now", max_iterations=3, model="m")
 root = Path(sys.argv[1])
-(root / HOME).mkdir(parents=True)
+(root / TASKS).mkdir(parents=True)
 store = TaskStore.create(root, task)
 print("ready", flush=True)
 number = 0
@@ -52,7 +54,7 @@ with writer_lock(Path(sys.argv[1])):
 
 
 def a_store(root: Path, task: TaskState | None = None) -> TaskStore:
-    (root / HOME).mkdir(parents=True, exist_ok=True)
+    (root / TASKS).mkdir(parents=True, exist_ok=True)
     return TaskStore.create(root, task or a_task())
 
 
@@ -92,7 +94,7 @@ def folded(store_folder: Path) -> TaskState:
 
 def test_a_task_is_on_disk_before_anything_else_happens(tmp_path: Path) -> None:
     store = a_store(tmp_path)
-    assert store.folder == tmp_path / HOME / a_task().task_id
+    assert store.folder == tmp_path / TASKS / a_task().task_id
     assert read_task(store.folder / "task.md") == a_task()
     assert folded(store.folder) == a_task()
     assert (store.folder / ".gitignore").read_text() == "*\n"
@@ -286,7 +288,7 @@ def test_the_symlink_is_relative_and_leads_to_the_newest(tmp_path: Path) -> None
 
 
 def test_a_file_of_the_user_is_never_replaced_by_the_symlink(tmp_path: Path) -> None:
-    (tmp_path / HOME).mkdir(parents=True)
+    (tmp_path / TASKS).mkdir(parents=True)
     (tmp_path / NEWEST).write_text("mine")
     store = a_store(tmp_path)
     assert (tmp_path / NEWEST).read_text() == "mine"
@@ -294,7 +296,7 @@ def test_a_file_of_the_user_is_never_replaced_by_the_symlink(tmp_path: Path) -> 
 
 
 def test_a_symlink_that_leads_nowhere_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / HOME).mkdir(parents=True)
+    (tmp_path / TASKS).mkdir(parents=True)
     (tmp_path / NEWEST).symlink_to("gone")
     a_store(tmp_path)
     assert read_task(tmp_path / NEWEST) == a_task()
@@ -302,7 +304,7 @@ def test_a_symlink_that_leads_nowhere_is_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["notes.md", "../README.md"])
 def test_a_symlink_of_the_user_to_something_else_stays(tmp_path: Path, target: str) -> None:
-    (tmp_path / HOME).mkdir(parents=True)
+    (tmp_path / TASKS).mkdir(parents=True)
     (tmp_path / ".claude" / target).write_text("mine")
     (tmp_path / NEWEST).symlink_to(target)
     a_store(tmp_path)
@@ -310,7 +312,7 @@ def test_a_symlink_of_the_user_to_something_else_stays(tmp_path: Path, target: s
 
 
 def test_a_symlink_that_only_begins_like_ours_stays(tmp_path: Path) -> None:
-    (tmp_path / HOME).mkdir(parents=True)
+    (tmp_path / TASKS).mkdir(parents=True)
     (tmp_path / "README.md").write_text("mine")
     (tmp_path / NEWEST).symlink_to("agentflow/../../README.md")
     store = a_store(tmp_path)
@@ -352,7 +354,7 @@ def test_no_kill_leaves_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         time.sleep(moment.uniform(0, 0.04))
         kill(started)
         shown = read_task(root / NEWEST)
-        state = folded(root / HOME / "t")
+        state = folded(root / TASKS / "t")
         assert shown.task == state.task == "x" * 5000
         assert shown.iteration <= state.iteration
 
@@ -365,7 +367,7 @@ def test_two_writers_conflict(tmp_path: Path) -> None:
 def test_a_lock_is_free_again_after_its_holder(tmp_path: Path) -> None:
     for _ in range(2):
         with writer_lock(tmp_path):
-            assert (tmp_path / HOME / ".gitignore").read_text() == "*\n"
+            assert (tmp_path / TASKS / ".gitignore").read_text() == "*\n"
 
 
 def test_a_lock_is_free_after_an_error(tmp_path: Path) -> None:
