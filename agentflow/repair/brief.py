@@ -29,7 +29,6 @@ class Shown(Record):
 class Brief(Record):
     """The parts of a brief that matter here."""
 
-    task: str
     before: tuple[Shown, ...]
     failed: tuple[tuple[Shown, ...], ...]
     """The checks of each failed iteration, in order."""
@@ -43,7 +42,6 @@ def read_brief(text: str) -> Brief:
     sections = tuple(_sections(text))
     failed = [(int(found[1]), body) for title, body in sections if (found := _FAILED.match(title))]
     return Brief(
-        task=text.removeprefix("# Task").partition("\n## ")[0].strip(),
         before=_shown(_below(sections, "Checks before")),
         failed=tuple(_shown(body) for _, body in sorted(failed)),
         after=_shown(_below(sections, "Checks after")),

@@ -12,7 +12,6 @@ from agentflow.repair.trial import Seen
 
 FAR = 1_000_000
 """The distance of a line from a failure in another file."""
-_REDS = frozenset(str(outcome) for outcome in RED)
 
 
 class Place(Record):
@@ -34,7 +33,7 @@ class Place(Record):
 
 def localise(sources: Sources, seen: Seen) -> tuple[Place, ...]:
     """Return the lines that failing tests execute, the most suspicious first."""
-    reds = {test for test, outcome in seen.outcomes.items() if outcome in _REDS}
+    reds = {test for test, outcome in seen.outcomes.items() if outcome in RED}
     touched = {test: _lines(seen, test) for test in seen.outcomes}
     suspects = sorted({line for test in reds for line in touched[test]})
     loaded = {path for path, _ in (*suspects, *seen.lines.get("", ()))} - set(seen.files)

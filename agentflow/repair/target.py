@@ -18,7 +18,6 @@ _VARIABLE = re.compile(r"^([A-Za-z_]\w*)=(.*)$", re.DOTALL)
 _PYTHON = re.compile(r"^python[\d.]*$")
 _CLASS = re.compile(r"\(([\w.]+)\)\s*$")
 _LOADER = "unittest.loader._FailedTest."
-_REDS = frozenset(str(outcome) for outcome in RED)
 
 
 class Runner(StrEnum):
@@ -73,7 +72,7 @@ def failing_tests(root: Path, shown: Shown) -> tuple[str, ...]:
     if not ids.is_file():
         return ()
     lines = (line.split(" ", 1) for line in ids.read_text(encoding="utf-8").splitlines() if " " in line)
-    return tuple(test for outcome, test in lines if outcome in _REDS)
+    return tuple(test for outcome, test in lines if outcome in RED)
 
 
 def files_of(tests: Iterable[str], files: tuple[str, ...]) -> tuple[str, ...]:

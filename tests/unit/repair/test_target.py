@@ -92,7 +92,7 @@ def test_one_test_that_cannot_be_placed_means_all_files() -> None:
 
 
 def test_a_missing_tool_is_named_when_nothing_that_ran_fails(tmp_path: Path) -> None:
-    missing = Brief(task="x", before=(), not_run=("tests (cargo: install Rust)",), failed=(), after=())
+    missing = Brief(before=(), not_run=("tests (cargo: install Rust)",), failed=(), after=())
     with pytest.raises(ModelRejected, match=r"could not run: tests \(cargo: install Rust\)") as refused:
         read_target(tmp_path, missing, FILES)
     assert refused.value.hint
