@@ -10,22 +10,18 @@ from tests.support.repo import (
     TEXT,
     Repo,
     call,
+    crew,
     edit,
     findings,
+    mending,
     plan,
     role,
     submit,
     turn,
-    verified,
 )
 
 NewRepo = Callable[[dict[str, str]], Repo]
-MENDED = edit("calc.py", "a - b", "a + b")
 KEY = "AKIA" + "ABCDEFGH12345678"
-
-
-def script(*turns: dict[str, object], evidence: str = "ev-0002") -> list[dict[str, object]]:
-    return [findings(), plan("calc.py"), role("implementer", *turns), verified(evidence)]
 
 
 LINTED = {**CALC, "package.json": '{"scripts": {"lint": "false"}}'}
@@ -34,7 +30,7 @@ LINTED = {**CALC, "package.json": '{"scripts": {"lint": "false"}}'}
 def test_a_skipped_check_is_recorded_and_never_0(new_repo: NewRepo) -> None:
     repo = new_repo({**CALC, "ruff.toml": "line-length = 100\n"})
     options = ("--skip-check", "lint", "--reason", "ruff is not here", "--json")
-    done = repo.task(*options, TEXT, script=script(*MENDED, submit("calc.py")))
+    done = repo.task(*options, TEXT, script=mending())
     assert done.code == 4, done.err
     assert done.json["status"] == "verified_with_caveat"
     assert done.json["caveats"] == ["check_skipped:lint"]
@@ -69,13 +65,13 @@ def test_a_skipped_check_lets_no_other_one_go(new_repo: NewRepo) -> None:
     repo = new_repo({**CALC, "ruff.toml": "line-length = 100\n"})
     wrong = edit("calc.py", "a - b", "a * b")
     lazy = role("implementer", submit("calc.py"))
-    lines = [*script(*wrong, submit("calc.py"))[:3], lazy]
+    lines = [*crew(*wrong, submit("calc.py"))[:3], lazy]
     assert repo.task("--skip-check", "lint", "--reason", "r", TEXT, script=lines).code == 1
 
 
 def test_files_about_tests_count_only_once_trusted(new_repo: NewRepo) -> None:
     repo = new_repo({**CALC, ".claude/test-command": "# ours\ntrue\n"})
-    done = repo.task(script=script(*MENDED, submit("calc.py")))
+    done = repo.task(script=mending())
     assert done.code == 0
     assert "untrusted: agentflow trust" in done.err
     assert all("unittest" in record["command"] for record in repo.evidence())
@@ -85,7 +81,7 @@ def test_a_trusted_test_command_is_the_test_check_until_it_changes(new_repo: New
     command = "python3 -m unittest -v tests.test_calc"
     repo = new_repo({**CALC, "tests/__init__.py": "", ".claude/test-command": f"# ours\n\n{command}\n"})
     assert repo.run("trust", "--yes").code == 0
-    assert repo.task(script=script(*MENDED, submit("calc.py"))).code == 0
+    assert repo.task(script=mending()).code == 0
     assert {record["command"] for record in repo.evidence()} == {command}
     assert repo.run("verify", repo.folder.name).code == 0
     assert command in repo.run("verify", "--dry-run").out
@@ -96,7 +92,7 @@ def test_a_trusted_test_command_is_the_test_check_until_it_changes(new_repo: New
 def test_trusted_skipping_of_the_tests_is_never_0(new_repo: NewRepo) -> None:
     repo = new_repo({**CALC, ".claude/skip-test-verification": "the machine is being moved\n"})
     repo.run("trust", "--yes")
-    done = repo.task("--json", TEXT, script=script(*MENDED, submit("calc.py")))
+    done = repo.task("--json", TEXT, script=mending())
     assert done.code == 4, done.err
     assert "check_skipped:tests" in done.json["caveats"]
     assert "the machine is being moved" in (repo.folder / "report.md").read_text()
@@ -111,7 +107,7 @@ LISTED = {".claude/known-test-failures": "# since March\ntest_old.Old.test_old\n
 def test_a_listed_failure_does_not_count(new_repo: NewRepo) -> None:
     repo = new_repo({**CALC, "tests/test_old.py": OLD, **LISTED})
     repo.run("trust", "--yes")
-    done = repo.task(script=script(*MENDED, submit("calc.py")))
+    done = repo.task(script=mending())
     assert done.code == 0, done.out
     assert "known to fail" in done.out
     assert repo.run("verify", repo.folder.name).code == 0
@@ -123,7 +119,7 @@ def test_another_failure_counts_beside_a_listed_one(new_repo: NewRepo, broken: s
     repo.run("trust", "--yes")
     turns = edit("calc.py", "    return 2 * a", broken.replace("2 + a", "3 * a"))
     lazy = role("implementer", submit("calc.py"))
-    lines = [*script(*turns, submit("calc.py"))[:3], lazy]
+    lines = [*crew(*turns, submit("calc.py"))[:3], lazy]
     assert repo.task("implement triple", script=lines).code == 1
 
 
@@ -132,7 +128,7 @@ def test_a_listed_test_that_cannot_be_loaded_counts(new_repo: NewRepo) -> None:
     repo = new_repo({**GREEN, "tests/test_old.py": OLD.replace("self.fail()", "pass"), **listed})
     repo.run("trust", "--yes")
     turns = edit("tests/test_old.py", "import unittest\n", "import unittest\nimport calc.nothing\n")
-    lines = [*script(*turns, submit("tests/test_old.py"))[:3], role("implementer", submit("calc.py"))]
+    lines = [*crew(*turns, submit("tests/test_old.py"))[:3], role("implementer", submit("calc.py"))]
     assert repo.task("implement triple", script=lines).code == 1
 
 
@@ -158,7 +154,7 @@ def test_a_blocked_environment_goes_to_no_implementer(
     new_repo: NewRepo, files: dict[str, str], signature: str
 ) -> None:
     repo = new_repo(files)
-    done = repo.task("--json", TEXT, script=script(*MENDED, submit("calc.py")))
+    done = repo.task("--json", TEXT, script=mending())
     assert done.code == 4, done.err
     assert done.json["caveats"] == ["environment_blocked"]
     assert signature in (repo.folder / "report.md").read_text()
@@ -176,7 +172,7 @@ def test_a_missing_module_of_the_repository_is_a_failure(new_repo: NewRepo) -> N
 def test_a_change_that_brings_a_missing_module_is_a_failure(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
     turns = edit("calc.py", "def add", "import no_such_distribution\n\n\ndef add")
-    lines = [*script(*turns, submit("calc.py"))[:3], role("implementer", submit("calc.py"))]
+    lines = [*crew(*turns, submit("calc.py"))[:3], role("implementer", submit("calc.py"))]
     assert repo.task(script=lines).code == 1
 
 
@@ -202,7 +198,7 @@ def test_a_claim_to_be_blocked_decides_nothing(new_repo: NewRepo) -> None:
 def test_an_added_key_fails_the_gate_and_is_written_nowhere(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
     turns = edit("calc.py", "a - b", f"a + b  # {KEY}")
-    lines = [*script(*turns, submit("calc.py"))[:3], role("implementer", submit("calc.py"))]
+    lines = [*crew(*turns, submit("calc.py"))[:3], role("implementer", submit("calc.py"))]
     done = repo.task(script=lines)
     assert done.code == 1
     assert "the change adds what looks like a secret: calc.py:2" in done.out
@@ -215,4 +211,4 @@ def test_a_key_that_was_there_and_only_moves_is_no_new_one(new_repo: NewRepo) ->
     repo = new_repo({**CALC, "calc.py": f"KEY = '{KEY}'\n{CALC['calc.py']}"})
     command = "l=$(head -1 calc.py); sed -i -e 1d -e 's/a - b/a + b/' calc.py; echo \"$l\" >> calc.py"
     turns = [turn(call("Read", file_path="calc.py")), turn(call("Bash", command=command))]
-    assert repo.task(script=script(*turns, submit("calc.py"), evidence="ev-0003")).code == 0
+    assert repo.task(script=crew(*turns, submit("calc.py"), evidence="ev-0003")).code == 0

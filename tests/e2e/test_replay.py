@@ -8,23 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import (
-    CALC,
-    TEXT,
-    Repo,
-    call,
-    edit,
-    findings,
-    plan,
-    role,
-    submit,
-    turn,
-    verified,
-)
+from tests.support.repo import CALC, TEXT, Repo, call, edit, findings, mending, plan, role, submit, turn
 
 NewRepo = Callable[[dict[str, str]], Repo]
-MENDED = edit("calc.py", "a - b", "a + b")
-SCRIPT = [findings(), plan("calc.py"), role("implementer", *MENDED, submit("calc.py")), verified("ev-0002")]
+SCRIPT = mending()
 NO_SOCKETS = """
 import socket, sys
 

@@ -16,32 +16,9 @@ import pytest
 
 from agentflow.sandbox.probe import LAUNCH
 from tests.support.boxes import without_bubblewrap
-from tests.support.repo import (
-    CALC,
-    COMMAND,
-    Repo,
-    call,
-    edit,
-    eventually,
-    findings,
-    plan,
-    role,
-    submit,
-    turn,
-    verified,
-)
+from tests.support.repo import CALC, COMMAND, Repo, call, eventually, findings, mending, plan, role, turn
 
 NewRepo = Callable[[dict[str, str]], Repo]
-MENDED = edit("calc.py", "a - b", "a + b")
-
-
-def honest(*turns: dict[str, Any], evidence: str = "ev-0002") -> list[dict[str, Any]]:
-    return [
-        findings(),
-        plan("calc.py"),
-        role("implementer", *turns, *MENDED, submit("calc.py")),
-        verified(evidence),
-    ]
 
 
 def config(repo: Repo, text: str) -> None:
@@ -69,7 +46,7 @@ READS = {
 def test_a_command_of_a_role_reads_no_file_of_secrets(new_repo: NewRepo, command: str) -> None:
     repo = new_repo({**CALC, ".gitignore": ".env*\nplain.txt\nr.sh\n"})
     repo.write({".env": "DB_PASSWORD=hunter2hunter2\n", "deep/.env.local": "DB_PASSWORD=hunter2hunter2\n"})
-    repo.task(script=honest(turn(call("Bash", command=command))))
+    repo.task(script=mending(turn(call("Bash", command=command))))
 
     recorded = "".join(path.read_text() for path in repo.folder.rglob("*") if path.is_file())
     assert "Bash" in recorded
@@ -102,7 +79,7 @@ def test_commands_of_each_role_and_the_checks_are_kept_in(new_repo: NewRepo, tmp
     )
     repo = new_repo({**CALC, "attack.sh": attack, "tests/test_calc.py": CALC["tests/test_calc.py"] + poison})
     made = turn(call("Bash", command="bash attack.sh"))
-    script = honest(made, evidence="ev-0003")
+    script = mending(made, evidence="ev-0003")
     done = repo.task("mend add", script=script, env={"CANARY_KEY": "canary-secret"})
     assert done.code == 0, done.err
     assert list(outside.iterdir()) == []
@@ -135,7 +112,7 @@ def test_without_any_sandbox_nothing_is_run(
 ) -> None:
     repo = new_repo(CALC)
     bare: dict[str, Any] = {"command": bare_command, "env": {"PATH": bare_path}}
-    for words in (("verify",), ("task", "mend add", "--model", repo.scripted(honest()))):
+    for words in (("verify",), ("task", "mend add", "--model", repo.scripted(mending()))):
         refused = repo.run(*words, **bare)
         assert refused.code == 7
         assert "no sandbox: bubblewrap (bwrap) is not installed; the kernel has no Landlock" in refused.err
@@ -157,7 +134,7 @@ def test_the_demo_never_ends_7(
 
 def test_no_sandbox_is_said_in_every_report(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
-    done = repo.task("--no-sandbox", "mend", "add", script=honest())
+    done = repo.task("--no-sandbox", "mend", "add", script=mending())
     assert done.code == 0, done.err
     assert "NOT SANDBOXED" in done.err
     assert "NOT SANDBOXED" in done.out
@@ -175,7 +152,7 @@ def test_the_user_s_settings_switch_it_off_and_a_repository_s_do_not(new_repo: N
 
 def test_partial_names_what_it_does_not_isolate(new_repo: NewRepo, bare_path: str) -> None:
     repo = new_repo(CALC)
-    done = repo.task("mend add", script=honest(), env={"PATH": bare_path})
+    done = repo.task("mend add", script=mending(), env={"PATH": bare_path})
     assert done.code == 0, done.err
     report = (repo.folder / "report.md").read_text()
     assert "- sandbox: partial; not isolated: Unix sockets of services" in report

@@ -6,11 +6,14 @@ import pytest
 from tests.support.repo import (
     CALC,
     GREEN,
+    MENDED,
     TEXT,
     Repo,
     call,
+    crew,
     edit,
     findings,
+    mending,
     plan,
     role,
     submit,
@@ -19,17 +22,11 @@ from tests.support.repo import (
 )
 
 NewRepo = Callable[[dict[str, str]], Repo]
-MENDED = edit("calc.py", "a - b", "a + b")
-
-
-def crew(*turns: dict[str, Any], evidence: str = "ev-0002") -> list[dict[str, Any]]:
-    """A script in which the implementer makes the given turns."""
-    return [findings(), plan("calc.py"), role("implementer", *turns), verified(evidence)]
 
 
 def test_an_honest_change_is_verified_by_evidence_on_two_trees(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
-    done = repo.task(script=crew(*MENDED, submit("calc.py")))
+    done = repo.task(script=mending())
     assert done.code == 0, done.err
     red, green = repo.evidence()
     assert (red["exit_code"], red["code"], red["by"]) == (1, "base", "program")
@@ -125,7 +122,7 @@ def test_one_byte_edited_after_the_checks_is_not_verified(new_repo: NewRepo) -> 
 def test_a_check_that_edits_the_sources_is_not_verified(new_repo: NewRepo) -> None:
     poison = "\n    def test_z(self):\n        open('calc.py', 'a').write('# x\\n')\n"
     repo = new_repo({**CALC, "tests/test_calc.py": CALC["tests/test_calc.py"] + poison})
-    done = repo.task("--max-iterations", "1", TEXT, script=crew(*MENDED, submit("calc.py")))
+    done = repo.task("--max-iterations", "1", TEXT, script=mending())
     assert done.code != 0
     assert "calc.py" in done.out
 
@@ -181,7 +178,7 @@ def test_red_before_and_red_now_elsewhere_is_a_caveat(new_repo: NewRepo) -> None
         "import unittest\n\n\nclass Other(unittest.TestCase):\n    def test_old(self):\n        self.fail()\n"
     )
     repo = new_repo({**CALC, "tests/test_other.py": other})
-    done = repo.task("fix CalcTest", "--json", script=crew(*MENDED, submit("calc.py")))
+    done = repo.task("fix CalcTest", "--json", script=mending())
     assert done.code == 4
     assert done.json["caveats"] == ["already_red"]
     assert "test_old" in (repo.folder / "report.md").read_text()
@@ -189,7 +186,7 @@ def test_red_before_and_red_now_elsewhere_is_a_caveat(new_repo: NewRepo) -> None
 
 def test_a_missing_required_tool_is_named_and_blocks(new_repo: NewRepo) -> None:
     repo = new_repo({**CALC, "ruff.toml": "line-length = 100\n"})
-    done = repo.task(script=crew(*MENDED, submit("calc.py")))
+    done = repo.task(script=mending())
     assert done.code == 1
     assert "lint: not run (ruff" in done.out
 
@@ -208,7 +205,7 @@ def test_a_verdict_that_cites_wrongly_is_rejected(
 ) -> None:
     repo = new_repo(CALC)
     claim = turn(call("SubmitVerdict", verdict=verdict, evidence=ids, reasons=[]))
-    script = [*crew(*MENDED, submit("calc.py"))[:3], role("verifier", claim, claim)]
+    script = [*mending()[:3], role("verifier", claim, claim)]
     done = repo.task(script=script)
     assert done.code == 1
     (run,) = repo.runs("verifier")
@@ -220,14 +217,14 @@ def test_a_wrong_citation_gets_one_repair_turn(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
     wrong = turn(call("SubmitVerdict", verdict="VERIFIED", evidence=["ev-0001"], reasons=[]))
     right = turn(call("SubmitVerdict", verdict="VERIFIED", evidence=["ev-0002"], reasons=[]))
-    script = [*crew(*MENDED, submit("calc.py"))[:3], role("verifier", wrong, right)]
+    script = [*mending()[:3], role("verifier", wrong, right)]
     assert repo.task(script=script).code == 0
 
 
 def test_a_verifier_can_lower_the_verdict_with_evidence(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
     no = turn(call("SubmitVerdict", verdict="FAILED", evidence=["ev-0002"], reasons=["calc.py:2 is a hack"]))
-    script = [*crew(*MENDED, submit("calc.py"))[:3], role("verifier", no)]
+    script = [*mending()[:3], role("verifier", no)]
     done = repo.task("--max-iterations", "1", TEXT, script=script)
     assert done.code == 3
     assert "verifier: calc.py:2 is a hack" in done.out
@@ -236,7 +233,7 @@ def test_a_verifier_can_lower_the_verdict_with_evidence(new_repo: NewRepo) -> No
 def test_a_verifier_that_fails_without_evidence_is_shown_beside_the_checks(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
     no = turn(call("SubmitVerdict", verdict="FAILED", evidence=[], reasons=["I do not like it"]))
-    script = [*crew(*MENDED, submit("calc.py"))[:3], role("verifier", no)]
+    script = [*mending()[:3], role("verifier", no)]
     done = repo.task("--json", TEXT, script=script)
     assert done.code == 4
     assert done.json["caveats"] == ["verifier_disagrees"]

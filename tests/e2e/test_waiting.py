@@ -7,10 +7,11 @@ import pytest
 
 from tests.support.repo import (
     CALC,
+    MENDED,
     TEXT,
     Repo,
     call,
-    edit,
+    crew,
     eventually,
     findings,
     plan,
@@ -21,7 +22,6 @@ from tests.support.repo import (
 )
 
 NewRepo = Callable[[dict[str, str]], Repo]
-MENDED = edit("calc.py", "a - b", "a + b")
 COUNTING = {**CALC, ".gitignore": "count\n"}
 COUNTED = turn(call("Bash", command="echo x >> count"))
 
@@ -37,8 +37,8 @@ def count(repo: Repo) -> int:
     return len(path.read_text().splitlines()) if path.exists() else 0
 
 
-def crew(*turns: dict[str, Any], evidence: str = "ev-0003") -> list[dict[str, Any]]:
-    return [findings(), plan("calc.py"), role("implementer", *turns, submit("calc.py")), verified(evidence)]
+def submitting(*turns: dict[str, Any], evidence: str = "ev-0003") -> list[dict[str, Any]]:
+    return crew(*turns, submit("calc.py"), evidence=evidence)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def asking(new_repo: NewRepo) -> Repo:
     """A repository whose task waits for the approval of its second call of Edit, a command being done."""
     repo = new_repo(COUNTING)
     settings(repo, permissions={"ask": ["Edit(calc.py)"]})
-    done = repo.task(script=crew(COUNTED, *MENDED))
+    done = repo.task(script=submitting(COUNTED, *MENDED))
     assert done.code == 75, done.err
     return repo
 
@@ -100,14 +100,14 @@ def test_an_approval_may_change_the_input(asking: Repo) -> None:
 def test_consent_given_beforehand_asks_nobody(new_repo: NewRepo, switch: str, code: int) -> None:
     repo = new_repo(CALC)
     settings(repo, permissions={"ask": ["Edit(calc.py)"]})
-    done = repo.task(switch, TEXT, script=crew(COUNTED, *MENDED))
+    done = repo.task(switch, TEXT, script=submitting(COUNTED, *MENDED))
     assert done.code == code, done.err
 
 
 def test_a_denying_rule_cannot_be_waved_through(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
     settings(repo, permissions={"deny": ["Edit(calc.py)"], "allow": ["Edit"]})
-    repo.task("--yes", TEXT, script=crew(COUNTED, *MENDED))
+    repo.task("--yes", TEXT, script=submitting(COUNTED, *MENDED))
     assert repo.diff() == ""
     assert repo.events("ToolBlocked")
 
@@ -132,7 +132,7 @@ def test_a_question_suspends_and_its_answer_is_the_result(new_repo: NewRepo) -> 
     asks = turn(call("AskUserQuestion", questions=[{"question": "Which numbers?", "options": options}]))
     explorer = findings()
     explorer["turns"].insert(0, asks)
-    script = [explorer, *crew(*MENDED, evidence="ev-0002")[1:]]
+    script = [explorer, *submitting(*MENDED, evidence="ev-0002")[1:]]
     begin = time.monotonic()
     done = repo.task(script=script)
     assert done.code == 75
@@ -145,7 +145,7 @@ def test_a_question_suspends_and_its_answer_is_the_result(new_repo: NewRepo) -> 
 
 def test_pause_after_a_phase(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
-    done = repo.task("--pause-after", "planning", TEXT, script=crew(*MENDED, evidence="ev-0002"))
+    done = repo.task("--pause-after", "planning", TEXT, script=submitting(*MENDED, evidence="ev-0002"))
     assert done.code == 75
     assert repo.runs("implementer") == []
     assert repo.run("resume").code == 0
@@ -172,7 +172,7 @@ def test_a_provider_that_was_down_is_asked_again_on_resume(new_repo: NewRepo) ->
     script = [{"match": {"role": "explorer"}, "turns": [{"error": 529}]}]
     assert repo.task(script=script).code == 6
     path = repo.home / "script.yaml"
-    path.write_text(json.dumps(crew(*MENDED, evidence="ev-0002")))
+    path.write_text(json.dumps(submitting(*MENDED, evidence="ev-0002")))
     assert repo.run("resume").code == 0
 
 
@@ -201,7 +201,7 @@ def hooked(repo: Repo, body: str, point: str = "PreToolUse", **more: Any) -> Non
 def test_a_hook_script_denies_and_the_loop_goes_on(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
     hooked(repo, "echo 'calc.py is frozen' >&2; exit 2")
-    repo.task(script=crew(COUNTED, *MENDED))
+    repo.task(script=submitting(COUNTED, *MENDED))
     (run, *_) = repo.runs("implementer")
     assert any("calc.py is frozen" in result["content"] for result in run.results)
     assert run.outcome == "submitted"
@@ -215,14 +215,14 @@ BROKEN = {"slow": ("sleep 30", {"timeout": 1}), "crashing": ("kill -9 $$", {}), 
 def test_a_guard_that_cannot_do_its_work_blocks(new_repo: NewRepo, body: str, more: dict[str, Any]) -> None:
     repo = new_repo(CALC)
     hooked(repo, body, **more)
-    repo.task(script=crew(COUNTED, *MENDED))
+    repo.task(script=submitting(COUNTED, *MENDED))
     assert repo.diff() == ""
 
 
 def test_a_plain_failure_of_a_hook_decides_nothing_and_is_shown(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
     hooked(repo, "echo oops >&2; exit 1")
-    assert repo.task(script=crew(COUNTED, *MENDED)).code == 0
+    assert repo.task(script=submitting(COUNTED, *MENDED)).code == 0
     assert any("oops" in event["message"] for event in repo.events("Warned"))
 
 
@@ -240,11 +240,11 @@ def test_a_stop_hook_that_always_blocks_ends_after_eight(new_repo: NewRepo) -> N
 def test_a_prompt_hook_refuses_a_task_and_a_session_hook_adds_context(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
     hooked(repo, "echo 'not on Sundays' >&2; exit 2", "UserPromptSubmit")
-    done = repo.task(script=crew(*MENDED))
+    done = repo.task(script=submitting(*MENDED))
     assert done.code == 5
     assert "not on Sundays" in done.err + done.out
     hooked(repo, "echo 'house rule: no globals'", "SessionStart")
-    assert repo.task(script=crew(*MENDED, evidence="ev-0002")).code == 0
+    assert repo.task(script=submitting(*MENDED, evidence="ev-0002")).code == 0
     brief = next(path for task in repo.tasks for path in task.glob("runs/1-explorer.jsonl")).read_text()
     assert "house rule: no globals" in brief
 
@@ -254,10 +254,10 @@ def test_hooks_of_the_repository_count_only_once_they_are_trusted(new_repo: NewR
     handler = {"type": "command", "command": "exit 2"}
     planted = {"hooks": {"PreToolUse": [{"matcher": "Edit", "hooks": [handler]}]}}
     repo.write({".claude/settings.json": json.dumps(planted)}).commit()
-    assert repo.task(script=crew(COUNTED, *MENDED)).code == 0
+    assert repo.task(script=submitting(COUNTED, *MENDED)).code == 0
     repo.git("checkout", "-q", "calc.py")
     assert repo.run("trust", "--yes").code == 0
-    repo.task(script=crew(COUNTED, *MENDED))
+    repo.task(script=submitting(COUNTED, *MENDED))
     assert repo.diff() == ""
 
 
@@ -288,7 +288,7 @@ def test_killed_right_after_a_role_had_its_result_the_role_is_not_run_again(
     new_repo: NewRepo, name: str
 ) -> None:
     repo = new_repo(CALC)
-    assert repo.task(script=crew(COUNTED, *MENDED)).code == 0
+    assert repo.task(script=submitting(COUNTED, *MENDED)).code == 0
     used = repo.state()["usage"]
     repo.git("checkout", "-q", "calc.py") if name in {"explorer", "planner"} else None
     killed_after(repo, "RunEnded", role=name)
@@ -300,7 +300,7 @@ def test_killed_right_after_a_role_had_its_result_the_role_is_not_run_again(
 
 def test_killed_before_the_end_was_told_resume_tells_it(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
-    assert repo.task(script=crew(COUNTED, *MENDED)).code == 0
+    assert repo.task(script=submitting(COUNTED, *MENDED)).code == 0
     killed_after(repo, "StateChanged", changed=repo.events("StateChanged")[-1]["changed"])
     done = repo.run("resume")
     assert done.code == 0, done.err
@@ -312,7 +312,7 @@ def test_refused_calls_end_in_a_forced_submission_not_in_a_failure(new_repo: New
     repo = new_repo(CALC)
     explorer = findings()
     explorer["turns"][:0] = [turn(call("Bash", command="find . -delete")) for _ in range(3)]
-    done = repo.task(script=[explorer, *crew(*MENDED, evidence="ev-0002")[1:]])
+    done = repo.task(script=[explorer, *submitting(*MENDED, evidence="ev-0002")[1:]])
     assert done.code == 0, done.err
     (run,) = repo.runs("explorer")
     assert run.forced[-1] == "SubmitFindings"

@@ -247,6 +247,18 @@ def verified(*evidence: str) -> dict[str, Any]:
     )
 
 
+def crew(*turns: dict[str, Any], evidence: str = "ev-0002") -> list[dict[str, Any]]:
+    """Return a script in which the implementer makes these turns, and all others do their part."""
+    return [findings(), plan("calc.py"), role("implementer", *turns), verified(evidence)]
+
+
+def mending(*turns: dict[str, Any], evidence: str = "ev-0002") -> list[dict[str, Any]]:
+    """Return a script in which the implementer mends CALC after these turns."""
+    return crew(*turns, *MENDED, submit("calc.py"), evidence=evidence)
+
+
+MENDED = edit("calc.py", "a - b", "a + b")
+"""The turns that mend CALC."""
 CALC = {
     "calc.py": "def add(a, b):\n    return a - b\n\n\ndef double(a):\n    return 2 * a\n",
     "tests/test_calc.py": """import unittest

@@ -367,25 +367,6 @@ def exclude_by_setting(place: Place) -> None:
     (place.root.parent / ".gitconfig").write_text("[core]\n excludesFile = ~/ignored\n")
 
 
-HIDING = (exclude, exclude_at_home, exclude_by_setting)
-
-
-@pytest.mark.parametrize("act", HIDING)
-@pytest.mark.parametrize("first", ["rules", "tree"])
-def test_only_the_ignore_rules_of_the_first_tree_count(
-    place: Place, monkeypatch: pytest.MonkeyPatch, act: Callable[[Place], None], first: str
-) -> None:
-    monkeypatch.setenv("HOME", str(place.root.parent))
-    git = place.open()
-    if first == "rules":
-        act(place)
-    before = git.tree()
-    if first == "tree":
-        act(place)
-    place.write("conftest.py", "x")
-    assert (git.tree() == before) is (first == "rules")
-
-
 def attributes(place: Place) -> None:
     place.write(".git/info/attributes", "*.py ident\n")
 
@@ -395,21 +376,32 @@ def attributes_at_home(place: Place) -> None:
     (place.root.parent / ".config/git/attributes").write_text("*.py ident\n")
 
 
-@pytest.mark.parametrize("act", [attributes, attributes_at_home])
-@pytest.mark.parametrize("first", ["attributes", "tree"])
-def test_only_the_attributes_of_the_first_tree_count(
-    place: Place, monkeypatch: pytest.MonkeyPatch, act: Callable[[Place], None], first: str
+HIDING = (exclude, exclude_at_home, exclude_by_setting)
+HIDDEN = (
+    *((act, ("conftest.py", "x")) for act in HIDING),
+    *((act, ("src/a.py", "x = '$Id: planted $'\n")) for act in (attributes, attributes_at_home)),
+)
+
+
+@pytest.mark.parametrize(("act", "change"), HIDDEN)
+@pytest.mark.parametrize("first", ["rules", "tree"])
+def test_only_the_ignore_rules_and_attributes_of_the_first_tree_count(
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    act: Callable[[Place], None],
+    change: tuple[str, str],
+    first: str,
 ) -> None:
     monkeypatch.setenv("HOME", str(place.root.parent))
     place.write("src/a.py", "x = '$Id$'\n")
     git = place.open()
-    if first == "attributes":
+    if first == "rules":
         act(place)
     before = git.tree()
     if first == "tree":
         act(place)
-    place.write("src/a.py", "x = '$Id: planted $'\n")
-    assert (git.tree() == before) is (first == "attributes")
+    place.write(*change)
+    assert (git.tree() == before) is (first == "rules")
 
 
 def test_rules_beside_our_block_that_are_older_than_the_first_tree_hold(place: Place) -> None:
