@@ -10,11 +10,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from enum import Enum
 from pathlib import Path
 from typing import IO
 
-from agentflow.core.execution import Execution
+from agentflow.core.execution import Exchanged, Execution, Halt
 from agentflow.core.record import Record
 from agentflow.descendants import MARK, is_crowded, kill_marked, running, signal_group, spawning, tasks
 from agentflow.streams import SPOKEN_BYTES, Collected, Spoken, drain, pass_on
@@ -42,14 +41,6 @@ class Command(Record):
     """Of ours, that it gets beside its standard streams."""
     most_tasks: int = 2_048
     """Processes and threads that it may have at once; with more it is killed."""
-
-
-class Halt(Enum):
-    """Why a command was not let run to its end."""
-
-    TIME = "time"
-    CROWD = "crowd"
-    CANCELLED = "cancelled"
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -92,19 +83,6 @@ def capture(
         finally:
             process.kill()
     return subprocess.CompletedProcess(argv, process.returncode, stdout, stderr)
-
-
-class Exchanged(Record):
-    """What a program answered."""
-
-    exit_code: int | None
-    """None when a signal ended it."""
-    timed_out: bool
-    stdout: bytes
-    """The first 64 KiB, as of stderr."""
-    stderr: bytes
-    flooded: bool
-    """There was more on stdout, or so much that it was ended."""
 
 
 def run(command: Command, sink: Path, cancelled: Callable[[], bool] = lambda: False) -> Execution:

@@ -1,6 +1,16 @@
 """What came of a command."""
 
+from enum import Enum
+
 from agentflow.core.record import Record
+
+
+class Halt(Enum):
+    """Why a command was not let run to its end."""
+
+    TIME = "time"
+    CROWD = "crowd"
+    CANCELLED = "cancelled"
 
 
 class Execution(Record):
@@ -26,3 +36,16 @@ class Execution(Record):
     """What is to be said of it beside its output."""
     sandbox: str = "none"
     """How well it was kept in."""
+
+
+class Exchanged(Record):
+    """What a program answered."""
+
+    exit_code: int | None
+    """None when a signal ended it."""
+    timed_out: bool
+    stdout: bytes
+    """The first 64 KiB, as of stderr."""
+    stderr: bytes
+    flooded: bool
+    """There was more on stdout, or so much that it was ended."""

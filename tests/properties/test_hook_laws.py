@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentflow.core.execution import Exchanged
 from agentflow.core.hook import (
     Decision,
     Hook,
@@ -21,7 +22,6 @@ from agentflow.core.points import HookEvent, Point, ToolDone, ToolUse
 from agentflow.hooks.chain import Chain, merged
 from agentflow.hooks.matching import names
 from agentflow.hooks.output import told
-from agentflow.process import Exchanged
 from tests.unit.hooks.stage import BASH, a_scene, denied, fire, function
 
 SCENE = a_scene(Path(tempfile.gettempdir()))

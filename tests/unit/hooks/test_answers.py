@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
+from agentflow.core.execution import Exchanged
 from agentflow.core.hook import Decision, Hook, HookResult, Script
 from agentflow.core.points import Point
 from agentflow.hooks.output import Told, told
-from agentflow.process import Exchanged
 
 
 def hearing(point: Point, answer: object, *, code: int = 0, stderr: bytes = b"") -> Told:
