@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from agentflow.cli.printing import say, say_json
+from agentflow.cli.printing import say, say_json, show
 
 FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
 NO_SANDBOX = typer.Option(False, "--no-sandbox", help="Run commands with all your rights.")
@@ -31,25 +31,23 @@ def verify(
     those which were judged.
     """
     from agentflow.cli.boundary import Wish, bounded, notice, swept
-    from agentflow.cli.verification import examined, exit_of, interchanged, rows, verdict_words
+    from agentflow.cli.proving import examined, verdict_words
+    from agentflow.cli.verification import exit_of, interchanged, rows, summary
 
     sandbox = bounded(folder, Wish(no_sandbox=no_sandbox, network=network))
     if not json:
-        for line in (*swept(), notice(sandbox)):
-            say(line)
+        for said in (*swept(), notice(sandbox)):
+            say(said)
     shown = []
-    found = examined(sandbox, task_id) if task_id else rows(sandbox, is_quick=quick, dry_run=dry_run)
-    for row in found:
+    for row in examined(sandbox, task_id) if task_id else rows(sandbox, is_quick=quick, dry_run=dry_run):
         shown.append(row)
         if not json:
-            say(row.text)
+            show(row.lines)
     interchanged(shown, junit, sarif)
-    if not json and task_id:
-        say(verdict_words(shown))
     if json:
         say_json([row.told for row in shown])
-    elif not shown:
-        say("no check found in this repository")
+    else:
+        show((verdict_words(shown) if task_id else summary(shown, dry_run=dry_run),))
     return exit_of(shown)
 
 

@@ -1,9 +1,11 @@
 """What `verify` shows: each required check of this repository, run by the program."""
 
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +20,26 @@ from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.evidence import RED, Check, CheckName, Fault, ended, repeated
 from agentflow.core.exits import Exit
 from agentflow.core.record import Record, encode, plain
-from agentflow.redact import visible
 from agentflow.sandbox.reasons import likely_reason
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Patience, Settings, load_settings
-from agentflow.store.reading import find
+from agentflow.view.terminal import send, width_of
+from agentflow.view.text import Line, Span, Style, clip, column, line, span
+from agentflow.view.words import counts, duration
 from agentflow.workflow.drift import listed
-from agentflow.workflow.fresh import Bench
-from agentflow.workflow.proof import examine
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import open_repository
+
+_NONE = "no check found in this repository; the first line of .claude/test-command, once trusted, names one"
 
 
 class Row(Record):
     """One check: for people, for programs, and whether it holds."""
 
-    text: str
+    lines: tuple[Line, ...]
     told: dict[str, Any]
     holds: bool
+    name: str
     caveat: bool = False
     """It holds, but a person should know how."""
     ran: Ran | None = None
@@ -53,37 +57,26 @@ def rows(sandbox: Sandbox, *, is_quick: bool, dry_run: bool) -> Iterator[Row]:
         elif check.missing is not None:
             yield _row(check, f"not run ({check.missing})", holds=False)
         elif dry_run:
-            yield _row(check, f"{check.reason}, at most {check.timeout:.0f} s", holds=True)
+            words = f"{check.reason}, at most {check.timeout:.0f} s"
+            yield _row(check, words, holds=True, mark=span("○ ", Style.DIM))
         else:
-            yield _ran(check, sandbox, patience, frozenset(said.known))
+            with _announced(check):
+                row = _ran(check, sandbox, patience, frozenset(said.known))
+            yield row
 
 
-def examined(sandbox: Sandbox, task_id: str) -> Iterator[Row]:
-    """Yield one row for each record of a task, and one for its verdict."""
-    git = open_repository(sandbox.root)
-    path = find(git.root, task_id)
-    for one in examine(Bench(git=git, sandbox=sandbox, said=well_known(git.root)), path):
-        mark = "differs" if one.differs else "left out" if one.left_out else "holds"
-        yield Row(
-            text=visible(f"{mark:<8} {one.subject}: {one.said}"), told=plain(one), holds=not one.differs
-        )
-
-
-def written(path: Path, text: str) -> None:
-    """Write a file for another program. Raises ConfigError."""
+@contextmanager
+def _announced(check: Check) -> Iterator[None]:
+    """Say what is running, at a terminal only, and take it back."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield
+        return
+    width = max(20, (width_of(sys.stderr) or 80) - 1)
+    send(clip(span(f"… {check.name}  {check.command}").text, width), sys.stderr)
     try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
-
-
-def interchanged(shown: Sequence[Row], junit: Path | None, sarif_file: Path | None) -> None:
-    """Write what ran in the formats that were asked for."""
-    ran = [row.ran for row in shown if row.ran is not None]
-    if junit is not None:
-        written(junit, junit_xml(ran))
-    if sarif_file is not None:
-        written(sarif_file, encode(sarif(ran)).decode() + "\n")
+        yield
+    finally:
+        send("\r\x1b[K", sys.stderr)
 
 
 def _checks(sandbox: Sandbox, said: WellKnown, settings: Settings, *, is_quick: bool) -> tuple[Check, ...]:
@@ -109,27 +102,63 @@ def exit_of(shown: Sequence[Row]) -> Exit:
     return Exit.CAVEAT if any(row.caveat for row in shown) else Exit.VERIFIED
 
 
-def verdict_words(shown: Sequence[Row]) -> str:
-    """Return in one line what came of a task's records."""
-    wrong = [row.told["subject"] for row in shown if not row.holds]
+def summary(shown: Sequence[Row], *, dry_run: bool) -> Line:
+    """Return in one line what all checks came to."""
+    wrong = [row.name for row in shown if not row.holds]
+    doubtful = [row.name for row in shown if row.caveat]
+    number = f"{len(shown)} check{'' if len(shown) == 1 else 's'}"
+    if not shown:
+        return line(_NONE)
     if wrong:
-        return f"not what was recorded: {visible(listed(wrong))}"
-    count = len(shown) - sum(row.told["left_out"] for row in shown)
-    return f"{count} of {len(shown)} looked at again, each as it was recorded"
+        return line(span(f"not verified: {', '.join(wrong)}", Style.BAD), f" ({len(wrong)} of {number})")
+    if dry_run:
+        return line(f"{number} would be run")
+    if doubtful:
+        return line(span(f"{number}, with a caveat: {', '.join(doubtful)}", Style.WARN))
+    return line(span(f"{number} hold{'s' if len(shown) == 1 else ''}", Style.GOOD))
+
+
+def written(path: Path, text: str) -> None:
+    """Write a file for another program. Raises ConfigError."""
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+
+
+def interchanged(shown: Sequence[Row], junit: Path | None, sarif_file: Path | None) -> None:
+    """Write what ran in the formats that were asked for."""
+    ran = [row.ran for row in shown if row.ran is not None]
+    if junit is not None:
+        written(junit, junit_xml(ran))
+    if sarif_file is not None:
+        written(sarif_file, encode(sarif(ran)).decode() + "\n")
 
 
 def _ran(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], accepted: frozenset[str]) -> Row:
     runs = _runs(check, sandbox, patience)
     shown, chance = runs[-1], flaky(runs, check.name)
     holds = _holds(shown, accepted.union(chance))
-    row = _row(check, _words(shown, runs[:-1], chance), holds=holds)
-    hint = "" if holds else likely_reason(sandbox, shown.execution.tail)
-    lines = (row.text, *(() if holds else (visible(shown.execution.tail).rstrip(), visible(hint))))
-    text = "\n".join(line for line in lines if line)
-    ran = Ran(check=check, shown=shown, holds=holds)
+    row = _row(check, _words(shown, runs[:-1], chance), holds=holds, seconds=shown.execution.seconds)
     told: dict[str, Any] = {"exit_code": shown.execution.exit_code, "seconds": shown.execution.seconds}
     told |= {"tests": plain(shown.counts), "sandbox": sandbox.level, "runs": len(runs), "flaky": chance}
-    return row.replace(text=text, ran=ran, told={**row.told, **told}, caveat=bool(chance))
+    return row.replace(
+        lines=(*row.lines, *(() if holds else _why(check, sandbox, shown))),
+        ran=Ran(check=check, shown=shown, holds=holds),
+        told={**row.told, **told},
+        caveat=bool(chance),
+    )
+
+
+def _why(check: Check, sandbox: Sandbox, shown: Shown) -> Iterator[Line]:
+    """Yield the end of what a check printed, and what a person can do about it."""
+    yield from (line("  ", row) for row in shown.execution.tail.rstrip().split("\n"))
+    if shown.execution.timed_out:
+        yield line(
+            "  ", span(f"`timeouts: {{{check.name}: SECONDS}}` in config.yaml gives it more", Style.WARN)
+        )
+    if hint := likely_reason(sandbox, shown.execution.tail):
+        yield line("  ", span(hint, Style.WARN))
 
 
 def _holds(shown: Shown, accepted: frozenset[str]) -> bool:
@@ -157,14 +186,23 @@ def _once(check: Check, sandbox: Sandbox) -> Shown:
 
 
 def _words(shown: Shown, earlier: Sequence[Shown], chance: Sequence[str]) -> str:
-    execution, counts = shown.execution, shown.counts
-    tests = f", {counts.passed} passed, {counts.failed + counts.errors} failed" if counts else ""
+    tests = counts(shown.counts) if shown.counts and not shown.execution.timed_out else ""
     before = repeated([run.execution for run in earlier], chance)
-    names = f": {visible(listed(list(chance)))}" if chance else ""
-    return f"{ended(execution)}{tests}, {execution.seconds:.1f} s{before}{names}"
+    names = f": {listed(list(chance))}" if chance else ""
+    return f"{ended(shown.execution)}{', ' if tests else ''}{tests}{before}{names}"
 
 
-def _row(check: Check, words: str, *, holds: bool) -> Row:
+def _row(
+    check: Check, words: str, *, holds: bool, seconds: float | None = None, mark: Span | None = None
+) -> Row:
     told = {"check": check.name, "command": check.command, "missing": check.missing}
-    text = f"{check.name}: {visible(check.command)}: {words}"
-    return Row(text=text, told=told, holds=holds, ran=Ran(check=check, shown=None, holds=holds))
+    took = f"{duration(seconds)}  " if seconds is not None else ""
+    shown = line(
+        mark or (span("✓ ", Style.GOOD) if holds else span("✗ ", Style.BAD)),
+        column(check.name, 7, Style.BOLD),
+        span(f"{words}  "),
+        span(f"{took}{check.command}", Style.DIM),
+        hang=4,
+    )
+    ran = Ran(check=check, shown=None, holds=holds)
+    return Row(lines=(shown,), told=told, holds=holds, name=check.name, ran=ran)

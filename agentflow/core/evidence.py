@@ -166,8 +166,10 @@ def mixed(evidence: Evidence) -> str:
 
 def repeated(tries: Sequence[Ended], flaky: Sequence[str]) -> str:
     """Return what a run is to be told with that followed others on its tree."""
+    if not tries:
+        return ""
     before = ", ".join(ended(each) for each in tries)
-    return f", {'flaky, ' if flaky else ''}before {before}" if tries else ""
+    return f", flaky ({before} before)" if flaky else f", the same in {len(tries) + 1} runs"
 
 
 class CheckRun(Record):

@@ -199,6 +199,7 @@ def summary(evidence: Evidence) -> str:
     words = [f"{ended(evidence)} after {evidence.seconds:.0f} s" if evidence.timed_out else ended(evidence)]
     if evidence.tests is not None and not evidence.timed_out:
         tests = evidence.tests
-        parts = ((tests.passed, "passed"), (tests.failed, "failed"), (tests.errors, "errors"))
+        broken = "error" if tests.errors == 1 else "errors"
+        parts = ((tests.passed, "passed"), (tests.failed, "failed"), (tests.errors, broken))
         words += [f"{number} {word}" for number, word in parts if number] or ["no test ran"]
     return ", ".join(words) + mixed(evidence)

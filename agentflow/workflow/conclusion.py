@@ -4,6 +4,7 @@ from agentflow.core.evidence import Verdict
 from agentflow.core.exits import Exit
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.workflow.deciding import failed
+from agentflow.workflow.gate import ALREADY_RED
 from agentflow.workflow.route import is_stalled
 
 
@@ -28,7 +29,8 @@ def _verified(task: TaskState, verdict: Verdict) -> Ending:
     if not _is_reviewed(task):
         return failed("its class counts only with a review, and there is none")
     if verdict.caveats:
-        reason = f"every required check holds, with a caveat: {', '.join(verdict.caveats)}"
+        found = "nothing newly fails" if ALREADY_RED in verdict.caveats else "every required check holds"
+        reason = f"{found}, with a caveat: {', '.join(verdict.caveats)}"
         return Ending(status=Status.VERIFIED_WITH_CAVEAT, exit_code=Exit.CAVEAT, reason=reason)
     reason = "every required check holds on the final tree"
     return Ending(status=Status.VERIFIED, exit_code=Exit.VERIFIED, reason=reason)

@@ -67,7 +67,7 @@ def test_a_test_that_fails_and_then_passes_is_flaky(new_repo: NewRepo) -> None:
     assert (earlier["fault"], earlier["exit_code"]) == ("flaky", 1)
     assert "FAILED" in (repo.folder / earlier["output"]).read_text()
     (told,) = [event for event in repo.events("EvidenceRecorded") if event["evidence"] == "ev-0002"]
-    assert "flaky, before exit 1" in told["summary"]
+    assert "flaky (exit 1 before)" in told["summary"]
     assert earlier["output"] in told["files"]
     report = (repo.folder / "report.md").read_text()
     assert f"mixed results on one tree: {ODD} (ev-0002: exit 1, then exit 0)" in report
@@ -105,7 +105,7 @@ def test_verify_runs_red_tests_once_more_and_tells_chance_from_fault(new_repo: N
     (row,) = done.json
     assert (done.code, row["runs"], row["flaky"]) == (4, 2, [ODD])
     (repo.home / "runs").unlink()
-    assert f"flaky, before exit 1: {ODD}" in repo.run("verify", "--no-sandbox").out
+    assert f"flaky (exit 1 before): {ODD}" in repo.run("verify", "--no-sandbox").out
 
 
 def test_verify_of_what_is_red_stays_red(new_repo: NewRepo) -> None:

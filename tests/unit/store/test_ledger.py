@@ -149,7 +149,7 @@ def test_a_verifier_can_record_and_not_cite_its_own_command(ledger: EvidenceLedg
         (a_record("e", timed_out=True, seconds=600.2), "timed out after 600 s"),
         (a_record("e", tests=TestCounts()), "exit 0, no test ran"),
         (a_record("e", tests=TestCounts(skipped=3)), "exit 0, no test ran"),
-        (a_record("e", exit_code=1, tests=TestCounts(passed=2, errors=1)), "exit 1, 2 passed, 1 errors"),
+        (a_record("e", exit_code=1, tests=TestCounts(passed=2, errors=1)), "exit 1, 2 passed, 1 error"),
     ],
 )
 def test_a_record_is_summed_up_in_a_few_words(evidence: Evidence, words: str) -> None:

@@ -1,0 +1,38 @@
+"""What `verify TASK` shows: each record of a task, looked at once more."""
+
+from collections.abc import Iterator, Sequence
+
+from agentflow.cli.trusting import well_known
+from agentflow.cli.verification import Row
+from agentflow.core.record import plain
+from agentflow.sandbox.run import Sandbox
+from agentflow.store.reading import find
+from agentflow.view.text import Line, Span, Style, line, span
+from agentflow.workflow.drift import listed
+from agentflow.workflow.fresh import Bench
+from agentflow.workflow.proof import Examined, examine
+from agentflow.workspace.git import open_repository
+
+
+def examined(sandbox: Sandbox, task_id: str) -> Iterator[Row]:
+    """Yield one row for each record of a task, and one for its verdict."""
+    git = open_repository(sandbox.root)
+    path = find(git.root, task_id)
+    for one in examine(Bench(git=git, sandbox=sandbox, said=well_known(git.root)), path):
+        shown = line(_mark(one), f"{one.subject}: {one.said}", hang=4)
+        yield Row(lines=(shown,), told=plain(one), holds=not one.differs, name=one.subject)
+
+
+def _mark(one: Examined) -> Span:
+    if one.differs:
+        return span("✗ differs  ", Style.BAD)
+    return span("─ left out ", Style.WARN) if one.left_out else span("✓ holds    ", Style.GOOD)
+
+
+def verdict_words(shown: Sequence[Row]) -> Line:
+    """Return in one line what came of a task's records."""
+    wrong = [row.name for row in shown if not row.holds]
+    if wrong:
+        return line(span(f"not what was recorded: {listed(wrong)}", Style.BAD))
+    count = len(shown) - sum(row.told["left_out"] for row in shown)
+    return line(span(f"{count} of {len(shown)} looked at again, each as it was recorded", Style.GOOD))
