@@ -34,7 +34,10 @@ def bash(wanted: BashInput, context: ToolContext) -> Output:
         raise InvalidInput("command: holds a NUL character")
     sink = _sink(context)
     command = Command(
-        argv=("bash", "-c", wanted.command), cwd=str(context.workspace.root), timeout=wanted.timeout / 1000
+        argv=("bash", "-c", wanted.command),
+        cwd=str(context.workspace.root),
+        timeout=wanted.timeout / 1000,
+        env={"PYTHONDONTWRITEBYTECODE": "1"},  # compiled code would become a part of the change
     )
     try:
         finished = context.shell.runner.run(command, sink, context.cancelled)
