@@ -4,12 +4,13 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 from agentflow import __version__
 from agentflow.checks.results import FINDING
 from agentflow.checks.run import Shown
-from agentflow.core.evidence import Check, CheckName, TestOutcome
+from agentflow.core.evidence import RED, Check, CheckName, TestOutcome
 from agentflow.core.record import Record
 from agentflow.redact import visible
 
@@ -24,29 +25,35 @@ class Ran(Record):
     check: Check
     shown: Shown | None
     holds: bool
+    output: str = ""
+    """All that it printed."""
 
 
 def junit_xml(ran: Sequence[Ran]) -> str:
     """Return a test suite for each check: its tests where the runner tells them, else the check as one."""
-    top = ET.Element("testsuites", name="agentflow verify")
-    for each in ran:
-        cases = list(_cases(each))
-        counted = [outcome for _, outcome in cases]
-        seconds = each.shown.execution.seconds if each.shown else 0
-        suite = ET.SubElement(
-            top,
-            "testsuite",
-            name=each.check.name,
-            tests=str(len(cases)),
-            failures=str(counted.count(TestOutcome.FAILED)),
-            errors=str(counted.count(TestOutcome.ERROR)),
-            skipped=str(counted.count(TestOutcome.SKIPPED)),
-            time=f"{seconds:.3f}",
-        )
+    told = [(each, list(_cases(each)), each.shown.execution.seconds if each.shown else 0) for each in ran]
+    every = [case for _, cases, _ in told for case in cases]
+    took = sum(seconds for *_, seconds in told)
+    top = ET.Element("testsuites", {"name": "agentflow verify", **_numbers(every, took)})
+    for each, cases, seconds in told:
+        suite = ET.SubElement(top, "testsuite", {"name": each.check.name, **_numbers(cases, seconds)})
         for name, outcome in cases:
             _case(suite, each, name, outcome)
+        if each.shown is not None and not each.holds:
+            ET.SubElement(suite, "system-out").text = visible(each.shown.execution.tail)
     ET.indent(top)
     return ET.tostring(top, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _numbers(cases: Sequence[tuple[str, TestOutcome]], seconds: float) -> dict[str, str]:
+    counted = [outcome for _, outcome in cases]
+    return {
+        "tests": str(len(cases)),
+        "failures": str(counted.count(TestOutcome.FAILED)),
+        "errors": str(counted.count(TestOutcome.ERROR)),
+        "skipped": str(counted.count(TestOutcome.SKIPPED)),
+        "time": f"{seconds:.3f}",
+    }
 
 
 def _cases(ran: Ran) -> Iterator[tuple[str, TestOutcome]]:
@@ -54,7 +61,7 @@ def _cases(ran: Ran) -> Iterator[tuple[str, TestOutcome]]:
         yield from sorted(ran.shown.outcomes.items())
     if ran.shown is None:
         yield ran.check.command, TestOutcome.ERROR
-    elif not ran.shown.outcomes or (not ran.holds and TestOutcome.FAILED not in ran.shown.outcomes.values()):
+    elif not ran.shown.outcomes or (not ran.holds and not {*RED} & {*ran.shown.outcomes.values()}):
         yield ran.check.command, TestOutcome.PASSED if ran.holds else TestOutcome.FAILED
 
 
@@ -70,8 +77,8 @@ def _case(suite: ET.Element, ran: Ran, name: str, outcome: TestOutcome) -> None:
     )
     if outcome is TestOutcome.PASSED:
         return
-    said = ran.shown.execution.tail if ran.shown else f"not run ({ran.check.missing})"
-    ET.SubElement(case, _ELEMENT[outcome], message=outcome).text = visible(said) if not is_test else ""
+    said = f"not run ({ran.check.missing})" if ran.shown is None else outcome
+    ET.SubElement(case, _ELEMENT[outcome], message=visible(said))
 
 
 def sarif(ran: Sequence[Ran]) -> dict[str, Any]:
@@ -89,13 +96,13 @@ def sarif(ran: Sequence[Ran]) -> dict[str, Any]:
 def _results(ran: Ran) -> Iterator[dict[str, Any]]:
     if ran.holds:
         return
-    output = ran.shown.execution.tail if ran.shown and ran.check.name is not CheckName.TESTS else ""
+    output = "" if ran.check.name is CheckName.TESTS else ran.output
     found = [match for match in FINDING.finditer(output) if not match["message"].startswith("note:")]
     for match in found:
         path, message = match["path"].strip(), visible(match["message"].strip())
         line = _LINE.search(match.group()[len(match["path"]) :])
         region = {"region": {"startLine": max(1, int(line[1]))}} if line else {}
-        place = {"artifactLocation": {"uri": path.removeprefix("./")}, **region}
+        place = {"artifactLocation": {"uri": quote(path.removeprefix("./"))}, **region}
         mark = hashlib.sha256(f"{path}\n{message}".encode()).hexdigest()
         yield {
             **_result(ran, message),

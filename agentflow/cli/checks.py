@@ -13,7 +13,7 @@ JSON = typer.Option(False, "--json", help="Print JSON.")
 
 def verify(
     task_id: str | None = typer.Argument(
-        None, metavar="TASK", help="Run a task's evidence again and compare; else the checks as they are."
+        None, metavar="TASK|FILE", help="A task, or an exported record: run its evidence again and compare."
     ),
     quick: bool = typer.Option(False, "--quick", help="Lint, format and tests of changed files only."),
     junit: Path | None = typer.Option(None, "--junit", metavar="FILE", help="Write what ran as JUnit XML."),
@@ -26,9 +26,9 @@ def verify(
 ) -> int:
     """Run the checks, or a task's once more. No model is asked, and nothing is changed.
 
-    Without TASK, run the checks of this repository, as a task would. With TASK, run the commands of its
-    evidence again on fresh copies: 0 means that each shows what was recorded, and that the files here are
-    those which were judged.
+    Without TASK, run the checks of this repository, as a task would. With TASK or an exported FILE, run
+    the commands of its evidence again on fresh copies: 0 means that each shows what was recorded, and that
+    the files here are those which were judged.
     """
     from agentflow.cli.boundary import Wish, bounded, notice, swept
     from agentflow.cli.proving import examined, verdict_words

@@ -1,11 +1,15 @@
 """What `verify TASK` shows: each record of a task, looked at once more."""
 
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 from agentflow.cli.trusting import well_known
 from agentflow.cli.verification import Row
 from agentflow.core.record import plain
 from agentflow.sandbox.run import Sandbox
+from agentflow.store.bundle import unpacked
 from agentflow.store.reading import find
 from agentflow.view.text import Line, Span, Style, line, span
 from agentflow.workflow.drift import listed
@@ -17,10 +21,21 @@ from agentflow.workspace.git import open_repository
 def examined(sandbox: Sandbox, task_id: str) -> Iterator[Row]:
     """Yield one row for each record of a task, and one for its verdict."""
     git = open_repository(sandbox.root)
-    path = find(git.root, task_id)
-    for one in examine(Bench(git=git, sandbox=sandbox, said=well_known(git.root)), path):
-        shown = line(_mark(one), f"{one.subject}: {one.said}", hang=4)
-        yield Row(lines=(shown,), told=plain(one), holds=not one.differs, name=one.subject)
+    with _record(git.root, task_id) as path:
+        for one in examine(Bench(git=git, sandbox=sandbox, said=well_known(git.root)), path):
+            shown = line(_mark(one), f"{one.subject}: {one.said}", hang=4)
+            yield Row(lines=(shown,), told=plain(one), holds=not one.differs, name=one.subject)
+
+
+@contextmanager
+def _record(root: Path, named: str) -> Iterator[Path]:
+    """Yield the folder of a task, or of the record in a file."""
+    if not Path(named).is_file():
+        yield find(root, named)
+        return
+    with tempfile.TemporaryDirectory(prefix="agentflow-") as folder:
+        unpacked(Path(named), Path(folder))
+        yield Path(folder)
 
 
 def _mark(one: Examined) -> Span:

@@ -44,17 +44,25 @@ def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) ->
 def evidence(
     task_id: str | None = TASK,
     evidence_id: str | None = typer.Argument(None, metavar="ID", help="One record, such as ev-0001."),
+    export: Path | None = typer.Option(
+        None, "--export", metavar="FILE", help="Write all of it, for `verify FILE` in another clone."
+    ),
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> None:
     """Show the commands a task ran. With ID, show one of them with its output."""
     from agentflow.core.record import plain
+    from agentflow.store.bundle import packed
     from agentflow.view.records import evidence_detail, evidence_table
     from agentflow.view.snapshot import load, output_tail
 
     if task_id is not None and task_id.startswith("ev-"):
         task_id, evidence_id = None, task_id
-    snapshot = load(_task(folder, task_id)[1])
+    root = _task(folder, task_id)[1]
+    if export is not None:
+        packed(root, export)
+        return
+    snapshot = load(root)
     if evidence_id is None:
         found = snapshot.evidence
     else:

@@ -106,5 +106,5 @@ def demo(
     )
     if not json:
         say()
-        evidence(task_id=None, evidence_id=None, json=False, folder=folder)
+        evidence(task_id=None, evidence_id=None, export=None, json=False, folder=folder)
     return code

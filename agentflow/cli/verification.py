@@ -136,7 +136,9 @@ def interchanged(shown: Sequence[Row], junit: Path | None, sarif_file: Path | No
 
 
 def _ran(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], accepted: frozenset[str]) -> Row:
-    runs = _runs(check, sandbox, patience)
+    with tempfile.TemporaryDirectory(prefix="agentflow-") as scratch:
+        runs = _runs(check, sandbox, patience, Path(scratch))
+        output = Path(runs[-1].execution.output).read_text("utf-8", "replace")
     shown, chance = runs[-1], flaky(runs, check.name)
     holds = _holds(shown, accepted.union(chance))
     row = _row(check, _words(shown, runs[:-1], chance), holds=holds, seconds=shown.execution.seconds)
@@ -144,7 +146,7 @@ def _ran(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], acc
     told |= {"tests": plain(shown.counts), "sandbox": sandbox.level, "runs": len(runs), "flaky": chance}
     return row.replace(
         lines=(*row.lines, *(() if holds else _why(check, sandbox, shown))),
-        ran=Ran(check=check, shown=shown, holds=holds),
+        ran=Ran(check=check, shown=shown, holds=holds, output=output),
         told={**row.told, **told},
         caveat=bool(chance),
     )
@@ -168,21 +170,16 @@ def _holds(shown: Shown, accepted: frozenset[str]) -> bool:
     return is_sound and red <= accepted and shown.execution.exit_code in ((0, 1) if red else (0,))
 
 
-def _runs(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience]) -> list[Shown]:
+def _runs(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], scratch: Path) -> list[Shown]:
     """Run a check; red tests once more, which tells whether they fail by chance, and if so more often."""
-    runs, faults = [_once(check, sandbox)], list[Fault]()
+    runs, faults = [execute(check, sandbox, scratch / "1")], list[Fault]()
     is_tests = check.name is CheckName.TESTS
     known = Known(passed=frozenset(runs[0].outcomes) | {WHOLE} if is_tests else frozenset())
     while fault := due(runs, faults, known, patience):
         time.sleep(wait(fault, faults, patience))
-        runs.append(_once(check, sandbox))
         faults.append(fault)
+        runs.append(execute(check, sandbox, scratch / str(len(runs) + 1)))
     return runs
-
-
-def _once(check: Check, sandbox: Sandbox) -> Shown:
-    with tempfile.TemporaryDirectory(prefix="agentflow-") as scratch:
-        return execute(check, sandbox, Path(scratch, "output"))
 
 
 def _words(shown: Shown, earlier: Sequence[Shown], chance: Sequence[str]) -> str:

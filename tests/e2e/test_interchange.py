@@ -26,6 +26,18 @@ def test_the_tests_are_written_as_junit(new_repo: NewRepo) -> None:
     assert cases["test_add"].get("classname") == "test_calc.CalcTest"
     assert [name for name, case in cases.items() if case.find("failure") is not None] == ["test_add"]
     assert suites["lint"].get("failures") == "1"
+    assert (top.get("tests"), top.get("failures"), top.get("errors")) == ("4", "2", "0")
+    assert "AssertionError: -1 != 3" in (tests.findtext("system-out") or "")
+
+
+def test_every_complaint_of_a_long_output_is_written(new_repo: NewRepo) -> None:
+    linter = 'for n in $(seq 1 300); do echo "src/a b.js:$n:1: unused name$n"; done; exit 1\n'
+    repo = new_repo({**FILES, "lint.sh": linter})
+    repo.run("verify", "--sarif", "out.sarif")
+    (run,) = json.loads(repo.read("out.sarif"))["runs"]
+    found = [result["locations"][0]["physicalLocation"] for result in run["results"] if "locations" in result]
+    assert [each["region"]["startLine"] for each in found] == list(range(1, 301))
+    assert {each["artifactLocation"]["uri"] for each in found} == {"src/a%20b.js"}
 
 
 def test_complaints_are_written_as_sarif(new_repo: NewRepo) -> None:

@@ -1,7 +1,10 @@
 """`verify TASK`: what a record is worth once somebody has had their hands on it (F5)."""
 
+import gzip
+import io
 import json
 import shutil
+import tarfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -322,6 +325,71 @@ def test_a_caveat_that_became_none_is_named(new_repo: NewRepo) -> None:
     seen = again(repo)
     assert seen.code == 1
     assert "verified is not what follows" in seen.out
+
+
+def exported(repo: Repo, tmp_path: Path) -> Path:
+    path = tmp_path / "record.tar.gz"
+    assert repo.run("evidence", repo.folder.name, "--export", str(path)).code == 0
+    return path
+
+
+def test_an_exported_record_is_looked_at_in_a_clone_without_the_task(done: Repo, tmp_path: Path) -> None:
+    record, clone = exported(done, tmp_path), clone_of(done, tmp_path)
+    shutil.rmtree(clone.root / ".claude")
+    seen = clone.run("verify", str(record), "--json")
+    assert seen.code == 0, seen.out + seen.err
+    assert looked_at(seen) == {"ev-0001", "ev-0002", "verdict"}
+    assert not (clone.root / ".claude").exists()
+    flip(clone.root / "calc.py")
+    assert "not those that were judged: calc.py" in clone.run("verify", str(record)).out
+
+
+def repacked(path: Path, change: Callable[[tarfile.TarInfo, bytes], tuple[tarfile.TarInfo, bytes]]) -> None:
+    with tarfile.open(path) as bundle:
+        parts = [(each, bundle.extractfile(each)) for each in bundle]
+        held = [(each, file.read() if file else b"") for each, file in parts]
+    with tarfile.open(path, "w:gz") as bundle:
+        for each, content in held:
+            member, now = change(each, content)
+            member.size = len(now)
+            bundle.addfile(member, io.BytesIO(now))
+
+
+def test_one_changed_byte_of_an_exported_record_is_named(done: Repo, tmp_path: Path) -> None:
+    record = exported(done, tmp_path)
+    repacked(record, lambda each, text: (each, text + b"x" if each.name.endswith("0002.out") else text))
+    seen = done.run("verify", str(record))
+    assert seen.code == 1
+    assert "ev-0002" in seen.out
+
+
+@pytest.mark.parametrize("name", ["../events.jsonl", "/tmp/ev-0001.out", "evidence/../../x", ".git/config"])
+def test_an_exported_record_writes_nowhere_else(name: str, done: Repo, tmp_path: Path) -> None:
+    record = exported(done, tmp_path)
+
+    def lead_out(each: tarfile.TarInfo, text: bytes) -> tuple[tarfile.TarInfo, bytes]:
+        return each.replace(name=name) if each.name == "report.md" else each, text
+
+    repacked(record, lead_out)
+    seen = done.run("verify", str(record))
+    assert seen.code == 2
+    assert "is no whole record" in seen.err
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"no archive", gzip.compress(b"x" * 99)], ids=["empty", "text", "gzip"]
+)
+def test_another_file_is_one_message(content: bytes, done: Repo, tmp_path: Path) -> None:
+    (tmp_path / "other").write_bytes(content)
+    seen = done.run("verify", str(tmp_path / "other"))
+    assert (seen.code, seen.err.count("Traceback")) == (2, 0)
+    assert "--export" in seen.err
+
+
+def test_an_export_that_cannot_be_written_is_one_message(done: Repo) -> None:
+    seen = done.run("evidence", "--export", "no/such/folder/file")
+    assert seen.code == 2
+    assert "cannot write no/such/folder/file" in seen.err
 
 
 def test_a_task_that_is_not_there_is_a_usage_error(done: Repo) -> None:
