@@ -19,7 +19,6 @@ from agentflow.core.record import Record, encode, plain
 from agentflow.core.task import Status, TaskState
 from agentflow.model.recorded import first_difference, steady
 from agentflow.parse import fit
-from agentflow.process import capture
 from agentflow.store.reading import TASKS, events, find, state_of
 from agentflow.store.tasks import TaskStore
 from agentflow.workflow.fresh import laid_out
@@ -104,9 +103,7 @@ def _run(setup: Setup, store: TaskStore, recorded: TaskState) -> TaskState:
 def _copied(git: Git, path: Path, tree: str) -> Iterator[Path]:
     """Yield a repository of its own with the files of a tree and the task's folder."""
     with laid_out(git, tree) as root:
-        capture(("git", "init", "-q", "--template=", f"--object-format={git.source.hash}"), cwd=root)
         (root / ".git/info").mkdir(exist_ok=True)
-        (root / ".git/objects/info/alternates").write_text(f"{git.source.objects}\n", "utf-8")
         (root / ".git/info/exclude").write_text("/.venv\n/venv\n/env\n/node_modules\n", "utf-8")
         open_repository(root).call("read-tree", tree)
         shutil.copytree(path, root / TASKS / path.name)

@@ -22,7 +22,7 @@ from agentflow.settings import Patience
 from agentflow.store.ledger import Binding
 from agentflow.store.tasks import TaskStore
 from agentflow.workflow.overrides import override
-from agentflow.workflow.round import Order, Ran, Results, Round, Site
+from agentflow.workflow.round import Ground, Order, Ran, Results, Round
 from agentflow.workspace.copies import installed_places
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git
@@ -90,7 +90,7 @@ class Checking:
         """Run the checks of each order one after the other, and the orders side by side."""
         if not any(order.checks for order in orders):
             return tuple(() for _ in orders)
-        site = Site(
+        ground = Ground(
             git=self._git,
             sandbox=self._sandbox,
             store=self._store,
@@ -99,7 +99,7 @@ class Checking:
             patience={**PATIENCE, **self._bounds.patience},
             before={run.check.name: run for run in self.runs(task.baseline)},
         )
-        return await Round(site, task, partial(self._kept, task)).run(*orders)
+        return await Round(ground, task, partial(self._kept, task)).run(*orders)
 
     def _seen(self, task: TaskState) -> tuple[str, ...]:
         """Return which ignored files a check may see: those that are as they were before the task."""

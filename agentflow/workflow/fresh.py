@@ -1,8 +1,7 @@
 """A tree as a folder of its own, in which checks run as they would in the repository."""
 
-import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,9 +15,10 @@ from agentflow.core.record import Record
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.throwaway import SHARED
 from agentflow.workspace.copies import import_places, paths_for
-from agentflow.workspace.crossed import export
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git
+from agentflow.workspace.ignored import is_environment
+from agentflow.workspace.stage import Stage
 
 
 class Bench(Record):
@@ -37,24 +37,22 @@ class Bench(Record):
 
 
 @contextmanager
-def laid_out(git: Git, tree: str) -> Iterator[Path]:
-    """Yield a folder with the files of a tree, beside the environments that a check may need."""
-    with tempfile.TemporaryDirectory(prefix="agentflow-") as name:
-        place = Path(name).resolve() / git.root.name
-        export(git, tree, place)
+def laid_out(git: Git, tree: str, seen: Iterable[str] = ()) -> Iterator[Path]:
+    """Yield a folder with the files of a tree and ignored ones, beside the environments a check may need."""
+    stage = Stage(git, tree, tuple(entry for entry in seen if not is_environment(entry)))
+    try:
+        stage.fill()
         for shared in SHARED:
-            if (git.root / shared).is_dir() and not (place / shared).exists():
-                (place / shared).symlink_to(git.root / shared, target_is_directory=True)
-        yield place
+            if (git.root / shared).is_dir() and not (stage.folder / shared).exists():
+                (stage.folder / shared).symlink_to(git.root / shared, target_is_directory=True)
+        yield stage.folder
+    finally:
+        stage.remove()
 
 
-def required_at(sandbox: Sandbox, said: WellKnown) -> tuple[Check, ...]:
-    """Return what has to hold of the files that were laid out."""
-    files = []
-    for folder, names, found in os.walk(sandbox.root):
-        names[:] = [name for name in names if not Path(folder, name).is_symlink()]
-        files += [str(Path(folder, name).relative_to(sandbox.root)) for name in found]
-    return commanded(detect(sandbox, tuple(sorted(files))), said)
+def required_at(sandbox: Sandbox, said: WellKnown, files: tuple[str, ...]) -> tuple[Check, ...]:
+    """Return what has to hold of the files of a tree that were laid out."""
+    return commanded(detect(sandbox, files), said)
 
 
 def run_at(bench: Bench, sandbox: Sandbox, check: Check, evidence: Evidence) -> Shown:

@@ -27,6 +27,7 @@ from agentflow.workflow.look import NOTHING, look
 from agentflow.workflow.secrets_added import added_secrets
 from agentflow.workspace.crossed import cross
 from agentflow.workspace.git import Git
+from agentflow.workspace.ignored import fingerprint, unchanged
 
 _MIXED = ((Side.BASE, Side.FINAL), (Side.FINAL, Side.BASE))
 """Surface and code of runs on a tree that is put together of both."""
@@ -79,10 +80,14 @@ class Examination:
         self._recorded = EvidenceLedger(folder.path, folder.task, lambda _: None, folder.evidence)
         self._required: dict[str, tuple[Check, ...]] = {}
         self._fresh: dict[str, Shown] = {}
+        self._shared: tuple[str, ...] = ()
+        """The ignored files that are as they were before the task."""
 
     def all(self) -> Iterator[Examined]:
         task = self._task
         here = self._git.tree()  # from now on the repository has the objects of the files as they are
+        ignored = self._git.ignored()
+        self._shared = unchanged(ignored, task.ignored, fingerprint(self._git.root, ignored))
         mixed = self._mixed()
         for evidence in self._evidence.values():
             if evidence.by is By.PROGRAM:
@@ -125,9 +130,10 @@ class Examination:
         tree = evidence.tree_before or ""
         if not _has(self._git, tree):
             return self._absent(evidence, tree)
-        with laid_out(self._git, tree) as place:
+        with laid_out(self._git, tree, self._shared) as place:
             sandbox = self._bench.at(place)
-            required = self._required[tree] = required_at(sandbox, self._bench.said)
+            required = required_at(sandbox, self._bench.said, self._git.paths(tree))
+            self._required[tree] = required
             check, problem = fitting(evidence, (*required, *self._before()))
             problem = problem or self._forgotten(evidence, required)
             if check is None or problem:

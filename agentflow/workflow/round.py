@@ -48,7 +48,7 @@ class Ran(Record):
         return flaky(self.runs, self.check.name)
 
 
-class Site(Record):
+class Ground(Record):
     """Where the checks of a task run, and how patiently."""
 
     git: Git
@@ -66,8 +66,8 @@ class Site(Record):
 class Round:
     """One run of several orders; ids of evidence are given in their order."""
 
-    def __init__(self, site: Site, task: TaskState, keep: Callable[[Order, Ran], RequiredCheck]) -> None:
-        self._site = site
+    def __init__(self, ground: Ground, task: TaskState, keep: Callable[[Order, Ran], RequiredCheck]) -> None:
+        self._ground = ground
         self._task = task
         self._keep = keep
         self._firsts: dict[CheckName, frozenset[str]] = {}
@@ -78,7 +78,7 @@ class Round:
         results: dict[int, Results] = {}
         turns = [anyio.Event() for _ in range(len(orders) + 1)]
         turns[0].set()
-        self._going = len(orders)
+        self._going = sum(1 for order in orders if order.checks)
 
         async def follow(place: int, order: Order) -> None:
             results[place] = await self._follow(order, turns[place])
@@ -91,7 +91,7 @@ class Round:
 
     async def _follow(self, order: Order, turn: anyio.Event) -> Results:
         """Run an order in a copy of its own; what it shows is kept as soon as it is its turn."""
-        stage = Stage(self._site.git, order.tree, self._site.seen)
+        stage = Stage(self._ground.git, order.tree, self._ground.seen)
         ran: list[Ran] = []
         kept: list[RequiredCheck] = []
         try:
@@ -121,7 +121,7 @@ class Round:
     async def _first(self, order: Order, check: Check, stage: Stage) -> tuple[Shown, ...]:
         if check.missing is not None:
             return ()
-        store = self._site.store
+        store = self._ground.store
         store.emit(
             CheckStarted(check=check.name, command=check.command, surface=order.surface, code=order.code)
         )
@@ -131,7 +131,7 @@ class Round:
 
     async def _settled(self, order: Order, stage: Stage, ran: Ran) -> Ran:
         """Run a check again as long as that tells more about its failure."""
-        patience, known = self._site.patience, self._known(order, ran.check)
+        patience, known = self._ground.patience, self._known(order, ran.check)
         while ran.runs and (fault := due(ran.runs, ran.faults, known, patience)):
             await anyio.sleep(wait(fault, ran.faults, patience))
             await to_thread.run_sync(stage.restore, partial(belongs, self._task.surface))
@@ -141,7 +141,7 @@ class Round:
 
     def _known(self, order: Order, check: Check) -> Known:
         """Return what speaks against a failure; on the code from before the task, a failure is no news."""
-        sandbox, before = self._site.sandbox, self._site.before.get(check.name)
+        sandbox, before = self._ground.sandbox, self._ground.before.get(check.name)
         online = sandbox.level is Level.NONE or CHECKS in sandbox.opened.network
         if order.code is Side.BASE or before is None or before.evidence is None:
             return Known(online=online)
@@ -153,12 +153,12 @@ class Round:
         )
 
     async def _once(self, order: Order, check: Check, stage: Stage, number: int) -> Shown:
-        site = self._site
-        places = paths_for(stage.folder, site.places)
+        ground = self._ground
+        places = paths_for(stage.folder, ground.places)
         begin = partial(
             execute,
             check,
-            site.sandbox.on(stage.folder, stage.shown),
+            ground.sandbox.on(stage.folder, stage.shown),
             self._sink(order, check, number),
             timeout=self._time_for(check),
             cancelled=stop_asked,
@@ -170,11 +170,11 @@ class Round:
 
     def _sink(self, order: Order, check: Check, number: int) -> Path:
         name = f"check-{check.name}-{order.surface}-{order.code}-{number}.out"
-        return self._site.store.folder / "outputs" / name
+        return self._ground.store.folder / "outputs" / name
 
     def _time_for(self, check: Check) -> float:
         """Return the seconds a check may take: for tests at least three times the base run."""
-        before = self._site.before.get(check.name)
+        before = self._ground.before.get(check.name)
         if check.name is not CheckName.TESTS or before is None or before.evidence is None:
             return check.timeout
         return max(check.timeout, 3 * before.evidence.seconds)

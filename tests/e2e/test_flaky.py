@@ -7,7 +7,20 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, GREEN, TEXT, Repo, edit, findings, plan, role, submit, verified
+from tests.support.repo import (
+    CALC,
+    GREEN,
+    TEXT,
+    Repo,
+    call,
+    edit,
+    findings,
+    plan,
+    role,
+    submit,
+    turn,
+    verified,
+)
 
 NewRepo = Callable[[dict[str, str]], Repo]
 ODD = "test_odd.Odd.test_odd"
@@ -144,3 +157,12 @@ def test_a_true_record_of_chance_holds_when_it_is_looked_at_again(new_repo: NewR
     assert task(repo).code == 4
     done = repo.run("verify", repo.folder.name, "--no-sandbox", "--json")
     assert done.code == 0, json.dumps(done.json, indent=1)
+
+
+def test_the_first_test_ever_is_judged_although_nothing_was_there_to_run(new_repo: NewRepo) -> None:
+    repo = new_repo({"notes.txt": "nothing to run\n"})
+    turns = [turn(call("Write", file_path=name, content=text)) for name, text in GREEN.items()]
+    script = [*MENDED[:2], role("implementer", *turns, submit(*GREEN)), verified("ev-0001")]
+    done = repo.task("--no-input", "--json", "write calc.py with add and double", script=script, timeout=60)
+    assert done.code in (0, 4), done.err
+    assert [each["exit_code"] for each in done.json["checks"]][:1] == [0]

@@ -327,6 +327,16 @@ def test_a_caveat_that_became_none_is_named(new_repo: NewRepo) -> None:
     assert "verified is not what follows" in seen.out
 
 
+def test_what_git_ignores_and_nobody_changed_is_there_again(new_repo: NewRepo) -> None:
+    reading = CALC["tests/test_calc.py"].replace("import unittest\n", "import unittest\nimport made\n")
+    repo = new_repo({**CALC, "tests/test_calc.py": reading, ".gitignore": "made.py\n"})
+    repo.write({"made.py": "YEAR = 2026\n"})
+    assert repo.task(script=SCRIPT).code == 0
+    assert again(repo).code == 0
+    repo.write({"made.py": "YEAR = 2027\n"})
+    assert "ev-0002: exit 1 now, exit 0 in the record" in again(repo).out
+
+
 def exported(repo: Repo, tmp_path: Path) -> Path:
     path = tmp_path / "record.tar.gz"
     assert repo.run("evidence", repo.folder.name, "--export", str(path)).code == 0
