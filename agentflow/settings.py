@@ -7,13 +7,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from agentflow.core.errors import ConfigError
+from agentflow.core.errors import ConfigError, InvalidFile
 from agentflow.core.evidence import CheckName, Fault
 from agentflow.core.record import Record
 from agentflow.core.routing import Routing
 from agentflow.frontmatter import read_yaml
 
-PROJECT_FILE = Path(".claude/agentflow.yaml")
+PROJECT_FILE = ".claude/agentflow.yaml"
+_OWN = "a repository says checks, routing, limits and surface; everything else is for your own config.yaml"
 MODEL_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
 """Any of them in the user's environment makes `anthropic` the default model."""
 
@@ -153,6 +154,31 @@ class Settings(Record):
     """Protected names at the root that commands may write all the same, such as AGENTS.md."""
 
 
+class Skip(Record):
+    """A check that a repository does without, and why."""
+
+    skip: Annotated[str, Meta(min_length=1)]
+
+
+class TaskLimits(Record):
+    """What a task may use up, as `--max-iterations`, `--max-cost`, `--max-tokens` and `--timeout` say it."""
+
+    iterations: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    cost: Annotated[float, Meta(ge=0)] | None = None
+    tokens: Annotated[int, Meta(ge=1)] | None = None
+    seconds: Annotated[float, Meta(gt=0)] | None = None
+
+
+class Project(Record):
+    """What a repository says of itself."""
+
+    checks: dict[CheckName, Annotated[str, Meta(min_length=1)] | Skip] = {}
+    """A command in place of the one that we would find, or why there is none."""
+    routing: Routing = Routing()
+    limits: TaskLimits = TaskLimits()
+    surface: SurfaceGlobs = SurfaceGlobs()
+
+
 class Folders(Record):
     """Where the user's files lie."""
 
@@ -180,6 +206,38 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}") from None
     return read_yaml(Settings, text, str(path))
+
+
+def read_project(text: str) -> Project:
+    """Return what a repository's own file says. Raises InvalidFile naming line and key."""
+    try:
+        return read_yaml(Project, text, PROJECT_FILE)
+    except InvalidFile as error:
+        raise InvalidFile(PROJECT_FILE, error.problem, line=error.line, hint=_OWN) from None
+
+
+def tightening(project: Project, settings: Settings) -> Project:
+    """Return what of a repository's word makes the rules stricter, which counts also untrusted."""
+    limits = project.limits
+    fewer = min(limits.iterations or settings.max_iterations, settings.max_iterations)
+    return Project(
+        routing=Routing(requires=project.routing.requires),
+        limits=limits.replace(iterations=fewer),
+        surface=SurfaceGlobs(add=project.surface.add),
+    )
+
+
+def with_project(settings: Settings, project: Project) -> Settings:
+    """Return the settings for work in a repository."""
+    surface = SurfaceGlobs(
+        add=(*settings.surface.add, *project.surface.add),
+        remove=(*settings.surface.remove, *project.surface.remove),
+    )
+    return settings.replace(
+        max_iterations=project.limits.iterations or settings.max_iterations,
+        routing=settings.routing.extended(project.routing),
+        surface=surface,
+    )
 
 
 def model_name(option: str | None, settings: Settings, environ: Mapping[str, str]) -> str:

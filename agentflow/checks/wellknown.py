@@ -1,6 +1,6 @@
-"""Three files by which a repository says how it is tested; they count once a person trusts their content."""
+"""What a repository says of its checks, in files that count once a person trusts their content."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from agentflow.checks.required import require
@@ -12,34 +12,40 @@ KNOWN_FAILURES = ".claude/known-test-failures"
 SKIP_TESTS = ".claude/skip-test-verification"
 
 
+class Word(Record):
+    """What a file says, and which."""
+
+    text: str
+    file: str
+
+
 class WellKnown(Record):
     """What the files say that are trusted."""
 
-    command: str = ""
-    """In place of the test command that we would find."""
+    commands: Mapping[CheckName, Word] = {}
+    """In place of the commands that we would find."""
     known: tuple[str, ...] = ()
     """Ids of tests whose failure does not count."""
-    skip: str = ""
-    """Why the tests are not run."""
+    skips: Mapping[CheckName, Word] = {}
+    """Why a check is not run."""
 
 
 def read_well_known(root: Path, trusted: Callable[[str], bool]) -> WellKnown:
     """Return what counts here; a file that is not trusted is as if it were not there."""
-    first = {name: next(iter(_lines(root, name, trusted)), "") for name in (TEST_COMMAND, SKIP_TESTS)}
-    return WellKnown(
-        command=first[TEST_COMMAND],
-        known=tuple(_lines(root, KNOWN_FAILURES, trusted)),
-        skip=first[SKIP_TESTS],
-    )
+
+    def first(name: str) -> dict[CheckName, Word]:
+        lines = _lines(root, name, trusted)
+        return {CheckName.TESTS: Word(text=lines[0], file=name)} if lines else {}
+
+    known = tuple(_lines(root, KNOWN_FAILURES, trusted))
+    return WellKnown(commands=first(TEST_COMMAND), known=known, skips=first(SKIP_TESTS))
 
 
 def commanded(checks: Iterable[Check], said: WellKnown) -> tuple[Check, ...]:
-    """Return checks of which the tests are the repository's own command, where it names one."""
-    found = tuple(checks)
-    if not said.command:
-        return found
-    others = tuple(check for check in found if check.name is not CheckName.TESTS)
-    return (*others, require(CheckName.TESTS, said.command, TEST_COMMAND))
+    """Return checks of which those are the repository's own commands that it names."""
+    others = (check for check in checks if check.name not in said.commands)
+    named = (require(name, word.text, word.file) for name, word in said.commands.items())
+    return tuple(sorted((*others, *named), key=lambda check: list(CheckName).index(check.name)))
 
 
 def _lines(root: Path, name: str, trusted: Callable[[str], bool]) -> list[str]:

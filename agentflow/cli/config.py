@@ -20,7 +20,7 @@ def config(
     folder: Path = FOLDER,
 ) -> None:
     """Show each setting and where it came from."""
-    rows = _settings()
+    rows = _settings(folder)
     parts = _explained(folder) if explain else {}
     if json:
         say_json({"settings": rows, **parts})
@@ -53,21 +53,35 @@ def _words(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _settings() -> list[dict[str, Any]]:
+def _settings(folder: Path) -> list[dict[str, Any]]:
+    """Return each setting, and the files that say what it is; what only a repository says comes last."""
     import os
 
+    from agentflow.cli.trusting import project_at
     from agentflow.core.record import plain
-    from agentflow.settings import MODEL_VARIABLES, Settings, folders, load_settings, model_name
+    from agentflow.settings import (
+        MODEL_VARIABLES,
+        PROJECT_FILE,
+        Settings,
+        folders,
+        load_settings,
+        model_name,
+        with_project,
+    )
 
-    settings, path = load_settings(os.environ), str(folders(os.environ).config)
-    defaults, found = plain(Settings()), plain(settings)
-    rows = {
-        key: {"key": key, "value": value, "source": "default" if value == defaults[key] else path}
-        for key, value in found.items()
-    }
-    named = ("AGENTFLOW_MODEL", *(() if settings.model else MODEL_VARIABLES))
+    own, project, path = load_settings(os.environ), project_at(folder), str(folders(os.environ).config)
+    default, mine, found = (plain(each) for each in (Settings(), own, with_project(own, project)))
+    rows = {}
+    for key, value in found.items():
+        said = ((path, mine[key] != default[key]), (PROJECT_FILE, value != mine[key]))
+        sources = [file for file, is_said in said if is_said]
+        rows[key] = {"key": key, "value": value, "source": ", ".join(sources) or "default"}
+    for key, each in {"checks": project.checks, "limits": project.limits}.items():
+        value = {name: one for name, one in plain(each).items() if one is not None}
+        rows[key] = {"key": key, "value": value, "source": PROJECT_FILE if value else "default"}
+    named = ("AGENTFLOW_MODEL", *(() if own.model else MODEL_VARIABLES))
     source = next((name for name in named if os.environ.get(name)), rows["model"]["source"])
-    rows["model"] = {"key": "model", "value": model_name(None, settings, os.environ), "source": source}
+    rows["model"] = {"key": "model", "value": model_name(None, own, os.environ), "source": source}
     return list(rows.values())
 
 

@@ -24,6 +24,7 @@ from agentflow.core.pending import Consent
 from agentflow.core.record import Record
 from agentflow.core.task import Phase, Status, TaskState
 from agentflow.redact import Redacting, one_line, visible
+from agentflow.settings import TaskLimits
 from agentflow.store.locks import writer_lock
 from agentflow.store.reading import end_told, find
 from agentflow.store.tasks import TaskStore
@@ -88,9 +89,18 @@ def launch(folder: Path, job: Job) -> int:
             explored=explored,
             focus=job.focus,
             overrides=job.overrides,
-            budget=job.budget,
+            budget=_bounded(job.budget, setup.limits),
         )
         return _drive(setup, TaskStore.create(setup.git.root, task), job, sink)
+
+
+def _bounded(asked: Budget, limits: TaskLimits) -> Budget:
+    """Return what a task may use up: as the command line says, else as the repository does."""
+    return Budget(
+        cost=limits.cost if asked.cost is None else asked.cost,
+        tokens=limits.tokens if asked.tokens is None else asked.tokens,
+        seconds=limits.seconds if asked.seconds is None else asked.seconds,
+    )
 
 
 def relaunch(folder: Path, task_id: str | None, job: Job) -> int:

@@ -1,5 +1,6 @@
 """`route`: what the words of a task would set in motion."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -20,18 +21,21 @@ _MEANS = {
 def route(
     words: list[str] | None = typer.Argument(None, metavar="TEXT", help="The task; - reads it from stdin."),
     json: bool = typer.Option(False, "--json", help="Print JSON."),
+    folder: Path = typer.Option(Path(), "-C", help="The repository.", metavar="DIR"),
 ) -> None:
     """Show which way a task would take. Class, roles, ambiguity, and why; no model is asked."""
     import os
 
+    from agentflow.cli.trusting import project_at
     from agentflow.cli.words import text_of
     from agentflow.core.record import encode
-    from agentflow.settings import load_settings
+    from agentflow.settings import load_settings, with_project
     from agentflow.view.text import labelled, span
     from agentflow.workflow.classify import classify
     from agentflow.workflow.table import load_table
 
-    found = classify(text_of(words or []), load_table(load_settings(os.environ).routing))
+    settings = with_project(load_settings(os.environ), project_at(folder))
+    found = classify(text_of(words or []), load_table(settings.routing))
     if json:
         say(encode(told(found)).decode())
         return

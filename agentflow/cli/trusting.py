@@ -3,7 +3,7 @@
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from agentflow.checks.wellknown import (
@@ -11,17 +11,28 @@ from agentflow.checks.wellknown import (
     SKIP_TESTS,
     TEST_COMMAND,
     WellKnown,
+    Word,
     read_well_known,
 )
-from agentflow.core.errors import InvalidFile
+from agentflow.core.errors import ConfigError, InvalidFile
+from agentflow.core.evidence import CheckName
 from agentflow.core.hook import Hook, Script
-from agentflow.core.record import Record
+from agentflow.core.record import Record, plain
 from agentflow.hooks.manifest import load_hooks, project_places
 from agentflow.library.roles import read_role
 from agentflow.permissions.ruling import read_rules
 from agentflow.redact import one_line
-from agentflow.settings import PROJECT_FILE, folders
-from agentflow.trust import Trusted, fingerprint, load_trust
+from agentflow.settings import (
+    PROJECT_FILE,
+    Project,
+    Skip,
+    folders,
+    load_settings,
+    read_project,
+    tightening,
+)
+from agentflow.trust import Trusted, content, fingerprint, load_trust
+from agentflow.workspace.git import open_repository
 
 CHECK_FILES = (TEST_COMMAND, KNOWN_FAILURES, SKIP_TESTS)
 MAX_FILES = 2_000
@@ -32,7 +43,7 @@ class Item(Record):
     """One file, and what it may do once it is trusted."""
 
     kind: str
-    """`hooks`, `script`, `role`, `rules`, `checks` or `skill script`."""
+    """`hooks`, `script`, `role`, `rules`, `settings`, `checks` or `skill script`."""
     file: str
     does: str
     sha256: str = ""
@@ -43,8 +54,46 @@ def trusted_here(root: Path) -> Trusted:
 
 
 def well_known(root: Path) -> WellKnown:
-    """Return what the repository's files about its tests say, as far as they are trusted."""
-    return read_well_known(root, trusted_here(root).covers)
+    """Return what the repository's files say of its checks, as far as they are trusted."""
+    said, checks = read_well_known(root, trusted_here(root).covers), project_here(root).checks
+    commands = {name: word for name, word in checks.items() if isinstance(word, str)}
+    skips = {name: word.skip for name, word in checks.items() if isinstance(word, Skip)}
+    return said.replace(
+        commands={**said.commands, **_words_of(commands)}, skips={**said.skips, **_words_of(skips)}
+    )
+
+
+def _words_of(found: Mapping[CheckName, str]) -> dict[CheckName, Word]:
+    return {name: Word(text=text, file=PROJECT_FILE) for name, text in found.items()}
+
+
+def project_at(folder: Path) -> Project:
+    """Return what counts of the settings of a folder, which may lie in no repository. Raises InvalidFile."""
+    try:
+        root = open_repository(folder).root
+    except ConfigError:
+        return Project()
+    return project_here(root)
+
+
+def project_here(root: Path) -> Project:
+    """Return what counts of a repository's settings: untrusted, only what is stricter.
+
+    Raises InvalidFile for a file that is trusted and wrong; another wrong one is as if it were not there.
+    """
+    if trusted_here(root).covers(PROJECT_FILE):
+        return project_said(root)
+    try:
+        return tightening(project_said(root), load_settings(os.environ))
+    except InvalidFile:
+        return Project()
+
+
+def project_said(root: Path) -> Project:
+    """Return what a repository's settings say, whether they count or not. Raises InvalidFile."""
+    if fingerprint(root, PROJECT_FILE) is None:
+        return Project()
+    return read_project(content(root / PROJECT_FILE).decode("utf-8-sig", "replace"))
 
 
 def items(root: Path) -> tuple[Item, ...]:
@@ -152,7 +201,15 @@ def _roles(root: Path) -> Iterator[Item]:
 
 
 def _checks(root: Path) -> Iterator[Item]:
-    for file in (str(PROJECT_FILE), *CHECK_FILES):
+    if (root / PROJECT_FILE).is_file():
+        try:
+            said = plain(project_said(root))
+            keys = [key for key, value in said.items() if value != plain(Project())[key]]
+            does = f"set {', '.join(keys) or 'nothing'}"
+        except InvalidFile as error:
+            does = f"nothing, as it is not valid: {error.problem}"
+        yield Item(kind="settings", file=PROJECT_FILE, does=one_line(does))
+    for file in CHECK_FILES:
         if (root / file).is_file():
             yield Item(kind="checks", file=file, does="change which checks are required")
 

@@ -8,6 +8,7 @@ from agentflow.cli.content import places as skill_places_in
 from agentflow.cli.problems import ERROR, WARNING, Problem, problem_of
 from agentflow.cli.settings_files import file_problems
 from agentflow.cli.skill_problems import look
+from agentflow.cli.trusting import project_said
 from agentflow.core.errors import AgentflowError, InvalidFile
 from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE, Role
@@ -16,7 +17,7 @@ from agentflow.library.bundled import bundled
 from agentflow.library.roles import read_role
 from agentflow.library.skills import Skills, unknown
 from agentflow.library.subagents import direct_problems, require_known, subagents
-from agentflow.settings import folders, load_settings
+from agentflow.settings import PROJECT_FILE, folders, load_settings
 from agentflow.tools.registry import Toolbox, standard
 
 SOLE = (
@@ -42,7 +43,7 @@ def validate(root: Path) -> Validation:
     places = (bundled("agents"), folders(os.environ).claude / "agents", root / ".claude" / "agents")
     paths = [path for place in places for path in sorted(place.glob("**/*.md"))]
     hooks, problems = _settings_files(root.resolve())
-    problems.extend(_settings_problems())
+    problems.extend(_settings_problems(root.resolve()))
     roles: list[Role] = []
     for path in paths:
         try:
@@ -81,11 +82,16 @@ def _settings_files(root: Path) -> tuple[int, list[Problem]]:
     return sum(hooks for _, hooks in looked), [problem for found, _ in looked for problem in found]
 
 
-def _settings_problems() -> Iterator[Problem]:
+def _settings_problems(root: Path) -> Iterator[Problem]:
     try:
         load_settings(os.environ)
     except AgentflowError as error:
         yield problem_of(str(folders(os.environ).config), error)
+        return
+    try:
+        project_said(root)
+    except AgentflowError as error:
+        yield problem_of(PROJECT_FILE, error)
 
 
 def _role_problems(role: Role, toolbox: Toolbox, known: tuple[Role, ...]) -> Iterator[Problem]:

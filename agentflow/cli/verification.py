@@ -14,7 +14,7 @@ from agentflow.checks.detect import detect, detect_quick, limited_by
 from agentflow.checks.interchange import Ran, junit_xml, sarif
 from agentflow.checks.required import QUICK_LIMITS
 from agentflow.checks.run import Shown, execute
-from agentflow.checks.wellknown import SKIP_TESTS, WellKnown, commanded
+from agentflow.checks.wellknown import WellKnown, commanded
 from agentflow.cli.trusting import well_known
 from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.evidence import RED, Check, CheckName, Fault, ended, repeated
@@ -52,8 +52,8 @@ def rows(sandbox: Sandbox, *, is_quick: bool, dry_run: bool) -> Iterator[Row]:
     settings = load_settings(os.environ)
     patience = {} if is_quick else {Fault.FLAKY: {**PATIENCE, **settings.check_retry}[Fault.FLAKY]}
     for check in _checks(sandbox, said, settings, is_quick=is_quick):
-        if check.name is CheckName.TESTS and said.skip:
-            yield _row(check, f"skipped ({SKIP_TESTS}: {said.skip})", holds=True).replace(caveat=True)
+        if word := said.skips.get(check.name):
+            yield _row(check, f"skipped ({word.file}: {visible(word.text)})", holds=True).replace(caveat=True)
         elif check.missing is not None:
             yield _row(check, f"not run ({check.missing})", holds=False)
         elif dry_run:
@@ -83,7 +83,8 @@ def _checks(sandbox: Sandbox, said: WellKnown, settings: Settings, *, is_quick: 
     files = Fence(sandbox.root).files()
     if not is_quick:
         return limited_by(commanded(detect(sandbox, files), said), settings.timeouts)
-    found = commanded(detect_quick(sandbox, files, _changed(sandbox.root)), said)
+    known = commanded(detect_quick(sandbox, files, _changed(sandbox.root)), said)
+    found = tuple(check for check in known if check.name in QUICK_LIMITS)
     return limited_by(found, {**QUICK_LIMITS, **settings.quick})
 
 

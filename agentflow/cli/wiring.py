@@ -7,7 +7,14 @@ from agentflow.cli.asking import is_attended
 from agentflow.cli.boundary import Wish, boundary, masked, notice, swept
 from agentflow.cli.content import load_content, toolbox_here
 from agentflow.cli.models import ADVICE, choose_model, observed, refuse_without_tools, tier_models
-from agentflow.cli.trusting import project_hooks, summary, trusted_here, untrusted, well_known
+from agentflow.cli.trusting import (
+    project_here,
+    project_hooks,
+    summary,
+    trusted_here,
+    untrusted,
+    well_known,
+)
 from agentflow.compose.capabilities.approval import Approval
 from agentflow.compose.capabilities.hooks import UseHooks
 from agentflow.compose.channels import Capability
@@ -30,7 +37,15 @@ from agentflow.permissions.ruling import Rules, denied_tools, load_rules, named_
 from agentflow.process import timestamp
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
-from agentflow.settings import Approvals, Settings, folders, load_settings, model_name
+from agentflow.settings import (
+    Approvals,
+    Settings,
+    TaskLimits,
+    folders,
+    load_settings,
+    model_name,
+    with_project,
+)
 from agentflow.store.journal import load_run
 from agentflow.store.tasks import TaskStore, new_task_id
 from agentflow.tools.registry import Toolbox
@@ -55,6 +70,8 @@ class Setup(Record):
     hooks: tuple[Hook, ...]
     rules: Rules
     table: Table
+    limits: TaskLimits
+    """The repository's."""
     warnings: tuple[str, ...]
     """What the person should know about the files that were read."""
 
@@ -62,7 +79,8 @@ class Setup(Record):
 def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     """Return what a task of this text needs. Raises the error that the person should see."""
     git = open_repository(start)
-    settings = load_settings(os.environ)
+    project = project_here(git.root)
+    settings = with_project(load_settings(os.environ), project)
     toolbox = toolbox_here(git.root, model)
     content, rules = load_content(git.root, toolbox), rules_here(git.root)
     toolbox = governed(toolbox, content.roles, rules, settings.approvals)
@@ -88,6 +106,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
         hooks=hooks,
         rules=rules,
         table=load_table(settings.routing),
+        limits=project.limits,
         warnings=(*swept(), *_unusual(sandbox), *content.warnings, *warnings),
     )
 

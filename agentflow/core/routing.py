@@ -1,9 +1,14 @@
 """How a task is classified, and the route that follows from its class."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Self, TypeVar
 
 from agentflow.core.record import Record
 from agentflow.core.task import Complexity, Phase
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Requirement(StrEnum):
@@ -32,6 +37,21 @@ class Routing(Record):
     requires: dict[Complexity, tuple[Requirement, ...]] = {}
     routes: dict[str, tuple[Phase, ...]] = {}
     """Name to the phases whose role runs; the program's checks run wherever a file changes."""
+
+    def extended(self, extra: Self) -> Self:
+        """Return the rules with more of them; only a route is replaced."""
+        return self.replace(
+            complex_when=(*self.complex_when, *extra.complex_when),
+            keywords=_joined(self.keywords, extra.keywords),
+            requires=_joined(self.requires, extra.requires),
+            routes={**self.routes, **extra.routes},
+        )
+
+
+def _joined(first: Mapping[K, tuple[V, ...]], second: Mapping[K, tuple[V, ...]]) -> dict[K, tuple[V, ...]]:
+    return {
+        key: tuple(dict.fromkeys((*first.get(key, ()), *second.get(key, ())))) for key in {**first, **second}
+    }
 
 
 class Action(StrEnum):

@@ -10,7 +10,7 @@ from agentflow.checks.environment import blockage, required_python
 from agentflow.checks.interpreter import choose, version
 from agentflow.checks.repository import Repository
 from agentflow.checks.results import findings
-from agentflow.checks.wellknown import SKIP_TESTS, WellKnown, commanded
+from agentflow.checks.wellknown import WellKnown, commanded
 from agentflow.core.errors import CorruptState
 from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Fault, settled
 from agentflow.core.record import Record
@@ -72,8 +72,7 @@ class Checking:
 
     def told(self, task: TaskState) -> TaskState:
         """Return the task with what the repository's trusted files say of its tests."""
-        skip = self._said.skip
-        skipped = (override(CheckName.TESTS, skip, SKIP_TESTS),) if skip else ()
+        skipped = (override(name, word.text, word.file) for name, word in self._said.skips.items())
         return task.replace(overrides=(*task.overrides, *skipped), known_failures=self._said.known)
 
     def blockage(self, required: tuple[RequiredCheck, ...]) -> str:

@@ -1,8 +1,6 @@
 """The routing table: what is shipped, and what the user's settings add."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
 
 from agentflow.core.errors import ConfigError
 from agentflow.core.record import Record
@@ -10,8 +8,6 @@ from agentflow.core.routing import Requirement, Routing
 from agentflow.core.task import Complexity, Phase
 from agentflow.frontmatter import read_yaml
 
-K = TypeVar("K")
-V = TypeVar("V")
 Words = tuple[str, ...]
 
 
@@ -64,7 +60,7 @@ def load_table(extra: Routing) -> Table:
     """Return the shipped table with what the settings add to it. Raises ConfigError."""
     shipped = Path(__file__).with_name("routing.yaml").read_text("utf-8")
     table = read_yaml(Table, shipped, "routing.yaml")
-    routing = extended(table.routing, extra)
+    routing = table.routing.extended(extra)
     for rule in routing.complex_when:
         if rule.route not in routing.routes:
             known = ", ".join(routing.routes)
@@ -73,19 +69,3 @@ def load_table(extra: Routing) -> Table:
                 hint=f"routes: {known}",
             )
     return table.replace(routing=routing)
-
-
-def extended(shipped: Routing, extra: Routing) -> Routing:
-    """Return the rules with more of them; only a route is replaced."""
-    return Routing(
-        complex_when=(*shipped.complex_when, *extra.complex_when),
-        keywords=_joined(shipped.keywords, extra.keywords),
-        requires=_joined(shipped.requires, extra.requires),
-        routes={**shipped.routes, **extra.routes},
-    )
-
-
-def _joined(first: Mapping[K, tuple[V, ...]], second: Mapping[K, tuple[V, ...]]) -> dict[K, tuple[V, ...]]:
-    return {
-        key: tuple(dict.fromkeys((*first.get(key, ()), *second.get(key, ())))) for key in {**first, **second}
-    }

@@ -1,0 +1,143 @@
+"""What a repository says of itself in .claude/agentflow.yaml, and what it may never say."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.repo import CALC, TEXT, Repo, edit, findings, plan, role, submit, verified
+
+NewRepo = Callable[[dict[str, str]], Repo]
+FILE = ".claude/agentflow.yaml"
+SAYS = """\
+checks:
+  tests: python3 -m unittest discover -v -s tests
+  lint: {skip: no linter yet}
+limits: {iterations: 2, tokens: 123456}
+surface: {add: [fixtures/**], remove: [tests/data/**]}
+routing:
+  complex_when: [{words: [ledger], reason: payment}]
+  requires: {implementation: [review]}
+"""
+
+
+def mending() -> list[dict[str, object]]:
+    turns = (*edit("calc.py", "a - b", "a + b"), submit("calc.py"))
+    return [findings(), plan("calc.py"), role("implementer", *turns), verified("ev-0002")]
+
+
+def sources(repo: Repo) -> dict[str, tuple[object, str]]:
+    rows = repo.run("config", "--json").json["settings"]
+    return {row["key"]: (row["value"], row["source"]) for row in rows}
+
+
+def test_once_it_is_trusted_all_of_it_counts_and_config_says_from_where(new_repo: NewRepo) -> None:
+    repo = new_repo({**CALC, FILE: SAYS})
+    assert "may set checks, routing, limits, surface" in repo.run("trust", "--yes").out
+    found = sources(repo)
+    assert found["max_iterations"] == (2, FILE)
+    assert found["surface"] == ({"add": ["fixtures/**"], "remove": ["tests/data/**"]}, FILE)
+    assert found["limits"] == ({"iterations": 2, "tokens": 123456}, FILE)
+    assert found["model"][1] == "default"
+    assert FILE in repo.run("verify", "--dry-run").out
+    assert "payment" in repo.run("route", "post the ledger in calc.py").out
+
+    done = repo.task("--no-review", TEXT, script=mending())
+    assert done.code == 4, done.err
+    assert repo.state()["max_iterations"] == 2
+    (skipped,) = repo.state()["overrides"]
+    assert (skipped["check"], skipped["reason"], skipped["by"]) == ("lint", "no linter yet", FILE)
+    assert {record["command"] for record in repo.evidence()} >= {"python3 -m unittest discover -v -s tests"}
+
+
+def test_the_command_line_has_the_last_word(new_repo: NewRepo) -> None:
+    repo = new_repo({**CALC, FILE: "limits: {iterations: 2}\n"})
+    repo.run("trust", "--yes")
+    repo.task("--max-iterations", "5", TEXT, script=mending())
+    assert repo.state()["max_iterations"] == 5
+
+
+def test_untrusted_only_what_is_stricter_counts(new_repo: NewRepo) -> None:
+    repo = new_repo({**CALC, FILE: SAYS + "  routes: {full: [verification]}\n"})
+    found = sources(repo)
+    assert found["max_iterations"] == (2, FILE)
+    assert found["surface"] == ({"add": ["fixtures/**"], "remove": []}, FILE)
+    assert found["routing"][0] == {
+        "complex_when": [],
+        "keywords": {},
+        "requires": {"implementation": ["review"]},
+        "routes": {},
+    }
+    assert found["checks"] == ({}, "default")
+    assert FILE not in repo.run("verify", "--dry-run").out
+    repo.write({FILE: "limits: {iterations: 500}\nchecks: {tests: 'true'}\n"})
+    assert sources(repo)["max_iterations"] == (10, "default")
+    assert repo.run("verify").code == 1
+
+
+def test_one_changed_byte_takes_the_trust_away(new_repo: NewRepo) -> None:
+    repo = new_repo({**CALC, FILE: "checks: {tests: 'true'}\n"})
+    repo.run("trust", "--yes")
+    assert sources(repo)["checks"][1] == FILE
+    repo.write({FILE: "checks: {tests: 'true '}\n"})
+    assert sources(repo)["checks"][1] == "default"
+
+
+NEVER = (
+    "endpoint: http://127.0.0.1:9",
+    "api_key_env: HOME",
+    "api_key_command: [touch, /tmp/x]",
+    "model: opus",
+    "models: {opus: x}",
+    "sandbox: off",
+    "network: [checks]",
+    "readable: [~/.ssh]",
+    "environment: [ANTHROPIC_API_KEY]",
+    "unprotected: [.git]",
+    "approvals: {tools: {Bash: never}}",
+)
+
+
+@pytest.mark.parametrize("line", NEVER)
+def test_what_only_a_person_says_is_an_error_once_trusted_and_nothing_before(
+    new_repo: NewRepo, line: str
+) -> None:
+    repo = new_repo({**CALC, FILE: f"surface: {{}}\n{line}\n"})
+    key = line.partition(":")[0]
+    before = repo.run("config", "--json")
+    assert next(row for row in before.json["settings"] if row["key"] == key)["source"] == "default"
+    found = repo.run("check")
+    assert found.code == 2
+    assert f"{FILE}:2: error: object contains unknown field `{key}`" in found.out
+    repo.run("trust", "--yes")
+    for words in (("verify",), ("task", TEXT)):
+        refused = repo.run(*words)
+        assert refused.code == 2
+        assert f"{FILE}:2: object contains unknown field `{key}`" in refused.err
+        assert "your own config.yaml" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("limits:\n  iterations: 0\n", ":2: limits.iterations: expected `int` >= 1"),
+        ("limits:\n  iterations: many\n", ":2: limits.iterations: expected `int | null`"),
+        ("checks:\n  vibes: x\n", ":2: checks: invalid enum value 'vibes'"),
+        ("checks:\n  lint: {skip: ''}\n", ":2: checks"),
+        ("checks: [\n", ":2: "),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_line(new_repo: NewRepo, text: str, said: str) -> None:
+    repo = new_repo({**CALC, FILE: text})
+    repo.run("trust", "--yes")
+    refused = repo.run("verify")
+    assert refused.code == 2
+    assert f"{FILE}{said}" in refused.err
+
+
+def test_a_link_out_of_the_repository_says_nothing(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    (repo.home / "mine.yaml").write_text("limits: {iterations: 1}\n")
+    (repo.root / ".claude").mkdir(exist_ok=True)
+    (repo.root / FILE).symlink_to(repo.home / "mine.yaml")
+    assert sources(repo)["max_iterations"] == (10, "default")
+    assert "nothing here needs to be trusted" in repo.run("trust", "--yes").out
