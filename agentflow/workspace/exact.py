@@ -52,6 +52,15 @@ def shoot(git: Git, known: Files | None = None) -> Shot:
     return Shot(tree=tree, modes=unusual)
 
 
+def unread(git: Git, paths: Iterable[str]) -> Files:
+    """Return files as a shot is told of them that git would leave out; it reads them itself."""
+    nobody = "1" * (64 if git.source.hash == "sha256" else 40)
+    return {
+        path: Entry(kind="120000" if (git.root / path).is_symlink() else "100644", id=nobody, mode=0)
+        for path in paths
+    }
+
+
 def files_of(git: Git, shot: Shot) -> dict[str, Entry]:
     """Return the files of a shot."""
     return {

@@ -23,6 +23,39 @@ CACHES = frozenset(
 """Folders that tools fill as they run; nothing is judged by them, and no copy has them."""
 
 
+_MADE = frozenset(
+    {*CACHES, *SHARED, "target", "dist", "build", ".tox", ".nox", ".gradle", ".next", "htmlcov"}
+)
+"""Folders whose content a tool makes anew."""
+_MOST_FILES, _MOST_BYTES, _MOST_BYTES_IN_ALL = 1_000, 8 << 20, 32 << 20
+
+
+def precious(root: Path, entries: Iterable[str]) -> Iterator[str]:
+    """Yield ignored files that no tool makes anew, single ones before those in folders, within bounds."""
+    count = size = 0
+    for path in _lasting(root, sorted(entries, key=lambda entry: entry.endswith("/"))):
+        place = root / path
+        bytes_here = place.lstat().st_size
+        if bytes_here > _MOST_BYTES or not (
+            place.is_symlink() or (place.is_file() and os.access(place, os.R_OK))
+        ):
+            continue
+        count, size = count + 1, size + bytes_here
+        if count > _MOST_FILES or size > _MOST_BYTES_IN_ALL:
+            return
+        yield path
+
+
+def _lasting(root: Path, entries: Iterable[str]) -> Iterator[str]:
+    for entry in entries:
+        if not entry.endswith("/"):
+            yield entry
+        elif _MADE.isdisjoint(PurePosixPath(entry).parts):
+            for folder, names, files in os.walk(root / entry):
+                names[:] = sorted(name for name in names if name not in _MADE)
+                yield from (os.path.relpath(f"{folder}/{name}", root) for name in sorted(files))
+
+
 def is_environment(entry: str) -> bool:
     """Return whether an ignored entry is a folder of installed packages."""
     return entry.endswith("/") and PurePosixPath(entry).name in SHARED

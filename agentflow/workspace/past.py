@@ -7,8 +7,9 @@ from agentflow.core.errors import StateError
 from agentflow.core.record import Record, encode
 from agentflow.frontmatter import write_atomic
 from agentflow.parse import decode
-from agentflow.workspace.exact import Files, Shot, as_shot, files_of, hold, shoot
+from agentflow.workspace.exact import Files, Shot, as_shot, files_of, hold, shoot, unread
 from agentflow.workspace.git import Git
+from agentflow.workspace.ignored import precious
 
 
 class Kept(Record):
@@ -51,9 +52,10 @@ class Past:
         if self._path.exists():
             self._go_on(self.load(), moment)
             return
-        shot = shoot(self._git)
+        ignored = _ignored(self._git)
+        shot = shoot(self._git, unread(self._git, precious(self._git.root, ignored)))
         hold(self._git, shot)
-        self.save(Kept(base=shot, last=shot, ignored=_ignored(self._git)))
+        self.save(Kept(base=shot, last=shot, ignored=ignored))
 
     def note(self, *, is_over: bool = False) -> None:
         """Record the files as the task has made them; one that ended before it began made none."""
@@ -96,4 +98,4 @@ def changed_after(place: Path, moment: float) -> bool:
 
 def _ignored(git: Git) -> tuple[str, ...]:
     said = git.call("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
-    return tuple(os.fsdecode(path) for path in said.split(b"\0") if path)
+    return tuple(os.fsdecode(path) for path in said.split(b"\0") if path and not path.startswith(b".claude/"))

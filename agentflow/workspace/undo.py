@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from agentflow.core.errors import StateError
@@ -59,11 +60,10 @@ def undoing(root: Path, kept: Kept, moments: Moments, death: Death | None) -> Un
     """Return what is to be done; `death` is None for a task that knew of its end."""
     paths = sorted(moments.base.keys() | moments.last.keys() | moments.now.keys())
     differing = (path for path in paths if moments.base.get(path) != moments.now.get(path))
-    fates = {
-        path: _fate(root / path, path, moments, death)
-        for path in differing
-        if path in moments.base or not _was_ignored(kept, path)
-    }
+    fates = {path: _fate(root / path, path, moments, death) for path in differing}
+    for path in filter(partial(_was_ignored, kept), fates):
+        if path not in moments.base or fates[path] is Fate.CHANGED:
+            fates[path] = Fate.LEFT  # programs of the user's write there as well
     back = [path for path, fate in fates.items() if fate is not Fate.LEFT]
     return Undoing(
         restored={path: moments.base[path] for path in back if path in moments.base},

@@ -69,6 +69,8 @@ ATTACKS = (
     "git add -A && git -c user.name=a -c user.email=b commit -qm x && git rm -qr . && git gc -q --prune=now",
     "echo '*.txt' >> .gitignore; rm staged.txt; echo new > notes/other.txt",
     "printf 'x' > .gitignore; echo more >> crlf.txt; mkdir -p a/b/c; echo x > a/b/c/d; chmod 600 calc.py",
+    "rm -rf ignored run.log && git clean -fdxq -e .claude; echo new > run.log",
+    "mv ignored notes/other; ln -s /tmp ignored; echo x > secret.txt",
     "mv notes elsewhere; mv kept.txt kept2.txt; printf '\\377' > 'odd \n name'",
 )
 
@@ -162,6 +164,40 @@ def test_what_git_ignored_is_never_removed(repo: Repo) -> None:
     assert repo.read("run.log") == "ignored\n"
     assert repo.read("ignored/x") == "ignored"
     assert repo.read(".gitignore") == "*.log\nignored/\n"
+
+
+def test_an_ignored_file_that_was_written_again_since_is_left(repo: Repo) -> None:
+    repo.task(script=crew(*edit("calc.py", "a - b", "a + b"), shell("echo task > run.log; rm ignored/x")))
+    repo.write({"run.log": "mine again\n"})
+    assert repo.run("undo", repo.folder.name).code == 0
+    assert (repo.read("run.log"), repo.read("ignored/x")) == ("mine again\n", "ignored")
+
+
+def test_large_ignored_files_and_what_tools_make_are_not_kept(repo: Repo) -> None:
+    (repo.root / "big.log").write_bytes(bytes(9 << 20))
+    repo.write(
+        {
+            "ignored/build/made": "x",
+            "node_modules/a/index.js": "x",
+            ".gitignore": "*.log\nignored/\nnode_modules\n",
+        }
+    )
+    names = "big.log ignored/build/made node_modules/a/index.js"
+    repo.task(script=crew(*edit("calc.py", "a - b", "a + b"), shell(f"rm {names} ignored/x")))
+    assert repo.run("undo", repo.folder.name).code == 0
+    assert repo.read("ignored/x") == "ignored"
+    assert not any((repo.root / name).exists() for name in names.split())
+
+
+def test_what_is_kept_of_secrets_is_seen_by_no_command(repo: Repo) -> None:
+    repo.write({".gitignore": ".env\n", ".env": "TOKEN=hunter2hunter2\n"})
+    find = "for d in .git/agentflow/objects .git/objects; do GIT_OBJECT_DIRECTORY=$d git cat-file"
+    shell_all = find + " --batch-all-objects --batch --buffer; done; ls .git/agentflow"
+    repo.write({"all.sh": shell_all}).commit()
+    repo.task(script=crew(shell("sh all.sh"), *edit("calc.py", "a - b", "a + b")))
+    kept = [path.read_text("utf-8", "replace") for path in repo.folder.rglob("*") if path.is_file()]
+    assert any("all.sh" in text for text in kept)
+    assert not any("hunter2hunter2" in text for text in kept)
 
 
 def test_after_a_kill_what_the_task_had_done_is_undone_and_later_edits_stay(repo: Repo) -> None:
