@@ -4,7 +4,6 @@ import os
 import shlex
 import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from agentflow.checks.repository import Repository
 from agentflow.core.record import Record
 from agentflow.process import Command
 from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.scratch import scratch_folder
 
 _PROBE_SECONDS = 20.0
 _ANSWER = "importable:"
@@ -153,9 +153,9 @@ def _said(sandbox: Sandbox, argv: Sequence[str]) -> str | None:
     """Return what a short program prints, or None when it fails."""
     root = sandbox.root
     command = Command(argv=tuple(argv), cwd=str(root), timeout=_PROBE_SECONDS, env=variables(root))
-    with tempfile.TemporaryDirectory(prefix="agentflow-") as scratch:
+    with scratch_folder() as scratch:
         try:
-            finished = sandbox.of(None).run(command, Path(scratch, "said"))
+            finished = sandbox.of(None).run(command, scratch / "said")
         except OSError:
             return None
     return finished.tail if finished.exit_code == 0 else None

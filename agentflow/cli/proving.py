@@ -1,6 +1,5 @@
 """What `verify TASK` shows: each record of a task, looked at once more."""
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +8,7 @@ from agentflow.cli.trusting import well_known
 from agentflow.cli.verification import Row
 from agentflow.core.record import plain
 from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.scratch import scratch_folder
 from agentflow.store.bundle import unpacked
 from agentflow.store.reading import find
 from agentflow.view.text import Line, Span, Style, line, span
@@ -33,9 +33,9 @@ def _record(root: Path, named: str) -> Iterator[Path]:
     if not Path(named).is_file():
         yield find(root, named)
         return
-    with tempfile.TemporaryDirectory(prefix="agentflow-") as folder:
-        unpacked(Path(named), Path(folder))
-        yield Path(folder)
+    with scratch_folder() as folder:
+        unpacked(Path(named), folder)
+        yield folder
 
 
 def _mark(one: Examined) -> Span:

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from agentflow.core.exits import Exit
 from agentflow.core.record import Record, encode, plain
 from agentflow.sandbox.reasons import likely_reason
 from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.scratch import scratch_folder
 from agentflow.settings import Patience, Settings, load_settings
 from agentflow.view.terminal import send, width_of
 from agentflow.view.text import Line, Span, Style, clip, column, line, span
@@ -53,7 +53,7 @@ def rows(sandbox: Sandbox, *, is_quick: bool, dry_run: bool) -> Iterator[Row]:
     patience = {} if is_quick else {Fault.FLAKY: {**PATIENCE, **settings.check_retry}[Fault.FLAKY]}
     for check in _checks(sandbox, said, settings, is_quick=is_quick):
         if word := said.skips.get(check.name):
-            yield _row(check, f"skipped ({word.file}: {visible(word.text)})", holds=True).replace(caveat=True)
+            yield _row(check, f"skipped ({word.file}: {word.text})", holds=True).replace(caveat=True)
         elif check.missing is not None:
             yield _row(check, f"not run ({check.missing})", holds=False)
         elif dry_run:
@@ -137,8 +137,8 @@ def interchanged(shown: Sequence[Row], junit: Path | None, sarif_file: Path | No
 
 
 def _ran(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], accepted: frozenset[str]) -> Row:
-    with tempfile.TemporaryDirectory(prefix="agentflow-") as scratch:
-        runs = _runs(check, sandbox, patience, Path(scratch))
+    with scratch_folder() as scratch:
+        runs = _runs(check, sandbox, patience, scratch)
         output = Path(runs[-1].execution.output).read_text("utf-8", "replace")
     shown, chance = runs[-1], flaky(runs, check.name)
     holds = _holds(shown, accepted.union(chance))

@@ -1,7 +1,6 @@
 """Try candidates in throw-away copies, on all cores; the first in order that mends it wins."""
 
 import os
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +11,7 @@ from agentflow.repair.candidates import Candidate
 from agentflow.repair.target import ADVICE
 from agentflow.repair.trial import Bench, copied, drive, watch
 from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.scratch import scratch_folder
 
 SEARCH_SECONDS = 120.0
 _SHORTEST = 5.0
@@ -29,8 +29,8 @@ def first_plausible(bench: Bench, candidates: tuple[Candidate, ...]) -> Candidat
     seen = watch(bench, trace=False)
     if not set(seen.outcomes.values()) & set(RED):
         raise ModelRejected("the failing tests pass in a copy of the repository", hint=ADVICE)
-    with tempfile.TemporaryDirectory(prefix="agentflow-") as folder, copied(bench) as pristine:
-        board = Path(folder) / "board"
+    with scratch_folder() as folder, copied(bench) as pristine:
+        board = folder / "board"
         board.mkdir()
         bench = bench.replace(sandbox=_shared(bench.sandbox, board, pristine))
         spec = {
@@ -43,7 +43,7 @@ def first_plausible(bench: Bench, candidates: tuple[Candidate, ...]) -> Candidat
         deadline = time.monotonic() + SEARCH_SECONDS
         count = min(os.cpu_count() or 1, len(candidates))
         with ThreadPoolExecutor(count) as pool:
-            list(pool.map(lambda number: _work(bench, Path(folder), number, spec, deadline), range(count)))
+            list(pool.map(lambda number: _work(bench, folder, number, spec, deadline), range(count)))
         winner = _winner(board)
         return None if winner is None else candidates[winner]
 

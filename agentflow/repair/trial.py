@@ -1,7 +1,6 @@
 """Start the driver in a copy of the repository, with the check's own interpreter."""
 
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,8 @@ from agentflow.process import Command
 from agentflow.repair.sources import Sources
 from agentflow.repair.target import ADVICE, Target
 from agentflow.sandbox.run import Sandbox
-from agentflow.workspace.copies import Copy, paths_for
+from agentflow.sandbox.scratch import scratch_folder
+from agentflow.workspace.copies import copy_of, paths_for
 
 DRIVER = Path(__file__).with_name("driver.py")
 WATCH_SECONDS = 120.0
@@ -49,17 +49,17 @@ class Bench(Record):
 def copied(bench: Bench) -> Iterator[Path]:
     """Yield a copy of the repository as it was before any attempt."""
     sources = bench.sources
-    with Copy(sources.root, sources.files) as copy:
+    with copy_of(sources.root, sources.files) as copy:
         for path, raw in sources.overlay.items():
-            (copy.path / path).write_bytes(raw)
-        yield copy.path
+            (copy / path).write_bytes(raw)
+        yield copy
 
 
 def watch(bench: Bench, *, trace: bool) -> Seen:
     """Return what the tests do on the code as it was. Raises ModelRejected when they cannot be run."""
-    with copied(bench) as copy, tempfile.TemporaryDirectory(prefix="agentflow-") as folder:
-        report = Path(folder) / "report.json"
-        finished = drive(bench, copy, Path(folder), {"report": str(report), "trace": trace}, WATCH_SECONDS)
+    with copied(bench) as copy, scratch_folder() as folder:
+        report = folder / "report.json"
+        finished = drive(bench, copy, folder, {"report": str(report), "trace": trace}, WATCH_SECONDS)
         try:
             return fit(Seen, json.loads(report.read_bytes()))
         except (OSError, ValueError, Mismatch):

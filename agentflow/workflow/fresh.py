@@ -1,6 +1,5 @@
 """A tree as a folder of its own, in which checks run as they would in the repository."""
 
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from agentflow.checks.wellknown import WellKnown, commanded
 from agentflow.core.evidence import Check, Evidence
 from agentflow.core.record import Record
 from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.scratch import scratch_folder
 from agentflow.sandbox.throwaway import SHARED
 from agentflow.workspace.copies import import_places, paths_for
 from agentflow.workspace.fence import Fence
@@ -57,10 +57,10 @@ def required_at(sandbox: Sandbox, said: WellKnown, files: tuple[str, ...]) -> tu
 
 def run_at(bench: Bench, sandbox: Sandbox, check: Check, evidence: Evidence) -> Shown:
     """Run a check as a record says that it was run, with time enough."""
-    with tempfile.TemporaryDirectory(prefix="agentflow-") as scratch:
+    with scratch_folder() as scratch:
         limit = max(check.timeout, 3 * evidence.seconds)
         env = _imports(bench, sandbox.root)
-        return execute(check, sandbox, Path(scratch, "output"), timeout=limit, env=env)
+        return execute(check, sandbox, scratch / "output", timeout=limit, env=env)
 
 
 def _imports(bench: Bench, place: Path) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from agentflow.core.evidence import CheckName
 RISKS: Mapping[CheckName, str] = MappingProxyType(
     {
         CheckName.LINT: "simple mistakes that a linter sees go unseen",
+        CheckName.FORMAT: "files may look otherwise than the rest",
         CheckName.TYPES: "calls that do not fit what they call go unseen",
         CheckName.BUILD: "nothing shows that it can still be built",
         CheckName.TESTS: "nothing shows that the program still does what it did",

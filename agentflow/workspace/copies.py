@@ -3,17 +3,15 @@
 import json
 import os
 import shutil
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from types import TracebackType
-from typing import Self
 
 from agentflow.core.errors import OutsideWorkspace
 from agentflow.parse import fit
 from agentflow.process import Command
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.scratch import remove
+from agentflow.sandbox.scratch import scratch_folder
 from agentflow.sandbox.throwaway import SHARED
 
 _PROBE = """
@@ -25,42 +23,24 @@ print("\\n" + json.dumps([entry for entry in sys.path + homes if entry]))
 _PROBE_SECONDS = 30.0
 
 
-class Copy:
-    """Some files of a repository in a private folder that is removed at the end."""
-
-    def __init__(self, root: Path, files: Iterable[str]) -> None:
-        self.root = root
-        self.files = tuple(files)
-        for name in self.files:
-            if not _lies_below(name):
-                raise OutsideWorkspace(f"{name} leads out of the repository")
-        self.path = Path()
-        """Where the copy lies, once entered."""
-
-    def __enter__(self) -> Self:
-        self.path = Path(tempfile.mkdtemp(prefix="agentflow-copy-")).resolve()
-        try:
-            self._fill()
-        except BaseException:
-            remove(self.path)
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        remove(self.path)
-
-    def _fill(self) -> None:
-        for folder in sorted({PurePosixPath(name).parent for name in self.files}):
-            (self.path / folder).mkdir(parents=True, exist_ok=True)
-        for name in self.files:
-            source = self.root / name
+@contextmanager
+def copy_of(root: Path, files: Iterable[str]) -> Iterator[Path]:
+    """Yield a private folder with some files of a repository. Raises OutsideWorkspace."""
+    names = tuple(files)
+    for name in names:
+        if not _lies_below(name):
+            raise OutsideWorkspace(f"{name} leads out of the repository")
+    with scratch_folder() as folder:
+        for parent in sorted({PurePosixPath(name).parent for name in names}):
+            (folder / parent).mkdir(parents=True, exist_ok=True)
+        for name in names:
+            source = root / name
             if source.is_symlink() or source.is_file():
-                shutil.copy2(source, self.path / name, follow_symlinks=False)
+                shutil.copy2(source, folder / name, follow_symlinks=False)
         for name in SHARED:
-            if (self.root / name).is_dir() and not (self.path / name).exists():
-                (self.path / name).symlink_to(self.root / name, target_is_directory=True)
+            if (root / name).is_dir() and not (folder / name).exists():
+                (folder / name).symlink_to(root / name, target_is_directory=True)
+        yield folder
 
 
 def import_places(sandbox: Sandbox, interpreter: str, env: Mapping[str, str]) -> tuple[str, ...]:
@@ -91,9 +71,9 @@ def paths_for(copy: Path, places: Iterable[str]) -> str:
 def _search_path(sandbox: Sandbox, words: Sequence[str], env: Mapping[str, str]) -> list[str]:
     argv = (*words, "-c", _PROBE)
     probe = Command(argv=argv, cwd=str(sandbox.root), timeout=_PROBE_SECONDS, env=env)
-    with tempfile.TemporaryDirectory(prefix="agentflow-") as folder:
+    with scratch_folder() as folder:
         try:
-            said = sandbox.of(None).run(probe, Path(folder) / "output").tail
+            said = sandbox.of(None).run(probe, folder / "output").tail
             return fit(list[str], json.loads(said.strip().rpartition("\n")[2]))
         except (OSError, ValueError):
             return []  # the run itself will say what is wrong with this interpreter

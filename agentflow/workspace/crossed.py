@@ -1,11 +1,11 @@
 """Trees put together from two, and what differs between them."""
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agentflow.core.record import Record
+from agentflow.sandbox.scratch import scratch_folder
 from agentflow.workspace.apart import indexed
 from agentflow.workspace.git import Git
 
@@ -44,8 +44,8 @@ class _Entry(Record):
 
 def export(git: Git, tree: str, folder: Path) -> None:
     """Write all files of a tree into a folder, without a filter or a program having a say."""
-    with tempfile.TemporaryDirectory(prefix="agentflow-") as name:
-        env = indexed(git.call, git.source, tree, Path(name), git.root)
+    with scratch_folder() as scratch:
+        env = indexed(git.call, git.source, tree, scratch, git.root)
         git.call("checkout-index", "-a", "-q", f"--prefix={folder}/", env=env)
 
 
@@ -55,8 +55,8 @@ def cross(git: Git, first: str, second: str, split: Split) -> str:
     lines = [line for entry in entries if (line := _line(git, entry, split))]
     if not lines:
         return first
-    with tempfile.TemporaryDirectory(prefix="agentflow-") as folder:
-        env = indexed(git.call, git.source, first, Path(folder), git.root)
+    with scratch_folder() as folder:
+        env = indexed(git.call, git.source, first, folder, git.root)
         git.call("update-index", "-z", "--index-info", env=env, stdin=b"\0".join(lines) + b"\0")
         return git.call("write-tree", env=env).decode().strip()
 

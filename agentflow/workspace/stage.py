@@ -3,13 +3,12 @@
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from agentflow.core.errors import StateError
-from agentflow.sandbox.scratch import remove
+from agentflow.sandbox.scratch import scratch_folder
 from agentflow.workspace.apart import cast, indexed
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored import CACHES, is_environment
@@ -27,7 +26,7 @@ class Stage:
         self._git = git
         self._tree = tree
         self._ignored = ignored
-        self._outer = Path()
+        self._outer = ExitStack()
         self._env: dict[str, str] = {}
         self.folder = Path()
         """Where the files lie, once filled."""
@@ -36,10 +35,10 @@ class Stage:
 
     def fill(self) -> None:
         """Write all files, without a filter or a program having a say."""
-        self._outer = Path(tempfile.mkdtemp(prefix="agentflow-")).resolve()
-        self.folder = self._outer / "files" / self._git.root.name
+        outer = self._outer.enter_context(scratch_folder())
+        self.folder = outer / "files" / self._git.root.name
         self.folder.mkdir(parents=True)
-        bare = self._outer / "git"
+        bare = outer / "git"
         bare.mkdir()
         self._env = indexed(self._git.call, self._git.source, self._tree, bare, self.folder)
         self._check_out()
@@ -68,8 +67,7 @@ class Stage:
         return any(path == entry.rstrip("/") or path.startswith(entry) for entry in self._ignored)
 
     def remove(self) -> None:
-        if self._outer != Path():
-            remove(self._outer)
+        self._outer.close()
 
     def _check_out(self) -> None:
         self._git.call("checkout-index", "-a", "-f", "-u", "-q", env=self._env)

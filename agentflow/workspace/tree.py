@@ -1,7 +1,6 @@
 """The tree of all non-ignored files as they are on disk, made beside the user's index and configuration."""
 
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
@@ -9,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from agentflow.core.record import Record
+from agentflow.sandbox.scratch import scratch_folder
 from agentflow.workspace.apart import NO_FILTER, Call, alone, cast
 from agentflow.workspace.start import SKIPPED, Origin, Start, lay, started
 
@@ -134,8 +134,7 @@ class Trees:
     @contextmanager
     def folder(self, call: Call) -> Iterator[dict[str, str]]:
         """Yield the variables of a git folder of our own, with the rules and the index of the first time."""
-        with tempfile.TemporaryDirectory(prefix="agentflow-") as name:
-            folder = Path(name)
+        with scratch_folder() as folder:
             env = {**cast(self.origin.root, self.origin.source, folder), **self._objects}
             if self._start is None:
                 self._start = started(call, self.origin.found(call), folder, env, self._attributes)

@@ -45,8 +45,7 @@ def test_a_task_comes_to_the_same_without_model_or_network(done: Repo) -> None:
 def test_a_command_that_runs_python_leaves_nothing_that_could_differ(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
     bash = turn(call("Bash", command="python3 -m unittest discover -s tests; true"))
-    script = [*SCRIPT[:2], role("implementer", bash, *MENDED, submit("calc.py")), verified("ev-0003")]
-    done = repo.task("--json", TEXT, script=script)
+    done = repo.task("--json", TEXT, script=mending(bash, evidence="ev-0003"))
     assert (done.code, done.json["files_changed"]) == (0, ["calc.py"]), done.err
     assert repo.run("replay", repo.folder.name).code == 0
 

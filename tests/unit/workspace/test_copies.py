@@ -8,7 +8,7 @@ import pytest
 
 from agentflow.core.errors import OutsideWorkspace
 from agentflow.sandbox.scratch import remove
-from agentflow.workspace.copies import Copy, import_places, paths_for
+from agentflow.workspace.copies import copy_of, import_places, paths_for
 from tests.support.boxes import boxed
 
 
@@ -22,37 +22,37 @@ def test_exactly_the_given_files_are_in_it_and_only_we_can_look(tmp_path: Path) 
     planted(tmp_path, "a.py", "b/c.py", "b/secret.txt", ".git/config")
     (tmp_path / "run").write_text("x")
     (tmp_path / "run").chmod(0o755)
-    with Copy(tmp_path, ("a.py", "b/c.py", "run", "gone.py")) as copy:
-        found = {str(path.relative_to(copy.path)) for path in copy.path.rglob("*") if path.is_file()}
+    with copy_of(tmp_path, ("a.py", "b/c.py", "run", "gone.py")) as copy:
+        found = {str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file()}
         assert found == {"a.py", "b/c.py", "run"}
-        assert stat.S_IMODE(copy.path.stat().st_mode) == 0o700
-        assert os.access(copy.path / "run", os.X_OK)
-        (copy.path / "a.py").write_text("changed")
+        assert stat.S_IMODE(copy.stat().st_mode) == 0o700
+        assert os.access(copy / "run", os.X_OK)
+        (copy / "a.py").write_text("changed")
     assert (tmp_path / "a.py").read_text() == "a.py"
-    assert not copy.path.exists()
+    assert not copy.exists()
 
 
 def test_links_stay_links_and_environments_are_seen_through_one(tmp_path: Path) -> None:
     planted(tmp_path, "a.py", ".venv/bin/python", "node_modules/x/index.js")
     (tmp_path / "b.py").symlink_to("a.py")
-    with Copy(tmp_path, ("a.py", "b.py")) as copy:
-        assert (copy.path / "b.py").readlink() == Path("a.py")
-        assert (copy.path / ".venv/bin/python").read_text() == ".venv/bin/python"
-        assert (copy.path / "node_modules").is_symlink()
+    with copy_of(tmp_path, ("a.py", "b.py")) as copy:
+        assert (copy / "b.py").readlink() == Path("a.py")
+        assert (copy / ".venv/bin/python").read_text() == ".venv/bin/python"
+        assert (copy / "node_modules").is_symlink()
     assert (tmp_path / ".venv/bin/python").exists()
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a/../../x"])
 def test_a_path_that_leads_out_is_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(OutsideWorkspace):
-        Copy(tmp_path, (name,))
+    with pytest.raises(OutsideWorkspace), copy_of(tmp_path, (name,)):
+        (tmp_path / "reached").touch()
 
 
 def test_a_copy_that_fails_halfway_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planted(tmp_path, "repo/a")
     (tmp_path / "temp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temp"))
-    with pytest.raises(OSError, match="too long"), Copy(tmp_path / "repo", ("a", "x" * 300)):
+    with pytest.raises(OSError, match="too long"), copy_of(tmp_path / "repo", ("a", "x" * 300)):
         (tmp_path / "temp" / "reached").touch()
     assert list((tmp_path / "temp").iterdir()) == []
 
