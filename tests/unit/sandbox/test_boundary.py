@@ -1,7 +1,6 @@
 """What commands can do, read from its effects."""
 
 import fcntl
-import hashlib
 import json
 import os
 import socket
@@ -12,39 +11,11 @@ from pathlib import Path
 import pytest
 
 from agentflow.sandbox.profile import CHECKS, Opened
+from tests.support.attacks import ALTERING, POLICY, WAYS, state_of
 from tests.support.repo import Repo
 from tests.unit.sandbox.conftest import Inside
 
 READERS = ("planner", "reviewer", "somebody", "")
-WAYS = (
-    "echo x > a.txt",
-    "echo x >> a.txt",
-    "rm -f a.txt",
-    "mv a.txt c.txt",
-    "sed -i s/a/x/ a.txt",
-    "cp src/b.txt a.txt",
-    "ln -sf /etc/passwd a.txt",
-    "python3 -c \"open('a.txt', 'w').write('x')\"",
-    "truncate -s 0 a.txt",
-    "git -c user.name=x -c user.email=x@x commit --allow-empty -qm x",
-    "git checkout -q -b other",
-    "mkdir new && touch new/x",
-    "tar cf - src | tar xf - -C . --transform s/src/copy/",
-    "exec 3<>a.txt; echo x >&3",
-    "install -m 755 /bin/true hook; dd if=/dev/zero of=a.txt bs=1 count=1",
-    "bash -c 'setsid sh -c \"sleep 0.3; echo x > a.txt\" & disown'",
-)
-
-
-def state_of(folder: Path) -> dict[str, object]:
-    """Everything about each file that a write could change."""
-    found: dict[str, object] = {}
-    for path in sorted(folder.rglob("*")):
-        status = path.lstat()
-        content = b"" if path.is_dir() or path.is_symlink() else path.read_bytes()
-        digest = hashlib.sha256(content).hexdigest()
-        found[str(path.relative_to(folder))] = (status.st_mode, status.st_uid, status.st_mtime_ns, digest)
-    return found
 
 
 @pytest.mark.parametrize("shell", WAYS)
@@ -62,21 +33,6 @@ def test_no_role_that_only_reads_has_a_way_to_write(inside: Inside, repo: Repo, 
     before = state_of(repo.root)
     inside(who, "\n".join(f"( {way} )" for way in WAYS))
     assert state_of(repo.root) == before
-
-
-ALTERING = (
-    "chmod 000 a.txt",
-    "chmod -R 777 .",
-    "touch -d 2001-01-01 src/b.txt",
-    "touch a.txt",
-    "cp -p --attributes-only /etc/hostname a.txt",
-    "python3 -c \"import os; os.fchmod(os.open('a.txt', 0), 0o777)\"",
-    "python3 -c \"import os; os.utime(os.open('a.txt', 0))\"",
-    "python3 -c \"import os; os.chown('a.txt', -1, max(os.getgroups()))\"",
-    "python3 -c \"import os; os.setxattr('a.txt', 'user.x', b'x')\"",
-    "python3 -c \"import ctypes; ctypes.CDLL(None).syscall(452, -100, b'a.txt', 0o777, 0)\"",
-    "python3 -c \"import fcntl; fcntl.ioctl(open('a.txt'), 0x40086602, b'@' + bytes(7))\"",
-)
 
 
 def test_a_reader_changes_no_mode_owner_time_or_attribute(inside: Inside, repo: Repo) -> None:
@@ -131,23 +87,7 @@ def test_the_implementer_writes_the_repository(inside: Inside, repo: Repo, is_fu
     assert inside("implementer", "touch top").exit_code == (0 if is_full else 1)
 
 
-@pytest.mark.parametrize(
-    "shell",
-    [
-        "echo x > .git/hooks/pre-commit",
-        "git config core.fsmonitor ./evil",
-        "echo '{}x' > .claude/settings.json",
-        "rm -rf .claude",
-        "mv .claude elsewhere",
-        "mv .git elsewhere",
-        "mkdir -p .claude/agents; touch .claude/agents/evil.md",
-        "rm -rf .git/*; rm -rf .git",
-        "echo x > .claude/agentflow/ev-0001.json",
-        "ln -sfn /tmp .claude",
-        "python3 -c \"import os; os.rename('.git', 'src/git')\"",
-        "echo x > .gitattributes",
-    ],
-)
+@pytest.mark.parametrize("shell", POLICY)
 def test_the_implementer_cannot_touch_policy(inside: Inside, repo: Repo, shell: str) -> None:
     repo.write({".gitattributes": "* text\n", ".claude/agentflow/ev-0001.json": "{}"})
     before = state_of(repo.root)

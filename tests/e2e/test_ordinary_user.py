@@ -1,0 +1,125 @@
+"""The boundary of a user who is not root, where the suite itself is run by root."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import agentflow
+from tests.support.attacks import ALTERING, POLICY, WAYS, state_of
+from tests.support.boxes import without_bubblewrap
+
+NOBODY = 65534
+PACKAGES = f"{Path(agentflow.__file__).parents[1]}:{sysconfig.get_path('purelib')}"
+RUN = """
+import sys
+from pathlib import Path
+from agentflow.process import Command
+from agentflow.sandbox.probe import probe
+from agentflow.sandbox.run import Sandbox
+root, who, shell = sys.argv[1:]
+box = Sandbox(root=Path(root), ability=probe(), who=who)
+box.run(Command(argv=("bash", "-c", shell), cwd=root, timeout=30), Path(root).parent / "output")
+print(box.level)
+"""
+As = Callable[..., str]
+
+pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="every test is one of an ordinary user")
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    """A folder that others may enter, with programs but no bubblewrap in it."""
+    folder = Path(tempfile.mkdtemp(prefix="agentflow-nobody-"))
+    folder.chmod(0o755)
+    without_bubblewrap(folder)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(params=["full", "partial"])
+def level(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def as_nobody(place: Path, level: str) -> As:
+    """Run Python as somebody without rights."""
+    path = "/usr/local/bin:/usr/bin:/bin" if level == "full" else str(place / "programs")
+    env = {"PATH": path, "HOME": str(place), "PYTHONPATH": PACKAGES}
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [interpreter(), *words],
+            user=NOBODY,
+            group=NOBODY,
+            extra_groups=[],
+            env=env,
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr + done.stdout
+        return done.stdout
+
+    return run
+
+
+def interpreter() -> str:
+    """Return one that has our packages and that others may run; a home of root may hold the usual one."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    for program in (os.path.realpath(sys.executable), f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
+        words, env = [program, "-c", "import msgspec"], {"PYTHONPATH": PACKAGES}
+        try:
+            subprocess.run(words, user=NOBODY, group=NOBODY, env=env, cwd="/", check=True)
+        except (OSError, subprocess.CalledProcessError):
+            continue
+        return program
+    pytest.skip(f"no {version} that others may run")
+
+
+@pytest.fixture
+def root(place: Path, level: str) -> Path:
+    """A repository of nobody's."""
+    folder = place / level / f"repo{time.monotonic_ns()}"
+    files = {"a.txt": "a\n", "src/b.txt": "b\n", ".claude/settings.json": "{}", ".gitattributes": "* text\n"}
+    for name, text in {**files, ".claude/agentflow/ev-0001.json": "{}"}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    for path in (folder.parent, folder, *folder.rglob("*")):
+        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("who", "ways"), [("explorer", (*WAYS, *ALTERING)), ("checks", WAYS), ("implementer", POLICY)]
+)
+def test_no_way_to_write_gets_through(
+    as_nobody: As, root: Path, level: str, who: str, ways: tuple[str, ...]
+) -> None:
+    before = state_of(root)
+    said = as_nobody("-c", RUN, str(root), who, "\n".join(f"( {way} )" for way in ways))
+    assert said == f"{level}\n"
+    time.sleep(0.4)
+    assert state_of(root) == before
+
+
+def test_doctor_finds_every_attack_held_but_those_it_names(as_nobody: As, level: str) -> None:
+    found = json.loads(as_nobody("-m", "agentflow", "doctor", "--json", "-C", "/"))
+    assert (found["sandbox"], len(found["attacks"]) > 30) == (level, True)
+    through = {
+        (one["name"], who) for one in found["attacks"] for who, held in one["held"].items() if not held
+    }
+    gaps = {("change modes and times", who) for who in ("implementer", "checks")}
+    gaps |= {("sockets of services", who) for who in ("explorer", "implementer", "checks")}
+    assert through == (set() if level == "full" else gaps)
