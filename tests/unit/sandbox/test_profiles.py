@@ -101,6 +101,13 @@ def test_a_home_is_never_shown_again_by_what_stands_on_path(tmp_path: Path) -> N
     assert any(home.is_relative_to(place) for place in found.hidden)
 
 
+def test_only_folders_are_hidden(tmp_path: Path) -> None:
+    for home in ("/dev/null", str(tmp_path / "nowhere"), ""):
+        hidden = find_places(tmp_path / "repo", {"HOME": home, "XDG_CONFIG_HOME": "/dev/null"}).hidden
+        assert Path("/dev/null") not in hidden
+        assert all(place.is_dir() for place in hidden)
+
+
 def test_a_linked_work_tree_sees_its_objects(tmp_path: Path) -> None:
     folder = tmp_path / "main/.git/worktrees/one"
     folder.mkdir(parents=True)
