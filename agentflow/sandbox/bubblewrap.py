@@ -28,14 +28,30 @@ def arguments(profile: Profile, sockets: Iterable[Path] = ()) -> tuple[str, ...]
         words += ["--ro-bind-try", str(place), str(place)]
     mount = "--ro-bind" if profile.access is Access.READ else "--bind"
     words += [mount, str(profile.source), str(profile.root)]
+    for place in _holding(profile):
+        words += ["--bind", str(place), str(place)]
     for place in profile.protected:
-        words += ["--ro-bind-try", str(place), str(place)]
+        real = Path(os.path.realpath(place))  # where a link leads that only claims to be an environment
+        if _is_seen(real, profile, profile.root):
+            words += ["--ro-bind-try", str(real), str(place)]
     for place in profile.writable:
         words += ["--bind", str(place), str(place)]
     for place in (*profile.masked, *sockets):
         words += ["--tmpfs"] if place.is_dir() else ["--ro-bind", "/dev/null"]
         words.append(str(place))
     return (*words, "--chdir", profile.cwd)
+
+
+def _holding(profile: Profile) -> list[Path]:
+    """Return the folders of what is masked or protected, the outer ones first: a mount cannot be renamed.
+
+    The next command would find what lies in them under another name.
+    """
+    if profile.access is not Access.WRITE:
+        return []
+    found = {folder for place in (*profile.masked, *profile.protected) for folder in place.parents}
+    inside = [folder for folder in found if profile.root in folder.parents]
+    return sorted(inside, key=lambda folder: len(folder.parts))
 
 
 def listening(profile: Profile) -> tuple[Path, ...]:
@@ -46,10 +62,10 @@ def listening(profile: Profile) -> tuple[Path, ...]:
         return ()
     names = {words[7] for line in lines if len(words := line.split(maxsplit=7)) > 7}
     places = {Path(os.path.realpath(name)) for name in names if name.startswith("/")}
-    return tuple(sorted(place for place in places if _is_seen(place, profile) and place.is_socket()))
+    tops = () if profile.access is Access.THROW_AWAY else (profile.root,)
+    return tuple(sorted(place for place in places if _is_seen(place, profile, *tops) and place.is_socket()))
 
 
-def _is_seen(place: Path, profile: Profile) -> bool:
-    shown = (*profile.readable, *(() if profile.access is Access.THROW_AWAY else (profile.root,)))
+def _is_seen(place: Path, profile: Profile, *tops: Path) -> bool:
     hidden = any(place.is_relative_to(top) for top in profile.hidden)
-    return not hidden or any(place.is_relative_to(top) for top in shown)
+    return not hidden or any(place.is_relative_to(top) for top in (*profile.readable, *tops))

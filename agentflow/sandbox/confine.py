@@ -122,6 +122,6 @@ def _changeable(profile: Profile) -> Iterator[Path]:
     if profile.access is Access.THROW_AWAY:
         yield profile.source
     elif profile.access is Access.WRITE:
-        kept = {*profile.protected, *profile.masked}
+        kept = {*profile.protected, *(place for place in profile.masked if place.parent == profile.root)}
         entries = (place for place in profile.source.iterdir() if not place.is_symlink())
-        yield from (place for place in entries if place not in kept)
+        yield from (place for place in entries if not any(each.is_relative_to(place) for each in kept))

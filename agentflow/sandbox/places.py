@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import re
 import shutil
 import sys
 import tempfile
@@ -20,6 +21,7 @@ _TOOLS = (
 )
 """Where tools lie below a home; credentials beside them, as in .cargo and .m2, stay hidden."""
 _INTERPRETERS = ("python3", "python", "node", "bash")
+_WORK_TREE = re.compile(r"^\s*worktree\s*=(.*)$", re.MULTILINE)
 _RESOLVER = Path("/etc/resolv.conf")
 
 
@@ -60,10 +62,19 @@ def _tools(root: Path, environ: Mapping[str, str]) -> Iterator[Path]:
     if environ.get("VIRTUAL_ENV"):
         environments.append(Path(environ["VIRTUAL_ENV"]))
     for folder in environments:
-        yield from (folder, _prefix(folder / "bin" / "python"))
+        yield from _environment(folder)
     yield from (Path(entry) for entry in environ.get("PATH", "").split(os.pathsep) if entry.startswith("/"))
     yield from (Path(home) / tool for home in _homes(environ) for tool in _TOOLS)
     yield from _git_folders(root)
+
+
+def _environment(folder: Path) -> Iterator[Path]:
+    """Yield an environment and what its interpreter belongs to; a link may only claim to lead to one."""
+    if any(_is_there(folder / mark) for mark in ("pyvenv.cfg", "conda-meta")):
+        yield folder
+    program = _real(folder / "bin" / "python")
+    if program.name.startswith(("python", "pypy")) and os.access(program, os.X_OK):
+        yield _prefix(program)
 
 
 def _prefix(program: Path) -> Path:
@@ -72,14 +83,24 @@ def _prefix(program: Path) -> Path:
 
 
 def _git_folders(root: Path) -> Iterator[Path]:
-    """Yield where git keeps the objects of a linked work tree."""
+    """Yield where git keeps the objects of a linked work tree, or of a submodule, that leads back here."""
     try:
         said = (root / ".git").read_text("utf-8").partition("gitdir:")[2].strip()
         folder = (root / said).resolve()
+        if not _leads_back(folder, root):
+            return
         yield folder
         yield (folder / (folder / "commondir").read_text("utf-8").strip()).resolve()
     except (OSError, UnicodeDecodeError):
         pass  # an ordinary repository has a folder there
+
+
+def _leads_back(folder: Path, root: Path) -> bool:
+    """Tell whether a folder of git's is that of a work tree, by its own word."""
+    if _is_there(folder / "gitdir"):
+        return (folder / (folder / "gitdir").read_text("utf-8").strip()).resolve() == _real(root) / ".git"
+    said = _WORK_TREE.search((folder / "config").read_text("utf-8"))
+    return said is not None and (folder / said[1].strip()).resolve() == _real(root)
 
 
 def _is_there(path: Path) -> bool:

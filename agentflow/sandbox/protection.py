@@ -13,7 +13,7 @@ from pathlib import Path
 from agentflow.core.errors import InvalidFile
 from agentflow.core.record import Record, encode
 from agentflow.parse import decode
-from agentflow.sandbox.profile import protected_names
+from agentflow.sandbox.profile import is_protected, protected_names
 from agentflow.sandbox.scratch import abandoned, scratch_file
 
 
@@ -21,7 +21,8 @@ class _Note(Record):
     """What stood at the root before a command."""
 
     root: str
-    before: tuple[str, ...]
+    before: dict[str, str]
+    """By name, and where it leads if it is a link, which no mount protects."""
     opened: tuple[str, ...]
     aside: str
     """Where what is new is moved to."""
@@ -30,7 +31,7 @@ class _Note(Record):
 @contextmanager
 def watched(root: Path, aside: Path, opened: Iterable[str]) -> Iterator[list[str]]:
     """Let a command run; the list is filled with the names that were set aside."""
-    before = tuple(sorted(protected_names(root)))
+    before = {name: _leading(root / name) for name in sorted(protected_names(root))}
     note = _Note(root=str(root), before=before, opened=tuple(opened), aside=str(aside))
     found: list[str] = []
     with scratch_file(encode(note)):
@@ -54,8 +55,20 @@ def sweep() -> tuple[str, ...]:
 
 def _set_aside(note: _Note) -> list[str]:
     root, aside = Path(note.root), Path(note.aside)
-    new = sorted(protected_names(root, note.opened) - frozenset(note.before))
+    here = protected_names(root, note.opened)
+    new = sorted(name for name in here if _leading(root / name) != note.before.get(name))
     for name in new:
         aside.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.rename(root / name, aside / name)  # noqa: PTH104  # a link itself is moved, never followed
+        os.rename(root / name, _free(aside / name))  # noqa: PTH104  # a link itself is moved, never followed
+    for name, target in note.before.items():
+        if target and is_protected(name, note.opened) and not os.path.lexists(root / name):
+            os.symlink(target, root / name)  # noqa: PTH211  # as it was
     return new
+
+
+def _free(place: Path) -> Path:
+    return _free(place.with_name(f"{place.name}~")) if os.path.lexists(place) else place
+
+
+def _leading(place: Path) -> str:
+    return os.fsdecode(place.readlink()) if place.is_symlink() else ""

@@ -161,10 +161,15 @@ class Sandbox(Record):
             network=self.who in self.opened.network,
             hidden=places.hidden,
             readable=places.readable,
-            protected=tuple(self.root / name for name in names),
+            protected=tuple(real for name in names if (real := self._kept(name)) is not None),
             masked=tuple(place for place in self._masked() if place.exists()),
             writable=(*self.writable, *((scratch,) if scratch else ())),
         )
+
+    def _kept(self, name: str) -> Path | None:
+        """Return what a protected name stands for in the repository; a link itself cannot be mounted."""
+        real = (self.root / name).resolve()
+        return real if real.is_relative_to(self.root) and real != self.root else None
 
     def _home(self, temporary: str) -> dict[str, str]:
         """Return a home that can be entered, where the user's cannot be replaced by an empty one."""

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shutil
 import socket
 import threading
 import time
@@ -106,6 +107,72 @@ def test_missing_protected_names_are_not_left_standing(
     made = sorted(path.name for path in (tmp_path / "output.set-aside").glob("*"))
     assert made == (sorted(names) if is_full else [])
     assert len(finished.notes) == len(made)
+
+
+def test_a_protected_link_and_what_it_leads_to_stay(inside: Inside, repo: Repo) -> None:
+    repo.write({"shared/rules/settings.json": "{}", "docs/agents.md": "old\n"})
+    (repo.root / ".agents").symlink_to("shared/rules")
+    (repo.root / "AGENTS.md").symlink_to("docs/agents.md")
+    before = held(repo.root)
+    for shell in (
+        "rm .agents; mkdir .agents; echo x > .agents/x; rm AGENTS.md; echo x > AGENTS.md",
+        "echo x > AGENTS.md; echo x > shared/rules/settings.json; ln -sfn /tmp .agents",
+        "mv shared s2; mkdir -p shared/rules; echo evil > shared/rules/settings.json; rm AGENTS.md",
+    ):
+        inside("implementer", shell)
+    assert held(repo.root) == before
+
+
+def held(folder: Path) -> dict[str, str | bytes]:
+    """What each link leads to and each file holds."""
+    found = (path for path in folder.rglob("*") if path.is_symlink() or path.is_file())
+    return {str(path): str(path.readlink()) if path.is_symlink() else path.read_bytes() for path in found}
+
+
+LINKS = {
+    ".venv": ("{}", "cat .venv/id"),
+    ".venv/bin/python": ("{}/deep/er", "true"),
+    "AGENTS.md": ("{}/id", "cat AGENTS.md"),
+    ".vscode": ("{}", "cat .vscode/id"),
+}
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_a_link_of_the_repository_opens_no_hidden_folder(
+    inside: Inside, repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    secret = tmp_path / "myhome/.ssh"
+    (secret / "deep").mkdir(parents=True)
+    (secret / "id").write_text("canary-secret")
+    monkeypatch.setenv("HOME", str(secret.parent))
+    shutil.rmtree(repo.root / ".venv")
+    (repo.root / name).parent.mkdir(parents=True, exist_ok=True)
+    target, shell = LINKS[name]
+    (repo.root / name).symlink_to(target.format(secret))
+    for who in ("explorer", "implementer", CHECKS):
+        finished = inside(who, f"{shell}; cat {secret}/id; echo done")
+        assert "canary-secret" not in finished.tail
+        assert finished.tail.endswith("done\n")
+
+
+def test_a_git_file_opens_no_folder_that_does_not_lead_back(
+    inside: Inside, repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "myhome"))
+    other = Repo(tmp_path / "myhome/other", tmp_path / "home").write({"id": "x"}).commit()
+    shutil.rmtree(repo.root / ".git")
+    (repo.root / ".git").write_text(f"gitdir: {other.root}/.git\n")
+    assert "Permission denied" in (said := inside("explorer", f"cat {other.root}/.git/HEAD").tail) or (
+        "No such file" in said
+    )
+
+
+def test_a_folder_of_what_is_masked_cannot_be_moved_away(inside: Inside, repo: Repo, is_full: bool) -> None:
+    repo.write({"src/deep/.env": "K=hunter2\n"})
+    opened = Opened(masked=(repo.root / "src/deep/.env",))
+    inside("implementer", "mv src other; mv src/deep other", opened=opened)
+    if is_full:
+        assert "hunter2" not in inside("implementer", "cat */.env */*/.env", opened=opened).tail
 
 
 def test_a_name_that_the_user_opened_is_written(inside: Inside, repo: Repo, is_full: bool) -> None:

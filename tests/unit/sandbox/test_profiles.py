@@ -112,6 +112,7 @@ def test_a_linked_work_tree_sees_its_objects(tmp_path: Path) -> None:
     folder = tmp_path / "main/.git/worktrees/one"
     folder.mkdir(parents=True)
     (folder / "commondir").write_text("../..\n")
+    (folder / "gitdir").write_text(f"{tmp_path}/tree/.git\n")
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree/.git").write_text(f"gitdir: {folder}\n")
     found = find_places(tmp_path / "tree", {"HOME": str(tmp_path), "PATH": ""})
