@@ -12,10 +12,9 @@ from agentflow.permissions.exceptions import exceptions
 from agentflow.permissions.ruling import Rules
 from agentflow.redact import visible
 from agentflow.sandbox.probe import Ability, probe
-from agentflow.sandbox.profile import Level, Opened
+from agentflow.sandbox.profile import SHARED, Level, Opened
 from agentflow.sandbox.protection import sweep
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.throwaway import SHARED
 from agentflow.settings import Caller, Confinement, Settings, load_settings
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.guarded import is_secret

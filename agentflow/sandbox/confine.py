@@ -124,4 +124,4 @@ def _changeable(profile: Profile) -> Iterator[Path]:
     elif profile.access is Access.WRITE:
         kept = {*profile.protected, *(place for place in profile.masked if place.parent == profile.root)}
         entries = (place for place in profile.source.iterdir() if not place.is_symlink())
-        yield from (place for place in entries if not any(each.is_relative_to(place) for each in kept))
+        yield from (place for entry in entries for place in _largest(entry, kept))

@@ -1,6 +1,7 @@
 """What a command may touch, by who runs it."""
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -42,6 +43,10 @@ CONFIGURATION = (
 """Names at the root that other programs execute or obey: no command writes them, nor makes them."""
 
 
+SHARED = (".venv", "venv", "env", "node_modules")
+"""Environments at the root, which a copy does not copy: it shows them read-only."""
+
+
 class Opened(Record):
     """What the user's own settings and the command line open."""
 
@@ -77,14 +82,33 @@ class Profile(Record):
 
 
 def is_protected(name: str, opened: Iterable[str] = ()) -> bool:
-    """Tell whether no command may write what has this name at the root, however it is spelled."""
+    """Tell whether no command may write what has this path, however it is spelled."""
     plain = name.lower()
     if plain in {each.lower() for each in opened}:
         return False
     known = {each.lower() for each in (*POLICY, *CONFIGURATION)}
-    return plain in known or plain.startswith(".env.")
+    return plain in known or plain.startswith(".env.") or plain.endswith("/.git")
 
 
-def protected_names(root: Path, opened: Iterable[str] = ()) -> frozenset[str]:
-    """Return the protected names that stand at the root now."""
-    return frozenset(entry.name for entry in root.iterdir() if is_protected(entry.name, opened))
+def protected_names(root: Path) -> frozenset[str]:
+    """Return the protected paths that there are now: names at the root, and git's folders anywhere.
+
+    Git runs what the configuration of a repository inside names, and no difference of trees shows it.
+    """
+    top = (entry.name for entry in root.iterdir())
+    return frozenset(path for path in (*top, *_inside(root)) if is_protected(path))
+
+
+def _inside(root: Path) -> Iterator[str]:
+    """Yield git's folders below folders of a repository, environments left out."""
+    folders = [""]
+    while folders:
+        folder = folders.pop()
+        try:
+            with os.scandir(root / folder) as entries:
+                found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        except OSError:
+            continue  # not ours to read, or gone
+        yield from (f"{folder}{name}" for name, _ in found if folder and name.lower() == ".git")
+        left_out = {".git", "node_modules"} if folder else {".git", *SHARED}
+        folders += [f"{folder}{name}/" for name, is_folder in found if is_folder and name not in left_out]

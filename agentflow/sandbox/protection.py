@@ -29,9 +29,9 @@ class _Note(Record):
 
 
 @contextmanager
-def watched(root: Path, aside: Path, opened: Iterable[str]) -> Iterator[list[str]]:
-    """Let a command run; the list is filled with the names that were set aside."""
-    before = {name: _leading(root / name) for name in sorted(protected_names(root))}
+def watched(root: Path, names: Iterable[str], aside: Path, opened: Iterable[str]) -> Iterator[list[str]]:
+    """Let a command run; the list is filled with the names that were set aside, `names` were there before."""
+    before = {name: _leading(root / name) for name in sorted(names)}
     note = _Note(root=str(root), before=before, opened=tuple(opened), aside=str(aside))
     found: list[str] = []
     with scratch_file(encode(note)):
@@ -55,11 +55,12 @@ def sweep() -> tuple[str, ...]:
 
 def _set_aside(note: _Note) -> list[str]:
     root, aside = Path(note.root), Path(note.aside)
-    here = protected_names(root, note.opened)
+    here = (name for name in protected_names(root) if is_protected(name, note.opened))
     new = sorted(name for name in here if _leading(root / name) != note.before.get(name))
     for name in new:
-        aside.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.rename(root / name, _free(aside / name))  # noqa: PTH104  # a link itself is moved, never followed
+        place = _free(aside / name)
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.rename(root / name, place)  # noqa: PTH104  # a link itself is moved, never followed
     for name, target in note.before.items():
         if target and is_protected(name, note.opened) and not os.path.lexists(root / name):
             os.symlink(target, root / name)  # noqa: PTH211  # as it was

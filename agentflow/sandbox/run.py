@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
@@ -23,6 +23,7 @@ from agentflow.sandbox.profile import (
     Level,
     Opened,
     Profile,
+    is_protected,
     protected_names,
 )
 from agentflow.sandbox.protection import watched
@@ -76,13 +77,15 @@ class Sandbox(Record):
         """
         access = ACCESS.get(self.who, Access.READ)
         if access is Access.WRITE:
-            with watched(self.root, sink.with_suffix(".set-aside"), self.opened.names) as aside:
-                finished = self._run(command, sink, cancelled, access)
+            names = protected_names(self.root)
+            with watched(self.root, names, sink.with_suffix(".set-aside"), self.opened.names) as aside:
+                finished = self._run(command, sink, cancelled, names)
             notes = (f"{name} is protected: commands cannot make it, it was set aside" for name in aside)
             return finished.replace(notes=(*finished.notes, *notes))
-        return self._run(command, sink, cancelled, access)
+        return self._run(command, sink, cancelled, ())
 
-    def _run(self, command: Command, sink: Path, cancelled: Cancelled, access: Access) -> Execution:
+    def _run(self, command: Command, sink: Path, cancelled: Cancelled, names: Collection[str]) -> Execution:
+        access = ACCESS.get(self.who, Access.READ)
         if self.view is not None:
             return self._on_view(command, sink, cancelled, self.view)
         if self.level is Level.NONE:
@@ -90,7 +93,8 @@ class Sandbox(Record):
         with self._scratch(access) as scratch:
             if access is Access.THROW_AWAY:
                 return self._thrown_away(command, sink, cancelled, scratch)
-            return self._inside(command, sink, cancelled, self._profile(command, access, self.root, scratch))
+            profile = self._profile(command, access, self.root, scratch)
+            return self._inside(command, sink, cancelled, profile.replace(protected=self._kept(names)))
 
     def _on_view(self, command: Command, sink: Path, cancelled: Cancelled, view: View) -> Execution:
         """Run a command on a copy that somebody else made; what it leaves there stays."""
@@ -150,9 +154,6 @@ class Sandbox(Record):
 
     def _profile(self, command: Command, access: Access, source: Path, scratch: Path | None) -> Profile:
         places = find_places(self.root, os.environ, self.opened.readable)
-        names = sorted(protected_names(self.root, self.opened.names)) if access is Access.WRITE else []
-        if access is Access.THROW_AWAY:
-            names = [".git"]
         return Profile(
             root=self.root,
             source=source,
@@ -161,15 +162,15 @@ class Sandbox(Record):
             network=self.who in self.opened.network,
             hidden=places.hidden,
             readable=places.readable,
-            protected=tuple(real for name in names if (real := self._kept(name)) is not None),
+            protected=self._kept((".git",) if access is Access.THROW_AWAY else ()),
             masked=tuple(place for place in self._masked() if place.exists()),
             writable=(*self.writable, *((scratch,) if scratch else ())),
         )
 
-    def _kept(self, name: str) -> Path | None:
-        """Return what a protected name stands for in the repository; a link itself cannot be mounted."""
-        real = (self.root / name).resolve()
-        return real if real.is_relative_to(self.root) and real != self.root else None
+    def _kept(self, names: Collection[str]) -> tuple[Path, ...]:
+        """Return what protected names stand for in the repository; a link itself cannot be mounted."""
+        wanted = (self.root / name for name in sorted(names) if is_protected(name, self.opened.names))
+        return tuple(real for place in wanted if self.root in (real := place.resolve()).parents)
 
     def _home(self, temporary: str) -> dict[str, str]:
         """Return a home that can be entered, where the user's cannot be replaced by an empty one."""

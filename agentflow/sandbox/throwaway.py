@@ -7,8 +7,8 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-SHARED = (".venv", "venv", "env", "node_modules")
-"""Environments at the root, which a copy does not copy: it shows them read-only."""
+from agentflow.sandbox.profile import SHARED
+
 _LAYERS = ("lower", "upper", "work", "merged")
 
 

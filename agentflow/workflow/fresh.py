@@ -11,9 +11,9 @@ from agentflow.checks.run import Shown, execute
 from agentflow.checks.wellknown import WellKnown, commanded
 from agentflow.core.evidence import Check, Evidence
 from agentflow.core.record import Record
+from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
-from agentflow.sandbox.throwaway import SHARED
 from agentflow.workspace.copies import import_places, paths_for
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git

@@ -10,9 +10,9 @@ from pathlib import Path, PurePosixPath
 from agentflow.core.errors import OutsideWorkspace
 from agentflow.parse import fit
 from agentflow.process import Command
+from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
-from agentflow.sandbox.throwaway import SHARED
 
 _PROBE = """
 import json, sys

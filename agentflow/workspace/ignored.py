@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from agentflow.sandbox.throwaway import SHARED
+from agentflow.sandbox.profile import SHARED
 
 _SITE = "site-packages"
 CACHES = frozenset(

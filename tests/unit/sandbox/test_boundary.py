@@ -123,6 +123,29 @@ def test_a_protected_link_and_what_it_leads_to_stay(inside: Inside, repo: Repo) 
     assert held(repo.root) == before
 
 
+def test_no_command_makes_or_changes_a_repository_inside(
+    inside: Inside, repo: Repo, tmp_path: Path, is_full: bool
+) -> None:
+    repo.git("init", "-q", "vendor/lib")
+    before = held(repo.root)
+    finished = inside(
+        "implementer",
+        "git init -q src; git -C src config core.fsmonitor 'touch /tmp/x'; mkdir -p src/env/.GIT; "
+        "echo 'gitdir: ../a' > src/env/.git; cp -r src/.git vendor/lib/deeper.git; mv src/.git src/env/kept; "
+        "echo x > vendor/lib/.git/hooks/post-checkout; mv vendor other; git -C vendor/lib config a.b c; "
+        "git init -q src",
+    )
+    after = held(repo.root)
+    folders = {path for path in after if "/.git/" in path.lower().removeprefix(f"{repo.root}/.git/")}
+    assert {path: after[path] for path in folders} == {path: before[path] for path in folders}
+    assert not list(repo.root.glob("src/**/.[gG][iI][tT]"))
+    assert sum("is protected" in note for note in finished.notes) == 3
+    assert (tmp_path / "output.set-aside/src/.git/HEAD").is_file()
+    inside("implementer", "echo fine > vendor/lib/new.txt")
+    if is_full:
+        assert repo.read("vendor/lib/new.txt") == "fine\n"
+
+
 def held(folder: Path) -> dict[str, str | bytes]:
     """What each link leads to and each file holds."""
     found = (path for path in folder.rglob("*") if path.is_symlink() or path.is_file())
