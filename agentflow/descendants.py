@@ -5,9 +5,10 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from enum import Enum
 from pathlib import Path
 from threading import Lock
 
@@ -17,8 +18,49 @@ _FILE_LOCKS = 10
 """RLIMIT_LOCKS: without effect since Linux 2.4.25, and inherited by whatever a process starts."""
 _PATIENCE_SECONDS = 1.0
 _TICK = 0.002
+_COUNT_SECONDS = 0.05
+_NICE = 10
 _ONE_AT_A_TIME = Lock()
 """A limit is the whole process's, and what two threads start must not share a mark."""
+
+
+class Halt(Enum):
+    """Why a command was not let run to its end."""
+
+    TIME = "time"
+    CROWD = "crowd"
+    CANCELLED = "cancelled"
+
+
+def halting(
+    timeout: float, most_tasks: int, mark: int, cancelled: Callable[[], bool]
+) -> Callable[[], Halt | None]:
+    """Return what tells whether a command that is about to start has to be halted."""
+    deadline, before, looked = time.monotonic() + timeout, _tasks(), 0.0
+
+    def halt() -> Halt | None:
+        nonlocal looked
+        now = time.monotonic()
+        if now >= deadline:
+            return Halt.TIME
+        if cancelled():
+            return Halt.CANCELLED
+        if now < looked + _COUNT_SECONDS:
+            return None
+        looked = now
+        # what the whole machine has is quickly asked, and says when it is worth while to count
+        is_crowded = _tasks() - before > most_tasks and _is_crowd(mark, most_tasks)
+        return Halt.CROWD if is_crowded else None
+
+    return halt
+
+
+def step_back(process: int) -> None:
+    """Let whatever a command starts wait for us: its fork bomb must not keep us from ending it."""
+    try:
+        os.setpriority(os.PRIO_PROCESS, process, _NICE)
+    except ProcessLookupError:
+        pass  # it was quick
 
 
 def signal_group(group: int, number: signal.Signals) -> None:
@@ -60,7 +102,7 @@ def running() -> frozenset[int]:
     return frozenset(int(name) for name in names if name.isdecimal())
 
 
-def tasks() -> int:
+def _tasks() -> int:
     """Return how many processes and threads there are, where /proc tells."""
     try:
         return int(Path("/proc/loadavg").read_text("ascii").split()[3].partition("/")[2])
@@ -68,7 +110,7 @@ def tasks() -> int:
         return 0
 
 
-def is_crowded(mark: int, most: int) -> bool:
+def _is_crowd(mark: int, most: int) -> bool:
     """Tell whether more processes and threads than that have a mark."""
     marked = [number for number in running() if _limit_of(number) == mark]
     return len(marked) > most or sum(map(_threads, marked)) > most

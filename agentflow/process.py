@@ -15,14 +15,22 @@ from typing import IO
 
 from agentflow.core.execution import Exchanged, Execution, Halt
 from agentflow.core.record import Record
-from agentflow.descendants import MARK, is_crowded, kill_marked, running, signal_group, spawning, tasks
+from agentflow.descendants import (
+    MARK,
+    Halt,
+    halting,
+    kill_marked,
+    running,
+    signal_group,
+    spawning,
+    step_back,
+)
 from agentflow.streams import SPOKEN_BYTES, Collected, Spoken, drain, pass_on
 
 INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "VIRTUAL_ENV", "TMPDIR")
 """The only variables of ours that a child sees, with LC_*; no key, token, proxy or PYTHON* among them."""
 GRACE_SECONDS = 1.0
 """Between SIGTERM and SIGKILL."""
-_NICE = 10
 _TICK = 0.05
 _SHORT_TICK = 0.002
 FLOOD_BYTES = 4 * 1024 * 1024
@@ -144,7 +152,7 @@ def _ran(
 ) -> tuple[subprocess.Popen[bytes], Halt | None]:
     """Run a command to its end, each of its streams going to a taker; return why it was halted."""
     mark = secrets.randbits(62)
-    halting = _halting(command, mark, cancelled)
+    halt_asked = halting(command.timeout, command.most_tasks, mark, cancelled)
     older = running()
     with spawning(mark):
         process = subprocess.Popen(
@@ -157,47 +165,18 @@ def _ran(
             start_new_session=True,
             pass_fds=command.descriptors,
         )
-    _step_back(process)
+    step_back(process.pid)
     streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
     taken = dict(zip(streams, takers, strict=True))
     halt = None
     try:
-        halt = _follow(process, taken, halting)
+        halt = _follow(process, taken, halt_asked)
     finally:
         _end(process, 0 if halt is Halt.CROWD else GRACE_SECONDS)
         kill_marked(mark, older)
         process.wait()
         drain(taken)
     return process, halt
-
-
-def _step_back(process: subprocess.Popen[bytes]) -> None:
-    """Let whatever a command starts wait for us: its fork bomb must not keep us from ending it."""
-    try:
-        os.setpriority(os.PRIO_PROCESS, process.pid, _NICE)
-    except ProcessLookupError:
-        pass  # it was quick
-
-
-def _halting(command: Command, mark: int, cancelled: Callable[[], bool]) -> Callable[[], Halt | None]:
-    """Return what tells whether a command that is about to start has to be halted."""
-    deadline, before, looked = time.monotonic() + command.timeout, tasks(), 0.0
-
-    def halting() -> Halt | None:
-        nonlocal looked
-        now = time.monotonic()
-        if now >= deadline:
-            return Halt.TIME
-        if cancelled():
-            return Halt.CANCELLED
-        if now < looked + _TICK:
-            return None
-        looked = now
-        # what the whole machine has is quickly asked, and says when it is worth while to count
-        most = command.most_tasks
-        return Halt.CROWD if tasks() - before > most and is_crowded(mark, most) else None
-
-    return halting
 
 
 def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
@@ -207,7 +186,7 @@ def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
 def _follow(
     process: subprocess.Popen[bytes],
     taken: Mapping[IO[bytes], Callable[[bytes], None]],
-    halting: Callable[[], Halt | None],
+    halt_asked: Callable[[], Halt | None],
 ) -> Halt | None:
     """Read until the process has ended, or is to be halted."""
     with selectors.DefaultSelector() as selector, _watched(process.pid, selector) as tick:
@@ -215,7 +194,7 @@ def _follow(
             os.set_blocking(stream.fileno(), False)
             selector.register(stream, selectors.EVENT_READ)
         while process.poll() is None:
-            if halt := halting():
+            if halt := halt_asked():
                 return halt
             selector.select(tick)
             for stream, take in taken.items():
