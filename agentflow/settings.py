@@ -151,7 +151,7 @@ class Settings(Record):
     environment: tuple[str, ...] = ()
     """Variables that commands get beside the usual ones."""
     unprotected: tuple[str, ...] = ()
-    """Protected names at the root that commands may write all the same, such as AGENTS.md."""
+    """Protected names that commands may write all the same, such as AGENTS.md or vendor/lib/.git."""
 
 
 class Skip(Record):

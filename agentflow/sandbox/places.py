@@ -64,7 +64,10 @@ def _tools(root: Path, environ: Mapping[str, str]) -> Iterator[Path]:
     for folder in environments:
         yield from _environment(folder)
     yield from (Path(entry) for entry in environ.get("PATH", "").split(os.pathsep) if entry.startswith("/"))
-    yield from (Path(home) / tool for home in _homes(environ) for tool in _TOOLS)
+    homes = dict.fromkeys(_homes(environ))
+    yield from (
+        Path(f"{home}/{tool}") for home in homes for tool in _TOOLS if os.access(f"{home}/{tool}", os.F_OK)
+    )
     yield from _git_folders(root)
 
 

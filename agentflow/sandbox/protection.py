@@ -58,7 +58,7 @@ def _set_aside(note: _Note) -> list[str]:
     here = (name for name in protected_names(root) if is_protected(name, note.opened))
     new = sorted(name for name in here if _leading(root / name) != note.before.get(name))
     for name in new:
-        place = _free(aside / name)
+        place = _free(aside / (f"{name}~" if "/" in name else name))  # no repository there either
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.rename(root / name, place)  # noqa: PTH104  # a link itself is moved, never followed
     for name, target in note.before.items():

@@ -140,7 +140,7 @@ def test_no_command_makes_or_changes_a_repository_inside(
     assert {path: after[path] for path in folders} == {path: before[path] for path in folders}
     assert not list(repo.root.glob("src/**/.[gG][iI][tT]"))
     assert sum("is protected" in note for note in finished.notes) == 3
-    assert (tmp_path / "output.set-aside/src/.git/HEAD").is_file()
+    assert (tmp_path / "output.set-aside/src/.git~/HEAD").is_file()
     inside("implementer", "echo fine > vendor/lib/new.txt")
     if is_full:
         assert repo.read("vendor/lib/new.txt") == "fine\n"
