@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from agentflow.core.execution import Exchanged, Execution, Halt
+from agentflow.core.execution import Exchanged, Execution
 from agentflow.core.record import Record
 from agentflow.descendants import (
     MARK,

@@ -1,16 +1,6 @@
 """What came of a command."""
 
-from enum import Enum
-
 from agentflow.core.record import Record
-
-
-class Halt(Enum):
-    """Why a command was not let run to its end."""
-
-    TIME = "time"
-    CROWD = "crowd"
-    CANCELLED = "cancelled"
 
 
 class Execution(Record):
