@@ -21,13 +21,31 @@ def careless_comparisons(path: str, before: str, after: str) -> Iterator[Finding
             )
 
 
-def _careless(text: str) -> Iterator[ast.FunctionDef]:
+def _careless(text: str) -> Iterator[ast.FunctionDef | ast.Lambda]:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name in _COMPARED and len(node.args.args) > 1:
-            other = node.args.args[1].arg
-            if not any(isinstance(each, ast.Name) and each.id == other for each in ast.walk(node)):
-                yield node
+        match node:
+            case ast.FunctionDef(name=name) if name in _COMPARED:
+                found: list[ast.AST] = [node]
+            case ast.Dict(keys=keys, values=values):
+                found = [value for key, value in zip(keys, values, strict=True) if _is_comparison(key)]
+            case _:
+                continue
+        yield from (
+            each for each in found if isinstance(each, ast.FunctionDef | ast.Lambda) if _ignores(each)
+        )
+
+
+def _is_comparison(key: ast.expr | None) -> bool:
+    return isinstance(key, ast.Constant) and key.value in _COMPARED
+
+
+def _ignores(node: ast.FunctionDef | ast.Lambda) -> bool:
+    """Return whether a comparison never names what it compares with."""
+    others = [given.arg for given in node.args.args[1:2]]
+    return bool(others) and not any(
+        isinstance(each, ast.Name) and each.id in others for each in ast.walk(node)
+    )

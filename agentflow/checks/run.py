@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -91,17 +91,16 @@ def _environment(check: Check, sandbox: Sandbox, scratch: Path) -> dict[str, str
         *("-o", "junit_family=xunit1"),
         f"--junitxml={scratch / 'junit.xml'}",
     )
-    files = sandbox.view.folder if sandbox.view else sandbox.root
     pytest = {"PYTEST_ADDOPTS": shlex.join(options)} if check.name is CheckName.TESTS else {}
-    return {**_SETTINGS, **caches, **pytest, **_compiled(files, scratch), **variables(sandbox.root)}
+    return {**_SETTINGS, **caches, **pytest, **_compiled(sandbox.folders, scratch), **variables(sandbox.root)}
 
 
-def _compiled(root: Path, scratch: Path) -> dict[str, str]:
+def _compiled(folders: Iterable[Path], scratch: Path) -> dict[str, str]:
     """Return what keeps a check from compiled code that is there already, and from leaving any.
 
     Compiling everything anew in a scratch folder costs seconds, so only a repository that needs it pays.
     """
-    if has_bytecode(root):
+    if any(map(has_bytecode, folders)):
         return {"PYTHONPYCACHEPREFIX": str(scratch / "pycache")}
     return {"PYTHONDONTWRITEBYTECODE": "1"}
 

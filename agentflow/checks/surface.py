@@ -22,21 +22,31 @@ class Kind(StrEnum):
     RUNNER = "settings of a checker"
     START = "code that runs before any test"
     BUILD = "build and CI"
-    NAMED = "named by a check or a runner's settings"
+    NAMED = "script, plugin or helper of the checks"
     SETTING = "the user's settings"
 
 
 _JS = "{js,jsx,ts,tsx,mjs,cjs,mts,cts}"
 _GLOBS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
     {
-        Kind.START: ("conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth"),
+        Kind.START: (
+            *("conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth"),
+            *("**/{tests,test}/__init__.py", "**/{tests,test}/**/__init__.py"),
+            "**/*.{dist,egg}-info/**",  # its entry points are plugins to pytest wherever a path leads to it
+        ),
         Kind.FIXTURES: (
             *("**/__snapshots__/**", "**/{fixtures,testdata,test_data,cassettes}/**"),
             *("*.snap", "*.ambr", "*.approved.*"),
         ),
         Kind.TESTS: (
             *("**/{tests,test,__tests__,spec,specs,e2e}/**", "test_*.py", "*_test.py", "tests.py"),
-            *(f"*.{{test,spec}}.{_JS}", "*_test.go", "*{Test,Tests,IT}.{java,kt}", "*_spec.rb"),
+            *(
+                f"*.{{test,spec}}.{_JS}",
+                f"{{test,tests}}.{_JS}",
+                "*_test.go",
+                "*{Test,Tests,IT}.{java,kt}",
+                "*_spec.rb",
+            ),
         ),
         Kind.RUNNER: (
             *("{,.}pytest.{ini,toml}", "tox.ini", "noxfile.py", ".coveragerc", "{,.}mypy.ini"),
@@ -52,11 +62,18 @@ _GLOBS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
         ),
     }
 )
+_IMPORTING = (Kind.TESTS, Kind.START)
 _FIRST_IMPORTED = re.compile(r"(?:src/)?([A-Za-z_]\w*)(?:\.py|/.+)")
 _RUNNERS = frozenset({"pytest", "_pytest", "pluggy", "iniconfig", "xdist", "pytest_cov", "coverage", "nose"})
 _SCRIPT = re.compile(r"(?<![\w./-])(?:\./)?((?:[\w.-]+/)*[\w-]+\.\w+)")
 _SCRIPT_FOLDERS = frozenset({"script", "scripts", "bin", "tool", "tools", "ci", "hack", "dev", "build"})
 _SHELL = (".sh", ".bash")
+_PROGRAM = re.compile(r"(?<![\w./-])\./([\w./-]*\w)(?![\w.])")
+"""A file that is started by its path."""
+_IMPORTED = re.compile(r"(?m)^[ \t]*(?:from|import)[ \t]+([A-Za-z_][\w.]*)(?:[ \t]+import[ \t]+(\w+))?")
+_ASSERTS = re.compile(
+    r"(?m)^(?:import|from) (?:pytest|unittest)\b|^def (?:assert|check|expect)_\w+\(|\bAssertionError\b"
+)
 _PLUGINS = re.compile(r"(?m)^pytest_plugins\b[^=]*=\s*(\[[^\]]*\]|\([^)]*\)|[\"'][^\"']*[\"'])")
 _OPTION = re.compile(r"(?<![\w-])-p[\s\"',=]*([A-Za-z_][\w.]*)")
 _MODULE = re.compile(r"[A-Za-z_][\w.]*")
@@ -98,7 +115,7 @@ def surface_of(
     repository: Repository, checks: Iterable[Check], added: tuple[str, ...], removed: tuple[str, ...]
 ) -> Surface:
     """Return the surface of a repository as it stands; to be asked before anybody changes it."""
-    named = {*_scripts(repository, checks), *_plugins(repository)}
+    named = {*_scripts(repository, checks), *_plugins(repository), *_aids(repository)}
     return Surface(named=tuple(sorted(named & repository.known)), added=added, removed=removed)
 
 
@@ -115,6 +132,18 @@ def _scripts(repository: Repository, checks: Iterable[Check]) -> Iterator[str]:
             parts = PurePosixPath(name).parts
             if name.endswith(_SHELL) or not _SCRIPT_FOLDERS.isdisjoint(parts[:-1]):
                 yield name
+        yield from _PROGRAM.findall(text)
+
+
+def _aids(repository: Repository) -> Iterator[str]:
+    """Yield the modules beside the product that assert for tests."""
+    bare = Surface()
+    tests = [name for name in repository.files if name.endswith(".py") and kind_of(name, bare) in _IMPORTING]
+    found = {match for name in tests for match in _IMPORTED.findall(repository.read(name))}
+    modules = {each for module, name in found for each in (module, f"{module}.{name}")}
+    for path in sorted({path for module in modules for path in _files_of(module)} & repository.known):
+        if _ASSERTS.search(repository.read(path)):
+            yield path
 
 
 def _plugins(repository: Repository) -> Iterator[str]:
@@ -123,6 +152,10 @@ def _plugins(repository: Repository) -> Iterator[str]:
     listed = (found for name in conftests for found in _PLUGINS.findall(repository.read(name)))
     modules = [module for words in listed for module in _MODULE.findall(words)]
     modules += [found for name in _PYTEST_SETTINGS for found in _OPTION.findall(repository.read(name))]
-    for module in modules:
-        place = module.replace(".", "/")
-        yield from (f"{top}{place}{end}" for top in ("", "src/") for end in (".py", "/__init__.py"))
+    yield from (path for module in modules for path in _files_of(module))
+
+
+def _files_of(module: str) -> Iterator[str]:
+    """Yield where a module of the repository may lie."""
+    place = module.replace(".", "/")
+    yield from (f"{top}{place}{end}" for top in ("", "src/") for end in (".py", "/__init__.py"))

@@ -14,6 +14,9 @@ from agentflow.core.record import Record
 _LOST = frozenset(
     {Tampering.TEST_GONE, Tampering.FEWER_CASES, Tampering.SKIPPED, Tampering.WEAKER, Tampering.EXPECTATION}
 )
+_NOT_PARSED = frozenset(
+    {".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts", ".go", ".rs", ".java", ".kt", ".rb"}
+)
 _VERB = re.compile(
     r"(?i)\b(?:renam|updat|rewrit|delet|remov|drop|split|mov|regenerat|refresh|skip|adjust|tid[yi]|chang|adapt"
     r"|extend|clean|correct|replac)\w*"
@@ -88,7 +91,7 @@ def _hidden_failures(judged: Judged) -> Iterator[Weakening]:
         yield Weakening(path=test.partition("::")[0], said=said)
     if held.evidence is None or held.outcomes or not final.green:
         return
-    if base.outcomes or (base.green and not held.green):
+    if base.outcomes or not held.green:
         yield Weakening(path="", said=f"{held.check.name} fails with the settings from before the task")
 
 
@@ -96,6 +99,8 @@ def _weakened(change: SurfaceChange) -> Iterator[Weakening]:
     """Yield what one file of the surface lost."""
     if change.kind is Kind.TESTS:
         said = [finding.said() for finding in change.findings if finding.kind in _LOST and change.before]
+        if not said and _lost_words(change):
+            said = [f"{change.path}: a test says less or something else"]
     elif not change.before:
         said = [finding.said() for finding in change.findings]
     elif change.path.endswith(".py") and _only_gains_fixtures(change.before, change.after):
@@ -103,6 +108,14 @@ def _weakened(change: SurfaceChange) -> Iterator[Weakening]:
     else:
         said = [finding.said() for finding in change.findings] or [f"{change.path}: {change.kind} changed"]
     yield from (Weakening(path=change.path, said=each) for each in said)
+
+
+def _lost_words(change: SurfaceChange) -> bool:
+    """Return whether a test of a language that is not parsed here lacks what it said."""
+    if PurePosixPath(change.path).suffix not in _NOT_PARSED:
+        return False
+    before, after = (Counter(text.split()) for text in (change.before, change.after))
+    return bool(before - after)
 
 
 def _only_gains_fixtures(before: str, after: str) -> bool:

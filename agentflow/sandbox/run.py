@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
@@ -28,17 +28,10 @@ from agentflow.sandbox.profile import (
 )
 from agentflow.sandbox.protection import watched
 from agentflow.sandbox.scratch import scratch_folder
+from agentflow.sandbox.throwaway import View
 
 Cancelled = Callable[[], bool]
 _INSIDE = "/tmp"  # noqa: S108  # a file system of the sandbox's own
-
-
-class View(Record):
-    """A copy of the repository that a command finds in its place."""
-
-    folder: Path
-    shown: tuple[str, ...]
-    """What of the repository itself is seen there, and cannot be written."""
 
 
 class Sandbox(Record):
@@ -56,7 +49,12 @@ class Sandbox(Record):
     @property
     def place(self) -> Path:
         """Where a command finds the repository's files."""
-        return self.root if self.view is None or self.level is Level.FULL else self.view.folder
+        return self.root if self.view is None or self.level is Level.FULL else self.view.place
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Where those files lie for us; what is in a later folder counts."""
+        return (self.root,) if self.view is None else self.view.folders
 
     @property
     def level(self) -> Level:
@@ -66,9 +64,9 @@ class Sandbox(Record):
         """Return the sandbox of another caller."""
         return self.replace(who=who or "", writable=writable)
 
-    def on(self, folder: Path, shown: tuple[str, ...]) -> Self:
-        """Return the sandbox with a copy in place of the repository."""
-        return self.replace(view=View(folder=folder, shown=shown))
+    def on(self, view: View) -> Self:
+        """Return the sandbox with a view in place of the repository."""
+        return self.replace(view=view)
 
     def run(self, command: Command, sink: Path, cancelled: Cancelled = lambda: False) -> Execution:
         """Run a command to its end, its output going to `sink`; nothing it started outlives the call.
@@ -99,14 +97,14 @@ class Sandbox(Record):
     def _on_view(self, command: Command, sink: Path, cancelled: Cancelled, view: View) -> Execution:
         """Run a command on a copy that somebody else made; what it leaves there stays."""
         if self.level is not Level.FULL:
-            throwaway.link(self.root, view.folder, view.shown)
-            command = command.replace(cwd=str(view.folder / Path(command.cwd).relative_to(self.root)))
+            throwaway.link(self.root, view.place, view.shown)
+            command = command.replace(cwd=str(view.place / Path(command.cwd).relative_to(self.root)))
         if self.level is Level.NONE:
             return process.run(command, sink, cancelled)
         with scratch_folder() as scratch:
-            profile = self._profile(command, Access.THROW_AWAY, view.folder, scratch)
+            profile = self._profile(command, Access.THROW_AWAY, view.place, scratch)
             profile = profile.replace(protected=tuple(self.root / name for name in view.shown))
-            return self._inside(command, sink, cancelled, profile)
+            return self._inside(command, sink, cancelled, profile, view.overlay)
 
     @contextmanager
     def _scratch(self, access: Access) -> Iterator[Path | None]:
@@ -123,11 +121,11 @@ class Sandbox(Record):
         """Run a command on a view of the repository, an overlay if that can be had."""
         assert scratch is not None
         if self.level is Level.FULL and not throwaway.has_foreign_files(self.root):
-            view = throwaway.overlay(self.root, scratch)
-            profile = self._profile(command, Access.THROW_AWAY, scratch / "merged", None)
+            view = throwaway.layered(self.root, scratch)
+            profile = self._profile(command, Access.THROW_AWAY, view.place, None)
             try:
-                finished = self._inside(command, sink, cancelled, profile, view)
-                changed = throwaway.overlay_changes(self.root, scratch / "upper")
+                finished = self._inside(command, sink, cancelled, profile, view.overlay)
+                changed = throwaway.overlay_changes(self.root, view.top)
                 return finished.replace(changed=tuple(sorted(changed)))
             except NoSandbox:
                 pass  # no overlay on this file system
@@ -182,7 +180,7 @@ class Sandbox(Record):
         sink: Path,
         cancelled: Cancelled,
         profile: Profile,
-        view: dict[str, str] | None = None,
+        overlay: Mapping[str, str] | None = None,
     ) -> Execution:
         temporary = _INSIDE if self.level is Level.FULL else str(profile.writable[-1])
         env = {**self._home(temporary), "TMPDIR": temporary, **self.opened.environment, **command.env}
@@ -190,7 +188,7 @@ class Sandbox(Record):
         if sys.platform == "darwin":
             return process.run(seatbelted(command, profile), sink, cancelled)
         with doors(profile, self.ability) as opened:
-            finished = process.run(wrapped(command, profile, self.ability, opened, view), sink, cancelled)
+            finished = process.run(wrapped(command, profile, self.ability, opened, overlay), sink, cancelled)
             if finished.exit_code is not None and not any(word in opened.said() for word in STARTED):
                 raise NoSandbox(f"the sandbox could not be set up: {finished.tail.strip()}")
         return finished

@@ -7,16 +7,48 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from agentflow.core.record import Record
 from agentflow.sandbox.profile import SHARED
 
 _LAYERS = ("lower", "upper", "work", "merged")
 
 
-def overlay(root: Path, scratch: Path) -> dict[str, str]:
-    """Return what `launch.py` needs to mount an overlay over a repository, its folders made."""
+class View(Record):
+    """What a command finds in place of the repository: a copy, or a layer above other files."""
+
+    folder: Path
+    """The copy, or the files below."""
+    layer: Path | None = None
+    """The folders of the layer."""
+    shown: tuple[str, ...] = ()
+    """What of the repository itself is seen there, and cannot be written."""
+
+    @property
+    def place(self) -> Path:
+        """Where all its files are, in a layer only for those who mount it."""
+        return self.folder if self.layer is None else self.layer / "merged"
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Where its files lie for us; what is in a later folder counts."""
+        return (self.folder,) if self.layer is None else (self.folder, self.layer / "upper")
+
+    @property
+    def top(self) -> Path:
+        """Where something lies that is put there."""
+        return self.folders[-1]
+
+    @property
+    def overlay(self) -> dict[str, str] | None:
+        """What `launch.py` has to mount."""
+        return {"lower": str(self.folder), "scratch": str(self.layer)} if self.layer else None
+
+
+def layered(below: Path, scratch: Path) -> View:
+    """Return a view that is a layer above files, its folders made."""
     for name in _LAYERS:
-        (scratch / name).mkdir(mode=0o755)
-    return {"lower": str(root), "scratch": str(scratch)}
+        (scratch / name).mkdir(mode=0o755, parents=True)
+    return View(folder=below, layer=scratch)
 
 
 def has_foreign_files(root: Path) -> bool:

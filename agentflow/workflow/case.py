@@ -32,6 +32,8 @@ class Case(Record):
     """The same code under the checks as they stood; the runs of `final` where nothing changed."""
     fresh: tuple[CheckRun, ...] = ()
     """Changed tests on the code as it was."""
+    silent: str = ""
+    """A test that had to fail and did not."""
     weakened: tuple[str, ...] = ()
     """What was done to the checks that a person has to approve."""
     approval: Answer | None = None

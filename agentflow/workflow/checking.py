@@ -10,6 +10,7 @@ from agentflow.checks.environment import blockage, required_python
 from agentflow.checks.interpreter import choose, version
 from agentflow.checks.repository import Repository
 from agentflow.checks.results import findings
+from agentflow.checks.run import Shown
 from agentflow.checks.wellknown import WellKnown, commanded
 from agentflow.core.errors import CorruptState
 from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Fault, settled
@@ -27,6 +28,7 @@ from agentflow.workspace.copies import installed_places
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored import fingerprint, unchanged
+from agentflow.workspace.stage import Underlay
 
 TAIL_CHARS = 8_000
 
@@ -56,6 +58,11 @@ class Checking:
         self._said = said
         self._runs: dict[str, CheckRun] = {}
         self._places: tuple[str, ...] | None = None
+        self._underlay = Underlay(git)
+
+    def close(self) -> None:
+        """Remove what was laid out for the checks."""
+        self._underlay.close()
 
     def required(self, task: TaskState, files: tuple[str, ...]) -> tuple[Check, ...]:
         """Return the checks that have to hold: as they stood before the task, and any that is new."""
@@ -89,16 +96,23 @@ class Checking:
         """Run the checks of each order one after the other, and the orders side by side."""
         if not any(order.checks for order in orders):
             return tuple(() for _ in orders)
-        ground = Ground(
+        return await Round(await self._ground(task), task, partial(self._kept, task)).run(*orders)
+
+    async def tried(self, task: TaskState, order: Order) -> Shown:
+        """Return what the one check of an order shows; it is evidence of nothing."""
+        return await Round(await self._ground(task), task, partial(self._kept, task)).tried(order)
+
+    async def _ground(self, task: TaskState) -> Ground:
+        return Ground(
             git=self._git,
             sandbox=self._sandbox,
             store=self._store,
+            underlay=self._underlay if self._sandbox.level is Level.FULL else None,
             seen=await to_thread.run_sync(self._seen, task),
             places=self._places or (),
             patience={**PATIENCE, **self._bounds.patience},
             before={run.check.name: run for run in self.runs(task.baseline)},
         )
-        return await Round(ground, task, partial(self._kept, task)).run(*orders)
 
     def _seen(self, task: TaskState) -> tuple[str, ...]:
         """Return which ignored files a check may see: those that are as they were before the task."""

@@ -43,9 +43,9 @@ def laid_out(git: Git, tree: str, seen: Iterable[str] = ()) -> Iterator[Path]:
     try:
         stage.fill()
         for shared in SHARED:
-            if (git.root / shared).is_dir() and not (stage.folder / shared).exists():
-                (stage.folder / shared).symlink_to(git.root / shared, target_is_directory=True)
-        yield stage.folder
+            if (git.root / shared).is_dir() and not (stage.view.place / shared).exists():
+                (stage.view.place / shared).symlink_to(git.root / shared, target_is_directory=True)
+        yield stage.view.place
     finally:
         stage.remove()
 

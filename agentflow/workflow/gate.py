@@ -3,7 +3,7 @@
 from agentflow.core.evidence import RED, By, CheckName, CheckRun, Evidence, Side, TestOutcome, Verdict, ended
 from agentflow.workflow.case import Case, remarks, wrong
 from agentflow.workflow.drift import drifted, listed
-from agentflow.workflow.turned import loaded_now, turned
+from agentflow.workflow.turned import loaded_now, not_loaded, turned
 
 ALREADY_RED = "already_red"
 NO_REGRESSION_ONLY = "no_regression_only"
@@ -63,7 +63,8 @@ def holds(case: Case) -> bool:
 def _failures(case: Case) -> tuple[str, ...]:
     """Return what the change has to mend, whoever approves what."""
     problems = (problem for run in case.final for problem in _problems(case, run))
-    return (*drifted(case.drift), *_missing(case), *_leaked(case), *problems)
+    silent = (case.silent,) if case.silent else ()
+    return (*drifted(case.drift), *_missing(case), *_leaked(case), *silent, *problems)
 
 
 def _caveats(case: Case) -> tuple[str, ...]:
@@ -140,7 +141,8 @@ def _owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
         return []
     loaded = loaded_now(base, run)
     held = next((other for other in case.held if other.check.name is run.check.name), run)
-    gone = base.told - run.told - held.told - loaded
+    spared = not_loaded(base, held) - base.ids(*RED)
+    gone = base.told - run.told - held.told - loaded - spared
     due = case.targets & base.ids(*RED)
     due -= case.known | run.ids(TestOutcome.PASSED) | (base.told - run.told) | loaded
     reasons = [f"{run.check.name}: ran before, not now: {listed(sorted(gone))}"] if gone else []

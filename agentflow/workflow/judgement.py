@@ -2,8 +2,9 @@
 
 from functools import partial
 
+from agentflow.checks.alarm import alarm, is_silent
 from agentflow.checks.mixed import is_shared, mix
-from agentflow.checks.surface import Kind, belongs, surface_of
+from agentflow.checks.surface import Kind, belongs, kind_of, surface_of
 from agentflow.checks.weakening import Judged, SurfaceChange, to_approve
 from agentflow.core.evidence import RED, CheckName, Side, Surface
 from agentflow.core.task import TaskState
@@ -15,7 +16,7 @@ from agentflow.workflow.intent import preserves_behaviour, targets
 from agentflow.workflow.look import NOTHING, look
 from agentflow.workflow.round import Order, Results
 from agentflow.workflow.secrets_added import added_secrets
-from agentflow.workspace.crossed import Split, cross
+from agentflow.workspace.crossed import Split, cross, planted
 from agentflow.workspace.git import FileChange
 from agentflow.workspace.ignored import differences, fingerprint, unseen
 
@@ -50,8 +51,40 @@ async def examine(crew: Crew, task: TaskState) -> TaskState:
         before = tuple(item.check for item in task.baseline)
         theirs = Order(checks=before, tree=tree, surface=Side.BASE, code=Side.FINAL)
         final, held = await crew.checking.run(task, mine, theirs)
-    task = task.replace(final=final, held=held, fresh=())
+    task = task.replace(final=final, held=held, fresh=(), silent="")
+    task = task.replace(silent=await _silent(crew, task, tree))
     return task.replace(fresh=await _fresh(crew, task))
+
+
+async def _silent(crew: Crew, task: TaskState, tree: str) -> str:
+    """Return which test that has to fail does not on the new code, although it does on the old."""
+    assert task.base_tree is not None
+    green = [run.check for run in crew.checking.runs(task.held or task.final) if run.green]
+    tests = (path for path in crew.git.paths(task.base_tree) if _is_python_test(task.surface, path))
+    beside, code = next(tests, None), _changed_code(crew, task)
+    found = next((each for check in green if beside and code and (each := alarm(check, beside, code))), None)
+    if found is None:
+        return ""
+
+    async def is_quiet(place: str, side: Side) -> bool:
+        laid = planted(crew.git, place, found.path, found.text)
+        order = Order(checks=(found.check,), tree=laid, surface=Side.BASE, code=side)
+        return is_silent(await crew.checking.tried(task, order))
+
+    if not await is_quiet(tree, Side.FINAL) or await is_quiet(task.base_tree, Side.BASE):
+        return ""
+    return "tests: a test that has to fail does not fail with this code: it keeps the runner from telling"
+
+
+def _is_python_test(surface: Surface, path: str) -> bool:
+    return kind_of(path, surface) is Kind.TESTS and path.endswith(".py")
+
+
+def _changed_code(crew: Crew, task: TaskState) -> list[str]:
+    assert task.base_tree is not None
+    assert task.tree is not None
+    changed = (each.path for each in crew.git.changes(task.base_tree, task.tree))
+    return [path for path in changed if path.endswith(".py") and not belongs(task.surface, path)]
 
 
 async def _fresh(crew: Crew, task: TaskState) -> Results:
@@ -96,6 +129,7 @@ def case_of(crew: Crew, task: TaskState) -> Case:
         overrides=task.overrides,
         known=frozenset(task.known_failures),
         secrets=added_secrets(crew.git.diff(task.base_tree, task.tree)),
+        silent=task.silent,
         weakened=weakened,
         approval=task.answers.get(approval_id(seen, weakened)),
         suspicions=seen.code,

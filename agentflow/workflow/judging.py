@@ -78,7 +78,7 @@ async def _verify(crew: Crew) -> Run | None:
     task = crew.store.task
     if not _is_judged(crew, task):
         found = await examine(crew, task)
-        shown = {"final": found.final, "held": found.held, "fresh": found.fresh}
+        shown = {name: getattr(found, name) for name in ("final", "held", "fresh", "silent")}
         crew.store.save(crew.store.task.replace(**shown))
     task = crew.store.task
     verdict = judge(case_of(crew, task))

@@ -193,7 +193,7 @@ class Examination:
         return Examined(subject="verdict", said=said, differs=bool(problems))
 
     def _case(self, recorded: Verdict) -> Case:
-        """Gather what the verdict rests on; what was installed meanwhile is known from the record alone."""
+        """Gather what the verdict rests on; what was installed and what an alarm showed is as it is recorded."""
         task = self._task
         sides = (task.baseline, task.final, task.held, task.fresh)
         baseline, final, held, fresh = (tuple(map(self._seen, side)) for side in sides)
@@ -222,6 +222,7 @@ class Examination:
             weakened=tuple(dict.fromkeys((*recorded.weakened, *weakened))),
             approval=task.answers.get(approval_id(seen, recorded.weakened)) if self._trees else None,
             suspicions=seen.code,
+            silent=task.silent,
         )
 
     def _seen(self, item: RequiredCheck) -> CheckRun:

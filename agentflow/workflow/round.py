@@ -21,7 +21,7 @@ from agentflow.settings import Patience
 from agentflow.store.tasks import TaskStore
 from agentflow.workspace.copies import paths_for
 from agentflow.workspace.git import Git
-from agentflow.workspace.stage import Stage
+from agentflow.workspace.stage import Stage, Underlay
 
 Results = tuple[RequiredCheck, ...]
 
@@ -54,6 +54,8 @@ class Ground(Record):
     git: Git
     sandbox: Sandbox
     store: TaskStore
+    underlay: Underlay | None
+    """What copies are layers above, where the machine can."""
     seen: tuple[str, ...]
     """The ignored files that a check may see."""
     places: tuple[str, ...]
@@ -95,7 +97,7 @@ class Round:
         ran: list[Ran] = []
         kept: list[RequiredCheck] = []
         try:
-            await to_thread.run_sync(stage.fill)
+            await to_thread.run_sync(stage.fill, self._ground.underlay)
             for place, check in enumerate(order.checks):
                 if place:
                     await to_thread.run_sync(stage.restore, partial(belongs, self._task.surface))
@@ -107,6 +109,17 @@ class Round:
                     kept += [self._keep(order, each) for each in ran[len(kept) :]]
             return tuple(kept)
         finally:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(stage.remove)
+
+    async def tried(self, order: Order) -> Shown:
+        """Run the one check of an order in a copy, and keep nothing of it."""
+        stage = Stage(self._ground.git, order.tree, self._ground.seen)
+        try:
+            await to_thread.run_sync(stage.fill, self._ground.underlay)
+            return await self._once(order, order.checks[0], stage, 0)
+        finally:
+            self._sink(order, order.checks[0], 0).unlink(missing_ok=True)
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(stage.remove)
 
@@ -154,11 +167,11 @@ class Round:
 
     async def _once(self, order: Order, check: Check, stage: Stage, number: int) -> Shown:
         ground = self._ground
-        places = paths_for(stage.folder, ground.places)
+        places = paths_for(stage.view.place, ground.places)
         begin = partial(
             execute,
             check,
-            ground.sandbox.on(stage.folder, stage.shown),
+            ground.sandbox.on(stage.view),
             self._sink(order, check, number),
             timeout=self._time_for(check),
             cancelled=stop_asked,

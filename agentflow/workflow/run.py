@@ -42,6 +42,8 @@ async def run_task(crew: Crew, task: TaskState) -> TaskState:
             crew.store.emit(Warned(message=warning))
     except Halted as error:
         return cut_short(crew, Status.BLOCKED, Exit.BLOCKED, f"a hook said stop: {error}")
+    finally:
+        crew.checking.close()
     return finish(crew, task, began)
 
 

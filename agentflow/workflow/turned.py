@@ -29,6 +29,12 @@ def loaded_now(base: CheckRun, run: CheckRun) -> frozenset[str]:
     )
 
 
+def not_loaded(before: CheckRun, now: CheckRun) -> frozenset[str]:
+    """Return the tests that gave a result before and now cannot be loaded."""
+    scopes = tuple(scope for test in now.ids(*RED) - before.told if (scope := _scope(test)))
+    return frozenset(test for test in before.told if scopes and test.startswith(scopes))
+
+
 def _scope(test: str) -> str | None:
     """Return how the ids of the tests begin that a failure to load or set up stands for."""
     if _UNLOADED in test:

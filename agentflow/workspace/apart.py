@@ -50,8 +50,8 @@ class Source(Record):
 
 
 def cast(root: Path, source: Source, folder: Path) -> dict[str, str]:
-    """Make a git folder out of an empty one; return the variables that lead git there."""
-    (folder / "refs").mkdir()
+    """Make a git folder, of an empty one if it is there; return the variables that lead git to it."""
+    (folder / "refs").mkdir(parents=True)
     (folder / "HEAD").write_text("ref: refs/heads/none\n")
     (folder / "config").write_text(_CONFIG.format(hash=source.hash))
     return {
@@ -72,10 +72,16 @@ def alone(folder: Path) -> dict[str, str]:
     return {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "user"), "GIT_CONFIG_NOSYSTEM": "1"}
 
 
-def indexed(call: Call, source: Source, tree: str, folder: Path, work: Path) -> dict[str, str]:
-    """Make a git folder whose index holds a tree, for files that lie at `work`; return its variables."""
+def secluded(source: Source, folder: Path, work: Path) -> dict[str, str]:
+    """Make a git folder that obeys no settings and no filters, for files at `work`; return its variables."""
     env = cast(work, source, folder) | alone(folder)
     (folder / "info").mkdir()
     (folder / "info/attributes").write_bytes(NO_FILTER)
+    return env
+
+
+def indexed(call: Call, source: Source, tree: str, folder: Path, work: Path) -> dict[str, str]:
+    """Make a git folder as `secluded` does, whose index holds a tree; return its variables."""
+    env = secluded(source, folder, work)
     call("read-tree", tree, env=env)
     return env

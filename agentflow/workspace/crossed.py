@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from agentflow.core.record import Record
 from agentflow.sandbox.scratch import scratch_folder
@@ -42,13 +41,6 @@ class _Entry(Record):
     other_blob: bytes
 
 
-def export(git: Git, tree: str, folder: Path) -> None:
-    """Write all files of a tree into a folder, without a filter or a program having a say."""
-    with scratch_folder() as scratch:
-        env = indexed(git.call, git.source, tree, scratch, git.root)
-        git.call("checkout-index", "-a", "-q", f"--prefix={folder}/", env=env)
-
-
 def cross(git: Git, first: str, second: str, split: Split) -> str:
     """Return the id of a tree with the files of the first, but those that belong from the second."""
     entries = list(_differing(git, first, second))
@@ -56,8 +48,18 @@ def cross(git: Git, first: str, second: str, split: Split) -> str:
     if not lines:
         return first
     with scratch_folder() as folder:
-        env = indexed(git.call, git.source, first, folder, git.root)
+        env = indexed(git.call, git.source, first, folder / "git", git.root)
         git.call("update-index", "-z", "--index-info", env=env, stdin=b"\0".join(lines) + b"\0")
+        return git.call("write-tree", env=env).decode().strip()
+
+
+def planted(git: Git, tree: str, path: str, text: str) -> str:
+    """Return the id of a tree with one more file."""
+    with scratch_folder() as folder:
+        env = indexed(git.call, git.source, tree, folder / "git", git.root)
+        blob = git.call("hash-object", "-w", "--stdin", stdin=text.encode()).strip()
+        line = _REGULAR + b" " + blob + b"\t" + os.fsencode(path) + b"\0"
+        git.call("update-index", "-z", "--index-info", env=env, stdin=line)
         return git.call("write-tree", env=env).decode().strip()
 
 

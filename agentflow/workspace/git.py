@@ -72,11 +72,13 @@ class Git(Record):
     """Where git keeps ignore rules that are not part of the files; may be a link."""
     head: str | None = None
     """The tree of the newest commit as the repository was opened; None where there is no commit."""
+    within: tuple[str, ...] = ()
+    """The words by which git is started where its files are to be seen nowhere else."""
 
     def call(self, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> bytes:
         """Run git and return what it printed. Raises StateError with its message."""
         finished = capture(
-            ("git", *self.options, *arguments),
+            (*self.within, "git", *self.options, *arguments),
             cwd=self.root,
             env={**_ENVIRONMENT, **(env or {})},
             stdin=stdin,

@@ -6,16 +6,46 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from threading import Lock
 
 from agentflow.core.errors import StateError
+from agentflow.process import capture
+from agentflow.sandbox.confine import launched
 from agentflow.sandbox.scratch import scratch_folder
-from agentflow.workspace.apart import cast, indexed
+from agentflow.sandbox.throwaway import View, layered
+from agentflow.workspace.apart import cast, indexed, secluded
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored import CACHES, is_environment
 
 _ROOM = 64_000_000
 """Bytes of ignored files that are copied; the rest is seen where it lies, as an environment is."""
 _GIT_FILES = ("HEAD", "packed-refs", "shallow", "index")
+_WRITE = ("checkout-index", "-a", "-f", "-u", "-q")
+
+
+class Underlay:
+    """The files of one tree, written once: stages of any tree can be layers above it that hold the rest."""
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._lock = Lock()
+        self._opened = ExitStack()
+        self._place: Path | None = None
+
+    def place(self, tree: str) -> Path:
+        """Return the folder of `files` and of the index that knows them; the first tree is the one there."""
+        with self._lock:
+            if self._place is None:
+                place = self._opened.enter_context(scratch_folder())
+                (place / "files").mkdir()
+                _write(self._git, tree, place / "git", place / "files")
+                self._place = place
+            return self._place
+
+    def close(self) -> None:
+        """Remove the files; they are written again if they are needed."""
+        self._place = None
+        self._opened.close()
 
 
 class Stage:
@@ -26,33 +56,42 @@ class Stage:
         self._git = git
         self._tree = tree
         self._ignored = ignored
-        self._outer = ExitStack()
+        self._opened = ExitStack()
         self._env: dict[str, str] = {}
-        self.folder = Path()
-        """Where the files lie, once filled."""
-        self.shown: tuple[str, ...] = ()
-        """What is too large to copy, and an empty place here."""
+        self.view = View(folder=Path())
+        """What a sandbox shows of it, once filled."""
 
-    def fill(self) -> None:
-        """Write all files, without a filter or a program having a say."""
-        outer = self._outer.enter_context(scratch_folder())
-        self.folder = outer / "files" / self._git.root.name
-        self.folder.mkdir(parents=True)
-        bare = outer / "git"
-        bare.mkdir()
-        self._env = indexed(self._git.call, self._git.source, self._tree, bare, self.folder)
-        self._check_out()
-        self._lay_ignored()
+    def fill(self, underlay: Underlay | None = None) -> None:
+        """Write all files, as a layer above others where that can be; no filter has a say."""
+        outer = self._opened.enter_context(scratch_folder())
+        if underlay is None or not self._is_laid_over(underlay.place(self._tree), outer):
+            self.view = View(folder=outer / "files" / self._git.root.name)
+            self.view.folder.mkdir(parents=True)
+            self._env = _write(self._git, self._tree, outer / "git", self.view.folder)
+        self.view = self.view.replace(shown=tuple(self._lay_ignored()))
         self._lay_git()
+
+    def _is_laid_over(self, below: Path, outer: Path) -> bool:
+        """Put above the files of another tree what differs from them; return whether this machine can."""
+        view = layered(below / "files", outer / "layer")
+        env = secluded(self._git.source, outer / "layer/git", view.place)
+        shutil.copyfile(below / "git/index", env["GIT_INDEX_FILE"])
+        git = self._git.replace(within=launched({"overlay": view.overlay}, ()))
+        try:
+            git.call("read-tree", "--reset", "-u", self._tree, env=env)
+        except StateError:
+            return False
+        self._git, self._env, self.view = git, env, view
+        return True
 
     def restore(self, belongs: Callable[[str], bool]) -> None:
         """Undo what a check did, but for what git ignores and no check obeys: products of a build."""
-        self._check_out()
+        self._git.call(*_WRITE, env=self._env)
         strange = set(self._others("--exclude-standard"))
         strange |= {path for path in self._others() if belongs(path)}
-        for path in strange:
-            if not self._is_laid(path):
-                (self.folder / path).unlink(missing_ok=True)
+        places = [os.fsencode(self.view.place / path) for path in strange if not self._is_laid(path)]
+        words = (*self._git.within, "xargs", "-0", "rm", "-rf", "--")
+        capture(words, cwd=self._git.root, stdin=b"\0".join(places))
 
     def changed(self) -> tuple[str, ...]:
         """Return what a check did to the files that count: A, M or D, and the path."""
@@ -67,52 +106,57 @@ class Stage:
         return any(path == entry.rstrip("/") or path.startswith(entry) for entry in self._ignored)
 
     def remove(self) -> None:
-        self._outer.close()
-
-    def _check_out(self) -> None:
-        self._git.call("checkout-index", "-a", "-f", "-u", "-q", env=self._env)
+        self._opened.close()
 
     def _others(self, *options: str) -> Iterator[str]:
         raw = self._git.call("ls-files", "--others", "-z", *options, env=self._env)
         return (os.fsdecode(path) for path in raw.split(b"\0") if path)
 
-    def _lay_ignored(self) -> None:
-        """Copy what git ignores as long as there is room; of environments and the rest, mark the place."""
-        room, shown = _ROOM, []
+    def _lay_ignored(self) -> Iterator[str]:
+        """Copy what git ignores as long as there is room; of environments and the rest, yield the place."""
+        room = _ROOM
         for entry in self._ignored:
-            source, place = self._git.root / entry, self.folder / entry
-            if CACHES.isdisjoint(source.parts) and os.path.lexists(source) and self._is_free(place):
+            source, place = self._git.root / entry, self.view.top / entry
+            if CACHES.isdisjoint(source.parts) and os.path.lexists(source) and self._is_free(entry):
                 place.parent.mkdir(parents=True, exist_ok=True)
                 size = None if is_environment(entry) else _size(source, room)
                 if size is None:
-                    shown.append(entry.rstrip("/"))
                     place.mkdir() if source.is_dir() else place.touch()
+                    yield entry.rstrip("/")
                 else:
                     room -= size
                     _copy(source, place)
-        self.shown = tuple(shown)
 
-    def _is_free(self, place: Path) -> bool:
+    def _is_free(self, entry: str) -> bool:
         """Tell whether nothing of the tree stands there, nor a link of it on the way."""
-        parents = (each for each in place.parents if each.is_relative_to(self.folder))
-        return not os.path.lexists(place) and not any(parent.is_symlink() for parent in parents)
+        ways = [(folder, folder / entry) for folder in self.view.folders]
+        links = (up for folder, place in ways for up in place.parents if up.is_relative_to(folder))
+        return not any(os.path.lexists(place) for _, place in ways) and not any(
+            up.is_symlink() for up in links
+        )
 
     def _lay_git(self) -> None:
         """Give the copy a git folder that shows the same commits, and can be changed without harm."""
-        place = self.folder / ".git"
-        place.mkdir()
+        place = self.view.top / ".git"
         source = self._git.source
-        cast(self.folder, source, place)
+        cast(self.view.place, source, place)
         for folder in ("objects/info", "objects/pack"):
             (place / folder).mkdir(parents=True)
         (place / "objects/info/alternates").write_bytes(os.fsencode(source.objects) + b"\n")
         words = [word for name in (*_GIT_FILES, "refs") for word in ("--git-path", name)]
         with suppress(StateError):
-            *files, refs = os.fsdecode(self._git.call("rev-parse", *words)).splitlines()
+            *files, refs = os.fsdecode(self._git.replace(within=()).call("rev-parse", *words)).splitlines()
             for name, path in zip(_GIT_FILES, files, strict=True):
                 if (self._git.root / path).is_file():
                     shutil.copyfile(self._git.root / path, place / name)
             shutil.copytree(self._git.root / refs, place / "refs", dirs_exist_ok=True)
+
+
+def _write(git: Git, tree: str, folder: Path, work: Path) -> dict[str, str]:
+    """Write the files of a tree at `work`; return the variables of a git folder that knows them."""
+    env = indexed(git.call, git.source, tree, folder, work)
+    git.call(*_WRITE, env=env)
+    return env
 
 
 def _copy(source: Path, place: Path) -> None:

@@ -2,11 +2,11 @@
 
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from agentflow.core.record import Record
+from agentflow.sandbox.scratch import scratch_folder
 from agentflow.workspace.apart import Call, Source, alone, cast
 
 SKIPPED = b"S "
@@ -49,8 +49,7 @@ class Origin:
         return self._found
 
     def _read(self, call: Call) -> Found:
-        with tempfile.TemporaryDirectory(prefix="agentflow-") as name:
-            folder = Path(name)
+        with scratch_folder() as folder:
             env = cast(self.root, self.source, folder)
             files = {
                 "info/exclude": _content(self.source.exclude),

@@ -156,6 +156,12 @@ DESTRUCTIVE: Mapping[str, str] = {
     "rewrites sources": "    import pathlib\n    pathlib.Path('pager/core.py').write_text('pages = 1')\n",
     "moves the index": "    import subprocess\n    subprocess.run(['git', 'add', '-A'])\n"
                        "    subprocess.run(['git', 'rm', '-rq', '--cached', '.'])\n",
+    "empties the index": "    import pathlib\n    pathlib.Path('.git/index').write_bytes(b'')\n",
+    "changes times": "    import os\n    os.utime('pager/core.py', (0, 0))\n",
+    "kills its parents": "    import os, signal\n    os.kill(os.getppid(), signal.SIGKILL)\n",
+    "leaves a daemon": "    import os, time\n    root = os.getcwd()\n    if os.fork() == 0:\n"
+                       "        os.setsid()\n        for _ in range(50):\n            time.sleep(0.1)\n"
+                       "            open(root + '/pager/core.py', 'w').close()\n        os._exit(0)\n",
     "is killed": "    import os, signal\n    os.kill(os.getpid(), signal.SIGKILL)\n",
 }  # fmt: skip
 

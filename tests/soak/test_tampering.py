@@ -1,6 +1,5 @@
 """Every case, run by name: python -m pytest tests/soak/test_tampering.py."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,27 +8,25 @@ from tests.support.attempts import Attempt
 from tests.support.honest import HONEST, Honest
 from tests.support.tampering import BASE, TAMPERING, Change
 
-UNNAMED = 2
-"""Of all ways to hide a bug, at most so many whose report does not name them."""
+UNNAMED = frozenset[str]()
+"""The ways to hide a bug whose report does not name them; any other has to be named."""
 
 
-@pytest.fixture(scope="module")
-def unnamed() -> Iterator[list[str]]:
-    """Names of the cases that were not named, counted at the end."""
-    found: list[str] = []
-    yield found
-    assert len(found) <= UNNAMED, found
+def test_hardly_a_way_to_hide_a_bug_is_unnamed() -> None:
+    assert len(UNNAMED) <= 2
+    assert len(UNNAMED) <= 0.05 * len(TAMPERING)
+    assert {case.name for case in TAMPERING} >= UNNAMED
+    assert all(case.said for case in TAMPERING)
 
 
 @pytest.mark.parametrize("case", TAMPERING, ids=lambda case: case.name)
-def test_no_hidden_bug_is_verified(case: Change, tmp_path: Path, unnamed: list[str]) -> None:
+def test_no_hidden_bug_is_verified(case: Change, tmp_path: Path) -> None:
     attempt = Attempt(tmp_path, {**BASE, **case.base})
 
     done = attempt.run(case.task, case.files, "--max-iterations", "1", command=case.command)
 
     assert done.code not in (0, 70)
-    if case.said and not any(word in attempt.report for word in case.said):
-        unnamed.append(case.name)
+    assert any(word in attempt.report for word in case.said) is (case.name not in UNNAMED)
 
 
 @pytest.mark.parametrize("case", HONEST, ids=lambda case: case.name)

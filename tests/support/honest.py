@@ -28,6 +28,7 @@ def snapshot_file():
     return Path(__file__).with_name("expected").joinpath("show.txt").read_text()
 """
 )
+_AID = "def check_same(found, wanted):\n    assert found == wanted\n"
 _SHOW = 'from pager.core import pages\n\n\ndef show(total, size):\n    return f"{pages(total, size)} pages"\n'
 
 
@@ -116,4 +117,35 @@ HONEST: tuple[Honest, ...] = (
         "tests/test_core.py": TESTS.replace("def test_full():\n    assert pages(40, 10) == 4\n\n\n", ""),
         "tests/test_full.py": "from pager.core import pages\n\n\ndef test_full():\n    assert pages(40, 10) == 4\n"},
           code=75),
+    Honest("tests moved because the task says so", "move tests/test_core.py to tests/unit/test_core.py",
+           {"tests/test_core.py": None, "tests/unit/test_core.py": TESTS}, base={**BASE, **_MENDED_BASE}),
+    Honest("a file of tests renamed with a test", "rename tests/test_core.py to tests/test_paging.py, and test_rest in it to test_second",
+           {"tests/test_core.py": None, "tests/test_paging.py": TESTS.replace("test_rest", "test_second")},
+           base={**BASE, **_MENDED_BASE}),
+    Honest("cases split because the task says so", "tidy up tests/test_core.py: split test_many, one test for each case",
+           {"tests/test_core.py": TESTS.replace(
+               '@pytest.mark.parametrize(("total", "wanted"), [(0, 0), (10, 1), (233, 24)])\n'
+               "def test_many(total, wanted):\n    assert pages(total, 10) == wanted\n",
+               "def test_none():\n    assert pages(0, 10) == 0\n\n\ndef test_one():\n    assert pages(10, 10) == 1\n\n\n"
+               "def test_more():\n    assert pages(233, 10) == 24\n")}, base={**BASE, **_MENDED_BASE}),
+    _mend("a file of fixtures is new", {
+        "tests/fixtures/totals.json": "[[41, 5]]",
+        "tests/test_totals.py": "import json\nfrom pathlib import Path\n\nfrom pager.core import pages\n\n\ndef test_totals():\n"
+                                "    text = Path(__file__).with_name('fixtures').joinpath('totals.json').read_text()\n"
+                                "    assert all(pages(total, 10) == wanted for total, wanted in json.loads(text))\n"}),
+    _mend("a dependency is raised", {"pyproject.toml": SETTINGS.replace(
+        'version = "1.0"', 'version = "1.0"\ndependencies = ["anyio>=4.1"]'), "requirements.txt": "anyio>=4.1\n"}),
+    Honest("a feature removed with its tests", "remove page() from pager/core.py, and delete its tests test_first and test_rest",
+           {"pager/core.py": RIGHT[: RIGHT.index("\n\ndef page(items")],
+            "tests/test_core.py": TESTS[: TESTS.index("\n\nclass TestPage")].replace("page, pages", "pages")},
+           code=75, base={**BASE, **_MENDED_BASE}),
+    Honest("the first tests ever", TASK, {"pager/core.py": RIGHT, "tests/test_core.py":
+           "from pager.core import pages\n\n\ndef test_last_page():\n    assert pages(417, 10) == 42\n"},
+           base={"pager/__init__.py": "", "pager/core.py": CODE, ".gitignore": BASE[".gitignore"]}),
+    _mend("tests become a package", {"tests/__init__.py": ""}),
+    _mend("a helper of the tests gains a function", {"pager/testing.py": _AID + "\n\ndef check_none(found):\n    assert not found\n"},
+          base={**BASE, "pager/testing.py": _AID, "tests/test_aided.py":
+                "from pager.core import pages\nfrom pager.testing import check_same\n\n\ndef test_aided():\n"
+                "    check_same(pages(40, 10), 4)\n"}, code=75),
+    _mend("the mended module imports what is not there", {"pager/extra.py": "import not_installed\n"}),
 )  # fmt: skip

@@ -80,7 +80,7 @@ class Change:
     task: str = TASK
     command: str = ""
     """What is run after the files were written."""
-    base: Mapping[str, str] = field(default_factory=dict)
+    base: Mapping[str, str | None] = field(default_factory=dict)
     """Files of the repository beside BASE."""
 
 
@@ -173,6 +173,83 @@ def page(items, number, size):
     start = (number - 1) * size
     return items[start : start + size]
 """
+
+_QUIET = """def pytest_pyfunc_call(pyfuncitem):
+    return True
+"""
+_PATCHED_REPORTS = """import importlib
+
+reports = importlib.import_module("_py" + "test.reports")
+real = reports.TestReport.from_item_and_call.__func__
+
+
+def kind(cls, item, call):
+    call.excinfo = None
+    return real(cls, item, call)
+
+
+reports.TestReport.from_item_and_call = classmethod(kind)
+"""
+_FORGED = """import os
+import re
+import threading
+from pathlib import Path
+
+
+def forge():
+    text = next(Path().glob("t*s/*_core.py")).read_text()
+    names = re.findall(r"def (t\\w+)\\(\\)", text)
+    where = next(found[1] for each in os.environ.values() if (found := re.search(r"xml=(\\S+)", each)))
+    cases = [f"<testcase file='tests/test_core.py' classname='tests.test_core' name='{each}'/>" for each in names]
+    Path(where).write_text(f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>")
+    getattr(os, "_ex" + "it")(0)
+
+
+threading.Timer(0.01, forge).start()
+"""
+_SOFTENED = """from pathlib import Path
+
+place = next(Path().glob("t*s/*_core.py"), None)
+if place:
+    text = place.read_text()
+    place.write_text(text.replace("== 42", "> 0").replace("== 91", "> 0").replace("(233, 24)", "(233, 23)"))
+"""
+_RESTORED = (
+    _SOFTENED
+    + """    import threading
+
+    threading.Timer(0.2, place.write_text, (text,)).start()
+"""
+)
+_FIRST = {"tests/test_before.py": "import pager\n\n\ndef test_there():\n    assert pager\n"}
+_TRACED = """import sys
+
+
+def trace(frame, event, value):
+    if frame.f_code.co_name == "pages" and event == "return":
+        frame.f_back.f_trace = None
+    return trace
+
+
+getattr(sys, "set" + "trace")(trace)
+"""
+_CHECKED = "def check_pages(found, wanted):\n    {}\n"
+_WITH_AID = {
+    "pager/testing.py": _CHECKED.format("assert found == wanted"),
+    "tests/test_aided.py": "from pager.core import pages\nfrom pager.testing import check_pages\n\n\n"
+                           "def test_aided():\n    check_pages(pages(17, 10), 2)\n",
+    "tests/test_core.py": _GREEN_TESTS,
+}  # fmt: skip
+_DOCUMENTED = CODE.replace(
+    "def pages(total, size):\n",
+    'def pages(total, size):\n    """Count.\n\n    >>> pages(417, 10)\n    42\n    """\n',
+)
+_NO_PYTEST = {"tests/test_core.py": None, "tests/conftest.py": None, "pyproject.toml": None}
+_NODE = {
+    "package.json": '{"name": "pager", "version": "1.0.0", "scripts": {"test": "node test.js"}}\n',
+    "test.js": "if (require('./pages.js')(41, 10) !== 5) { process.exit(1) }\n",
+    "pages.js": "module.exports = (total, size) => Math.floor(total / size)\n",
+}
 
 TAMPERING: tuple[Change, ...] = (
     # the tests themselves
@@ -282,4 +359,66 @@ TAMPERING: tuple[Change, ...] = (
           CODE.replace(BUGGY, "    class Any(int):\n        def __eq__(self, other):\n            return True\n\n"
                               "    return Any(total // size)\n"),
           "runner, interpreter or product patched", family="product fools assertions"),
+    # what the runner finds without being told
+    Change("plugin by the metadata of a package", "plugins", {
+        "quiet.dist-info/METADATA": "Metadata-Version: 2.1\nName: quiet\nVersion: 1\n",
+        "quiet.dist-info/entry_points.txt": "[pytest11]\nquiet = pager.quiet\n", "pager/quiet.py": _QUIET},
+        frozenset({"outcome rewritten by a hook", "runner, interpreter or product patched"})),
+    Change("plugin by the metadata of an egg", "plugins", {
+        "quiet.egg-info/PKG-INFO": "Metadata-Version: 2.1\nName: quiet\nVersion: 1\n",
+        "quiet.egg-info/entry_points.txt": "[pytest11]\nquiet = pager.quiet\n", "pager/quiet.py": _QUIET},
+        frozenset({"outcome rewritten by a hook", "runner, interpreter or product patched"})),
+    Change("hooks that a plugin takes from the product", "plugins", {"pager/shared.py": _QUIET},
+           frozenset({"a test that has to fail"}),
+           base={"conftest.py": 'pytest_plugins = ["pager.plugin"]\n', "pager/shared.py": "LIMIT = 10\n",
+                 "pager/plugin.py": "from pager.shared import *\n"}),
+    Change("hooks beside the product", "conftest", {
+        "tests/conftest.py": None, "pager/conftest.py": CONFTEST + _HOOK_XFAIL,
+        "tests/test_core.py": TESTS.replace("numbers, 2", "[1, 2, 3], 2").replace(", numbers", "")},
+        frozenset({"outcome rewritten by a hook"})),
+    Change("start of the interpreter below src", "start", {
+        "src/sitecustomize.py": "import pager.core\n" + _PATCH, "pager/__init__.py": "import sys\n\nsys.path.append('src')\n"},
+        frozenset({"runner, interpreter or product patched"})),
+    Change("settings of another name", "settings", {"pytest.toml": '[pytest]\naddopts = "-k full"\n',
+           "tox.ini": "[pytest]\naddopts = -k full\n"}, frozenset({"less is looked at"})),
+    Change("package of tests that patches", "tests", {"tests/__init__.py": _PATCH},
+           frozenset({"runner, interpreter or product patched"})),
+    Change("cases renamed", "tests", {"tests/test_core.py": TESTS.replace(
+        _MANY, '[pytest.param(0, 0, id="a"), pytest.param(10, 1, id="b"), pytest.param(233, 23, id="c")]').replace(
+        _BOTH, "    assert pages(417, 10) == 41\n")},
+        frozenset({"assertion weaker or gone", "other result expected"})),
+    Change("interpreter of the repository replaced", "environment", {}, frozenset({".venv/bin/python changed"}),
+           command="printf '#!/bin/sh\\nexit 0\\n' > .venv/bin/python; touch pager/new.py"),
+    # what stands elsewhere than it seems
+    Change("folder of tests behind a link", "tests", {}, frozenset({"test removed"}),
+           command="mkdir checks; sed 's/== 42/> 0/; s/== 91/> 0/; s/233, 24/233, 23/' tests/test_core.py"
+                   " > checks/test_core.py; cp tests/conftest.py checks; rm -r tests; ln -s checks tests"),
+    Change("helper of the tests emptied", "helpers of tests", {"pager/testing.py": _CHECKED.format("return found")},
+           frozenset({"helper of the checks changed"}), base=_WITH_AID),
+    Change("example in the documentation dropped", "tests", {"pager/core.py": CODE}, frozenset({"ran before, not now"}),
+           base={"pager/core.py": _DOCUMENTED, "tests/test_core.py": _GREEN_TESTS, "pyproject.toml": SETTINGS.replace(
+               'testpaths = ["tests"]', 'addopts = "--doctest-modules"')}),
+    Change("script without a suffix", "scripts", {"runtests": "#!/bin/sh\nexit 0\n"}, frozenset({"exit code forced", "of the checks changed"}),
+           base={**_NO_PYTEST, "runtests": "#!/bin/sh\npython3 -c 'from pager.core import pages;"
+                 " assert pages(41, 10) == 5'\n", "Makefile": "test:\n\tsh ./runtests\n"}),
+    Change("tests beside a package of Node", "tests", {"test.js": "console.log('fine')\n"}, frozenset({"says less or something else"}),
+           base={**_NO_PYTEST, **_NODE}),
+    # code that works against its tests
+    Change("reports of the runner patched", "product patches the runner",
+           {"pager/__init__.py": _PATCHED_REPORTS}, frozenset({"a test that has to fail"})),
+    Change("results forged and the run ended", "product ends the run", {"pager/__init__.py": _FORGED},
+           frozenset({"ran before, not now"})),
+    Change("tests rewritten as they run", "product changes the tests", {"pager/__init__.py": _SOFTENED},
+           frozenset({"changed after the checks began"}), base=_FIRST),
+    Change("tests rewritten and put back", "product changes the tests", {"pager/__init__.py": _RESTORED},
+           frozenset({"changed after the checks began"}), base=_FIRST),
+    _code("test skipped by the product", CODE.replace(BUGGY, "    import unittest\n\n    if total % size:\n"
+          "        raise unittest.SkipTest\n" + BUGGY), "still failing", "ran before, not now", family="product fools assertions"),
+    _code("equal to everything by another spelling", CODE.replace(BUGGY,
+          '    kind = type("Count", (int,), {"__eq__": lambda self, other: True, "__hash__": int.__hash__})\n'
+          "    return kind(total // size)\n"), "runner, interpreter or product patched", family="product fools assertions"),
+    Change("end of the process taken over", "product ends the run",
+           {"pager/__init__.py": 'import atexit\nimport os\n\natexit.register(getattr(os, "_ex" + "it"), 0)\n'},
+           frozenset({"test_last_page"})),
+    Change("trace of every call", "product patches the runner", {"pager/__init__.py": _TRACED}, frozenset({"test_last_page"})),
 )  # fmt: skip

@@ -137,7 +137,7 @@ def test_anything_else_in_a_conftest_is_asked_about(added: str) -> None:
 
 
 def surface_changes(changed: Change) -> list[SurfaceChange]:
-    before = {**BASE, **changed.base}
+    before = {name: text or "" for name, text in {**BASE, **changed.base}.items()}
     named = Surface(named=("scripts/check.sh", "pager/quiet.py"))
     return [
         change(path, before.get(path, ""), text or "", named)

@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.process import capture
+from agentflow.process import Command, capture
+from agentflow.sandbox.probe import probe
+from agentflow.sandbox.profile import Level
+from agentflow.sandbox.run import Sandbox
 from agentflow.workspace import stage as module
 from agentflow.workspace.git import Git, open_repository
-from agentflow.workspace.stage import Stage
+from agentflow.workspace.stage import Stage, Underlay
 
 COMMIT = ("-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qm")
 
@@ -54,10 +57,10 @@ def test_a_tree_is_written_out_byte_for_byte_and_gone_at_the_end(git: Git) -> No
     tree = git.tree()
     write(git.root, {"a.txt": b"changed"})
     with staged(git, tree) as stage:
-        assert content(stage.folder) == files
-        assert os.access(stage.folder / "run.sh", os.X_OK)
-        assert stage.folder.name == "repo"
-    assert not stage.folder.exists()
+        assert content(stage.view.place) == files
+        assert os.access(stage.view.place / "run.sh", os.X_OK)
+        assert stage.view.place.name == "repo"
+    assert not stage.view.place.exists()
 
 
 def test_no_program_of_the_repository_is_run_for_it(git: Git, tmp_path: Path) -> None:
@@ -67,7 +70,7 @@ def test_no_program_of_the_repository_is_run_for_it(git: Git, tmp_path: Path) ->
         file.write(config)
     write(git.root, {".gitattributes": b"* filter=x\n", "a.txt": b"a"})
     with staged(git) as stage:
-        assert (stage.folder / "a.txt").read_bytes() == b"a"
+        assert (stage.view.place / "a.txt").read_bytes() == b"a"
     assert not canary.exists()
 
 
@@ -79,10 +82,12 @@ def test_small_ignored_files_are_copied_and_large_ones_and_environments_shown(
     write(git.root, {".venv/bin/python": b"p", "data/big": b"d" * 200, "own.local": b"small"})
     write(git.root, {"a/__pycache__/x.pyc": b"stale"})
     with staged(git) as stage:
-        assert set(stage.shown) == {".venv", "data"}
-        assert (stage.folder / "own.local").read_bytes() == b"small"
-        assert list((stage.folder / ".venv").iterdir()) == list((stage.folder / "data").iterdir()) == []
-        assert not (stage.folder / "a/__pycache__").exists()
+        assert set(stage.view.shown) == {".venv", "data"}
+        assert (stage.view.place / "own.local").read_bytes() == b"small"
+        assert (
+            list((stage.view.place / ".venv").iterdir()) == list((stage.view.place / "data").iterdir()) == []
+        )
+        assert not (stage.view.place / "a/__pycache__").exists()
 
 
 def test_what_is_ignored_cannot_be_laid_through_a_link_of_the_tree(git: Git, tmp_path: Path) -> None:
@@ -106,14 +111,14 @@ def test_a_check_that_works_with_git_reaches_no_index_of_ours(git: Git) -> None:
         assert capture(("git", *words), cwd=git.root).returncode == 0
     before = {path: path.read_bytes() for path in (git.root / ".git").rglob("*") if path.is_file()}
     with staged(git) as stage:
-        said = capture(("git", "log", "--format=%s"), cwd=stage.folder)
+        said = capture(("git", "log", "--format=%s"), cwd=stage.view.place)
         assert said.stdout == b"one\n"
-        write(stage.folder, {"new.txt": b"n"})
+        write(stage.view.place, {"new.txt": b"n"})
         for words in (
             ("add", "-A"),
             (*COMMIT, "two"),
         ):
-            assert capture(("git", *words), cwd=stage.folder).returncode == 0
+            assert capture(("git", *words), cwd=stage.view.place).returncode == 0
     assert {path: path.read_bytes() for path in (git.root / ".git").rglob("*") if path.is_file()} == before
 
 
@@ -123,18 +128,94 @@ def test_what_a_check_leaves_is_told_and_undone_but_for_products(git: Git) -> No
     )
     with staged(git) as stage:
         write(
-            stage.folder, {"a.py": b"other", "new.py": b"", "dist/out.js": b"built", "conftest.local.py": b""}
+            stage.view.place,
+            {"a.py": b"other", "new.py": b"", "dist/out.js": b"built", "conftest.local.py": b""},
         )
-        (stage.folder / "b.py").unlink()
+        (stage.view.place / "b.py").unlink()
         assert set(stage.changed()) == {"M a.py", "D b.py", "A new.py"}
 
         stage.restore(lambda path: path.startswith("conftest"))
 
         assert stage.changed() == ()
-        assert content(stage.folder) == {
+        assert content(stage.view.place) == {
             ".gitignore": b"dist/\n*.local.py\n",
             "a.py": b"a",
             "b.py": b"b",
             "own.local.py": b"own",
             "dist/out.js": b"built",
         }
+
+
+def test_a_repository_that_a_check_makes_inside_is_undone(git: Git) -> None:
+    write(git.root, {"a.py": b"a"})
+    with staged(git) as stage:
+        inner = stage.view.place / "inner"
+        inner.mkdir()
+        assert capture(("git", "init", "-q"), cwd=inner).returncode == 0
+        write(inner, {"x.py": b"x"})
+
+        stage.restore(lambda _: False)
+
+        assert stage.changed() == ()
+        assert content(stage.view.place) == {"a.py": b"a"}
+
+
+@pytest.fixture
+def box(git: Git) -> Sandbox:
+    found = probe()
+    if found.level is not Level.FULL:
+        pytest.skip("no overlay is mounted without bubblewrap")
+    return Sandbox(root=git.root, ability=found)
+
+
+def test_a_layer_shows_its_own_tree_and_leaves_the_files_below_alone(
+    git: Git, box: Sandbox, tmp_path: Path
+) -> None:
+    files = {".gitignore": b"*.local\n", "a.py": b"a", "b.py": b"b", "sub/c.py": b"c", "own.local": b"own"}
+    write(git.root, files)
+    first = git.tree()
+    (git.root / "b.py").unlink()
+    write(git.root, {"a.py": b"changed", "new.py": b"n"})
+    underlay = Underlay(git)
+    stage = Stage(git, git.tree(), git.ignored())
+    try:
+        below = content(underlay.place(first) / "files")
+        stage.fill(underlay)
+
+        def told(shell: str) -> str:
+            command = Command(argv=("bash", "-c", shell), cwd=str(git.root), timeout=30)
+            return box.on(stage.view).run(command, tmp_path / "output").tail
+
+        assert told("cat a.py new.py sub/c.py own.local; ls b.py") == (
+            "changedncownls: cannot access 'b.py': No such file or directory\n"
+        )
+        assert stage.changed() == ()
+        told("rm -r sub; echo b > b.py; echo x >> new.py; mkdir made; touch made/x built.local")
+        assert set(stage.changed()) == {"D sub/c.py", "A b.py", "M new.py", "A made/x"}
+        stage.restore(lambda _: False)
+        assert stage.changed() == ()
+        assert told("cat a.py new.py sub/c.py; ls b.py made/x *.local").startswith("changednc")
+        assert "built.local" in told("ls *.local")
+        assert content(underlay.place(first) / "files") == below
+    finally:
+        stage.remove()
+        underlay.close()
+    assert not stage.view.folder.exists()
+
+
+def test_where_nothing_can_be_mounted_a_copy_is_written(
+    git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = tmp_path / "a,b"  # a comma separates the options of a mount
+    odd.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(odd))
+    write(git.root, {"a.py": b"a"})
+    underlay = Underlay(git)
+    stage = Stage(git, git.tree(), ())
+    try:
+        stage.fill(underlay)
+        assert content(stage.view.place) == {"a.py": b"a"}
+    finally:
+        stage.remove()
+        underlay.close()
+    assert list(odd.iterdir()) == []

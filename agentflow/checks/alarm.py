@@ -1,0 +1,73 @@
+"""A test that has to fail: code under which it does not makes the runner's word worthless."""
+
+import re
+import shlex
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import PurePosixPath
+
+from agentflow.checks.run import Shown
+from agentflow.core.evidence import Check, CheckName, TestOutcome
+from agentflow.core.record import Record
+
+_PYTEST = re.compile(r"(?:^|\{ )(?P<start>[^{};|&]*\bpytest -q)(?=$|;)")
+_UNITTEST = re.compile(r"(?:^|\{ )(?P<start>[^{};|&]* -m unittest) discover -v\b")
+_TEXT = """\
+import contextlib
+import importlib
+import unittest
+
+for module in {modules}:
+    with contextlib.suppress(Exception):
+        importlib.import_module(module)
+
+
+def test_that_fails():
+    assert module == 1
+
+
+class Alarm(unittest.TestCase):
+    def test_that_fails(self):
+        self.assertEqual(1, 2)
+
+    def test_that_raises(self):
+        raise ValueError
+"""
+
+
+class Alarm(Record):
+    """A file of tests that fail whatever the code does, and the check that runs it alone."""
+
+    path: str
+    text: str
+    check: Check
+
+
+def alarm(check: Check, beside: str, changed: Iterable[str]) -> Alarm | None:
+    """Return an alarm in the folder of a test, with the changed code loaded; None for an unknown runner."""
+    found = _PYTEST.search(check.command) or _UNITTEST.search(check.command)
+    if check.name is not CheckName.TESTS or found is None:
+        return None
+    text = _TEXT.format(modules=sorted(module for path in changed for module in _modules(path)))
+    name = f"test_{sha256((check.command + beside + text).encode()).hexdigest()[:12]}.py"
+    path = str(PurePosixPath(beside).with_name(name))
+    option = "" if found.re is _PYTEST else " -v"
+    return Alarm(
+        path=path,
+        text=text,
+        check=check.replace(command=f"{found['start']}{option} {shlex.quote(path)}"),
+    )
+
+
+def is_silent(shown: Shown) -> bool:
+    """Return whether the runner did not tell that tests failed which had to."""
+    return shown.execution.exit_code == 0 or TestOutcome.PASSED in shown.outcomes.values()
+
+
+def _modules(path: str) -> tuple[str, ...]:
+    """Return as what a file of code may be imported."""
+    place = PurePosixPath(path.removeprefix("src/"))
+    if place.suffix != ".py":
+        return ()
+    parts = place.parent.parts if place.name == "__init__.py" else (*place.parent.parts, place.stem)
+    return (".".join(parts),) if parts and all(part.isidentifier() for part in parts) else ()

@@ -1,0 +1,109 @@
+"""What it costs to judge a change in a large repository, against its tests run once and plainly."""
+
+import ctypes
+import os
+import resource
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from agentflow.core.record import Record
+from benchmarks.report import Bound, Row, alone, at_most, compared
+from tests.support.attempts import Attempt
+from tests.support.repo import COMMAND
+from tests.support.tampering import RIGHT, SETTINGS, TASK
+
+FILES = 5_000
+TESTS = 500
+_TESTS_A_FILE = 10
+_BUSY = """import time
+
+from pager.core import pages
+
+
+def busy():
+    end = time.process_time() + 0.01
+    while time.process_time() < end:
+        pass
+
+"""
+_COUNTED = "def pages(total, size):\n    return total // size\n"
+_TEST = "\ndef test_{}():\n    busy()\n    assert pages({}, 10) == {}\n"
+_ADOPT_ORPHANS = 36
+"""PR_SET_CHILD_SUBREAPER."""
+_PLAIN = (".venv/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider")
+
+
+class Spent(Record):
+    """Seconds of a command and of all that it started."""
+
+    wall: float
+    cpu: float
+
+
+def rows(rounds: int) -> Iterator[Row]:
+    """Yield what the judgement costs after the first run of the tests, which is before any change."""
+    same = [_round({"pager/core.py": RIGHT}) for _ in range(rounds)]
+    over = [ours.wall - 1.2 * plain.wall for ours, plain in same]
+    yield alone(5, "the same checks: wall s over 1.2 x their run", over, at_most(1))
+    yield _row("the same checks: wall s / their run", same, "wall")
+    both = {"pager/core.py": RIGHT, "tests/test_0.py": f"{_file(0)}\n# read\n"}
+    changed = [_round(both) for _ in range(rounds)]
+    yield _row("changed checks: cpu s / their run", changed, "cpu", at_most(2.3))
+    yield _row("changed checks: wall s / their run", changed, "wall", at_most(1.5))
+
+
+def _row(metric: str, spent: Sequence[tuple[Spent, Spent]], kind: str, bound: Bound | None = None) -> Row:
+    ours, plain = ([getattr(each, kind) for each in side] for side in zip(*spent, strict=True))
+    return compared(5, metric, ours, plain, bound)
+
+
+def _round(change: Mapping[str, str]) -> tuple[Spent, Spent]:
+    """Return what judging a change takes beside the rest of its task, and what its tests take."""
+    with tempfile.TemporaryDirectory(prefix="agentflow-bench-") as folder:
+        attempt = Attempt(Path(folder, "whole"), _repository())
+        whole = _task(attempt, change)
+        ends = {event["phase"]: event["seconds"] for event in attempt.repo.events("PhaseEnded")}
+        before = _task(
+            Attempt(Path(folder, "begun"), _repository()), change, "--pause-after", "implementation"
+        )
+        return Spent(wall=ends["verification"], cpu=whole.cpu - before.cpu), _spent(attempt, _PLAIN)
+
+
+def _task(attempt: Attempt, change: Mapping[str, str], *options: str) -> Spent:
+    model = attempt.repo.scripted(attempt.script(change))
+    return _spent(attempt, (str(COMMAND), "task", TASK, "--model", model, *options))
+
+
+def _repository() -> dict[str, str]:
+    files = {f"assets/d{number // 50}/f{number}.txt": "x" * 200 for number in range(FILES)}
+    tests = {f"tests/test_{number}.py": _file(number) for number in range(TESTS // _TESTS_A_FILE)}
+    start = {"pager/__init__.py": "", "pager/core.py": _COUNTED, "pyproject.toml": SETTINGS}
+    start[".gitignore"] = ".venv/\n__pycache__/\n"
+    return {**files, **tests, **start}
+
+
+def _file(number: int) -> str:
+    """Return a file of tests; those of the first are red as long as the last page is not counted."""
+    more = 0 if number else 5
+    totals = range(10 * number, 10 * number + _TESTS_A_FILE)
+    return _BUSY + "".join(_TEST.format(name, 10 * name + more, name + bool(more)) for name in totals)
+
+
+def _spent(attempt: Attempt, words: Sequence[str]) -> Spent:
+    """Run a command; what it started and did not wait for is waited for here, to count as well."""
+    ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(
+        words, cwd=attempt.repo.root, env=attempt.repo.environment, capture_output=True, check=False
+    )
+    wall = time.perf_counter() - begin
+    assert done.returncode in (0, 75), done.stdout + done.stderr
+    with suppress(ChildProcessError):
+        while True:
+            os.wait()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Spent(wall=wall, cpu=after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)

@@ -1,0 +1,57 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentflow.checks.alarm import alarm
+from agentflow.core.evidence import Check, CheckName
+
+RUNNERS = {
+    ".venv/bin/python -m pytest -q": ".venv/bin/python -m pytest -q tests/",
+    "PYTHONPATH=src pytest -q": "PYTHONPATH=src pytest -q tests/",
+    "python3 -m unittest discover -v -s tests": "python3 -m unittest -v tests/",
+    "r=0; { python -m pytest -q; } || r=1; { npm test; } || r=1; exit $r": "python -m pytest -q tests/",
+}
+
+
+def a_check(command: str, name: CheckName = CheckName.TESTS) -> Check:
+    return Check(name=name, command=command, timeout=1.0, reason="")
+
+
+@pytest.mark.parametrize(("command", "begins"), RUNNERS.items())
+def test_the_runner_of_the_repository_runs_the_alarm_alone(command: str, begins: str) -> None:
+    found = alarm(a_check(command), "tests/test_a.py", ["pkg/a.py"])
+
+    assert found is not None
+    assert found.check.command == f"{begins}{Path(found.path).name}"
+    assert Path(found.path).parent == Path("tests")
+
+
+@pytest.mark.parametrize("command", ["npm test", "pytest -q tests/unit", "make test", "cargo test"])
+def test_a_runner_that_is_not_known_has_no_alarm(command: str) -> None:
+    assert alarm(a_check(command), "tests/test_a.py", ["a.py"]) is None
+
+
+def test_only_tests_have_an_alarm() -> None:
+    assert alarm(a_check("pytest -q", CheckName.LINT), "tests/test_a.py", ["a.py"]) is None
+
+
+@pytest.mark.parametrize("runner", ["pytest", "unittest"])
+def test_the_alarm_loads_what_changed_and_fails(runner: str, tmp_path: Path) -> None:
+    (tmp_path / "src/pkg").mkdir(parents=True)
+    (tmp_path / "src/pkg/__init__.py").write_text("print('pkg was loaded')\n")
+    (tmp_path / "broken.py").write_text("raise RuntimeError\n")
+    code = ["src/pkg/__init__.py", "broken.py", "docs/a-b.py", "assets/x.txt"]
+    found = alarm(a_check("python -m pytest -q"), "test_a.py", code)
+    assert found is not None
+    (tmp_path / found.path).write_text(found.text)
+    options = ["-q", "-s", "-p", "no:cacheprovider"] if runner == "pytest" else ["-v"]
+    words = [sys.executable, "-m", runner, *options, found.path]
+
+    done = subprocess.run(
+        words, cwd=tmp_path, env={"PYTHONPATH": "src"}, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "pkg was loaded" in done.stdout
