@@ -193,7 +193,7 @@ class Examination:
         return Examined(subject="verdict", said=said, differs=bool(problems))
 
     def _case(self, recorded: Verdict) -> Case:
-        """Gather what the verdict rests on; what was installed and what an alarm showed is as it is recorded."""
+        """Gather what the verdict rests on; what was installed and what the alarm told is as recorded."""
         task = self._task
         sides = (task.baseline, task.final, task.held, task.fresh)
         baseline, final, held, fresh = (tuple(map(self._seen, side)) for side in sides)

@@ -510,7 +510,7 @@ def test_no_repository_is_said_with_what_to_do(tmp_path: Path) -> None:
 
 def test_a_bare_repository_has_no_files_to_work_on(tmp_path: Path) -> None:
     subprocess.run(("git", "init", "-q", "--bare", str(tmp_path / "bare")), check=True)
-    with pytest.raises(ConfigError, match="git cannot use"):
+    with pytest.raises(ConfigError, match="is in a bare repository"):
         open_repository(tmp_path / "bare")
 
 
