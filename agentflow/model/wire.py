@@ -2,7 +2,7 @@
 
 import os
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -98,15 +98,24 @@ class BadReply(TryFailed):
 
 def unreached(error: BaseException) -> TryFailed | ModelRejected:
     """Return what a failed connection means: only a certificate that is not trusted stays so."""
-    cause: BaseException | None = error
-    while cause is not None:
+    causes = tuple(_causes(error))
+    for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return ModelRejected(
                 f"the endpoint's certificate is not trusted: {cause.verify_message}",
                 hint="name a private authority's file in SSL_CERT_FILE",
             )
+    said = next((str(cause) for cause in causes if str(cause)), "")
+    unsaid = "it took too long" if isinstance(error, TimeoutError) else "the connection broke off"
+    return TryFailed(f"no reply from the model's endpoint: {said or unsaid}")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and what led to it."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
         cause = cause.__cause__ or cause.__context__
-    return TryFailed(f"no reply from the model's endpoint: {str(error) or type(error).__name__}")
 
 
 def unread() -> ConfigError:
