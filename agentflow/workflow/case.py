@@ -1,5 +1,7 @@
 """All that a verdict rests on, and what of it is only to be told."""
 
+from collections.abc import Iterator
+
 from agentflow.checks.tampering import Finding
 from agentflow.core.allowance import Override
 from agentflow.core.evidence import RED, CheckRun, TestOutcome, ended
@@ -66,13 +68,18 @@ def wrong(run: CheckRun) -> dict[str, int]:
     return dict.fromkeys(run.ids(*RED), 1) or dict(run.findings)
 
 
-def _still_red(case: Case) -> list[str]:
-    red = (run for run in case.final if not run.green and (wrong(run) or not run.flaky))
-    return [
-        f"{'known to fail' if case.excuses(run) else 'red before the task and now'}: "
-        f"{run.check.name}: {listed(sorted(wrong(run)))}"
-        for run in red
-    ]
+def _still_red(case: Case) -> Iterator[str]:
+    """Yield what is red for a reason that the change need not answer for."""
+    before = {run.check.name: run for run in case.baseline if not run.green}
+    for run in case.final:
+        then = before.get(run.check.name)
+        if case.excuses(run):
+            yield f"known to fail: {run.check.name}: {listed(sorted(wrong(run)))}"
+        elif then is not None and not run.green and (wrong(run) or not run.flaky):
+            if names := sorted(wrong(run).keys() & wrong(then).keys()):
+                yield f"red before the task and now: {run.check.name}: {listed(names)}"
+            elif not wrong(run):
+                yield f"red before the task and now: {run.check.name}"
 
 
 def _mixed(case: Case) -> list[str]:

@@ -272,6 +272,13 @@ def test_new_files_and_old_failures_are_noted() -> None:
     )
 
 
+def test_what_was_green_before_is_no_old_failure() -> None:
+    both = ran(TESTS, {"t1": FAILED, "t2": FAILED})
+    assert judge(a_case((both,), (WAS_RED,))).notes == ("red before the task and now: tests: t1",)
+    assert judge(a_case((ran(TESTS, {"t1": PASSED, "t2": FAILED}),), (WAS_RED,))).notes == ()
+    assert judge(a_case((both,), (WAS_GREEN,))).notes == ()
+
+
 def test_long_lists_are_counted() -> None:
     names = {f"t{number}": FAILED for number in range(8)}
     assert judge(a_case((ran(TESTS, names),))).reasons == ("tests: exit 1: t0, t1, t2, t3, t4 and 3 more",)
