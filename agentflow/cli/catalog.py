@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from agentflow.cli.options import JSON
 from agentflow.cli.printing import say, say_json, show
 
 if TYPE_CHECKING:
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from agentflow.core.tool import Tool
     from agentflow.library.skill_file import Skill
 
-JSON = typer.Option(False, "--json", help="Print JSON.")
 NAME = typer.Argument(..., metavar="NAME", help="As `list` shows it.")
 agents = typer.Typer(help="The roles: list, show.", no_args_is_help=True, rich_markup_mode=None)
 skills = typer.Typer(help="The skills: list, show.", no_args_is_help=True, rich_markup_mode=None)

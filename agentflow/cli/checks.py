@@ -4,11 +4,10 @@ from pathlib import Path
 
 import typer
 
+from agentflow.cli.options import FOLDER, JSON
 from agentflow.cli.printing import say, say_json, show
 
-FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
 NO_SANDBOX = typer.Option(False, "--no-sandbox", help="Run commands with all your rights.")
-JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
 def verify(

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from agentflow.cli.options import FOLDER, JSON
 from agentflow.cli.printing import say_json, show
 
 if TYPE_CHECKING:
     from agentflow.view.text import Line
 
-FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
-
 
 def config(
     explain: bool = typer.Option(False, "--explain", help="Also capabilities, limits, hooks and rules."),
-    json: bool = typer.Option(False, "--json", help="Print JSON."),
+    json: bool = JSON,
     folder: Path = FOLDER,
 ) -> None:
     """Show each setting and where it came from."""

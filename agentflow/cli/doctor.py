@@ -4,10 +4,10 @@ from pathlib import Path
 
 import typer
 
+from agentflow.cli.options import JSON
 from agentflow.cli.printing import say, show
 
 FOLDER = typer.Option(Path(), "-C", help="The repository, if there is one.", metavar="DIR")
-JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
 def doctor(json: bool = JSON, folder: Path = FOLDER) -> int:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import typer
 
+from agentflow.cli.options import ONE_JSON
 from agentflow.cli.printing import say
-from agentflow.cli.task import JSON, MODEL
+from agentflow.cli.task import MODEL
 
 
 def explore(
@@ -13,7 +14,7 @@ def explore(
     focus: str | None = typer.Option(None, "--focus", metavar="PATH", help="Only this part of it."),
     refresh: bool = typer.Option(False, "--refresh", help="Explore again; the old document is put aside."),
     model: str | None = MODEL,
-    json: bool = JSON,
+    json: bool = ONE_JSON,
     events: str | None = typer.Option(None, "--events", metavar="FILE|-", help="Write events as JSON lines."),
 ) -> int:
     """Explore a repository in depth. Writes `.claude/deep-dive.local.md` and changes nothing else.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from agentflow.cli.options import FOLDER, JSON
 from agentflow.cli.printing import say, show
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from agentflow.view.text import Line
 
 permissions = typer.Typer(help="The permission rules: test.", no_args_is_help=True, rich_markup_mode=None)
-FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
 
 
 @permissions.callback()
@@ -25,7 +25,7 @@ def top() -> None:
 def explained(
     command: str = typer.Argument(..., metavar="CMD", help="A shell command, quoted as one word."),
     role: str = typer.Option("implementer", "--role", help="Whose call it would be.", metavar="R"),
-    json: bool = typer.Option(False, "--json", help="Print JSON."),
+    json: bool = JSON,
     folder: Path = FOLDER,
 ) -> None:
     """Explain how a command would be decided. Each part, the rule, its file; nothing is run."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from agentflow.cli.options import FOLDER, JSON
 from agentflow.cli.printing import say, show
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ _MEANS = {
 
 def route(
     words: list[str] | None = typer.Argument(None, metavar="TEXT", help="The task; - reads it from stdin."),
-    json: bool = typer.Option(False, "--json", help="Print JSON."),
-    folder: Path = typer.Option(Path(), "-C", help="The repository.", metavar="DIR"),
+    json: bool = JSON,
+    folder: Path = FOLDER,
 ) -> None:
     """Show which way a task would take. Class, roles, ambiguity, and why; no model is asked."""
     import os

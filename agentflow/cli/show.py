@@ -4,11 +4,10 @@ from pathlib import Path
 
 import typer
 
+from agentflow.cli.options import FOLDER, JSON
 from agentflow.cli.printing import say_json, say_line, show
 
-FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
 TASK = typer.Argument(None, metavar="TASK", help="A task's id or its beginning; the newest by default.")
-JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
 def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import typer
 
+from agentflow.cli.options import ONE_JSON
 from agentflow.cli.printing import say
 
 MODEL = typer.Option(None, "--model", help="A model's name, repair, or script:FILE.", metavar="M")
 FOLDER = typer.Option(Path(), "-C", help="Work in this folder.", metavar="DIR")
 NO_SANDBOX = typer.Option(False, "--no-sandbox", help="Run commands with all your rights.")
 NETWORK = typer.Option(False, "--network", help="Let the implementer and the checks reach the network.")
-JSON = typer.Option(False, "--json", help="Print one JSON object and nothing else on stdout.")
 
 
 def task(
@@ -38,7 +38,7 @@ def task(
     no_input: bool = typer.Option(False, "--no-input", help="Take defaults and deny approvals."),
     no_sandbox: bool = NO_SANDBOX,
     network: bool = NETWORK,
-    json: bool = JSON,
+    json: bool = ONE_JSON,
     events: str | None = typer.Option(
         None, "--events", metavar="FILE|-", help="Write each event as a JSON line."
     ),
@@ -92,7 +92,7 @@ def demo(
     target: Path | None = typer.Argument(
         None, metavar="DIR", help="Where to put the repository; must be empty."
     ),
-    json: bool = JSON,
+    json: bool = ONE_JSON,
 ) -> int:
     """Mend a real bug in a bundled example. The embedded model does it, without key and network."""
     from agentflow.cli.boundary import Wish

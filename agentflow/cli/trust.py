@@ -4,13 +4,14 @@ from pathlib import Path
 
 import typer
 
+from agentflow.cli.options import FOLDER, JSON
 from agentflow.cli.printing import say
 
 
 def trust(
     yes: bool = typer.Option(False, "--yes", help="Trust all that is shown, without a question."),
-    json: bool = typer.Option(False, "--json", help="Print JSON."),
-    folder: Path = typer.Option(Path(), "-C", help="The repository.", metavar="DIR"),
+    json: bool = JSON,
+    folder: Path = FOLDER,
 ) -> int:
     """Trust what this repository brings. Hooks, roles, rules, checks, as they are; a change asks again."""
     import os

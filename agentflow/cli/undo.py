@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from agentflow.cli.options import FOLDER, JSON
 from agentflow.cli.printing import say, say_json
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ def undo(
     force: bool = typer.Option(
         False, "--force", help="Also put back files that were changed after the task; what they hold is kept."
     ),
-    json: bool = typer.Option(False, "--json", help="Print JSON."),
-    folder: Path = typer.Option(Path(), "-C", help="The repository.", metavar="DIR"),
+    json: bool = JSON,
+    folder: Path = FOLDER,
 ) -> None:
     """Put the files back as before a task. Later edits of yours are never lost."""
     from agentflow.store.locks import writer_lock

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import typer
 
+from agentflow.cli.options import FOLDER, ONE_JSON
 from agentflow.cli.task import NETWORK, NO_SANDBOX
 
-FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
-JSON = typer.Option(False, "--json", help="Print one JSON object and nothing else on stdout.")
 PENDING = typer.Argument(..., metavar="ID", help="What is pending, as `agentflow status` shows it.")
 BY = typer.Option("", "--by", metavar="NAME", help="Who decides.")
 COMMENT = typer.Option("", "--comment", metavar="TEXT", help="Kept beside the decision.")
@@ -19,7 +18,7 @@ def resume(
     no_input: bool = typer.Option(False, "--no-input", help="Take defaults and deny approvals."),
     no_sandbox: bool = NO_SANDBOX,
     network: bool = NETWORK,
-    json: bool = JSON,
+    json: bool = ONE_JSON,
     events: str | None = typer.Option(None, "--events", metavar="FILE|-", help="Write events as JSON lines."),
     folder: Path = FOLDER,
 ) -> int:
