@@ -12,15 +12,9 @@ from tests.support.repo import Repo
 NewRepo = Callable[[dict[str, str]], Repo]
 CALLS = (
     "rev-parse",  # where everything lies
+    "ls-files",  # what git ignores and no tool makes anew
     *("config", "ls-files", "update-index", "write-tree"),  # the user's rules and index, once for all trees
-    *(
-        "update-index",
-        "ls-files",
-        "add",
-        "write-tree",
-        "ls-tree",
-        "ls-files",
-    ),  # every byte
+    *("update-index", "ls-files", "add", "write-tree", "ls-tree"),  # every byte
     *("update-index", "ls-files", "add", "write-tree"),  # the tree that the task begins with
     *("ls-files", "ls-files"),  # the files, and what is ignored by then
     "ls-tree",  # what belongs to the checks

@@ -298,7 +298,8 @@ def test_code_that_appears_while_the_checks_run_was_not_checked(new_repo: NewRep
 
 def test_compiled_code_is_neither_believed_nor_a_change(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
-    compiled = turn(call("Bash", command="python3 -m unittest discover -s tests; ls __pycache__"))
+    command = "PYTHONDONTWRITEBYTECODE= python3 -m unittest discover -s tests; ls __pycache__"
+    compiled = turn(call("Bash", command=command))
     done = repo.task(script=crew(compiled, *MENDED, compiled, submit("calc.py"), evidence="ev-0004"))
     assert done.code == 0, done.err
     assert list((repo.root / "__pycache__").glob("*.pyc"))
