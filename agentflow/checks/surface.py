@@ -83,15 +83,16 @@ _MAKE_TEST = re.compile(r"(?m)^test[ \t]*:(?!=)[^\n]*\n((?:\t[^\n]*\n?)*)")
 
 def kind_of(path: str, surface: Surface) -> Kind | None:
     """Return why a path belongs to the surface; None for the code that the checks judge."""
-    if _any(surface.removed).fullmatch(path):
+    if surface.removed and _any(surface.removed).fullmatch(path):
         return None
-    if _any(surface.added).fullmatch(path):
+    if surface.added and _any(surface.added).fullmatch(path):
         return Kind.SETTING
     if path in surface.named:
         return Kind.NAMED
     if _shadows(path):
         return Kind.START
-    return next((kind for kind, globs in _GLOBS.items() if _any(globs).fullmatch(path)), None)
+    found = _known().fullmatch(path)
+    return Kind[found.lastgroup] if found and found.lastgroup else None
 
 
 def belongs(surface: Surface, path: str) -> bool:
@@ -102,13 +103,21 @@ def belongs(surface: Surface, path: str) -> bool:
 def _shadows(path: str) -> bool:
     """Return whether Python would import a file in place of a runner's or the standard library's module."""
     found = _FIRST_IMPORTED.fullmatch(path)
-    return found is not None and found[1] in _RUNNERS | sys.stdlib_module_names
+    return found is not None and (found[1] in _RUNNERS or found[1] in sys.stdlib_module_names)
+
+
+@cache
+def _known() -> re.Pattern[str]:
+    """Return what fully matches the usual names, the group that did being their kind: the first that can."""
+    return re.compile(
+        "|".join(f"(?P<{kind.name}>{_any(globs).pattern})" for kind, globs in _GLOBS.items()), re.DOTALL
+    )
 
 
 @cache
 def _any(globs: tuple[str, ...]) -> re.Pattern[str]:
-    """Return what fully matches a path that one of the globs names; nothing for no glob."""
-    return re.compile("|".join(f"(?:{matcher(glob).pattern})" for glob in globs) or r"(?!)", re.DOTALL)
+    """Return what fully matches a path that one of the globs names."""
+    return re.compile("|".join(f"(?:{matcher(glob).pattern})" for glob in globs), re.DOTALL)
 
 
 def surface_of(

@@ -77,7 +77,7 @@ async def _silent(crew: Crew, task: TaskState, tree: str) -> str:
 
 
 def _is_python_test(surface: Surface, path: str) -> bool:
-    return kind_of(path, surface) is Kind.TESTS and path.endswith(".py")
+    return path.endswith(".py") and kind_of(path, surface) is Kind.TESTS
 
 
 def _changed_code(crew: Crew, task: TaskState) -> list[str]:
