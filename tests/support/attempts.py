@@ -18,6 +18,7 @@ class Attempt:
         python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
         python.chmod(0o755)
         self.repo.write({name: text for name, text in base.items() if text is not None}).commit()
+        self._is_tested = any("test" in name for name in base)
 
     def script(self, files: Mapping[str, str | None], command: str = "") -> list[dict[str, Any]]:
         """Return what a crew does that leaves these files; None is a deleted one."""
@@ -29,7 +30,7 @@ class Attempt:
             plan(*files),
             role("implementer", *turns, submit(*files)),
             role("reviewer", turn(call("SubmitReview", verdict="APPROVED", issues=[]))),
-            verified(f"ev-{2 + ran:04}"),  # behind the base run and the commands
+            verified(f"ev-{1 + self._is_tested + ran:04}"),  # behind the base run and the commands
         ]
 
     def steps(self, name: str, text: str | None) -> list[dict[str, Any]]:

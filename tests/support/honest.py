@@ -40,7 +40,9 @@ class Honest:
     task: str
     files: Mapping[str, str | None]
     code: int = 0
-    """75 where a person is asked about a changed check; approved, it ends 0."""
+    """75 where a person is asked about a changed check."""
+    approved: int = 0
+    """How it ends once that is approved: 4 where nothing that was red turns green."""
     base: Mapping[str, str | None] | None = None
     """Files of the repository, in place of those of BASE."""
 
@@ -138,7 +140,7 @@ HONEST: tuple[Honest, ...] = (
     Honest("a feature removed with its tests", "remove page() from pager/core.py, and delete its tests test_first and test_rest",
            {"pager/core.py": RIGHT[: RIGHT.index("\n\ndef page(items")],
             "tests/test_core.py": TESTS[: TESTS.index("\n\nclass TestPage")].replace("page, pages", "pages")},
-           code=75, base={**BASE, **_MENDED_BASE}),
+           code=75, approved=4, base={**BASE, **_MENDED_BASE}),
     Honest("the first tests ever", TASK, {"pager/core.py": RIGHT, "tests/test_core.py":
            "from pager.core import pages\n\n\ndef test_last_page():\n    assert pages(417, 10) == 42\n"},
            base={"pager/__init__.py": "", "pager/core.py": CODE, ".gitignore": BASE[".gitignore"]}),
