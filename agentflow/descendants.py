@@ -93,6 +93,17 @@ def _limit(limit: tuple[int, int]) -> None:
         pass  # the system does not let us: the environment is left
 
 
+def is_alive(pid: int) -> bool:
+    """Tell whether there is a process of this number, whoever's it is."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
 def running() -> frozenset[int]:
     """Return the processes that there are, where /proc tells."""
     try:

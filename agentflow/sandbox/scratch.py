@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from agentflow.descendants import is_alive
+
 _UNLOCKED, _LOCKED = "agentflow-new-", "agentflow-scratch-"
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """Yield a new folder that nobody else can enter."""
-    made = Path(tempfile.mkdtemp(prefix=_UNLOCKED)).resolve()
+    made = Path(tempfile.mkdtemp(prefix=f"{_UNLOCKED}{os.getpid()}-")).resolve()
     descriptor = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     folder = made.rename(made.with_name(_LOCKED + made.name.removeprefix(_UNLOCKED)))
@@ -28,7 +30,7 @@ def scratch_folder() -> Iterator[Path]:
 @contextmanager
 def scratch_file(content: bytes) -> Iterator[None]:
     """Keep a note in a new file that nobody else can read."""
-    descriptor, name = tempfile.mkstemp(prefix=_UNLOCKED)
+    descriptor, name = tempfile.mkstemp(prefix=f"{_UNLOCKED}{os.getpid()}-")
     place = Path(name)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -42,7 +44,9 @@ def scratch_file(content: bytes) -> Iterator[None]:
 
 def abandoned() -> Iterator[Path]:
     """Yield the folders and notes of processes that were killed, and remove each."""
-    for left in Path(tempfile.gettempdir()).resolve().glob(f"{_LOCKED}*"):
+    folder = Path(tempfile.gettempdir()).resolve()
+    unlocked = (left for left in folder.glob(f"{_UNLOCKED}*") if not _is_being_made(left.name))
+    for left in (*folder.glob(f"{_LOCKED}*"), *unlocked):
         try:
             descriptor = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
@@ -53,6 +57,12 @@ def abandoned() -> Iterator[Path]:
                 remove(left)
         finally:
             os.close(descriptor)
+
+
+def _is_being_made(name: str) -> bool:
+    """Tell whether the process that made it is there, which is about to lock it."""
+    pid = name.removeprefix(_UNLOCKED).partition("-")[0]
+    return not pid.isdecimal() or is_alive(int(pid))
 
 
 def _is_free(descriptor: int) -> bool:

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from agentflow.core.errors import ConfigError, TaskLocked
+from agentflow.descendants import is_alive
 from agentflow.frontmatter import write_whole
 from agentflow.store.reading import TASKS
 
@@ -43,15 +44,7 @@ def writer_lock(root: Path) -> Iterator[None]:
 def is_at_work(root: Path) -> bool:
     """Tell whether a process works in a repository; one that was killed leaves its number behind."""
     pid = pid_of(root)
-    if pid is None:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass  # it is there, and another user's
-    return True
+    return pid is not None and is_alive(pid)
 
 
 def pid_of(root: Path) -> int | None:

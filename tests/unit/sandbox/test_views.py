@@ -1,5 +1,7 @@
 """What a command changed in its view is known."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -56,3 +58,16 @@ def test_the_folder_of_a_killed_process_is_cleared_away(
     with scratch_folder() as folder:
         assert list(abandoned()) == [left]
         assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_what_was_being_made_goes_with_the_process_that_made_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    ended = subprocess.Popen(("true",))
+    ended.wait()
+    left, begun = (tmp_path / f"agentflow-new-{pid}-x" for pid in (ended.pid, os.getpid()))
+    left.mkdir()
+    begun.mkdir()
+    assert list(abandoned()) == [left]
+    assert list(tmp_path.iterdir()) == [begun]
