@@ -207,8 +207,7 @@ def test_kill_leaves_nothing_in_the_repository_and_the_next_start_clears_the_res
     process.stderr.close()  # type: ignore[union-attr]
     process.stdin.close()  # type: ignore[union-attr]
     eventually(lambda: not _running("sleep\0" + "61.5"))
-    done = repo.run("verify")
-    assert f"{repo.root}/.mcp.json is protected" in done.out
+    repo.run("verify")  # or the start of any other command, which may have come before
     assert not (repo.root / ".mcp.json").exists()
     assert [path.read_text() for path in repo.root.rglob("*.set-aside/.mcp.json")] == ["{}\n"]
 
