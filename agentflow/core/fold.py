@@ -80,7 +80,7 @@ def _with_reply(run: Run, reply: Reply) -> Run:
         used=(*run.used, reply.usage),
         tool_calls=run.tool_calls + served,
         made=0,
-        returned=(),
+        returned={},
         reply_stop=reply.stop,
     )
 
@@ -102,7 +102,8 @@ def _with_answer(run: Run, entry: CallAnswered) -> Run:
     )
     if entry.delegated is not None:
         after = after.replace(
-            delegated=(*run.delegated, entry.delegated), returned=(*run.returned, entry.delegated)
+            delegated=(*run.delegated, entry.delegated),
+            returned={**run.returned, entry.result.call_id: entry.delegated},
         )
     return after if after.pending else _with_results(after)
 
@@ -126,11 +127,12 @@ def _with_results(run: Run) -> Run:
 
 def _direct_answer(run: Run) -> str | None:
     """Return what sub-agents answered in place of the run, if nothing is left to be put together."""
-    answers = [each.answer for each in run.returned if each.answer is not None]
-    asked = sum(call.name == DELEGATE for call in run.messages[-1].calls)
-    if not answers or len(answers) < asked or (asked > 1 and not run.head.concatenates):
+    asked = [call.id for call in run.messages[-1].calls if call.name == DELEGATE]
+    returned = (run.returned.get(call_id) for call_id in asked)
+    answers = [each.answer for each in returned if each is not None and each.answer is not None]
+    if not answers or len(answers) < len(asked) or (len(asked) > 1 and not run.head.concatenates):
         return None
-    return "\n\n".join(answers)
+    return "\n\n".join(answers)  # in the order of the calls, whoever came back first
 
 
 def _taken_over(run: Run, entry: HandedOver) -> Run:

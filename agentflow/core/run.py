@@ -193,8 +193,8 @@ class Run(Record):
     pause: RunPaused | None = None
     delegated: tuple[Delegated, ...] = ()
     """All sub-agents that came to an end."""
-    returned: tuple[Delegated, ...] = ()
-    """Those of the newest reply."""
+    returned: dict[str, Delegated] = {}
+    """Those of the newest reply, by the call that asked for them."""
     answer: str | None = None
     """What a sub-agent answered directly."""
     saved: Saved | None = None

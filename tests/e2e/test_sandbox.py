@@ -194,7 +194,11 @@ def test_a_check_that_needs_what_is_hidden_is_told_so(new_repo: NewRepo, tmp_pat
     assert repo.run("verify").code == 0
 
 
-def test_kill_leaves_nothing_in_the_repository_and_the_next_start_clears_the_rest(new_repo: NewRepo) -> None:
+def test_kill_leaves_nothing_in_the_repository_and_the_next_start_clears_the_rest(
+    new_repo: NewRepo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))  # where no other command clears away
     shell = "echo '{}' > .mcp.json; touch sleeping; setsid sleep 61.5 & sleep 61.5"
     repo = new_repo({**CALC, "attack.sh": shell})
     process = repo.start_task(
@@ -207,7 +211,9 @@ def test_kill_leaves_nothing_in_the_repository_and_the_next_start_clears_the_res
     process.stderr.close()  # type: ignore[union-attr]
     process.stdin.close()  # type: ignore[union-attr]
     eventually(lambda: not _running("sleep\0" + "61.5"))
-    repo.run("verify")  # or the start of any other command, which may have come before
+    done = repo.run("verify")
+    assert f"{repo.root}/.mcp.json is protected" in done.out
+    assert list((tmp_path / "temporary").iterdir()) == []
     assert not (repo.root / ".mcp.json").exists()
     assert [path.read_text() for path in repo.root.rglob("*.set-aside/.mcp.json")] == ["{}\n"]
 

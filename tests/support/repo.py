@@ -63,7 +63,7 @@ class Repo:
 
     @property
     def environment(self) -> dict[str, str]:
-        kept = {key: os.environ[key] for key in ("LANG", "TERM") if key in os.environ}
+        kept = {key: os.environ[key] for key in ("LANG", "TERM", "TMPDIR") if key in os.environ}
         bare = os.pathsep.join(
             folder for folder in os.environ["PATH"].split(os.pathsep) if folder != str(COMMAND.parent)
         )

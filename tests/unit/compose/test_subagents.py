@@ -14,7 +14,7 @@ from agentflow.core.points import HookEvent, Point
 from agentflow.core.role import Role
 from agentflow.core.run import RunOutcome
 from agentflow.loop.lifecycle import MAX_HELD
-from agentflow.model.scripted import ScriptedCall, Turn
+from agentflow.model.scripted import Entry, ScriptedCall, Turn
 from tests.unit.compose.crew import Household, delegate, named, plays
 from tests.unit.compose.parts import around, parts_of
 from tests.unit.loop.stage import call, turn
@@ -36,6 +36,11 @@ def crew(tmp_path: Path) -> Household:
 
 def said(text: str, **usage: int) -> Turn:
     return Turn(text=text, usage=Usage(**usage))
+
+
+def answers(prompt: str, entry: Entry) -> Entry:
+    """Let an entry be played to this prompt alone."""
+    return entry.replace(match=entry.match.replace(contains=prompt))
 
 
 def test_a_child_sees_its_prompt_and_nothing_of_its_parent(crew: Household) -> None:
@@ -230,13 +235,15 @@ def test_an_explorer_is_answered_for_with_findings(crew: Household) -> None:
 
 
 def test_two_direct_answers_are_read_by_the_parent_unless_they_may_be_put_together(crew: Household) -> None:
-    both = turn(delegate("scout", direct=True), delegate("scout", direct=True))
+    both = turn(delegate("scout", "first", direct=True), delegate("scout", "second", direct=True))
     assert len(direct(crew, READER, both, children=2)) == 2
     assert crew.folded(1).answer is None
     joined = Household(crew.root, SCOUT)
-    assert len(direct(joined, READER.replace(concatenates=True), both, children=2)) == 1
-    said = ("  answer 1\n", "  answer 2\n")  # whoever of the two asks first has the first answer
-    assert joined.folded(1).answer in ("\n\n".join(said), "\n\n".join(reversed(said)))
+    slow, quick = plays("scout", said("  one\n"), delay=0.2), plays("scout", said("  two\n"))
+    scouts = (answers("first", slow), answers("second", quick))
+    joined.play(READER.replace(concatenates=True), plays("boss", both, DONE), *scouts)
+    assert len(joined.asked("boss")) == 1
+    assert joined.folded(1).answer == "  one\n\n\n  two\n"
 
 
 def test_one_direct_answer_beside_another_result_is_read_by_the_parent(crew: Household) -> None:
