@@ -36,7 +36,7 @@ def halting(
     timeout: float, most_tasks: int, mark: int, cancelled: Callable[[], bool]
 ) -> Callable[[], Halt | None]:
     """Return what tells whether a command that is about to start has to be halted."""
-    deadline, before, looked = time.monotonic() + timeout, _tasks(), 0.0
+    deadline, looked = time.monotonic() + timeout, 0.0
 
     def halt() -> Halt | None:
         nonlocal looked
@@ -48,8 +48,8 @@ def halting(
         if now < looked + _COUNT_SECONDS:
             return None
         looked = now
-        # what the whole machine has is quickly asked, and says when it is worth while to count
-        is_crowded = _tasks() - before > most_tasks and _is_crowd(mark, most_tasks)
+        # what the whole machine has is quickly asked: it is never less than what the command has
+        is_crowded = _tasks() > most_tasks and _is_crowd(mark, most_tasks)
         return Halt.CROWD if is_crowded else None
 
     return halt

@@ -1,5 +1,6 @@
 import hashlib
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -186,6 +187,23 @@ def test_with_too_many_processes_or_threads_all_of_it_is_killed(tmp_path: Path, 
     assert (finished.exit_code, finished.timed_out) == (None, False)
     assert finished.notes == ("it was killed: it had more than 50 processes and threads at once",)
     assert not [place for place in Path("/proc").glob("[0-9]*/cwd") if leads_to(place) == str(tmp_path)]
+
+
+def test_a_bomb_is_seen_also_while_as_much_ends_elsewhere(tmp_path: Path) -> None:
+    threads = (
+        "import threading, time\nfor _ in range(150): threading.Thread(target=time.sleep, args=(60,)).start()"
+    )
+    others = subprocess.Popen(
+        [sys.executable, "-c", f"{threads}\nprint('lit', flush=True)"], stdout=subprocess.PIPE
+    )
+    assert others.stdout is not None
+    assert others.stdout.readline() == b"lit\n"
+    threading.Timer(0.3, others.kill).start()
+    script = "sleep 0.6; for i in {1..60}; do sleep 5 & done; wait"
+    command = Command(argv=("bash", "-c", script), cwd=str(tmp_path), timeout=30, most_tasks=50)
+    finished = run(command, tmp_path / "out")
+    others.communicate()
+    assert finished.notes == ("it was killed: it had more than 50 processes and threads at once",)
 
 
 def leads_to(link: Path) -> str:
