@@ -14,6 +14,7 @@ from anyio.abc import TaskStatus
 from agentflow.cli.asking import is_attended, settle
 from agentflow.cli.boundary import Wish, weakened
 from agentflow.cli.models import close, streamed
+from agentflow.cli.output import require_outside
 from agentflow.cli.printing import say_json
 from agentflow.cli.wiring import Setup, assemble, new_task, prepare, recall_runs
 from agentflow.core.allowance import Budget, Override
@@ -77,6 +78,7 @@ class Job(Record):
 def launch(folder: Path, job: Job) -> int:
     """Do a new task and return its exit code."""
     setup = prepare(folder, job.model, job.text, job.wish)
+    require_outside(setup.git, job.events)
     with _opened(job.events) as sink, writer_lock(setup.git.root):
         keep_out_of_git(setup.git)
         explored, problem = fresh_document(setup.git) if job.context else ("", "")
@@ -105,9 +107,10 @@ def _bounded(asked: Budget, limits: TaskLimits) -> Budget:
 
 def relaunch(folder: Path, task_id: str | None, job: Job) -> int:
     """Go on with a saved task and return its exit code. Raises TaskOver, or Suspended while it waits."""
-    root = open_repository(folder).root
-    with _opened(job.events) as sink, writer_lock(root):
-        store = TaskStore.reopen(find(root, task_id))
+    git = open_repository(folder)
+    require_outside(git, job.events)
+    with _opened(job.events) as sink, writer_lock(git.root):
+        store = TaskStore.reopen(find(git.root, task_id))
         if store.task.pending and is_attended(job.consent):
             settle(store)
         task = consented(store.task, job.consent)
