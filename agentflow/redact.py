@@ -42,7 +42,7 @@ _LONGEST = 32_768
 """Characters that are held back at most until it shows whether they are a secret."""
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff"
-    "\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]"
 )
 _DEEP = " " * 6
 """So deep that Markdown sees no heading, also below an item of a list."""

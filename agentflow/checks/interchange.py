@@ -27,6 +27,8 @@ class Ran(Record):
     holds: bool
     output: str = ""
     """All that it printed."""
+    why: str = ""
+    """In words, that and why it was not run."""
 
 
 def junit_xml(ran: Sequence[Ran]) -> str:
@@ -36,7 +38,8 @@ def junit_xml(ran: Sequence[Ran]) -> str:
     took = sum(seconds for *_, seconds in told)
     top = ET.Element("testsuites", {"name": "agentflow verify", **_numbers(every, took)})
     for each, cases, seconds in told:
-        suite = ET.SubElement(top, "testsuite", {"name": each.check.name, **_numbers(cases, seconds)})
+        numbers = {**_numbers(cases, seconds), "skipped": str(_how_many(cases, TestOutcome.SKIPPED))}
+        suite = ET.SubElement(top, "testsuite", {"name": each.check.name, **numbers})
         for name, outcome in cases:
             _case(suite, each, name, outcome)
         if each.shown is not None and not each.holds:
@@ -46,21 +49,23 @@ def junit_xml(ran: Sequence[Ran]) -> str:
 
 
 def _numbers(cases: Sequence[tuple[str, TestOutcome]], seconds: float) -> dict[str, str]:
-    counted = [outcome for _, outcome in cases]
     return {
         "tests": str(len(cases)),
-        "failures": str(counted.count(TestOutcome.FAILED)),
-        "errors": str(counted.count(TestOutcome.ERROR)),
-        "skipped": str(counted.count(TestOutcome.SKIPPED)),
+        "failures": str(_how_many(cases, TestOutcome.FAILED)),
+        "errors": str(_how_many(cases, TestOutcome.ERROR)),
         "time": f"{seconds:.3f}",
     }
+
+
+def _how_many(cases: Sequence[tuple[str, TestOutcome]], wanted: TestOutcome) -> int:
+    return sum(outcome is wanted for _, outcome in cases)
 
 
 def _cases(ran: Ran) -> Iterator[tuple[str, TestOutcome]]:
     if ran.shown is not None and ran.shown.outcomes:
         yield from sorted(ran.shown.outcomes.items())
     if ran.shown is None:
-        yield ran.check.command, TestOutcome.ERROR
+        yield ran.check.command, TestOutcome.SKIPPED if ran.holds else TestOutcome.ERROR
     elif not ran.shown.outcomes or (not ran.holds and not {*RED} & {*ran.shown.outcomes.values()}):
         yield ran.check.command, TestOutcome.PASSED if ran.holds else TestOutcome.FAILED
 
@@ -77,8 +82,8 @@ def _case(suite: ET.Element, ran: Ran, name: str, outcome: TestOutcome) -> None:
     )
     if outcome is TestOutcome.PASSED:
         return
-    said = f"not run ({ran.check.missing})" if ran.shown is None else outcome
-    ET.SubElement(case, _ELEMENT[outcome], message=visible(said))
+    kind = {} if outcome is TestOutcome.SKIPPED else {"type": str(outcome)}
+    ET.SubElement(case, _ELEMENT[outcome], {"message": visible(ran.why or outcome), **kind})
 
 
 def sarif(ran: Sequence[Ran]) -> dict[str, Any]:
@@ -102,7 +107,8 @@ def _results(ran: Ran) -> Iterator[dict[str, Any]]:
         path, message = match["path"].strip(), visible(match["message"].strip())
         line = _LINE.search(match.group()[len(match["path"]) :])
         region = {"region": {"startLine": max(1, int(line[1]))}} if line else {}
-        place = {"artifactLocation": {"uri": quote(path.removeprefix("./"))}, **region}
+        start = "file://" if path.startswith("/") else ""
+        place = {"artifactLocation": {"uri": start + quote(path.removeprefix("./"))}, **region}
         mark = hashlib.sha256(f"{path}\n{message}".encode()).hexdigest()
         yield {
             **_result(ran, message),
@@ -110,9 +116,7 @@ def _results(ran: Ran) -> Iterator[dict[str, Any]]:
             "partialFingerprints": {"pathAndMessage/v1": mark},
         }
     if not found:
-        yield _result(
-            ran, f"{ran.check.command}: {'failed' if ran.shown else f'not run ({ran.check.missing})'}"
-        )
+        yield _result(ran, f"{ran.check.command}: {ran.why or 'failed'}")
 
 
 def _result(ran: Ran, message: str) -> dict[str, Any]:

@@ -202,5 +202,5 @@ def _row(
         span(f"{took}{check.command}", Style.DIM),
         hang=4,
     )
-    ran = Ran(check=check, shown=None, holds=holds)
+    ran = Ran(check=check, shown=None, holds=holds, why=words)
     return Row(lines=(shown,), told=told, holds=holds, name=check.name, ran=ran)

@@ -4,6 +4,9 @@ import json
 from collections.abc import Callable
 from xml.etree import ElementTree as ET
 
+import pytest
+
+from tests.support.formats import junit_problems, sarif_problems
 from tests.support.repo import CALC, Repo
 
 NewRepo = Callable[[dict[str, str]], Repo]
@@ -73,3 +76,72 @@ def test_quick_limits_are_the_users(new_repo: NewRepo) -> None:
     config.write_text("quick: {tests: 7}\ntimeouts: {tests: 8}\n")
     assert "at most 7 s" in repo.run("verify", "--quick", "--dry-run").out
     assert "at most 8 s" in repo.run("verify", "--dry-run").out
+
+
+ODD_TEST = """\
+import unittest
+class Odd(unittest.TestCase):
+    def test_prints(self):
+        print("\\ufffe\\uffff\\x00\\x1b]0;x\\x07 <&> ]]>")
+        self.assertTrue(self.id() == "")
+    def test_raises(self):
+        raise ValueError("<\\uffff>")
+    @unittest.skip("not <now>")
+    def test_skipped(self): pass
+"""
+ODD_LINTER = (
+    'printf "/abs/a b.js:1:1: x\\na#b%%zz.js:2:1: y\\nw:x.js:3:1: z\\n'
+    'src/\\303\\244?.js:0:0: \\357\\277\\277\\n"; exit 1\n'
+)
+ODD = {
+    "green": CALC | {"calc.py": "def add(a, b):\n    return a + b\n"},
+    "red": FILES,
+    "odd": {**FILES, "lint.sh": ODD_LINTER, "test_odd.py": ODD_TEST},
+    "nothing to check": {"a.txt": "a"},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [*((name, ()) for name in ODD), ("red", ("--dry-run",)), ("red", ("--quick",))]
+)
+def test_what_is_written_is_what_the_published_schemas_allow(
+    new_repo: NewRepo, name: str, words: tuple[str, ...]
+) -> None:
+    repo = new_repo(ODD[name])
+    repo.run("verify", *words, "--junit", "out.xml", "--sarif", "out.sarif")
+    assert junit_problems(repo.read("out.xml")) == []
+    assert sarif_problems(json.loads(repo.read("out.sarif"))) == []
+
+
+def test_a_check_that_a_person_skips_is_written_as_skipped(new_repo: NewRepo) -> None:
+    repo = new_repo({**CALC, ".claude/skip-test-verification": "too slow today"})
+    repo.run("trust", "--yes")
+    assert repo.run("verify", "--junit", "out.xml").code == 4
+    (suite,) = ET.fromstring(repo.read("out.xml"))
+    assert [suite.get(key) for key in ("tests", "failures", "errors", "skipped")] == ["1", "0", "0", "1"]
+    said = suite.find("testcase/skipped")
+    assert said is not None
+    assert "too slow today" in (said.get("message") or "")
+
+
+def test_the_schema_checks_find_what_is_wrong() -> None:
+    suite = '<testsuite name="t" tests="x" failures="0" errors="0" time="1"><system-out/>{}</testsuite>'
+    case = '<testcase name="a" classname="b" time="0"><failure/></testcase>'
+    assert sorted(junit_problems(f'<testsuites skipped="0">{suite.format(case)}</testsuites>')) == [
+        "failure lacks type",
+        "testsuite: not in order",
+        "testsuite: tests is no number",
+        "testsuites has skipped",
+    ]
+    place = {"physicalLocation": {"artifactLocation": {"uri": "a b.js"}, "region": {"startLine": 0}}}
+    result = {"level": "bad", "locations": [place], "line": 1}
+    log = {"version": "2.1", "runs": [{"tool": {"driver": {}}, "results": [result]}]}
+    assert sorted(problem.removeprefix("log.runs[0].") for problem in sarif_problems(log)) == [
+        "log.version: 2.1 is not allowed",
+        "results[0] has line",
+        "results[0] lacks message",
+        "results[0].level: bad is not allowed",
+        "results[0].locations[0].physicalLocation.artifactLocation.uri: no URI: a b.js",
+        "results[0].locations[0].physicalLocation.region.startLine: 0 is not allowed",
+        "tool.driver lacks name",
+    ]
