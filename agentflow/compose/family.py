@@ -1,7 +1,6 @@
 """The agents of one crew, with those they give work to and those they hand over to."""
 
 from collections.abc import Callable
-from types import MappingProxyType
 
 from agentflow.compose.bounds import child_of, heir_of, only_reads
 from agentflow.compose.builder import AgentBuilder
@@ -49,7 +48,7 @@ class Family(Record):
     def agent(self, role: Role, around: Surroundings) -> Agent:
         """Return the agent of a role of the pipeline."""
         first = self.born(role, around)
-        return first.replace(personas=MappingProxyType(self._personas(first, around)))
+        return first.replace(personas=self._personas(first, around))
 
     def born(self, role: Role, around: Surroundings, parents: tuple[Role, ...] = ()) -> Agent:
         """Return the agent of a role below others, whose rules bound it."""

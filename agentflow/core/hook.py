@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from enum import IntEnum, StrEnum
-from types import MappingProxyType
 from typing import Any
 
 from agentflow.core.messages import Reply, Request
@@ -64,9 +63,9 @@ _FIELDS: Mapping[Point, tuple[str, ...]] = {
     Point.MODEL_REQUEST: ("request", "block"),
     Point.MODEL_RESPONSE: ("reply", "block"),
 }
-LEGAL: Mapping[Point, frozenset[str]] = MappingProxyType(
-    {point: frozenset((*_FIELDS.get(point, ()), "halt", "notice")) for point in Point}
-)
+LEGAL: Mapping[Point, frozenset[str]] = {
+    point: frozenset((*_FIELDS.get(point, ()), "halt", "notice")) for point in Point
+}
 """The fields that may be answered at each point; at all of them the task can be ended, the person told."""
 
 

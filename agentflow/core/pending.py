@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
 from agentflow.core.errors import UsageError
@@ -21,9 +20,10 @@ APPROVED = frozenset({PendingKind.APPROVAL, PendingKind.SURFACE})
 """Kinds that are approved or denied; the others are answered."""
 OWN_WORDS = "in your own words"
 """How an option ends that stands for words of the person's own."""
-_ASKED: Mapping[PendingKind, tuple[str, ...]] = MappingProxyType(
-    {PendingKind.QUESTION: ("questions",), PendingKind.ESCALATION: ("options", "recommended")}
-)
+_ASKED: Mapping[PendingKind, tuple[str, ...]] = {
+    PendingKind.QUESTION: ("questions",),
+    PendingKind.ESCALATION: ("options", "recommended"),
+}
 """The keys of an input that are shown as questions and options."""
 
 

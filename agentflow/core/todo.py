@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from types import MappingProxyType
 
 from agentflow.core.record import Record
 
@@ -20,15 +19,13 @@ class TodoStatus(StrEnum):
         return _SPELLINGS.get(word)
 
 
-_SPELLINGS: Mapping[str, TodoStatus] = MappingProxyType(
-    {
-        **{status.value: status for status in TodoStatus},
-        **dict.fromkeys(("todo", "open", "not_started", "planned"), TodoStatus.PENDING),
-        **dict.fromkeys(("doing", "active", "started", "inprogress", "current"), TodoStatus.IN_PROGRESS),
-        **dict.fromkeys(("done", "complete", "finished"), TodoStatus.COMPLETED),
-        **dict.fromkeys(("stuck", "waiting", "on_hold"), TodoStatus.BLOCKED),
-    }
-)
+_SPELLINGS: Mapping[str, TodoStatus] = {
+    **{status.value: status for status in TodoStatus},
+    **dict.fromkeys(("todo", "open", "not_started", "planned"), TodoStatus.PENDING),
+    **dict.fromkeys(("doing", "active", "started", "inprogress", "current"), TodoStatus.IN_PROGRESS),
+    **dict.fromkeys(("done", "complete", "finished"), TodoStatus.COMPLETED),
+    **dict.fromkeys(("stuck", "waiting", "on_hold"), TodoStatus.BLOCKED),
+}
 
 
 class Todo(Record):

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -11,16 +10,14 @@ from agentflow.core.hook import LEGAL, Decision, Hook, HookResult
 from agentflow.core.record import Record
 from agentflow.parse import Mismatch, fit
 
-_DECISIONS: Mapping[str, Decision] = MappingProxyType(
-    {
-        "approve": Decision.ALLOW,
-        "allow": Decision.ALLOW,
-        "ask": Decision.ASK,
-        "defer": Decision.ASK,
-        "deny": Decision.DENY,
-        "block": Decision.DENY,
-    }
-)
+_DECISIONS: Mapping[str, Decision] = {
+    "approve": Decision.ALLOW,
+    "allow": Decision.ALLOW,
+    "ask": Decision.ASK,
+    "defer": Decision.ASK,
+    "deny": Decision.DENY,
+    "block": Decision.DENY,
+}
 PUBLIC = ("initialUserMessage", "reloadSkills", "retry", "sessionTitle", "updatedMCPToolOutput", "watchPaths")
 """Public keys that have no meaning here."""
 Word = Literal["approve", "allow", "ask", "defer", "deny", "block"]

@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 import anyio
@@ -35,15 +34,13 @@ from agentflow.hooks.matching import applies, matches
 from agentflow.hooks.output import Told
 from agentflow.redact import visible
 
-_CHANGED: Mapping[type[Payload], tuple[str, str]] = MappingProxyType(
-    {
-        ToolUse: ("updated_input", "tool_input"),
-        ToolDone: ("updated_output", "tool_response"),
-        ToolFailed: ("updated_output", "error"),
-        Asking: ("request", "request"),
-        Answered: ("reply", "reply"),
-    }
-)
+_CHANGED: Mapping[type[Payload], tuple[str, str]] = {
+    ToolUse: ("updated_input", "tool_input"),
+    ToolDone: ("updated_output", "tool_response"),
+    ToolFailed: ("updated_output", "error"),
+    Asking: ("request", "request"),
+    Answered: ("reply", "reply"),
+}
 """The field of an answer that changes a payload, and the payload's own."""
 _SILENT = HookResult()
 

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from anyio import from_thread, to_thread
@@ -20,14 +19,16 @@ from agentflow.redact import redacted, redacted_bytes
 from agentflow.trust import fingerprint
 
 DEFAULT_TIMEOUT = 600.0
-TIMEOUTS: Mapping[Point, float] = MappingProxyType({Point.USER_PROMPT_SUBMIT: 30.0, Point.SESSION_END: 1.5})
+TIMEOUTS: Mapping[Point, float] = {Point.USER_PROMPT_SUBMIT: 30.0, Point.SESSION_END: 1.5}
 MAX_TEXT = 10_000
 """Characters of a text that are passed on; a longer one is kept in a file."""
 PREVIEW = 1_000
 _PLACEHOLDER = re.compile(r"\$\{(CLAUDE_PROJECT_DIR|CLAUDE_PLUGIN_ROOT)\}")
-_SHELLS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"sh": ("sh", "-c"), "bash": ("bash", "-c"), "powershell": ("pwsh", "-NoProfile", "-Command")}
-)
+_SHELLS: Mapping[str, tuple[str, ...]] = {
+    "sh": ("sh", "-c"),
+    "bash": ("bash", "-c"),
+    "powershell": ("pwsh", "-NoProfile", "-Command"),
+}
 
 
 async def ask(hook: Hook, script: Script, event: HookEvent) -> Told:

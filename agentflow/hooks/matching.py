@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from agentflow.core.points import HookEvent, Point, Scene, ToolDone, ToolFailed, ToolUse
@@ -11,24 +10,22 @@ from agentflow.permissions.patterns import EDITORS, READERS, about_path, may_tou
 from agentflow.permissions.rules import parse_rules
 
 _NAMES = re.compile(r"[A-Za-z0-9_\- ,|]*")
-_MATCHED: Mapping[Point, str] = MappingProxyType(
-    {
-        Point.SESSION_START: "source",
-        Point.SESSION_END: "reason",
-        Point.PRE_TOOL_USE: "tool_name",
-        Point.PERMISSION_REQUEST: "tool_name",
-        Point.POST_TOOL_USE: "tool_name",
-        Point.POST_TOOL_USE_FAILURE: "tool_name",
-        Point.SUBAGENT_START: "agent_type",
-        Point.SUBAGENT_STOP: "agent_type",
-        Point.PRE_COMPACT: "trigger",
-        Point.POST_COMPACT: "trigger",
-        Point.STOP_FAILURE: "error",
-        Point.NOTIFICATION: "notification_type",
-    }
-)
+_MATCHED: Mapping[Point, str] = {
+    Point.SESSION_START: "source",
+    Point.SESSION_END: "reason",
+    Point.PRE_TOOL_USE: "tool_name",
+    Point.PERMISSION_REQUEST: "tool_name",
+    Point.POST_TOOL_USE: "tool_name",
+    Point.POST_TOOL_USE_FAILURE: "tool_name",
+    Point.SUBAGENT_START: "agent_type",
+    Point.SUBAGENT_STOP: "agent_type",
+    Point.PRE_COMPACT: "trigger",
+    Point.POST_COMPACT: "trigger",
+    Point.STOP_FAILURE: "error",
+    Point.NOTIFICATION: "notification_type",
+}
 """What a matcher looks at; at the other points it is not looked at."""
-_COVERED = MappingProxyType({"Edit": EDITORS, "Read": READERS})
+_COVERED = {"Edit": EDITORS, "Read": READERS}
 """The tools that a rule on one of them is about."""
 TOOL_POINTS = frozenset(point for point, field in _MATCHED.items() if field == "tool_name")
 

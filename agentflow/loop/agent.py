@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from agentflow.core.fold import advance
@@ -67,7 +66,7 @@ class Agent(Record):
     """Roles that bound this one: a tool that one of them has is used under its rules too."""
     parent: str | None = None
     """The call that asked for this run."""
-    personas: Mapping[str, Persona] = MappingProxyType({})
+    personas: Mapping[str, Persona] = {}
     """Who may take the conversation over, by name."""
 
     @property

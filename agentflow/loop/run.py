@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from types import MappingProxyType
 
 from agentflow.core.errors import ModelError
 from agentflow.core.events import RunEnded, RunStarted
@@ -15,17 +14,15 @@ from agentflow.loop.nodes import act, ask, close, hand_over
 from agentflow.loop.notices import finalize, nudge, remind
 from agentflow.loop.route import Step, next_step
 
-NODES: Mapping[Step, Callable[[Agent, Run], Awaitable[Run]]] = MappingProxyType(
-    {
-        Step.ASK: ask,
-        Step.ACT: act,
-        Step.HAND_OVER: hand_over,
-        Step.REMIND: remind,
-        Step.NUDGE: nudge,
-        Step.FINALIZE: finalize,
-        Step.CLOSE: close,
-    }
-)
+NODES: Mapping[Step, Callable[[Agent, Run], Awaitable[Run]]] = {
+    Step.ASK: ask,
+    Step.ACT: act,
+    Step.HAND_OVER: hand_over,
+    Step.REMIND: remind,
+    Step.NUDGE: nudge,
+    Step.FINALIZE: finalize,
+    Step.CLOSE: close,
+}
 
 
 async def run_agent(agent: Agent, brief: str) -> Run:

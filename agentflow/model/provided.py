@@ -1,7 +1,6 @@
 """Tools that a provider runs itself: how they are offered, and their blocks in a turn."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from agentflow.core.messages import Served, ToolSpec
@@ -9,10 +8,10 @@ from agentflow.redact import one_line
 
 MAX_SEARCHES = 5
 """Of one request."""
-_OFFERED: Mapping[str, dict[str, Any]] = MappingProxyType(
-    {"WebSearch": {"type": "web_search_20250305", "name": "web_search", "max_uses": MAX_SEARCHES}}
-)
-_OURS: Mapping[str, str] = MappingProxyType({tool["name"]: name for name, tool in _OFFERED.items()})
+_OFFERED: Mapping[str, dict[str, Any]] = {
+    "WebSearch": {"type": "web_search_20250305", "name": "web_search", "max_uses": MAX_SEARCHES}
+}
+_OURS: Mapping[str, str] = {tool["name"]: name for name, tool in _OFFERED.items()}
 
 
 def offered(tool: ToolSpec) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from agentflow.core.errors import ModelRejected
@@ -16,21 +15,17 @@ from agentflow.parse import decode_or_none
 
 _CALL_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.:-]{0,199}")
 """What names a file of ours as well."""
-_STOPS: Mapping[str, Stop] = MappingProxyType(
-    {
-        "end_turn": Stop.END_TURN,
-        "stop_sequence": Stop.END_TURN,
-        "tool_use": Stop.TOOL_USE,
-        "max_tokens": Stop.MAX_TOKENS,
-        "pause_turn": Stop.PAUSED,
-    }
-)
-_REFUSED: Mapping[str, str] = MappingProxyType(
-    {
-        "refusal": "the model refused to go on",
-        "model_context_window_exceeded": "the conversation no longer fits into the model's context window",
-    }
-)
+_STOPS: Mapping[str, Stop] = {
+    "end_turn": Stop.END_TURN,
+    "stop_sequence": Stop.END_TURN,
+    "tool_use": Stop.TOOL_USE,
+    "max_tokens": Stop.MAX_TOKENS,
+    "pause_turn": Stop.PAUSED,
+}
+_REFUSED: Mapping[str, str] = {
+    "refusal": "the model refused to go on",
+    "model_context_window_exceeded": "the conversation no longer fits into the model's context window",
+}
 _NOT_WHOLE = "its input did not arrive as a JSON object; nothing was run, make the call again"
 
 

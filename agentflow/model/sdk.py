@@ -4,7 +4,6 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.util import find_spec
-from types import MappingProxyType
 from typing import Any
 
 import anthropic
@@ -15,23 +14,17 @@ from agentflow.model.wire import Answer, Endpoint, unreached
 from agentflow.redact import one_line
 from agentflow.settings import Deadlines
 
-_ADVICE: Mapping[str, str] = MappingProxyType(
-    {
-        "bedrock": "pip install 'anthropic[bedrock]', set AWS_REGION and AWS credentials",
-        "vertex": "pip install 'anthropic[vertex]', set CLOUD_ML_REGION and ANTHROPIC_VERTEX_PROJECT_ID",
-        "foundry": "set ANTHROPIC_FOUNDRY_API_KEY and ANTHROPIC_FOUNDRY_RESOURCE (or _BASE_URL)",
-    }
-)
-_CLIENTS: Mapping[str, Callable[..., Any]] = MappingProxyType(
-    {
-        "bedrock": anthropic.AsyncAnthropicBedrock,
-        "vertex": anthropic.AsyncAnthropicVertex,
-        "foundry": anthropic.AsyncAnthropicFoundry,
-    }
-)
-_PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"bedrock": ("boto3",), "vertex": ("google", "google.auth")}
-)
+_ADVICE: Mapping[str, str] = {
+    "bedrock": "pip install 'anthropic[bedrock]', set AWS_REGION and AWS credentials",
+    "vertex": "pip install 'anthropic[vertex]', set CLOUD_ML_REGION and ANTHROPIC_VERTEX_PROJECT_ID",
+    "foundry": "set ANTHROPIC_FOUNDRY_API_KEY and ANTHROPIC_FOUNDRY_RESOURCE (or _BASE_URL)",
+}
+_CLIENTS: Mapping[str, Callable[..., Any]] = {
+    "bedrock": anthropic.AsyncAnthropicBedrock,
+    "vertex": anthropic.AsyncAnthropicVertex,
+    "foundry": anthropic.AsyncAnthropicFoundry,
+}
+_PACKAGES: Mapping[str, tuple[str, ...]] = {"bedrock": ("boto3",), "vertex": ("google", "google.auth")}
 """What an extra of the SDK brings, each after the package it lies in."""
 _SECRETS = (
     "ANTHROPIC_FOUNDRY_API_KEY",

@@ -1,13 +1,12 @@
 """Tiers to model ids: the one table that names models."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 DEEP = "deep"
 FAST = "fast"
-ALIASES: Mapping[str, str] = MappingProxyType({"opus": DEEP, "sonnet": FAST, "haiku": FAST})
+ALIASES: Mapping[str, str] = {"opus": DEEP, "sonnet": FAST, "haiku": FAST}
 """Names of public role files, to our tiers."""
-MODELS: Mapping[str, str] = MappingProxyType({DEEP: "claude-opus-5-5", FAST: "claude-sonnet-5-5"})
+MODELS: Mapping[str, str] = {DEEP: "claude-opus-5-5", FAST: "claude-sonnet-5-5"}
 """The shipped table; the `models` setting overrides it."""
 
 

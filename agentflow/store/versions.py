@@ -1,7 +1,6 @@
 """Saved state of an older version, taken step by step to the one we write."""
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from agentflow.core.errors import CorruptState
@@ -23,7 +22,7 @@ def _with_steps(fields: Fields) -> Fields:
     return {"steps": steps} if is_begun and "steps" not in fields else {}
 
 
-STEPS: Mapping[int, Callable[[Fields], Fields]] = MappingProxyType({0: _named})
+STEPS: Mapping[int, Callable[[Fields], Fields]] = {0: _named}
 """From each older version to the one after it; a key that is only added needs no step but its default."""
 
 

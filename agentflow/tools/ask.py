@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Annotated
 
 from msgspec import Meta
@@ -71,7 +70,8 @@ def escalate(wanted: Escalation, context: ToolContext) -> Output:  # noqa: ARG00
 
 ASK = Tool(name="AskUserQuestion", category=Category.ASK, effect=Effect.WRITE, input=AskInput, call=ask)
 ESCALATE = Tool(name="Escalate", category=Category.ASK, effect=Effect.WRITE, input=Escalation, call=escalate)
-KINDS: Mapping[type[Record], PendingKind] = MappingProxyType(
-    {AskInput: PendingKind.QUESTION, Escalation: PendingKind.ESCALATION}
-)
+KINDS: Mapping[type[Record], PendingKind] = {
+    AskInput: PendingKind.QUESTION,
+    Escalation: PendingKind.ESCALATION,
+}
 """What waits, by the input of the tool that asks; a call of any other tool waits for approval."""
