@@ -9,8 +9,9 @@ from agentflow.cli.wiring import governed, hooks_here, permitted, rules_here, sh
 from agentflow.compose.capabilities.handoffs import Handoffs
 from agentflow.compose.capabilities.subagents import Order, Subagents
 from agentflow.compose.channels import Capability, Settled
-from agentflow.compose.draft import NoModel, drafted
+from agentflow.compose.draft import Draft, NoModel
 from agentflow.compose.profiles import Kit, standard_capabilities
+from agentflow.core.errors import NotAllowed
 from agentflow.core.record import Record, plain
 from agentflow.core.role import Role
 from agentflow.core.run import Run
@@ -33,16 +34,6 @@ class Resolved(Record):
     """The same as plain values."""
 
 
-class _Childless(Record):
-    """Stands where sub-agents would be run."""
-
-    async def __call__(self, order: Order, settled: Settled) -> Run:
-        raise NotImplementedError
-
-    def reads(self, role: Role, settled: Settled) -> bool:  # noqa: ARG002  # a protocol's signature
-        return False
-
-
 def resolved(role: Role, content: Content, root: Path) -> Resolved:
     """Return what the capabilities of its crew and the settings here make of a role."""
     settings = load_settings(os.environ)
@@ -53,7 +44,7 @@ def resolved(role: Role, content: Content, root: Path) -> Resolved:
     skills = offer(content.skills, role, phase, ())
     kit = Kit(model=NoModel(), models=ids, toolbox=toolbox, events=_nobody, skills=skills)
     shared = shared_capabilities(hooks_here(root)[0], rules, settings.approvals)
-    draft = drafted((*standard_capabilities(role, kit), *_others(role, content), *shared))
+    draft = Draft((*standard_capabilities(role, kit), *_others(role, content), *shared))
     tools = draft.tools(*draft.model())
     prompt, limits = draft.system(tools), plain(role.limits)
     bounds = ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in limits.items() if value)
@@ -83,7 +74,7 @@ def resolved(role: Role, content: Content, root: Path) -> Resolved:
 def _others(role: Role, content: Content) -> tuple[Capability, ...]:
     """Return what lets a role give work to sub-agents, or hand a conversation over to one."""
     known = subagents(content.roles.all)
-    given = Subagents(role=role, depth=0, known=known, children=_Childless())
+    given = Subagents(role=role, depth=0, known=known, runs=_shown_only)
     return given, Handoffs(role=role, known=known)
 
 
@@ -101,6 +92,10 @@ def _giver(tool: Tool, role: Role) -> str:
 def _skills(skills: Offer) -> list[tuple[str, str]]:
     opened = [(f"{skill.name}, open from the beginning", skill.source) for skill in skills.opened]
     return opened + [(skill.name, skill.source) for skill in skills.listed]
+
+
+async def _shown_only(order: Order, _: Settled) -> Run:
+    raise NotAllowed(f"{order.role.name} is shown here and not run")
 
 
 def _nobody(_: object) -> None:

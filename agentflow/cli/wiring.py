@@ -16,7 +16,7 @@ from agentflow.cli.trusting import (
     well_known,
 )
 from agentflow.compose.capabilities.approval import Approval
-from agentflow.compose.capabilities.hooks import UseHooks
+from agentflow.compose.capabilities.kit import UseHooks
 from agentflow.compose.channels import Capability
 from agentflow.core.errors import ModelRejected
 from agentflow.core.evidence import Surface

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from typing import Self
 
 from agentflow.compose.channels import Capability, channels_of
-from agentflow.compose.draft import drafted
+from agentflow.compose.draft import Draft
 from agentflow.compose.profiles import Kit, standard_capabilities
-from agentflow.compose.surroundings import Surroundings
 from agentflow.core.role import Role
-from agentflow.loop.agent import Agent
+from agentflow.loop.agent import Agent, Surroundings
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +35,9 @@ class AgentBuilder:
 
     def build(self) -> Agent:
         """Return the agent; the same builder always gives an equal one. Raises ConfigError for a conflict."""
-        draft = drafted(self._capabilities)
+        draft = Draft(self._capabilities)
         model, model_id = draft.model()
         tools = draft.tools(model, model_id)
-        around = self._around
         return Agent(
             role=self._role,
             model=model,
@@ -49,17 +47,5 @@ class AgentBuilder:
             tools=tools,
             hooks=draft.hooks(),
             observe=draft.observer(),
-            owners=around.owners,
-            workspace=around.workspace,
-            runner=around.runner,
-            ledger=around.ledger,
-            journal=around.journal,
-            outputs=around.outputs,
-            task_id=around.task_id,
-            number=around.number,
-            iteration=around.iteration,
-            phase=around.phase,
-            transcript=around.transcript,
-            consent=around.consent,
-            interrupted=around.interrupted,
+            around=self._around,
         )

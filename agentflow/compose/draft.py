@@ -1,17 +1,20 @@
-"""What capabilities have installed so far, channel by channel; made anew for each build."""
+"""What capabilities install together, channel by channel; made anew for each build."""
 
 import re
 
 from agentflow.compose.channels import (
+    PREFIX,
     Capability,
-    InstallsContext,
-    InstallsHooks,
-    InstallsModel,
-    InstallsObserver,
-    InstallsToolFactories,
-    InstallsTools,
+    ContextChannel,
+    HookChannel,
+    ModelChannel,
+    ObserverChannel,
+    Section,
     Settled,
+    ToolChannel,
     ToolFactory,
+    ToolFactoryChannel,
+    channels_of,
 )
 from agentflow.compose.observers import Audience
 from agentflow.core.errors import ConfigError, ModelRejected
@@ -22,78 +25,11 @@ from agentflow.core.record import Record
 from agentflow.core.tool import Tool
 from agentflow.hooks.chain import Chain
 from agentflow.redact import redacted
-from agentflow.tools.registry import NAMES, Toolbox
+from agentflow.tools.registry import Toolbox
 
 _ITEM = re.compile(r"^- .*\n?(?:^[ ]+\S.*\n?)*", re.MULTILINE)
 """An item of a Markdown list, with the indented lines that go on with it."""
 _NAMED = re.compile(r"`(\w+)`")
-
-
-class _Tools:
-    def __init__(self, tools: list[Tool], submits: list[Tool]) -> None:
-        self._tools = tools
-        self._submits = submits
-
-    def add(self, *tools: Tool) -> None:
-        self._tools.extend(tools)
-
-    def end_with(self, tool: Tool) -> None:
-        self._submits.append(tool)
-
-
-class _Hooks:
-    def __init__(self, hooks: list[Hook]) -> None:
-        self._hooks = hooks
-
-    def add(self, *hooks: Hook) -> None:
-        self._hooks.extend(hooks)
-
-
-class _Models:
-    def __init__(self, models: list[tuple[Model, str]]) -> None:
-        self._models = models
-
-    def use(self, model: Model, model_id: str) -> None:
-        self._models.append((model, model_id))
-
-
-class _Section(Record):
-    """A part of the system prompt; its list items on absent tools go."""
-
-    priority: int
-    text: str
-    absent: frozenset[str] = frozenset()
-
-
-class _Context:
-    def __init__(self, sections: list[_Section]) -> None:
-        self._sections = sections
-
-    def add(self, section: str, *, priority: int = 0) -> None:
-        self._sections.append(_Section(priority=priority, text=section))
-
-    def add_prompt(self, section: str, *, priority: int = 0) -> None:
-        self._sections.append(_Section(priority=priority, text=section, absent=NAMES))
-
-
-class _Factories:
-    def __init__(self, factories: list[ToolFactory]) -> None:
-        self._factories = factories
-
-    def add(self, factory: ToolFactory) -> None:
-        self._factories.append(factory)
-
-
-class _Observers:
-    def __init__(self, records: list[Observer], observers: list[Observer]) -> None:
-        self._records = records
-        self._observers = observers
-
-    def add(self, observer: Observer) -> None:
-        self._observers.append(observer)
-
-    def keep(self, record: Observer) -> None:
-        self._records.append(record)
 
 
 class NoModel(Record):
@@ -109,30 +45,27 @@ class NoModel(Record):
 
 
 class Draft:
-    def __init__(self) -> None:
+    def __init__(self, capabilities: tuple[Capability, ...]) -> None:
+        """Hand each capability the channels that it asks for, and nothing else."""
         self._tools: list[Tool] = []
         self._submits: list[Tool] = []
         self._hooks: list[Hook] = []
         self._models: list[tuple[Model, str]] = []
-        self._sections: list[_Section] = []
+        self._sections: list[Section] = []
         self._factories: list[ToolFactory] = []
         self._records: list[Observer] = []
         self._observers: list[Observer] = []
-
-    def install(self, capability: Capability) -> None:
-        """Hand a capability each channel that it asks for, and nothing else."""
-        if isinstance(capability, InstallsTools):
-            capability.install_tools(_Tools(self._tools, self._submits))
-        if isinstance(capability, InstallsHooks):
-            capability.install_hooks(_Hooks(self._hooks))
-        if isinstance(capability, InstallsModel):
-            capability.install_model(_Models(self._models))
-        if isinstance(capability, InstallsContext):
-            capability.install_context(_Context(self._sections))
-        if isinstance(capability, InstallsToolFactories):
-            capability.install_tool_factories(_Factories(self._factories))
-        if isinstance(capability, InstallsObserver):
-            capability.install_observer(_Observers(self._records, self._observers))
+        channels = {
+            "tools": ToolChannel(self._tools, self._submits),
+            "hooks": HookChannel(self._hooks),
+            "model": ModelChannel(self._models),
+            "context": ContextChannel(self._sections),
+            "tool_factories": ToolFactoryChannel(self._factories),
+            "observer": ObserverChannel(self._records, self._observers),
+        }
+        for capability in capabilities:
+            for name in channels_of(capability):
+                getattr(capability, PREFIX + name)(channels[name])
 
     def model(self) -> tuple[Model, str]:
         """Return the last model that was installed and its id."""
@@ -142,7 +75,7 @@ class Draft:
         """Return the sections of the system prompt of an agent with these tools, joined."""
         ordered = sorted(self._sections, key=lambda section: -section.priority)
         offered = {tool.name for tool in tools}
-        return redacted("\n\n".join(without_absent(each.text, each.absent - offered) for each in ordered))
+        return redacted("\n\n".join(_without(each.absent - offered, each.text) for each in ordered))
 
     def tools(self, model: Model, model_id: str) -> tuple[Tool, ...]:
         """Return all tools by name, the factories' too. Raises ConfigError for two of one name."""
@@ -158,21 +91,13 @@ class Draft:
         return self._submits[0] if self._submits else None
 
     def hooks(self) -> Chain:
-        return Chain.of(*self._hooks)
+        return Chain(self._hooks)
 
     def observer(self) -> Audience:
         return Audience(tuple(self._records), tuple(self._observers))
 
 
-def drafted(capabilities: tuple[Capability, ...]) -> Draft:
-    """Return what these capabilities install together."""
-    draft = Draft()
-    for capability in capabilities:
-        draft.install(capability)
-    return draft
-
-
-def without_absent(text: str, absent: frozenset[str]) -> str:
+def _without(absent: frozenset[str], text: str) -> str:
     """Return Markdown without the list items that name one of these tools in backticks."""
     return _ITEM.sub(lambda item: item[0] if absent.isdisjoint(_NAMED.findall(item[0])) else "", text)
 

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable
 
-from agentflow.compose.bounds import child_of, heir_of, only_reads
+from agentflow.compose.bounds import child_of, heir_of
 from agentflow.compose.builder import AgentBuilder
 from agentflow.compose.capabilities.handoffs import Handoffs
 from agentflow.compose.capabilities.subagents import Order, Subagents
 from agentflow.compose.channels import Capability, Settled
 from agentflow.compose.profiles import Kit
-from agentflow.compose.surroundings import Surroundings
-from agentflow.core.errors import InvalidInput
 from agentflow.core.events import Delegated
 from agentflow.core.pending import Answer
 from agentflow.core.ports import Observer
@@ -17,7 +15,7 @@ from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.run import Run
 from agentflow.library.skills import Offer
-from agentflow.loop.agent import Agent, Persona
+from agentflow.loop.agent import Agent, Persona, Surroundings
 from agentflow.loop.run import continue_run, run_agent
 
 
@@ -54,7 +52,7 @@ class Family(Record):
         """Return the agent of a role below others, whose rules bound it."""
         runs = Nursery(family=self, around=around, lineage=(*parents, role))
         depth = len(parents)
-        agents = Subagents(role=role, depth=depth, known=self.known, children=runs)
+        agents = Subagents(role=role, depth=depth, known=self.known, runs=runs)
         builder = AgentBuilder.standard(role, around, self.kit.replace(skills=self.skills(role)))
         for capability in (agents, Handoffs(role=role, known=self.known), *self.capabilities):
             builder = builder.with_capability(capability)
@@ -100,15 +98,7 @@ class Nursery(Record):
         )
         kit = family.kit.replace(model=settled.model, toolbox=box, events=cradle.events)
         agent = family.replace(kit=kit).born(role, cradle.around, self.lineage).replace(parent=order.call_id)
-        if cradle.saved is None:
+        saved = cradle.saved
+        if saved is None:
             return await run_agent(agent, order.brief)
-        return (
-            cradle.saved if cradle.saved.outcome else await continue_run(agent, cradle.saved, cradle.answer)
-        )
-
-    def reads(self, role: Role, settled: Settled) -> bool:
-        """Return whether a sub-agent could only read here; one without a tool is refused as it is called."""
-        try:
-            return only_reads(*child_of(self.lineage[-1], role, settled.model_id, settled.tools))
-        except InvalidInput:
-            return True
+        return saved if saved.outcome else await continue_run(agent, saved, cradle.answer)

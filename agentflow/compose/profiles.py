@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 
-from agentflow.compose.capabilities.events import EventLog
-from agentflow.compose.capabilities.hooks import UseHooks
-from agentflow.compose.capabilities.model import UseModel
+from agentflow.compose.capabilities.kit import EventLog, UseHooks, UseModel
 from agentflow.compose.capabilities.role import RolePrompt, RoleTools, Submission
 from agentflow.compose.capabilities.skills import UseSkills
 from agentflow.compose.capabilities.todos import CurrentTodo

@@ -53,10 +53,6 @@ class Chain:
         points = {hook.point for hook in self.hooks}
         self._at = {point: tuple(hook for hook in self.hooks if hook.point is point) for point in points}
 
-    @classmethod
-    def of(cls, *hooks: Hook) -> "Chain":
-        return cls(hooks)
-
     def has(self, point: Point) -> bool:
         """Return whether anybody is asked at a point."""
         return point in self._at
@@ -69,11 +65,6 @@ class Chain:
         event = HookEvent(point=point, scene=scene, payload=payload())
         asked = _asked(hooks, event)
         return await _decided(asked, event) if asked else NOTHING
-
-
-def merged(*chains: Chain) -> Chain:
-    """Return one chain with the hooks of all."""
-    return Chain(hook for chain in chains for hook in chain.hooks)
 
 
 def _asked(hooks: tuple[Hook, ...], event: HookEvent) -> list[Hook]:

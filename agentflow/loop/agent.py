@@ -26,25 +26,13 @@ class Persona(Record):
     tools: tuple[Tool, ...]
 
 
-class Agent(Record):
-    """A frozen bundle; the nodes of the loop read it and change nothing in it."""
+class Surroundings(Record):
+    """Where one run of an agent takes place: what it is given and does not choose."""
 
-    role: Role
-    model: Model
-    model_id: str
-    """What the role's tier stands for."""
-    system: str
-    tools: tuple[Tool, ...]
-    """What the role may call; nothing else is offered or run."""
-    submit: Tool | None
-    """The tool that ends the run."""
-    owners: Mapping[str, str]
-    """Every known tool's name, to the role that has it."""
     workspace: Workspace
     runner: Runner
     ledger: Ledger
     journal: Journal
-    observe: Observer
     outputs: Path
     task_id: str
     number: int
@@ -57,6 +45,24 @@ class Agent(Record):
     """What is done at once about a call that would wait for a person."""
     interrupted: bool
     """Somebody was already asked in this phase, and is not asked again."""
+    owners: Mapping[str, str]
+    """Every known tool's name, to the role that has it."""
+
+
+class Agent(Record):
+    """A frozen bundle; the nodes of the loop read it and change nothing in it."""
+
+    role: Role
+    model: Model
+    model_id: str
+    """What the role's tier stands for."""
+    system: str
+    tools: tuple[Tool, ...]
+    """What the role may call; nothing else is offered or run."""
+    submit: Tool | None
+    """The tool that ends the run."""
+    around: Surroundings
+    observe: Observer
     hooks: Chain = Chain()
     withheld: dict[str, dict[str, Any]] = {}
     """Inputs of calls not made yet that hold a secret, by call id: they are written down nowhere."""
@@ -94,7 +100,7 @@ def acting(agent: Agent, run: Run) -> Agent:
 
 def note(agent: Agent, run: Run, entry: RunEntry) -> Run:
     """Write an entry to the run's file and return the run after it."""
-    agent.journal.append(entry)
+    agent.around.journal.append(entry)
     return advance(run, entry)
 
 
@@ -107,10 +113,10 @@ def say(agent: Agent, run: Run, text: str, notice: Notice) -> Run:
 def open_run(agent: Agent, brief: str) -> Run:
     """Return a new run that begins with a brief."""
     head = RunOpened(
-        run=agent.number,
+        run=agent.around.number,
         role=agent.role.part or agent.role.name,
         agent=agent.role.name,
-        iteration=agent.iteration,
+        iteration=agent.around.iteration,
         model=agent.model_id,
         system=agent.system,
         tools=agent.specs,
@@ -118,5 +124,5 @@ def open_run(agent: Agent, brief: str) -> Run:
         parent=agent.parent,
         concatenates=agent.role.concatenates,
     )
-    agent.journal.append(head)
+    agent.around.journal.append(head)
     return say(agent, Run(head=head), brief, Notice.BRIEF)

@@ -30,7 +30,7 @@ async def answer(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | RunPa
         return admitted
     subject = one_line(admitted.subject)
     agent.observe(
-        ToolStarted(run=agent.number, turn=run.turns, call_id=call.id, tool=call.name, subject=subject)
+        ToolStarted(run=agent.around.number, turn=run.turns, call_id=call.id, tool=call.name, subject=subject)
     )
     begin = time.monotonic()
     found = await _made(agent, run, call, admitted)
@@ -40,7 +40,7 @@ async def answer(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | RunPa
     made = made.replace(seconds=round(time.monotonic() - begin, 3))
     agent.observe(
         ToolFinished(
-            run=agent.number,
+            run=agent.around.number,
             turn=run.turns,
             call_id=call.id,
             tool=call.name,
@@ -59,13 +59,13 @@ def skipped(call: ToolCall) -> CallAnswered:
 
 async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> CallAnswered | RunPaused:
     context = ToolContext(
-        workspace=agent.workspace,
-        shell=Shell(runner=agent.runner, outputs=agent.outputs),
+        workspace=agent.around.workspace,
+        shell=Shell(runner=agent.around.runner, outputs=agent.around.outputs),
         role=agent.role,
-        task_id=agent.task_id,
+        task_id=agent.around.task_id,
         call_id=call.id,
         run=run,
-        ledger=agent.ledger,
+        ledger=agent.around.ledger,
         cancelled=stop_asked,
     )
     try:
@@ -96,13 +96,13 @@ def _failed(call: ToolCall, message: str) -> CallAnswered:
 
 def _kept(agent: Agent, call: ToolCall, output: Output) -> str:
     """Keep what a call printed as evidence, and return what the model gets to see of it."""
-    full = agent.outputs / f"{call.id}.out"
+    full = agent.around.outputs / f"{call.id}.out"
     if output.execution is not None:
         execution = output.execution
         if output.clipped:  # the ledger takes the file, and the model may still ask for this one
             execution = execution.replace(output=str(copy(full, full.with_suffix(".whole"))))
         role = agent.role.part or agent.role.name
-        kept = agent.ledger.record(execution, role=role, iteration=agent.iteration, by=By.AGENT)
+        kept = agent.around.ledger.record(execution, role=role, iteration=agent.around.iteration, by=By.AGENT)
         return f"{output.content}, evidence {kept.id}"
     if len(output.content) > MAX_RESULT_CHARS:
         full.write_text(output.content, "utf-8", "backslashreplace")

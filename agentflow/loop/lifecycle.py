@@ -31,12 +31,12 @@ MAX_HELD = 3
 def scene(agent: Agent) -> Scene:
     """Return where in the task this agent is, for hooks."""
     return Scene(
-        task_id=agent.task_id,
-        cwd=agent.workspace.root,
-        transcript=agent.transcript,
-        outputs=agent.outputs,
-        phase=agent.phase,
-        iteration=agent.iteration,
+        task_id=agent.around.task_id,
+        cwd=agent.around.workspace.root,
+        transcript=agent.around.transcript,
+        outputs=agent.around.outputs,
+        phase=agent.around.phase,
+        iteration=agent.around.iteration,
         actor=Actor(name=agent.role.name, depth=agent.depth),
     )
 
@@ -71,12 +71,12 @@ async def stopping(agent: Agent, run: Run, outcome: RunOutcome) -> tuple[Run, st
 
 
 def _started(agent: Agent) -> SubagentStarted:
-    return SubagentStarted(agent_id=agent.transcript.stem, agent_type=agent.role.name)
+    return SubagentStarted(agent_id=agent.around.transcript.stem, agent_type=agent.role.name)
 
 
 def _stopped(agent: Agent, run: Run) -> SubagentStopped:
     return SubagentStopped(
-        agent_id=agent.transcript.stem,
+        agent_id=agent.around.transcript.stem,
         agent_type=agent.role.name,
         last_assistant_message=last_said(run),
         stop_hook_active=run.held > 0,

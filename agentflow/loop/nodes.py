@@ -62,7 +62,7 @@ async def ask(agent: Agent, run: Run) -> Run:
     changed = request is not own or messages is not run.messages
     sent = RequestSent(turn=run.turns + 1, force=own.force, changed=changed)
     run = note(agent, run.replace(messages=messages), sent)
-    agent.observe(Asked(run=agent.number, turn=run.turns))
+    agent.observe(Asked(run=agent.around.number, turn=run.turns))
     begin = time.monotonic()
     reply = await agent.model.complete(request)
     return await _replied(agent, run, reply, round(time.monotonic() - begin, 3))
@@ -75,7 +75,7 @@ async def _replied(agent: Agent, run: Run, reply: Reply, seconds: float) -> Run:
     run = note(agent, run, ReplyReceived(reply=reply, seconds=seconds))
     agent.observe(
         Replied(
-            run=agent.number,
+            run=agent.around.number,
             turn=run.turns,
             text=one_line(Message(speaker=Speaker.ASSISTANT, parts=reply.parts).text, 200),
             calls=len(run.pending),
@@ -84,7 +84,7 @@ async def _replied(agent: Agent, run: Run, reply: Reply, seconds: float) -> Run:
             seconds=seconds,
         )
     )
-    for event in served(agent.number, run.turns, reply):
+    for event in served(agent.around.number, run.turns, reply):
         agent.observe(event)
     return await turn_ended(agent, reply_heeded(agent, run, said))
 
@@ -154,12 +154,9 @@ def _is_over(agent: Agent, run: Run, call: ToolCall) -> bool:
 async def hand_over(agent: Agent, run: Run) -> Run:
     """Let another role go on with the conversation."""
     assert run.handoff is not None
-    persona = agent.personas[run.handoff.to]
-    agent.observe(
-        HandedOff(
-            run=agent.number, source=run.head.agent, to=run.handoff.to, reason=one_line(run.handoff.reason)
-        )
-    )
+    to, reason = run.handoff.to, one_line(run.handoff.reason)
+    persona = agent.personas[to]
+    agent.observe(HandedOff(run=agent.around.number, source=run.head.agent, to=to, reason=reason))
     entry = HandedOver(
         agent=persona.role.name,
         model=persona.model_id,

@@ -92,12 +92,14 @@ async def _ruled(agent: Agent, run: Run, call: ToolCall, checked: Admitted) -> R
 
 def _unaskable(agent: Agent, asked: Record) -> str | None:
     """Return why nobody is asked: somebody was in this phase, or the place that is named does not exist."""
-    if agent.interrupted:
+    if agent.around.interrupted:
         return (
             "nobody is asked twice in one phase, the confirmation of its plan included: "
             "go on with what is most likely, and name it in your result"
         )
-    return misplaced(asked.path, asked.line, agent.workspace) if isinstance(asked, Escalation) else None
+    if isinstance(asked, Escalation):
+        return misplaced(asked.path, asked.line, agent.around.workspace)
+    return None
 
 
 async def _still_allowed(agent: Agent, call: ToolCall, approved: Admitted) -> Admitted | CallAnswered:
@@ -147,14 +149,14 @@ def _beyond(agent: Agent, tool: Tool, subject: str) -> str | None:
 def _asked(agent: Agent, run: Run, call: ToolCall, checked: Admitted, kind: PendingKind) -> Ruling:
     """Let somebody decide: about an approval at once where the person said so beforehand, else later."""
     pending = Pending(
-        id=f"p{agent.number}-{len(run.decided) + 1}",
+        id=f"p{agent.around.number}-{len(run.decided) + 1}",
         kind=kind,
         tool=call.name,
         input=checked.input,
         options=getattr(checked.given, "choices", ()),
         asked_at=timestamp(),
     )
-    answer = decided_now(agent.consent, pending) if kind is PendingKind.APPROVAL else None
+    answer = decided_now(agent.around.consent, pending) if kind is PendingKind.APPROVAL else None
     if answer is None:
         return RunPaused(call_id=call.id, pending=pending)
     agent.observe(Answered(pending=pending.id, approved=answer.approved, by=answer.by))
@@ -178,7 +180,7 @@ def _subject(agent: Agent, tool: Tool, given: dict[str, Any]) -> str:
     if tool.category is not Category.FS or "file_path" not in given:
         return subject
     try:
-        return agent.workspace.relative(subject)
+        return agent.around.workspace.relative(subject)
     except ToolError:
         return subject  # the tool itself will say what is wrong with the path
 
@@ -194,7 +196,7 @@ def _wanted(agent: Agent, tool: Tool) -> str:
 def _foreign(agent: Agent, call: ToolCall) -> CallAnswered:
     """Answer a call of a tool that the role does not have."""
     offered = ", ".join(tool.name for tool in agent.tools)
-    owner = agent.owners.get(call.name)
+    owner = agent.around.owners.get(call.name)
     if owner is None:
         return error_of(call, f"there is no tool {call.name}; yours are {offered}")
     if owner == agent.role.part:
@@ -205,7 +207,7 @@ def _foreign(agent: Agent, call: ToolCall) -> CallAnswered:
 def _blocked(agent: Agent, call: ToolCall, reason: str, *, owner: str | None) -> CallAnswered:
     agent.observe(
         ToolBlocked(
-            run=agent.number,
+            run=agent.around.number,
             call_id=call.id,
             tool=call.name,
             role=agent.role.name,

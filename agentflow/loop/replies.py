@@ -19,12 +19,12 @@ def adopted(agent: Agent, turn: int, reply: Reply) -> Reply:
     """
     calls = [part for part in reply.parts if isinstance(part, ToolCall)]
     if calls or reply.stop is Stop.PAUSED:
-        return reply.replace(parts=_renamed(reply.parts, f"c{agent.number}-{turn}"))
+        return reply.replace(parts=_renamed(reply.parts, f"c{agent.around.number}-{turn}"))
     text = "\n".join(part.text for part in reply.parts if isinstance(part, Text))
     found = submission_in(text, agent.submit.input) if agent.submit else None
     if agent.submit is None or found is None:
         return reply
-    call = ToolCall(id=f"c{agent.number}-{turn}-1", name=agent.submit.name, input=found)
+    call = ToolCall(id=f"c{agent.around.number}-{turn}-1", name=agent.submit.name, input=found)
     return reply.replace(parts=(*reply.parts, call))
 
 

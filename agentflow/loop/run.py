@@ -43,11 +43,11 @@ async def _told(agent: Agent, run: Run) -> Run:
     begin = time.monotonic()
     agent.observe(
         RunStarted(
-            run=agent.number,
+            run=agent.around.number,
             role=run.head.role,
             agent=run.head.agent,
             model=run.head.model,
-            iteration=agent.iteration,
+            iteration=agent.around.iteration,
         )
     )
     try:
@@ -65,7 +65,7 @@ async def _told(agent: Agent, run: Run) -> Run:
 def _end_told(agent: Agent, run: Run, outcome: RunOutcome, begin: float) -> None:
     agent.observe(
         RunEnded(
-            run=agent.number,
+            run=agent.around.number,
             role=run.head.role,
             outcome=outcome,
             turns=run.turns,

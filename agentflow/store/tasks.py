@@ -13,9 +13,10 @@ from agentflow.core.task import FRONTMATTER_KEYS, GateStatus, Intent, TaskState
 from agentflow.core.todo import PlanChanged
 from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
-from agentflow.redact import json_visible, nested, one_line, redacted
+from agentflow.redact import json_visible, nested, redacted
 from agentflow.store.journal import AppendFile, RunFile, mend_tail
 from agentflow.store.ledger import EvidenceLedger
+from agentflow.store.observers import tell
 from agentflow.store.reading import EVENTS, TASKS, events, evidence_of, folded, intents, stamped, state_of
 from agentflow.store.task_file import edited_intent, write_task
 
@@ -97,21 +98,8 @@ class TaskStore:
         if happened is None:
             happened = Stamped(seq=self._seq, at=at, event=event, parent=parent)
         self._note(happened.event)
-        for failure in self._tell(happened):
+        for failure in tell(self.observers, happened):
             self.emit(Warned(message=failure))
-
-    def _tell(self, stamped: Stamped) -> list[str]:
-        """Tell the observers, and return what is to be said of those who failed."""
-        failures = []
-        for observer in tuple(self.observers):
-            try:
-                observer(stamped)
-            except Exception as error:  # noqa: BLE001  # whoever looks on cannot break the task
-                self.observers[:] = [each for each in self.observers if each is not observer]
-                name = getattr(observer, "__qualname__", type(observer).__name__)
-                problem = one_line(f"{type(error).__name__}: {error}")
-                failures.append(f"{name} is told no more: {problem}")
-        return failures
 
     def save(self, task: TaskState) -> None:
         """Append what changed since the last save; rewrite `task.md` when a reader would see it."""

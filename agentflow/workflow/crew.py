@@ -6,7 +6,6 @@ from functools import partial
 from agentflow.compose.channels import Capability
 from agentflow.compose.family import Cradle, Family
 from agentflow.compose.profiles import Kit
-from agentflow.compose.surroundings import Surroundings
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Model, Workspace
 from agentflow.core.record import Record
@@ -16,7 +15,7 @@ from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills, offer
 from agentflow.library.subagents import subagents
-from agentflow.loop.agent import Agent
+from agentflow.loop.agent import Agent, Surroundings
 from agentflow.permissions.decide import owner_of
 from agentflow.redact import redacted
 from agentflow.sandbox.run import Sandbox

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.compose.draft import NoModel, drafted
+from agentflow.compose.draft import Draft, NoModel
 from agentflow.compose.profiles import Kit, standard_capabilities
 from agentflow.core.events import Event
 from agentflow.core.messages import ToolSpec
@@ -81,7 +81,7 @@ def composed(role: Role) -> tuple[str, tuple[ToolSpec, ...]]:
         events=nobody,
         skills=offer(skills, role, None, ()),
     )
-    draft = drafted(standard_capabilities(role, kit))
+    draft = Draft(standard_capabilities(role, kit))
     tools = draft.tools(*draft.model())
     return draft.system(tools), tuple(spec(tool) for tool in tools)
 

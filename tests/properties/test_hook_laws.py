@@ -19,7 +19,7 @@ from agentflow.core.hook import (
     Script,
 )
 from agentflow.core.points import HookEvent, Point, ToolDone, ToolUse
-from agentflow.hooks.chain import Chain, merged
+from agentflow.hooks.chain import Chain
 from agentflow.hooks.matching import names
 from agentflow.hooks.output import told
 from tests.unit.hooks.stage import BASH, a_scene, denied, fire, function
@@ -62,7 +62,7 @@ def named(count: int) -> list[Hook]:
 @pytest.mark.parametrize("origin", list(Origin))
 def test_a_hundred_equal_priorities_keep_their_order(origin: Origin) -> None:
     hooks = [hook.replace(origin=origin) for hook in named(100)]
-    assert Chain.of(*hooks).hooks == tuple(hooks)
+    assert Chain(hooks).hooks == tuple(hooks)
 
 
 @given(st.lists(HOOKS, max_size=8), st.data())
@@ -99,7 +99,7 @@ def test_one_more_hook_never_makes_it_milder(hooks: list[Hook]) -> None:
 @given(st.lists(HOOKS, max_size=8), st.lists(HOOKS, max_size=8))
 @settings(deadline=None)
 def test_merging_keeps_both_lists_in_their_order(first: list[Hook], second: list[Hook]) -> None:
-    both = merged(Chain.of(*first), Chain.of(*second)).hooks
+    both = Chain((*first, *second)).hooks
     assert len(both) == len(first) + len(second)
     for part in (first, second):
         ranked = sorted(part, key=lambda hook: (-hook.priority, hook.origin))

@@ -1,5 +1,6 @@
 """Handing a conversation over: a tool for each role that may take it."""
 
+from functools import partial
 from typing import Annotated
 
 from msgspec import Meta
@@ -47,19 +48,14 @@ class Handoffs(Record):
 
     def install_tool_factories(self, factories: ToolFactoryChannel) -> None:
         for target in self._targets:
-            factories.add(HandTo(name=target.name))
+            factories.add(partial(_hand, target.name))
 
 
-class HandTo(Record):
-    """Makes the tool that hands over to one role."""
-
-    name: str
-
-    def __call__(self, settled: Settled) -> Tool:  # noqa: ARG002  # all factories have one signature
-        return Tool(
-            name=f"{HANDOFF}{self.name}",
-            category=Category.AGENT,
-            effect=Effect.WRITE,
-            input=Reason,
-            call=Hand(to=self.name),
-        )
+def _hand(to: str, _settled: Settled) -> Tool:
+    return Tool(
+        name=f"{HANDOFF}{to}",
+        category=Category.AGENT,
+        effect=Effect.WRITE,
+        input=Reason,
+        call=Hand(to=to),
+    )

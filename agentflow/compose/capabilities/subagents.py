@@ -1,12 +1,13 @@
 """Sub-agents as a tool: a role gives a piece of work to another agent and gets its text."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from enum import StrEnum
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from anyio import from_thread
 from msgspec import Meta
 
+from agentflow.compose.bounds import child_of, only_reads
 from agentflow.compose.channels import ContextChannel, Settled, ToolFactoryChannel
 from agentflow.core.delegation import Delegated
 from agentflow.core.errors import InvalidInput, ModelRejected, NotAllowed
@@ -57,14 +58,8 @@ class Order(Record):
     """What it is told."""
 
 
-class Children(Protocol):
-    """Runs the sub-agents of one run."""
-
-    async def __call__(self, order: Order, settled: Settled) -> Run:
-        """Run one until it ends or waits for a person; what an earlier process began goes on."""
-
-    def reads(self, role: Role, settled: Settled) -> bool:
-        """Return whether a sub-agent, bounded by the tools of this role, could only read."""
+Runs = Callable[[Order, Settled], Coroutine[Any, Any, Run]]
+"""Runs a sub-agent until it ends or waits for a person; what an earlier process began goes on."""
 
 
 class Subagents(Record):
@@ -74,7 +69,7 @@ class Subagents(Record):
     depth: int
     known: tuple[Role, ...]
     """All sub-agents there are."""
-    children: Children
+    runs: Runs
 
     @property
     def offered(self) -> tuple[Role, ...]:
@@ -108,14 +103,19 @@ class Subagents(Record):
 
 
 class OnlyReads(Record):
-    """Says whether a delegation may run beside others."""
+    """Says whether a delegation may run beside others: within this role, the sub-agent could only read."""
 
     agents: Subagents
     settled: Settled
 
     def __call__(self, given: dict[str, Any]) -> bool:
-        role = self.agents.find(str(given.get("subagent_type")))
-        return role is not None and self.agents.children.reads(role, self.settled)
+        child = self.agents.find(str(given.get("subagent_type")))
+        if child is None:
+            return False
+        try:
+            return only_reads(*child_of(self.agents.role, child, self.settled.model_id, self.settled.tools))
+        except InvalidInput:  # one without a tool is refused as it is called
+            return True
 
 
 class Delegate(Record):
@@ -132,7 +132,7 @@ class Delegate(Record):
         brief = "\n\n".join((*_shown(work.context, context.run), work.prompt))
         order = Order(role=role, work=work, call_id=context.call_id, brief=brief)
         try:
-            run = from_thread.run(self.agents.children, order, self.settled)
+            run = from_thread.run(self.agents.runs, order, self.settled)
         except ModelRejected as error:
             return Output(content=f"{role.name} got no reply: {error}", is_error=True)
         if run.pause is not None:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.compose.surroundings import Surroundings
+from agentflow.loop.agent import Surroundings
 from tests.unit.compose.parts import around
 
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import anyio
 
-from agentflow.compose.capabilities.hooks import UseHooks
+from agentflow.compose.capabilities.kit import UseHooks
 from agentflow.compose.family import Cradle, Family
 from agentflow.compose.profiles import Kit
-from agentflow.compose.surroundings import Surroundings
 from agentflow.core.events import Event
 from agentflow.core.fold import advance
 from agentflow.core.hook import Hook
@@ -20,7 +19,7 @@ from agentflow.core.role import Limits, Role, ToolRule
 from agentflow.core.run import CallAnswered, Run
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.library.skills import Offer
-from agentflow.loop.agent import Agent
+from agentflow.loop.agent import Agent, Surroundings
 from agentflow.loop.run import run_agent
 from agentflow.model.scripted import Entry, Match, Scripted, ScriptedCall, Turn
 from agentflow.permissions.rules import parse_rules

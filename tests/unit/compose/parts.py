@@ -19,7 +19,6 @@ from agentflow.compose.channels import (
     ToolFactory,
     ToolFactoryChannel,
 )
-from agentflow.compose.surroundings import Surroundings
 from agentflow.core.events import Event, Replied, RunEnded, ToolFinished
 from agentflow.core.hook import Hook
 from agentflow.core.pending import Consent
@@ -28,7 +27,7 @@ from agentflow.core.ports import Model, Observer
 from agentflow.core.run import Run
 from agentflow.core.task import Phase
 from agentflow.core.tool import Output, Tool, ToolContext
-from agentflow.loop.agent import Agent
+from agentflow.loop.agent import Agent, Surroundings
 from agentflow.loop.run import run_agent
 from agentflow.model.scripted import Turn
 from agentflow.workspace.fence import Fence

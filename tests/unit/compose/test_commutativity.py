@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.compose.capabilities.events import EventLog
+from agentflow.compose.capabilities.kit import EventLog
 from agentflow.compose.channels import Capability, ObserverChannel, ToolChannel
-from agentflow.compose.surroundings import Surroundings
-from agentflow.compose.wiring import wiring
 from agentflow.core.events import Event, RunEnded, RunStarted, Warned
 from agentflow.core.run import RunOutcome
+from agentflow.loop.agent import Surroundings
 from tests.unit.compose.parts import LOOK, TURNS, EndsWith, Gives, Watches, around, built, run, talk, untimed
+from tests.unit.compose.wiring import wiring
 from tests.unit.loop.stage import SUBMIT, call, submit, turn
 
 

@@ -3,9 +3,8 @@ from pathlib import Path
 
 from agentflow.compose.builder import AgentBuilder
 from agentflow.compose.channels import Capability
-from agentflow.compose.surroundings import Surroundings
-from agentflow.compose.wiring import wiring
 from agentflow.core.events import Event
+from agentflow.loop.agent import Surroundings
 from tests.unit.compose.parts import (
     PEEK,
     TURNS,
@@ -23,6 +22,7 @@ from tests.unit.compose.parts import (
     talk,
     untimed,
 )
+from tests.unit.compose.wiring import wiring
 from tests.unit.loop.stage import SUBMIT, a_role
 
 BUILDS = 100

@@ -10,10 +10,10 @@ import pytest
 from agentflow.compose import channels
 from agentflow.compose.builder import AgentBuilder
 from agentflow.compose.channels import CHANNELS, channels_of
-from agentflow.compose.surroundings import Surroundings
-from agentflow.compose.wiring import wiring
 from agentflow.core.errors import ConfigError
+from agentflow.loop.agent import Surroundings
 from tests.unit.compose.parts import LOOK, PEEK, EndsWith, Everything, Gives, Says, a_hook, built
+from tests.unit.compose.wiring import wiring
 from tests.unit.loop.stage import SUBMIT, a_role, script
 
 ROOT = Path(__file__).parents[3]

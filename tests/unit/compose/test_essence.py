@@ -7,17 +7,17 @@ import pytest
 import agentflow
 from agentflow.compose.builder import AgentBuilder
 from agentflow.compose.profiles import Kit, listing, standard_capabilities
-from agentflow.compose.surroundings import Surroundings
-from agentflow.compose.wiring import wiring
 from agentflow.core.errors import ConfigError, ModelRejected
 from agentflow.core.events import Event
 from agentflow.core.role import PIPELINE, Role
 from agentflow.core.run import RunOutcome
 from agentflow.library.bundled import bundled
 from agentflow.library.roles import read_role
+from agentflow.loop.agent import Surroundings
 from agentflow.model.tiers import model_id
 from agentflow.tools.registry import SUBMITS, standard
 from tests.unit.compose.parts import TURNS, EndsWith, Gives, Says, Watches, a_hook, built, parts_of, run, talk
+from tests.unit.compose.wiring import wiring
 from tests.unit.loop.stage import SUBMIT, a_role, script
 
 
@@ -128,7 +128,7 @@ def test_two_runs_of_one_agent_share_nothing(place: Surroundings) -> None:
     one = run(first)
     count = len(seen)
     one.changes["todos"] = [{"id": 1, "title": "mine", "status": "pending"}]
-    two = run(first.replace(number=2, model=script(*TURNS)))
+    two = run(first.replace(around=place.replace(number=2), model=script(*TURNS)))
     assert (one.outcome, two.outcome) == (RunOutcome.SUBMITTED, RunOutcome.SUBMITTED)
     assert "todos" not in two.changes
     assert (two.turns, two.tool_calls, two.head.run) == (one.turns, one.tool_calls, 2)

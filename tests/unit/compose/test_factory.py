@@ -3,11 +3,11 @@ from itertools import permutations
 import pytest
 
 from agentflow.compose.channels import Capability, Settled
-from agentflow.compose.surroundings import Surroundings
-from agentflow.compose.wiring import wiring
 from agentflow.core.errors import ConfigError
 from agentflow.core.tool import Output, Tool, ToolContext
+from agentflow.loop.agent import Surroundings
 from tests.unit.compose.parts import LOOK, PEEK, TURNS, EndsWith, Gives, Makes, built, peek, run, talk
+from tests.unit.compose.wiring import wiring
 from tests.unit.loop.stage import SUBMIT, Wanted, a_tool, call, submit, turn
 
 

@@ -4,10 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentflow.compose.capabilities.role import FIRST, LAST, RolePrompt, Submission
-from agentflow.compose.surroundings import Surroundings
-from agentflow.compose.wiring import wiring
+from agentflow.loop.agent import Surroundings
 from agentflow.loop.context import prompt_text
 from tests.unit.compose.parts import LOOK, PEEK, Gives, Hooked, Says, a_hook, around, built
+from tests.unit.compose.wiring import wiring
 from tests.unit.loop.stage import SUBMIT, a_role
 
 EQUAL = 100

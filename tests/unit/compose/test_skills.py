@@ -3,13 +3,13 @@ from pathlib import Path
 import pytest
 
 from agentflow.compose.capabilities.skills import MAX_BODY, UseSkills, is_open, shown
-from agentflow.compose.surroundings import Surroundings
-from agentflow.compose.wiring import wiring
 from agentflow.core.messages import Message, Speaker, ToolCall, ToolResult
 from agentflow.core.run import Run, RunOpened
 from agentflow.library.skill_file import Skill, read_skill
 from agentflow.library.skills import Offer
+from agentflow.loop.agent import Surroundings
 from tests.unit.compose.parts import built, parts_of
+from tests.unit.compose.wiring import wiring
 
 MARK = '<skill name="a">'
 

@@ -98,7 +98,7 @@ def fire(
     """Ask hooks, at the point of the first."""
     at = point or hooks[0].point
     said = payload or PAYLOADS[at]
-    return anyio.run(Chain.of(*hooks).fire, at, scene, lambda: said)
+    return anyio.run(Chain(hooks).fire, at, scene, lambda: said)
 
 
 def denied(decision: HookDecision) -> bool:

@@ -26,7 +26,7 @@ from agentflow.core.points import (
     ToolDone,
     ToolUse,
 )
-from agentflow.hooks.chain import Chain, merged
+from agentflow.hooks.chain import Chain
 from tests.unit.hooks.stage import BASH, PAYLOADS, REQUEST, denied, fire, function, script
 
 
@@ -59,7 +59,7 @@ def test_without_a_hook_no_payload_is_made(scene: Scene) -> None:
     def unwanted() -> Payload:
         raise AssertionError
 
-    chain = Chain.of(function(silent, point=Point.STOP))
+    chain = Chain((function(silent, point=Point.STOP),))
     assert anyio.run(chain.fire, Point.PRE_TOOL_USE, scene, unwanted) is NOTHING
     assert (chain.has(Point.STOP), chain.has(Point.PRE_TOOL_USE)) == (True, False)
 
@@ -102,7 +102,7 @@ def test_order_is_priority_then_origin_then_insertion() -> None:
     user = function(silent, name="user", origin=Origin.USER)
     first, second = function(silent, name="first"), function(silent, name="second")
     high = function(silent, name="high", priority=9, origin=Origin.PROJECT)
-    chain = merged(Chain.of(low, project, user), Chain.of(first, second, high))
+    chain = Chain((low, project, user, first, second, high))
     assert [hook.name for hook in chain.hooks] == ["high", "first", "second", "user", "project", "low"]
 
 
@@ -245,7 +245,7 @@ def test_notices_are_safe_to_print(scene: Scene) -> None:
 
 def test_a_cancelled_hook_is_cancelled_and_its_process_gone(scene: Scene) -> None:
     async def cut() -> None:
-        chain = Chain.of(script("echo $$ > pid; sleep 60"))
+        chain = Chain((script("echo $$ > pid; sleep 60"),))
         with anyio.move_on_after(0.5) as scope:
             await chain.fire(Point.PRE_TOOL_USE, scene, lambda: PAYLOADS[Point.PRE_TOOL_USE])
         assert scope.cancelled_caught

@@ -54,7 +54,7 @@ async def asked(scene: Scene, hooks: list[Hook]) -> list[HookDecision]:
 
     async def one(place: int, hook: Hook) -> None:
         async with limiter:
-            answers[place] = await Chain.of(hook).fire(hook.point, scene, lambda: PAYLOADS[hook.point])
+            answers[place] = await Chain((hook,)).fire(hook.point, scene, lambda: PAYLOADS[hook.point])
 
     async with anyio.create_task_group() as group:
         for place, hook in enumerate(hooks):

@@ -20,7 +20,7 @@ from agentflow.core.run import CallAnswered, Run, RunEntry
 from agentflow.core.task import Phase
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.hooks.chain import Chain
-from agentflow.loop.agent import Agent, open_run
+from agentflow.loop.agent import Agent, Surroundings, open_run
 from agentflow.loop.route import Step, next_step
 from agentflow.loop.run import NODES, run_agent
 from agentflow.model.scripted import Entry, Scripted, ScriptedCall, Turn
@@ -115,20 +115,22 @@ class Stage:
             system=self.role.prompt,
             tools=(*own, *self.extra),
             submit=submit,
-            owners={"Peek": "explorer", "SubmitPlan": "planner"},
-            workspace=Fence(self.root),
-            runner=boxed(self.root),
-            ledger=self.ledger,
-            journal=journal or self.journal,
+            around=Surroundings(
+                owners={"Peek": "explorer", "SubmitPlan": "planner"},
+                workspace=Fence(self.root),
+                runner=boxed(self.root),
+                ledger=self.ledger,
+                journal=journal or self.journal,
+                outputs=self.outputs,
+                task_id="t",
+                number=1,
+                iteration=1,
+                phase=Phase.IMPLEMENTATION,
+                transcript=self.outputs / "run.jsonl",
+                consent=Consent.SUSPEND,
+                interrupted=False,
+            ),
             observe=self.events.append,
-            outputs=self.outputs,
-            task_id="t",
-            number=1,
-            iteration=1,
-            phase=Phase.IMPLEMENTATION,
-            transcript=self.outputs / "run.jsonl",
-            consent=Consent.SUSPEND,
-            interrupted=False,
             hooks=Chain(self.hooks),
         )
 

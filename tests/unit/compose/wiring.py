@@ -3,7 +3,8 @@
 import hashlib
 from typing import Any
 
-from agentflow.compose.observers import Audience, name_of
+from agentflow.compose.observers import Audience
+from agentflow.core.ports import Observer
 from agentflow.loop.agent import Agent
 
 
@@ -22,3 +23,7 @@ def wiring(agent: Agent) -> dict[str, Any]:
         "records": [name_of(record) for record in audience.records],
         "observers": [name_of(observer) for observer in audience.observers],
     }
+
+
+def name_of(observer: Observer) -> str:
+    return str(getattr(observer, "__qualname__", type(observer).__name__))
