@@ -44,10 +44,5 @@ class Tally(Record):
 
     def since(self, before: "Tally") -> "Tally":
         """Return what was used after an earlier tally."""
-        return Tally(
-            turns=self.turns - before.turns,
-            tool_calls=self.tool_calls - before.tool_calls,
-            tokens=self.tokens - before.tokens,
-            seconds=self.seconds - before.seconds,
-            cost=self.cost - before.cost,
-        )
+        used = {name: getattr(self, name) - getattr(before, name) for name in self.__struct_fields__}
+        return Tally(**used)

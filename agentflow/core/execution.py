@@ -13,7 +13,7 @@ class Execution(Record):
     timed_out: bool
     started_at: str
     seconds: float
-    sha256: str
+    stdout_sha256: str
     """Of everything it printed, stdout and stderr as they came."""
     bytes: int
     output: str

@@ -107,14 +107,15 @@ class Usage(Record):
 
 def total(usages: Iterable[Usage]) -> Usage:
     """Add usages up; the cost is known only if each one is."""
-    read = wrote = cache_read = cache_write = 0
-    cost: float | None = None
-    for number, usage in enumerate(usages):
-        read, wrote = read + usage.input, wrote + usage.output
-        cache_read, cache_write = cache_read + usage.cache_read, cache_write + usage.cache_write
-        known = usage.cost_usd is not None and (number == 0 or cost is not None)
-        cost = (cost or 0) + (usage.cost_usd or 0) if known else None
-    return Usage(input=read, output=wrote, cache_read=cache_read, cache_write=cache_write, cost_usd=cost)
+    added = tuple(usages)
+    costs = [usage.cost_usd for usage in added if usage.cost_usd is not None]
+    return Usage(
+        input=sum(usage.input for usage in added),
+        output=sum(usage.output for usage in added),
+        cache_read=sum(usage.cache_read for usage in added),
+        cache_write=sum(usage.cache_write for usage in added),
+        cost_usd=sum(costs) if costs and len(costs) == len(added) else None,
+    )
 
 
 class Reply(Record):

@@ -23,6 +23,13 @@ class Record(msgspec.Struct, metaclass=_Frozen):
         return msgspec.structs.replace(self, **changes)
 
 
+def shared(source: Record, kind: type[Record]) -> dict[str, Any]:
+    """Return the fields of a record that another type has too."""
+    return {
+        name: getattr(source, name) for name in source.__struct_fields__ if name in kind.__struct_fields__
+    }
+
+
 def encode(value: object) -> bytes:
     """Return the JSON of a record or of plain values, on one line, keys in field order."""
     return msgspec.json.encode(value)

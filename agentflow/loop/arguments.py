@@ -38,7 +38,8 @@ def _spellings(kind: type[Record], value: dict[str, Any]) -> Iterator[dict[str, 
         value = inner
     unpacked = {key: _unpacked(item) for key, item in value.items()}
     yield unpacked
-    lists = _list_fields(kind)
+    fields = msgspec.structs.fields(kind)
+    lists = {field.encode_name for field in fields if "tuple[" in str(field.type)}
     yield {
         key: [item] if key in lists and not isinstance(item, list) else item for key, item in unpacked.items()
     }
@@ -50,11 +51,6 @@ def _unpacked(item: object) -> object:
         return item
     found = decode_or_none(item)
     return item if found is None else found
-
-
-def _list_fields(kind: type[Record]) -> frozenset[str]:
-    fields = msgspec.structs.fields(kind)
-    return frozenset(field.encode_name for field in fields if "tuple[" in str(field.type))
 
 
 def submission_in(text: str, kind: type[Record]) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 import time
 from functools import partial
 from shutil import copy
+from typing import Any
 
 from anyio import to_thread
 
@@ -72,10 +73,10 @@ async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> C
         output = await to_thread.run_sync(partial(admitted.tool.call, admitted.given, context))
     except ModelUnavailable:
         raise  # of a sub-agent: the task goes on later where it is
-    except ToolError as error:
-        return _failed(call, writable(str(error)))
     except Exception as error:  # noqa: BLE001  # a bug in a tool is an error result, not the end of the task
-        return _failed(call, writable(f"{call.name} failed: {type(error).__name__}: {error}"))
+        bug = "" if isinstance(error, ToolError) else f"{call.name} failed: {type(error).__name__}: "
+        content = redacted(writable(f"{bug}{error}"))
+        return CallAnswered(result=ToolResult(call_id=call.id, content=content, is_error=True))
     if output.pending is not None:
         return RunPaused(call_id=call.id, pending=output.pending, inside=True)
     output = output.replace(content=redacted(output.content))
@@ -88,10 +89,6 @@ async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> C
         delegated=output.delegated,
         handoff=output.handoff,
     )
-
-
-def _failed(call: ToolCall, message: str) -> CallAnswered:
-    return CallAnswered(result=ToolResult(call_id=call.id, content=redacted(message), is_error=True))
 
 
 def _kept(agent: Agent, call: ToolCall, output: Output) -> str:
@@ -116,11 +113,8 @@ async def _remarked(agent: Agent, call: ToolCall, admitted: Admitted, made: Call
     text = made.result.content
 
     def payload() -> ToolDone | ToolFailed:
-        if made.result.is_error:
-            return ToolFailed(tool_name=call.name, tool_input=admitted.input, tool_use_id=call.id, error=text)
-        return ToolDone(
-            tool_name=call.name, tool_input=admitted.input, tool_use_id=call.id, tool_response=text
-        )
+        use: Any = {"tool_name": call.name, "tool_input": admitted.input, "tool_use_id": call.id}
+        return ToolFailed(**use, error=text) if made.result.is_error else ToolDone(**use, tool_response=text)
 
     said = await asked(agent, point, payload)
     shown = text if said.updated_output is None else said.updated_output

@@ -55,32 +55,30 @@ async def begun(agent: Agent, run: Run) -> Run:
     """Tell hooks that a run begins; they may add to its brief."""
     brief = run.messages[0].text
     if agent.depth:
-        run = _heeded(agent, run, await asked(agent, Point.SUBAGENT_START, lambda: _started(agent)))
-    return _heeded(agent, run, await asked(agent, Point.RUN_START, lambda: Briefed(brief=brief)))
+        started = SubagentStarted(agent_id=agent.around.transcript.stem, agent_type=agent.role.name)
+        said = await asked(agent, Point.SUBAGENT_START, lambda: started)
+        run = heeded(agent, run, said)
+    return heeded(agent, run, await asked(agent, Point.RUN_START, lambda: Briefed(brief=brief)))
 
 
 async def stopping(agent: Agent, run: Run, outcome: RunOutcome) -> tuple[Run, str | None, bool]:
     """Tell hooks that a sub-agent stops: they may give the answer, or keep it going with a reason."""
     if not agent.depth:
         return run, None, False
-    said = await asked(agent, Point.SUBAGENT_STOP, lambda: _stopped(agent, run))
+    said = await asked(
+        agent,
+        Point.SUBAGENT_STOP,
+        lambda: SubagentStopped(
+            agent_id=agent.around.transcript.stem,
+            agent_type=agent.role.name,
+            last_assistant_message=last_said(run),
+            stop_hook_active=run.held > 0,
+        ),
+    )
     if said.halt is not None:
         return note(agent, run, RunStopped(reason=said.halt, halt=True)), None, False
     holds = said.decision is Decision.DENY and outcome is RunOutcome.ANSWERED and run.held < MAX_HELD
     return (say(agent, run, said.reason, Notice.HELD) if holds else run), said.bail, holds
-
-
-def _started(agent: Agent) -> SubagentStarted:
-    return SubagentStarted(agent_id=agent.around.transcript.stem, agent_type=agent.role.name)
-
-
-def _stopped(agent: Agent, run: Run) -> SubagentStopped:
-    return SubagentStopped(
-        agent_id=agent.around.transcript.stem,
-        agent_type=agent.role.name,
-        last_assistant_message=last_said(run),
-        stop_hook_active=run.held > 0,
-    )
 
 
 def last_said(run: Run) -> str:
@@ -92,12 +90,12 @@ def last_said(run: Run) -> str:
 async def ending(agent: Agent, run: Run, outcome: RunOutcome) -> Run:
     """Tell hooks that a run ends; what they add stands last in its file."""
     said = await asked(agent, Point.RUN_END, lambda: Concluded(outcome=outcome))
-    return _heeded(agent, run, said)
+    return heeded(agent, run, said)
 
 
 async def turn_begun(agent: Agent, run: Run) -> Run:
     said = await asked(agent, Point.TURN_START, lambda: Turn(turn=run.turns + 1))
-    return _heeded(agent, run, said)
+    return heeded(agent, run, said)
 
 
 async def turn_ended(agent: Agent, run: Run) -> Run:
@@ -105,7 +103,7 @@ async def turn_ended(agent: Agent, run: Run) -> Run:
     if run.pending or run.pause is not None:
         return run
     said = await asked(agent, Point.TURN_END, lambda: Turn(turn=run.turns))
-    return _heeded(agent, run, said)
+    return heeded(agent, run, said)
 
 
 async def failed(agent: Agent, error: ModelError) -> None:
@@ -117,10 +115,9 @@ async def failed(agent: Agent, error: ModelError) -> None:
 async def request_asked(agent: Agent, run: Run, request: Request) -> tuple[Run, Request]:
     """Let hooks change a request or keep it back; what they changed is whole again before it is sent."""
     said = await asked(agent, Point.MODEL_REQUEST, lambda: Asking(request=request))
-    run = _heeded(agent, run, said, Point.MODEL_REQUEST)
-    if said.request is None:
-        return run, request
-    return run, said.request.replace(messages=whole(agent, said.request.messages))
+    if said.request is not None:
+        request = said.request.replace(messages=whole(agent, said.request.messages))
+    return heeded(agent, run, said, Point.MODEL_REQUEST), request
 
 
 async def reply_judged(agent: Agent, reply: Reply) -> tuple[HookDecision, Reply]:
@@ -131,11 +128,6 @@ async def reply_judged(agent: Agent, reply: Reply) -> tuple[HookDecision, Reply]
     return said, said.reply or reply
 
 
-def reply_heeded(agent: Agent, run: Run, said: HookDecision) -> Run:
-    """Return the run after what hooks decided about its newest reply."""
-    return _heeded(agent, run, said, Point.MODEL_RESPONSE)
-
-
 def whole(agent: Agent, messages: tuple[Message, ...], since: int = 0) -> tuple[Message, ...]:
     """Return messages that a provider takes, and say what was mended; those before `since` are known."""
     found, problems = mended(messages, since)
@@ -144,7 +136,7 @@ def whole(agent: Agent, messages: tuple[Message, ...], since: int = 0) -> tuple[
     return found
 
 
-def _heeded(agent: Agent, run: Run, said: HookDecision, point: Point | None = None) -> Run:
+def heeded(agent: Agent, run: Run, said: HookDecision, point: Point | None = None) -> Run:
     """Write down what hooks decided: text for the model, and whether the run or the task ends here."""
     if said.context:
         run = say(agent, run, said.context, Notice.HOOK)

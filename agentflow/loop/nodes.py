@@ -2,20 +2,14 @@
 
 import time
 from itertools import takewhile
-from typing import Any
 
 import anyio
 
 from agentflow.core.errors import ModelUnavailable
 from agentflow.core.events import Asked, HandedOff, Replied
 from agentflow.core.fold import DELEGATE
-from agentflow.core.messages import (
-    Message,
-    Reply,
-    Request,
-    Speaker,
-    ToolCall,
-)
+from agentflow.core.messages import Message, Reply, Request, Speaker, ToolCall
+from agentflow.core.points import Point
 from agentflow.core.record import plain
 from agentflow.core.run import (
     CallAnswered,
@@ -32,7 +26,7 @@ from agentflow.loop.agent import Agent, note
 from agentflow.loop.call import answer, skipped
 from agentflow.loop.lifecycle import (
     ending,
-    reply_heeded,
+    heeded,
     reply_judged,
     request_asked,
     stopping,
@@ -86,7 +80,7 @@ async def _replied(agent: Agent, run: Run, reply: Reply, seconds: float) -> Run:
     )
     for event in served(agent.around.number, run.turns, reply):
         agent.observe(event)
-    return await turn_ended(agent, reply_heeded(agent, run, said))
+    return await turn_ended(agent, heeded(agent, run, said, Point.MODEL_RESPONSE))
 
 
 def request_of(run: Run, force: str | None = None) -> Request:
@@ -175,11 +169,7 @@ async def close(agent: Agent, run: Run) -> Run:
         return run
     run = await ending(agent, run, outcome)
     final = outcome if run.halt is None else RunOutcome.HALTED
-    return note(agent, run, RunClosed(outcome=final, changes=_findings(run), bail=bail))
-
-
-def _findings(run: Run) -> dict[str, Any]:
-    """Return what a direct answer changes in the state, for a role that has to submit findings."""
-    if run.answer is None or run.head.submit is None:
-        return {}
-    return {"findings": plain(Findings(summary=run.answer, findings=(), open_questions=()))}
+    changes = {}
+    if run.answer is not None and run.head.submit is not None:  # a direct answer, in place of findings
+        changes["findings"] = plain(Findings(summary=run.answer, findings=(), open_questions=()))
+    return note(agent, run, RunClosed(outcome=final, changes=changes, bail=bail))

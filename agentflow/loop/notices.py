@@ -9,7 +9,8 @@ from agentflow.loop.route import TODO_TOOLS, spent
 
 async def remind(agent: Agent, run: Run) -> Run:
     """Tell a role that stopped without a result to submit one."""
-    return say(agent, run, _notice("reminder.md", run), Notice.REMINDER)
+    text = prompt_text("reminder.md").format(submit=run.head.submit)
+    return say(agent, run, text, Notice.REMINDER)
 
 
 async def nudge(agent: Agent, run: Run) -> Run:
@@ -21,9 +22,6 @@ async def nudge(agent: Agent, run: Run) -> Run:
 
 async def finalize(agent: Agent, run: Run) -> Run:
     """Tell a role that its limit is reached, and ask for its result now."""
-    text = "finalize.md" if spent(run, agent.role.limits) else "refused.md"
-    return say(agent, run, _notice(text, run), Notice.FINALIZE)
-
-
-def _notice(name: str, run: Run) -> str:
-    return prompt_text(name).format(submit=run.head.submit or "your answer")
+    name = "finalize.md" if spent(run, agent.role.limits) else "refused.md"
+    text = prompt_text(name).format(submit=run.head.submit or "your answer")
+    return say(agent, run, text, Notice.FINALIZE)

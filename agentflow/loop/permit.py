@@ -22,17 +22,10 @@ from agentflow.tools.ask import KINDS, Escalation
 from agentflow.tools.submit import misplaced
 
 _SUBJECTS = (
-    "subagent_type",
-    "file_path",
-    "command",
-    "pattern",
-    "summary",
-    "verdict",
-    "path",
-    "url",
-    "query",
-    "skill",
+    *("subagent_type", "file_path", "command", "pattern", "summary"),
+    *("verdict", "path", "url", "query", "skill"),
 )
+"""Keys that say what a call is about; the first of them that it has does."""
 
 
 class Admitted(Record):
@@ -199,9 +192,8 @@ def _foreign(agent: Agent, call: ToolCall) -> CallAnswered:
     owner = agent.around.owners.get(call.name)
     if owner is None:
         return error_of(call, f"there is no tool {call.name}; yours are {offered}")
-    if owner == agent.role.part:
-        return _blocked(agent, call, f"{call.name} is not available here; yours are {offered}", owner=owner)
-    return _blocked(agent, call, f"{call.name} belongs to the {owner}; yours are {offered}", owner=owner)
+    why = "is not available here" if owner == agent.role.part else f"belongs to the {owner}"
+    return _blocked(agent, call, f"{call.name} {why}; yours are {offered}", owner=owner)
 
 
 def _blocked(agent: Agent, call: ToolCall, reason: str, *, owner: str | None) -> CallAnswered:

@@ -49,28 +49,26 @@ class Step(StrEnum):
 
 def next_step(run: Run, limits: Limits) -> Step:
     """Return the next node to run; the same state always gives the same one."""
+    return next(_due(run, limits))
+
+
+def _due(run: Run, limits: Limits) -> Iterator[Step]:
+    """Yield the steps that could come now, the one that has to come first at the head."""
     if run.outcome is not None or run.pause is not None:
-        return Step.END
+        yield Step.END
     if run.pending:
-        return Step.ACT
+        yield Step.ACT
     if conclusion(run, limits) is not None:
-        return Step.CLOSE
-    return _way_on(run, limits)
-
-
-def _way_on(run: Run, limits: Limits) -> Step:
-    """Return the next step of a run that has not ended."""
+        yield Step.CLOSE
     if run.handoff is not None:
-        return Step.HAND_OVER
-    is_lost = run.stumbles >= MAX_STUMBLES
-    if (spent(run, limits) is not None or is_lost) and not run.finalized:
-        return Step.FINALIZE
-    return Step.REMIND if _is_silent(run) else _onward(run)
-
-
-def _onward(run: Run) -> Step:
-    """Return the step of a run whose model is to be asked again."""
-    return Step.NUDGE if _is_stale(run) and not run.finalized else Step.ASK
+        yield Step.HAND_OVER
+    if not run.finalized and (run.stumbles >= MAX_STUMBLES or spent(run, limits) is not None):
+        yield Step.FINALIZE
+    if _is_silent(run):
+        yield Step.REMIND
+    if not run.finalized and _is_stale(run):
+        yield Step.NUDGE
+    yield Step.ASK
 
 
 def conclusion(run: Run, limits: Limits) -> RunOutcome | None:
@@ -94,18 +92,12 @@ def _reasons(run: Run, limits: Limits) -> Iterator[RunOutcome]:
         return
     if run.rejected >= MAX_REJECTED:
         yield RunOutcome.INVALID_SUBMISSION
-    if _is_silent(run):
-        yield from _silent_end(run)
-    elif run.finalized and _has_new_results(run):
-        yield spent(run, limits) or RunOutcome.CONFUSED
-
-
-def _silent_end(run: Run) -> Iterator[RunOutcome]:
-    """Yield how a reply without calls ends the run; a role that has to submit is reminded once."""
-    if run.head.submit is None:
+    if _is_silent(run) and run.head.submit is None:
         yield RunOutcome.ANSWERED
-    elif run.reminded or run.finalized:
+    elif _is_silent(run) and (run.reminded or run.finalized):  # it is reminded once
         yield RunOutcome.NO_SUBMISSION
+    elif run.finalized and any(isinstance(part, ToolResult) for part in run.messages[-1].parts):
+        yield spent(run, limits) or RunOutcome.CONFUSED
 
 
 def _is_silent(run: Run) -> bool:
@@ -117,10 +109,6 @@ def _is_silent(run: Run) -> bool:
 def _is_stale(run: Run) -> bool:
     keeps_todos = any(tool.name in TODO_TOOLS for tool in run.head.tools)
     return keeps_todos and run.turns - run.noted >= MAX_STALE_TURNS
-
-
-def _has_new_results(run: Run) -> bool:
-    return any(isinstance(part, ToolResult) for part in run.messages[-1].parts)
 
 
 def spent(run: Run, limits: Limits) -> RunOutcome | None:

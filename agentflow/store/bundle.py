@@ -34,10 +34,8 @@ def unpacked(source: Path, folder: Path) -> None:
         with tarfile.open(source, "r:gz") as bundle:
             _unpack(bundle, folder)
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:
-        raise ConfigError(f"{source} is no whole record: {error}", hint=_HINT) from None
-
-
-_HINT = "agentflow evidence TASK --export FILE writes one"
+        hint = "agentflow evidence TASK --export FILE writes one"
+        raise ConfigError(f"{source} is no whole record: {error}", hint=hint) from None
 
 
 def _unpack(bundle: tarfile.TarFile, folder: Path) -> None:

@@ -18,11 +18,11 @@ from agentflow.core.evidence import (
 )
 from agentflow.core.execution import Execution
 from agentflow.core.ports import Observer
-from agentflow.core.record import Record, encode
+from agentflow.core.record import Record, encode, shared
 from agentflow.core.task import TaskState
 from agentflow.frontmatter import sync, write_atomic, write_whole
 from agentflow.redact import redacted
-from agentflow.store.seals import files_of, hashes
+from agentflow.store.seals import files_of, fingerprint
 
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\\]")
 _ESCAPE = re.compile(r"\\(?:[\\nrt]|x[0-9a-f]{2}|u[0-9a-f]{4})")
@@ -105,34 +105,17 @@ class EvidenceLedger:
             role=role,
             by=by,
             check=None,
-            command=redacted(execution.command),
-            cwd=execution.cwd,
-            exit_code=execution.exit_code,
-            timed_out=execution.timed_out,
-            started_at=execution.started_at,
-            seconds=execution.seconds,
-            stdout_sha256=execution.sha256,
-            bytes=execution.bytes,
             tree_before=None,
             tree_after=None,
             surface=Side.FINAL,
             code=Side.FINAL,
-            sandbox=execution.sandbox,
-            changed=execution.changed,
+            **shared(execution.replace(command=redacted(execution.command)), Evidence),
         )
 
     def _try(self, evidence_id: str, number: int, fault: Fault, execution: Execution) -> Try:
         name = f"{evidence_id}.try-{number}.out"
         Path(execution.output).replace(self._folder / name)
-        return Try(
-            fault=fault,
-            exit_code=execution.exit_code,
-            timed_out=execution.timed_out,
-            started_at=execution.started_at,
-            seconds=execution.seconds,
-            stdout_sha256=execution.sha256,
-            output=f"evidence/{name}",
-        )
+        return Try(fault=fault, **shared(execution.replace(output=f"evidence/{name}"), Try))
 
     def _with_ids(self, evidence_id: str, binding: Binding) -> TestCounts | None:
         if binding.counts is None:
@@ -162,7 +145,7 @@ class EvidenceLedger:
                 tree=evidence.tree_before,
                 summary=summary(evidence),
                 seconds=evidence.seconds,
-                files=hashes(self._folder.parent, files_of(evidence)),
+                files={name: fingerprint(self._folder.parent / name) for name in files_of(evidence)},
                 surface=evidence.surface,
                 code=evidence.code,
             )

@@ -98,18 +98,16 @@ def last_sign(folder: Path) -> float:
 
 def evidence_of(folder: Path) -> tuple[Evidence, ...]:
     """Return a task's records in the order they were made. Raises CorruptState naming the damaged file."""
+    found: list[Evidence] = []
     paths = (path for path in (folder / EVIDENCE).glob("ev-*.json") if _RECORD.fullmatch(path.stem))
-    return tuple(_record(path) for path in sorted(paths, key=lambda path: (len(path.name), path.name)))
-
-
-def _record(path: Path) -> Evidence:
-    try:
-        evidence = decode(Evidence, path.read_bytes(), str(path))
-    except (InvalidFile, UnicodeDecodeError, OSError) as error:
-        raise CorruptState(str(error)) from None
-    if evidence.id != path.stem:
-        raise CorruptState(f"{path}: holds the record {one_line(evidence.id, 60)}")
-    return evidence
+    for path in sorted(paths, key=lambda path: (len(path.name), path.name)):
+        try:
+            found.append(decode(Evidence, path.read_bytes(), str(path)))
+        except (InvalidFile, UnicodeDecodeError, OSError) as error:
+            raise CorruptState(str(error)) from None
+        if found[-1].id != path.stem:
+            raise CorruptState(f"{path}: holds the record {one_line(found[-1].id, 60)}")
+    return tuple(found)
 
 
 def tasks(root: Path) -> tuple[str, ...]:

@@ -31,10 +31,6 @@ def files_of(evidence: Evidence) -> tuple[str, ...]:
     return (*names, *([ids] if ids else []), *tries)
 
 
-def hashes(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    return {name: fingerprint(folder / name) for name in names}
-
-
 def fingerprint(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -10,14 +10,10 @@ from agentflow.redact import redacted
 from agentflow.store.versions import upgraded
 
 
-def render_task(task: TaskState, log: str) -> str:
-    """Return the text of `task.md`."""
-    state = plain(task)
-    return join({key: state[key] for key in FRONTMATTER_KEYS}, f"## Log\n{log}")
-
-
 def write_task(path: Path, task: TaskState, log: str) -> None:
-    write_atomic(path, redacted(render_task(task, log)).encode())
+    state = plain(task)
+    text = join({key: state[key] for key in FRONTMATTER_KEYS}, f"## Log\n{log}")
+    write_atomic(path, redacted(text).encode())
 
 
 def read_task(path: Path) -> TaskState:

@@ -17,7 +17,7 @@ def an_execution(output: Path, printed: str = "out\n", **changes: Any) -> Execut
         timed_out=False,
         started_at="2026-01-02T03:04:05Z",
         seconds=0.1,
-        sha256="a" * 64,
+        stdout_sha256="a" * 64,
         bytes=len(printed),
         output=str(output),
     )

@@ -47,7 +47,7 @@ def test_both_streams_are_kept_in_order_and_hashed(tmp_path: Path) -> None:
     printed = b"one\ntwo\nthree\n"
     assert (tmp_path / "out").read_bytes() == printed
     assert (finished.tail, finished.bytes) == (printed.decode(), len(printed))
-    assert finished.sha256 == hashlib.sha256(printed).hexdigest()
+    assert finished.stdout_sha256 == hashlib.sha256(printed).hexdigest()
 
 
 def test_the_last_words_of_a_quick_command_are_not_lost(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_output_is_kept_whole_up_to_the_cap_and_as_head_and_tail_beyond(
     command = Command(argv=(sys.executable, "-c", script), cwd=str(tmp_path), timeout=60)
     finished = run(command, tmp_path / "out")
     kept = (tmp_path / "out").read_bytes()
-    assert (finished.bytes, finished.sha256) == (size, hashlib.sha256(printed).hexdigest())
+    assert (finished.bytes, finished.stdout_sha256) == (size, hashlib.sha256(printed).hexdigest())
     assert (kept == printed) is is_whole
     assert kept[: KEEP_BYTES - TAIL_BYTES] == printed[: KEEP_BYTES - TAIL_BYTES]
     assert kept[-TAIL_BYTES:] == printed[-TAIL_BYTES:]

@@ -19,7 +19,7 @@ def test_shows_output_and_exit_code_and_keeps_a_record(bench: Bench) -> None:
     printed = f"{bench.root}\nproblem\n"
     assert (kept.command, kept.cwd) == ("pwd; echo problem >&2; exit 3", str(bench.root))
     assert (kept.exit_code, kept.timed_out, kept.bytes) == (3, False, len(printed))
-    assert kept.sha256 == hashlib.sha256(printed.encode()).hexdigest()
+    assert kept.stdout_sha256 == hashlib.sha256(printed.encode()).hexdigest()
     assert kept.tail == printed
     assert Path(kept.output) == bench.outputs / "call-1.out"
     assert Path(kept.output).read_text() == printed
