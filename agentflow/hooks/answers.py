@@ -93,7 +93,7 @@ def _known(kind: type[R], found: dict[str, Any], unknown: list[str]) -> R:
 
 def _fields(hook: Hook, answer: Answer, unknown: list[str]) -> dict[str, Any]:
     """Return an answer as fields of results, legal here or not."""
-    specific = None
+    specific = Specific(hookEventName=hook.point)
     if answer.hookSpecificOutput is not None:
         specific = _known(Specific, answer.hookSpecificOutput, unknown)
         if specific.hookEventName != hook.point:
@@ -103,39 +103,32 @@ def _fields(hook: Hook, answer: Answer, unknown: list[str]) -> dict[str, Any]:
         if answer.bail
         else _judgement(hook, *_decision(answer, specific))
     )
-    added = joined(answer.additional_context, specific.additionalContext if specific else None)
+    added = joined(answer.additional_context, specific.additionalContext)
+    permitted = specific.decision.updatedInput if specific.decision else None
+    inputs = (specific.updatedInput, permitted, answer.updated_input)
     fields = judged | {
         "context": joined(judged.get("context"), added),
-        "halt": _halt(hook, answer, specific),
+        "halt": _halt(hook, answer, specific.decision),
         "notice": answer.systemMessage,
-        "updated_input": _updated_input(answer, specific),
-        "updated_output": specific.updatedToolOutput if specific else None,
+        "updated_input": next((given for given in inputs if given is not None), None),  # it may be empty
+        "updated_output": specific.updatedToolOutput,
     }
     return {key: value for key, value in fields.items() if value is not None}
 
 
-def _updated_input(answer: Answer, specific: Specific | None) -> dict[str, Any] | None:
-    """Return the new input, which may be empty."""
-    given = [answer.updated_input]
-    if specific is not None:
-        permitted = specific.decision.updatedInput if specific.decision else None
-        given = [specific.updatedInput, permitted, *given]
-    return next((each for each in given if each is not None), None)
-
-
-def _halt(hook: Hook, answer: Answer, specific: Specific | None) -> str | None:
+def _halt(hook: Hook, answer: Answer, permit: Permit | None) -> str | None:
     if answer.proceed is False:
         return answer.stopReason or f"hook {hook.name} ended the task"
-    if specific and specific.decision and specific.decision.interrupt:
-        return specific.decision.message or f"hook {hook.name} ended the task"
+    if permit and permit.interrupt:
+        return permit.message or f"hook {hook.name} ended the task"
     return None
 
 
-def _decision(answer: Answer, specific: Specific | None) -> tuple[str | None, str | None]:
+def _decision(answer: Answer, specific: Specific) -> tuple[str | None, str | None]:
     """Return decision and reason; the special form beats the short one."""
-    if specific and specific.decision:
+    if specific.decision:
         return specific.decision.behavior, specific.decision.message
-    if specific and specific.permissionDecision:
+    if specific.permissionDecision:
         return specific.permissionDecision, specific.permissionDecisionReason or answer.reason
     return answer.decision, answer.reason
 

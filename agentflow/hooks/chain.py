@@ -96,7 +96,10 @@ async def _decided(hooks: list[Hook], event: HookEvent) -> HookDecision:
             answer = await _called(hook, hook.body, event)
         decision = _joined(decision, hook, answer)
         event = _changed(event, seen, answer.result)
-    return _with_changes(decision, first, event)
+    if event is first:
+        return decision
+    field, changed = _CHANGED[type(event.payload)]
+    return decision.replace(**{field: getattr(event.payload, changed)})
 
 
 async def _together(hooks: list[Hook], event: HookEvent) -> dict[int, Told]:
@@ -142,6 +145,8 @@ def _joined(before: HookDecision, hook: Hook, answer: Told) -> HookDecision:
     reasons = before.reasons if decision <= before.decision else ()
     said = (reason,) if reason and decision is not Decision.NONE and decision >= before.decision else ()
     result = answer.result
+    problems = (text for text in (answer.trouble, *answer.notices) if text is not None)
+    told = (result.notice, *(f"hook {hook.name} at {hook.point}: {text}" for text in problems))
     return before.replace(
         decision=max(decision, before.decision),
         reasons=reasons + said,
@@ -149,7 +154,7 @@ def _joined(before: HookDecision, hook: Hook, answer: Told) -> HookDecision:
         bail=_first(before.bail, result.bail),
         stop=_first(before.stop, result.stop),
         halt=_first(before.halt, result.halt),
-        notices=before.notices + _notices(hook, answer),
+        notices=before.notices + tuple(visible(text) for text in told if text),
     )
 
 
@@ -177,12 +182,6 @@ def _blocks(hook: Hook, answer: Told) -> bool:
     return answer.broken and hook.point in GUARDED
 
 
-def _notices(hook: Hook, answer: Told) -> tuple[str, ...]:
-    said = (answer.trouble, *answer.notices)
-    ours = (f"hook {hook.name} at {hook.point}: {text}" for text in said if text is not None)
-    return tuple(visible(text) for text in (answer.result.notice, *ours) if text)
-
-
 def _changed(event: HookEvent, seen: HookEvent, result: HookResult) -> HookEvent:
     """Return the event as the hooks after this one see it."""
     answered, told = _CHANGED.get(type(event.payload), ("", ""))
@@ -200,10 +199,3 @@ def _patched(now: dict[str, Any], seen: dict[str, Any], wanted: dict[str, Any]) 
         return wanted
     kept = {key: value for key, value in now.items() if key in wanted or key not in seen}
     return kept | {key: value for key, value in wanted.items() if key not in seen or seen[key] != value}
-
-
-def _with_changes(decision: HookDecision, first: HookEvent, last: HookEvent) -> HookDecision:
-    if last is first:
-        return decision
-    field, changed = _CHANGED[type(last.payload)]
-    return decision.replace(**{field: getattr(last.payload, changed)})

@@ -1,6 +1,5 @@
 """A script as a hook: what it is given, where it runs, and how long it may take."""
 
-import os
 import re
 import secrets
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from anyio import from_thread, to_thread
 from agentflow.core.hook import Hook, HookResult, Script
 from agentflow.core.points import HookEvent, Point
 from agentflow.core.record import encode, plain
+from agentflow.frontmatter import write_whole
 from agentflow.hooks.output import Told, told
 from agentflow.process import Command, exchange
 from agentflow.redact import redacted, redacted_bytes
@@ -116,13 +116,9 @@ def _shortened(result: HookResult, folder: Path) -> HookResult:
     """Return the result with texts of a bearable length; the full ones are kept."""
     fields = ("context", "notice", "reason", "block", "halt")
     long = {name: text for name in fields if len(text := getattr(result, name) or "") > MAX_TEXT}
-    return result.replace(**{name: _spilled(text, folder) for name, text in long.items()})
-
-
-def _spilled(text: str, folder: Path) -> str:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"hook-{secrets.token_hex(4)}.out"
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(redacted(text))
-    return f"{text[:PREVIEW]}\n[clipped; the full text is in {path}]"
+    for name, text in long.items():
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"hook-{secrets.token_hex(4)}.out"
+        write_whole(path, redacted(text).encode())
+        long[name] = f"{text[:PREVIEW]}\n[clipped; the full text is in {path}]"
+    return result.replace(**long)

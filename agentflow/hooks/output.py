@@ -45,7 +45,8 @@ def told(hook: Hook, said: Exchanged) -> Told:
 def _heard(hook: Hook, text: str) -> tuple[HookResult, tuple[str, ...]]:
     """Return what stdout says, and what is to be told of it. Raises Mismatch for JSON that cannot be used."""
     if not text.startswith("{"):
-        is_late = any(_is_object(line) for line in text.splitlines())
+        objects = (line for line in text.splitlines() if line.lstrip().startswith("{"))
+        is_late = any(isinstance(decode_or_none(line), dict) for line in objects)
         return HookResult(), (_LATE,) if is_late else ()
     found = decode_or_none(text)
     if not isinstance(found, dict):
@@ -55,10 +56,6 @@ def _heard(hook: Hook, text: str) -> tuple[HookResult, tuple[str, ...]]:
     except Mismatch as error:
         raise Mismatch("", f"answered what does not fit: {error}") from None
     return result, (f"keys without a meaning here: {', '.join(unknown)}",) if unknown else ()
-
-
-def _is_object(line: str) -> bool:
-    return line.lstrip().startswith("{") and isinstance(decode_or_none(line), dict)
 
 
 def _concluded(hook: Hook, said: Exchanged, result: HookResult, text: str) -> HookResult:

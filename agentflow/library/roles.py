@@ -61,17 +61,33 @@ class Roles(Record):
         return found[-1]
 
 
+class _File(Record):
+    """A role file as it is read: what is wrong with it names file, line and key."""
+
+    source: str
+    origin: str
+    text: str
+
+    def wrong(self, key: str, problem: str) -> InvalidFile:
+        return InvalidFile(self.source, problem, line=key_line(self.text, key) or 1)
+
+    def rules(self, key: str, value: object) -> tuple[ToolRule, ...]:
+        try:
+            return parse_rules(value, self.source)
+        except InvalidFile as error:
+            raise self.wrong(key, f"{key}: {error.problem.removeprefix('tools: ')}") from None
+
+
 def load_roles(user: Path, project: Iterable[Path] = ()) -> Roles:
     """Return the shipped roles, the user's and the trusted files of a project; the later ones win.
 
     A shipped file, and one that claims a part of the pipeline, must be right (InvalidFile). Another one is
     left out with a warning, since those folders are shared with other tools.
     """
-    shipped = tuple(read_role(path, "bundled")[0] for path in sorted(bundled("agents").glob("*.md")))
-    roles, warnings = [*shipped], []
-    others = [(path, "user") for path in _files(user)]
-    others += [(path, "project") for path in project]
-    for path, origin in others:
+    roles = [read_role(path, "bundled")[0] for path in sorted(bundled("agents").glob("*.md"))]
+    warnings: list[str] = []
+    others = [(path, "user") for path in sorted((user / "agents").glob("**/*.md"))]
+    for path, origin in (*others, *((path, "project") for path in project)):
         try:
             role, notes = read_role(path, origin)
         except InvalidFile as error:
@@ -81,19 +97,12 @@ def load_roles(user: Path, project: Iterable[Path] = ()) -> Roles:
             continue
         roles.append(role)
         warnings.extend(notes)
-    found = Roles(all=_newest(roles), warnings=tuple(warnings))
+    # the last file of each role counts; one of the same name that plays no part is another role
+    newest = {(role.name, role.part): role for role in roles}
+    found = Roles(all=tuple(newest.values()), warnings=tuple(warnings))
     for part in PIPELINE:
         found.part(part)
     return found
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted((folder / "agents").glob("**/*.md"))
-
-
-def _newest(roles: list[Role]) -> tuple[Role, ...]:
-    """Keep the last file of each role; one of the same name that plays no part is another role."""
-    return tuple({(role.name, role.part): role for role in roles}.values())
 
 
 def read_role(path: Path, origin: str) -> tuple[Role, tuple[str, ...]]:
@@ -104,114 +113,74 @@ def read_role(path: Path, origin: str) -> tuple[Role, tuple[str, ...]]:
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidFile(source, f"cannot be read: {error}") from None
     keys, prompt = split(text, source)
-    known = {name: value for name, value in keys.items() if name in _KNOWN}
-    warnings = _strange_keys(keys, text, source)
-    head = _head(known, text, source)
-    part = head.metadata.get(PART_KEY)
-    if part is not None and part not in PIPELINE:
-        raise InvalidFile(
-            source,
-            f"metadata.{PART_KEY}: {part!r} is none of {', '.join(PIPELINE)}",
-            line=_at(text, "metadata"),
-        )
-    return _role(head, prompt, text, Place(source=source, origin=origin, part=part)), warnings
-
-
-class Place(Record):
-    """Where a role comes from and which part it plays."""
-
-    source: str
-    origin: str
-    part: str | None
-
-
-def _head(known: Mapping[str, Any], text: str, source: str) -> RoleHead:
-    try:
-        head = fit(RoleHead, dict(known), lax=True)
-    except Mismatch as error:
-        raise InvalidFile(source, str(error), line=_at(text, error.key.split(".")[0].split("[")[0])) from None
-    for key, value in (("name", head.name), ("description", head.description)):
-        if not value.strip():
-            raise InvalidFile(source, f"{key}: must not be empty", line=_at(text, key))
-    if PART_KEY not in head.metadata and not _NAME.fullmatch(head.name):
-        problem = f"name: {head.name!r} must be lower case letters, digits and hyphens"
-        raise InvalidFile(source, problem, line=_at(text, "name"))
-    if head.tools is None and PART_KEY in head.metadata:
-        raise InvalidFile(
-            source, "tools: is missing; a role has only the tools it lists", line=_at(text, "tools")
-        )
-    return head
-
-
-def _role(head: RoleHead, prompt: str, text: str, place: Place) -> Role:
-    refused = {"disallowedTools": head.disallowed_tools, "deny": head.deny}
-    denied = {rule.tool for key, value in refused.items() for rule in _rules(value, text, place, key)}
-    tools = _rules(head.tools or [], text, place, "tools")
-    return Role(
-        name=head.name,
-        description=head.description,
-        model=head.model or (INHERIT if place.part is None else "fast"),
-        tools=tuple(rule for rule in tools if rule.tool not in denied),
-        prompt=prompt.strip(),
-        source=place.source,
-        origin=place.origin,
-        part=place.part,
-        denied=tuple(sorted(denied)),
-        inherits=head.tools is None,
-        skills=tuple(str(rule) for rule in _rules(head.skills, text, place, "skills")),
-        limits=_limits(head, text, place.source),
-        write_paths=head.write_paths,
-        direct=tuple(
-            str(rule) for rule in _rules(head.metadata.get(DIRECT_KEY, ""), text, place, "metadata")
-        ),
-        concatenates=_concatenates(head, text, place),
-        lines={key: line for key in _KNOWN if (line := key_line(text, key)) is not None},
-    )
-
-
-def _concatenates(head: RoleHead, text: str, place: Place) -> bool:
-    """Return whether direct answers are put one after the other."""
-    said = head.metadata.get(MERGE_KEY)
-    if said in (None, "concatenate"):
-        return said is not None
-    raise InvalidFile(
-        place.source, f"metadata.{MERGE_KEY}: {said!r} is not concatenate", line=_at(text, "metadata")
-    )
-
-
-def _limits(head: RoleHead, text: str, source: str) -> Limits:
-    unknown = set(head.limits) - set(msgspec.structs.asdict(Limits()))
-    if unknown:
-        raise InvalidFile(source, f"limits: unknown limit {min(unknown)}", line=_at(text, "limits"))
-    try:
-        return fit(Limits, {"turns": head.max_turns, **head.limits})
-    except Mismatch as error:
-        raise InvalidFile(source, f"limits.{error}", line=_at(text, "limits")) from None
-
-
-def _rules(value: object, text: str, place: Place, key: str) -> tuple[ToolRule, ...]:
-    try:
-        return parse_rules(value, place.source)
-    except InvalidFile as error:
-        problem = error.problem.removeprefix("tools: ")
-        raise InvalidFile(place.source, f"{key}: {problem}", line=_at(text, key)) from None
+    file = _File(source=source, origin=origin, text=text)
+    warnings = _strange_keys(keys, file)
+    head = _head({name: value for name, value in keys.items() if name in _KNOWN}, file)
+    return _role(head, prompt, file), warnings
 
 
 _KNOWN = frozenset(field.encode_name for field in msgspec.structs.fields(RoleHead))
 
 
-def _strange_keys(keys: Mapping[str, Any], text: str, source: str) -> tuple[str, ...]:
+def _strange_keys(keys: Mapping[str, Any], file: _File) -> tuple[str, ...]:
     """Refuse a key that is nearly one of ours; return a warning for each other unknown one."""
-    warnings = []
-    for key in keys:
-        if key in _KNOWN:
-            continue
-        near = difflib.get_close_matches(key, _KNOWN, n=1, cutoff=0.8)
-        if near:
-            raise InvalidFile(source, f"unknown key {key!r}; did you mean {near[0]!r}?", line=_at(text, key))
-        warnings.append(f"{source}: key {key!r} has no meaning here")
-    return tuple(warnings)
+    unknown = [key for key in keys if key not in _KNOWN]
+    for key in unknown:
+        if near := difflib.get_close_matches(key, _KNOWN, n=1, cutoff=0.8):
+            raise file.wrong(key, f"unknown key {key!r}; did you mean {near[0]!r}?")
+    return tuple(f"{file.source}: key {key!r} has no meaning here" for key in unknown)
 
 
-def _at(text: str, key: str) -> int | None:
-    return key_line(text, key) or 1
+def _head(known: dict[str, Any], file: _File) -> RoleHead:
+    try:
+        head = fit(RoleHead, known, lax=True)
+    except Mismatch as error:
+        raise file.wrong(error.key.split(".")[0].split("[")[0], str(error)) from None
+    for key, value in (("name", head.name), ("description", head.description)):
+        if not value.strip():
+            raise file.wrong(key, f"{key}: must not be empty")
+    part, merge = head.metadata.get(PART_KEY), head.metadata.get(MERGE_KEY, "concatenate")
+    if part is None and not _NAME.fullmatch(head.name):
+        raise file.wrong("name", f"name: {head.name!r} must be lower case letters, digits and hyphens")
+    if part is not None and head.tools is None:
+        raise file.wrong("tools", "tools: is missing; a role has only the tools it lists")
+    if part is not None and part not in PIPELINE:
+        raise file.wrong("metadata", f"metadata.{PART_KEY}: {part!r} is none of {', '.join(PIPELINE)}")
+    if merge != "concatenate":
+        raise file.wrong("metadata", f"metadata.{MERGE_KEY}: {merge!r} is not concatenate")
+    return head
+
+
+def _role(head: RoleHead, prompt: str, file: _File) -> Role:
+    refused = {"disallowedTools": head.disallowed_tools, "deny": head.deny}
+    denied = {rule.tool for key, value in refused.items() for rule in file.rules(key, value)}
+    tools = file.rules("tools", head.tools or [])
+    part = head.metadata.get(PART_KEY)
+    return Role(
+        name=head.name,
+        description=head.description,
+        model=head.model or (INHERIT if part is None else "fast"),
+        tools=tuple(rule for rule in tools if rule.tool not in denied),
+        prompt=prompt.strip(),
+        source=file.source,
+        origin=file.origin,
+        part=part,
+        denied=tuple(sorted(denied)),
+        inherits=head.tools is None,
+        skills=tuple(map(str, file.rules("skills", head.skills))),
+        limits=_limits(head, file),
+        write_paths=head.write_paths,
+        direct=tuple(map(str, file.rules("metadata", head.metadata.get(DIRECT_KEY, "")))),
+        concatenates=MERGE_KEY in head.metadata,
+        lines={key: line for key in _KNOWN if (line := key_line(file.text, key)) is not None},
+    )
+
+
+def _limits(head: RoleHead, file: _File) -> Limits:
+    unknown = set(head.limits) - set(Limits.__struct_fields__)
+    if unknown:
+        raise file.wrong("limits", f"limits: unknown limit {min(unknown)}")
+    try:
+        return fit(Limits, {"turns": head.max_turns, **head.limits})
+    except Mismatch as error:
+        raise file.wrong("limits", f"limits.{error}") from None
