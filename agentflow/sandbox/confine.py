@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from agentflow.process import Command
 from agentflow.sandbox import seatbelt, seccomp
 from agentflow.sandbox.bubblewrap import arguments, listening
-from agentflow.sandbox.probe import LAUNCH, Ability
+from agentflow.sandbox.probe import Ability
 from agentflow.sandbox.profile import Access, Level, Profile
 from agentflow.sandbox.seccomp import Also
 
@@ -24,6 +24,8 @@ _LIMITED = (
     "sh",
 )
 """1 GiB in a file. Processes are counted by `process.py`; this limit is for when that is too slow."""
+_BARE = (sys.executable, "-I", "-S", str(Path(__file__).with_name("launch.py")))
+"""The Python that prepares a process, without what other packages would load into it."""
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
@@ -62,15 +64,20 @@ def _unknown_to_landlock(profile: Profile) -> frozenset[Also]:
 
 
 def wrapped(
-    command: Command, profile: Profile, ability: Ability, opened: Doors, view: Mapping[str, str] | None = None
+    command: Command,
+    profile: Profile,
+    ability: Ability,
+    opened: Doors,
+    overlay: tuple[str, str] | None = None,
 ) -> Command:
-    """Return the command that runs another one in its profile; `view` is an overlay to mount first."""
+    """Return the command that runs another one in its profile, an overlay being mounted first."""
     inner = (*_LIMITED, *command.argv)
     if ability.level is Level.FULL:
-        fence = _bubblewrapped(profile, ability, opened)
-        words = launched({"overlay": view}, fence) if view else fence
+        words = _bubblewrapped(profile, ability, opened)
+        words = (*mounting(*overlay), *words) if overlay else words
     else:
-        words = launched({**_landlocked(profile), "filter": opened.filter, "status": opened.status}, ())
+        spec = {"rights": _rights(profile), "filter": opened.filter, "status": opened.status}
+        words = (*_BARE, "restrict", json.dumps(spec))
     return command.replace(argv=(*words, *inner), descriptors=(opened.filter, opened.status))
 
 
@@ -80,9 +87,9 @@ def seatbelted(command: Command, profile: Profile) -> Command:
     return command.replace(argv=("sandbox-exec", "-p", seatbelt.rules(profile), *inner))
 
 
-def launched(spec: Mapping[str, Any], words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words that let a bare Python prepare its process and become a command."""
-    return (sys.executable, "-I", "-S", str(LAUNCH), json.dumps(spec), *words)
+def mounting(lower: str, scratch: str) -> tuple[str, ...]:
+    """Return the words that mount an overlay for the command whose words follow."""
+    return (*_BARE, "overlay", lower, scratch)
 
 
 def _bubblewrapped(profile: Profile, ability: Ability, opened: Doors) -> tuple[str, ...]:
@@ -91,18 +98,17 @@ def _bubblewrapped(profile: Profile, ability: Ability, opened: Doors) -> tuple[s
     return (*ability.bubblewrap, *arguments(profile, sockets), *descriptors, "--")
 
 
-def _landlocked(profile: Profile) -> dict[str, Any]:
+def _rights(profile: Profile) -> dict[str, Any]:
+    """Return what Landlock leaves to a command."""
     avoided = {*profile.hidden, *profile.masked, Path("/dev")}
     tops = (Path("/"), *profile.readable, profile.root, profile.source)
     readable = [place for top in tops for place in _largest(top, avoided)]
     writable = [*profile.writable, *(Path("/dev", name) for name in _DEVICES), *_changeable(profile)]
     return {
-        "restrict": {
-            "listable": [str(profile.root)],
-            "readable": [str(place) for place in readable],
-            "writable": [str(place) for place in writable],
-            "network": profile.network,
-        }
+        "listable": [str(profile.root)],
+        "readable": [str(place) for place in readable],
+        "writable": [str(place) for place in writable],
+        "network": profile.network,
     }
 
 

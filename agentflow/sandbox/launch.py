@@ -1,19 +1,16 @@
 """Run by a bare Python in a process of its own: prepare the process, then become a command.
 
-    launch.py SPEC WORD…
+    launch.py overlay LOWER SCRATCH WORD…     mount an overlay
+    launch.py restrict SPEC WORD…             give up rights
 
-SPEC is a JSON object. `overlay` names the folders of an overlay to mount, `restrict` what Landlock leaves of
-all rights; `filter` is the descriptor of a seccomp program to load, `status` of where the start is noted. The
-standard library alone is imported here.
+SPEC is a JSON object: what Landlock leaves of all `rights`, the descriptor of the seccomp program to load as
+`filter`, and that of where the start is noted as `status`. Every command pays for what is imported here.
 """
 
 import ctypes
-import json
 import os
 import struct
 import sys
-from pathlib import Path
-from typing import Any
 
 FAILED = 125
 """The exit code when the command was not started."""
@@ -25,23 +22,15 @@ _DIE_WITH_PARENT, _KILL = 1, 9
 _DROP_BOUND, _CAPABILITY_VERSION = 24, 0x20080522
 
 
-def main(spec: dict[str, Any], words: list[str]) -> None:
-    """Do what the spec says and become the command. Raises OSError."""
+def main(step: str, words: list[str]) -> None:
+    """Prepare this process and become the command. Raises OSError."""
     kernel = ctypes.CDLL(None, use_errno=True)
-    if overlay := spec.get("overlay"):
-        _mount_overlay(kernel, **overlay)
-    if rules := spec.get("restrict"):
-        sys.path.append(str(Path(__file__).parents[2]))
-        from agentflow.sandbox import landlock  # noqa: PLC0415  # a bare Python finds it only now
-
-        _check(kernel.prctl(_DIE_WITH_PARENT, ctypes.c_ulong(_KILL), 0, 0, 0), "prctl")
-        _drop_capabilities(kernel)
-        landlock.restrict(**rules)
-    if (descriptor := spec.get("filter")) is not None:
-        _load_filter(kernel, descriptor)
-    if (status := spec.get("status")) is not None:
-        os.write(status, b"started")
-        os.close(status)
+    if step == "overlay":
+        lower, scratch, *words = words
+        _mount_overlay(kernel, lower, scratch)
+    else:
+        spec, *words = words
+        _give_up(kernel, spec)
     os.execvp(words[0], words)  # noqa: S606  # there is nothing for a shell to do
 
 
@@ -61,10 +50,16 @@ def _own_mounts(kernel: ctypes.CDLL) -> None:
     user, group = os.geteuid(), os.getegid()
     _check(kernel.unshare(_NEW_MOUNTS if user == 0 else _NEW_MOUNTS | _NEW_USER), "unshare")
     if user != 0:
-        Path("/proc/self/setgroups").write_text("deny", "ascii")
-        Path("/proc/self/uid_map").write_text(f"{user} {user} 1", "ascii")
-        Path("/proc/self/gid_map").write_text(f"{group} {group} 1", "ascii")
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"{user} {user} 1")
+        _write("/proc/self/gid_map", f"{group} {group} 1")
     _mount(kernel, "none", "/", None, _PRIVATE, None)
+
+
+def _write(path: str, line: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY)
+    os.write(descriptor, line.encode())
+    os.close(descriptor)
 
 
 def _mount(
@@ -72,6 +67,23 @@ def _mount(
 ) -> None:
     words = [word if word is None else os.fsencode(word) for word in (source, target, kind, options)]
     _check(kernel.mount(words[0], words[1], words[2], ctypes.c_ulong(flags), words[3]), f"mount {target}")
+
+
+def _give_up(kernel: ctypes.CDLL, spec: str) -> None:
+    """Leave this process the rights that the spec names, and say that its command starts."""
+    import json  # noqa: PLC0415  # an overlay does without
+    from pathlib import Path  # noqa: PLC0415  # the same
+
+    sys.path.append(str(Path(__file__).parents[2]))
+    from agentflow.sandbox import landlock  # noqa: PLC0415  # a bare Python finds it only now
+
+    told = json.loads(spec)
+    _check(kernel.prctl(_DIE_WITH_PARENT, ctypes.c_ulong(_KILL), 0, 0, 0), "prctl")
+    _drop_capabilities(kernel)
+    landlock.restrict(**told["rights"])
+    _load_filter(kernel, told["filter"])
+    os.write(told["status"], b"started")
+    os.close(told["status"])
 
 
 def _drop_capabilities(kernel: ctypes.CDLL) -> None:
@@ -99,7 +111,7 @@ def _check(result: int, what: str) -> None:
 
 if __name__ == "__main__":
     try:
-        main(json.loads(sys.argv[1]), sys.argv[2:])
+        main(sys.argv[1], sys.argv[2:])
     except OSError as error:
         sys.stderr.write(f"agentflow: the sandbox could not be set up: {error}\n")
         raise SystemExit(FAILED) from None

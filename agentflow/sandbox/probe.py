@@ -12,7 +12,6 @@ from agentflow.sandbox import landlock, seccomp
 from agentflow.sandbox.bubblewrap import NESTED
 from agentflow.sandbox.profile import Level
 
-LAUNCH = Path(__file__).with_name("launch.py")
 _SECONDS = 20.0
 _TRIAL = (
     *("--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-net", "--cap-drop", "ALL"),

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
@@ -180,7 +180,7 @@ class Sandbox(Record):
         sink: Path,
         cancelled: Cancelled,
         profile: Profile,
-        overlay: Mapping[str, str] | None = None,
+        overlay: tuple[str, str] | None = None,
     ) -> Execution:
         temporary = _INSIDE if self.level is Level.FULL else str(profile.writable[-1])
         env = {**self._home(temporary), "TMPDIR": temporary, **self.opened.environment, **command.env}

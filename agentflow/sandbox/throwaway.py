@@ -39,9 +39,9 @@ class View(Record):
         return self.folders[-1]
 
     @property
-    def overlay(self) -> dict[str, str] | None:
-        """What `launch.py` has to mount."""
-        return {"lower": str(self.folder), "scratch": str(self.layer)} if self.layer else None
+    def overlay(self) -> tuple[str, str] | None:
+        """What has to be mounted: the files below, and the folders of the layer."""
+        return (str(self.folder), str(self.layer)) if self.layer else None
 
 
 def layered(below: Path, scratch: Path) -> View:

@@ -10,7 +10,7 @@ from threading import Lock
 
 from agentflow.core.errors import StateError
 from agentflow.process import capture
-from agentflow.sandbox.confine import launched
+from agentflow.sandbox.confine import mounting
 from agentflow.sandbox.scratch import scratch_folder
 from agentflow.sandbox.throwaway import View, layered
 from agentflow.workspace.apart import cast, indexed, secluded
@@ -76,7 +76,7 @@ class Stage:
         view = layered(below / "files", outer / "layer")
         env = secluded(self._git.source, outer / "layer/git", view.place)
         shutil.copyfile(below / "git/index", env["GIT_INDEX_FILE"])
-        git = self._git.replace(within=launched({"overlay": view.overlay}, ()))
+        git = self._git.replace(within=mounting(str(view.folder), str(outer / "layer")))
         try:
             git.call("read-tree", "--reset", "-u", self._tree, env=env)
         except StateError:

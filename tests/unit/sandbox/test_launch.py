@@ -1,0 +1,18 @@
+import subprocess
+from pathlib import Path
+
+from agentflow.sandbox.confine import mounting
+from agentflow.sandbox.throwaway import layered
+
+
+def test_an_overlay_is_mounted_without_what_takes_long_to_load(tmp_path: Path) -> None:
+    below = tmp_path / "below"
+    below.mkdir()
+    layered(below, tmp_path / "layer")
+    python, *words = mounting(str(below), str(tmp_path / "layer"))
+    done = subprocess.run(
+        [python, "-X", "importtime", *words, "true"], capture_output=True, text=True, check=True
+    )
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "ctypes" in loaded
+    assert not loaded & {"json", "pathlib", "re", "typing"}
