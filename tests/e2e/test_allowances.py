@@ -1,14 +1,12 @@
 """What a person may allow, what a machine cannot do, and what no change may bring in (A35 A72 A88 A89)."""
 
-from collections.abc import Callable
-
 import pytest
 
 from tests.support.repo import (
     CALC,
     GREEN,
     TEXT,
-    Repo,
+    NewRepo,
     call,
     crew,
     edit,
@@ -20,7 +18,6 @@ from tests.support.repo import (
     turn,
 )
 
-NewRepo = Callable[[dict[str, str]], Repo]
 KEY = "AKIA" + "ABCDEFGH12345678"
 
 

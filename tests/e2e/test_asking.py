@@ -4,15 +4,13 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, Repo, call, edit, findings, plan, role, submit, turn, verified
+from tests.support.repo import CALC, NewRepo, Repo, call, edit, findings, plan, role, submit, turn, verified
 from tests.support.terminal import CTRL_C, CTRL_D, Seen, at_terminal
 
-NewRepo = Callable[[dict[str, str]], Repo]
 PLANTED = "a + b\nrm -rf / \x1b[2K"
 CREW = [
     findings(),

@@ -1,14 +1,23 @@
 """What a whole task may use up (B25)."""
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, TEXT, Repo, call, edit, findings, plan, role, submit, turn, verified
-
-NewRepo = Callable[[dict[str, str]], Repo]
+from tests.support.repo import (
+    CALC,
+    TEXT,
+    NewRepo,
+    call,
+    edit,
+    findings,
+    plan,
+    role,
+    submit,
+    turn,
+    verified,
+)
 
 
 def script(**usage: float) -> list[dict[str, Any]]:

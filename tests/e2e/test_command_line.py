@@ -5,7 +5,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,8 @@ import pytest
 
 import agentflow
 from agentflow.library.bundled import bundled
-from tests.support.repo import CALC, COMMAND, TEXT, Done, Repo
+from tests.support.repo import CALC, COMMAND, TEXT, Done, NewRepo, Repo
 
-NewRepo = Callable[[dict[str, str]], Repo]
 NOTES = {"notes.txt": "nothing to check here\n"}
 UNTOUCHED: list[dict[str, Any]] = []
 

@@ -5,7 +5,7 @@ import shutil
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,8 @@ import pytest
 
 from tests.support.crew import honest
 from tests.support.messages_server import Asked, MessagesServer, refuses, serving
-from tests.support.repo import CALC, Done, Repo
+from tests.support.repo import CALC, Done, NewRepo, Repo
 
-NewRepo = Callable[[dict[str, str]], Repo]
 KEY = "sk-connection-0123456789"
 TRANSPORTS = ("http", "sdk")
 

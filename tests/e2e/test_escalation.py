@@ -1,14 +1,12 @@
 """Questions and escalations: asked once a phase, answered from any process, told to who comes next."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, Repo, call, edit, findings, plan, role, submit, turn, verified
+from tests.support.repo import CALC, NewRepo, Repo, call, edit, findings, plan, role, submit, turn, verified
 from tests.support.terminal import at_terminal
 
-NewRepo = Callable[[dict[str, str]], Repo]
 GIVEN = {
     "assumption": "amounts are floats",
     "contradiction": "add takes whole cents",

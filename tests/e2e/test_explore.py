@@ -1,10 +1,7 @@
-from collections.abc import Callable
-
 from agentflow.frontmatter import split
 from agentflow.workflow.angles import ANGLES, MOST, angles
-from tests.support.repo import CALC, Repo, edit, findings, role, submit
+from tests.support.repo import CALC, NewRepo, Repo, edit, findings, role, submit
 
-NewRepo = Callable[[dict[str, str]], Repo]
 DOCUMENT = ".claude/deep-dive.local.md"
 SECTIONS = ["Overview", "Architecture", "Conventions", "Anti-patterns", "Quick reference", "Notes"]
 MEND = role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py"))

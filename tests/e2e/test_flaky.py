@@ -1,7 +1,6 @@
 """Checks with mixed results on one tree: never hidden, never plainly verified (A86)."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from tests.support.repo import (
     CALC,
     GREEN,
     TEXT,
+    NewRepo,
     Repo,
     call,
     edit,
@@ -22,7 +22,6 @@ from tests.support.repo import (
     verified,
 )
 
-NewRepo = Callable[[dict[str, str]], Repo]
 ODD = "test_odd.Odd.test_odd"
 CHANCE = """import os
 import time

@@ -1,15 +1,13 @@
 """`verify --junit --sarif`: what ran, as other programs read it."""
 
 import json
-from collections.abc import Callable
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from tests.support.formats import junit_problems, sarif_problems
-from tests.support.repo import CALC, Repo
+from tests.support.repo import CALC, NewRepo
 
-NewRepo = Callable[[dict[str, str]], Repo]
 LINTER = 'printf "src/a.js:7:3: unused \\033[31mname\\n"; exit 1\n'
 FILES = {**CALC, "package.json": json.dumps({"scripts": {"lint": "sh lint.sh"}}), "lint.sh": LINTER}
 

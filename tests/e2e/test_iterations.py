@@ -1,8 +1,4 @@
-from collections.abc import Callable
-
-from tests.support.repo import CALC, TEXT, Repo, call, edit, findings, plan, role, submit, turn, verified
-
-NewRepo = Callable[[dict[str, str]], Repo]
+from tests.support.repo import CALC, TEXT, NewRepo, call, edit, findings, plan, role, submit, turn, verified
 
 
 def test_a_change_that_never_passes_ends_at_the_limit(new_repo: NewRepo) -> None:

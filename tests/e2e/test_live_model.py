@@ -20,9 +20,8 @@ from tests.support.messages_server import (
     serving,
     use,
 )
-from tests.support.repo import CALC, Done, Repo
+from tests.support.repo import CALC, Done, NewRepo, Repo
 
-NewRepo = Callable[[dict[str, str]], Repo]
 KEY = "sk-e2e-0123456789-secret"
 QUICK = {"retry": {"tries": 4, "base_seconds": 0, "max_seconds": 0}}
 OFFERED = {

@@ -2,15 +2,13 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from agentflow.core.record import encode, sealed
-from tests.support.repo import CALC, Repo
+from tests.support.repo import CALC, NewRepo, Repo
 
-NewRepo = Callable[[dict[str, str]], Repo]
 FOLDER = Path(__file__).with_name("version_0")
 LACKING = {"version", "steps", "context", "stop_blocks", "pause_after", "answers", "counted"}
 

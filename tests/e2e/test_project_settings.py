@@ -1,12 +1,9 @@
 """What a repository says of itself in .claude/agentflow.yaml, and what it may never say."""
 
-from collections.abc import Callable
-
 import pytest
 
-from tests.support.repo import CALC, TEXT, Repo, edit, findings, plan, role, submit, verified
+from tests.support.repo import CALC, TEXT, NewRepo, Repo, edit, findings, plan, role, submit, verified
 
-NewRepo = Callable[[dict[str, str]], Repo]
 FILE = ".claude/agentflow.yaml"
 SAYS = """\
 checks:

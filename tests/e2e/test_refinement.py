@@ -1,14 +1,12 @@
 """From words to an intent: saved first, told word for word, unclear text asked about once or assumed."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, Repo, call, edit, findings, role, submit, turn, verified
+from tests.support.repo import CALC, NewRepo, Repo, call, edit, findings, role, submit, turn, verified
 from tests.support.terminal import at_terminal
 
-NewRepo = Callable[[dict[str, str]], Repo]
 ODD = 'fix "add": it\'s red # now 🙂\nDo not change `tests/`: only code.\nIt must stay a one-liner.'
 VAGUE = "make everything better somehow"
 

@@ -5,14 +5,12 @@ import subprocess
 import sys
 import time
 import venv
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.repo import CALC, COMMAND, GREEN, TEXT, Done, Repo
+from tests.support.repo import CALC, COMMAND, GREEN, TEXT, Done, NewRepo, Repo
 
-NewRepo = Callable[[dict[str, str]], Repo]
 PAIR = {("base", 1), ("final", 0)}
 
 

@@ -8,9 +8,21 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, TEXT, Repo, call, edit, findings, mending, plan, role, submit, turn
+from tests.support.repo import (
+    CALC,
+    TEXT,
+    NewRepo,
+    Repo,
+    call,
+    edit,
+    findings,
+    mending,
+    plan,
+    role,
+    submit,
+    turn,
+)
 
-NewRepo = Callable[[dict[str, str]], Repo]
 SCRIPT = mending()
 NO_SOCKETS = """
 import socket, sys

@@ -1,13 +1,11 @@
 """Each class of task runs exactly its roles, in order; the program's checks run wherever a file changes."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, Repo, call, edit, findings, plan, role, submit, turn, verified
+from tests.support.repo import CALC, NewRepo, Repo, call, edit, findings, plan, role, submit, turn, verified
 
-NewRepo = Callable[[dict[str, str]], Repo]
 MEND = role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py"))
 
 

@@ -8,17 +8,25 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentflow.sandbox.probe import LAUNCH
 from tests.support.boxes import without_bubblewrap
-from tests.support.repo import CALC, COMMAND, Repo, call, eventually, findings, mending, plan, role, turn
-
-NewRepo = Callable[[dict[str, str]], Repo]
+from tests.support.repo import (
+    CALC,
+    COMMAND,
+    NewRepo,
+    Repo,
+    call,
+    eventually,
+    findings,
+    mending,
+    plan,
+    role,
+    turn,
+)
 
 
 def config(repo: Repo, text: str) -> None:
@@ -97,13 +105,19 @@ def test_a_check_writes_nothing_into_the_repository(new_repo: NewRepo) -> None:
     assert repo.git("status", "--porcelain") == ""
 
 
+FILTERED = """import ctypes, os, sys
+from agentflow.sandbox.launch import load_filter
+load_filter(ctypes.CDLL(None, use_errno=True), 9)
+os.execv(sys.argv[1], sys.argv[1:])"""
+
+
 @pytest.fixture(scope="session")
 def bare_command(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command on a kernel without Landlock: a filter denies landlock_create_ruleset."""
     steps = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (0x06, 0, 0, 0x00050026), (0x06, 0, 0, 0x7FFF0000)]
     path = tmp_path_factory.mktemp("filter") / "filter"
     path.write_bytes(b"".join(struct.pack("=HBBI", *step) for step in steps))
-    start = f'exec 9<{path}; exec {sys.executable} -I -S {LAUNCH} \'{{"filter": 9}}\' {COMMAND} "$@"'
+    start = f"exec 9<{path}; exec {sys.executable} -c '{FILTERED}' {COMMAND}" + ' "$@"'
     return ["bash", "-c", start, "bash"]
 
 

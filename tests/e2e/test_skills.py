@@ -1,14 +1,12 @@
 """Skills of the program, the user and the repository, as a role meets them."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, Repo, call, mending, role, turn
+from tests.support.repo import CALC, NewRepo, Repo, call, mending, role, turn
 
-NewRepo = Callable[[dict[str, str]], Repo]
 HEAD = """---
 name: money
 description: How amounts are kept here. Use when a change touches a price.

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.messages_server import Answer, Asked, refuses, serving
-from tests.support.repo import Repo
+from tests.support.repo import NewRepo, Repo
 
-NewRepo = Callable[[dict[str, str]], Repo]
 CALLS = (
     "rev-parse",  # where everything lies
     "ls-files",  # what git ignores and no tool makes anew

@@ -6,7 +6,6 @@ import os
 import signal
 import stat
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from tests.support.repo import (
     CALC,
     GREEN,
     TEXT,
+    NewRepo,
     Repo,
     call,
     edit,
@@ -30,7 +30,6 @@ from tests.support.repo import (
     verified,
 )
 
-NewRepo = Callable[[dict[str, str]], Repo]
 NOTES = {"notes.txt": "nothing to check here\n"}
 LINK = ".claude/orchestration.local.md"
 KEYS = [

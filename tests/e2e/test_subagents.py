@@ -3,14 +3,25 @@
 import json
 import os
 import signal
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, Done, Repo, call, edit, eventually, plan, role, submit, turn, verified
+from tests.support.repo import (
+    CALC,
+    Done,
+    NewRepo,
+    Repo,
+    call,
+    edit,
+    eventually,
+    plan,
+    role,
+    submit,
+    turn,
+    verified,
+)
 
-NewRepo = Callable[[dict[str, str]], Repo]
 SCOUT = """---
 name: scout
 description: Use when a thing must be found.

@@ -1,13 +1,24 @@
 """Todos: the planner keeps them, the implementer ends the current one, code holds both to the rules."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, Recorded, Repo, call, edit, findings, plan, role, submit, turn, verified
+from tests.support.repo import (
+    CALC,
+    NewRepo,
+    Recorded,
+    Repo,
+    call,
+    edit,
+    findings,
+    plan,
+    role,
+    submit,
+    turn,
+    verified,
+)
 
-NewRepo = Callable[[dict[str, str]], Repo]
 STEPS = [
     {"id": 1, "content": "mend add", "status": "in_progress"},
     {"id": 2, "content": "look again", "status": "pending"},

@@ -1,12 +1,24 @@
 """`events.jsonl` is the trace: spans nest, and what they took adds up."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.repo import CALC, TEXT, Repo, call, edit, findings, plan, role, submit, turn, verified
+from tests.support.repo import (
+    CALC,
+    TEXT,
+    NewRepo,
+    call,
+    edit,
+    findings,
+    plan,
+    role,
+    submit,
+    turn,
+    verified,
+)
 
 
 class Span(NamedTuple):
@@ -78,7 +90,7 @@ def turns(events: list[Event]) -> Iterator[Span]:
 
 
 @pytest.fixture
-def traced(new_repo: Callable[[dict[str, str]], Repo]) -> list[Span]:
+def traced(new_repo: NewRepo) -> list[Span]:
     work = [turn(call("Bash", command="sleep 0.3")), *edit("calc.py", "a - b", "a + b"), submit()]
     script = [{**findings(), "delay": 0.2}, plan("calc.py"), role("implementer", *work), verified("ev-0003")]
     repo = new_repo(CALC)

@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ from tests.support.repo import (
     GREEN,
     MENDED,
     TEXT,
-    Repo,
+    NewRepo,
     call,
     crew,
     edit,
@@ -20,8 +19,6 @@ from tests.support.repo import (
     turn,
     verified,
 )
-
-NewRepo = Callable[[dict[str, str]], Repo]
 
 
 def test_an_honest_change_is_verified_by_evidence_on_two_trees(new_repo: NewRepo) -> None:

@@ -16,6 +16,7 @@ from tests.support.repo import (
     CALC,
     GREEN,
     Done,
+    NewRepo,
     Repo,
     call,
     edit,
@@ -27,7 +28,6 @@ from tests.support.repo import (
     verified,
 )
 
-NewRepo = Callable[[dict[str, str]], Repo]
 SCRIPT = [
     findings(),
     plan("calc.py"),

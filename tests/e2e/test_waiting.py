@@ -1,6 +1,5 @@
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from tests.support.repo import (
     CALC,
     MENDED,
     TEXT,
+    NewRepo,
     Repo,
     call,
     crew,
@@ -21,7 +21,6 @@ from tests.support.repo import (
     verified,
 )
 
-NewRepo = Callable[[dict[str, str]], Repo]
 COUNTING = {**CALC, ".gitignore": "count\n"}
 COUNTED = turn(call("Bash", command="echo x >> count"))
 

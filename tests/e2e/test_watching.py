@@ -3,15 +3,27 @@
 import json
 import os
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, COMMAND, TEXT, Done, Repo, edit, findings, plan, role, submit, verified
+from tests.support.repo import (
+    CALC,
+    COMMAND,
+    TEXT,
+    Done,
+    NewRepo,
+    Repo,
+    edit,
+    findings,
+    plan,
+    role,
+    submit,
+    verified,
+)
 
-NewRepo = Callable[[dict[str, str]], Repo]
 RESULT = {
     *("task_id", "status", "exit_code", "task", "route", "model", "sandbox", "iterations", "gates", "checks"),
     *("evidence", "files_changed", "usage", "answer", "class", "document", "caveats", "pending", "report"),

@@ -8,10 +8,9 @@ import pytest
 
 from tests.e2e.test_sandbox import config
 from tests.support.messages_server import Answer, Asked, Plays, searched, serving, text, use
-from tests.support.repo import CALC, Recorded, Repo, call, role, turn
+from tests.support.repo import CALC, NewRepo, Recorded, Repo, call, role, turn
 from tests.support.web_server import Content, WebServer, pages
 
-NewRepo = Callable[[dict[str, str]], Repo]
 OPEN = "network: [explorer]\n"
 QUESTION = "how does calc.py add?"
 

@@ -150,6 +150,10 @@ class Repo:
         return [Recorded(path) for path in sorted(found, key=lambda path: int(path.name.split("-")[0]))]
 
 
+NewRepo = Callable[[dict[str, str]], Repo]
+"""What makes a repository of these files, with one commit."""
+
+
 class Recorded:
     """One recorded run: each request is its head and the messages that had come by then."""
 
