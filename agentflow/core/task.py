@@ -174,8 +174,8 @@ class TaskState(Record):
     """The same on its code under the checks as they stood before the task; empty where those are the same."""
     fresh: tuple[RequiredCheck, ...] = ()
     """Changed tests on the code as it was before the task, where nothing else proves the change."""
-    silent: str = ""
-    """A test that had to fail on that code and did not; empty where all is well."""
+    silent: str | None = None
+    """A test that had to fail on that code and did not; empty where it did, None until that is known."""
     surface: Surface = Surface()
     """What belongs to the checks, as found before the task."""
     ignored: dict[str, str] = {}

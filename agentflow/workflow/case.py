@@ -34,8 +34,8 @@ class Case(Record):
     """The same code under the checks as they stood; the runs of `final` where nothing changed."""
     fresh: tuple[CheckRun, ...] = ()
     """Changed tests on the code as it was."""
-    silent: str = ""
-    """A test that had to fail and did not."""
+    silent: str | None = None
+    """A test that had to fail and did not; empty where it did, None until that is known."""
     weakened: tuple[str, ...] = ()
     """What was done to the checks that a person has to approve."""
     approval: Answer | None = None

@@ -1,12 +1,13 @@
 """The deep exploration: many explorers side by side, merged into one document that later tasks can use."""
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 
-from agentflow.core.errors import InvalidFile, ModelError, StateError
+from agentflow.core.errors import InvalidFile, StateError
 from agentflow.core.record import Record
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.submissions import Findings
@@ -16,6 +17,7 @@ from agentflow.parse import fit
 from agentflow.process import timestamp
 from agentflow.redact import nested
 from agentflow.workflow.angles import Angle, angles
+from agentflow.workflow.beside import side_by_side
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deciding import decided, ended_by, failed
 from agentflow.workflow.dispatch import dispatch
@@ -48,22 +50,12 @@ async def explore_deeply(crew: Crew, task: TaskState) -> TaskState:
     focus = task.focus or ""
     looks = angles(crew.workspace.files(focus or "."), focus)
     limiter = anyio.CapacityLimiter(SIDE_BY_SIDE)
-    runs: dict[str, Run] = {}
-    errors: list[ModelError] = []
 
-    async def look(angle: Angle) -> None:
+    async def look(angle: Angle) -> Seen:
         async with limiter:
-            try:
-                runs[angle.name] = await dispatch(crew, Phase.EXPLORATION, angle.told)
-            except ModelError as error:
-                errors.append(error)
+            return _seen(angle, await dispatch(crew, Phase.EXPLORATION, angle.told))
 
-    async with anyio.create_task_group() as group:
-        for angle in looks:
-            group.start_soon(look, angle)
-    if errors:
-        raise errors[0]
-    seen = tuple(_seen(angle, runs[angle.name]) for angle in looks)
+    seen = tuple(await side_by_side(*(partial(look, angle) for angle in looks)))
     _put_aside(crew.git.root)
     write_atomic(crew.git.root / PATH, deep_document(seen, focus, head_commit(crew.git)).encode())
     return _concluded(crew.store.task.replace(document=str(PATH)), seen)

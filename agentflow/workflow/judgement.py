@@ -51,13 +51,13 @@ async def examine(crew: Crew, task: TaskState) -> TaskState:
         before = tuple(item.check for item in task.baseline)
         theirs = Order(checks=before, tree=tree, surface=Side.BASE, code=Side.FINAL)
         final, held = await crew.checking.run(task, mine, theirs)
-    task = task.replace(final=final, held=held, fresh=(), silent="")
-    task = task.replace(silent=await _silent(crew, task, tree))
+    task = task.replace(final=final, held=held, fresh=(), silent=None)
     return task.replace(fresh=await _fresh(crew, task))
 
 
-async def _silent(crew: Crew, task: TaskState, tree: str) -> str:
-    """Return which test that has to fail does not on the new code, although it does on the old."""
+async def heard(crew: Crew, task: TaskState) -> str:
+    """Return that a test which has to fail does not with the new code, but with the old; empty if it does."""
+    assert task.tree is not None
     assert task.base_tree is not None
     green = [run.check for run in crew.checking.runs(task.held or task.final) if run.green]
     tests = (path for path in crew.git.paths(task.base_tree) if _is_python_test(task.surface, path))
@@ -71,6 +71,7 @@ async def _silent(crew: Crew, task: TaskState, tree: str) -> str:
         order = Order(checks=(found.check,), tree=laid, surface=Side.BASE, code=side)
         return is_silent(await crew.checking.tried(task, order))
 
+    tree = cross(crew.git, task.tree, task.base_tree, split(task.surface))
     if not await is_quiet(tree, Side.FINAL) or await is_quiet(task.base_tree, Side.BASE):
         return ""
     return "tests: a test that has to fail does not fail with this code: it keeps the runner from telling"
@@ -93,8 +94,10 @@ async def _fresh(crew: Crew, task: TaskState) -> Results:
     assert task.base_tree is not None
     checks = tuple(item.check for item in task.final if item.check.name is CheckName.TESTS)
     changed = [each for each in look(crew.git, task).checks if each.kind in _TESTED and each.after]
+    if not changed or not checks or preserves_behaviour(task.task):
+        return ()
     case = case_of(crew, task)
-    if case.preserving or not changed or not checks or not holds(case) or proof(case):
+    if not holds(case) or proof(case):
         return ()
     tree = cross(crew.git, task.base_tree, task.tree, split(task.surface))
     order = Order(checks=checks, tree=tree, surface=Side.FINAL, code=Side.BASE)

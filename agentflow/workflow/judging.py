@@ -2,21 +2,20 @@
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 
-import anyio
-
-from agentflow.core.errors import AgentflowError
 from agentflow.core.evidence import Verdict
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Failure, GateStatus, Phase, TaskState
 from agentflow.workflow.approval import asked
+from agentflow.workflow.beside import side_by_side
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deciding import check_line, decided, ended_by
 from agentflow.workflow.dispatch import dispatch
 from agentflow.workflow.drift import drifted
 from agentflow.workflow.gate import judge
-from agentflow.workflow.judgement import case_of, drift, examine
+from agentflow.workflow.judgement import case_of, drift, examine, heard
 from agentflow.workflow.outcomes import without_result
 from agentflow.workflow.review import merged, objections, with_caveats
 from agentflow.workflow.route import JUDGING
@@ -24,8 +23,6 @@ from agentflow.workflow.session import stopped
 from agentflow.workflow.waiting import waiting
 from agentflow.workflow.weighing import weigh
 
-Runs = dict[Phase, Run | None]
-"""The run of each judge; None where no role was asked."""
 _NO_ANSWER = Verdict(
     passed=False, reasons=("the verifier was not asked, since a check was red",), evidence=()
 )
@@ -37,8 +34,8 @@ async def judged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> Task
     if not task.reads_only and task.tree == task.base_tree:
         return _unchanged(crew, task.replace(final=()), phases)
     crew.store.save(task)
-    runs = await _gathered(crew, phases)
-    task = crew.store.task
+    gathered = await side_by_side(*(partial(_JUDGES[phase], crew) for phase in phases))
+    runs, task = dict(zip(phases, gathered, strict=True)), crew.store.task
     for run in runs.values():
         task = waiting(task, run.pause.pending) if run and run.pause else task
     if Phase.REVIEW in runs:
@@ -50,41 +47,32 @@ async def judged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> Task
     return task
 
 
-async def _gathered(crew: Crew, phases: tuple[Phase, ...]) -> Runs:
-    """Return what the judges came to; one that cannot go on does not keep the other from it."""
-    runs: Runs = {}
-    errors: list[AgentflowError] = []
-
-    async def gather(phase: Phase) -> None:
-        try:
-            runs[phase] = await _JUDGES[phase](crew)
-        except AgentflowError as error:
-            errors.append(error)
-
-    async with anyio.create_task_group() as group:
-        for phase in phases:
-            group.start_soon(gather, phase)
-    if errors:
-        raise errors[0]
-    return runs
-
-
 async def _review(crew: Crew) -> Run | None:
     return await dispatch(crew, Phase.REVIEW)
 
 
 async def _verify(crew: Crew) -> Run | None:
-    """Run the required checks, and ask the verifier only if all hold and the route has one."""
+    """Run the required checks; if all hold, ask the verifier, where the route has one, beside the alarm."""
     task = crew.store.task
     if not _is_judged(crew, task):
         found = await examine(crew, task)
         shown = {name: getattr(found, name) for name in ("final", "held", "fresh", "silent")}
         crew.store.save(crew.store.task.replace(**shown))
-    task = crew.store.task
-    verdict = judge(case_of(crew, task))
-    if Phase.VERIFICATION not in task.steps or not (verdict.passed and verdict.evidence):
+    case = case_of(crew, crew.store.task)
+    so_far = judge(case.replace(silent=case.silent or ""))
+    if not (so_far.passed or so_far.to_approve):
         return None
-    return await dispatch(crew, Phase.VERIFICATION)
+    is_asked = Phase.VERIFICATION in task.steps and so_far.passed and bool(so_far.evidence)
+    verifier = (partial(dispatch, crew, Phase.VERIFICATION),) if is_asked else ()
+    _, *runs = await side_by_side(partial(_listen, crew), *verifier)
+    return runs[0] if runs else None
+
+
+async def _listen(crew: Crew) -> None:
+    """Have the alarm heard once on the tree that is judged."""
+    if crew.store.task.silent is None:
+        silent = await heard(crew, crew.store.task)
+        crew.store.save(crew.store.task.replace(silent=silent))
 
 
 def _is_judged(crew: Crew, task: TaskState) -> bool:

@@ -6,12 +6,13 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.attempts import Attempt, files_of
 from tests.support.repo import COMMAND, eventually
-from tests.support.tampering import BASE, RIGHT, TASK, TESTS
+from tests.support.tampering import BASE, RIGHT, TAMPERING, TASK, TESTS
 
 SLOW = TESTS + "\n\ndef test_slow():\n    import time\n\n    time.sleep(0 if pages(417, 10) == 41 else 4)\n"
 WAITS = """import time
@@ -110,3 +111,38 @@ def test_a_judgement_cut_short_is_made_again(moment: Moment, number: signal.Sign
     assert files_of(repo.root) == now
     assert list(place.temporary.iterdir()) == []
     assert not {path.name for path in (repo.root / ".git").iterdir()} - GIT
+
+
+PATCHED = next(each.files for each in TAMPERING if each.name == "reports of the runner patched")
+TOLD = ("StateChanged", "silent")
+"""The event, and its key, by which it is saved what a test showed that has to fail."""
+
+
+@pytest.mark.parametrize("is_heard", [True, False], ids=["after", "before"])
+@pytest.mark.parametrize(
+    ("files", "status"), [({"pager/core.py": RIGHT}, "verified"), (PATCHED, "limit")], ids=["fair", "patched"]
+)
+def test_no_kill_gets_round_the_test_that_has_to_fail(
+    files: Mapping[str, str | None], status: str, is_heard: bool, tmp_path: Path
+) -> None:
+    attempt = Attempt(tmp_path, BASE)
+    repo, script = attempt.repo, attempt.script(files)
+    model = repo.scripted([{**entry, "delay": 60} if entry is script[-1] else entry for entry in script])
+    with repo.start("task", TASK, "--max-iterations", "1", "--model", model) as running:
+        eventually(lambda: any(is_told(event) for event in repo.events()), 60)
+        running.kill()
+    if not is_heard:
+        log = repo.folder / "events.jsonl"
+        lines = log.read_bytes().splitlines(keepends=True)
+        told = next(place for place, event in enumerate(repo.events()) if is_told(event))
+        log.write_bytes(b"".join(lines[:told]))
+    assert (repo.state()["silent"] is not None) is is_heard
+    repo.scripted(script)
+    assert repo.run("resume").code == (0 if status == "verified" else 3)
+    assert repo.state()["status"] == status
+    assert bool(repo.state()["silent"]) is (status != "verified")
+
+
+def is_told(event: dict[str, Any]) -> bool:
+    name, key = TOLD
+    return event["type"] == name and event["changed"].get(key) is not None

@@ -226,6 +226,16 @@ def test_review_and_verification_run_side_by_side_on_one_tree_unless_in_sequence
     (reviewed,) = (one["seq"] for one in repo.events("RunEnded") if one["role"] == "reviewer")
     checked = max(event["seq"] for event in repo.events("CheckStarted"))
     assert (checked < reviewed) is (way == "")
+    (heard,) = (one["seq"] for one in repo.events("StateChanged") if one["changed"].get("silent") == "")
+    asked = repo.events("Asked")[-1]["seq"]
+    assert checked < asked < heard < max(one["seq"] for one in repo.events("RunEnded"))
+
+
+def test_what_fails_its_checks_is_not_tried_any_further(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    worse = role("implementer", *edit("calc.py", "2 * a", "3 * a"), submit("calc.py"))
+    assert repo.task("fix add in calc.py", "--max-iterations", "1", script=[worse]).code == 3
+    assert repo.state()["silent"] is None
 
 
 def test_an_empty_reply_is_asked_for_once_more(new_repo: NewRepo) -> None:

@@ -63,6 +63,7 @@ def a_case(final: tuple[CheckRun, ...], baseline: tuple[CheckRun, ...] = (), **c
         held=final,
         targets=frozenset(),
         preserving=False,
+        silent="",
     )
     return case.replace(**changes)
 

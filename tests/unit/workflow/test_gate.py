@@ -229,6 +229,8 @@ REFUSED: dict[str, tuple[Case, str]] = {
         a_case((GREEN,), (WAS_RED, before(TYPES))),
         "types: not run",
     ),
+    "a runner that was not tried": (MENDED.replace(silent=None), "tests: not run with a test that has"),
+    "a runner that does not tell": (MENDED.replace(silent="tests: quiet"), "tests: quiet"),
 }
 
 
@@ -239,6 +241,12 @@ def test_a_change_that_is_not_proven_is_refused(name: str) -> None:
     assert not verdict.passed
     assert any(found.startswith(reason) for found in verdict.reasons), verdict.reasons
     assert verdict.caveats == ()
+
+
+@pytest.mark.parametrize("silent", [None, "tests: quiet"])
+def test_nobody_is_asked_to_approve_what_such_a_runner_said(silent: str | None) -> None:
+    verdict = judge(MENDED.replace(silent=silent, weakened=("tests/a.py: assertion gone",)))
+    assert (verdict.passed, verdict.to_approve) == (False, False)
 
 
 def test_three_hold_and_one_that_is_required_is_missing() -> None:
