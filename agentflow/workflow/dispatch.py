@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from agentflow.core.errors import ModelUnavailable
 from agentflow.core.events import Answered, Retried
-from agentflow.core.messages import Stop, total
+from agentflow.core.fold import DELEGATE
+from agentflow.core.messages import Stop, Usage, total
 from agentflow.core.pending import Pending, PendingKind, decided_now
 from agentflow.core.run import Run, RunOutcome, RunPaused
 from agentflow.core.task import Phase
@@ -56,6 +57,7 @@ async def _dispatch(crew: Crew, phase: Phase, told: str | None) -> Run:
     if paused := _asked(crew, run, reason):
         return paused
     crew.store.emit(Retried(run=number, attempt=1, reason=reason, seconds=0))
+    _count(crew, run)
     again = await _attempt(crew, phase, words, crew.store.task.runs + 1, None)
     if failure is not None and lost(again) is not None:
         raise failure
@@ -81,12 +83,27 @@ async def _attempt(crew: Crew, phase: Phase, told: str, number: int, saved: Run 
         store.change(saved.changes)
         answer = store.task.answers.get(saved.pause.pending.id) if saved.pause else None
         run = saved if saved.outcome else await continue_run(agent, saved, answer)
-    task = store.task
     begins_anew = run.pause is not None and run.pause.pending.kind is PendingKind.ESCALATION
-    if (run.outcome is not None or begins_anew) and number not in task.counted:
-        usage = total((task.usage, run.cost)) if task.counted else run.cost
-        store.save(task.replace(usage=usage, counted=(*task.counted, number)))
+    if run.outcome is not None or begins_anew:
+        _count(crew, run)
     return run
+
+
+def _count(crew: Crew, run: Run) -> None:
+    """Add what a run used to what its task used, once."""
+    task, number = crew.store.task, run.head.run
+    if number not in task.counted:
+        spent = _spent(crew, run)
+        usage = total((task.usage, spent)) if task.counted else spent
+        crew.store.save(task.replace(usage=usage, counted=(*task.counted, number)))
+
+
+def _spent(crew: Crew, run: Run) -> Usage:
+    """Return what a run used, with sub-agents whose answer it has no more use for."""
+    calls = {call.id for call in run.pending if call.name == DELEGATE}
+    saved = map(load_run, crew.store.transcript_paths("*")) if calls else ()
+    waiting = (child for child in saved if child is not None and child.head.parent in calls)
+    return total((run.cost, *(_spent(crew, child) for child in waiting)))
 
 
 def _saved(crew: Crew, phase: Phase, told: str) -> tuple[int, Run | None]:

@@ -364,3 +364,53 @@ def test_two_sub_agents_side_by_side_that_wait_are_decided_one_after_the_other(r
     said = {run.head["run"]: run.results[0]["content"] for run in repo.runs("scout")}
     assert sorted("denied: enough" in text for text in said.values()) == [False, True]
     assert [requests(repo, "scout"), len(repo.runs("scout"))] == [4, 2]
+
+
+def escalated(**more: Any) -> dict[str, Any]:
+    given = {"assumption": "amounts are floats", "contradiction": "whole cents", "path": "calc.py", "line": 2}
+    return {**turn(call("Escalate", **given, options=["cents", "decimals"], recommended="A")), **more}
+
+
+def test_what_sub_agents_used_is_counted_once_although_their_question_begins_the_step_anew(
+    repo: Repo,
+) -> None:
+    lead(repo, "Read", "Escalate", "Agent")
+    for name in ("scout", "middle"):
+        text = SCOUT.replace("name: scout", f"name: {name}")
+        repo.give_role(name, text.replace("Bash]", "Escalate, Agent]"))
+    middle = call("Agent", subagent_type="middle", description="d", prompt="delegate it")
+    ended = [{**each, "usage": USED} for each in scout()["turns"]]
+    script = [
+        role("explorer", {**turn(delegate("one")), "usage": USED}, {**turn(middle), "usage": USED}),
+        role("scout", *ended),
+        role("middle", {**turn(delegate("two")), "usage": USED}),
+        role("scout", escalated(usage=USED)),
+        role("explorer", {**SUBMIT, "usage": USED}),
+        *REST,
+    ]
+    assert repo.task(script=script).code == 75
+    spent = [
+        entry["reply"]["usage"]["output"]
+        for name in ("explorer", "middle", "scout")
+        for run in repo.runs(name)
+        for entry in run.entries
+        if entry["type"] == "ReplyReceived"
+    ]
+    assert spent == [USED["output"]] * 6
+    assert repo.state()["usage"]["output"] == 60
+    done = repo.run("answer", repo.folder.name, "A")
+    assert done.code == 0, done.out + done.err
+    rest = repo.state()["usage"]["output"] - 60
+    others = (run for name in ("planner", "implementer", "verifier") for run in repo.runs(name))
+    said = (entry["reply"] for run in others for entry in run.entries if entry["type"] == "ReplyReceived")
+    assert rest == USED["output"] + sum(reply["usage"]["output"] for reply in said)
+
+
+def test_what_a_run_used_before_its_reply_was_lost_is_counted(repo: Repo) -> None:
+    seen = {**turn(call("Read", file_path="calc.py")), "usage": USED}
+    lost = role("explorer", seen, {"error": 529})
+    assert repo.task(script=[lost, role("explorer", {**SUBMIT, "usage": USED}), *REST]).code == 0
+    used = repo.events("RunEnded")
+    assert repo.state()["usage"]["output"] == 2 * USED["output"] + sum(
+        event["usage"]["output"] for event in used if event["role"] != "explorer"
+    )
