@@ -76,16 +76,23 @@ def _is_question(sentence: str, table: Table) -> bool:
 
 def _clause(piece: str, table: Table) -> Clause:
     spoken = piece.strip(" \t-*\"'(")
-    while (lead := begins(table.polite, spoken)) is not None:
+    mood, head = _head(spoken, table)
+    while (lead := begins(table.polite, spoken)) is not None and len(lead) >= len(head):
         spoken = spoken[len(lead) :].lstrip(" ,:")
+        mood, head = _head(spoken, table)
     text = _WITHOUT.sub("", spoken)
-    found = {Mood(mood): head for mood, words in table.heads.items() if (head := begins(words, spoken))}
-    mood = max(found, key=lambda mood: len(found[mood]), default=Mood.STATEMENT)
     is_told = mood not in (Mood.QUESTION, Mood.LIMIT) and bool(_STATEMENT.match(spoken))
     if mood is Mood.STATEMENT or is_told:
         return Clause(text=text, mood=Mood.STATEMENT)
     is_order = mood in (Mood.EXPLORATORY, Mood.RESEARCH) and _is_order(text, table)
-    return Clause(text=text, mood=Mood.CHANGE if is_order else mood, head=found[mood])
+    return Clause(text=text, mood=Mood.CHANGE if is_order else mood, head=head)
+
+
+def _head(spoken: str, table: Table) -> tuple[Mood, str]:
+    """Return what the first words of a clause make of it, and these words; the longest of several count."""
+    found = {Mood(mood): head for mood, words in table.heads.items() if (head := begins(words, spoken))}
+    mood = max(found, key=lambda mood: len(found[mood]), default=Mood.STATEMENT)
+    return mood, found.get(mood, "")
 
 
 def _is_order(text: str, table: Table) -> bool:

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from functools import cache
 
 _GAP = r"\W+(?:\w+\W+){0,3}?"
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CAMEL = re.compile(r"\b[A-Z][a-z]+[A-Z]{2,}\b|(?<=[a-z0-9])(?=[A-Z])")
+"""A name like MongoDB, or where a part of another begins."""
 _FENCED = re.compile(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
 _AFTER = ("", *" \t\n,:;.!?()\"'")
 _APART = re.compile(r"[_\u2010-\u2015]")
@@ -22,7 +23,7 @@ def said_part(text: str) -> str:
 
 def plain_words(text: str) -> str:
     """Return the words of a text in lower case, the parts of names apart."""
-    return _APART.sub(" ", _CAMEL.sub(" ", text.replace("\u2019", "'"))).lower()
+    return _APART.sub(" ", _CAMEL.sub(lambda found: found[0] or " ", text.replace("\u2019", "'"))).lower()
 
 
 def hits(phrases: Iterable[str], text: str) -> tuple[str, ...]:

@@ -180,6 +180,28 @@ there is bug when user click two times on save, please repair
 users complain that search is too slow
 never retry on 4xx
 corrige el error en login.py
+list users sorted by name
+list the newest posts first on the index page
+list only open invoices by default
+list at most 20 results per page
+list the remaining items in the tooltip, not only the number
+list view for archived orders
+trace id in every log line
+search bar on the home page
+look up config in XDG_CONFIG_HOME before the home directory
+look for the config file in the parent folders too
+find the nearest store by postal code
+identify duplicate uploads by their hash
+determine the locale from the Accept-Language header
+count failed logins and lock the account after five
+describe each option in --help
+describe the new flag in the man page
+tell the user when the disk is full
+when I pass an empty list to average() I get ZeroDivisionError, should return None
+could we have shorter commit hashes in the changelog?
+would you mind renaming `foo` to `bar` in utils.py?
+how about a --dry-run flag for the sync command?
+can we get coloured output?
 """
 READS = """
 research|compare redis and memcached
@@ -203,6 +225,14 @@ exploratory|check whether the token is verified before use
 exploratory|verify that the docs match the code
 exploratory|log of what happens at startup
 exploratory|list the open TODOs
+exploratory|list functions sorted by length
+exploratory|analyze the performance of the import and write down your findings
+question|show the usages of parse_date
+question|show the call graph of main
+question|I wonder whether we still need the shim for Python 2
+question|can we get an overview of the endpoints?
+question|help me understand the importer
+question|how about the tests, do they pass?
 audit|check src/auth.py for vulnerabilities
 """
 
@@ -237,7 +267,13 @@ def test_the_words_of_a_task_give_its_class_and_route(
         ("performance", "startup takes forever, please speed it up"),
         ("refactor", "split utils.py into two modules"),
         ("security", "hash passwords with argon2"),
+        ("security", "store passwords with argon2 instead of md5"),
+        ("security", "add two-factor login"),
+        ("security", "allow admins to impersonate users"),
         ("migration", "move the database from sqlite to postgres"),
+        ("migration", "switch the database from MySQL to PostgreSQL"),
+        ("full", "accept PayPal as well"),
+        ("default", "log how long each request takes"),
         ("single_file", "fix the off by one in dates.py, don't touch api.py"),
         ("single_file", "change the port in config.py but leave server.py alone"),
         ("single_file", "make calc.py round up without changing money.py"),
