@@ -1,6 +1,7 @@
 """The composition root: settings to adapters to crew."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from agentflow.cli.asking import is_attended
@@ -28,6 +29,7 @@ from agentflow.core.role import PIPELINE, Role
 from agentflow.core.task import TaskState
 from agentflow.hooks.chain import Chain
 from agentflow.hooks.manifest import load_hooks, project_places, user_places
+from agentflow.hooks.matching import sees
 from agentflow.library.bundled import bundled
 from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
@@ -83,7 +85,8 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     settings = with_project(load_settings(os.environ), project)
     toolbox = toolbox_here(git.root, model)
     content, rules = load_content(git.root, toolbox), rules_here(git.root)
-    toolbox = governed(toolbox, content.roles, rules, settings.approvals)
+    hooks, warnings = hooks_here(git.root)
+    toolbox = governed(toolbox, content.roles, hooks, rules, settings.approvals)
     everyone = tuple(permitted(role, rules, toolbox) for role in content.roles.all)
     name = model_name(model, settings, os.environ)
     sandbox = boundary(git.root, settings, wish)
@@ -94,7 +97,6 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     if reason is not None:
         raise ModelRejected(reason, hint=ADVICE)
     refuse_without_tools(chosen, (content.roles.part(name) for name in PIPELINE), settings)
-    hooks, warnings = hooks_here(git.root)
     return Setup(
         git=git,
         sandbox=sandbox,
@@ -117,14 +119,17 @@ def permitted(role: Role, rules: Rules, toolbox: Toolbox) -> Role:
     return role.replace(tools=tuple(rule for rule in role.tools if rule.tool not in denied))
 
 
-def governed(toolbox: Toolbox, roles: Roles, rules: Rules, approvals: Approvals) -> Toolbox:
-    """Take away what a provider runs wherever a rule or a mode wants a say: it asks nobody before a call."""
+def governed(
+    toolbox: Toolbox, roles: Roles, hooks: Iterable[Hook], rules: Rules, approvals: Approvals
+) -> Toolbox:
+    """Take away what a provider runs where a hook, a rule or a mode wants a say: it asks nobody first."""
     explorer = roles.part("explorer")
     modes = [approvals.roles.get(name, "never") for name in (explorer.name, *explorer.handoffs)]
     served = [tool.name for tool in toolbox.tools if tool.by_provider]
     named = named_tools(rules, served)
     modes += [approvals.tools.get(name, "never") for name in served]
-    is_held = bool(named) or any(mode != "never" for mode in modes)
+    is_seen = any(sees(hook, name) for hook in hooks for name in served)
+    is_held = is_seen or bool(named) or any(mode != "never" for mode in modes)
     return Toolbox(tools=tuple(tool for tool in toolbox.tools if not (is_held and tool.by_provider)))
 
 

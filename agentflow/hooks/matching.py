@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from agentflow.core.hook import Hook, Script
 from agentflow.core.points import HookEvent, Point, Scene, ToolDone, ToolFailed, ToolUse
 from agentflow.core.role import ToolRule
 from agentflow.permissions.patterns import EDITORS, READERS, about_path, may_touch
@@ -34,6 +35,13 @@ def matches(matcher: str, event: HookEvent) -> bool:
     """Return whether a hook with this matcher is asked about an event."""
     field = _MATCHED.get(event.point)
     return field is None or names(matcher, getattr(event.payload, field))
+
+
+def sees(hook: Hook, tool: str) -> bool:
+    """Return whether a hook may be asked before a call of a tool."""
+    condition = hook.body.condition if isinstance(hook.body, Script) else None
+    is_about = condition is None or parse_condition(condition, "if").tool == tool
+    return hook.point is Point.PRE_TOOL_USE and names(hook.matcher, tool) and is_about
 
 
 def names(matcher: str, value: str) -> bool:

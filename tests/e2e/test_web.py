@@ -103,10 +103,14 @@ FOUND = {
     "findings": [{"claim": "c", "path": "https://a.test/", "line": 1}],
     "open_questions": [],
 }
+HOOK = '{"hooks": {"PreToolUse": [{"matcher": "%s", "hooks": [{"type": "command", "command": "true"}]}]}}'
 HELD = {
     "a rule that denies it": ('{"permissions": {"deny": ["WebSearch"]}}', ""),
     "a rule that asks": ('{"permissions": {"ask": ["WebSearch"]}}', ""),
     "a rule with a pattern": ('{"permissions": {"deny": ["WebSearch(query:secret)"]}}', ""),
+    "a hook on it": (HOOK % "WebSearch", ""),
+    "a hook on all that goes out": (HOOK % "Web.*", ""),
+    "a hook on everything": (HOOK % "", ""),
     "a mode of the tool": ("{}", "approvals: {tools: {WebSearch: always}}\n"),
     "a mode of the role": ("{}", "approvals: {roles: {explorer: {when: tool is WebSearch}}}\n"),
     "a setting": ("{}", "web_search: false\n"),
@@ -121,6 +125,11 @@ def test_nobody_is_asked_about_a_search_so_whatever_would_ask_takes_it_away(
     assert "WebFetch" in run.tools
     assert "WebSearch" not in run.tools
     assert "`WebSearch`" not in run.head["system"]
+
+
+def test_a_hook_that_looks_at_other_tools_leaves_the_search(new_repo: NewRepo) -> None:
+    run = explored(new_repo, [], OPEN, rules=HOOK % "Bash|WebFetch")
+    assert {"WebFetch", "WebSearch"} <= run.tools
 
 
 def searching(repo: Repo, policy: Callable[[Asked], Answer], settings: str = SEARCHES) -> list[Asked]:
