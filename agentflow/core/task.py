@@ -176,6 +176,8 @@ class TaskState(Record):
     """Changed tests on the code as it was before the task, where nothing else proves the change."""
     silent: str | None = None
     """A test that had to fail on that code and did not; empty where it did, None until that is known."""
+    audit: str = ""
+    """What a tool said of the changed dependencies, or why none was asked; empty where none changed."""
     surface: Surface = Surface()
     """What belongs to the checks, as found before the task."""
     ignored: dict[str, str] = {}

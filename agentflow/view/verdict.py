@@ -39,6 +39,7 @@ _CAVEATS: Mapping[str, str] = {
     "not_reviewed": "its class asks for a review, which --no-review left out",
     "environment_blocked": "this machine cannot run the tests: nothing was changed, nothing is verified",
     "check_skipped": "a person said that it need not hold",
+    "dependencies": "what the change depends on now is for a person to look at: see the notes",
     "knows_the_tests": "lines of the new code look as if they knew the tests: see the notes",
     "verifier_disagrees": "the checks hold, but the verifier did not call it verified",
 }

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from agentflow.checks.dependencies import Difference
 from agentflow.checks.tampering import Finding
 from agentflow.core.allowance import Override
 from agentflow.core.evidence import RED, CheckRun, TestOutcome, ended
@@ -42,6 +43,10 @@ class Case(Record):
     """What a person said to exactly that."""
     suspicions: tuple[Finding, ...] = ()
     """Lines of the new code that may be there for the checks."""
+    dependencies: tuple[Difference, ...] = ()
+    """What changed in manifests and lock files."""
+    audit: str = ""
+    """What a tool that knows of vulnerabilities said of them, or why it was not run."""
     unseen: tuple[str, ...] = ()
     """Ignored files that are new or changed, which no check could see."""
 
@@ -60,7 +65,7 @@ class Case(Record):
 def remarks(case: Case) -> tuple[str, ...]:
     """Return what a person should know although it decides nothing."""
     parts = (appeared(case.drift), _still_red(case), _mixed(case), _unproven(case), _suspected(case))
-    return tuple(remark for part in (*parts, _unseen(case)) for remark in part)
+    return tuple(remark for part in (*parts, _depended(case), _unseen(case)) for remark in part)
 
 
 def wrong(run: CheckRun) -> dict[str, int]:
@@ -106,6 +111,18 @@ def _suspected(case: Case) -> list[str]:
     """Return the lines of the new code that may be there for the checks, the sure ones first."""
     ordered = sorted(case.suspicions, key=lambda each: not each.is_sure)
     return [each.said() if each.is_sure else f"to be looked at: {each.said()}" for each in ordered]
+
+
+def _depended(case: Case) -> Iterator[str]:
+    """Yield what a person should look at among the dependencies, then all that changed, file by file."""
+    for each in case.dependencies:
+        yield from (f"to be looked at: {doubt.said}" for doubt in each.doubts)
+    for each in case.dependencies:
+        told = {"added": each.added, "moved": each.moved, "removed": each.removed}
+        said = [f"{word} {listed(list(names))}" for word, names in told.items() if names]
+        said += ["it cannot be read, so that nobody knows what changed"] if each.damaged else []
+        yield from [f"dependencies in {each.path}: {'; '.join(said)}"] if said else []
+    yield from [f"dependency audit: {case.audit}"] if case.audit else []
 
 
 def _unseen(case: Case) -> list[str]:

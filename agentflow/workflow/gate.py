@@ -10,6 +10,7 @@ NO_REGRESSION_ONLY = "no_regression_only"
 FLAKY = "flaky"
 CHECK_SKIPPED = "check_skipped"  # followed by the name of the check
 KNOWS_THE_TESTS = "knows_the_tests"
+DEPENDENCIES = "dependencies"
 
 
 def judge(case: Case) -> Verdict:
@@ -84,6 +85,8 @@ def _caveats(case: Case) -> tuple[str, ...]:
         caveats.append(NO_REGRESSION_ONLY)
     if any(each.is_sure for each in case.suspicions):
         caveats.append(KNOWS_THE_TESTS)
+    if any(each.doubts for each in case.dependencies):
+        caveats.append(DEPENDENCIES)
     return tuple(dict.fromkeys(caveats))
 
 

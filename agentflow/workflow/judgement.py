@@ -9,6 +9,7 @@ from agentflow.checks.weakening import Judged, SurfaceChange, to_approve
 from agentflow.core.evidence import RED, CheckName, Side, Surface
 from agentflow.core.task import TaskState
 from agentflow.workflow.approval import approval_id
+from agentflow.workflow.audit import audited
 from agentflow.workflow.case import Case
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.gate import holds, proof
@@ -52,6 +53,7 @@ async def examine(crew: Crew, task: TaskState) -> TaskState:
         theirs = Order(checks=before, tree=tree, surface=Side.BASE, code=Side.FINAL)
         final, held = await crew.checking.run(task, mine, theirs)
     task = task.replace(final=final, held=held, fresh=(), silent=None)
+    task = task.replace(audit=await audited(crew, task))
     return task.replace(fresh=await _fresh(crew, task))
 
 
@@ -136,6 +138,8 @@ def case_of(crew: Crew, task: TaskState) -> Case:
         weakened=weakened,
         approval=task.answers.get(approval_id(seen, weakened)),
         suspicions=seen.code,
+        dependencies=seen.dependencies,
+        audit=task.audit,
         unseen=unseen(entries, task.ignored, now) if final else (),
     )
 

@@ -56,7 +56,7 @@ async def _verify(crew: Crew) -> Run | None:
     task = crew.store.task
     if not _is_judged(crew, task):
         found = await examine(crew, task)
-        shown = {name: getattr(found, name) for name in ("final", "held", "fresh", "silent")}
+        shown = {name: getattr(found, name) for name in ("final", "held", "fresh", "silent", "audit")}
         crew.store.save(crew.store.task.replace(**shown))
     case = case_of(crew, crew.store.task)
     so_far = judge(case.replace(silent=case.silent or ""))

@@ -1,7 +1,10 @@
 """What a change did, file by file: to its checks, and in its code against them."""
 
+import re
 from itertools import islice
 
+from agentflow.checks.dependencies import Difference, compare
+from agentflow.checks.manifests import manifest_of
 from agentflow.checks.mixed import is_shared, mix
 from agentflow.checks.surface import Kind, kind_of
 from agentflow.checks.tamper import Changed, name_changes
@@ -15,6 +18,7 @@ from agentflow.workspace.git import Git
 
 _TEXT_BYTES = 200_000
 """A file over it is compared by what the checks show, and not in words."""
+_LOCK_BYTES = 20_000_000
 _TEST_FILES = 1_000
 _NAMED = 5
 _SHARED = "settings of checkers beside those of the product"
@@ -26,6 +30,7 @@ class Look(Record):
     checks: tuple[SurfaceChange, ...]
     code: tuple[Finding, ...]
     """What the code gained against the checks."""
+    dependencies: tuple[Difference, ...] = ()
 
 
 NOTHING = Look(checks=(), code=())
@@ -35,14 +40,30 @@ def look(git: Git, task: TaskState) -> Look:
     """Compare all files that differ, and put what is to be said of them into words."""
     assert task.base_tree is not None
     assert task.tree is not None
-    found = texts(git, task.base_tree, task.tree, _TEXT_BYTES)
+    found = tuple(texts(git, task.base_tree, task.tree, _TEXT_BYTES))
     changed = [_changed(each, task.surface) for each in found]
     code = {each.path for each in changed if not each.surface}
     findings = name_changes(changed, _tests(git, task) if code else ())
     return Look(
         checks=tuple(_surface_change(each, each.surface, findings) for each in changed if each.surface),
         code=tuple(finding for finding in findings if finding.path in code),
+        dependencies=_dependencies(git, task, [each.path for each in found if manifest_of(each.path)]),
     )
+
+
+def _dependencies(git: Git, task: TaskState, paths: list[str]) -> tuple[Difference, ...]:
+    """Return what changed in manifests and lock files; what the task asks for by name is no doubt."""
+    names = [f"{tree}:{path}" for path in paths for tree in (task.base_tree, task.tree)]
+    read = git.texts(names, _LOCK_BYTES) if names else ()
+    found = (compare(*each) for each in zip(paths, read[::2], read[1::2], strict=True))
+    return tuple(
+        each.replace(doubts=tuple(one for one in each.doubts if not _named(task.task, one.name)))
+        for each in found
+    )
+
+
+def _named(task: str, name: str) -> bool:
+    return re.search(rf"(?<![\w.@/-]){re.escape(name)}(?![\w/-])", task) is not None
 
 
 def _changed(each: Texts, surface: Surface) -> Changed:

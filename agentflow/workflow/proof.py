@@ -222,6 +222,7 @@ class Examination:
             weakened=tuple(dict.fromkeys((*recorded.weakened, *weakened))),
             approval=task.answers.get(approval_id(seen, recorded.weakened)) if self._trees else None,
             suspicions=seen.code,
+            dependencies=seen.dependencies,
             silent=task.silent,
         )
 
