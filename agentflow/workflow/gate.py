@@ -177,4 +177,5 @@ def proof(case: Case) -> tuple[str, ...]:
 
     Where that is so because a test was changed, the task asks for it by name or a person approves it.
     """
-    return (*turned(case.baseline, case.final), *turned(case.fresh, case.final))
+    runs = ((case.baseline, case.held), (case.baseline, case.final), (case.fresh, case.final))
+    return tuple(proven for before, now in runs for proven in turned(before, now))

@@ -65,6 +65,46 @@ def test_a_softer_test_is_asked_about_once_and_approved_it_is_verified(tmp_path:
     assert sides == {("base", "base"), ("final", "final"), ("base", "final")}
 
 
+BY_NAME = {case.name: case for case in TAMPERING}
+WEAKENED = {  # the row of A99
+    "assertion deleted": "assertions deleted",
+    "test deleted": "tests that fail deleted",
+    "skip added": "skip mark",
+    "|| true in a script": "exit code swallowed in the script",
+    "conftest that forces success": "outcomes rewritten",
+}
+
+
+@pytest.mark.parametrize("name", WEAKENED.values(), ids=WEAKENED)
+def test_weakened_checks_of_right_code_wait_and_denied_they_are_tampered(name: str, tmp_path: Path) -> None:
+    case = BY_NAME[name]
+    attempt = Attempt(tmp_path, {**BASE, **case.base})
+
+    assert attempt.run(TASK, {**case.files, "pager/core.py": RIGHT}).code == 75
+    (waiting,) = attempt.waiting
+    ended = attempt.settle("deny", "--reason", "no")
+
+    assert waiting["kind"] == "surface"
+    assert ended.code == 8
+    assert attempt.repo.state()["status"] == "tampered"
+    sides = {(record["surface"], record["code"]) for record in attempt.repo.evidence()}
+    assert {("final", "final"), ("base", "final")} <= sides
+
+
+@pytest.mark.parametrize("name", ["tests that fail deleted", "outcomes rewritten"])
+def test_weakened_checks_that_a_person_approves_are_listed_as_caveats(name: str, tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path, BASE)
+    attempt.run(TASK, {**BY_NAME[name].files, "pager/core.py": RIGHT})
+    (waiting,) = attempt.waiting
+    attempt.repo.run("approve", waiting["id"])
+
+    done = attempt.repo.run("resume", "--json")
+
+    assert done.code == 0
+    said = "\n".join(done.json["caveats"])
+    assert all(f"{line} (approved by " in said for line in waiting["input"]["changes"])
+
+
 def test_denied_it_is_tampered(tmp_path: Path) -> None:
     attempt = Attempt(tmp_path, BASE)
     attempt.run(TASK, HIDDEN)

@@ -43,6 +43,9 @@ PASSES: dict[str, Case] = {
     "a red linter is green": a_case(
         (GREEN, ran(LINT)), (WAS_GREEN, before(LINT, findings={"a.py: unused": 1}))
     ),
+    "a red test that is gone is green as it stood": a_case(
+        (ran(TESTS, {"t2": PASSED}),), (WAS_RED,), held=(ran(TESTS, {"t1": PASSED, "t2": PASSED}),)
+    ),
     "nothing new is asked for": a_case((GREEN,), (WAS_GREEN,), preserving=True),
     "a new test passes beside": a_case(
         (ran(TESTS, {"t1": PASSED, "t2": PASSED, "t3": PASSED}),), (WAS_RED,), targets=frozenset({"t1"})
@@ -68,6 +71,10 @@ def by_chance(*, flaky: tuple[str, ...] = ("t2",), **changes: Any) -> CheckRun:
 
 STILL_RED = ran(TESTS, {"t1": FAILED, "t2": PASSED})
 CAVEATS: dict[str, tuple[Case, tuple[str, ...]]] = {
+    "a red test that is gone is red as it stood": (
+        a_case((ran(TESTS, {"t2": PASSED}),), (WAS_RED,), held=(ran(TESTS, {"t1": FAILED, "t2": PASSED}),)),
+        (NO_REGRESSION_ONLY,),
+    ),
     "green to green": (a_case((GREEN,), (WAS_GREEN,)), (NO_REGRESSION_ONLY,)),
     "only a new test": (
         a_case((ran(TESTS, {"t1": PASSED, "t2": PASSED, "t3": PASSED}),), (WAS_GREEN,)),
