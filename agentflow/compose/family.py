@@ -11,7 +11,7 @@ from agentflow.compose.profiles import Kit
 from agentflow.core.events import Delegated
 from agentflow.core.pending import Answer
 from agentflow.core.ports import Observer
-from agentflow.core.record import Record
+from agentflow.core.record import Record, shared
 from agentflow.core.role import Role
 from agentflow.core.run import Run
 from agentflow.library.skills import Offer
@@ -69,7 +69,7 @@ class Family(Record):
                 continue
             role, box = heir_of(first.role, heir, first.model_id, self.kit.toolbox)
             agent = self.replace(kit=self.kit.replace(toolbox=box)).born(role, around)
-            found[name] = Persona(role=role, model_id=agent.model_id, system=agent.system, tools=agent.tools)
+            found[name] = Persona(**shared(agent, Persona))
             wanted.extend(role.handoffs)
         return found
 

@@ -87,7 +87,8 @@ def _with_reply(run: Run, reply: Reply) -> Run:
 
 def _with_answer(run: Run, entry: CallAnswered) -> Run:
     answers = (*run.answers, entry.result)
-    submits = _name_of(run, entry.result.call_id) == run.head.submit
+    names = {call.id: call.name for call in run.messages[-1].calls}
+    submits = names[entry.result.call_id] == run.head.submit
     after = run.replace(
         answers=answers,
         tool_calls=run.tool_calls + (entry.made and not submits),
@@ -148,7 +149,3 @@ def _taken_over(run: Run, entry: HandedOver) -> Run:
         rejected=0,
         stumbles=0,
     )
-
-
-def _name_of(run: Run, call_id: str) -> str:
-    return next(call.name for call in run.messages[-1].calls if call.id == call_id)

@@ -23,8 +23,8 @@ _ELSEWHERE = frozenset(
     }
 )
 """Keys of other tools."""
-_OURS = ("owner", "consumers", "roles", "phases", "paths")
-"""The keys under `metadata` that have a meaning here."""
+_OURS = {"owner": "owners", "consumers": "consumers", "roles": "roles", "phases": "phases", "paths": "paths"}
+"""The keys under `metadata` that have a meaning here, with the fields that they fill."""
 MAX_FILES = 50
 """Of those beside SKILL.md, so many are named."""
 _NAME = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
@@ -82,25 +82,23 @@ def read_skill(folder: Path, root: Path, origin: str) -> tuple[Skill, tuple[Oddi
     text = _text(folder, root)
     head, _ = _split(text, source)
     lines = {key: key_line(text, key) or 1 for key in (*STRICT, *head)}
-    _refuse_near_misses(head, lines, source)
+    for key in head.keys() - STRICT - _ELSEWHERE:
+        if near := difflib.get_close_matches(key, STRICT, n=1, cutoff=0.8):
+            raise InvalidFile(source, f"unknown key {key!r}; did you mean {near[0]!r}?", line=lines[key])
     description = head.get("description")
     if not isinstance(description, str) or not description.strip():
         raise InvalidFile(source, "description: is missing or empty", line=lines["description"])
     given = head.get("name")
-    ours = _ours(head)
+    metadata = head["metadata"] if isinstance(head.get("metadata"), dict) else {}
     found = Skill(
         name=one_line(given if isinstance(given, str) and given.strip() else folder.name, _MAX["name"]),
         description=" ".join(description.split()),
         folder=folder,
         root=root,
         origin=origin,
-        owners=ours["owner"],
-        consumers=ours["consumers"],
-        roles=ours["roles"],
-        phases=ours["phases"],
-        paths=ours["paths"],
         is_listed=head.get("disable-model-invocation") is not True,
         lines=lines,
+        **{field: _words(metadata.get(key)) for key, field in _OURS.items()},
     )
     said = _oddities(head, found)
     return found, tuple(Oddity(source=source, line=lines[key], problem=problem) for key, problem in said)
@@ -163,19 +161,6 @@ def _split(text: str, source: str) -> tuple[dict[str, Any], str]:
 def _in_quotes(found: re.Match[str]) -> str:
     key, value = found.groups()
     return key + (json.dumps(value, ensure_ascii=False) if ": " in value or value.endswith(":") else value)
-
-
-def _refuse_near_misses(head: Mapping[str, Any], lines: Mapping[str, int], source: str) -> None:
-    for key in head.keys() - STRICT - _ELSEWHERE:
-        near = difflib.get_close_matches(key, STRICT, n=1, cutoff=0.8)
-        if near:
-            raise InvalidFile(source, f"unknown key {key!r}; did you mean {near[0]!r}?", line=lines[key])
-
-
-def _ours(head: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    metadata = head.get("metadata")
-    found = metadata if isinstance(metadata, dict) else {}
-    return {key: _words(found.get(key)) for key in _OURS}
 
 
 def _words(value: object) -> tuple[str, ...]:

@@ -79,7 +79,8 @@ def load_skills(places: Iterable[Place]) -> Skills:
 
 def folders_in(place: Place) -> tuple[Path, ...]:
     """Return the folders that hold a SKILL.md; those of a repository only where no link leads to them."""
-    if place.root is not None and not _is_within(place.folder, place.root):
+    folder, root = place.folder, place.root
+    if root is not None and folder.resolve() != root.resolve() / folder.relative_to(root):
         return ()
     return tuple(sorted(_found(place)))
 
@@ -158,7 +159,3 @@ def _below(folder: Path, place: Place) -> list[Path]:
         for entry in entries
         if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=follows)
     ]
-
-
-def _is_within(folder: Path, root: Path) -> bool:
-    return folder.resolve() == root.resolve() / folder.relative_to(root)

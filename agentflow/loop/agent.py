@@ -8,7 +8,7 @@ from agentflow.core.fold import advance
 from agentflow.core.messages import Message, Notice, Speaker, Text, ToolSpec
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Journal, Ledger, Model, Observer, Runner, Workspace
-from agentflow.core.record import Record
+from agentflow.core.record import Record, shared
 from agentflow.core.role import Role
 from agentflow.core.run import MessageAdded, Run, RunEntry, RunOpened
 from agentflow.core.task import Phase
@@ -89,13 +89,7 @@ def acting(agent: Agent, run: Run) -> Agent:
     if run.active is None:
         return agent
     persona = agent.personas[run.active]
-    return agent.replace(
-        role=persona.role,
-        model_id=persona.model_id,
-        system=persona.system,
-        tools=persona.tools,
-        within=(*agent.within, agent.role),
-    )
+    return agent.replace(within=(*agent.within, agent.role), **shared(persona, Agent))
 
 
 def note(agent: Agent, run: Run, entry: RunEntry) -> Run:

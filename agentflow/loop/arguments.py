@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -60,18 +61,11 @@ def submission_in(text: str, kind: type[Record]) -> dict[str, Any] | None:
     if start != -1 and end > start:
         candidates.append(text[start : end + 1])
     for candidate in candidates:
-        found = decode_or_none(candidate)
-        if isinstance(found, dict) and _fits(kind, found):
+        found: dict[str, Any] = decode_or_none(candidate)
+        with suppress(Mismatch):
+            fit(kind, found)
             return found
     return None
-
-
-def _fits(kind: type[Record], value: dict[str, Any]) -> bool:
-    try:
-        fit(kind, value)
-    except Mismatch:
-        return False
-    return True
 
 
 def writable(value: Any) -> Any:

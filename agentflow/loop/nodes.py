@@ -10,7 +10,7 @@ from agentflow.core.events import Asked, HandedOff, Replied
 from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import Message, Reply, Request, Speaker, ToolCall
 from agentflow.core.points import Point
-from agentflow.core.record import plain
+from agentflow.core.record import plain, shared
 from agentflow.core.run import (
     CallAnswered,
     CallsStarted,
@@ -85,17 +85,7 @@ async def _replied(agent: Agent, run: Run, reply: Reply, seconds: float) -> Run:
 
 def request_of(run: Run, force: str | None = None) -> Request:
     """Return what a run asks a model next."""
-    return Request(
-        role=run.head.role,
-        agent=run.head.agent,
-        run=run.head.run,
-        iteration=run.head.iteration,
-        model=run.head.model,
-        system=run.head.system,
-        tools=run.head.tools,
-        messages=run.messages,
-        force=force,
-    )
+    return Request(messages=run.messages, force=force, **shared(run.head, Request))
 
 
 async def act(agent: Agent, run: Run) -> Run:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from agentflow.core.errors import ModelError
 from agentflow.core.events import RunEnded, RunStarted
 from agentflow.core.pending import Answer
+from agentflow.core.record import shared
 from agentflow.core.run import PauseAnswered, Run, RunOutcome
 from agentflow.loop.agent import Agent, acting, note, open_run
 from agentflow.loop.interrupted import settle
@@ -41,15 +42,7 @@ async def continue_run(agent: Agent, run: Run, answer: Answer | None) -> Run:
 async def _told(agent: Agent, run: Run) -> Run:
     """Take a run as far as it goes, and tell the observers when it begins and ends."""
     begin = time.monotonic()
-    agent.observe(
-        RunStarted(
-            run=agent.around.number,
-            role=run.head.role,
-            agent=run.head.agent,
-            model=run.head.model,
-            iteration=agent.around.iteration,
-        )
-    )
+    agent.observe(RunStarted(**shared(run.head, RunStarted)))
     try:
         while (step := next_step(run, acting(agent, run).role.limits)) is not Step.END:
             run = await NODES[step](acting(agent, run), run)

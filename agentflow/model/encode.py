@@ -84,7 +84,9 @@ class Encoder:
         self._runs[key] = sent
         if len(self._runs) > RUNS_KEPT:
             del self._runs[next(iter(self._runs))]
-        return sent.body(request.messages, _tail(request, stream=stream))
+        choice = {"type": "tool", "name": request.force}
+        forced = b',"tool_choice":' + encode(choice) if request.force else b""
+        return sent.body(request.messages, b"]" + forced + (b',"stream":true}' if stream else b"}"))
 
 
 def _head(request: Request, max_tokens: int) -> bytes:
@@ -97,12 +99,6 @@ def _head(request: Request, max_tokens: int) -> bytes:
     if tools:
         head["tools"] = tools
     return encode(head)[:-1] + b',"messages":['
-
-
-def _tail(request: Request, *, stream: bool) -> bytes:
-    choice = {"type": "tool", "name": request.force}
-    forced = b',"tool_choice":' + encode(choice) if request.force else b""
-    return b"]" + forced + (b',"stream":true}' if stream else b"}")
 
 
 def _piece(message: Message) -> _Piece | None:

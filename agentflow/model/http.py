@@ -19,18 +19,15 @@ def new_client(address: str, deadlines: Deadlines) -> httpx2.AsyncClient:
     Raises ConfigError when these cannot be used.
     """
     timeout = httpx2.Timeout(None, connect=deadlines.connect)
+    is_plain = address.startswith("http://") and not getproxies()
+    # where TLS has no part nobody is trusted, because loading all authorities takes long
+    trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else True
     try:
-        return httpx2.AsyncClient(timeout=timeout, follow_redirects=False, verify=_trust(address))
+        return httpx2.AsyncClient(timeout=timeout, follow_redirects=False, verify=trust)
     except (ImportError, ValueError, httpx2.InvalidURL):
         raise ConfigError("the proxy in the environment cannot be used", hint="see HTTPS_PROXY") from None
     except OSError:
         raise unread() from None
-
-
-def _trust(address: str) -> ssl.SSLContext | bool:
-    """Return whom to trust: nobody where TLS has no part, because loading all authorities takes long."""
-    is_plain = address.startswith("http://") and not getproxies()
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else True
 
 
 class Http:

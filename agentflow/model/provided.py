@@ -35,7 +35,8 @@ def served_result(block: dict[str, Any]) -> Served:
     """Return what came of a search: so many results, or the provider's word for why there are none."""
     found = block.get("content")
     is_error = not isinstance(found, list)
-    said = str(found.get("error_code")) if isinstance(found, dict) else _counted(len(found or ()))
+    count = len(found or ())
+    said = str(found.get("error_code")) if isinstance(found, dict) else f"{count} result{'s' * (count != 1)}"
     return Served(
         block=block,
         call_id=str(block.get("tool_use_id")),
@@ -44,7 +45,3 @@ def served_result(block: dict[str, Any]) -> Served:
         is_result=True,
         is_error=is_error,
     )
-
-
-def _counted(results: int) -> str:
-    return "1 result" if results == 1 else f"{results} results"

@@ -106,14 +106,11 @@ def _call(block: dict[str, Any], stop: str) -> ToolCall:
         raise BadReply("the reply holds a tool call without a usable name and id")
     name = _joined(name)
     if stop != "tool_use":
-        return ToolCall(id=call_id, name=name, input={}, problem=_unfinished(stop))
+        advice = "; make the call again with less in it" if stop == "max_tokens" else ""
+        problem = f"the turn ended with {stop} before this call was complete; nothing was run{advice}"
+        return ToolCall(id=call_id, name=name, input={}, problem=problem)
     given = _input(block)
     return ToolCall(id=call_id, name=name, input=given or {}, problem=_NOT_WHOLE if given is None else None)
-
-
-def _unfinished(stop: str) -> str:
-    advice = "; make the call again with less in it" if stop == "max_tokens" else ""
-    return f"the turn ended with {stop} before this call was complete; nothing was run{advice}"
 
 
 def _input(block: dict[str, Any]) -> dict[str, Any] | None:

@@ -60,7 +60,8 @@ async def persist(attempt: Callable[[], Awaitable[T]], retry: Retry, tell: Tell)
             bad += isinstance(failed, BadReply)
             over = number >= retry.tries and anyio.current_time() - begin >= window
             if over or bad >= MAX_BAD_REPLIES:
-                raise _given_up(failed, number) from None
+                said = f"{failed} ({number} tries)" if number > 1 else str(failed)
+                raise ModelUnavailable(said, is_settled=True) from None
             pause = _pause(retry, number, failed)
             tell(number, str(failed), pause)
         await anyio.sleep(pause)
@@ -78,10 +79,6 @@ def _pause(retry: Retry, number: int, failed: TryFailed) -> float:
         raise ModelUnavailable(said, is_settled=True) from None
     jitter = random.uniform(0, _longest(retry, number))  # noqa: S311  # no secret depends on it
     return round(max(asked, jitter), 3)
-
-
-def _given_up(failed: TryFailed, tries: int) -> ModelUnavailable:
-    return ModelUnavailable(f"{failed} ({tries} tries)" if tries > 1 else str(failed), is_settled=True)
 
 
 def by_status(status: int, message: str, retry_after: str | None) -> ModelError:

@@ -55,7 +55,8 @@ class Scripted:
         return None
 
     async def complete(self, request: Request) -> Reply:
-        entry = self._playing.setdefault(request.run, self._entry_for(request))
+        self.recall(request)
+        entry = self._playing[request.run]
         await anyio.sleep(entry.delay)
         position = sum(message.speaker is Speaker.ASSISTANT for message in request.messages)
         if position >= len(entry.turns):
@@ -63,17 +64,13 @@ class Scripted:
         return _reply(entry.turns[position], request, position)
 
     def recall(self, request: Request) -> None:
-        """Use up the entry that a run of an earlier process played."""
-        self._playing.setdefault(request.run, self._entry_for(request))
-
-    def _entry_for(self, request: Request) -> Entry:
+        """Take the entry of a run, if it has none yet; also for one that an earlier process played."""
         if request.run in self._playing:
-            return self._playing[request.run]
-        for entry in self._unused:
-            if _fits(entry.match, request):
-                self._unused.remove(entry)
-                return entry
-        return Entry(turns=())
+            return
+        entry = next((entry for entry in self._unused if _fits(entry.match, request)), None)
+        if entry is not None:
+            self._unused.remove(entry)
+        self._playing[request.run] = entry or Entry(turns=())
 
 
 def load_script(path: str) -> Scripted:
@@ -89,16 +86,13 @@ def load_script(path: str) -> Scripted:
 
 
 def _fits(match: Match, request: Request) -> bool:
+    said = "\n".join((request.system, *(message.text for message in request.messages)))
     return (
         match.role in (None, request.role)
         and match.agent in (None, request.agent)
         and match.iteration in (None, request.iteration)
-        and (match.contains is None or match.contains in _text(request))
+        and (match.contains is None or match.contains in said)
     )
-
-
-def _text(request: Request) -> str:
-    return "\n".join((request.system, *(message.text for message in request.messages)))
 
 
 def _reply(turn: Turn, request: Request, position: int) -> Reply:

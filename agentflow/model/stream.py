@@ -104,7 +104,9 @@ class Assembly:
             case "error":
                 raise ErrorEvent(_part(event, "error"))
             case "message_start":
-                self._start(_part(event, "message"))
+                message = _part(event, "message")
+                self._model = str(message.get("model", ""))
+                self._counts |= usage(message.get("usage"))
             case "content_block_start" | "content_block_delta" | "content_block_stop" as kind:
                 return self._take_block(kind, event)
             case "message_delta" | "message_stop" as kind:
@@ -132,10 +134,6 @@ class Assembly:
         block = self._blocks[index]
         streamed = {key: "".join(texts) for (of, key), texts in self._texts.items() if of == index}
         return {**block, **{key: str(block.get(key) or "") + text for key, text in streamed.items()}}
-
-    def _start(self, message: dict[str, Any]) -> None:
-        self._model = str(message.get("model", ""))
-        self._counts |= usage(message.get("usage"))
 
     def _end(self, kind: str, event: dict[str, Any]) -> None:
         if kind == "message_stop":

@@ -3,7 +3,6 @@
 import io
 import re
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from agentflow.core.errors import ConfigError
@@ -19,7 +18,8 @@ def packed(task: Path, target: Path) -> None:
     """Write a task's record into a file. Raises ConfigError."""
     kept = io.BytesIO()
     with tarfile.open(fileobj=kept, mode="w:gz") as bundle:
-        for name in _names(task):
+        found = (str(path.relative_to(task)) for path in sorted(task.rglob("*")) if path.is_file())
+        for name in filter(_PARTS.fullmatch, found):
             bundle.add(task / name, name, recursive=False, filter=_plain)
     try:
         write_whole(target, kept.getvalue())
@@ -46,11 +46,6 @@ def _unpack(bundle: tarfile.TarFile, folder: Path) -> None:
             raise tarfile.TarError(f"it holds {member.name!r}")
         file = bundle.extractfile(member)
         (folder / member.name).write_bytes(file.read() if file else b"")
-
-
-def _names(task: Path) -> Iterator[str]:
-    found = (str(path.relative_to(task)) for path in sorted(task.rglob("*")) if path.is_file())
-    return (name for name in found if _PARTS.fullmatch(name))
 
 
 def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:

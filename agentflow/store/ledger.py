@@ -139,15 +139,10 @@ class EvidenceLedger:
         self._observe(
             EvidenceRecorded(
                 evidence=evidence.id,
-                check=evidence.check,
-                command=evidence.command,
-                exit_code=evidence.exit_code,
                 tree=evidence.tree_before,
                 summary=summary(evidence),
-                seconds=evidence.seconds,
                 files={name: fingerprint(self._folder.parent / name) for name in files_of(evidence)},
-                surface=evidence.surface,
-                code=evidence.code,
+                **shared(evidence, EvidenceRecorded),
             )
         )
         return evidence

@@ -10,16 +10,14 @@ Fields = dict[str, Any]
 
 
 def _named(fields: Fields) -> Fields:
-    """Let a state name its version; one that names none has the keys of version 1 as far as it has any."""
-    return {**fields, **_with_steps(fields), "version": 1}
+    """Let a state name its version; one that names none has the keys of version 1 as far as it has any.
 
-
-def _with_steps(fields: Fields) -> Fields:
-    """Return the phases that were its route before routes had names; without any, nothing would be left."""
+    Before routes had names, its phases were its route; without any, nothing would be left to do.
+    """
     gates: dict[str, Any] = fields.get("gates", {})
     is_begun = gates.get("refinement", {}).get("status") == "passed" and "runs" in fields
     steps = [name for name, gate in gates.items() if name != "refinement" and gate["status"] != "skipped"]
-    return {"steps": steps} if is_begun and "steps" not in fields else {}
+    return {**({"steps": steps} if is_begun else {}), **fields, "version": 1}
 
 
 STEPS: Mapping[int, Callable[[Fields], Fields]] = {0: _named}

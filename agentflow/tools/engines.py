@@ -139,9 +139,13 @@ def python_re(query: Query) -> tuple[Line, ...]:
     found: list[Line] = []
     for path in query.files():
         text = _text(query, path)
-        if text is not None and (quick is None or quick.search(text)):
-            found.extend(_matching(query, path, text))
-    return tuple(sorted(found, key=_order))
+        if text is None or (quick is not None and not quick.search(text)):
+            continue
+        texts = _texts(text)
+        single = (index for index, line in enumerate(texts) if query.regex.search(line))
+        hits = _spanned(query, texts, text) if query.multiline else single
+        found.extend(Line(path=path, number=hit + 1, text=texts[hit]) for hit in hits)
+    return tuple(sorted(found, key=lambda line: (line.path, line.number)))
 
 
 ENGINES: tuple[Engine, ...] = (ripgrep, git_grep, python_re)
@@ -180,18 +184,13 @@ def _agreed(query: Query, found: Iterable[Place]) -> tuple[Line, ...]:
     places: dict[str, set[int]] = {}
     for path, number in found:
         places.setdefault(path, set()).add(number)
-    return tuple(line for path in sorted(places) for line in _lines_of(query, path, places[path]))
-
-
-def _lines_of(query: Query, path: str, numbers: set[int]) -> Iterator[Line]:
-    texts = _texts(_text(query, path) or "")
-    for number in sorted(numbers):
-        if number <= len(texts) and query.regex.search(texts[number - 1]):
-            yield Line(path=path, number=number, text=texts[number - 1])
-
-
-def _order(line: Line) -> tuple[str, int]:
-    return line.path, line.number
+    agreed: list[Line] = []
+    for path in sorted(places):
+        texts = dict(enumerate(_texts(_text(query, path) or ""), 1))
+        known = (number for number in sorted(places[path]) if number in texts)
+        found_too = (number for number in known if query.regex.search(texts[number]))
+        agreed.extend(Line(path=path, number=number, text=texts[number]) for number in found_too)
+    return tuple(agreed)
 
 
 def _full(query: Query, path: str) -> str:
@@ -207,18 +206,8 @@ def _text(query: Query, path: str) -> str | None:
     return _LINE_END.sub("", text) if "\r" in text else text
 
 
-def _matching(query: Query, path: str, text: str) -> Iterator[Line]:
-    texts = _texts(text)
-    hits = _spanned(query, texts, text) if query.multiline else _single(query, texts)
-    return (Line(path=path, number=hit + 1, text=texts[hit]) for hit in hits)
-
-
 def _texts(text: str) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
-
-
-def _single(query: Query, texts: list[str]) -> Iterator[int]:
-    return (index for index, text in enumerate(texts) if query.regex.search(text))
 
 
 def _spanned(query: Query, texts: list[str], text: str) -> list[int]:

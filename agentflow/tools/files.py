@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Iterator
 from itertools import islice
-from typing import IO, Annotated, Any
+from typing import IO, Annotated
 
 from msgspec import Meta
 
@@ -96,7 +96,8 @@ def write(wanted: WriteInput, context: ToolContext) -> Output:
     if (context.workspace.root / path).exists():
         old = _text_bytes(context.workspace, path).decode("utf-8", "surrogateescape")
         _require_seen(path, context)
-        _require_no_marks(path, old, text)
+        if redacted(old) != old and text.count(MARK) > old.count(MARK):  # nobody was shown the secret itself
+            raise InvalidInput(f"{path} holds a secret, shown as {MARK}, that Write would destroy: use Edit")
         text, verb = _in_form_of(old, text), "replaced"
     context.workspace.write(path, _encoded(text))
     lines = text.count("\n") + (not text.endswith("\n") and bool(text))
@@ -112,12 +113,6 @@ _SHOWS_CONTENT = frozenset({READ.name, EDIT.name, WRITE.name})
 def _require_own(path: str, role: Role) -> None:
     if role.write_paths and not any(matcher(glob).fullmatch(path) for glob in role.write_paths):
         raise NotAllowed(f"{role.name} may write only {', '.join(role.write_paths)}, and {path} is not there")
-
-
-def _require_no_marks(path: str, old: str, new: str) -> None:
-    """Refuse to replace a secret, which nobody was shown, by the mark that stood for it."""
-    if redacted(old) != old and new.count(MARK) > old.count(MARK):
-        raise InvalidInput(f"{path} holds a secret, shown as {MARK}, that Write would destroy: use Edit")
 
 
 def _text_bytes(workspace: Workspace, path: str) -> bytes:
@@ -191,15 +186,9 @@ def _require_seen(path: str, context: ToolContext) -> None:
 
 def _succeeded(run: Run) -> Iterator[ToolCall]:
     """Yield the calls of a run that came to a good end."""
-    calls: dict[str, ToolCall] = {}
-    for message in run.messages:
-        yield from _answered(calls, message.parts)
-        calls = {call.id: call for call in message.calls}
-    yield from _answered(calls, run.answers)
-
-
-def _answered(calls: dict[str, ToolCall], parts: tuple[Any, ...]) -> Iterator[ToolCall]:
-    for part in parts:
+    calls = {call.id: call for message in run.messages for call in message.calls}
+    parts = (part for message in run.messages for part in message.parts)
+    for part in (*parts, *run.answers):
         if isinstance(part, ToolResult) and not part.is_error and part.call_id in calls:
             yield calls[part.call_id]
 

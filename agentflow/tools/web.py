@@ -108,8 +108,9 @@ async def fetched(url: str, resolve: Resolve, connect: Connect) -> Page:
 
 async def _judged(asked: Target, resolve: Resolve) -> Hop:
     """Return where to connect to. Raises InvalidInput for a name with an address that is not public."""
-    proxy = _proxy(asked)
-    if proxy is not None:
+    named = getproxies_environment()
+    proxy = named.get(asked.scheme) or named.get("all")
+    if proxy is not None and not proxy_bypass(asked.host):
         return Hop(target=asked, address=None, proxy=proxy)
     found = await anyio.to_thread.run_sync(resolve, asked.host, asked.port, abandon_on_cancel=True)
     if not found:
@@ -117,13 +118,6 @@ async def _judged(asked: Target, resolve: Resolve) -> Hop:
     if not all(is_public(address) for address in found):
         raise InvalidInput(f"url: {asked.host} leads to an address that is not public")
     return Hop(target=asked, address=found[0])
-
-
-def _proxy(asked: Target) -> str | None:
-    """Return the proxy that the environment names for a host."""
-    named = getproxies_environment()
-    found = named.get(asked.scheme) or named.get("all")
-    return None if proxy_bypass(asked.host) else found
 
 
 def resolved(host: str, port: int) -> tuple[str, ...]:
@@ -174,15 +168,11 @@ async def _text(here: Target, response: "Response") -> str:
         raw += chunk
         if len(raw) > MAX_BYTES:
             raise ToolError(f"{here.url} is larger than {MAX_BYTES // 1_000_000} MB")
-    text = _decoded(bytes(raw), response.charset_encoding)
-    return to_markdown(text, here.url) if kind in _HTML else text
-
-
-def _decoded(raw: bytes, charset: str | None) -> str:
     try:
-        return raw.decode(charset or "utf-8", "replace")
+        text = raw.decode(response.charset_encoding or "utf-8", "replace")
     except (LookupError, ValueError):
-        return raw.decode("utf-8", "replace")
+        text = raw.decode("utf-8", "replace")
+    return to_markdown(text, here.url) if kind in _HTML else text
 
 
 def parts_about(prompt: str, text: str) -> str:
