@@ -12,6 +12,7 @@ from agentflow.core.events import ToolFinished, ToolStarted
 from agentflow.core.evidence import By
 from agentflow.core.messages import ToolCall, ToolResult
 from agentflow.core.points import Point, ToolDone, ToolFailed
+from agentflow.core.record import shared
 from agentflow.core.run import CallAnswered, Run, RunPaused
 from agentflow.core.tool import Output, Shell, ToolContext
 from agentflow.loop.agent import Agent
@@ -60,14 +61,12 @@ def skipped(call: ToolCall) -> CallAnswered:
 
 async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> CallAnswered | RunPaused:
     context = ToolContext(
-        workspace=agent.around.workspace,
-        shell=Shell(runner=agent.around.runner, outputs=agent.around.outputs),
         role=agent.role,
-        task_id=agent.around.task_id,
         call_id=call.id,
         run=run,
-        ledger=agent.around.ledger,
         cancelled=stop_asked,
+        shell=Shell(**shared(agent.around, Shell)),
+        **shared(agent.around, ToolContext),
     )
     try:
         output = await to_thread.run_sync(partial(admitted.tool.call, admitted.given, context))

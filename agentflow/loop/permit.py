@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agentflow.core.errors import ToolError
+from agentflow.core.errors import Halted, InvalidInput, NotAllowed, ToolError
 from agentflow.core.events import Answered, ToolBlocked
 from agentflow.core.hook import Decision, HookDecision
 from agentflow.core.messages import ToolCall, ToolResult
@@ -47,72 +47,72 @@ Ruling = Admitted | CallAnswered | RunPaused
 
 async def admit(agent: Agent, run: Run, call: ToolCall) -> Ruling:
     """Decide about a call before it can have any effect."""
+    try:
+        return await _admitted(agent, run, call)
+    except Halted as error:
+        return error_of(call, str(error)).replace(halt=str(error))
+    except NotAllowed as error:
+        return _blocked(agent, call, str(error))
+    except ToolError as error:
+        return error_of(call, str(error))
+
+
+async def _admitted(agent: Agent, run: Run, call: ToolCall) -> Ruling:
+    """Return what becomes of a call. Raises ToolError if it is not made, Halted where a hook says so."""
     if call.id in agent.withheld:
         call = call.replace(input=agent.withheld[call.id], problem=None)
     if call.problem is not None:
-        return error_of(call, call.problem)
+        raise InvalidInput(call.problem)
     tool = agent.tool(call.name)
     if tool is None:
         return _foreign(agent, call)
-    checked = _checked(agent, tool, call, call.input)
-    if isinstance(checked, CallAnswered):
-        return checked
+    checked = _checked(agent, tool, call.input)
     decided = run.decided.get(call.id)
     if decided is None:
         return await _ruled(agent, run, call, checked)
     approved = _as_decided(agent, checked, call, decided)
-    return approved if isinstance(approved, CallAnswered) else await _still_allowed(agent, call, approved)
+    if isinstance(approved, CallAnswered):
+        return approved
+    # hooks and rules may still deny what a person approved; they may not change it any more
+    said = await _said_before(agent, call, approved)
+    return approved.replace(context=said.context)
 
 
 async def _ruled(agent: Agent, run: Run, call: ToolCall, checked: Admitted) -> Ruling:
     """Let hooks and rules deny a call, change its input, or have somebody asked."""
     said = await _said_before(agent, call, checked)
-    refused = _refused(agent, call, said)
-    if refused is not None:
-        return refused
     if said.updated_input is not None:
-        changed = _checked(agent, checked.tool, call, said.updated_input)
-        if isinstance(changed, CallAnswered):
-            return changed
-        checked = changed
+        checked = _checked(agent, checked.tool, said.updated_input)
     checked = checked.replace(context=said.context)
     kind = KINDS.get(type(checked.given), PendingKind.APPROVAL)
-    if kind is not PendingKind.APPROVAL and (problem := _unaskable(agent, checked.given)):
-        return error_of(call, problem)
+    if kind is not PendingKind.APPROVAL:
+        _require_askable(agent, checked.given)
     has_to_ask = said.decision is Decision.ASK or kind is not PendingKind.APPROVAL
     return _asked(agent, run, call, checked, kind) if has_to_ask else checked
 
 
-def _unaskable(agent: Agent, asked: Record) -> str | None:
-    """Return why nobody is asked: somebody was in this phase, or the place that is named does not exist."""
+def _require_askable(agent: Agent, wanted: Record) -> None:
+    """Raise InvalidInput where somebody was asked in this phase, or the named place does not exist."""
     if agent.around.interrupted:
-        return (
+        raise InvalidInput(
             "nobody is asked twice in one phase, the confirmation of its plan included: "
             "go on with what is most likely, and name it in your result"
         )
-    if isinstance(asked, Escalation):
-        return misplaced(asked.path, asked.line, agent.around.workspace)
-    return None
-
-
-async def _still_allowed(agent: Agent, call: ToolCall, approved: Admitted) -> Admitted | CallAnswered:
-    """Let hooks and rules deny what a person approved; they may not change it any more."""
-    said = await _said_before(agent, call, approved)
-    return _refused(agent, call, said) or approved.replace(context=said.context)
+    if not isinstance(wanted, Escalation):
+        return
+    if problem := misplaced(wanted.path, wanted.line, agent.around.workspace):
+        raise InvalidInput(problem)
 
 
 async def _said_before(agent: Agent, call: ToolCall, checked: Admitted) -> HookDecision:
-    return await asked(
-        agent,
-        Point.PRE_TOOL_USE,
-        lambda: ToolUse(tool_name=call.name, tool_input=checked.input, tool_use_id=call.id),
-    )
-
-
-def _refused(agent: Agent, call: ToolCall, said: HookDecision) -> CallAnswered | None:
+    """Return what hooks and rules say of a call that they do not deny."""
+    use = ToolUse(tool_name=call.name, tool_input=checked.input, tool_use_id=call.id)
+    said = await asked(agent, Point.PRE_TOOL_USE, lambda: use)
     if said.halt is not None:
-        return error_of(call, said.halt).replace(halt=said.halt)
-    return _blocked(agent, call, said.reason, owner=None) if said.decision is Decision.DENY else None
+        raise Halted(said.halt)
+    if said.decision is Decision.DENY:
+        raise NotAllowed(said.reason)
+    return said
 
 
 def error_of(call: ToolCall, message: str) -> CallAnswered:
@@ -120,23 +120,20 @@ def error_of(call: ToolCall, message: str) -> CallAnswered:
     return CallAnswered(result=ToolResult(call_id=call.id, content=message, is_error=True), made=False)
 
 
-def _checked(agent: Agent, tool: Tool, call: ToolCall, given: dict[str, Any]) -> Admitted | CallAnswered:
+def _checked(agent: Agent, tool: Tool, given: dict[str, Any]) -> Admitted:
+    """Return a call whose input fits, and which the role may make."""
     try:
         fitted = parsed(tool.input, given)
     except Mismatch as error:
-        return error_of(call, f"{error}. {_wanted(agent, tool)}")
+        raise InvalidInput(f"{error}. {_wanted(agent, tool)}") from None
     judged = {key: value for key, value in plain(fitted).items() if value is not None}
     subject = _subject(agent, tool, judged)
-    reason = _beyond(agent, tool, subject)
-    if reason is not None:
-        return _blocked(agent, call, reason, owner=None)
-    return Admitted(tool=tool, given=fitted, input=judged, subject=subject)
-
-
-def _beyond(agent: Agent, tool: Tool, subject: str) -> str | None:
-    """Return why the role, or one that bounds it, may not make a call."""
+    # roles that bound this one have a say about the tools that they have themselves
     outer = (role for role in agent.within if role.rules_of(tool.name, tool.category))
-    return next((why for role in (agent.role, *outer) if (why := refusal(role, tool, subject))), None)
+    for role in (agent.role, *outer):
+        if why := refusal(role, tool, subject):
+            raise NotAllowed(why)
+    return Admitted(tool=tool, given=fitted, input=judged, subject=subject)
 
 
 def _asked(agent: Agent, run: Run, call: ToolCall, checked: Admitted, kind: PendingKind) -> Ruling:
@@ -158,12 +155,12 @@ def _asked(agent: Agent, run: Run, call: ToolCall, checked: Admitted, kind: Pend
 
 def _as_decided(agent: Agent, checked: Admitted, call: ToolCall, answer: Answer) -> Admitted | CallAnswered:
     if not answer.approved:
-        return error_of(call, f"denied: {answer.text or 'no reason given'}")
+        raise ToolError(f"denied: {answer.text or 'no reason given'}")
     if checked.tool.category is Category.ASK:
         return CallAnswered(result=ToolResult(call_id=call.id, content=answer.text))
     if answer.input is None:
         return checked
-    return _checked(agent, checked.tool, call, answer.input)
+    return _checked(agent, checked.tool, answer.input)
 
 
 def _subject(agent: Agent, tool: Tool, given: dict[str, Any]) -> str:
@@ -193,10 +190,10 @@ def _foreign(agent: Agent, call: ToolCall) -> CallAnswered:
     if owner is None:
         return error_of(call, f"there is no tool {call.name}; yours are {offered}")
     why = "is not available here" if owner == agent.role.part else f"belongs to the {owner}"
-    return _blocked(agent, call, f"{call.name} {why}; yours are {offered}", owner=owner)
+    return _blocked(agent, call, f"{call.name} {why}; yours are {offered}", owner)
 
 
-def _blocked(agent: Agent, call: ToolCall, reason: str, *, owner: str | None) -> CallAnswered:
+def _blocked(agent: Agent, call: ToolCall, reason: str, owner: str | None = None) -> CallAnswered:
     agent.observe(
         ToolBlocked(
             run=agent.around.number,

@@ -5,16 +5,18 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from agentflow.core.errors import ModelError
 from agentflow.core.events import RunEnded, RunStarted
+from agentflow.core.messages import ToolResult
 from agentflow.core.pending import Answer
 from agentflow.core.record import shared
-from agentflow.core.run import PauseAnswered, Run, RunOutcome
+from agentflow.core.run import CallAnswered, PauseAnswered, Run, RunOutcome
+from agentflow.core.tool import Category, Effect
 from agentflow.loop.agent import Agent, acting, note, open_run
-from agentflow.loop.interrupted import settle
 from agentflow.loop.lifecycle import begun, failed
 from agentflow.loop.nodes import act, ask, close, hand_over
 from agentflow.loop.notices import finalize, nudge, remind
 from agentflow.loop.route import Step, next_step
 
+_UNKNOWN = "interrupted: whether this was done is unknown and it was not repeated; look before you go on"
 NODES: Mapping[Step, Callable[[Agent, Run], Awaitable[Run]]] = {
     Step.ASK: ask,
     Step.ACT: act,
@@ -37,6 +39,19 @@ async def continue_run(agent: Agent, run: Run, answer: Answer | None) -> Run:
         settled = answer if answer.input is not None else answer.replace(input=run.pause.pending.input)
         run = note(agent, run, PauseAnswered(call_id=run.pause.call_id, answer=settled))
     return run if run.pause else await _told(agent, settle(agent, run).replace(sent=0))
+
+
+def settle(agent: Agent, run: Run) -> Run:
+    """Answer each call that had begun and could have changed something; others are made again."""
+    for call in run.pending:
+        tool = agent.tool(call.name)
+        if tool is None or call.id not in run.started:
+            continue
+        # a sub-agent goes on where its own file ends, so that nothing of it is done twice
+        if tool.effect is not Effect.READ and tool.category not in (Category.STATE, Category.AGENT):
+            result = ToolResult(call_id=call.id, content=_UNKNOWN, is_error=True)
+            run = note(agent, run, CallAnswered(result=result))
+    return run
 
 
 async def _told(agent: Agent, run: Run) -> Run:

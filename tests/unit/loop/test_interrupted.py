@@ -6,8 +6,7 @@ import pytest
 from agentflow.core.messages import Reply, ToolCall, ToolResult
 from agentflow.core.run import CallAnswered, CallsStarted, ReplyReceived, RequestSent, Run
 from agentflow.loop.agent import Agent, note, open_run
-from agentflow.loop.interrupted import settle
-from agentflow.loop.run import continue_run
+from agentflow.loop.run import continue_run, settle
 from agentflow.store.journal import RunFile, load_run
 from tests.unit.loop.stage import Stage, script, submit, turn
 
