@@ -228,7 +228,6 @@ def tightening(project: Project, settings: Settings) -> Project:
 
 
 def with_project(settings: Settings, project: Project) -> Settings:
-    """Return the settings for work in a repository."""
     surface = SurfaceGlobs(
         add=(*settings.surface.add, *project.surface.add),
         remove=(*settings.surface.remove, *project.surface.remove),

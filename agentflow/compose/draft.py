@@ -68,7 +68,6 @@ class Draft:
                 getattr(capability, PREFIX + name)(channels[name])
 
     def model(self) -> tuple[Model, str]:
-        """Return the last model that was installed and its id."""
         return self._models[-1] if self._models else (NoModel(), "none")
 
     def system(self, tools: tuple[Tool, ...]) -> str:

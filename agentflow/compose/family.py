@@ -44,7 +44,6 @@ class Family(Record):
     """Makes room for a sub-agent of a run, by its name and the call that asks for it."""
 
     def agent(self, role: Role, around: Surroundings) -> Agent:
-        """Return the agent of a role of the pipeline."""
         first = self.born(role, around)
         return first.replace(personas=self._personas(first, around))
 

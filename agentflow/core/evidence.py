@@ -203,7 +203,6 @@ class CheckRun(Record):
         return self.evidence.flaky if self.evidence else ()
 
     def ids(self, *outcomes: TestOutcome) -> frozenset[str]:
-        """Return the tests with one of these outcomes."""
         return frozenset(name for name, outcome in self.outcomes.items() if outcome in outcomes)
 
 

@@ -71,7 +71,6 @@ class Message(Record):
 
     @property
     def text(self) -> str:
-        """The text parts, joined."""
         return "\n".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property

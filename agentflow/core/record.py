@@ -19,7 +19,6 @@ class Record(msgspec.Struct, metaclass=_Frozen):
     """A value; change means `record.replace(field=new)`."""
 
     def replace(self, **changes: Any) -> Self:
-        """Return a copy with some fields changed."""
         return msgspec.structs.replace(self, **changes)
 
 

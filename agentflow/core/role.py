@@ -78,7 +78,6 @@ class Role(Record):
 
     @property
     def handoffs(self) -> tuple[str, ...]:
-        """To whom it may hand a conversation over."""
         listed = (rule.tool for rule in self.tools)
         return tuple(name.removeprefix(HANDOFF) for name in listed if name.startswith(HANDOFF))
 

@@ -54,7 +54,6 @@ class Chain:
         self._at = {point: tuple(hook for hook in self.hooks if hook.point is point) for point in points}
 
     def has(self, point: Point) -> bool:
-        """Return whether anybody is asked at a point."""
         return point in self._at
 
     async def fire(self, point: Point, scene: Scene, payload: Callable[[], Payload]) -> HookDecision:

@@ -32,7 +32,6 @@ TOOL_POINTS = frozenset(point for point, field in _MATCHED.items() if field == "
 
 
 def matches(matcher: str, event: HookEvent) -> bool:
-    """Return whether a hook with this matcher is asked about an event."""
     field = _MATCHED.get(event.point)
     return field is None or names(matcher, getattr(event.payload, field))
 

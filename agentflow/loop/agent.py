@@ -77,7 +77,6 @@ class Agent(Record):
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """The tools as the model sees them."""
         return tuple(spec(tool) for tool in self.tools)
 
     def tool(self, name: str) -> Tool | None:
@@ -105,7 +104,6 @@ def say(agent: Agent, run: Run, text: str, notice: Notice) -> Run:
 
 
 def open_run(agent: Agent, brief: str) -> Run:
-    """Return a new run that begins with a brief."""
     head = RunOpened(
         run=agent.around.number,
         role=agent.role.part or agent.role.name,

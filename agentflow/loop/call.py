@@ -65,7 +65,7 @@ async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> C
         call_id=call.id,
         run=run,
         cancelled=stop_asked,
-        shell=Shell(**shared(agent.around, Shell)),
+        shell=Shell(runner=agent.around.runner, outputs=agent.around.outputs),
         **shared(agent.around, ToolContext),
     )
     try:

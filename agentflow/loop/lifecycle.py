@@ -29,7 +29,6 @@ MAX_HELD = 3
 
 
 def scene(agent: Agent) -> Scene:
-    """Return where in the task this agent is, for hooks."""
     return Scene(
         task_id=agent.around.task_id,
         cwd=agent.around.workspace.root,
@@ -82,7 +81,6 @@ async def stopping(agent: Agent, run: Run, outcome: RunOutcome) -> tuple[Run, st
 
 
 def last_said(run: Run) -> str:
-    """Return the text of the newest reply."""
     replies = (message for message in reversed(run.messages) if message.speaker is Speaker.ASSISTANT)
     return next((message.text for message in replies), "")
 

@@ -84,7 +84,6 @@ async def _replied(agent: Agent, run: Run, reply: Reply, seconds: float) -> Run:
 
 
 def request_of(run: Run, force: str | None = None) -> Request:
-    """Return what a run asks a model next."""
     return Request(messages=run.messages, force=force, **shared(run.head, Request))
 
 
@@ -136,7 +135,6 @@ def _is_over(agent: Agent, run: Run, call: ToolCall) -> bool:
 
 
 async def hand_over(agent: Agent, run: Run) -> Run:
-    """Let another role go on with the conversation."""
     assert run.handoff is not None
     to, reason = run.handoff.to, one_line(run.handoff.reason)
     persona = agent.personas[to]

@@ -14,7 +14,6 @@ async def remind(agent: Agent, run: Run) -> Run:
 
 
 async def nudge(agent: Agent, run: Run) -> Run:
-    """Remind a role of its todos."""
     tool = next(tool.name for tool in agent.tools if tool.name in TODO_TOOLS)
     text = prompt_text("todo-reminder.md").format(turns=run.turns - run.noted, tool=tool)
     return say(agent, run, text, Notice.TODOS)

@@ -77,7 +77,6 @@ def conclusion(run: Run, limits: Limits) -> RunOutcome | None:
 
 
 def is_stopped(run: Run) -> bool:
-    """Return whether a hook ended the run."""
     return run.stop is not None or run.halt is not None
 
 

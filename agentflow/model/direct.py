@@ -38,7 +38,6 @@ class Direct:
 
     @asynccontextmanager
     async def open(self, body: bytes, *, stream: bool) -> AsyncIterator[Answer]:
-        """Send one request."""
         accept = "text/event-stream" if stream else "application/json"
         headers = {**self._headers, "accept": accept, "content-length": str(len(body))}
         with _failures_told():
@@ -63,7 +62,6 @@ class Direct:
             await self._idle.pop().close()
 
     async def _kept(self) -> "_Connection | None":
-        """Return a connection that can be used again."""
         while self._idle:
             connection = self._idle.pop()
             if connection.is_alive():
@@ -102,7 +100,6 @@ class _Connection:
         return event
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the body of the answer as it comes."""
         with _failures_told():
             while isinstance(event := await self._event(), h11.Data):
                 yield bytes(event.data)

@@ -42,7 +42,6 @@ class Http:
 
     @asynccontextmanager
     async def open(self, body: bytes, *, stream: bool) -> AsyncIterator[Answer]:
-        """Send one request."""
         accept = "text/event-stream" if stream else "application/json"
         headers = {**self._headers, "accept": accept}
         self._client = client = self._client or self._connect()

@@ -65,7 +65,6 @@ class Messages:
         return Messages(self.name, self._source, self._settings, on_delta=on_delta, observe=self._observe)
 
     async def close(self) -> None:
-        """Give up the connection; the next request opens another."""
         await self._source.close()
 
     async def complete(self, request: Request) -> Reply:
@@ -221,7 +220,6 @@ async def _read(chunks: AsyncIterator[bytes], limit: int) -> bytes:
 
 
 def _refused(answer: Answer, body: bytes) -> ModelError:
-    """Return the error of an answer whose status is not 200."""
     if 300 <= answer.status < 400:
         host = urlsplit(answer.headers.get("location", "")).netloc.rpartition("@")[2]
         where = f" to {host}" if host else ""

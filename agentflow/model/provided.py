@@ -15,7 +15,6 @@ _OURS: Mapping[str, str] = {tool["name"]: name for name, tool in _OFFERED.items(
 
 
 def offered(tool: ToolSpec) -> dict[str, Any]:
-    """Return a tool as the API takes it."""
     if tool.by_provider:
         return dict(_OFFERED[tool.name])
     return {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}

@@ -82,7 +82,6 @@ def _pause(retry: Retry, number: int, failed: TryFailed) -> float:
 
 
 def by_status(status: int, message: str, retry_after: str | None) -> ModelError:
-    """Return the error that an HTTP status means."""
     said = f"the model's endpoint answered {status}" + (f": {message}" if message else "")
     if status in _PASSING:
         return TryFailed(said, retry_after=seconds(retry_after))

@@ -75,7 +75,6 @@ class Sdk:
 
 
 def direct(endpoint: Endpoint, deadlines: Deadlines) -> Sdk:
-    """Return the SDK's client of a server that speaks the Messages API."""
     headers: dict[str, Any] = {**endpoint.headers} or {"authorization": anthropic.omit}
 
     def connect() -> anthropic.AsyncAnthropic:

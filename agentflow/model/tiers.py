@@ -20,7 +20,6 @@ def tier(name: str) -> str:
 
 
 def model_id(named: str, overrides: Mapping[str, str]) -> str:
-    """Return the model id for a role file's `model`."""
     wanted = tier(named)
     return {**MODELS, **overrides}.get(wanted, wanted)
 

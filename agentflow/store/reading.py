@@ -48,7 +48,6 @@ def state_of(folder: Path, happened: tuple[Stamped, ...]) -> TaskState:
 
 
 def intents(happened: tuple[Stamped, ...]) -> list[Intent]:
-    """Return every intent that a task has had."""
     changes = (one.event.changed for one in happened if isinstance(one.event, StateChanged))
     return [Intent(), *(fit(Intent, changed["intent"]) for changed in changes if "intent" in changed)]
 

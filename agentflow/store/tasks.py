@@ -123,7 +123,6 @@ class TaskStore:
         return self.folder / "runs" / f"{number}-{role}.jsonl"
 
     def transcript_paths(self, role: str) -> tuple[Path, ...]:
-        """Return the files of all runs of a role."""
         return tuple((self.folder / "runs").glob(f"[0-9]*-{role}.jsonl"))
 
     def open_run(self, number: int, role: str) -> RunFile:

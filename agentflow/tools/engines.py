@@ -198,7 +198,6 @@ def _full(query: Query, path: str) -> str:
 
 
 def _text(query: Query, path: str) -> str | None:
-    """Return what a text file holds, without secrets."""
     content = query.workspace.peek(path)
     if content is None or is_binary(content):
         return None

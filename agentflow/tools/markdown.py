@@ -57,7 +57,6 @@ class _Converter(HTMLParser):
         self._say(text.lstrip() if starts else text)
 
     def _opening(self, tag: str) -> str:
-        """Return what stands before the text of an element."""
         match tag:
             case "li":
                 indent = "  " * (min(len(self._lists), _DEEPEST) - 1)

@@ -83,7 +83,6 @@ class Toolbox(Record):
 
 
 def spec(tool: Tool) -> ToolSpec:
-    """Return a tool as a model sees it."""
     return ToolSpec(
         name=tool.name,
         description=tool.description,
