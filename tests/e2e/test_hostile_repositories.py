@@ -3,14 +3,18 @@
 
 import json
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from agentflow.core.exits import Exit
+from tests.support import several
 from tests.support.canary import listening
 from tests.support.repo import CALC, Repo, call, findings, plan, role, submit, turn
 
+SEVERAL = str(Path(several.__file__))
 Plant = Callable[[Repo, str, str], None]
 """Plants an attack: a repository, a shell command that leaves a trace, an address that must not be asked."""
 COMMANDS = (("status",), ("check",))
@@ -226,13 +230,14 @@ def assert_nothing_happens(tmp_path: Path, name: str, commands: Sequence[Sequenc
     canary = tmp_path / "canary"
     with listening() as (address, asked):
         HOSTILE[name](repo, f"touch {canary}", address)
-        for words in commands:
-            done = repo.run(*words, timeout=30)
-            assert "Traceback" not in done.err + done.out
-            assert "\x1b" not in done.err + done.out
         repo.task("say", "hello", script=[], timeout=60)
-        repo.run("trust", timeout=30)
-        repo.run("task", "mend", "it", timeout=60)
+        words = [*commands, ("trust",), ("task", "mend", "it")]
+        done = repo.run(json.dumps(words), command=(sys.executable, "-P", SEVERAL), timeout=150)
+        assert "Traceback" not in done.err + done.out
+        assert "\x1b" not in done.err + done.out
+        codes = json.loads(done.out.splitlines()[-1])
+        assert len(codes) == len(words)
+        assert Exit.INTERNAL not in codes
         assert asked == []
     assert not canary.exists()
 

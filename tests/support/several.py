@@ -1,0 +1,13 @@
+"""Commands in one process: `several.py '[["status"], ["check"]]'` ends with the code of each."""
+
+import json
+import sys
+
+from agentflow.cli.outcome import run
+
+if __name__ == "__main__":
+    codes = []
+    for words in json.loads(sys.argv[1]):
+        sys.argv[1:] = words
+        codes.append(run(words))
+    print(json.dumps(codes))  # noqa: T201
