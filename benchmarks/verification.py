@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from agentflow.core.record import Record
-from benchmarks.report import Bound, Row, alone, at_most, compared
+from benchmarks.report import Bound, Row, alone, at_least, at_most, compared
 from tests.support.attempts import Attempt
-from tests.support.repo import COMMAND
+from tests.support.repo import CALC, COMMAND, MENDED, Repo, call, plan, role, submit, turn, verified
 from tests.support.tampering import RIGHT, SETTINGS, TASK
 
 FILES = 5_000
@@ -54,6 +54,10 @@ def rows(rounds: int) -> Iterator[Row]:
     changed = [_round(both) for _ in range(rounds)]
     yield _row("changed checks: cpu s / their run", changed, "cpu", at_most(2.3))
     yield _row("changed checks: wall s / their run", changed, "wall", at_most(1.5))
+    together = [_judges() for _ in range(rounds)]
+    yield alone(5, "reviewer and verifier of 1 s each, side by side: s", together, at_most(1.6))
+    in_turn = [_judges("--sequential") for _ in range(rounds)]
+    yield alone(5, "reviewer and verifier of 1 s each, in turn: s", in_turn, at_least(2))
 
 
 def _row(metric: str, spent: Sequence[tuple[Spent, Spent]], kind: str, bound: Bound | None = None) -> Row:
@@ -71,6 +75,19 @@ def _round(change: Mapping[str, str]) -> tuple[Spent, Spent]:
             Attempt(Path(folder, "begun"), _repository()), change, "--pause-after", "implementation"
         )
         return Spent(wall=ends["verification"], cpu=whole.cpu - before.cpu), _spent(attempt, _PLAIN)
+
+
+def _judges(*options: str) -> float:
+    """Return what both judges of a small change take, each of which has to wait a second for its model."""
+    with tempfile.TemporaryDirectory(prefix="agentflow-bench-") as folder:
+        repo = Repo(Path(folder, "repo"), Path(folder, "home")).write(CALC).commit()
+        review = role("reviewer", turn(call("SubmitReview", verdict="APPROVED", issues=[])))
+        judges = [{**judge, "delay": 1} for judge in (review, verified("ev-0002"))]
+        work = role("implementer", *MENDED, submit("calc.py"))
+        done = repo.task("refactor add", *options, script=[plan("calc.py"), work, *judges])
+        assert done.code == 0, done.err
+        ends = {event["phase"]: event["seconds"] for event in repo.events("PhaseEnded")}
+        return float(ends["review"] + (ends["verification"] if options else 0))
 
 
 def _task(attempt: Attempt, change: Mapping[str, str], *options: str) -> Spent:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from agentflow.library.skill_file import Skill
 
 NAME = typer.Argument(..., metavar="NAME", help="As `list` shows it.")
+_UNUSED = "nobody, until metadata.owner in its SKILL.md or skills: in a role file names one"
 agents = typer.Typer(help="The roles: list, show.", no_args_is_help=True, rich_markup_mode=None)
 skills = typer.Typer(help="The skills: list, show.", no_args_is_help=True, rich_markup_mode=None)
 tools = typer.Typer(help="The tools: list, show.", no_args_is_help=True, rich_markup_mode=None)
@@ -67,7 +68,7 @@ def list_skills(json: bool = JSON) -> None:
         say_json(rows)
         return
     for row in rows:
-        users = ", ".join(filter(None, (row["owner"], *row["consumers"]))) or "nobody"
+        users = ", ".join(filter(None, (row["owner"], *row["consumers"]))) or _UNUSED
         _entry(row["name"], row["source"], {"": row["description"], "roles": users})
     _notes(content)
 

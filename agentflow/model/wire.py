@@ -105,7 +105,7 @@ def unreached(error: BaseException) -> TryFailed | ModelRejected:
                 f"the endpoint's certificate is not trusted: {cause.verify_message}",
                 hint="name a private authority's file in SSL_CERT_FILE",
             )
-    said = next((str(cause) for cause in causes if str(cause)), "")
+    said = next(filter(None, (getattr(cause, "strerror", None) or str(cause) for cause in causes)), "")
     unsaid = "it took too long" if isinstance(error, TimeoutError) else "the connection broke off"
     return TryFailed(f"no reply from the model's endpoint: {said or unsaid}")
 

@@ -27,6 +27,7 @@ from agentflow.core.task import GateStatus, Phase
 from agentflow.redact import one_line
 from agentflow.view.text import Span, Style, span
 from agentflow.view.words import (
+    because,
     duration,
     gate_mark,
     plural,
@@ -82,7 +83,7 @@ def _task_started(event: TaskStarted, memory: Memory) -> tuple[Row, ...]:
 
 @rows.register
 def _classified(event: Classified, _memory: Memory) -> tuple[Row, ...]:
-    why = one_line("; ".join(event.reasons), _SAID)
+    why = one_line("; ".join(because(event.reasons)), _SAID)
     return (
         (
             span("  ▸ ", Style.ACCENT),
@@ -168,7 +169,8 @@ def _tool_finished(event: ToolFinished, memory: Memory) -> tuple[Row, ...]:
     mark = span("    ✗ ", Style.BAD) if event.is_error else span("    · ", Style.DIM)
     result = "" if event.tool in _QUIET and not event.is_error else f"  {one_line(event.summary, _SUBJECT)}"
     said = span(result, Style.BAD if event.is_error else Style.DIM)
-    return ((mark, span(event.tool), span(f" {subject}", Style.ACCENT), said, _took(event.seconds)),)
+    about = span(f" {subject}" if subject else "", Style.ACCENT)
+    return ((mark, span(event.tool), about, said, _took(event.seconds)),)
 
 
 @rows.register

@@ -1,15 +1,17 @@
 """Marks and short wordings that every picture shares."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from agentflow.core.evidence import Side, TestCounts
-from agentflow.core.task import GateStatus, Status, TaskState
+from agentflow.core.task import Complexity, GateStatus, Status, TaskState
 from agentflow.view.text import Span, Style, span
 
 REPAIR = "repair"
 UNSANDBOXED = "NOT SANDBOXED: commands ran with all your rights"
 _TREE_WIDTH = 7
+_READS = ": changes nothing"
+_HINTED = (Complexity.EXPLORATORY, Complexity.IMPLEMENTATION, Complexity.RESEARCH)
 
 GATE_MARKS: Mapping[GateStatus, tuple[str, Style]] = {
     GateStatus.PENDING: ("○", Style.DIM),
@@ -45,6 +47,13 @@ def side_words(surface: Side, code: Side) -> str:
     if surface is code:
         return ""
     return ", checks from before the task" if surface is Side.BASE else ", new tests on the code from before"
+
+
+def because(reasons: Sequence[str]) -> tuple[str, ...]:
+    """Return of the reasons for a class those that decided it, without words that only hint at another."""
+    return tuple(
+        reason for reason in reasons if reason.endswith(_READS) or reason.partition(": ")[0] not in _HINTED
+    )
 
 
 def gate_mark(status: GateStatus) -> Span:

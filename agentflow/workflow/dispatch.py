@@ -54,10 +54,10 @@ async def _dispatch(crew: Crew, phase: Phase, told: str | None) -> Run:
     reason = str(failure) if failure else lost(run)
     if reason is None:
         return run
+    _count(crew, run)
     if paused := _asked(crew, run, reason):
         return paused
     crew.store.emit(Retried(run=number, attempt=1, reason=reason, seconds=0))
-    _count(crew, run)
     again = await _attempt(crew, phase, words, crew.store.task.runs + 1, None)
     if failure is not None and lost(again) is not None:
         raise failure

@@ -56,7 +56,8 @@ def _quoted(text: str) -> str:
 
 def _facts(task: TaskState) -> str:
     assert task.ending is not None
-    cost = "unknown" if task.usage.cost_usd is None else f"{task.usage.cost_usd:.4f} USD"
+    known = f"{task.usage.cost_usd or 0:.4f} USD"
+    cost = "unknown" if task.usage.cost_usd is None and task.usage.tokens else known
     lines = [
         f"- result: {nested(task.ending.reason)} (exit {int(task.ending.exit_code)})",
         f"- task: {task.task_id}",

@@ -12,8 +12,9 @@ _OPEN = frozenset({Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ER
 def waiting(task: TaskState, pending: Pending) -> TaskState:
     """Return the task suspended until somebody decides."""
     others = tuple(item for item in task.pending if item.id != pending.id)
-    what = "the checks themselves were changed" if pending.kind is PendingKind.SURFACE else "a decision"
-    reason = f"{pending.kind} {pending.id} waits: {pending.tool or what}"
+    is_surface = pending.kind is PendingKind.SURFACE
+    what = "the checks themselves were changed" if is_surface else pending.tool
+    reason = f"{pending.kind} {pending.id} waits for a decision{f': {what}' if what else ''}"
     return suspended(task.replace(pending=(*others, pending)), reason)
 
 

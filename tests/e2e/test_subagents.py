@@ -406,6 +406,16 @@ def test_what_sub_agents_used_is_counted_once_although_their_question_begins_the
     assert rest == USED["output"] + sum(reply["usage"]["output"] for reply in said)
 
 
+def test_what_was_used_for_half_a_change_is_counted(repo: Repo) -> None:
+    steps = [{**each, "usage": USED} for each in edit("calc.py", "a - b", "a + b")]
+    rest = role("implementer", {**turn(call("Read", file_path="calc.py")), "usage": USED}, submit("calc.py"))
+    script = [role("implementer", *steps, {"error": 529}), rest]
+    assert repo.task("fix add in calc.py", script=script).code == 75
+    assert repo.state()["usage"]["output"] == 2 * USED["output"]
+    assert repo.run("answer", repo.folder.name, "A").code == 0
+    assert repo.state()["usage"]["output"] == 3 * USED["output"]
+
+
 def test_what_a_run_used_before_its_reply_was_lost_is_counted(repo: Repo) -> None:
     seen = {**turn(call("Read", file_path="calc.py")), "usage": USED}
     lost = role("explorer", seen, {"error": 529})

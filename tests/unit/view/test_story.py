@@ -43,6 +43,16 @@ def test_the_log_of_a_task(story: Callable[[str], tuple[Stamped, ...]], golden: 
     golden("log", [row for one in story("complete") for row in tell(one)])
 
 
+def test_what_a_sub_agent_does_stands_below_the_run_that_asked() -> None:
+    story = Story()
+    begun = [RunStarted(run=run, role=f"role-{run}", agent="a", model="m", iteration=1) for run in (1, 2, 3)]
+    rows = [
+        story(Stamped(seq=1, at=AT, event=event, parent=parent))[0].text
+        for event, parent in zip(begun, (None, 1, 2), strict=True)
+    ]
+    assert [row.index("▸") - rows[0].index("▸") for row in rows] == [0, 2, 4]
+
+
 @pytest.mark.parametrize(
     "event",
     [
