@@ -64,17 +64,17 @@ def _roles(found: "Classification") -> list[str]:
 
 
 def _rows(found: "Classification") -> list[tuple[str, str]]:
-    from agentflow.view.words import because
+    from agentflow.view.words import because, is_hint
 
     requires = f"{', '.join(found.requires)}; each check where the repository has it"
-    hints = [reason for reason in found.reasons if reason not in because(found.reasons)]
+    hints = "; ".join(reason for reason in found.reasons if is_hint(reason))
     return [
         ("class", f"{found.complexity}, route {found.route.replace('_', ' ')}"),
         ("steps", _way(_roles(found))),
         *([("requires", requires)] if found.requires else []),
         ("ambiguity", f"{found.score}: {_MEANS[found.action]}"),
         *(("" if number else "why", reason) for number, reason in enumerate(because(found.reasons))),
-        *([("words", "; ".join(hints))] if hints else []),
+        *([("words", hints)] if hints else []),
     ]
 
 

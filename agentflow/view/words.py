@@ -11,6 +11,7 @@ REPAIR = "repair"
 UNSANDBOXED = "NOT SANDBOXED: commands ran with all your rights"
 _TREE_WIDTH = 7
 _READS = ": changes nothing"
+_UNCLEAR = "ambiguity: "
 _HINTED = (Complexity.EXPLORATORY, Complexity.IMPLEMENTATION, Complexity.RESEARCH)
 
 GATE_MARKS: Mapping[GateStatus, tuple[str, Style]] = {
@@ -50,10 +51,15 @@ def side_words(surface: Side, code: Side) -> str:
 
 
 def because(reasons: Sequence[str]) -> tuple[str, ...]:
-    """Return of the reasons for a class those that decided it, without words that only hint at another."""
-    return tuple(
-        reason for reason in reasons if reason.endswith(_READS) or reason.partition(": ")[0] not in _HINTED
-    )
+    """Return what decided a class, without words that only hint at another; what is unclear as one."""
+    unclear = [reason.removeprefix(_UNCLEAR) for reason in reasons if reason.startswith(_UNCLEAR)]
+    decided = (reason for reason in reasons if not (reason.startswith(_UNCLEAR) or is_hint(reason)))
+    return (*decided, *([_UNCLEAR + ", ".join(unclear)] if unclear else []))
+
+
+def is_hint(reason: str) -> bool:
+    """Return whether a reason names a word that hints at a class, and did not decide it."""
+    return reason.partition(": ")[0] in _HINTED and not reason.endswith(_READS)
 
 
 def gate_mark(status: GateStatus) -> Span:
