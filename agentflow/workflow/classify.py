@@ -110,13 +110,20 @@ def _sized(kind: str | None, files: tuple[str, ...], spoken: str, table: Table) 
     count = class_of(len(files)) if files else Complexity.IMPLEMENTATION
     if kind == "refactor":
         return Choice(Complexity.COMPLEX, kind, (kind,))
-    if count is Complexity.COMPLEX or hits(table.routing.keywords.get(Complexity.COMPLEX, ()), spoken):
+    if count is Complexity.COMPLEX or _is_wide(files, spoken, table):
         return Choice(Complexity.COMPLEX, "full", ())
     if kind:
         return Choice(Complexity.IMPLEMENTATION, kind, (kind,))
     if not files:
         return Choice(Complexity.IMPLEMENTATION, "default", ())
     return Choice(count, "single_file" if count is Complexity.TRIVIAL else "several_files", ())
+
+
+def _is_wide(files: tuple[str, ...], spoken: str, table: Table) -> bool:
+    """Return whether words say that many places change, and not that all of them lie in a named file."""
+    found = hits(table.routing.keywords.get(Complexity.COMPLEX, ()), spoken)
+    named = [plain_words(file) for file in files]
+    return any(not any(f"{wide} in {file}" in spoken for file in named) for wide in found)
 
 
 def _orders(heard: tuple[Clause, ...]) -> tuple[Clause, ...]:

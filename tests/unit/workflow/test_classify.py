@@ -273,6 +273,8 @@ def test_the_words_of_a_task_give_its_class_and_route(
         ("migration", "move the database from sqlite to postgres"),
         ("migration", "switch the database from MySQL to PostgreSQL"),
         ("full", "accept PayPal as well"),
+        ("single_file", "write a docstring for each public function in api.py"),
+        ("full", "update all callers of the functions in api.py"),
         ("default", "log how long each request takes"),
         ("single_file", "fix the off by one in dates.py, don't touch api.py"),
         ("single_file", "change the port in config.py but leave server.py alone"),
