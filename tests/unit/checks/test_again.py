@@ -23,7 +23,7 @@ def shown(outcomes: dict[str, TestOutcome] | None = None, said: str = "", **chan
         "cwd": ".",
         "started_at": "",
         "seconds": 1.0,
-        "sha256": "",
+        "stdout_sha256": "",
         "bytes": 0,
     }
     run = Execution(
