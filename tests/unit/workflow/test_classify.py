@@ -168,6 +168,7 @@ find the user by id instead of by name
 identify users by uuid instead of email
 count words case-insensitively
 count retries separately
+count only business days
 describe the config options in docs/config.md
 list the supported formats in the README
 explain in the README how to install
@@ -202,6 +203,7 @@ could we have shorter commit hashes in the changelog?
 would you mind renaming `foo` to `bar` in utils.py?
 how about a --dry-run flag for the sync command?
 can we get coloured output?
+check whether the cache is stale and refresh it if so
 """
 READS = """
 research|compare redis and memcached
@@ -232,6 +234,7 @@ question|show the call graph of main
 question|I wonder whether we still need the shim for Python 2
 question|can we get an overview of the endpoints?
 question|help me understand the importer
+question|give me a list of all feature flags
 question|how about the tests, do they pass?
 audit|check src/auth.py for vulnerabilities
 """
