@@ -1,5 +1,6 @@
 """`replay`: a saved task once more, in a copy, from its recorded replies."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,10 @@ from agentflow.workspace.git import Git, open_repository
 _CUT = (Status.CANCELLED, Status.ERROR)
 _APART = frozenset({"Warned", "Retried", "Answered", "StateChanged"})
 """Events about the machine, the person and the store, not about what the task did."""
+_NOTHING = '{"type":"nothing"}'
+_NAMING = ("phase", "role", "tool", "check")
+"""What tells an event from others of its type."""
+_WIDE = 600
 _VOLATILE = frozenset({"seconds", "files", "report", "model", "sandbox", "gaps"})
 
 
@@ -114,11 +119,20 @@ def _difference(then: tuple[Stamped, ...], now: tuple[Stamped, ...], roots: tupl
     """Return where two tasks first went different ways, run by run."""
     one, other = _streams(then, roots), _streams(now, roots)
     for run in sorted({*one, *other}):
-        pairs = zip_longest(one.get(run, []), other.get(run, []), fillvalue="(nothing)")
+        pairs = zip_longest(one.get(run, []), other.get(run, []), fillvalue=_NOTHING)
         for a, b in pairs:
-            if said := first_difference(a, b):
-                return f"{f'run {run}' if run else 'the task'}: {said}"
+            if a != b:
+                return f"{f'run {run}' if run else 'the task'}: {_parted(json.loads(a), json.loads(b))}"
     return ""
+
+
+def _parted(then: dict[str, Any], now: dict[str, Any]) -> str:
+    """Return in words how two events differ."""
+    if then["type"] != now["type"]:
+        return f"{now['type']} in place of {then['type']}"
+    parts = ((key, *(str(told.get(key, "nothing")) for told in (then, now))) for key in {**then, **now})
+    said = (f"{key}: {first_difference(one, other, _WIDE)}" for key, one, other in parts if one != other)
+    return f"{' '.join((now['type'], *(str(now[key]) for key in _NAMING if key in now)))}: {'; '.join(said)}"
 
 
 def _streams(happened: tuple[Stamped, ...], roots: tuple[str, ...]) -> dict[int, list[str]]:

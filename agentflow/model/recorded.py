@@ -76,11 +76,8 @@ def steady(text: str, roots: Sequence[str] = ()) -> str:
     return text
 
 
-def first_difference(one: str, other: str) -> str:
+def first_difference(one: str, other: str, width: int = 200) -> str:
     """Return the first line in which two texts differ, both sides of it; or empty."""
     pairs = zip_longest(one.split("\n"), other.split("\n"), fillvalue="(nothing)")
-    return next((f"{_short(b)!r} in place of {_short(a)!r}" for a, b in pairs if a != b), "")
-
-
-def _short(line: str) -> str:
-    return line if len(line) <= 200 else f"{line[:200]}…"
+    sides = next(((b, a) for a, b in pairs if a != b), ())
+    return " in place of ".join(repr(line if len(line) <= width else f"{line[:width]}…") for line in sides)

@@ -108,7 +108,8 @@ def test_another_reply_is_where_it_first_differs(done: Repo) -> None:
     retold(done, "implementer", lie)
     seen = done.run("replay", done.folder.name)
     assert seen.code == 1
-    assert seen.out.startswith("differs: ")
+    assert seen.out.startswith("differs: the task: ")
+    assert "{" not in seen.out
 
 
 def test_another_request_is_where_it_first_differs(done: Repo) -> None:
@@ -119,7 +120,13 @@ def test_another_request_is_where_it_first_differs(done: Repo) -> None:
     retold(done, "planner", other)
     seen = done.run("replay", done.folder.name)
     assert seen.code == 1
-    assert "run 2" in seen.out
+    assert seen.out.startswith(
+        "differs: the task: PhaseEnded planning: status: 'failed' in place of 'passed'"
+    )
+    assert (
+        "run 2 (planner), turn 1: another request than was recorded: system: '(nothing)' in place of"
+        in seen.out
+    )
 
 
 def test_recorded_replies_are_a_model_for_a_task(done: Repo) -> None:
