@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 
 from agentflow.cli.options import FOLDER, JSON
-from agentflow.cli.printing import say_json, say_line, show
+from agentflow.cli.printing import say, say_json, say_line, show
 
 TASK = typer.Argument(None, metavar="TASK", help="A task's id or its beginning; the newest by default.")
 
@@ -51,6 +51,7 @@ def evidence(
 ) -> None:
     """Show the commands a task ran. With ID, show one of them with its output."""
     from agentflow.core.record import plain
+    from agentflow.redact import visible
     from agentflow.store.bundle import packed
     from agentflow.view.records import evidence_detail, evidence_table
     from agentflow.view.snapshot import load, output_tail
@@ -60,6 +61,7 @@ def evidence(
     root = _task(folder, task_id)[1]
     if export is not None:
         packed(root, export)
+        say(visible(f"written: {export}; `agentflow verify FILE` looks at it in another clone"))
         return
     snapshot = load(root)
     if evidence_id is None:

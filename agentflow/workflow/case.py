@@ -26,6 +26,8 @@ class Case(Record):
     """Tests that the task has to turn green."""
     preserving: bool
     """The task asks for no new behaviour."""
+    altered: tuple[FileChange, ...] = ()
+    """What checks and judges changed in their own copies."""
     overrides: tuple[Override, ...] = ()
     known: frozenset[str] = frozenset()
     """Tests whose failure does not count; one that cannot even be loaded does."""
@@ -64,7 +66,13 @@ class Case(Record):
 
 def remarks(case: Case) -> tuple[str, ...]:
     """Return what a person should know although it decides nothing."""
-    parts = (appeared(case.drift), _still_red(case), _mixed(case), _unproven(case), _suspected(case))
+    parts = (
+        appeared((*case.drift, *case.altered)),
+        _still_red(case),
+        _mixed(case),
+        _unproven(case),
+        _suspected(case),
+    )
     return tuple(remark for part in (*parts, _depended(case), _unseen(case)) for remark in part)
 
 

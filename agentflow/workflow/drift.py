@@ -12,10 +12,14 @@ NAMED = 5
 """Names listed in a reason before the rest is counted."""
 
 
-def drifted(drift: tuple[FileChange, ...]) -> list[str]:
-    """Return what was changed after the tree was taken that is judged."""
-    changed = [change.path for change in drift if not _is_artefact(change)]
-    return [f"changed after the checks began: {listed(changed)}"] if changed else []
+def drifted(drift: tuple[FileChange, ...], altered: tuple[FileChange, ...]) -> list[str]:
+    """Return what was changed after the tree was taken that is judged: here, and by a judge in its copy."""
+    parts = {
+        "changed after the checks began": drift,
+        "changed by a check or a judge in its own copy": altered,
+    }
+    told = {words: [each.path for each in part if not _is_artefact(each)] for words, part in parts.items()}
+    return [f"{words}: {listed(paths)}" for words, paths in told.items() if paths]
 
 
 def _is_artefact(change: FileChange) -> bool:

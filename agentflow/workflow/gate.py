@@ -64,7 +64,7 @@ def holds(case: Case) -> bool:
 def _failures(case: Case) -> tuple[str, ...]:
     """Return what the change has to mend, whoever approves what."""
     problems = (problem for run in case.final for problem in _problems(case, run))
-    return (*drifted(case.drift), *_missing(case), *_leaked(case), *problems)
+    return (*drifted(case.drift, case.altered), *_missing(case), *_leaked(case), *problems)
 
 
 def _unheard(case: Case) -> tuple[str, ...]:

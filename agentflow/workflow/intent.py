@@ -43,10 +43,22 @@ def targets(task: str, failing: frozenset[str]) -> frozenset[str]:
     """
     found = (word.strip(".:-").lower() for word in _NAME.findall(task))
     words = {word for word in found if not _ABOUT_CHECKS.fullmatch(word)}
-    named = frozenset(test for test in failing if words & _names(test))
+    places = {_dotted(word) for word in words if re.search(r"[./_]", word)}
+    named = frozenset(test for test in failing if words & _names(test) or _lies_in(test, places))
     if named:
         return named
     return failing if _ABOUT_CHECKS.search(task) else frozenset()
+
+
+def _lies_in(test: str, places: set[str]) -> bool:
+    """Return whether a test lies in one of these modules, with as many of its folders as either says."""
+    path, _, inside = test.lower().partition("::")
+    module = f".{_dotted(path) if inside else path.rsplit('.', 2)[0]}"
+    return any(module.endswith(f".{place}") or f".{place}".endswith(module) for place in places)
+
+
+def _dotted(path: str) -> str:
+    return path.removesuffix(".py").replace("/", ".")
 
 
 def _names(test: str) -> set[str]:

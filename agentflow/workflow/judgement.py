@@ -125,6 +125,7 @@ def case_of(crew: Crew, task: TaskState) -> Case:
         base_tree=task.base_tree,
         tree=task.tree,
         drift=drift(crew, task),
+        altered=altered(crew, task),
         baseline=baseline,
         final=final,
         held=crew.checking.runs(task.held) or final,
@@ -145,10 +146,14 @@ def case_of(crew: Crew, task: TaskState) -> Case:
 
 
 def drift(crew: Crew, task: TaskState) -> tuple[FileChange, ...]:
-    """Return what changed since the tree was taken that is judged, on disk or in the view of a judge."""
+    """Return what changed on disk since the tree was taken that is judged."""
     assert task.tree is not None
-    altered = crew.store.ledger.altered(task.iteration)
-    return (*crew.git.changes(task.tree, crew.git.tree()), *crew.git.counted(altered))
+    return crew.git.changes(task.tree, crew.git.tree())
+
+
+def altered(crew: Crew, task: TaskState) -> tuple[FileChange, ...]:
+    """Return what the checks and the judges of this iteration changed in their own copies and views."""
+    return crew.git.counted(crew.store.ledger.altered(task.iteration))
 
 
 def _weakened(

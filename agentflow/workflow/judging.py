@@ -15,7 +15,7 @@ from agentflow.workflow.deciding import check_line, decided, ended_by
 from agentflow.workflow.dispatch import dispatch
 from agentflow.workflow.drift import drifted
 from agentflow.workflow.gate import judge
-from agentflow.workflow.judgement import case_of, drift, examine, heard
+from agentflow.workflow.judgement import altered, case_of, drift, examine, heard
 from agentflow.workflow.outcomes import without_result
 from agentflow.workflow.review import merged, objections, with_caveats
 from agentflow.workflow.route import JUDGING
@@ -104,7 +104,7 @@ def _review_decided(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
     issues = len(task.review.issues)
     said = f"- {task.review.verdict}, {issues} issue{'' if issues == 1 else 's'}"
     reasons = () if task.reads_only else objections(task.review, task.flagged_issues)
-    reasons = (*drifted(drift(crew, task)), *reasons)
+    reasons = (*drifted(drift(crew, task), altered(crew, task)), *reasons)
     if not reasons:
         return decided(task, GateStatus.PASSED, said, agent=agent, phase=Phase.REVIEW)
     message = "\n".join((said, *(f"- {reason}" for reason in reasons)))

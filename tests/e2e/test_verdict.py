@@ -113,7 +113,7 @@ def test_one_byte_edited_after_the_checks_is_not_verified(new_repo: NewRepo) -> 
     script = [findings(), plan(), role("implementer", *MENDED, submit("calc.py")), sneaky]
     done = repo.task("--max-iterations", "1", TEXT, script=script)
     assert done.code != 0
-    assert "changed after the checks began: calc.py" in done.out
+    assert "changed by a check or a judge in its own copy: calc.py" in done.out
 
 
 def test_a_check_that_edits_the_sources_is_not_verified(new_repo: NewRepo) -> None:

@@ -425,9 +425,9 @@ TAMPERING: tuple[Change, ...] = (
     Change("results forged and the run ended", "product ends the run", {"pager/__init__.py": _FORGED},
            frozenset({"ran before, not now"})),
     Change("tests rewritten as they run", "product changes the tests", {"pager/__init__.py": _SOFTENED},
-           frozenset({"changed after the checks began"}), base=_FIRST),
+           frozenset({"changed by a check"}), base=_FIRST),
     Change("tests rewritten and put back", "product changes the tests", {"pager/__init__.py": _RESTORED},
-           frozenset({"changed after the checks began"}), base=_FIRST),
+           frozenset({"changed by a check"}), base=_FIRST),
     _code("test skipped by the product", CODE.replace(BUGGY, "    import unittest\n\n    if total % size:\n"
           "        raise unittest.SkipTest\n" + BUGGY), "still failing", "ran before, not now", family="product fools assertions"),
     _code("equal to everything by another spelling", CODE.replace(BUGGY,

@@ -20,6 +20,8 @@ ADD, ZERO, SIZED = (
         ("fix the bug", PYTEST),
         ("The build is red, mend it", PYTEST),
         ("fix test_add", {ADD}),
+        ("fix what tests.test_calc tests", {ADD, ZERO}),
+        ("fix calc.py", PYTEST),
         ("Fix TEST_ADD.", {ADD}),
         ("fix tests/test_calc.py", {ADD, ZERO}),
         ("fix test_calc.py please", {ADD, ZERO}),
@@ -43,6 +45,11 @@ def test_targets_of_pytest_names(text: str, wanted: set[str]) -> None:
         ("fix CalcTest", {"test_calc.CalcTest.test_add"}),
         ("test_x is red", {"test_core.CoreTest.test_x"}),
         ("fix test_core.CoreTest.test_x", {"test_core.CoreTest.test_x"}),
+        ("fix tests/test_core.py", {"test_core.CoreTest.test_x"}),
+        ("fix add so that tests.test_calc passes", {"test_calc.CalcTest.test_add"}),
+        ("test_core is red", {"test_core.CoreTest.test_x"}),
+        ("fix calc.py, its tests fail", UNITTEST),
+        ("fix other/core.py, its tests fail", UNITTEST),
     ],
 )
 def test_targets_of_unittest_names(text: str, wanted: set[str]) -> None:
