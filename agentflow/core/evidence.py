@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Protocol
 
+from agentflow.core.execution import Execution
 from agentflow.core.record import Record
 
 
@@ -143,13 +143,7 @@ class Evidence(Record):
     """The tests with mixed results among all these runs; the check's name where the runner tells none."""
 
 
-class Ended(Protocol):
-    """Whatever came to an end."""
-
-    @property
-    def exit_code(self) -> int | None: ...
-    @property
-    def timed_out(self) -> bool: ...
+Ended = Evidence | Try | Execution
 
 
 def ended(run: Ended) -> str:

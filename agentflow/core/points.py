@@ -37,13 +37,7 @@ class Point(StrEnum):
 
 
 GUARDED = frozenset(
-    {
-        Point.PRE_TOOL_USE,
-        Point.PERMISSION_REQUEST,
-        Point.STOP,
-        Point.SUBAGENT_STOP,
-        Point.TASK_COMPLETED,
-    }
+    {Point.PRE_TOOL_USE, Point.PERMISSION_REQUEST, Point.STOP, Point.SUBAGENT_STOP, Point.TASK_COMPLETED}
 )
 """Where a hook that cannot do its work blocks."""
 

@@ -30,22 +30,9 @@ FUNCTIONS_ONLY = frozenset(
     }
 )
 OTHER_EVENTS = (
-    "ConfigChange",
-    "CwdChanged",
-    "DirectoryAdded",
-    "Elicitation",
-    "ElicitationResult",
-    "FileChanged",
-    "InstructionsLoaded",
-    "MessageDisplay",
-    "PermissionDenied",
-    "PostToolBatch",
-    "Setup",
-    "TaskCreated",
-    "TeammateIdle",
-    "UserPromptExpansion",
-    "WorktreeCreate",
-    "WorktreeRemove",
+    *("ConfigChange", "CwdChanged", "DirectoryAdded", "Elicitation", "ElicitationResult", "FileChanged"),
+    *("InstructionsLoaded", "MessageDisplay", "PermissionDenied", "PostToolBatch", "Setup", "TaskCreated"),
+    *("TeammateIdle", "UserPromptExpansion", "WorktreeCreate", "WorktreeRemove"),
 )
 """Public events that nothing here fires."""
 OTHER_TYPES = ("http", "mcp_tool", "prompt", "agent")

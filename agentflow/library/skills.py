@@ -1,6 +1,5 @@
 """Skills: found in the folders of the program, the user and the repository, and matched with roles."""
 
-import os
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
@@ -150,12 +149,7 @@ def _found(place: Place) -> Iterator[Path]:
 
 def _below(folder: Path, place: Place) -> list[Path]:
     try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        inside = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     except OSError:
         return []
-    follows = place.root is None
-    return [
-        Path(entry.path)
-        for entry in entries
-        if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=follows)
-    ]
+    return [path for path in inside if place.root is None or not path.is_symlink()]

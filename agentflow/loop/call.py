@@ -18,7 +18,7 @@ from agentflow.core.tool import Output, Shell, ToolContext
 from agentflow.loop.agent import Agent
 from agentflow.loop.arguments import writable
 from agentflow.loop.lifecycle import asked
-from agentflow.loop.permit import Admitted, admit, error_of
+from agentflow.loop.permit import Admitted, admit
 from agentflow.loop.threads import stop_asked
 from agentflow.redact import one_line, redacted, redacted_values
 
@@ -52,11 +52,6 @@ async def answer(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | RunPa
         )
     )
     return made
-
-
-def skipped(call: ToolCall) -> CallAnswered:
-    """Answer a call beyond the run's limit."""
-    return error_of(call, f"skipped: this role is at its end or its limit, {call.name} was not run")
 
 
 async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> CallAnswered | RunPaused:

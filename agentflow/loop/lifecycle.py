@@ -20,6 +20,7 @@ from agentflow.core.points import (
     SubagentStopped,
     Turn,
 )
+from agentflow.core.record import shared
 from agentflow.core.run import Run, RunOutcome, RunStopped
 from agentflow.loop.agent import Agent, note, say
 from agentflow.loop.history import mended
@@ -28,23 +29,13 @@ MAX_HELD = 3
 """How often hooks may keep a sub-agent from stopping."""
 
 
-def scene(agent: Agent) -> Scene:
-    return Scene(
-        task_id=agent.around.task_id,
-        cwd=agent.around.workspace.root,
-        transcript=agent.around.transcript,
-        outputs=agent.around.outputs,
-        phase=agent.around.phase,
-        iteration=agent.around.iteration,
-        actor=Actor(name=agent.role.name, depth=agent.depth),
-    )
-
-
 async def asked(agent: Agent, point: Point, payload: Callable[[], Payload]) -> HookDecision:
     """Ask the hooks of a point, and show the person what they want shown; without hooks nothing is made."""
     if not agent.hooks.has(point):
         return NOTHING
-    said = await agent.hooks.fire(point, scene(agent), payload)
+    actor = Actor(name=agent.role.name, depth=agent.depth)
+    scene = Scene(cwd=agent.around.workspace.root, actor=actor, **shared(agent.around, Scene))
+    said = await agent.hooks.fire(point, scene, payload)
     for notice in said.notices:
         agent.observe(Warned(message=notice))
     return said

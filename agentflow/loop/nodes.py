@@ -23,7 +23,7 @@ from agentflow.core.run import (
 )
 from agentflow.core.submissions import Findings
 from agentflow.loop.agent import Agent, note
-from agentflow.loop.call import answer, skipped
+from agentflow.loop.call import answer
 from agentflow.loop.lifecycle import (
     ending,
     heeded,
@@ -34,6 +34,7 @@ from agentflow.loop.lifecycle import (
     turn_ended,
     whole,
 )
+from agentflow.loop.permit import error_of
 from agentflow.loop.replies import adopted, kept, served
 from agentflow.loop.route import conclusion, is_stopped
 from agentflow.redact import one_line
@@ -90,8 +91,9 @@ def request_of(run: Run, force: str | None = None) -> Request:
 async def act(agent: Agent, run: Run) -> Run:
     """Make the next batch of calls: neighbouring reads side by side, anything else alone."""
     batch = _batch(agent, run)
-    if _is_over(agent, run, batch[0]):
-        return await turn_ended(agent, note(agent, run, skipped(batch[0])))
+    if _is_over(agent, run, first := batch[0]):
+        why = f"skipped: this role is at its end or its limit, {first.name} was not run"
+        return await turn_ended(agent, note(agent, run, error_of(first, why)))
     if not _reads(agent, batch[0]):  # a read that was cut short is made again, so nobody need know of it
         run = note(agent, run, CallsStarted(calls=tuple(call.id for call in batch)))
     reads, children = anyio.CapacityLimiter(PARALLEL_READS), anyio.CapacityLimiter(PARALLEL_CHILDREN)

@@ -19,7 +19,7 @@ from agentflow.model.tiers import fallbacks
 from agentflow.model.wire import Answer, BadReply, ModelUnfit, Source, TryFailed
 from agentflow.parse import decode_or_none
 from agentflow.redact import one_line
-from agentflow.settings import Price, Settings
+from agentflow.settings import Settings
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
@@ -72,37 +72,39 @@ class Messages:
         used: list[Usage] = []
         while True:
             ids = self._standing.get(request.model, (request.model,))
-            tries = _Tries(request.replace(model=ids[0]), self._settings.prices.get(ids[0]), used)
+            failures: list[str] = []
             try:
-                found = await self._persisted(tries)
+                found = await self._persisted(request.replace(model=ids[0]), used, failures)
             except ModelError as error:
                 reason = self._redacted(str(error))
                 if len(ids) == 1 or not isinstance(error, ModelUnavailable | ModelUnfit):
                     raise type(error)(reason, hint=error.hint) from None
                 self._standing[request.model] = ids[1:]
                 self._observe(
-                    Retried(run=request.run, attempt=tries.failed + 1, reason=reason, seconds=0, model=ids[1])
+                    Retried(
+                        run=request.run, attempt=len(failures) + 1, reason=reason, seconds=0, model=ids[1]
+                    )
                 )
             else:
                 return found.replace(model=found.model or ids[0], usage=total(used))
 
-    async def _persisted(self, tries: "_Tries") -> Reply:
-        """Ask one model until it answers or is given up."""
-        request = tries.request
+    async def _persisted(self, request: Request, used: list[Usage], failures: list[str]) -> Reply:
+        """Ask one model until it answers or is given up; a failed try counts in what was used as well."""
         body = self._encoder.body(request, stream=self._stream)
+        price = self._settings.prices.get(request.model)
 
         async def attempt() -> Reply:
             try:
                 found = await self._attempt(body)
             except TryFailed as failed:
                 if failed.used is not None:
-                    tries.count(failed.used)
+                    used.append(priced(failed.used, price))
                 raise
-            tries.count(found.usage, searches(found))
+            used.append(priced(found.usage, price, searches(found)))
             return found
 
         def tell(number: int, reason: str, seconds: float) -> None:
-            tries.failed = number
+            failures.append(reason)
             self._observe(Retried(run=request.run, attempt=number, reason=reason, seconds=seconds))
 
         return await persist(attempt, self._settings.retry, tell)
@@ -138,20 +140,6 @@ class Messages:
 
 def _nobody(_: Event) -> None:
     """Observe nothing."""
-
-
-class _Tries:
-    """The tries of one model to answer a request."""
-
-    def __init__(self, request: Request, price: Price | None, used: list[Usage]) -> None:
-        self.request = request
-        self.failed = 0
-        self._price = price
-        self._used = used
-
-    def count(self, usage: Usage, searched: int = 0) -> None:
-        """Add what a try used; a failed one counts as well."""
-        self._used.append(priced(usage, self._price, searched))
 
 
 class _Reading:

@@ -12,6 +12,7 @@ from agentflow.core.record import is_intact
 from agentflow.core.task import Intent, Status, TaskState
 from agentflow.parse import Mismatch, decode, fit
 from agentflow.redact import one_line
+from agentflow.store.journal import lines
 from agentflow.store.versions import upgraded
 
 TASKS = Path(".claude", "agentflow")
@@ -56,13 +57,11 @@ def events(folder: Path) -> Iterator[Stamped]:
     """Yield the events of a task one by one; a last line without its newline is still being written."""
     path = folder / EVENTS
     try:
-        file = path.open("rb")
+        for number, line in lines(path):
+            if one := stamped(line, f"{path}:{number}"):
+                yield one
     except OSError as error:
         raise CorruptState(f"{path}: {error.strerror}") from None
-    with file:
-        for number, line in enumerate(file, 1):
-            if line.endswith(b"\n") and (one := stamped(line, f"{path}:{number}")):
-                yield one
 
 
 def stamped(line: bytes, source: str = EVENTS) -> Stamped | None:

@@ -1,8 +1,7 @@
 """AskUserQuestion and Escalate; a person gives the result, so their functions are never called."""
 
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -36,22 +35,14 @@ class AskInput(Record):
         return tuple(option.label for option in self.questions[0].options) if len(self.questions) == 1 else ()
 
 
-class Recommended(StrEnum):
-    A = "A"
-    B = "B"
-
-
 class Escalation(Record):
     assumption: Annotated[str, Meta(min_length=1)]
     contradiction: Annotated[str, Meta(min_length=1)]
     path: Annotated[str, Meta(min_length=1)]
     line: Annotated[int, Meta(ge=1)]
-    options: Annotated[
-        tuple[Annotated[str, Meta(min_length=1)], ...],
-        Meta(min_length=2, max_length=2),
-    ]
+    options: Annotated[tuple[Annotated[str, Meta(min_length=1)], ...], Meta(min_length=2, max_length=2)]
     """A and B: what to assume instead."""
-    recommended: Recommended = Recommended.A
+    recommended: Literal["A", "B"] = "A"
 
     @property
     def choices(self) -> tuple[str, ...]:

@@ -27,8 +27,7 @@ Cited = TypeVar("Cited", Finding, Issue)
 
 def submit_findings(wanted: Findings, context: ToolContext) -> Output:
     """Hand in what was found and end; each finding names a file and a line that exist."""
-    flagged = _flagged(wanted.findings, context)
-    placed = tuple(_placed(finding, context.workspace) for finding in wanted.findings)
+    placed, flagged = _judged(wanted.findings, context)
     return _submitted("findings", wanted.replace(findings=placed), flagged_findings=flagged)
 
 
@@ -44,8 +43,7 @@ def submit_change(wanted: Change, context: ToolContext) -> Output:  # noqa: ARG0
 
 def submit_review(wanted: Review, context: ToolContext) -> Output:
     """Hand in the review and end; each issue names a file and a line that exist."""
-    flagged = _flagged(wanted.issues, context)
-    placed = tuple(_placed(issue, context.workspace) for issue in wanted.issues)
+    placed, flagged = _judged(wanted.issues, context)
     return _submitted("review", wanted.replace(issues=placed), flagged_issues=flagged)
 
 
@@ -74,12 +72,23 @@ def _submitted(key: str, submission: Submission, **others: list[str]) -> Output:
     return Output(content="submitted", changes={key: plain(submission), **others}, submitted=True)
 
 
-def _flagged(cited: tuple[Cited, ...], context: ToolContext) -> list[str]:
-    """Return the citations that no file bears out; the first time they are an error, to be mended."""
-    problems = {one.place: problem for one in cited if (problem := _misplaced(one, context.workspace))}
+def _judged(cited: tuple[Cited, ...], context: ToolContext) -> tuple[tuple[Cited, ...], list[str]]:
+    """Return citations with their paths as git spells them, and the places that no file bears out.
+
+    The first time these are an error, to be mended.
+    """
+    placed: list[Cited] = []
+    problems: dict[str, str] = {}
+    for one in cited:
+        is_page = one.path.startswith(_WEB)
+        problem = None if is_page else misplaced(one.path, one.line, context.workspace)
+        if problem is not None:
+            problems[one.place] = problem
+        is_found = not is_page and problem is None
+        placed.append(one.replace(path=context.workspace.relative(one.path)) if is_found else one)
     if problems and not context.run.rejected:
         raise InvalidInput("; ".join(problems.values()))
-    return list(problems)
+    return tuple(placed), list(problems)
 
 
 def misplaced(path: str, line: int, workspace: Workspace) -> str | None:
@@ -90,16 +99,6 @@ def misplaced(path: str, line: int, workspace: Workspace) -> str | None:
         return str(error)
     count = content.count(b"\n") + (bool(content) and not content.endswith(b"\n"))
     return None if line <= count else f"{path}:{line}: the file has {count} lines"
-
-
-def _misplaced(one: Finding | Issue, workspace: Workspace) -> str | None:
-    return None if one.path.startswith(_WEB) else misplaced(one.path, one.line, workspace)
-
-
-def _placed(one: Cited, workspace: Workspace) -> Cited:
-    """Return a citation with its path as git spells it, where it leads to a file."""
-    is_found = _misplaced(one, workspace) is None and not one.path.startswith(_WEB)
-    return one.replace(path=workspace.relative(one.path)) if is_found else one
 
 
 def _unfounded(wanted: Judgement, ledger: Ledger) -> Iterator[str]:

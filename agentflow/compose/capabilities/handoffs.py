@@ -53,9 +53,5 @@ class Handoffs(Record):
 
 def _hand(to: str, _settled: Settled) -> Tool:
     return Tool(
-        name=f"{HANDOFF}{to}",
-        category=Category.AGENT,
-        effect=Effect.WRITE,
-        input=Reason,
-        call=Hand(to=to),
+        name=f"{HANDOFF}{to}", category=Category.AGENT, effect=Effect.WRITE, input=Reason, call=Hand(to=to)
     )
