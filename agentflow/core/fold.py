@@ -4,6 +4,7 @@ from typing import assert_never
 
 from agentflow.core.delegation import Saved
 from agentflow.core.messages import Message, Notice, Reply, Served, Speaker
+from agentflow.core.record import shared
 from agentflow.core.run import (
     CallAnswered,
     CallsStarted,
@@ -139,7 +140,7 @@ def _direct_answer(run: Run) -> str | None:
 def _taken_over(run: Run, entry: HandedOver) -> Run:
     """Return the run under another role: its conversation stays, its limits count from here."""
     return run.replace(
-        head=run.head.replace(agent=entry.agent, model=entry.model, system=entry.system, tools=entry.tools),
+        head=run.head.replace(**shared(entry, RunOpened)),
         active=entry.agent,
         before=run.tally,
         handoff=None,

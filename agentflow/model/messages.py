@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
-from agentflow.core.events import Event, Retried, Warned
+from agentflow.core.events import Retried, Warned
 from agentflow.core.messages import Reply, Request, Usage, total
 from agentflow.core.ports import Observer
 from agentflow.model.encode import Encoder
@@ -47,7 +47,7 @@ class Messages:
         self._source = source
         self._settings = settings
         self._on_delta = on_delta
-        self._observe = observe or _nobody
+        self._observe: Observer = observe or (lambda _: None)
         self._encoder = Encoder(settings.max_tokens, settings.without_tools)
         self._standing = fallbacks(settings.models)
         """The ids that are not given up yet, by the id that a request names."""
@@ -136,10 +136,6 @@ class Messages:
         for secret in self._source.secrets:
             text = text.replace(secret, "[redacted]")
         return one_line(text.encode("utf-8", "replace").decode(), 400)
-
-
-def _nobody(_: Event) -> None:
-    """Observe nothing."""
 
 
 class _Reading:

@@ -2,8 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
@@ -27,17 +26,11 @@ class GlobInput(Record):
     path: Where = "."
 
 
-class Mode(StrEnum):
-    CONTENT = "content"
-    FILES = "files_with_matches"
-    COUNT = "count"
-
-
 class GrepInput(Record):
     pattern: Annotated[str, Meta(min_length=1)]
     path: Where = "."
     glob: Annotated[str | None, Meta(description="Only files of this glob.")] = None
-    output_mode: Mode = Mode.FILES
+    output_mode: Literal["content", "files_with_matches", "count"] = "files_with_matches"
     ignore_case: bool = field(default=False, name="-i")
     line_numbers: bool = field(default=True, name="-n")
     head_limit: Annotated[int, Meta(ge=1)] = MAX_RESULTS
@@ -83,11 +76,11 @@ def _existing(path: str, context: ToolContext) -> str:
 def _in_mode(wanted: GrepInput, found: tuple[Line, ...]) -> list[str]:
     counts = Counter(line.path for line in found)
     match wanted.output_mode:
-        case Mode.FILES:
+        case "files_with_matches":
             return list(counts)
-        case Mode.COUNT:
+        case "count":
             return [f"{path}:{count}" for path, count in counts.items()]
-        case Mode.CONTENT:
+        case "content":
             return [_line(line, numbered=wanted.line_numbers) for line in found]
 
 

@@ -1,8 +1,7 @@
 """Sub-agents as a tool: a role gives a piece of work to another agent and gets its text."""
 
 from collections.abc import Callable, Coroutine, Iterator
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from anyio import from_thread
 from msgspec import Meta
@@ -25,14 +24,7 @@ MAX_DEPTH = 3
 MAX_CHILDREN = 8
 
 
-class Context(StrEnum):
-    """What a sub-agent is told beside its prompt."""
-
-    MINIMAL = "minimal"
-    SCOPED = "scoped"
-    """What its parent was given to do."""
-    FULL = "full"
-    """All that was said in the run of its parent."""
+Context = Literal["minimal", "scoped", "full"]
 
 
 class Delegation(Record):
@@ -43,7 +35,7 @@ class Delegation(Record):
     description: Annotated[str, Meta(description="The work in a few words.")] = ""
     context: Annotated[
         Context, Meta(description="What else it sees: nothing, your task, or all that was said here.")
-    ] = Context.MINIMAL
+    ] = "minimal"
     direct: Annotated[bool, Meta(description="Its answer is your answer; you are not asked again.")] = False
 
 
@@ -155,7 +147,7 @@ class Delegate(Record):
 
 def _shown(wanted: Context, run: Run) -> Iterator[str]:
     """Yield what a sub-agent sees of its parent's run, as text: data, which its own prompt follows."""
-    messages = {Context.MINIMAL: (), Context.SCOPED: run.messages[:1], Context.FULL: run.messages[:-1]}
+    messages = {"minimal": (), "scoped": run.messages[:1], "full": run.messages[:-1]}
     if said := "\n\n".join(text for message in messages[wanted] if (text := _written(message))):
         yield prompt_text("context.md").format(said=said)
 
