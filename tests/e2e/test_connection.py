@@ -82,8 +82,10 @@ def test_a_repository_names_no_source_of_the_key(repo: Repo) -> None:
     assert not planted.exists()
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
+@pytest.mark.parametrize(
+    ("variable", "transport"),
+    [("HTTP_PROXY", "http"), ("http_proxy", "http"), ("ALL_PROXY", "http"), ("HTTP_PROXY", "sdk")],
+)
 def test_requests_go_through_the_users_proxy(repo: Repo, variable: str, transport: str) -> None:
     with serving(policy=honest) as proxy:
         environ = {variable: proxy.address, "ANTHROPIC_BASE_URL": "http://model.test"}

@@ -94,23 +94,33 @@ NEVER = (
 )
 
 
+def test_what_only_a_person_says_counts_for_nothing(new_repo: NewRepo) -> None:
+    repo = new_repo({**CALC, FILE: "\n".join(NEVER)})
+    found = sources(repo)
+    assert {found[line.partition(":")[0]][1] for line in NEVER} == {"default"}
+
+
 @pytest.mark.parametrize("line", NEVER)
-def test_what_only_a_person_says_is_an_error_once_trusted_and_nothing_before(
-    new_repo: NewRepo, line: str
-) -> None:
+def test_what_only_a_person_says_is_an_error_once_trusted(new_repo: NewRepo, line: str) -> None:
     repo = new_repo({**CALC, FILE: f"surface: {{}}\n{line}\n"})
     key = line.partition(":")[0]
-    before = repo.run("config", "--json")
-    assert next(row for row in before.json["settings"] if row["key"] == key)["source"] == "default"
     found = repo.run("check")
     assert found.code == 2
     assert f"{FILE}:2: error: object contains unknown field `{key}`" in found.out
     repo.run("trust", "--yes")
-    for words in (("verify",), ("task", TEXT)):
-        refused = repo.run(*words)
-        assert refused.code == 2
-        assert f"{FILE}:2: object contains unknown field `{key}`" in refused.err
-        assert "your own config.yaml" in refused.err
+    refused = repo.run("verify")
+    assert refused.code == 2
+    assert f"{FILE}:2: object contains unknown field `{key}`" in refused.err
+    assert "your own config.yaml" in refused.err
+
+
+def test_a_task_does_not_begin_under_wrong_settings(new_repo: NewRepo) -> None:
+    repo = new_repo({**CALC, FILE: f"{NEVER[0]}\n"})
+    repo.run("trust", "--yes")
+    refused = repo.run("task", TEXT)
+    assert refused.code == 2
+    assert "your own config.yaml" in refused.err
+    assert repo.tasks == []
 
 
 @pytest.mark.parametrize(

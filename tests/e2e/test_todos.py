@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from tests.support.repo import (
     CALC,
     NewRepo,
@@ -64,23 +62,23 @@ def test_the_implementer_ends_the_current_todo_with_the_evidence_of_a_command(ne
     assert "1. mend add (in_progress)" in implementer.head["system"]
 
 
-@pytest.mark.parametrize(
-    ("given", "problem"),
-    [
-        ({"status": "completed"}, "needs the id of its evidence"),
-        ({"status": "completed", "evidence": "ev-0999"}, "there is no evidence ev-0999"),
-        ({"status": "completed", "evidence": "../../other/evidence/ev-0001"}, "there is no evidence"),
-        ({"status": "pending"}, "only completed or blocked"),
-        ({"status": "completed", "id": 2, "evidence": "ev-0001"}, "id"),
-        ({"status": "gone"}, "status"),
-    ],
+WRONG = (
+    ({"status": "completed"}, "needs the id of its evidence"),
+    ({"status": "completed", "evidence": "ev-0999"}, "there is no evidence ev-0999"),
+    ({"status": "completed", "evidence": "../../other/evidence/ev-0001"}, "there is no evidence"),
+    ({"status": "pending"}, "only completed or blocked"),
+    ({"status": "completed", "id": 2, "evidence": "ev-0001"}, "id"),
+    ({"status": "gone"}, "status"),
 )
-def test_a_wrong_update_changes_nothing(new_repo: NewRepo, given: dict[str, Any], problem: str) -> None:
+
+
+def test_a_wrong_update_changes_nothing(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
-    repo.task(script=crew([todos(*STEPS)], turn(call("TodoUpdate", **given))))
-    ((content, is_error),) = results(repo, "implementer", "TodoUpdate")
-    assert is_error
-    assert problem in content
+    repo.task(script=crew([todos(*STEPS)], *(turn(call("TodoUpdate", **given)) for given, _ in WRONG)))
+    found = results(repo, "implementer", "TodoUpdate")
+    for (content, is_error), (given, problem) in zip(found, WRONG, strict=True):
+        assert is_error, given
+        assert problem in content
     assert [todo["status"] for todo in repo.state()["todos"]] == ["in_progress", "pending"]
     assert len(repo.events("PlanChanged")) == 1
 

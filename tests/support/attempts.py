@@ -7,6 +7,9 @@ from typing import Any
 
 from tests.support.repo import Done, Repo, call, findings, plan, role, submit, turn, verified
 
+PYTHON = f'#!/bin/sh\nPYTEST_DISABLE_PLUGIN_AUTOLOAD=1 exec "{sys.executable}" "$@"\n'
+"""Ours, without the plugins of our own tests, which take as long to load as pytest itself."""
+
 
 class Attempt:
     """A repository with tests of its own Python, and a task in it."""
@@ -15,7 +18,7 @@ class Attempt:
         self.repo = Repo(folder / "pager", folder / "home")
         python = self.repo.root / ".venv/bin/python"
         python.parent.mkdir(parents=True)
-        python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+        python.write_text(PYTHON)
         python.chmod(0o755)
         self.repo.write({name: text for name, text in base.items() if text is not None}).commit()
         self._is_tested = any("test" in name for name in base)
