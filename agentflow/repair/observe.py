@@ -174,12 +174,13 @@ def run_pytest(spec: dict[str, Any], recorder: Recorder, failfast: bool) -> None
     import pytest  # noqa: PLC0415  # only where the check is pytest
 
     arguments = pytest_arguments(spec["arguments"], spec["files"])
+    are_loaded = not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
     for module, options in (
         ("pytest_randomly", ["-p", "no:randomly"]),
         ("xdist", ["-n0"]),
         ("pytest_cov", ["--no-cov"]),
     ):
-        arguments += options if importlib.util.find_spec(module) else []
+        arguments += options if are_loaded and importlib.util.find_spec(module) else []
     pytest.main(arguments + (["--maxfail=1"] if failfast else []), plugins=[PytestRecorder(recorder)])
 
 
