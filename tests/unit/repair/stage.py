@@ -19,7 +19,9 @@ from tests.support.records import a_request, user
 
 TASK_ID = "20240101T000000Z-abcd"
 UNITTEST = f"{sys.executable} -m unittest discover -v -s tests"
-PYTEST = f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {sys.executable} -m pytest -q -p no:cacheprovider -p no:randomly -rA"
+PYTEST = (
+    f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {sys.executable} -m pytest -q -p no:cacheprovider -p no:randomly -rA"
+)
 _UNITTEST_LINE = re.compile(r"^(\w+) \(([\w.]+)\)(?:\n.*)?? \.\.\. (ok|FAIL|ERROR|skipped)", re.MULTILINE)
 _PYTEST_LINE = re.compile(r"^(PASSED|FAILED|ERROR) ([^\s(]+\.py\S*)", re.MULTILINE)
 _OUTCOMES = {"ok": "passed", "FAIL": "failed", "ERROR": "error", "PASSED": "passed", "FAILED": "failed"}
