@@ -6,10 +6,20 @@ from collections.abc import Iterator
 
 from agentflow.cli.decisions import record
 from agentflow.core.errors import UsageError
-from agentflow.core.pending import Answer, Consent, Pending, PendingKind, Question, letter_of, reply
+from agentflow.core.pending import (
+    APPROVED,
+    Answer,
+    Consent,
+    Pending,
+    PendingKind,
+    Question,
+    letter_of,
+    reply,
+)
 from agentflow.core.record import encode
 from agentflow.redact import visible
 from agentflow.store.tasks import TaskStore
+from agentflow.view.pending import changed_checks
 from agentflow.view.terminal import choose, send, write
 from agentflow.view.text import Line, Style, line, span
 
@@ -34,7 +44,7 @@ def settle(store: TaskStore) -> bool:
     for item in store.task.pending:
         write(shown(item), sys.stderr, choose(sys.stderr, os.environ))
         try:
-            decision = _approval() if item.kind is PendingKind.APPROVAL else _answer(item)
+            decision = _approval(item) if item.kind in APPROVED else _answer(item)
         except (KeyboardInterrupt, EOFError):
             send("\n", sys.stderr)
             return False
@@ -44,13 +54,14 @@ def settle(store: TaskStore) -> bool:
     return True
 
 
-def _approval() -> Answer | None:
+def _approval(item: Pending) -> Answer | None:
+    reader = "the report says" if item.kind is PendingKind.SURFACE else "the model reads"
     while True:
         said = _said("approve? y = yes, n = no, s = leave it waiting [s]: ").lower()
         if said in {"y", "yes"}:
             return Answer(approved=True)
         if said in {"n", "no"}:
-            return Answer(approved=False, text=_said("why not? the model reads this: "))
+            return Answer(approved=False, text=_said(f"why not? {reader} this: "))
         if said in {"", SUSPEND}:
             return None
 
@@ -86,6 +97,9 @@ def _said(prompt: str) -> str:
 
 def shown(item: Pending) -> Iterator[Line]:
     """Yield what is to be decided, with the whole input: what is approved is what was seen."""
+    if item.kind is PendingKind.SURFACE:
+        yield from changed_checks(item)
+        return
     yield line(span("? ", Style.WARN), span(f"{item.kind} {item.id}: {item.tool or ''}", Style.BOLD))
     for key, value in item.told.items():
         yield from _value(key, value if isinstance(value, str) else encode(value).decode())

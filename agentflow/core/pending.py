@@ -125,6 +125,8 @@ def decided_now(consent: Consent, pending: Pending) -> Answer | None:
 
 def reply(pending: Pending, said: Sequence[str]) -> Answer:
     """Return what words mean as an answer: one text for each question. Raises UsageError."""
+    if pending.kind in APPROVED:
+        raise UsageError(f"{pending.id} is approved or denied, not answered")
     if not all(text.strip() for text in said):
         raise UsageError("an answer is an option or words of your own")
     if pending.worded:

@@ -18,7 +18,7 @@ def pending_rows(state: TaskState) -> tuple[Line, ...]:
     """Return what waits for a person: what it is about, and the commands that decide it."""
     rows: list[Line] = []
     for item in state.pending:
-        rows.extend(_changed_checks(item) if item.kind is PendingKind.SURFACE else _asked(item))
+        rows.extend(changed_checks(item) if item.kind is PendingKind.SURFACE else _asked(item))
         rows.append(labelled("decide", span(item.decided_by(state.task_id), Style.BOLD)))
         if item.kind in APPROVED:
             rows.append(labelled("then", span(f"agentflow resume {state.task_id}", Style.BOLD)))
@@ -53,11 +53,13 @@ def _options(item: Pending) -> Iterator[Line]:
             )
 
 
-def _changed_checks(item: Pending) -> Iterator[Line]:
+def changed_checks(item: Pending) -> Iterator[Line]:
     """Yield what was done to the checks, in words and as a diff: enough to decide on."""
     yield labelled("waits", span(f"approval {item.id}: the checks themselves were changed", Style.WARN))
     for change in item.input["changes"]:
         yield labelled("", span("! ", Style.WARN), span(one_line(str(change), _MAX_VALUE)))
+    for shown in item.input.get("before", ()):
+        yield labelled("", span(f"the new code under the checks from before the task: {shown}"))
     if item.input["why"]:
         yield labelled("said", span(one_line(str(item.input["why"]), _MAX_VALUE)))
     rows = str(item.input["diff"]).splitlines()

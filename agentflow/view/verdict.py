@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from shlex import quote
 
-from agentflow.core.task import Failure, Phase, Status, TaskState
+from agentflow.core.task import Failure, Phase, RequiredCheck, Status, TaskState
 from agentflow.redact import one_line, visible
 from agentflow.store.reading import TASKS
 from agentflow.view.diffs import FileDiff, file_diffs
@@ -115,7 +115,15 @@ def _proof(snapshot: Snapshot) -> str:
     was, are = ("was", "is") if (turned or green) == 1 else ("were", "are")
     if turned:
         return f"{plural(turned, 'check')} that {was} red {are} green now, nothing newly fails"
-    return f"{plural(green, 'check')} {are} green on the changed code, nothing newly fails"
+    if green:
+        return f"{plural(green, 'check')} {are} green on the changed code, nothing newly fails"
+    then, now = (_failing(snapshot, side) for side in (state.baseline, state.final))
+    return f"{plural(then, 'test')} failed before, {now} now, nothing newly fails"
+
+
+def _failing(snapshot: Snapshot, checks: tuple[RequiredCheck, ...]) -> int:
+    found = (snapshot.find(one.evidence) for one in checks)
+    return sum(one.tests.failed + one.tests.errors for one in found if one and one.tests)
 
 
 def _checks(snapshot: Snapshot) -> tuple[Line, ...]:

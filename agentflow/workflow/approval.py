@@ -4,10 +4,12 @@ import hashlib
 from collections.abc import Sequence
 
 from agentflow.core.events import Answered
+from agentflow.core.evidence import CheckRun
 from agentflow.core.exits import Exit
 from agentflow.core.pending import Answer, Pending, PendingKind, decided_now
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.process import timestamp
+from agentflow.store.ledger import summary
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.look import Look, look
 from agentflow.workflow.waiting import answered, waiting
@@ -34,6 +36,7 @@ def asked(crew: Crew, task: TaskState) -> TaskState:
         input={
             "why": task.change.summary if task.change else "",
             "changes": list(weakened),
+            "before": [f"{run.check.name} {_end(run)}" for run in crew.checking.runs(task.held)],
             "diff": _diff(crew, task, seen),
         },
         options=(),
@@ -45,6 +48,10 @@ def asked(crew: Crew, task: TaskState) -> TaskState:
         task = answered(task, pending, answer)
         crew.store.emit(Answered(pending=pending.id, approved=answer.approved, by=answer.by))
     return waiting(task, pending) if answer is None else task.replace(ending=_tampered(answer, weakened))
+
+
+def _end(run: CheckRun) -> str:
+    return summary(run.evidence) if run.evidence else f"not run ({run.check.missing})"
 
 
 def _diff(crew: Crew, task: TaskState, seen: Look) -> str:

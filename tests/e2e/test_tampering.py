@@ -10,6 +10,7 @@ from tests.support.attempts import Attempt, files_of
 from tests.support.honest import HONEST, Honest
 from tests.support.repo import call, eventually, findings, plan, role, submit, turn, verified
 from tests.support.tampering import BASE, CODE, RIGHT, TAMPERING, TASK, TESTS, Change
+from tests.support.terminal import at_terminal
 
 SOFTER = TESTS.replace("assert pages(905, 10) == 91", "assert pages(905, 10)")
 HIDDEN = {"pager/core.py": RIGHT, "tests/test_core.py": SOFTER}
@@ -103,6 +104,23 @@ def test_weakened_checks_that_a_person_approves_are_listed_as_caveats(name: str,
     assert done.code == 0
     said = "\n".join(done.json["caveats"])
     assert all(f"{line} (approved by " in said for line in waiting["input"]["changes"])
+
+
+@pytest.mark.parametrize(
+    ("says", "code"), [(("",), 75), (("s",), 75), (("A", "no", "the test is right"), 8), (("y",), 0)], ids=str
+)
+def test_at_a_terminal_only_a_yes_approves_it(says: tuple[str, ...], code: int, tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path, BASE)
+    script = attempt.repo.scripted(attempt.script(HIDDEN))
+
+    seen = at_terminal(attempt.repo, "task", TASK, "--model", script, says=says)
+
+    assert seen.code == code
+    assert not seen.unused
+    assert "the checks themselves were changed" in seen.text
+    assert "! tests/test_core.py:10: assertion weaker or gone: test_last_page" in seen.text
+    assert "before the task: tests exit 0, 7 passed" in seen.text
+    assert ("the test is right" in attempt.report) is (code == 8)
 
 
 def test_denied_it_is_tampered(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from agentflow.core.evidence import Verdict
+from agentflow.core.evidence import TestCounts, Verdict
 from agentflow.core.exits import Exit
 from agentflow.core.messages import Usage
 from agentflow.core.task import Ending, Failure, Phase, Status
@@ -42,6 +42,17 @@ def words(lines: Iterable[Line]) -> str:
 @pytest.mark.parametrize("width", [100, 80, 40])
 def test_the_report_of_a_verified_task(width: int, finished: Snapshot, golden: Golden) -> None:
     golden(f"verdict_{width}", fit(verdict(finished, DIFF), width))
+
+
+def test_a_task_whose_checks_stay_red_says_how_many_tests_fail(finished: Snapshot) -> None:
+    red = {one.id: one.replace(exit_code=1) for one in finished.evidence}
+    counted = [TestCounts(passed=1, failed=2), TestCounts(passed=2, errors=1)]
+    (*_, then), (*_, now) = finished.state.baseline, finished.state.final
+    for check, tests in zip((then, now), counted, strict=True):
+        red[str(check.evidence)] = red[str(check.evidence)].replace(tests=tests)
+    state = finished.state.replace(baseline=(then,), final=(now,))
+    shown = verdict(finished.replace(state=state, evidence=tuple(red.values())), "")
+    assert shown[0].text == "✓ verified: 2 tests failed before, 1 now, nothing newly fails"
 
 
 def test_a_task_without_a_change_or_a_command_says_so(finished: Snapshot, golden: Golden) -> None:
