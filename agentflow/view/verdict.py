@@ -27,7 +27,7 @@ _MEANINGS: Mapping[Status, str] = {
     Status.VERIFIED_WITH_CAVEAT: "not verified by any check",
     Status.LIMIT: "not verified: a limit was reached",
     Status.BLOCKED: "stopped by a rule",
-    Status.TAMPERED: "not verified: the checks themselves were changed",
+    Status.TAMPERED: "not verified",
     Status.CANCELLED: "cancelled",
     Status.ERROR: "internal error",
 }
