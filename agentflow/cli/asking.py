@@ -50,7 +50,7 @@ def settle(store: TaskStore) -> bool:
             return False
         if decision is None:
             return False
-        record(store, item, decision.replace(by="terminal"))
+        record(store, item, decision.replace(by="a person at the terminal"))
     return True
 
 

@@ -31,11 +31,11 @@ def verify(
     """
     from agentflow.cli.boundary import Wish, bounded, notice, swept
     from agentflow.cli.proving import examined, verdict_words
-    from agentflow.cli.verification import exit_of, interchanged, rows, summary
+    from agentflow.cli.verification import exit_of, interchanged, rows, summary, unused
 
     sandbox = bounded(folder, Wish(no_sandbox=no_sandbox, network=network))
     if not json:
-        for said in (*swept(), notice(sandbox)):
+        for said in (*swept(), notice(sandbox), *unused(sandbox.root)):
             say(said)
     shown = []
     for row in examined(sandbox, task_id) if task_id else rows(sandbox, is_quick=quick, dry_run=dry_run):

@@ -51,7 +51,7 @@ def _agrees(files: int) -> bool:
 
 def _outcome(had_left: bool, agreed: bool, count: int) -> str:
     if agreed:
-        return f"trusted: {count} entries, until a byte of them changes"
+        return f"trusted: {count} entr{'y' if count == 1 else 'ies'}, until a byte of it changes"
     if had_left:
         return "nothing was trusted; without a terminal: agentflow trust --yes"
     return "all of it is trusted" if count else "nothing here needs to be trusted"

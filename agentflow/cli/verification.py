@@ -14,7 +14,7 @@ from agentflow.checks.interchange import Ran, junit_xml, sarif
 from agentflow.checks.required import QUICK_LIMITS
 from agentflow.checks.run import Shown, execute
 from agentflow.checks.wellknown import WellKnown, commanded
-from agentflow.cli.trusting import well_known
+from agentflow.cli.trusting import untrusted, well_known
 from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.evidence import RED, Check, CheckName, Fault, ended, repeated
 from agentflow.core.exits import Exit
@@ -44,6 +44,12 @@ class Row(Record):
     """It holds, but a person should know how."""
     ran: Ran | None = None
     """For other programs' formats; None where it is about a record."""
+
+
+def unused(root: Path) -> Iterator[str]:
+    """Yield the files that would say something of the checks, had anybody trusted them."""
+    if files := [item.file for item in untrusted(root) if item.kind in ("checks", "settings")]:
+        yield f"not trusted, so without force: {', '.join(files)} (agentflow trust shows what they say)"
 
 
 def rows(sandbox: Sandbox, *, is_quick: bool, dry_run: bool) -> Iterator[Row]:

@@ -72,6 +72,10 @@ def test_files_about_tests_count_only_once_trusted(new_repo: NewRepo) -> None:
     assert done.code == 0
     assert "untrusted: agentflow trust" in done.err
     assert all("unittest" in record["command"] for record in repo.evidence())
+    named = "not trusted, so without force: .claude/test-command"
+    assert named in repo.run("verify", "--dry-run").out
+    repo.run("trust", "--yes")
+    assert named not in repo.run("verify", "--dry-run").out
 
 
 def test_a_trusted_test_command_is_the_test_check_until_it_changes(new_repo: NewRepo) -> None:
@@ -83,7 +87,12 @@ def test_a_trusted_test_command_is_the_test_check_until_it_changes(new_repo: New
     assert repo.run("verify", repo.folder.name).code == 0
     assert command in repo.run("verify", "--dry-run").out
     repo.write({".claude/test-command": "true\n"})
-    assert "discover" in repo.run("verify", "--dry-run").out
+    said = repo.run("verify", "--dry-run").out
+    assert "discover" in said
+    assert "not trusted, so without force: .claude/test-command" in said
+    asked = repo.run("trust")
+    assert asked.code == 2
+    assert "changed  checks       .claude/test-command" in asked.out
 
 
 def test_trusted_skipping_of_the_tests_is_never_0(new_repo: NewRepo) -> None:

@@ -46,7 +46,11 @@ def test_a_call_is_approved_at_the_terminal_and_the_task_goes_on(repo: Repo) -> 
     )
     assert "verified: " in seen.text
     (answered,) = repo.events("Answered")
-    assert (answered["pending"], answered["approved"], answered["by"]) == ("p3-1", True, "terminal")
+    assert (answered["pending"], answered["approved"], answered["by"]) == (
+        "p3-1",
+        True,
+        "a person at the terminal",
+    )
     assert [entry["type"] for entry in repo.runs("implementer")[0].entries].count("RunOpened") == 1
 
 
