@@ -16,9 +16,9 @@ _REQUIREMENT = re.compile(
     r"(?m)^[ \t]*(?P<name>(?:-e|--editable|-i|-f|--(?:extra-)?index-url|--find-links)(?=[ =])"
     r"|[A-Za-z0-9][\w.-]*(?=[\s\[=<>!~;@]|$)|(?=[./]|[\w+]+:))(?:\[[^\]\n]*\])?[ \t]*(?P<spec>[^\n]*)"
 )
-_REST = re.compile(r"\s#|\s*;|\s+--hash|\s*\\$")
+_REST = re.compile(r"[ \t]#|;|[ \t]--hash|\\$")
 """What ends a requirement on its line."""
-_HOST = re.compile(r"(?m)^.*\b(?:resolved|source|registry|tarball|url = ).*?(https?://[^/\s\"']+)")
+_HOST = re.compile(r"\b(?:resolved|source|registry|tarball|url =)[^\n]{0,80}?(https?://[^/\s\"']+)")
 _ELSEWHERE = ("git", "hg", "svn", "url", "path", "file", "directory")
 
 
@@ -42,7 +42,12 @@ class Known(Record):
 
 def manifest_of(path: str) -> Manifest | None:
     """Return how a file names dependencies; None for one that names none."""
-    return next((each for each in known().manifests if matcher(each.files).fullmatch(path)), None)
+    return next((manifest for files, manifest in _patterns() if files.fullmatch(path)), None)
+
+
+@cache
+def _patterns() -> tuple[tuple[re.Pattern[str], Manifest], ...]:
+    return tuple((matcher(each.files), each) for each in known().manifests)
 
 
 class Stated:

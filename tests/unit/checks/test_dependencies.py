@@ -1,5 +1,7 @@
 """What changed in a manifest or lock file, and what of it a person should look at."""
 
+import time
+
 import pytest
 
 from agentflow.checks.dependencies import Difference, audit_of, compare
@@ -201,3 +203,37 @@ def test_the_audit_is_of_the_folder_that_changed() -> None:
     assert audit_of("Cargo.lock") == "cargo-audit audit --file Cargo.lock"
     assert audit_of("go.mod") == "govulncheck -C . ./..."
     assert audit_of("app.py") is None
+
+
+def test_hosts_are_found_in_a_lock_of_one_line() -> None:
+    entry = '"node_modules/%s": {"resolved": "https://%s/x.tgz"}'
+    before = f'{{"packages": {{{entry % ("a", "one.example")}, {entry % ("b", "one.example")}}}}}'
+    after = f'{{"packages": {{{entry % ("a", "evil.example")}, {entry % ("b", "one.example")}}}}}'
+    assert doubts(compare("package-lock.json", before, after)) == [
+        "packages come from https://evil.example, which none did before"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("package-lock.json", '{"packages": "' + "resolved " * 200_000 + '"}'),
+        ("yarn.lock", "a@:\n" + "\n" * 200_000),
+        ("requirements.txt", "a" * 1_000_000 + "+" + " " * 1_000_000),
+        ("requirements.txt", "a ==1" + " " * 100_000 + "x"),
+        ("go.sum", "a" * 100_000 + " v" + "1" * 100_000),
+        ("go.mod", "require a.b/c => " + " " * 1_000_000),
+        ("package.json", '{"dependencies": {"a": "' + "=> " * 300_000 + '"}}'),
+        ("package.json", '{"dependencies": ' + "[" * 200_000),
+    ],
+)
+def test_no_file_takes_long(path: str, text: str) -> None:
+    begin = time.process_time()
+    compare(path, "", text)
+    assert time.process_time() - begin < 5
+
+
+def test_many_changed_paths_are_sorted_out_quickly() -> None:
+    begin = time.process_time()
+    assert not any(manifest_of(f"src/package{number}/module.py") for number in range(20_000))
+    assert time.process_time() - begin < 2
