@@ -19,13 +19,6 @@ MODEL_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_
 """Any of them in the user's environment makes `anthropic` the default model."""
 
 
-class Transport(StrEnum):
-    """What carries requests to `anthropic`."""
-
-    HTTP = "http"
-    SDK = "sdk"
-
-
 class Confinement(StrEnum):
     """What is done where commands cannot be kept in."""
 
@@ -124,7 +117,8 @@ class Settings(Record):
     """Name of the variable that holds the key, in place of the usual ones."""
     api_key_command: Annotated[tuple[str, ...], Meta(min_length=1)] | None = None
     """A command of the user's that prints the key."""
-    transport: Transport = Transport.HTTP
+    transport: Literal["http", "sdk"] = "http"
+    """What carries requests to `anthropic`."""
     stream: bool = False
     """Ask for replies as streams."""
     max_tokens: Annotated[int, Meta(ge=1)] = 16_000

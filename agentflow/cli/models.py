@@ -11,7 +11,7 @@ from agentflow.core.ports import Model, Observer
 from agentflow.core.role import Role
 from agentflow.model.tiers import DEEP, FAST, first_ids, ids_of, tier
 from agentflow.sandbox.run import Sandbox
-from agentflow.settings import Deadlines, Settings, Transport
+from agentflow.settings import Deadlines, Settings
 
 if TYPE_CHECKING:
     from agentflow.model.wire import Endpoint, Source
@@ -58,7 +58,7 @@ def _live(name: str, settings: Settings, environ: Mapping[str, str]) -> Model:
     found = endpoint(environ, settings)
     if found.address == VENDOR and not found.secrets:
         raise ModelRejected("no credentials for the Messages API", hint=_NO_KEY)
-    if settings.transport is Transport.SDK:
+    if settings.transport == "sdk":
         from agentflow.model.sdk import direct
 
         return Messages(name, direct(found, settings.deadlines), settings)

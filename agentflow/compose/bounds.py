@@ -1,10 +1,8 @@
 """What is left of a role's tools inside another role: pure."""
 
-from collections.abc import Callable
-
 from agentflow.core.errors import InvalidInput
 from agentflow.core.fold import DELEGATE
-from agentflow.core.role import HANDOFF, INHERIT, Role, ToolRule
+from agentflow.core.role import HANDOFF, INHERIT, Role
 from agentflow.core.submissions import SUBMITTED_BY
 from agentflow.core.tool import Category, Effect, Tool
 from agentflow.tools.registry import Toolbox
@@ -18,14 +16,12 @@ def child_of(parent: Role, child: Role, model_id: str, tools: tuple[Tool, ...]) 
     Raises InvalidInput when none of those it lists is left.
     """
     box = Toolbox(tools=tuple(tool for tool in tools if tool.input not in SUBMITTED_BY and not tool.granted))
-    names = {tool.name for tool in box.tools} | ({DELEGATE} if parent.rules_for(DELEGATE) else set())
-    rules = _rules(parent, child, lambda rule: rule.tool in {*names, *Category})
-    if child.tools and not rules:
+    role = _within(parent, child, {tool.name for tool in box.tools})
+    if child.tools and not role.tools:
         raise InvalidInput(
             f"{child.name} has none of your tools: it lists {', '.join(map(str, child.tools))}"
         )
-    paths = parent.write_paths or child.write_paths
-    return _as(child, model_id).replace(tools=rules, write_paths=paths, part=None), box
+    return role.replace(model=_model(child, model_id), part=None), box
 
 
 def heir_of(first: Role, heir: Role, model_id: str, box: Toolbox) -> tuple[Role, Toolbox]:
@@ -37,12 +33,9 @@ def heir_of(first: Role, heir: Role, model_id: str, box: Toolbox) -> tuple[Role,
         or first.rules_of(tool.name, tool.category)
         or (tool.effect is Effect.READ and tool.category in _LOOKING)
     )
-    names = {tool.name for tool in kept} | ({DELEGATE} if first.rules_for(DELEGATE) else set())
-    rules = _rules(
-        first, heir, lambda rule: rule.tool in {*names, *Category} or rule.tool.startswith(HANDOFF)
-    )
-    paths = first.write_paths or heir.write_paths
-    return _as(heir, model_id).replace(tools=rules, write_paths=paths, part=first.part), Toolbox(tools=kept)
+    handoffs = {rule.tool for rule in heir.tools if rule.tool.startswith(HANDOFF)}
+    role = _within(first, heir, {tool.name for tool in kept} | handoffs)
+    return role.replace(model=_model(heir, model_id), part=first.part), Toolbox(tools=kept)
 
 
 def only_reads(role: Role, box: Toolbox) -> bool:
@@ -50,13 +43,16 @@ def only_reads(role: Role, box: Toolbox) -> bool:
     return all(tool.effect is Effect.READ or tool.category is Category.STATE for tool in box.offered(role))
 
 
-def _rules(outer: Role, inner: Role, fits: Callable[[ToolRule], bool]) -> tuple[ToolRule, ...]:
-    """Return the rules that a role lists and that fit; one that lists none has the outer role's."""
-    if not inner.inherits:
-        return tuple(rule for rule in inner.tools if fits(rule))
-    without = (*inner.denied, *(f"{HANDOFF}{name}" for name in outer.handoffs))
-    return tuple(rule for rule in outer.tools if rule.tool not in without and fits(rule))
+def _within(outer: Role, inner: Role, names: set[str]) -> Role:
+    """Return a role with its rules about these tools; one that lists none has the outer role's."""
+    known = {*names, *Category, *((DELEGATE,) if outer.rules_for(DELEGATE) else ())}
+    listed = inner.tools
+    if inner.inherits:
+        without = (*inner.denied, *(f"{HANDOFF}{name}" for name in outer.handoffs))
+        listed = tuple(rule for rule in outer.tools if rule.tool not in without)
+    rules = tuple(rule for rule in listed if rule.tool in known)
+    return inner.replace(tools=rules, write_paths=outer.write_paths or inner.write_paths)
 
 
-def _as(role: Role, model_id: str) -> Role:
-    return role.replace(model=model_id) if role.model == INHERIT else role
+def _model(role: Role, model_id: str) -> str:
+    return model_id if role.model == INHERIT else role.model
