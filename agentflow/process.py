@@ -57,6 +57,17 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**kept, **(extra or {})}
 
 
+def stop_asked() -> bool:
+    """Return False while the task of this worker thread goes on; raise once it is cancelled.
+
+    A command that is running then is killed on the way out.
+    """
+    from anyio import from_thread  # noqa: PLC0415  # commands that only look load no event loop
+
+    from_thread.check_cancelled()
+    return False
+
+
 def timestamp() -> str:
     """Return now in UTC, to the second, as ISO 8601."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

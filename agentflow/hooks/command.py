@@ -7,14 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from anyio import from_thread, to_thread
+from anyio import to_thread
 
 from agentflow.core.hook import Hook, HookResult, Script
 from agentflow.core.points import HookEvent, Point
 from agentflow.core.record import encode, plain
 from agentflow.frontmatter import write_whole
 from agentflow.hooks.output import Told, told
-from agentflow.process import Command, exchange
+from agentflow.process import Command, exchange, stop_asked
 from agentflow.redact import redacted, redacted_bytes
 from agentflow.trust import fingerprint
 
@@ -43,7 +43,7 @@ def _asked(hook: Hook, script: Script, event: HookEvent) -> Told:
     if changed:
         return Told(trouble=f"{changed[0]} has changed since it was trusted: agentflow trust", broken=True)
     try:
-        said = exchange(command, given(event), _stop_asked)
+        said = exchange(command, given(event), stop_asked)
     except (OSError, ValueError) as error:
         return Told(trouble=_why(command, error), broken=True)
     answer = told(hook, said)
@@ -51,11 +51,6 @@ def _asked(hook: Hook, script: Script, event: HookEvent) -> Told:
         return answer.replace(result=_shortened(answer.result, event.scene.outputs))
     except OSError as error:
         return Told(trouble=f"its output cannot be kept: {error}", broken=True)
-
-
-def _stop_asked() -> bool:
-    from_thread.check_cancelled()
-    return False
 
 
 def given(event: HookEvent) -> bytes:

@@ -19,7 +19,7 @@ from agentflow.loop.agent import Agent
 from agentflow.loop.arguments import writable
 from agentflow.loop.lifecycle import asked
 from agentflow.loop.permit import Admitted, admit
-from agentflow.loop.threads import stop_asked
+from agentflow.process import stop_asked
 from agentflow.redact import one_line, redacted, redacted_values
 
 MAX_RESULT_CHARS = 32_768

@@ -14,7 +14,7 @@ from agentflow.core.events import CheckStarted
 from agentflow.core.evidence import Check, CheckName, CheckRun, Fault, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
-from agentflow.loop.threads import stop_asked
+from agentflow.process import stop_asked
 from agentflow.sandbox.profile import CHECKS, Level
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Patience
