@@ -38,13 +38,10 @@ def list_agents(json: bool = JSON) -> None:
 def show_agent(name: str = NAME, json: bool = JSON) -> None:
     """Show a role as it would be run. Prompt, tools, hooks, limits, skills, and where each comes from."""
     from agentflow.cli.resolved import resolved
-    from agentflow.core.errors import UnknownRole
     from agentflow.view.text import Style, labelled, span
 
     content = _content()
-    found = next((role for role in content.roles.all if role.name == name), None)
-    if found is None:
-        raise UnknownRole(f"there is no role {name}", hint="agentflow agents list shows them")
+    found = content.role(name)
     role = resolved(found, content, _root())
     if json:
         say_json({**_told(found), **role.told})

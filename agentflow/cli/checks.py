@@ -4,10 +4,8 @@ from pathlib import Path
 
 import typer
 
-from agentflow.cli.options import FOLDER, JSON
+from agentflow.cli.options import FOLDER, JSON, NO_SANDBOX, TASK
 from agentflow.cli.printing import say, say_json, show
-
-NO_SANDBOX = typer.Option(False, "--no-sandbox", help="Run commands with all your rights.")
 
 
 def verify(
@@ -51,7 +49,7 @@ def verify(
 
 
 def replay(
-    task_id: str = typer.Argument(..., metavar="TASK", help="A task's id or its beginning."),
+    task_id: str = TASK,
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> int:
@@ -61,14 +59,12 @@ def replay(
     """
     from agentflow.cli.replaying import replay as replayed
     from agentflow.core.exits import Exit
-    from agentflow.core.record import encode
-    from agentflow.redact import visible
 
     found = replayed(folder, task_id)
     if json:
-        say(encode(found).decode())
+        say_json(found)
     elif found.difference:
-        say(visible(f"differs: {found.difference}"))
+        say(f"differs: {found.difference}")
     else:
         say(f"the same: {found.events} events, {found.status} (exit {found.exit_code})")
     return Exit.NOT_VERIFIED if found.difference else Exit.VERIFIED
@@ -79,17 +75,15 @@ def check(json: bool = JSON, folder: Path = FOLDER) -> int:
     from agentflow.cli.problems import ERROR
     from agentflow.cli.validation import validate
     from agentflow.core.exits import Exit
-    from agentflow.core.record import plain
-    from agentflow.redact import visible
     from agentflow.view.words import plural
 
     found = validate(folder)
     counts = {"agents": found.agents, "skills": found.skills, "hooks": found.hooks, "commands": 0}
     if json:
-        say_json({"problems": plain(found.problems), "counts": counts})
+        say_json({"problems": found.problems, "counts": counts})
     else:
         for problem in found.problems:
-            say(visible(problem.text))
+            say(problem.text)
         numbers = {"role file": found.agents, "skill": found.skills, "hook": found.hooks}
         looked_at = ", ".join(plural(number, noun) for noun, number in numbers.items())
         say(f"{looked_at}, {plural(len(found.problems), 'problem')}")

@@ -87,11 +87,12 @@ def _settings(folder: Path) -> list[dict[str, Any]]:
 def _explained(folder: Path) -> dict[str, list[str]]:
     """Return what `standard` means, role by role, with the hooks and rules that count here."""
     from agentflow.cli.boundary import Wish
+    from agentflow.cli.resolved import nobody
     from agentflow.cli.wiring import prepare, shared_capabilities
     from agentflow.compose.profiles import Kit, listing, standard_capabilities
 
     setup = prepare(folder, "repair", "fix the failing tests", Wish(must_run=True))
-    kit = Kit(model=setup.model, models={}, toolbox=setup.toolbox, events=_nobody)
+    kit = Kit(model=setup.model, models={}, toolbox=setup.toolbox, events=nobody)
     standard = standard_capabilities(setup.roles.part("implementer"), kit)
     limits = [
         f"{role.name}: {role.limits.turns} turns, {role.limits.tool_calls} tool calls"
@@ -107,7 +108,3 @@ def _explained(folder: Path) -> dict[str, list[str]]:
         "rules": rules,
         "notes": list(setup.warnings),
     }
-
-
-def _nobody(_: object) -> None:
-    """Take an event for nobody."""

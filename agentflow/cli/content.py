@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from agentflow.cli.trusting import trusted_roles
-from agentflow.core.errors import UnknownSkill, UnknownTool
+from agentflow.core.errors import UnknownRole, UnknownSkill, UnknownTool
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.library.roles import Roles, load_roles
@@ -20,6 +20,13 @@ class Content(Record):
     roles: Roles
     skills: Skills
     warnings: tuple[str, ...]
+
+    def role(self, name: str) -> Role:
+        """Return the role of a name. Raises UnknownRole."""
+        found = next((role for role in self.roles.all if role.name == name), None)
+        if found is None:
+            raise UnknownRole(f"there is no role {name}", hint="agentflow agents list shows them")
+        return found
 
 
 def toolbox_here(root: Path, model: str | None = None) -> Toolbox:

@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 
 from agentflow.cli.options import JSON
-from agentflow.cli.printing import say, show
+from agentflow.cli.printing import say_json, show
 
 FOLDER = typer.Option(Path(), "-C", help="The repository, if there is one.", metavar="DIR")
 
@@ -13,11 +13,10 @@ FOLDER = typer.Option(Path(), "-C", help="The repository, if there is one.", met
 def doctor(json: bool = JSON, folder: Path = FOLDER) -> int:
     """Attack the sandbox, examine the machine. Shows what the sandbox held, and what agentflow would use."""
     from agentflow.cli.examination import examined, exit_code, rows
-    from agentflow.core.record import encode
 
     found = examined(folder)
     if json:
-        say(encode(found).decode())
+        say_json(found)
     else:
         show(rows(found))
     return exit_code(found)

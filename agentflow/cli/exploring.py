@@ -4,9 +4,8 @@ from pathlib import Path
 
 import typer
 
-from agentflow.cli.options import ONE_JSON
+from agentflow.cli.options import EVENTS, MODEL, ONE_JSON
 from agentflow.cli.printing import say
-from agentflow.cli.task import MODEL
 
 
 def explore(
@@ -15,7 +14,7 @@ def explore(
     refresh: bool = typer.Option(False, "--refresh", help="Explore again; the old document is put aside."),
     model: str | None = MODEL,
     json: bool = ONE_JSON,
-    events: str | None = typer.Option(None, "--events", metavar="FILE|-", help="Write events as JSON lines."),
+    events: str | None = EVENTS,
 ) -> int:
     """Explore a repository in depth. Writes `.claude/deep-dive.local.md` and changes nothing else.
 

@@ -14,10 +14,8 @@ from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Deadlines, Settings
 
 if TYPE_CHECKING:
-    from agentflow.model.wire import Endpoint, Source
-
-if TYPE_CHECKING:
     from agentflow.model.messages import Messages
+    from agentflow.model.wire import Endpoint, Source
 
 ADVICE = "for other tasks set ANTHROPIC_API_KEY, or name a model with --model or AGENTFLOW_MODEL"
 _CLOSING_SECONDS = 0.1

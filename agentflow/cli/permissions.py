@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from agentflow.cli.options import FOLDER, JSON
-from agentflow.cli.printing import say, show
+from agentflow.cli.printing import say_json, show
 
 if TYPE_CHECKING:
     from agentflow.permissions.explain import Explanation
@@ -31,20 +31,14 @@ def explained(
     """Explain how a command would be decided. Each part, the rule, its file; nothing is run."""
     from agentflow.cli.content import load_content
     from agentflow.cli.wiring import rules_here
-    from agentflow.core.errors import UnknownRole
-    from agentflow.core.record import encode
     from agentflow.permissions.explain import explain
     from agentflow.tools.registry import standard
     from agentflow.workspace.git import open_repository
 
     root = open_repository(folder).root
-    roles = load_content(root, standard()).roles
-    found = next((each for each in roles.all if each.name == role), None)
-    if found is None:
-        raise UnknownRole(f"there is no role {role}", hint="agentflow agents list shows them")
-    answer = explain(found, rules_here(root), command, root)
+    answer = explain(load_content(root, standard()).role(role), rules_here(root), command, root)
     if json:
-        say(encode(answer).decode())
+        say_json(answer)
         return
     show(_lines(answer))
 

@@ -23,10 +23,16 @@ class Problem(Record):
         return f"{place}: {self.severity}: {self.message}"
 
 
+def named(file: str, message: str, line: int | None = None, severity: str = ERROR) -> Problem:
+    """Return a problem whose key is what its message begins with, if that is one."""
+    key = message.partition(":")[0]
+    known = key if _KEY.fullmatch(key) else None
+    return Problem(file=file, line=line, key=known, message=message, severity=severity)
+
+
 def problem_of(file: str, error: AgentflowError, key: str | None = None) -> Problem:
     """Return an error of a file as a problem, with the key that its message begins with."""
     if isinstance(error, InvalidFile):
-        named = error.problem.partition(":")[0]
-        key = key or (named if _KEY.fullmatch(named) else None)
-        return Problem(file=file, line=error.line, key=key, message=error.problem)
+        found = named(file, error.problem, error.line)
+        return found.replace(key=key) if key else found
     return Problem(file=file, key=key, message=str(error).removeprefix(f"{file}: "))

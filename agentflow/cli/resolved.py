@@ -43,7 +43,7 @@ def resolved(role: Role, content: Content, root: Path) -> Resolved:
     role = permitted(role, rules, toolbox)
     phase = next((phase for phase, part in ROLE_OF.items() if part == role.part), None)
     skills = offer(content.skills, role, phase, ())
-    kit = Kit(model=NoModel(), models=ids, toolbox=toolbox, events=_nobody, skills=skills)
+    kit = Kit(model=NoModel(), models=ids, toolbox=toolbox, events=nobody, skills=skills)
     shared = shared_capabilities(hooks, rules, settings.approvals)
     draft = Draft((*standard_capabilities(role, kit), *_others(role, content), *shared))
     tools = draft.tools(*draft.model())
@@ -99,5 +99,5 @@ async def _shown_only(order: Order, _: Settled) -> Run:
     raise NotAllowed(f"{order.role.name} is shown here and not run")
 
 
-def _nobody(_: object) -> None:
+def nobody(_: object) -> None:
     """Take an event for nobody."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from agentflow.cli.options import FOLDER, JSON
-from agentflow.cli.printing import say, show
+from agentflow.cli.printing import say_json, show
 
 if TYPE_CHECKING:
     from agentflow.core.routing import Classification
@@ -29,7 +29,6 @@ def route(
 
     from agentflow.cli.trusting import project_at
     from agentflow.cli.words import text_of
-    from agentflow.core.record import encode
     from agentflow.settings import load_settings, with_project
     from agentflow.view.text import labelled, span
     from agentflow.workflow.classify import classify
@@ -38,7 +37,7 @@ def route(
     settings = with_project(load_settings(os.environ), project_at(folder))
     found = classify(text_of(words or []), load_table(settings.routing))
     if json:
-        say(encode(told(found)).decode())
+        say_json(told(found))
         return
     show(labelled(label, span(text)) for label, text in _rows(found))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentflow.cli.problems import WARNING, Problem, problem_of
+from agentflow.cli.problems import WARNING, Problem, named, problem_of
 from agentflow.core.errors import InvalidFile
 from agentflow.core.hook import Hook, Script
 from agentflow.hooks.entries import Place, read_hooks
@@ -35,10 +35,9 @@ def file_problems(place: Place, root: Path) -> tuple[tuple[Problem, ...], int]:
         hooks.extend(read_hooks(place, warnings.append))
     except InvalidFile as error:
         found.append(problem_of(source, error))
-    said = (InvalidFile(source, text.removeprefix(f"{source}: ")) for text in warnings)
-    found.extend(problem_of(source, each).replace(severity=WARNING) for each in said)
+    found.extend(named(source, text.removeprefix(f"{source}: "), severity=WARNING) for text in warnings)
     found.extend(
-        problem_of(source, InvalidFile(source, f"hooks.{hook.point}: {hook.name}: {what}"))
+        named(source, f"hooks.{hook.point}: {hook.name}: {what}")
         for hook in hooks
         if isinstance(hook.body, Script) and (what := _script_problem(hook.body, root))
     )
@@ -52,7 +51,7 @@ def _rule_problems(path: Path) -> Iterator[Problem]:
     except (InvalidFile, OSError, ValueError, RecursionError, AttributeError):
         return  # the reader of its hooks says so
     if not isinstance(permissions, dict):
-        yield problem_of(str(path), InvalidFile(str(path), "permissions: must be an object"))
+        yield named(str(path), "permissions: must be an object")
         return
     for name in ("deny", "ask", "allow"):
         listed = permissions.get(name) or []
@@ -65,8 +64,7 @@ def _rule_problem(path: Path, name: str, rule: Any) -> Iterator[Problem]:
         parse_rules([rule], str(path))
     except InvalidFile as error:
         message = f"permissions.{name}: {error.problem.partition(': ')[2]}"
-        found = problem_of(str(path), InvalidFile(str(path), message))
-        yield found.replace(line=_line(path, json.dumps(rule)))
+        yield named(str(path), message, _line(path, json.dumps(rule)))
 
 
 def _script_problem(script: Script, root: Path) -> str | None:

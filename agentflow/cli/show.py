@@ -50,8 +50,6 @@ def evidence(
     folder: Path = FOLDER,
 ) -> None:
     """Show the commands a task ran. With ID, show one of them with its output."""
-    from agentflow.core.record import plain
-    from agentflow.redact import visible
     from agentflow.store.bundle import packed
     from agentflow.view.records import evidence_detail, evidence_table
     from agentflow.view.snapshot import load, output_tail
@@ -61,7 +59,7 @@ def evidence(
     root = _task(folder, task_id)[1]
     if export is not None:
         packed(root, export)
-        say(visible(f"written: {export}; `agentflow verify FILE` looks at it in another clone"))
+        say(f"written: {export}; `agentflow verify FILE` looks at it in another clone")
         return
     snapshot = load(root)
     if evidence_id is None:
@@ -71,7 +69,7 @@ def evidence(
         if not found:
             _no_such_evidence(evidence_id)
     if json:
-        say_json(plain(found if evidence_id is None else found[0]))
+        say_json(found if evidence_id is None else found[0])
     elif evidence_id is None:
         show(evidence_table(snapshot))
     else:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from agentflow.cli.problems import ERROR, WARNING, Problem
+from agentflow.cli.problems import ERROR, WARNING, Problem, named
 from agentflow.core.errors import InvalidFile, ToolError
 from agentflow.core.record import Record
 from agentflow.library.skill_file import FILE, Skill, file_of, read_skill
@@ -30,10 +30,10 @@ def look(places: Iterable[Place], roles: frozenset[str]) -> Looked:
         try:
             skill, oddities = read_skill(folder, place.root or folder, place.origin)
         except InvalidFile as error:
-            problems.append(_problem(str(folder / FILE), error.line or 1, error.problem))
+            problems.append(named(str(folder / FILE), error.problem, error.line or 1))
             continue
         skills.append(skill)
-        problems.extend(_problem(odd.source, odd.line, odd.problem, WARNING) for odd in oddities)
+        problems.extend(named(odd.source, odd.problem, odd.line, WARNING) for odd in oddities)
         problems.extend((*_of_owners(skill, roles), *_of_links(skill)))
     return Looked(skills=tuple(skills), folders=len(found), problems=tuple(problems))
 
@@ -44,14 +44,14 @@ def _of_owners(skill: Skill, roles: frozenset[str]) -> Iterator[Problem]:
     mild = WARNING if skill.origin == "user" else ERROR
     if not skill.owners:
         message = f"metadata.owner: is missing; name the one role that answers for this skill: {known}"
-        yield _problem(skill.source, line, message, mild)
+        yield named(skill.source, message, line, mild)
     elif len(skill.owners) > 1:
         owners = ", ".join(skill.owners)
-        yield _problem(skill.source, line, f"metadata.owner: one role owns a skill, not {owners}")
+        yield named(skill.source, f"metadata.owner: one role owns a skill, not {owners}", line)
     for key, names in (("owner", skill.owners), ("consumers", skill.consumers), ("roles", skill.roles)):
         for name in sorted(set(names) - roles):
             message = f"metadata.{key}: there is no role {name}; known are {known}"
-            yield _problem(skill.source, line, message, mild)
+            yield named(skill.source, message, line, mild)
 
 
 def _of_links(skill: Skill) -> Iterator[Problem]:
@@ -62,7 +62,7 @@ def _of_links(skill: Skill) -> Iterator[Problem]:
         except ToolError as error:
             if not (skill.folder / target).is_dir():
                 message = f"link to {target}: {str(error).removeprefix(target).lstrip(': ')}"
-                yield _problem(skill.source, number, message)
+                yield named(skill.source, message, number)
 
 
 def _links(text: str) -> Iterator[tuple[int, str]]:
@@ -76,9 +76,3 @@ def _links(text: str) -> Iterator[tuple[int, str]]:
 
 def _is_address(target: str) -> bool:
     return re.match(r"[a-zA-Z][\w+.-]*:", target) is not None or target.startswith("//")
-
-
-def _problem(file: str, line: int, message: str, severity: str = ERROR) -> Problem:
-    """Return a problem whose key is what its message begins with."""
-    key = message.partition(":")[0] if ": " in message else None
-    return Problem(file=file, line=line, key=key, message=message, severity=severity)

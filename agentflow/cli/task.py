@@ -4,13 +4,8 @@ from pathlib import Path
 
 import typer
 
-from agentflow.cli.options import ONE_JSON
+from agentflow.cli.options import EVENTS, FOLDER, MODEL, NETWORK, NO_INPUT, NO_SANDBOX, ONE_JSON, YES
 from agentflow.cli.printing import say
-
-MODEL = typer.Option(None, "--model", help="A model's name, repair, or script:FILE.", metavar="M")
-FOLDER = typer.Option(Path(), "-C", help="Work in this folder.", metavar="DIR")
-NO_SANDBOX = typer.Option(False, "--no-sandbox", help="Run commands with all your rights.")
-NETWORK = typer.Option(False, "--network", help="Let the implementer and the checks reach the network.")
 
 
 def task(
@@ -34,14 +29,12 @@ def task(
         None, "--skip-check", metavar="NAME", help="Do without a check; recorded, and never exit code 0."
     ),
     reason: str = typer.Option("", "--reason", metavar="R", help="Why a check is skipped."),
-    yes: bool = typer.Option(False, "--yes", help="Take defaults and approve what a rule asks about."),
-    no_input: bool = typer.Option(False, "--no-input", help="Take defaults and deny approvals."),
+    yes: bool = YES,
+    no_input: bool = NO_INPUT,
     no_sandbox: bool = NO_SANDBOX,
     network: bool = NETWORK,
     json: bool = ONE_JSON,
-    events: str | None = typer.Option(
-        None, "--events", metavar="FILE|-", help="Write each event as a JSON line."
-    ),
+    events: str | None = EVENTS,
     pause_after: str | None = typer.Option(
         None, "--pause-after", metavar="PHASE", help="Wait after this phase until `resume`."
     ),
@@ -65,10 +58,11 @@ def task(
     """
     from agentflow.cli.boundary import Wish
     from agentflow.cli.launch import Job, launch
-    from agentflow.cli.words import consent_of, phase_of, text_of
+    from agentflow.cli.words import consent_of, phase_of, refuse_options, text_of
     from agentflow.core.allowance import Budget
     from agentflow.workflow.overrides import overrides_of
 
+    refuse_options(words or [], task)
     job = Job(
         text=text_of(words or []),
         model=model,

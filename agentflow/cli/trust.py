@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 
 from agentflow.cli.options import FOLDER, JSON
-from agentflow.cli.printing import say
+from agentflow.cli.printing import say, say_json
 
 
 def trust(
@@ -19,8 +19,7 @@ def trust(
 
     from agentflow.cli.trusting import items, trusted_here, untrusted
     from agentflow.core.exits import Exit
-    from agentflow.core.record import encode, plain
-    from agentflow.redact import visible
+    from agentflow.core.record import plain
     from agentflow.settings import folders
     from agentflow.trust import record_trust
     from agentflow.workspace.git import open_repository
@@ -31,15 +30,15 @@ def trust(
     if not json:
         for item in found:
             state = "trusted" if item not in left else "changed" if item.file in before.files else "new"
-            say(f"{state:<8} {item.kind:<12} {visible(item.file)}")
-            say(f"{'':<8} may {visible(item.does)}")
+            say(f"{state:<8} {item.kind:<12} {item.file}")
+            say(f"{'':<8} may {item.does}")
     may_ask = bool(left) and not json and sys.stdin.isatty()
     agreed = bool(left) and (yes or (may_ask and _agrees(len({item.file for item in left}))))
     if agreed:
         record_trust(folders(os.environ).config, root, {item.file: item.sha256 for item in found})
     if json:
         told = [{**plain(item), "trusted": agreed or item not in left} for item in found]
-        say(encode({"root": str(root), "items": told}).decode())
+        say_json({"root": str(root), "items": told})
     else:
         say(_outcome(bool(left), agreed, len(found)))
     return Exit.VERIFIED if agreed or not left else Exit.CONFIG

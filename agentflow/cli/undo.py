@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentflow.cli.options import FOLDER, JSON
+from agentflow.cli.options import FOLDER, JSON, TASK
 from agentflow.cli.printing import say, say_json
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _GET_BACK = "GIT_ALTERNATE_OBJECT_DIRECTORIES=$(git rev-parse --git-path agentfl
 
 
 def undo(
-    task_id: str = typer.Argument(..., metavar="TASK", help="A task's id or its beginning."),
+    task_id: str = TASK,
     dry_run: bool = typer.Option(False, "--dry-run", help="Only show what would be done."),
     force: bool = typer.Option(
         False, "--force", help="Also put back files that were changed after the task; what they hold is kept."

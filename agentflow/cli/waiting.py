@@ -4,8 +4,7 @@ from pathlib import Path
 
 import typer
 
-from agentflow.cli.options import FOLDER, ONE_JSON
-from agentflow.cli.task import NETWORK, NO_SANDBOX
+from agentflow.cli.options import EVENTS, FOLDER, NETWORK, NO_INPUT, NO_SANDBOX, ONE_JSON, TASK, YES
 
 PENDING = typer.Argument(..., metavar="ID", help="What is pending, as `agentflow status` shows it.")
 BY = typer.Option("", "--by", metavar="NAME", help="Who decides.")
@@ -14,12 +13,12 @@ COMMENT = typer.Option("", "--comment", metavar="TEXT", help="Kept beside the de
 
 def resume(
     task_id: str | None = typer.Argument(None, metavar="TASK", help="A task; else the newest."),
-    yes: bool = typer.Option(False, "--yes", help="Take defaults and approve what a rule asks about."),
-    no_input: bool = typer.Option(False, "--no-input", help="Take defaults and deny approvals."),
+    yes: bool = YES,
+    no_input: bool = NO_INPUT,
     no_sandbox: bool = NO_SANDBOX,
     network: bool = NETWORK,
     json: bool = ONE_JSON,
-    events: str | None = typer.Option(None, "--events", metavar="FILE|-", help="Write events as JSON lines."),
+    events: str | None = EVENTS,
     folder: Path = FOLDER,
 ) -> int:
     """Go on with a task, exactly where it was. It was stopped or killed, or what it waited for is decided."""
@@ -61,7 +60,7 @@ def deny(
 
 
 def answer(
-    task_id: str = typer.Argument(..., metavar="TASK", help="A task's id or its beginning."),
+    task_id: str = TASK,
     words: list[str] = typer.Argument(..., metavar="CHOICE|TEXT", help="An option, or words of your own."),
     folder: Path = FOLDER,
 ) -> int:
@@ -74,7 +73,7 @@ def answer(
 
 
 def cancel(
-    task_id: str = typer.Argument(..., metavar="TASK", help="A task's id or its beginning."),
+    task_id: str = TASK,
     folder: Path = FOLDER,
 ) -> None:
     """Stop a task. It may run in another terminal; `resume` can still go on with it."""

@@ -1,36 +1,17 @@
 """The text of a task from the words of a command line."""
 
 import difflib
+import inspect
 import sys
+from collections.abc import Callable, Iterator
+
+from typer.models import OptionInfo
 
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import Consent
 from agentflow.core.task import Phase
 from agentflow.redact import redacted
 
-KNOWN = (
-    "--model",
-    "--max-iterations",
-    "--max-cost",
-    "--max-tokens",
-    "--timeout",
-    "--skip-check",
-    "--reason",
-    "--yes",
-    "--no-input",
-    "--no-sandbox",
-    "--network",
-    "--json",
-    "--events",
-    "--pause-after",
-    "--stream",
-    "--review",
-    "--no-review",
-    "--sequential",
-    "--context",
-    "--help",
-)
-"""The options of `task`; a word that looks like one and is none may belong to the text."""
 LATER = ("--no-memory",)
 """Options that the published command has and this version does not."""
 MAX_CHARS = 100_000
@@ -38,9 +19,6 @@ MAX_CHARS = 100_000
 
 def text_of(words: list[str]) -> str:
     """Return the text of a task; `-` alone reads it from stdin. Raises UsageError."""
-    literal = len(sys.argv) - sys.argv.index("--") - 1 if "--" in sys.argv else 0
-    for word in words[: len(words) - literal] if len(words) > 1 else ():
-        _refuse_option(word)
     text = sys.stdin.read() if words == ["-"] else " ".join(words)
     text = redacted(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").strip())
     if not text:
@@ -50,6 +28,13 @@ def text_of(words: list[str]) -> str:
     if len(text) > MAX_CHARS:
         raise UsageError(f"the text is longer than {MAX_CHARS:,} characters")
     return text
+
+
+def refuse_options(words: list[str], command: Callable[..., int]) -> None:
+    """Refuse a word that was meant as an option of a command; any other may stand in the text."""
+    literal = len(sys.argv) - sys.argv.index("--") - 1 if "--" in sys.argv else 0
+    for word in words[: len(words) - literal] if len(words) > 1 else ():
+        _refuse_option(word, command)
 
 
 def consent_of(*, yes: bool, no_input: bool) -> Consent:
@@ -68,14 +53,23 @@ def phase_of(name: str | None) -> Phase | None:
     return Phase(name) if name else None
 
 
-def _refuse_option(word: str) -> None:
-    """Refuse a word that was meant as an option; any other may stand in the text."""
+def _refuse_option(word: str, command: Callable[..., int]) -> None:
     option = word.split("=", maxsplit=1)[0]
     if option in LATER:
         raise UsageError(f"{option} is not in this version")
-    near = difflib.get_close_matches(option, (*KNOWN, *LATER), n=1, cutoff=0.8)
-    if option.startswith("--") and near:
+    if not option.startswith("--"):
+        return
+    if near := difflib.get_close_matches(option, (*_options(command), *LATER), n=1, cutoff=0.8):
         raise UsageError(
             f"unknown option {option}; did you mean {near[0]}?",
             hint=f"if {option} belongs to the text, put -- before the text or quote the whole of it",
         )
+
+
+def _options(command: Callable[..., int]) -> Iterator[str]:
+    """Yield the options that a command declares."""
+    for parameter in inspect.signature(command).parameters.values():
+        if isinstance(parameter.default, OptionInfo):
+            for declared in parameter.default.param_decls or ():
+                yield from declared.split("/")
+    yield "--help"

@@ -6,24 +6,8 @@ from agentflow.permissions.words import Simple, TooComplex, Word, spelled
 
 _RESERVED = frozenset(
     {
-        *(
-            "{",
-            "}",
-            "!",
-            "[[",
-            "]]",
-            "if",
-            "then",
-            "else",
-            "elif",
-            "fi",
-            "for",
-            "while",
-            "until",
-            "do",
-            "done",
-        ),
-        *("case", "esac", "function", "select", "in"),
+        *("{", "}", "!", "[[", "]]", "if", "then", "else", "elif", "fi", "for", "while", "until"),
+        *("do", "done", "case", "esac", "function", "select", "in"),
     }
 )
 """In the place of a program the parser has taken one for a word."""

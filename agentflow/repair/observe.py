@@ -23,19 +23,10 @@ if TYPE_CHECKING:
 
 RED = ("failed", "error")
 _VALUED = (
-    "-k",
-    "-m",
-    "-c",
-    "-p",
-    "-o",
-    "-W",
-    "-n",
-    "-r",
-    "--rootdir",
-    "--ignore",
-    "--deselect",
-    "--confcutdir",
+    *("-k", "-m", "-c", "-p", "-o", "-W", "-n", "-r"),
+    *("--rootdir", "--ignore", "--deselect", "--confcutdir"),
 )
+"""Options of pytest whose value is the next word."""
 
 
 class Recorder:

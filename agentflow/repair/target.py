@@ -34,9 +34,9 @@ class Target(Record):
     is_module: bool
     """Started with `-m`, which puts the working folder on the import path."""
     env: Mapping[str, str]
-    failing: tuple[str, ...]
+    failing: tuple[str, ...] = ()
     """Ids of the tests that failed before the task."""
-    files: tuple[str, ...]
+    files: tuple[str, ...] = ()
     """The files of those tests; empty means all the check runs."""
 
 
@@ -114,6 +114,7 @@ def record_of(root: Path, shown: Shown) -> Evidence:
 
 
 def _split(root: Path, command: str) -> Target:
+    """Return how a command runs the tests. Raises ModelRejected for one that is not ours to run."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -122,24 +123,19 @@ def _split(root: Path, command: str) -> Target:
     while words and (found := _VARIABLE.match(words[0])):
         env[found[1]] = found[2]
         words = words[1:]
-    if len(words) > 2 and _PYTHON.match(Path(words[0]).name) and words[1] == "-m" and words[2] in set(Runner):
-        return _target(_located(root, words[0]), words[2], words[3:], env)
-    if words and Path(words[0]).name in {"pytest", "py.test"}:
-        return _target(_shebang(_located(root, words[0])), Runner.PYTEST, words[1:], env).replace(
-            is_module=False
-        )
-    raise ModelRejected(f"repair runs pytest and unittest only, not: {command}", hint=ADVICE)
-
-
-def _target(interpreter: str, runner: str, arguments: list[str], env: dict[str, str]) -> Target:
+    program = Path(words[0]).name if words else ""
+    if len(words) > 2 and _PYTHON.match(program) and words[1] == "-m" and words[2] in set(Runner):
+        interpreter, runner, arguments = _located(root, words[0]), Runner(words[2]), words[3:]
+    elif program in {"pytest", "py.test"}:
+        interpreter, runner, arguments = _shebang(_located(root, words[0])), Runner.PYTEST, words[1:]
+    else:
+        raise ModelRejected(f"repair runs pytest and unittest only, not: {command}", hint=ADVICE)
     return Target(
         interpreter=interpreter,
-        runner=Runner(runner),
+        runner=runner,
         arguments=tuple(arguments),
-        is_module=True,
+        is_module=_PYTHON.match(program) is not None,
         env=env,
-        failing=(),
-        files=(),
     )
 
 

@@ -2,8 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Self
 
@@ -88,10 +88,12 @@ class Sandbox(Record):
             return self._on_view(command, sink, cancelled, self.view)
         if self.level is Level.NONE:
             return process.run(command, sink, cancelled)
-        with self._scratch(access) as scratch:
-            if access is Access.THROW_AWAY:
+        if access is Access.THROW_AWAY:
+            with scratch_folder() as scratch:
                 return self._thrown_away(command, sink, cancelled, scratch)
-            profile = self._profile(command, access, self.root, scratch)
+        # bubblewrap has a folder in memory
+        with nullcontext() if self.level is Level.FULL else scratch_folder() as folder:
+            profile = self._profile(command, access, self.root, folder)
             return self._inside(command, sink, cancelled, profile.replace(protected=self._kept(names)))
 
     def _on_view(self, command: Command, sink: Path, cancelled: Cancelled, view: View) -> Execution:
@@ -106,20 +108,8 @@ class Sandbox(Record):
             profile = profile.replace(protected=tuple(self.root / name for name in view.shown))
             return self._inside(command, sink, cancelled, profile, view.overlay)
 
-    @contextmanager
-    def _scratch(self, access: Access) -> Iterator[Path | None]:
-        """Yield a folder on the disk; bubblewrap has one in memory where no view must be kept."""
-        if self.level is Level.FULL and access is not Access.THROW_AWAY:
-            yield None
-            return
-        with scratch_folder() as folder:
-            yield folder
-
-    def _thrown_away(
-        self, command: Command, sink: Path, cancelled: Cancelled, scratch: Path | None
-    ) -> Execution:
+    def _thrown_away(self, command: Command, sink: Path, cancelled: Cancelled, scratch: Path) -> Execution:
         """Run a command on a view of the repository, an overlay if that can be had."""
-        assert scratch is not None
         if self.level is Level.FULL and not throwaway.has_foreign_files(self.root):
             view = throwaway.layered(self.root, scratch)
             profile = self._profile(command, Access.THROW_AWAY, view.place, None)

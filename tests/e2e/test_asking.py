@@ -8,16 +8,25 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, NewRepo, Repo, call, edit, findings, plan, role, submit, turn, verified
+from tests.support.repo import (
+    CALC,
+    MENDED,
+    NewRepo,
+    Repo,
+    call,
+    edit,
+    findings,
+    mending,
+    plan,
+    role,
+    submit,
+    turn,
+    verified,
+)
 from tests.support.terminal import CTRL_C, CTRL_D, Seen, at_terminal
 
 PLANTED = "a + b\nrm -rf / \x1b[2K"
-CREW = [
-    findings(),
-    plan("calc.py"),
-    role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py")),
-    verified("ev-0002"),
-]
+CREW = mending()
 TEXT = "make the failing tests pass"
 
 
@@ -63,7 +72,7 @@ def test_a_denied_call_is_not_made_and_the_model_reads_why(repo: Repo) -> None:
 
 def test_a_half_made_change_is_asked_about_at_the_terminal(repo: Repo) -> None:
     asking(repo)
-    half = role("implementer", *edit("calc.py", "a - b", "a + b"), {"error": 529})
+    half = role("implementer", *MENDED, {"error": 529})
     seen = task(repo, says=("no", "b"), crew=[findings(), plan("calc.py"), half])
     assert seen.code == 1, seen.text
     assert "changed: M calc.py" in seen.text
@@ -97,7 +106,7 @@ def test_the_whole_input_is_seen_and_nothing_of_it_reaches_the_terminal_raw(repo
 
 def test_several_calls_are_asked_one_after_the_other(repo: Repo) -> None:
     turns = (turn(call("Bash", command="echo one"), call("Bash", command="echo two")),)
-    implementer = role("implementer", *turns, *edit("calc.py", "a - b", "a + b"), submit("calc.py"))
+    implementer = role("implementer", *turns, *MENDED, submit("calc.py"))
     seen = task(repo, says=("YES", "n", "", "y"), crew=[*CREW[:2], implementer, verified("ev-0003")])
     assert seen.code == 0, seen.text
     assert seen.unused == []

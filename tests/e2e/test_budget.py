@@ -10,24 +10,15 @@ from tests.support.repo import (
     TEXT,
     NewRepo,
     call,
-    edit,
-    findings,
-    plan,
+    mending,
     role,
-    submit,
     turn,
-    verified,
 )
 
 
 def script(**usage: float) -> list[dict[str, Any]]:
     """An honest crew each of whose replies uses so much."""
-    entries = [
-        findings(),
-        plan("calc.py"),
-        role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py")),
-        verified("ev-0002"),
-    ]
+    entries = mending()
     for entry in entries:
         for each in entry["turns"]:
             each["usage"] = usage

@@ -4,7 +4,19 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, NewRepo, Repo, call, edit, findings, plan, role, submit, turn, verified
+from tests.support.repo import (
+    CALC,
+    MENDED,
+    NewRepo,
+    Repo,
+    call,
+    findings,
+    plan,
+    role,
+    submit,
+    turn,
+    verified,
+)
 from tests.support.terminal import at_terminal
 
 GIVEN = {
@@ -19,7 +31,7 @@ ASK = {"questions": [{"question": "Which?", "options": [{"label": "integers"}, {
 TWO = {
     "questions": [*ASK["questions"], {"question": "Round?", "options": [{"label": "up"}, {"label": "off"}]}]
 }
-WORK = role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py"))
+WORK = role("implementer", *MENDED, submit("calc.py"))
 
 
 def escalate(**changes: Any) -> dict[str, Any]:

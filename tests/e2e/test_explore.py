@@ -1,10 +1,10 @@
 from agentflow.frontmatter import split
 from agentflow.workflow.angles import ANGLES, MOST, angles
-from tests.support.repo import CALC, NewRepo, Repo, edit, findings, role, submit
+from tests.support.repo import CALC, MENDED, NewRepo, Repo, findings, role, submit
 
 DOCUMENT = ".claude/deep-dive.local.md"
 SECTIONS = ["Overview", "Architecture", "Conventions", "Anti-patterns", "Quick reference", "Notes"]
-MEND = role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py"))
+MEND = role("implementer", *MENDED, submit("calc.py"))
 
 
 def explored(repo: Repo, *words: str, count: int = 6, delay: float = 0) -> int:

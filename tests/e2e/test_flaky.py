@@ -13,9 +13,7 @@ from tests.support.repo import (
     NewRepo,
     Repo,
     call,
-    edit,
-    findings,
-    plan,
+    mending,
     role,
     submit,
     turn,
@@ -37,12 +35,7 @@ class Odd(unittest.TestCase):
 """
 FAILS_AT = "self.assertNotIn(number, {!r})"
 HANGS_AT = "time.sleep(60 if number in {!r} else 0)"
-MENDED = [
-    findings(),
-    plan("calc.py"),
-    role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py")),
-    verified("ev-0002"),
-]
+MENDED = mending()
 AT_ONCE = (
     "check_retry: {flaky: {times: 3, seconds: 0}, timeout: {times: 2, seconds: 0}}\ntimeouts: {tests: 3}\n"
 )

@@ -2,7 +2,13 @@
 
 import pytest
 
-from tests.support.repo import CALC, TEXT, NewRepo, Repo, edit, findings, plan, role, submit, verified
+from tests.support.repo import (
+    CALC,
+    TEXT,
+    NewRepo,
+    Repo,
+    mending,
+)
 
 FILE = ".claude/agentflow.yaml"
 SAYS = """\
@@ -15,11 +21,6 @@ routing:
   complex_when: [{words: [ledger], reason: payment}]
   requires: {implementation: [review]}
 """
-
-
-def mending() -> list[dict[str, object]]:
-    turns = (*edit("calc.py", "a - b", "a + b"), submit("calc.py"))
-    return [findings(), plan("calc.py"), role("implementer", *turns), verified("ev-0002")]
 
 
 def sources(repo: Repo) -> dict[str, tuple[object, str]]:

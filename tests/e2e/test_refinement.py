@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, NewRepo, Repo, call, edit, findings, role, submit, turn, verified
+from tests.support.repo import CALC, MENDED, NewRepo, Repo, call, findings, role, submit, turn, verified
 from tests.support.terminal import at_terminal
 
 ODD = 'fix "add": it\'s red # now 🙂\nDo not change `tests/`: only code.\nIt must stay a one-liner.'
@@ -19,7 +19,7 @@ def planner(*files: str, summary: str = "plan") -> dict[str, Any]:
 
 
 def crew(*planners: dict[str, Any]) -> list[dict[str, Any]]:
-    work = role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py"))
+    work = role("implementer", *MENDED, submit("calc.py"))
     review = role("reviewer", turn(call("SubmitReview", verdict="APPROVED", issues=[])))
     return [findings(), *(planners or (planner("calc.py"),)), work, review, verified("ev-0002")]
 

@@ -4,9 +4,22 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, NewRepo, Repo, call, edit, findings, plan, role, submit, turn, verified
+from tests.support.repo import (
+    CALC,
+    MENDED,
+    NewRepo,
+    Repo,
+    call,
+    edit,
+    findings,
+    plan,
+    role,
+    submit,
+    turn,
+    verified,
+)
 
-MEND = role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py"))
+MEND = role("implementer", *MENDED, submit("calc.py"))
 
 
 def review(verdict: str = "APPROVED", *issues: dict[str, Any]) -> dict[str, Any]:
@@ -148,7 +161,7 @@ def test_research_without_findings_is_no_answer(new_repo: NewRepo, summary: str)
 def test_a_change_larger_than_its_route_gets_the_judges_it_needs(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
     writes = [turn(call("Write", file_path=f"m{number}.py", content="x = 1\n")) for number in range(5)]
-    grown = role("implementer", *writes, *edit("calc.py", "a - b", "a + b"), submit("calc.py"))
+    grown = role("implementer", *writes, *MENDED, submit("calc.py"))
     done = repo.task("fix add in calc.py", "--sequential", script=[grown, review(), verified("ev-0002")])
     assert (done.code, acted(repo)) == (0, ["implementer", "reviewer", "verifier"]), done.err
     assert repo.state()["task_complexity"] == "complex"
@@ -249,7 +262,7 @@ def test_an_empty_reply_is_asked_for_once_more(new_repo: NewRepo) -> None:
 
 def test_a_half_made_change_is_put_before_a_person(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
-    half = role("implementer", *edit("calc.py", "a - b", "a + b"), {"error": 529})
+    half = role("implementer", *MENDED, {"error": 529})
     done = repo.task("fix add in calc.py", "--json", script=[half])
     (pending,) = done.json["pending"]
     assert done.code == 75
@@ -268,7 +281,7 @@ def test_a_half_made_change_is_put_before_a_person(new_repo: NewRepo) -> None:
 
 def test_who_goes_on_after_a_half_made_change_is_told_of_it(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
-    half = role("implementer", *edit("calc.py", "a - b", "a + b"), {"error": 529})
+    half = role("implementer", *MENDED, {"error": 529})
     rest = role("implementer", turn(call("Read", file_path="calc.py")), submit("calc.py"))
     assert repo.task("fix add in calc.py", script=[half, rest]).code == 75
     done = repo.run("answer", repo.folder.name, "Go on from here")

@@ -16,11 +16,11 @@ from tests.support.processes import processes
 from tests.support.repo import (
     CALC,
     GREEN,
+    MENDED,
     TEXT,
     NewRepo,
     Repo,
     call,
-    edit,
     eventually,
     findings,
     plan,
@@ -104,7 +104,7 @@ def mended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repo, Reading]:
     script = [
         findings(),
         {**planner, "delay": 0.4, "turns": [todos, *planner["turns"]]},
-        role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py")),
+        role("implementer", *MENDED, submit("calc.py")),
         verified("ev-0002"),
     ]
     running = repo.start_task(script)

@@ -9,11 +9,11 @@ import pytest
 
 from tests.support.repo import (
     CALC,
+    MENDED,
     Done,
     NewRepo,
     Repo,
     call,
-    edit,
     eventually,
     plan,
     role,
@@ -49,7 +49,7 @@ You explore.
 PLAYS = {"agentflow-role": "explorer"}
 REST = (
     plan("calc.py"),
-    role("implementer", *edit("calc.py", "a - b", "a + b"), submit()),
+    role("implementer", *MENDED, submit()),
     verified("ev-0002"),
 )
 FOUND = [{"claim": "here", "path": "calc.py", "line": 2}]
@@ -175,7 +175,7 @@ def test_a_handoff_goes_on_with_the_same_conversation(repo: Repo) -> None:
 def test_a_handoff_gives_no_right_that_the_phase_lacks(repo: Repo) -> None:
     lead(repo, "Read", "Grep", "handoff_to_fixer")
     handing = turn(call("handoff_to_fixer", reason="mend it"))
-    grabs = turn(*edit("calc.py", "a - b", "a + b")[1]["tools"], call("Grep", pattern="add"))
+    grabs = turn(*MENDED[1]["tools"], call("Grep", pattern="add"))
     repo.task(script=[role("explorer", handing, grabs, SUBMIT), *REST])
     (run,) = repo.runs("explorer")
     said = {call["name"]: result for call, result in run.calls}
@@ -407,7 +407,7 @@ def test_what_sub_agents_used_is_counted_once_although_their_question_begins_the
 
 
 def test_what_was_used_for_half_a_change_is_counted(repo: Repo) -> None:
-    steps = [{**each, "usage": USED} for each in edit("calc.py", "a - b", "a + b")]
+    steps = [{**each, "usage": USED} for each in MENDED]
     rest = role("implementer", {**turn(call("Read", file_path="calc.py")), "usage": USED}, submit("calc.py"))
     script = [role("implementer", *steps, {"error": 529}), rest]
     assert repo.task("fix add in calc.py", script=script).code == 75

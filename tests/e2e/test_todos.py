@@ -4,11 +4,11 @@ from typing import Any
 
 from tests.support.repo import (
     CALC,
+    MENDED,
     NewRepo,
     Recorded,
     Repo,
     call,
-    edit,
     findings,
     plan,
     role,
@@ -30,7 +30,7 @@ def todos(*items: dict[str, Any]) -> dict[str, Any]:
 
 def crew(planner: list[dict[str, Any]], *implementer: dict[str, Any]) -> list[dict[str, Any]]:
     last = plan("calc.py")["turns"]
-    work = role("implementer", *edit("calc.py", "a - b", "a + b"), GREEN, *implementer, submit("calc.py"))
+    work = role("implementer", *MENDED, GREEN, *implementer, submit("calc.py"))
     return [findings(), role("planner", *planner, *last), work, verified()]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, Recorded, Repo, call, edit, role, submit, turn
+from tests.support.repo import CALC, MENDED, Recorded, Repo, call, role, submit, turn
 
 AGENTS = Path(__file__).parents[2] / "agents"
 SUBMITS = {
@@ -204,7 +204,7 @@ def default_route(tmp_path_factory: pytest.TempPathFactory) -> Repo:
     script = [
         acting("explorer", submission("explorer")),
         acting("planner", submission("planner")),
-        acting("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py")),
+        acting("implementer", *MENDED, submit("calc.py")),
         acting("verifier", submission("verifier", evidence=["ev-0004"])),
     ]
     repo.task(script=script)
@@ -224,7 +224,7 @@ def with_reviewer(tmp_path_factory: pytest.TempPathFactory) -> Repo:
     script = [
         role("explorer", submission("explorer")),
         role("planner", submission("planner")),
-        role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py")),
+        role("implementer", *MENDED, submit("calc.py")),
         {**judge, "match": {"agent": "reviewer"}},
     ]
     repo.task(script=script)

@@ -8,10 +8,10 @@ import pytest
 
 from tests.support.repo import (
     CALC,
+    MENDED,
     TEXT,
     NewRepo,
     call,
-    edit,
     findings,
     plan,
     role,
@@ -91,7 +91,7 @@ def turns(events: list[Event]) -> Iterator[Span]:
 
 @pytest.fixture
 def traced(new_repo: NewRepo) -> list[Span]:
-    work = [turn(call("Bash", command="sleep 0.3")), *edit("calc.py", "a - b", "a + b"), submit()]
+    work = [turn(call("Bash", command="sleep 0.3")), *MENDED, submit()]
     script = [{**findings(), "delay": 0.2}, plan("calc.py"), role("implementer", *work), verified("ev-0003")]
     repo = new_repo(CALC)
     done = repo.task("--no-sandbox", TEXT, script=script)

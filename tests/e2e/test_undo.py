@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.repo import (
     CALC,
+    MENDED,
     Repo,
     call,
-    edit,
     eventually,
     findings,
     plan,
@@ -78,7 +78,7 @@ ATTACKS = (
 @pytest.mark.parametrize("command", ATTACKS)
 def test_whatever_a_command_did_the_users_files_are_put_back_byte_for_byte(repo: Repo, command: str) -> None:
     before = files(repo)
-    repo.task(script=crew(*edit("calc.py", "a - b", "a + b"), shell(command)))
+    repo.task(script=crew(*MENDED, shell(command)))
     assert files(repo) != before
     done = repo.run("undo", repo.folder.name)
     assert (done.code, done.err) == (0, "")
@@ -88,7 +88,7 @@ def test_whatever_a_command_did_the_users_files_are_put_back_byte_for_byte(repo:
 
 def test_the_index_refs_and_stash_are_not_touched_by_recording(repo: Repo) -> None:
     before = (repo.root / ".git/index").read_bytes(), repo.git("for-each-ref"), repo.git("stash", "list")
-    repo.task(script=crew(*edit("calc.py", "a - b", "a + b")))
+    repo.task(script=crew(*MENDED))
     assert before == (
         (repo.root / ".git/index").read_bytes(),
         repo.git("for-each-ref"),
@@ -97,7 +97,7 @@ def test_the_index_refs_and_stash_are_not_touched_by_recording(repo: Repo) -> No
 
 
 def test_a_dry_run_shows_what_it_would_do_and_does_nothing(repo: Repo) -> None:
-    repo.task(script=crew(*edit("calc.py", "a - b", "a + b"), shell("echo x > new.py; rm staged.txt")))
+    repo.task(script=crew(*MENDED, shell("echo x > new.py; rm staged.txt")))
     changed = files(repo)
     said = repo.run("undo", repo.folder.name, "--dry-run")
     assert said.code == 0
@@ -116,7 +116,7 @@ def test_a_dry_run_shows_what_it_would_do_and_does_nothing(repo: Repo) -> None:
 
 
 def test_a_file_that_the_user_changed_since_is_named_and_nothing_is_undone(repo: Repo) -> None:
-    repo.task(script=crew(*edit("calc.py", "a - b", "a + b"), shell("echo x > new.py")))
+    repo.task(script=crew(*MENDED, shell("echo x > new.py")))
     (repo.root / "calc.py").write_text("mine now\n")
     (repo.root / "later.txt").write_text("mine too\n")
     changed = files(repo)
@@ -130,7 +130,7 @@ def test_a_file_that_the_user_changed_since_is_named_and_nothing_is_undone(repo:
 
 def test_force_puts_back_what_was_changed_since_and_leaves_all_other_edits(repo: Repo) -> None:
     before = files(repo)
-    repo.task(script=crew(*edit("calc.py", "a - b", "a + b")))
+    repo.task(script=crew(*MENDED))
     (repo.root / "calc.py").write_text("mine now\n")
     repo.write({"later.txt": "mine too\n", "kept.txt": "edited later\n"})
     undone = repo.run("undo", repo.folder.name, "--force")
@@ -146,7 +146,7 @@ def test_force_puts_back_what_was_changed_since_and_leaves_all_other_edits(repo:
 
 
 def test_undoing_twice_says_so(repo: Repo) -> None:
-    repo.task(script=crew(*edit("calc.py", "a - b", "a + b")))
+    repo.task(script=crew(*MENDED))
     repo.run("undo", repo.folder.name)
     again = repo.run("undo", repo.folder.name)
     assert again.code == 0
@@ -159,7 +159,7 @@ def test_a_task_that_changed_nothing_has_nothing_to_undo(repo: Repo) -> None:
 
 
 def test_what_git_ignored_is_never_removed(repo: Repo) -> None:
-    repo.task(script=crew(*edit("calc.py", "a - b", "a + b"), shell("printf '' > .gitignore")))
+    repo.task(script=crew(*MENDED, shell("printf '' > .gitignore")))
     assert repo.run("undo", repo.folder.name).code == 0
     assert repo.read("run.log") == "ignored\n"
     assert repo.read("ignored/x") == "ignored"
@@ -167,7 +167,7 @@ def test_what_git_ignored_is_never_removed(repo: Repo) -> None:
 
 
 def test_an_ignored_file_that_was_written_again_since_is_left(repo: Repo) -> None:
-    repo.task(script=crew(*edit("calc.py", "a - b", "a + b"), shell("echo task > run.log; rm ignored/x")))
+    repo.task(script=crew(*MENDED, shell("echo task > run.log; rm ignored/x")))
     repo.write({"run.log": "mine again\n"})
     assert repo.run("undo", repo.folder.name).code == 0
     assert (repo.read("run.log"), repo.read("ignored/x")) == ("mine again\n", "ignored")
@@ -183,7 +183,7 @@ def test_large_ignored_files_and_what_tools_make_are_not_kept(repo: Repo) -> Non
         }
     )
     names = "big.log ignored/build/made node_modules/a/index.js"
-    repo.task(script=crew(*edit("calc.py", "a - b", "a + b"), shell(f"rm {names} ignored/x")))
+    repo.task(script=crew(*MENDED, shell(f"rm {names} ignored/x")))
     assert repo.run("undo", repo.folder.name).code == 0
     assert repo.read("ignored/x") == "ignored"
     assert not any((repo.root / name).exists() for name in names.split())
@@ -194,7 +194,7 @@ def test_what_is_kept_of_secrets_is_seen_by_no_command(repo: Repo) -> None:
     find = "for d in .git/agentflow/objects .git/objects; do GIT_OBJECT_DIRECTORY=$d git cat-file"
     shell_all = find + " --batch-all-objects --batch --buffer; done; ls .git/agentflow"
     repo.write({"all.sh": shell_all}).commit()
-    repo.task(script=crew(shell("sh all.sh"), *edit("calc.py", "a - b", "a + b")))
+    repo.task(script=crew(shell("sh all.sh"), *MENDED))
     kept = [path.read_text("utf-8", "replace") for path in repo.folder.rglob("*") if path.is_file()]
     assert any("all.sh" in text for text in kept)
     assert not any("hunter2hunter2" in text for text in kept)
@@ -203,7 +203,7 @@ def test_what_is_kept_of_secrets_is_seen_by_no_command(repo: Repo) -> None:
 def test_after_a_kill_what_the_task_had_done_is_undone_and_later_edits_stay(repo: Repo) -> None:
     before = files(repo)
     wait = "until [ -e goon ]; do sleep 0.05; done"
-    process = repo.start_task(crew(*edit("calc.py", "a - b", "a + b"), shell("echo x > new.py"), shell(wait)))
+    process = repo.start_task(crew(*MENDED, shell("echo x > new.py"), shell(wait)))
     eventually(lambda: sum(len(run.results) for run in repo.runs("implementer")) == 3, 60)
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -232,7 +232,7 @@ def test_after_a_kill_within_a_command_its_changes_are_named_not_guessed(repo: R
 
 
 def test_what_the_user_edits_while_a_task_waits_is_theirs(repo: Repo) -> None:
-    script = crew(*edit("calc.py", "a - b", "a + b"))
+    script = crew(*MENDED)
     assert repo.task("mend it", "--pause-after", "planning", script=script).code == 75
     repo.write({"kept.txt": "edited while it waited\n"})
     before = files(repo)

@@ -15,12 +15,14 @@ import pytest
 from tests.support.repo import (
     CALC,
     GREEN,
+    MENDED,
     Done,
     NewRepo,
     Repo,
     call,
     edit,
     findings,
+    mending,
     plan,
     role,
     submit,
@@ -28,12 +30,7 @@ from tests.support.repo import (
     verified,
 )
 
-SCRIPT = [
-    findings(),
-    plan("calc.py"),
-    role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py")),
-    verified("ev-0002"),
-]
+SCRIPT = mending()
 WRONG = [
     findings(),
     plan("calc.py"),
@@ -242,7 +239,7 @@ def softened(new_repo: NewRepo) -> Repo:
     repo = new_repo(CALC)
     turns = [turn(call("Read", file_path="tests/test_calc.py"))]
     turns += [turn(call("Write", file_path="tests/test_calc.py", content=SOFTER))]
-    mended = [*edit("calc.py", "a - b", "a + b"), *turns, submit("calc.py", "tests/test_calc.py")]
+    mended = [*MENDED, *turns, submit("calc.py", "tests/test_calc.py")]
     assert repo.task(script=[*SCRIPT[:2], role("implementer", *mended), verified("ev-0002")]).code == 75
     (waiting,) = repo.run("status", "--json").json["pending"]
     assert repo.run("approve", waiting["id"]).code == 0

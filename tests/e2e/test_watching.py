@@ -16,12 +16,7 @@ from tests.support.repo import (
     Done,
     NewRepo,
     Repo,
-    edit,
-    findings,
-    plan,
-    role,
-    submit,
-    verified,
+    mending,
 )
 
 RESULT = {
@@ -38,12 +33,7 @@ EVIDENCE = {
     *("started_at", "seconds", "stdout_sha256", "bytes", "tree_before", "tree_after", "surface", "code"),
     *("sandbox", "changed", "tests", "tries", "flaky"),
 }
-SCRIPT = [
-    findings(),
-    plan("calc.py"),
-    role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py")),
-    verified("ev-0002"),
-]
+SCRIPT = mending()
 
 
 class Finished:
