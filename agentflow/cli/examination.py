@@ -21,6 +21,7 @@ from agentflow.sandbox.profile import CHECKS, Level
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Settings, folders, load_settings, model_name
 from agentflow.view.text import BLANK, Line, Style, column, labelled, line, span
+from agentflow.view.words import held_mark
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import open_repository
 
@@ -136,8 +137,7 @@ def _sandbox(found: Examined) -> Iterator[Line]:
         yield line(column("  attack", _NAME, Style.DIM), *heads)
     for attack in found.attacks:
         marks = (_mark(attack.held.get(who)) for who in WHO)
-        is_held = all(attack.held.values())
-        head = span("✓ ", Style.GOOD) if is_held else span("✗ ", Style.BAD)
+        head = held_mark(all(attack.held.values()))
         yield line(
             head, column(attack.name, _NAME - 2), *(column(text, _MARK, style) for text, style in marks)
         )

@@ -25,7 +25,7 @@ from agentflow.sandbox.scratch import scratch_folder
 from agentflow.settings import Patience, Settings, load_settings
 from agentflow.view.terminal import send, width_of
 from agentflow.view.text import Line, Span, Style, clip, column, line, span
-from agentflow.view.words import counts, duration
+from agentflow.view.words import counts, duration, held_mark
 from agentflow.workflow.drift import listed
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import open_repository
@@ -202,7 +202,7 @@ def _row(
     told = {"check": check.name, "command": check.command, "missing": check.missing}
     took = f"{duration(seconds)}  " if seconds is not None else ""
     shown = line(
-        mark or (span("✓ ", Style.GOOD) if holds else span("✗ ", Style.BAD)),
+        mark or held_mark(holds),
         column(check.name, 7, Style.BOLD),
         span(f"{words}  "),
         span(f"{took}{check.command}", Style.DIM),

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from agentflow.core.record import Record
 from agentflow.process import Command
 from agentflow.sandbox import seatbelt, seccomp
 from agentflow.sandbox.bubblewrap import arguments, listening
@@ -29,32 +30,29 @@ _BARE = (sys.executable, "-I", "-S", str(Path(__file__).with_name("launch.py")))
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
-class Doors:
+class Doors(Record):
     """The descriptors that a sandboxed command is started with."""
 
-    def __init__(self, also: Collection[Also]) -> None:
-        self.filter = os.memfd_create("filter", 0)
-        self.status = os.memfd_create("status", 0)
-        os.write(self.filter, seccomp.program(also) or b"")
-        os.lseek(self.filter, 0, os.SEEK_SET)
+    filter: int
+    status: int
 
     def said(self) -> bytes:
         """Return what was written about the start of the command."""
         return os.pread(self.status, 1 << 16, 0)
 
-    def close(self) -> None:
-        os.close(self.filter)
-        os.close(self.status)
-
 
 @contextmanager
 def doors(profile: Profile, ability: Ability) -> Iterator[Doors]:
     """Yield the descriptors of one command."""
-    opened = Doors(() if ability.level is Level.FULL else _unknown_to_landlock(profile))
+    also = () if ability.level is Level.FULL else _unknown_to_landlock(profile)
+    opened = Doors(filter=os.memfd_create("filter", 0), status=os.memfd_create("status", 0))
     try:
+        os.write(opened.filter, seccomp.program(also) or b"")
+        os.lseek(opened.filter, 0, os.SEEK_SET)
         yield opened
     finally:
-        opened.close()
+        os.close(opened.filter)
+        os.close(opened.status)
 
 
 def _unknown_to_landlock(profile: Profile) -> frozenset[Also]:

@@ -34,15 +34,13 @@ ACCESS: Mapping[str, Access] = MappingProxyType(
     {"implementer": Access.WRITE, "verifier": Access.THROW_AWAY, CHECKS: Access.THROW_AWAY}
 )
 """By who runs the command; everybody else only reads."""
-POLICY = (".git", ".claude", ".agents", ".mcp.json")
-"""Names at the root that decide over roles, hooks and permissions: no command writes them, nor makes them."""
+POLICY = (".claude", ".agents", ".mcp.json")
+"""Names that decide over roles, hooks and permissions: no role and no command writes them, nor makes them."""
 CONFIGURATION = (
     *("CLAUDE.md", "AGENTS.md", ".env", ".envrc", ".vscode", ".idea", ".devcontainer", ".husky"),
     *(".pre-commit-config.yaml", ".gitmodules", ".gitattributes"),
 )
 """Names at the root that other programs execute or obey: no command writes them, nor makes them."""
-
-
 SHARED = (".venv", "venv", "env", "node_modules")
 """Environments at the root, which a copy does not copy: it shows them read-only."""
 
@@ -86,7 +84,7 @@ def is_protected(name: str, opened: Iterable[str] = ()) -> bool:
     plain = name.lower()
     if plain in {each.lower() for each in opened}:
         return False
-    known = {each.lower() for each in (*POLICY, *CONFIGURATION)}
+    known = {each.lower() for each in (".git", *POLICY, *CONFIGURATION)}
     return plain in known or plain.startswith(".env.") or plain.endswith("/.git")
 
 

@@ -30,6 +30,7 @@ from agentflow.view.words import (
     because,
     duration,
     gate_mark,
+    held_mark,
     plural,
     result_mark,
     side_words,
@@ -95,8 +96,7 @@ def _classified(event: Classified, _memory: Memory) -> tuple[Row, ...]:
 
 @rows.register
 def _gates_merged(event: GatesMerged, _memory: Memory) -> tuple[Row, ...]:
-    mark = span("✓ ", Style.GOOD) if event.all_passed else span("✗ ", Style.BAD)
-    return ((mark, span(event.summary, Style.DIM)),)
+    return ((held_mark(event.all_passed), span(event.summary, Style.DIM)),)
 
 
 @rows.register

@@ -76,9 +76,14 @@ def status_mark(status: Status) -> Span:
     return span(f"{_STYLE_MARKS[style]} ", style)
 
 
+def held_mark(holds: bool) -> Span:
+    """Return the mark of what holds or does not."""
+    return span("✓ ", Style.GOOD) if holds else span("✗ ", Style.BAD)
+
+
 def result_mark(exit_code: int | None) -> Span:
     """Return the mark of a command that came to an end."""
-    return span("✓ ", Style.GOOD) if exit_code == 0 else span("✗ ", Style.BAD)
+    return held_mark(exit_code == 0)
 
 
 def plural(number: int, noun: str) -> str:

@@ -15,8 +15,9 @@ from typing import IO
 
 from agentflow.core.errors import InvalidInput, OutsideWorkspace, ToolError
 from agentflow.process import capture
+from agentflow.sandbox.profile import POLICY
 from agentflow.workspace.beneath import HERE, folder_of, opening
-from agentflow.workspace.guarded import POLICY, is_secret, policy_part
+from agentflow.workspace.guarded import is_secret, policy_part
 
 MAX_BYTES = 10_000_000
 """Larger files are read in pages only."""
@@ -153,7 +154,7 @@ class Fence:
 
     def _policy_behind(self, name: str) -> str | None:
         """Return the policy whose place at the root is a link that leads to this file."""
-        places = ((part, (self._root / part).resolve()) for part in sorted(POLICY))
+        places = ((part, (self._root / part).resolve()) for part in POLICY)
         return next((part for part, place in places if (self._root / name).is_relative_to(place)), None)
 
     def _given(self, path: str) -> tuple[str, ...]:

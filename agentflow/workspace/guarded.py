@@ -7,12 +7,9 @@ import re
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
-POLICY = frozenset({".claude", ".agents", ".mcp.json"})
-"""What decides over roles, hooks and permissions; no role writes it."""
-_OBEYED = (
-    *("claude.md", "agents.md", ".env*", ".vscode", ".idea", ".devcontainer", ".husky"),
-    *(".pre-commit-config.yaml", ".gitmodules", ".gitattributes"),
-)
+from agentflow.sandbox.profile import CONFIGURATION, POLICY
+
+_OBEYED = (".env*", *(name.casefold() for name in CONFIGURATION))
 _SECRET_FILES = (
     *(".env*", "*.pem", "*.key", "*.p12", "*.pfx", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"),
     *(".netrc", ".pypirc", ".pgpass"),

@@ -40,7 +40,11 @@ class Repo:
     def git(self, *words: str) -> str:
         identity = ("-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgSign=false")
         return subprocess.run(
-            ["git", *identity, *words], cwd=self.root, check=True, capture_output=True, text=True
+            ["git", *identity, "-c", "core.fsync=none", *words],
+            cwd=self.root,
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout
 
     def write(self, files: Mapping[str, str]) -> "Repo":
