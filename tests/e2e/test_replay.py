@@ -37,14 +37,6 @@ sys.exit(main())
 """
 
 
-@pytest.fixture
-def done(new_repo: NewRepo) -> Repo:
-    repo = new_repo(CALC)
-    assert repo.task(script=SCRIPT).code == 0
-    (repo.home / "script.yaml").unlink()
-    return repo
-
-
 def test_a_task_comes_to_the_same_without_model_or_network(done: Repo) -> None:
     done.git("checkout", "-q", "calc.py")
     seen = done.run("replay", done.folder.name, "--json", command=(sys.executable, "-c", NO_SOCKETS))

@@ -39,13 +39,6 @@ WRONG = [
 ]
 
 
-@pytest.fixture
-def done(new_repo: NewRepo) -> Repo:
-    repo = new_repo(CALC)
-    assert repo.task(script=SCRIPT).code == 0
-    return repo
-
-
 def again(repo: Repo, *options: str) -> Done:
     return repo.run("verify", repo.folder.name, *options)
 
