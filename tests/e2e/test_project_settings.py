@@ -66,7 +66,9 @@ def test_untrusted_only_what_is_stricter_counts(new_repo: NewRepo) -> None:
         "routes": {},
     }
     assert found["checks"] == ({}, "default")
-    assert FILE not in repo.run("verify", "--dry-run").out
+    checked = repo.run("verify", "--dry-run").out
+    assert f"without force: {FILE}" in checked
+    assert checked.count(FILE) == 1
     repo.write({FILE: "limits: {iterations: 500}\nchecks: {tests: 'true'}\n"})
     assert sources(repo)["max_iterations"] == (10, "default")
     assert repo.run("verify").code == 1
