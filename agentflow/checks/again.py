@@ -25,6 +25,7 @@ _RESOURCES = re.compile(
 )
 
 
+_NONE: Mapping[str, TestOutcome] = MappingProxyType({})
 WHOLE = ""
 """Stands for the check as a whole, among its tests."""
 
@@ -55,9 +56,13 @@ def wait(fault: Fault, faults: Sequence[Fault], patience: Mapping[Fault, Patienc
     return 0 if fault is Fault.FLAKY and fault not in faults else patience[fault].seconds
 
 
-def flaky(runs: Sequence[Shown], name: CheckName) -> tuple[str, ...]:
-    """Return what had mixed results: tests, or the check where a run tells none."""
+def flaky(
+    runs: Sequence[Shown], name: CheckName, earlier: Mapping[str, TestOutcome] = _NONE
+) -> tuple[str, ...]:
+    """Return what had mixed results, `earlier` ones too: tests, or the check where a run tells none."""
     reds, passed = (frozenset[str]().union(*map(side, runs)) for side in (_red, passing))
+    reds |= {test for test, outcome in earlier.items() if outcome in RED}
+    passed |= {test for test, outcome in earlier.items() if outcome is TestOutcome.PASSED}
     return tuple(sorted(test or str(name) for test in reds & passed))
 
 

@@ -1,17 +1,15 @@
 """A test that has to fail: code under which it does not makes the runner's word worthless."""
 
-import re
 import shlex
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import PurePosixPath
 
+from agentflow.checks.narrow import PYTEST, UNITTEST
 from agentflow.checks.run import Shown
 from agentflow.core.evidence import Check, CheckName, TestOutcome
 from agentflow.core.record import Record
 
-_PYTEST = re.compile(r"(?:^|\{ )(?P<start>[^{};|&]*\bpytest -q)(?=$|;)")
-_UNITTEST = re.compile(r"(?:^|\{ )(?P<start>[^{};|&]* -m unittest) discover -v\b")
 _TEXT = """\
 import contextlib
 import importlib
@@ -45,13 +43,13 @@ class Alarm(Record):
 
 def alarm(check: Check, beside: str, changed: Iterable[str]) -> Alarm | None:
     """Return an alarm in the folder of a test, with the changed code loaded; None for an unknown runner."""
-    found = _PYTEST.search(check.command) or _UNITTEST.search(check.command)
+    found = PYTEST.search(check.command) or UNITTEST.search(check.command)
     if check.name is not CheckName.TESTS or found is None:
         return None
     text = _TEXT.format(modules=sorted(module for path in changed for module in _modules(path)))
     name = f"test_{sha256((check.command + beside + text).encode()).hexdigest()[:12]}.py"
     path = str(PurePosixPath(beside).with_name(name))
-    option = "" if found.re is _PYTEST else " -v"
+    option = "" if found.re is PYTEST else " -v"
     return Alarm(
         path=path,
         text=text,

@@ -28,8 +28,11 @@ from agentflow.workflow.waiting import answered, resumed
 from agentflow.workspace.git import Git, open_repository
 
 _CUT = (Status.CANCELLED, Status.ERROR)
-_APART = frozenset({"Warned", "Retried", "Answered", "StateChanged"})
-"""Events about the machine, the person and the store, not about what the task did."""
+_APART = frozenset({"Warned", "Retried", "Answered", "StateChanged", "CheckStarted"})
+"""Events about the machine, the person and the store, not about what the task did.
+
+Checks that run at once start in any order; what they came to is told in theirs.
+"""
 _NOTHING = '{"type":"nothing"}'
 _NAMING = ("phase", "role", "tool", "check")
 """What tells an event from others of its type."""

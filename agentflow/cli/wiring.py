@@ -53,6 +53,7 @@ from agentflow.store.tasks import TaskStore, new_task_id
 from agentflow.tools.registry import Toolbox
 from agentflow.workflow.checking import Bounds, Checking
 from agentflow.workflow.crew import Crew
+from agentflow.workflow.look import Sight
 from agentflow.workflow.table import Table, load_table
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git, open_repository
@@ -200,6 +201,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent) -> Crew:
         models=tier_models(setup.model.name, setup.settings),
         toolbox=setup.toolbox,
         store=store,
+        sight=Sight(setup.git),
         checking=Checking(setup.git, setup.sandbox, store, bounds, well_known(setup.git.root)),
         past=Past(setup.git, store.task.task_id),
         table=setup.table,

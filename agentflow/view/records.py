@@ -71,7 +71,7 @@ def _side_words(evidence: Evidence) -> str:
         return "-"
     if evidence.code is evidence.surface:
         return _WHEN[evidence.code]
-    return "after, checks from before" if evidence.surface is Side.BASE else "before, new tests"
+    return "after, checks from before" if evidence.surface is Side.BASE else "before, tests in question"
 
 
 def _tries(evidence: Evidence) -> tuple[Line, ...]:

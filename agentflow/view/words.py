@@ -47,7 +47,11 @@ def side_words(surface: Side, code: Side) -> str:
     """Say whose checks were run on whose code, where they are of different times."""
     if surface is code:
         return ""
-    return ", checks from before the task" if surface is Side.BASE else ", new tests on the code from before"
+    return (
+        ", checks from before the task"
+        if surface is Side.BASE
+        else ", tests in question on the code from before"
+    )
 
 
 def because(reasons: Sequence[str]) -> tuple[str, ...]:

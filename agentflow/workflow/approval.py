@@ -11,7 +11,7 @@ from agentflow.core.task import Ending, Status, TaskState
 from agentflow.process import timestamp
 from agentflow.store.ledger import summary
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.look import Look, look
+from agentflow.workflow.look import Look
 from agentflow.workflow.waiting import answered, waiting
 
 _DIFF_CHARS = 20_000
@@ -28,7 +28,7 @@ def approval_id(seen: Look, weakened: Sequence[str]) -> str:
 def asked(crew: Crew, task: TaskState) -> TaskState:
     """Return the task waiting for a person to look at its changed checks, or ended if nobody may approve."""
     assert task.verdict is not None
-    seen, weakened = look(crew.git, task), task.verdict.weakened
+    seen, weakened = crew.sight.of(task), task.verdict.weakened
     pending = Pending(
         id=approval_id(seen, weakened),
         kind=PendingKind.SURFACE,

@@ -36,7 +36,9 @@ class Case(Record):
     held: tuple[CheckRun, ...] = ()
     """The same code under the checks as they stood; the runs of `final` where nothing changed."""
     fresh: tuple[CheckRun, ...] = ()
-    """Changed tests on the code as it was."""
+    """Tests that may prove the change, on the code as it was."""
+    alone: tuple[CheckRun, ...] = ()
+    """The same tests in the same way on the code now, where no other run shows that."""
     silent: str | None = None
     """A test that had to fail and did not; empty where it did, None until that is known."""
     weakened: tuple[str, ...] = ()
@@ -54,7 +56,12 @@ class Case(Record):
 
     @property
     def runs(self) -> tuple[CheckRun, ...]:
-        return (*self.baseline, *self.final, *self.held, *self.fresh)
+        return (*self.baseline, *self.judged)
+
+    @property
+    def judged(self) -> tuple[CheckRun, ...]:
+        """What was run after the change."""
+        return (*self.final, *self.held, *self.fresh, *self.alone)
 
     def excuses(self, run: CheckRun) -> bool:
         """Return whether a check is red by nothing but tests that are known to fail or failed by chance."""
@@ -104,12 +111,13 @@ def _mixed(case: Case) -> list[str]:
 def _runs(run: CheckRun) -> str:
     assert run.evidence is not None
     ends = [*(ended(each) for each in run.evidence.tries), ended(run.evidence)]
-    return f"{run.evidence.id}: {', then '.join(ends)}"
+    said = ", then ".join(ends) if len(ends) > 1 else f"{ends[0]}, another result before"
+    return f"{run.evidence.id}: {said}"
 
 
 def _unproven(case: Case) -> list[str]:
-    """Return what new tests show of the change: nothing, if they pass without it."""
-    known = frozenset[str]().union(*(run.ids(*TestOutcome) for run in case.baseline))
+    """Return what new tests show of the change, and red ones: nothing, if they pass without it."""
+    known = frozenset[str]().union(*(run.outcomes.keys() - run.ids(*RED) for run in case.baseline))
     passed = frozenset[str]().union(*(run.ids(TestOutcome.PASSED) for run in case.fresh))
     new = sorted(passed - known)
     return [f"not evidence, passes without the change: {listed(new)}"] if new else []

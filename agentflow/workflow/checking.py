@@ -4,7 +4,7 @@ from functools import partial
 
 from anyio import to_thread
 
-from agentflow.checks.again import PATIENCE
+from agentflow.checks.again import PATIENCE, flaky
 from agentflow.checks.detect import detect
 from agentflow.checks.environment import blockage, required_python
 from agentflow.checks.interpreter import choose, version
@@ -92,35 +92,39 @@ class Checking:
         running = version(repository) if required_python(repository) else None
         return blockage(run, output, repository, running)
 
-    async def run(self, task: TaskState, *orders: Order) -> tuple[Results, ...]:
-        """Run the checks of each order one after the other, and the orders side by side."""
+    async def run(
+        self, task: TaskState, *orders: Order, ignored: tuple[str, ...] | None = None
+    ) -> tuple[Results, ...]:
+        """Run the checks of each order one after the other, and the orders side by side.
+
+        They see the files of `ignored`, or else those that are as they were before the task.
+        """
         if not any(order.checks for order in orders):
             return tuple(() for _ in orders)
-        return await Round(await self._ground(task), task, partial(self._kept, task)).run(*orders)
+        return await (await self._round(task, ignored)).run(*orders)
 
     async def tried(self, task: TaskState, order: Order) -> Shown:
         """Return what the one check of an order shows; it is evidence of nothing."""
-        return await Round(await self._ground(task), task, partial(self._kept, task)).tried(order)
+        return await (await self._round(task, None)).tried(order)
 
-    async def _ground(self, task: TaskState) -> Ground:
-        return Ground(
+    async def _round(self, task: TaskState, ignored: tuple[str, ...] | None) -> Round:
+        if self._places is None:
+            self._places = await to_thread.run_sync(self._found_places)
+        ground = Ground(
             git=self._git,
             sandbox=self._sandbox,
             store=self._store,
             underlay=self._underlay if self._sandbox.level is Level.FULL else None,
-            seen=await to_thread.run_sync(self._seen, task),
-            places=self._places or (),
+            seen=await to_thread.run_sync(self._seen, task) if ignored is None else ignored,
+            places=self._places,
             patience={**PATIENCE, **self._bounds.patience},
             before={run.check.name: run for run in self.runs(task.baseline)},
         )
+        return Round(ground, task, partial(self._kept, task))
 
     def _seen(self, task: TaskState) -> tuple[str, ...]:
         """Return which ignored files a check may see: those that are as they were before the task."""
         entries = self._git.ignored()
-        if self._places is None:
-            self._places = self._found_places()
-        if not task.baseline:
-            return entries
         return unchanged(entries, task.ignored, fingerprint(self._git.root, entries))
 
     def _found_places(self) -> tuple[str, ...]:
@@ -147,7 +151,7 @@ class Checking:
                 counts=shown.counts,
                 outcomes=dict(shown.outcomes),
                 tries=tuple((fault, run.execution) for fault, run in zip(ran.faults, earlier, strict=True)),
-                flaky=ran.flaky,
+                flaky=flaky(ran.runs, ran.check.name, order.earlier),
             ),
             iteration=task.iteration,
         )

@@ -29,7 +29,7 @@ from agentflow.workflow.budget import within
 from agentflow.workflow.checking import Checking
 from agentflow.workflow.confirming import is_kept
 from agentflow.workflow.deleted import WithDeleted
-from agentflow.workflow.look import listed
+from agentflow.workflow.look import Sight, listed
 from agentflow.workflow.route import ROLE_OF
 from agentflow.workflow.table import Table
 from agentflow.workspace.fence import Fence
@@ -50,6 +50,8 @@ class Crew(Record):
     toolbox: Toolbox
     store: TaskStore
     checking: Checking
+    sight: Sight
+    """What is to be seen of the change."""
     past: Past
     """What the files were before the task."""
     table: Table

@@ -18,7 +18,7 @@ def judge(case: Case) -> Verdict:
 
     It has to hold as it stood before the task too, or a person approved how it was changed.
     """
-    shown = (run.evidence.id for run in (*case.final, *case.held, *case.fresh) if run.evidence is not None)
+    shown = (run.evidence.id for run in case.judged if run.evidence is not None)
     evidence = tuple(dict.fromkeys(shown))
     if case.tree == case.base_tree:
         return Verdict(passed=False, reasons=("nothing was changed",), evidence=evidence)
@@ -43,8 +43,10 @@ def judge(case: Case) -> Verdict:
 def _without_skipped(case: Case) -> Case:
     """Return the case as if there were no check of the kinds that a person skips."""
     skipped = {override.check for override in case.overrides}
-    sides = {"baseline": case.baseline, "final": case.final, "held": case.held, "fresh": case.fresh}
-    kept = {side: tuple(run for run in runs if run.check.name not in skipped) for side, runs in sides.items()}
+    sides = ("baseline", "final", "held", "fresh", "alone")
+    kept = {
+        side: tuple(run for run in getattr(case, side) if run.check.name not in skipped) for side in sides
+    }
     return case.replace(**kept)
 
 
@@ -173,9 +175,21 @@ def _red(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
 
 
 def proof(case: Case) -> tuple[str, ...]:
-    """Return the checks and tests that were red on the code before and are green on the code now.
+    """Return the checks and tests that are red on the code before and green on the code now.
 
+    A test counts if it turns twice, since once is luck: red before the task, green now and red on that code
+    again; or green now, red on the code before and green now in the very same run.
     Where that is so because a test was changed, the task asks for it by name or a person approves it.
     """
-    runs = ((case.baseline, case.held), (case.baseline, case.final), (case.fresh, case.final))
-    return tuple(proven for before, now in runs for proven in turned(before, now))
+    others = (run for run in case.baseline if run.check.name is not CheckName.TESTS)
+    pairs = ((case.baseline, case.final), (case.baseline, case.held), (case.fresh, _alike(case)))
+    again = {each for before, now in pairs for each in turned(before, now)}
+    tests = (each for each in turned(case.fresh, case.final) if each in again)
+    return (*turned(tuple(others), case.final), *tests)
+
+
+def _alike(case: Case) -> tuple[CheckRun, ...]:
+    """Return the runs on the code now of the very tests that ran on the code from before."""
+    commands = {run.evidence.command for run in case.fresh if run.evidence}
+    now = (*case.final, *case.alone)
+    return tuple(run for run in now if run.evidence and run.evidence.command in commands)

@@ -1,28 +1,25 @@
 """What a change is judged by: its checks as they are now, and as they stood before the task."""
 
+from collections.abc import Iterable
 from functools import partial
 
 from agentflow.checks.alarm import alarm, is_silent
 from agentflow.checks.mixed import is_shared, mix
 from agentflow.checks.surface import Kind, belongs, kind_of, surface_of
 from agentflow.checks.weakening import Judged, SurfaceChange, to_approve
-from agentflow.core.evidence import RED, CheckName, Side, Surface
+from agentflow.core.evidence import RED, CheckRun, Side, Surface
 from agentflow.core.task import TaskState
 from agentflow.workflow.approval import approval_id
 from agentflow.workflow.audit import audited
 from agentflow.workflow.case import Case
+from agentflow.workflow.counterproof import counterproof
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.gate import holds, proof
 from agentflow.workflow.intent import preserves_behaviour, targets
-from agentflow.workflow.look import NOTHING, look
 from agentflow.workflow.round import Order, Results
 from agentflow.workflow.secrets_added import added_secrets
 from agentflow.workspace.crossed import Split, cross, planted
 from agentflow.workspace.git import FileChange
 from agentflow.workspace.ignored import differences, fingerprint, unseen
-
-_TESTED = frozenset({Kind.TESTS, Kind.FIXTURES, Kind.START, Kind.NAMED, Kind.SETTING})
-"""What a test may be written in."""
 
 
 async def examine_base(crew: Crew, task: TaskState) -> TaskState:
@@ -33,9 +30,10 @@ async def examine_base(crew: Crew, task: TaskState) -> TaskState:
     repository = crew.checking.repository(files)
     surface = surface_of(repository, checks, task.surface.added, task.surface.removed)
     order = Order(checks=checks, tree=task.base_tree, surface=Side.BASE, code=Side.BASE)
-    (baseline,) = await crew.checking.run(task, order)
-    ignored = fingerprint(crew.git.root, crew.git.ignored())
-    return task.replace(baseline=baseline, surface=surface, ignored=ignored)
+    ignored = crew.git.ignored()
+    (baseline,) = await crew.checking.run(task, order, ignored=ignored)
+    marks = fingerprint(crew.git.root, ignored)
+    return task.replace(baseline=baseline, surface=surface, ignored=marks)
 
 
 async def examine(crew: Crew, task: TaskState) -> TaskState:
@@ -91,36 +89,24 @@ def _changed_code(crew: Crew, task: TaskState) -> list[str]:
 
 
 async def _fresh(crew: Crew, task: TaskState) -> Results:
-    """Run the changed tests on the code as it was, where nothing else proves the change."""
+    """Run the tests that may prove the change where it is not."""
     assert task.tree is not None
     assert task.base_tree is not None
-    checks = tuple(item.check for item in task.final if item.check.name is CheckName.TESTS)
-    changed = [each for each in look(crew.git, task).checks if each.kind in _TESTED and each.after]
-    if not changed or not checks or preserves_behaviour(task.task):
-        return ()
-    case = case_of(crew, task)
-    if not holds(case) or proof(case):
-        return ()
     tree = cross(crew.git, task.base_tree, task.tree, split(task.surface))
-    order = Order(checks=checks, tree=tree, surface=Side.FINAL, code=Side.BASE)
-    (fresh,) = await crew.checking.run(task, order)
-    return fresh
+    return await counterproof(crew, task, _ran(crew, task), tree)
 
 
 def split(surface: Surface) -> Split:
     return Split(belongs=partial(belongs, surface), is_shared=is_shared, mix=mix)
 
 
-def case_of(crew: Crew, task: TaskState) -> Case:
-    """Gather what the verdict rests on, with the tree as it is at this very moment."""
+def _ran(crew: Crew, task: TaskState) -> Case:
+    """Gather what was run and what the task says of it."""
     assert task.base_tree is not None
     assert task.tree is not None
     baseline, final = crew.checking.runs(task.baseline), crew.checking.runs(task.final)
+    fresh = crew.checking.runs(task.fresh)
     failing = frozenset[str]().union(*(run.ids(*RED) for run in baseline))
-    seen = look(crew.git, task) if final else NOTHING
-    entries = crew.git.ignored()
-    now = fingerprint(crew.git.root, entries)
-    weakened = _weakened(crew, task, seen.checks, differences(task.ignored, now)) if final else ()
     return Case(
         base_tree=task.base_tree,
         tree=task.tree,
@@ -129,19 +115,37 @@ def case_of(crew: Crew, task: TaskState) -> Case:
         baseline=baseline,
         final=final,
         held=crew.checking.runs(task.held) or final,
-        fresh=crew.checking.runs(task.fresh),
+        fresh=on(Side.BASE, fresh),
+        alone=on(Side.FINAL, fresh),
         targets=targets(task.task, failing),
         preserving=preserves_behaviour(task.task),
         overrides=task.overrides,
         known=frozenset(task.known_failures),
-        secrets=added_secrets(crew.git.diff(task.base_tree, task.tree)),
         silent=task.silent,
-        weakened=weakened,
-        approval=task.answers.get(approval_id(seen, weakened)),
+    )
+
+
+def on(code: Side, runs: Iterable[CheckRun]) -> tuple[CheckRun, ...]:
+    """Return the runs on the code of one side."""
+    return tuple(run for run in runs if run.evidence and run.evidence.code is code)
+
+
+def case_of(crew: Crew, task: TaskState) -> Case:
+    """Gather what the verdict rests on, with the tree as it is at this very moment."""
+    case = _ran(crew, task)
+    case = case.replace(secrets=added_secrets(crew.git.diff(case.base_tree, case.tree)))
+    if not case.final:
+        return case
+    seen, entries = crew.sight.of(task), crew.git.ignored()
+    now = fingerprint(crew.git.root, entries)
+    found = weakened(case, task.task, seen.checks, differences(task.ignored, now))
+    return case.replace(
+        weakened=found,
+        approval=task.answers.get(approval_id(seen, found)),
         suspicions=seen.code,
         dependencies=seen.dependencies,
         audit=task.audit,
-        unseen=unseen(entries, task.ignored, now) if final else (),
+        unseen=unseen(entries, task.ignored, now),
     )
 
 
@@ -156,12 +160,13 @@ def altered(crew: Crew, task: TaskState) -> tuple[FileChange, ...]:
     return crew.git.counted(crew.store.ledger.altered(task.iteration))
 
 
-def _weakened(
-    crew: Crew, task: TaskState, changes: tuple[SurfaceChange, ...], installed: tuple[str, ...]
+def weakened(
+    case: Case, task: str, changes: tuple[SurfaceChange, ...], installed: tuple[str, ...] = ()
 ) -> tuple[str, ...]:
     """Return all that a person has to approve, what was installed meanwhile included."""
-    sides = (task.baseline, task.final, task.held or task.final)
-    base, final, held = ({run.check.name: run for run in crew.checking.runs(side)} for side in sides)
+    base, final, held = (
+        {run.check.name: run for run in side} for side in (case.baseline, case.final, case.held)
+    )
     both = [name for name in base if name in final and name in held]
     judged = [Judged(base=base[name], final=final[name], held=held[name]) for name in both]
-    return (*(each.said for each in to_approve(task.task, changes, judged)), *installed)
+    return (*(each.said for each in to_approve(task, changes, judged)), *installed)

@@ -36,6 +36,20 @@ class Look(Record):
 NOTHING = Look(checks=(), code=())
 
 
+class Sight:
+    """The looks at the changes of a task, each taken once."""
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._known: dict[tuple[str | None, str | None], Look] = {}
+
+    def of(self, task: TaskState) -> Look:
+        trees = (task.base_tree, task.tree)
+        if trees not in self._known:
+            self._known[trees] = look(self._git, task)
+        return self._known[trees]
+
+
 def look(git: Git, task: TaskState) -> Look:
     """Compare all files that differ, and put what is to be said of them into words."""
     assert task.base_tree is not None

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from agentflow.checks.narrow import asked, narrowed
 from agentflow.checks.results import findings
 from agentflow.checks.run import Shown
-from agentflow.checks.weakening import Judged, to_approve
 from agentflow.checks.wellknown import KNOWN_FAILURES
 from agentflow.core.errors import CorruptState, StateError
 from agentflow.core.evidence import RED, By, Check, CheckName, CheckRun, Evidence, Side, Verdict, settled
@@ -22,7 +22,7 @@ from agentflow.workflow.drift import listed
 from agentflow.workflow.fresh import Bench, laid_out, required_at, run_at
 from agentflow.workflow.gate import judge
 from agentflow.workflow.intent import preserves_behaviour, targets
-from agentflow.workflow.judgement import split
+from agentflow.workflow.judgement import on, split, weakened
 from agentflow.workflow.look import NOTHING, look
 from agentflow.workflow.secrets_added import added_secrets
 from agentflow.workspace.crossed import cross
@@ -112,9 +112,8 @@ class Examination:
             return {}
         base, tree = self._trees
         how = split(self._task.surface)
-        return dict(
-            zip(_MIXED, (cross(self._git, tree, base, how), cross(self._git, base, tree, how)), strict=True)
-        )
+        mixed = (cross(self._git, tree, base, how), cross(self._git, base, tree, how))
+        return {(Side.FINAL, Side.FINAL): tree, **dict(zip(_MIXED, mixed, strict=True))}
 
     def _misbound(self, evidence: Evidence, mixed: dict[tuple[Side, Side], str]) -> Examined | None:
         """Return that a record which counts is not of the code and the checks that it tells of."""
@@ -134,7 +133,7 @@ class Examination:
             sandbox = self._bench.at(place)
             required = required_at(sandbox, self._bench.said, self._git.paths(tree))
             self._required[tree] = required
-            check, problem = fitting(evidence, (*required, *self._before()))
+            check, problem = fitting(evidence, self._fit(evidence, (*required, *self._before())))
             problem = problem or self._forgotten(evidence, required)
             if check is None or problem:
                 return Examined(subject=evidence.id, said=problem, differs=True)
@@ -142,6 +141,13 @@ class Examination:
         found = contrast(evidence, shown, self._recorded.outcomes(evidence))
         said = "; ".join(found) if found else f"{evidence.check}: {summary(evidence)}, as recorded"
         return Examined(subject=evidence.id, said=said, differs=bool(found))
+
+    def _fit(self, evidence: Evidence, required: tuple[Check, ...]) -> tuple[Check, ...]:
+        """Return what a record may be of: of some tests only where no verdict takes it for all of them."""
+        task = self._task
+        whole = {item.evidence for item in (*task.baseline, *task.final, *task.held)}
+        tests = asked(evidence.command) if evidence.id not in whole else ()
+        return (*required, *(narrowed(check, tests) for check in required if tests))
 
     def _absent(self, evidence: Evidence, tree: str) -> Examined:
         is_judged = tree == self._task.tree
@@ -199,32 +205,27 @@ class Examination:
         baseline, final, held, fresh = (tuple(map(self._seen, side)) for side in sides)
         failing = frozenset[str]().union(*(run.ids(*RED) for run in baseline))
         seen = look(self._git, task) if self._trees else NOTHING
-        bases, helds = ({run.check.name: run for run in runs} for runs in (baseline, held or final))
-        judged = [
-            Judged(base=bases[run.check.name], final=run, held=helds[run.check.name])
-            for run in final
-            if run.check.name in bases.keys() & helds.keys()
-        ]
-        weakened = tuple(each.said for each in to_approve(task.task, seen.checks, judged))
-        return Case(
+        case = Case(
             base_tree=task.base_tree or "",
             tree=task.tree or "",
             drift=(),
             baseline=baseline,
             final=final,
             held=held or final,
-            fresh=fresh,
+            fresh=on(Side.BASE, fresh),
+            alone=on(Side.FINAL, fresh),
             targets=targets(task.task, failing),
             preserving=preserves_behaviour(task.task),
             overrides=task.overrides,
             known=frozenset(task.known_failures),
             secrets=added_secrets(self._git.diff(*self._trees)) if self._trees else (),
-            weakened=tuple(dict.fromkeys((*recorded.weakened, *weakened))),
             approval=task.answers.get(approval_id(seen, recorded.weakened)) if self._trees else None,
             suspicions=seen.code,
             dependencies=seen.dependencies,
             silent=task.silent,
         )
+        now = weakened(case, task.task, seen.checks)
+        return case.replace(weakened=tuple(dict.fromkeys((*recorded.weakened, *now))))
 
     def _seen(self, item: RequiredCheck) -> CheckRun:
         """Return what a check shows now, or showed where it could not be run again."""

@@ -2,7 +2,7 @@
 
 from agentflow.checks.surface import kind_of
 from agentflow.core.events import IntentTold
-from agentflow.core.evidence import CheckRun, ended, mixed
+from agentflow.core.evidence import CheckRun, Side, ended, mixed
 from agentflow.core.exits import Exit
 from agentflow.core.task import Failure, TaskState
 from agentflow.redact import nested, visible
@@ -24,7 +24,7 @@ def report(task: TaskState, material: Material, changes: tuple[FileChange, ...],
         _section("Checks before the task", [_check(run) for run in material.baseline]),
         _section("Checks after the change", [*map(_check, material.final), *_sameness(task)]),
         _section("This code under the checks from before the task", list(map(_check, material.held))),
-        _section("Changed tests on the code from before the task", list(map(_check, material.fresh))),
+        _section("What may prove it, on the code from before the task", list(map(_fresh, material.fresh))),
         _section("What was done to the checks", _weakened(task)),
         _section("Iterations that failed", [_failure(failure) for failure in task.failures]),
         _section("Caveats", _caveats(task)),
@@ -90,6 +90,11 @@ def _check(run: CheckRun) -> str:
     hint = f"\n  - {nested(run.hint)}" if run.hint else ""
     end = f"{ended(evidence)}{counts}{mixed(evidence)}"
     return f"- {run.check.name}: `{nested(evidence.command)}` {end} ({took}){hint}"
+
+
+def _fresh(run: CheckRun) -> str:
+    is_now = run.evidence is not None and run.evidence.code is Side.FINAL
+    return f"{_check(run)}{', the same tests on the code as it is now' if is_now else ''}"
 
 
 def _sameness(task: TaskState) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from agentflow.checks.again import Known, due, flaky, passing, wait
+from agentflow.checks.again import Known, due, passing, wait
 from agentflow.checks.run import Shown, execute
 from agentflow.checks.surface import belongs
 from agentflow.core.events import CheckStarted
@@ -33,6 +33,8 @@ class Order(Record):
     tree: str
     surface: Side
     code: Side
+    earlier: Mapping[str, TestOutcome] = {}
+    """What tests came to before on the same code under the same checks."""
 
 
 class Ran(Record):
@@ -42,10 +44,6 @@ class Ran(Record):
     runs: tuple[Shown, ...] = ()
     faults: tuple[Fault, ...] = ()
     """Why each run but the last did not stand."""
-
-    @property
-    def flaky(self) -> tuple[str, ...]:
-        return flaky(self.runs, self.check.name)
 
 
 class Ground(Record):
@@ -117,7 +115,7 @@ class Round:
         stage = Stage(self._ground.git, order.tree, self._ground.seen)
         try:
             await to_thread.run_sync(stage.fill, self._ground.underlay)
-            return await self._once(order, order.checks[0], stage, 0)
+            return await self._shown(order, order.checks[0], stage, 0)
         finally:
             self._sink(order, order.checks[0], 0).unlink(missing_ok=True)
             with anyio.CancelScope(shield=True):
@@ -166,6 +164,12 @@ class Round:
         )
 
     async def _once(self, order: Order, check: Check, stage: Stage, number: int) -> Shown:
+        """Run a check, and see what it did to the files."""
+        shown = await self._shown(order, check, stage, number)
+        changed = await to_thread.run_sync(stage.changed)
+        return shown.replace(execution=shown.execution.replace(changed=changed))
+
+    async def _shown(self, order: Order, check: Check, stage: Stage, number: int) -> Shown:
         ground = self._ground
         places = paths_for(stage.view.place, ground.places)
         begin = partial(
@@ -177,9 +181,7 @@ class Round:
             cancelled=stop_asked,
             env={"PYTHONPATH": places} if places else {},
         )
-        shown = await to_thread.run_sync(begin)
-        changed = await to_thread.run_sync(stage.changed)
-        return shown.replace(execution=shown.execution.replace(changed=changed))
+        return await to_thread.run_sync(begin)
 
     def _sink(self, order: Order, check: Check, number: int) -> Path:
         name = f"check-{check.name}-{order.surface}-{order.code}-{number}.out"

@@ -1,9 +1,7 @@
 """What was red in one run of the checks and is green in another."""
 
+from agentflow.checks.narrow import scope
 from agentflow.core.evidence import RED, CheckRun, TestOutcome
-
-_UNLOADED = "unittest.loader._FailedTest."
-_FIXTURES = frozenset({"setUpClass", "tearDownClass", "setUpModule", "tearDownModule"})
 
 
 def turned(before: tuple[CheckRun, ...], now: tuple[CheckRun, ...]) -> list[str]:
@@ -25,21 +23,11 @@ def loaded_now(base: CheckRun, run: CheckRun) -> frozenset[str]:
     return frozenset(
         test
         for test in base.ids(*RED) - run.ids(*RED)
-        if (scope := _scope(test)) and any(name.startswith(scope) for name in passed)
+        if (begin := scope(test)) and any(name.startswith(begin) for name in passed)
     )
 
 
 def not_loaded(before: CheckRun, now: CheckRun) -> frozenset[str]:
     """Return the tests that gave a result before and now cannot be loaded."""
-    scopes = tuple(scope for test in now.ids(*RED) - before.told if (scope := _scope(test)))
+    scopes = tuple(begin for test in now.ids(*RED) - before.told if (begin := scope(test)))
     return frozenset(test for test in before.told if scopes and test.startswith(scopes))
-
-
-def _scope(test: str) -> str | None:
-    """Return how the ids of the tests begin that a failure to load or set up stands for."""
-    if _UNLOADED in test:
-        return test.partition(_UNLOADED)[2] + "."
-    owner, _, last = test.rpartition(".")
-    if last in _FIXTURES:
-        return f"{owner}."
-    return f"{test}::" if last == "py" and "::" not in test else None

@@ -60,6 +60,8 @@ class Stage:
         self._env: dict[str, str] = {}
         self.view = View(folder=Path())
         """What a sandbox shows of it, once filled."""
+        self._untouched: dict[str, tuple[int, ...]] | None = None
+        """The marks of the layer as it is before a check; None where there is none."""
 
     def fill(self, underlay: Underlay | None = None) -> None:
         """Write all files, as a layer above others where that can be; no filter has a say."""
@@ -70,6 +72,15 @@ class Stage:
             self._env = _write(self._git, self._tree, outer / "git", self.view.folder)
         self.view = self.view.replace(shown=tuple(self._lay_ignored()))
         self._lay_git()
+        self._untouched = self._marks()
+
+    def _marks(self) -> dict[str, tuple[int, ...]] | None:
+        """Return a mark of each file of the layer: whatever a check changes of the files leaves one there."""
+        layer = self.view.layer
+        return dict(_marked(f"{layer}/upper")) if layer else None
+
+    def _is_touched(self) -> bool:
+        return self._untouched is None or self._untouched != self._marks()
 
     def _is_laid_over(self, below: Path, outer: Path) -> bool:
         """Put above the files of another tree what differs from them; return whether this machine can."""
@@ -86,15 +97,20 @@ class Stage:
 
     def restore(self, belongs: Callable[[str], bool]) -> None:
         """Undo what a check did, but for what git ignores and no check obeys: products of a build."""
+        if not self._is_touched():
+            return
         self._git.call(*_WRITE, env=self._env)
         strange = set(self._others("--exclude-standard"))
         strange |= {path for path in self._others() if belongs(path)}
         places = [os.fsencode(self.view.place / path) for path in strange if not self._is_laid(path)]
         words = (*self._git.within, "xargs", "-0", "rm", "-rf", "--")
         capture(words, cwd=self._git.root, stdin=b"\0".join(places))
+        self._untouched = self._marks()
 
     def changed(self) -> tuple[str, ...]:
         """Return what a check did to the files that count: A, M or D, and the path."""
+        if not self._is_touched():
+            return ()
         raw = self._git.call("diff-files", "-z", "--name-status", "--no-renames", env=self._env)
         words = [os.fsdecode(word) for word in raw.split(b"\0") if word]
         touched = [f"{kind} {path}" for kind, path in zip(words[::2], words[1::2], strict=True)]
@@ -157,6 +173,18 @@ def _write(git: Git, tree: str, folder: Path, work: Path) -> dict[str, str]:
     env = indexed(git.call, git.source, tree, folder, work)
     git.call(*_WRITE, env=env)
     return env
+
+
+def _marked(folder: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield what lies in a folder with what tells a change of it; times of a folder tell none."""
+    for entry in os.scandir(folder):
+        said = entry.stat(follow_symlinks=False)
+        mark = (said.st_ino, said.st_mode, said.st_uid, said.st_gid)
+        if entry.is_dir(follow_symlinks=False):
+            yield entry.path, mark
+            yield from _marked(entry.path)
+        else:
+            yield entry.path, (*mark, said.st_size, said.st_mtime_ns, said.st_ctime_ns)
 
 
 def _copy(source: Path, place: Path) -> None:

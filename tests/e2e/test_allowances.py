@@ -175,6 +175,17 @@ def test_a_missing_module_of_the_repository_is_a_failure(new_repo: NewRepo) -> N
     assert repo.state()["status"] == "failed"
 
 
+def test_a_module_of_the_repository_that_the_change_deletes_is_a_failure(new_repo: NewRepo) -> None:
+    files = {**CALC, "count.py": "ONE = 1\n", "tests/test_calc.py": IMPORTING.format("count")}
+    repo = new_repo(files)
+    gone = role("implementer", turn(call("Bash", command="rm count.py")), submit("count.py"))
+    done = repo.task(
+        "--json", script=[findings(), plan("calc.py"), gone, role("implementer", submit("count.py"))]
+    )
+    assert (done.code, done.json["status"]) == (1, "failed"), done.err
+    assert "environment_blocked" not in (repo.folder / "report.md").read_text()
+
+
 def test_a_change_that_brings_a_missing_module_is_a_failure(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
     turns = edit("calc.py", "def add", "import no_such_distribution\n\n\ndef add")

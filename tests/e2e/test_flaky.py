@@ -65,7 +65,7 @@ def test_a_test_that_fails_and_then_passes_is_flaky(new_repo: NewRepo) -> None:
     done = task(repo)
     assert (done.code, done.json["status"]) == (4, "verified_with_caveat"), done.err
     assert done.json["caveats"] == ["flaky"]
-    first, second = repo.evidence()
+    first, second, _ = repo.evidence()
     assert (first["tries"], first["flaky"]) == ([], [])
     assert (second["exit_code"], second["flaky"]) == (0, [ODD])
     (earlier,) = second["tries"]

@@ -52,12 +52,12 @@ def test_a_softer_test_is_asked_about_once_and_approved_it_is_verified(tmp_path:
     assert "+    assert pages(905, 10)" in waiting["input"]["diff"]
     assert waiting["id"] in done.out
     assert attempt.repo.run("resume").code == 75
-    assert len(attempt.repo.evidence()) == 3
+    assert len(attempt.repo.evidence()) == 4
 
     ended = attempt.settle("approve", "--comment", "agreed with the team", "--by", "ada")
 
     assert ended.code == 0
-    assert len(attempt.repo.evidence()) == 3
+    assert len(attempt.repo.evidence()) == 4
     (caveat, *_) = attempt.repo.state()["verdict"]["approvals"]
     assert "test_last_page" in caveat
     assert "approved by ada at 20" in caveat
@@ -174,7 +174,7 @@ def test_an_unchanged_check_is_run_once(tmp_path: Path) -> None:
     attempt = Attempt(tmp_path, BASE)
 
     assert attempt.run(TASK, {"pager/core.py": RIGHT}).code == 0
-    assert len(attempt.repo.evidence()) == 2
+    assert [one["code"] for one in attempt.repo.evidence()] == ["base", "final", "base"]
     assert "no check was changed" in attempt.report
     assert "tests: tests/test_core.py" in attempt.report
 
@@ -233,7 +233,7 @@ def test_whatever_tests_do_the_users_files_and_index_stay(body: str, tmp_path: P
     done = attempt.run(TASK, {"pager/core.py": RIGHT}, "--max-iterations", "1")
 
     assert done.code != 70
-    assert len(attempt.repo.evidence()) == 2
+    assert [one["code"] for one in attempt.repo.evidence()][:2] == ["base", "final"]
     assert files_of(attempt.repo.root) == {**before, "pager/core.py": RIGHT.encode()}
     assert not (tmp_path / "beside.txt").exists()
 

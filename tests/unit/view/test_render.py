@@ -60,7 +60,7 @@ def test_base_checks_on_final_code_are_told_apart(finished: Snapshot) -> None:
     one = finished.evidence[7]
     assert "after, checks from before" in evidence_detail(one, "")[3].text
     other = one.replace(code=Side.BASE, surface=Side.FINAL)
-    assert "before, new tests" in evidence_detail(other, "")[3].text
+    assert "before, tests in question" in evidence_detail(other, "")[3].text
 
 
 def test_only_the_end_of_a_long_output_is_shown(finished: Snapshot) -> None:

@@ -54,6 +54,7 @@ def counts(outcomes: dict[str, TestOutcome]) -> TestCounts | None:
 
 
 def a_case(final: tuple[CheckRun, ...], baseline: tuple[CheckRun, ...] = (), **changes: Any) -> Case:
+    """Return a case in which what was red before is so once more on that code."""
     case = Case(
         base_tree=BEFORE,
         tree=AFTER,
@@ -61,6 +62,7 @@ def a_case(final: tuple[CheckRun, ...], baseline: tuple[CheckRun, ...] = (), **c
         baseline=baseline,
         final=final,
         held=final,
+        fresh=tuple(run for run in baseline if run.check.name is TESTS),
         targets=frozenset(),
         preserving=False,
         silent="",

@@ -35,6 +35,8 @@ from tests.unit.workflow.cases import (
 GREEN = ran(TESTS, {"t1": PASSED, "t2": PASSED})
 WAS_RED = before(TESTS, {"t1": FAILED, "t2": PASSED})
 WAS_GREEN = before(TESTS, {"t1": PASSED, "t2": PASSED})
+WITH_NEW = ran(TESTS, {"t1": PASSED, "t2": PASSED, "t3": PASSED})
+NEW_RED = before(TESTS, {"t3": FAILED}, command="run t3")
 MENDED = a_case((GREEN,), (WAS_RED,), targets=frozenset({"t1"}))
 
 PASSES: dict[str, Case] = {
@@ -55,6 +57,12 @@ PASSES: dict[str, Case] = {
         (ran(TESTS, {"t1": PASSED, "t2": SKIPPED}),), (before(TESTS, {"t1": FAILED, "t2": SKIPPED}),)
     ),
     "new files appear while the checks run": MENDED.replace(drift=(changed("c.log", ChangeKind.ADDED),)),
+    "a new test fails without it, in the same run": a_case(
+        (WITH_NEW,), (WAS_GREEN,), fresh=(NEW_RED,), alone=(ran(TESTS, {"t3": PASSED}, command="run t3"),)
+    ),
+    "a new test fails without it among all": a_case(
+        (WITH_NEW,), (WAS_GREEN,), fresh=(before(TESTS, {"t3": FAILED}),)
+    ),
     "a runner that counts nothing turns green": a_case((ran(TESTS),), (before(TESTS, exit_code=2),)),
 }
 
@@ -78,6 +86,33 @@ CAVEATS: dict[str, tuple[Case, tuple[str, ...]]] = {
     "green to green": (a_case((GREEN,), (WAS_GREEN,)), (NO_REGRESSION_ONLY,)),
     "only a new test": (
         a_case((ran(TESTS, {"t1": PASSED, "t2": PASSED, "t3": PASSED}),), (WAS_GREEN,)),
+        (NO_REGRESSION_ONLY,),
+    ),
+    "red before in one run": (a_case((GREEN,), (WAS_RED,), fresh=()), (NO_REGRESSION_ONLY,)),
+    "red before by luck": (
+        a_case((GREEN,), (WAS_RED,), fresh=(before(TESTS, {"t1": FLAKY}, flaky=("t1",)),)),
+        (FLAKY_CHECK, NO_REGRESSION_ONLY),
+    ),
+    "red before, and green there with the tests of now": (
+        a_case((GREEN,), (WAS_RED,), fresh=(before(TESTS, {"t1": PASSED}),)),
+        (NO_REGRESSION_ONLY,),
+    ),
+    "a new test fails among others only": (
+        a_case((WITH_NEW,), (WAS_GREEN,), fresh=(NEW_RED,)),
+        (NO_REGRESSION_ONLY,),
+    ),
+    "a new test fails alone on any code": (
+        a_case(
+            (WITH_NEW,), (WAS_GREEN,), fresh=(NEW_RED,), alone=(ran(TESTS, {"t3": FAILED}, command="run t3"),)
+        ),
+        (NO_REGRESSION_ONLY,),
+    ),
+    "the first tests of a suite pass without it": (
+        a_case(
+            (GREEN,),
+            (before(TESTS, exit_code=5, tests=TestCounts()),),
+            fresh=(before(TESTS, {"t1": PASSED, "t2": PASSED}),),
+        ),
         (NO_REGRESSION_ONLY,),
     ),
     "red elsewhere, as before": (

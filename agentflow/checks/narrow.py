@@ -1,0 +1,84 @@
+"""A check made one that runs some of its tests only, where its runner can be told which."""
+
+import re
+import shlex
+from collections.abc import Collection
+from itertools import pairwise
+
+from agentflow.checks.required import every
+from agentflow.core.evidence import Check, CheckName
+
+PYTEST = re.compile(r"(?:^|\{ )(?P<start>[^{};|&]*\bpytest -q)(?=$|;)")
+UNITTEST = re.compile(r"(?:^|\{ )(?P<start>[^{};|&]* -m unittest) (?P<search>discover -v\b[^{};|&]*)")
+_UNLOADED = "unittest.loader._FailedTest."
+_FIXTURES = frozenset({"setUpClass", "tearDownClass", "setUpModule", "tearDownModule"})
+_OR = " or "
+_MOST_NAMES = 50
+_MOST_CHARS = 20_000
+"""A command is one argument of `bash -c`."""
+
+
+def scope(test: str) -> str | None:
+    """Return how the ids of the tests begin that a failure to load or set up stands for."""
+    if _UNLOADED in test:
+        return test.partition(_UNLOADED)[2] + "."
+    owner, _, last = test.rpartition(".")
+    if last in _FIXTURES:
+        return f"{owner}."
+    return f"{test}::" if last == "py" and "::" not in test else None
+
+
+def file_of(test: str) -> str:
+    """Return the file that pytest's id of a test names."""
+    return test.partition("::")[0]
+
+
+def narrowed(check: Check, tests: Collection[str]) -> Check:
+    """Return a check that runs these tests and few beside them; the same check for an unknown runner."""
+    if found := PYTEST.search(check.command):
+        runs = [found["start"] + _by_file(tests)]
+    else:
+        parts = UNITTEST.finditer(check.command)
+        runs = [f"{part['start']} {part['search'].rstrip()}{_by_id(tests)}" for part in parts]
+    is_fit = check.name is CheckName.TESTS and tests and runs and not any(map(_is_odd, tests))
+    command = every(runs) if is_fit else ""
+    return check.replace(command=command) if 0 < len(command) < _MOST_CHARS else check
+
+
+def asked(command: str) -> frozenset[str]:
+    """Return tests for which `narrowed` gives this very command, if it is one of its own."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return frozenset()
+    chosen = [after.removesuffix(";") for word, after in pairwise(words) if word == "-k"]
+    if "unittest" in words:
+        return frozenset(chosen)
+    files = words[words.index("-q") + 1 :] if "-q" in words else []
+    if not chosen:
+        return frozenset(files)
+    names = chosen[-1].split(_OR)
+    return frozenset(f"{file}::{name}" for file in files[: files.index("-k")] for name in names)
+
+
+def _is_odd(test: str) -> bool:
+    """Return whether a runner could take a test for an option or for a file of options."""
+    return test.startswith(("-", "@"))
+
+
+def _by_file(tests: Collection[str]) -> str:
+    """Return the files of tests and a filter by name, which no name that is missing there can break."""
+    names = sorted({_name(test) for test in tests})
+    files = "".join(f" {shlex.quote(file)}" for file in sorted({file_of(test) for test in tests}))
+    if len(names) > _MOST_NAMES or not all(map(str.isidentifier, names)):
+        return files
+    return f"{files} -k {shlex.quote(_OR.join(names))}"
+
+
+def _name(test: str) -> str:
+    """Return the function of a test, without its case; empty where a whole file is meant."""
+    return test.partition("::")[2].partition("[")[0].rpartition("::")[2]
+
+
+def _by_id(tests: Collection[str]) -> str:
+    return "".join(f" -k {shlex.quote(each)}" for each in sorted({scope(test) or test for test in tests}))

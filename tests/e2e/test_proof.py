@@ -1,0 +1,147 @@
+"""What proves a change is red on the code from before it, and not by luck (A35, A86)."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.test_flaky import AT_ONCE, CHANCE, FAILS_AT, ODD
+from tests.support.attempts import Attempt
+from tests.support.repo import GREEN, Repo, call, edit, findings, plan, role, submit, turn, verified
+from tests.support.tampering import BASE, RIGHT, TASK, TESTS
+
+NewRepo = Callable[[dict[str, str]], Repo]
+CLEARER = "make double clearer in calc.py"
+
+
+def crew(*turns: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        findings(),
+        plan("calc.py"),
+        role("implementer", *edit("calc.py", "2 * a", "a * 2"), *turns, submit("calc.py")),
+        verified("ev-0002"),
+    ]
+
+
+def odd(repo: Repo, *at: int) -> str:
+    """Return a test that fails at some of its runs, counted outside of every copy."""
+    config = repo.home / ".config/agentflow/config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text(AT_ONCE)
+    return CHANCE.format(log=str(repo.home / "runs"), body=FAILS_AT.format(at))
+
+
+def commands(repo: Repo) -> list[str]:
+    return [one["command"].partition(" -m ")[2] for one in repo.evidence()]
+
+
+def report(repo: Repo) -> str:
+    return (repo.folder / "report.md").read_text()
+
+
+def test_what_was_red_runs_once_more_alone_on_the_code_from_before(tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path, BASE)
+
+    assert attempt.run(TASK, {"pager/core.py": RIGHT}).code == 0
+
+    *_, last = attempt.repo.evidence()
+    alone = "pytest -q tests/test_core.py -k 'test_last_page or test_many'"
+    assert commands(attempt.repo) == ["pytest -q", "pytest -q", alone]
+    assert (last["surface"], last["code"], last["exit_code"]) == ("final", "base", 1)
+
+
+def test_a_test_that_was_red_by_luck_proves_nothing_and_is_named_flaky(new_repo: NewRepo) -> None:
+    repo = new_repo(GREEN)
+    repo.write({"tests/test_odd.py": odd(repo, 1)}).commit()
+
+    done = repo.task("--no-sandbox", "--json", CLEARER, script=crew())
+
+    assert (done.code, sorted(done.json["caveats"])) == (4, ["flaky", "no_regression_only"])
+    base, _, last = repo.evidence()
+    assert last["flaky"] == [ODD]
+    assert last["tree_before"] == base["tree_before"]
+    assert f"mixed results on one tree: {ODD} (ev-0003: exit 0, another result before)" in report(repo)
+
+
+def test_a_target_that_is_green_by_luck_is_not_mended(new_repo: NewRepo) -> None:
+    repo = new_repo(GREEN)
+    repo.write({"tests/test_odd.py": odd(repo, 1)}).commit()
+
+    done = repo.task("--no-sandbox", "--json", "fix test_odd in calc.py", script=crew())
+
+    assert (done.code, done.json["caveats"][0]) == (4, "flaky")
+
+
+def test_a_new_test_that_fails_by_luck_proves_nothing(new_repo: NewRepo) -> None:
+    repo = new_repo(GREEN)
+    new = turn(call("Write", file_path="tests/test_odd.py", content=odd(repo, 2, 3)))
+
+    done = repo.task("--no-sandbox", "--json", "--no-input", CLEARER, script=crew(new))
+
+    assert done.code == 4, done.out + done.err
+    assert "no_regression_only" in done.json["caveats"]
+    assert "flaky" in done.json["caveats"]
+
+
+def test_a_test_that_fails_without_the_others_proves_nothing(new_repo: NewRepo) -> None:
+    leaning = """import os
+import unittest
+
+
+class LeaningTest(unittest.TestCase):
+    def test_leaning(self):
+        self.assertIn("LEAN_ON", os.environ)
+"""
+    upright = GREEN["tests/test_calc.py"].replace(
+        "    def test_add(self):\n", '    def test_add(self):\n        os.environ["LEAN_ON"] = "1"\n'
+    )
+    repo = new_repo({**GREEN, "tests/test_calc.py": f"import os\n{upright}"})
+    new = turn(call("Write", file_path="tests/test_leaning.py", content=leaning))
+
+    done = repo.task("--json", "--no-input", CLEARER, script=crew(new))
+
+    assert (done.code, "no_regression_only" in done.json["caveats"]) == (4, True)
+    assert [one["code"] for one in repo.evidence()] == ["base", "final", "final", "base", "final"]
+    assert "LEAN_ON" not in os.environ
+
+
+def test_the_first_test_of_a_suite_has_to_fail_without_the_change(tmp_path: Path) -> None:
+    base = {**BASE, "pager/core.py": RIGHT, "tests/test_core.py": None, "tests/conftest.py": None}
+    attempt = Attempt(tmp_path, {**base, "pytest.ini": "[pytest]\n"})
+    files = {
+        "pager/core.py": f"{RIGHT}\n\ndef first():\n    return 1\n",
+        "tests/test_new.py": "def test_nothing():\n    assert True\n",
+    }
+
+    assert attempt.run("add first to pager/core.py", files).code == 75
+    assert attempt.settle("approve").code == 4
+    assert "not evidence, passes without the change: tests/test_new.py::test_nothing" in attempt.report
+
+
+def test_a_case_that_the_code_itself_brings_in_proves_nothing(tmp_path: Path) -> None:
+    tests = TESTS.replace("[(0, 0), (10, 1), (233, 24)]", "CASES").replace(
+        "import page,", "import CASES, page,"
+    )
+    code = f"CASES = [(0, 0), (10, 1)]\n\n\n{RIGHT}"
+    attempt = Attempt(tmp_path, {**BASE, "pager/core.py": code, "tests/test_core.py": tests})
+
+    done = attempt.run(
+        "speed up pages() in pager/core.py", {"pager/core.py": code.replace("(10, 1)", "(10, 1), (20, 2)")}
+    )
+
+    assert done.code == 4
+    assert "no_regression_only" in attempt.report
+
+
+def test_a_new_test_of_a_new_module_proves_it_though_it_cannot_be_loaded_without(tmp_path: Path) -> None:
+    test = "from pager.total import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"
+    files = {"pager/total.py": "def total(sizes):\n    return sum(sizes)\n", "tests/test_total.py": test}
+    attempt = Attempt(tmp_path, {**BASE, "pager/core.py": RIGHT})
+
+    assert attempt.run("add total() in pager/total.py", files).code == 0
+
+    narrow = "pytest -q tests/test_total.py -k test_total"
+    assert commands(attempt.repo)[-2:] == [narrow, narrow]
+    done = attempt.repo.run("verify", attempt.repo.folder.name)
+    assert done.code == 0, done.out
+    assert attempt.repo.run("replay", attempt.repo.folder.name).code == 0
