@@ -363,7 +363,7 @@ def test_an_exported_record_is_looked_at_in_a_clone_without_the_task(done: Repo,
     shutil.rmtree(clone.root / ".claude")
     seen = clone.run("verify", str(record), "--json")
     assert seen.code == 0, seen.out + seen.err
-    assert looked_at(seen) == {"ev-0001", "ev-0002", "verdict"}
+    assert looked_at(seen) == {"ev-0001", "ev-0002", "ev-0003", "verdict"}
     assert not (clone.root / ".claude").exists()
     flip(clone.root / "calc.py")
     assert "not those that were judged: calc.py" in clone.run("verify", str(record)).out
