@@ -9,8 +9,10 @@ from agentflow.checks.surface import Kind, belongs, kind_of, surface_of
 from agentflow.checks.weakening import Judged, SurfaceChange, to_approve
 from agentflow.core.evidence import RED, CheckRun, Side, Surface
 from agentflow.core.task import TaskState
+from agentflow.sandbox.profile import Level
 from agentflow.workflow.approval import approval_id
 from agentflow.workflow.audit import audited
+from agentflow.workflow.beside import side_by_side
 from agentflow.workflow.case import Case
 from agentflow.workflow.counterproof import counterproof
 from agentflow.workflow.crew import Crew
@@ -51,11 +53,25 @@ async def examine(crew: Crew, task: TaskState) -> TaskState:
         theirs = Order(checks=before, tree=tree, surface=Side.BASE, code=Side.FINAL)
         final, held = await crew.checking.run(task, mine, theirs)
     task = task.replace(final=final, held=held, fresh=(), silent=None)
-    task = task.replace(audit=await audited(crew, task))
-    return task.replace(fresh=await _fresh(crew, task))
+    return task.replace(audit=await audited(crew, task))
 
 
-async def heard(crew: Crew, task: TaskState) -> str:
+async def believed(crew: Crew, task: TaskState) -> TaskState:
+    """Return the task with what makes checks that hold worth something: alarm and proof."""
+    asks = (partial(_heard, crew, task), partial(_proven, crew, task))
+    if crew.sandbox.level is Level.FULL:
+        silent, fresh = await side_by_side(*asks)
+    else:  # runs at once may disturb each other there, and what is red by that would prove something
+        silent, fresh = [await ask() for ask in asks]
+    return task.replace(silent=silent.silent, fresh=fresh.fresh)
+
+
+async def _heard(crew: Crew, task: TaskState) -> TaskState:
+    """Return the task with what the alarm came to."""
+    return task.replace(silent=await _silence(crew, task))
+
+
+async def _silence(crew: Crew, task: TaskState) -> str:
     """Return that a test which has to fail does not with the new code, but with the old; empty if it does."""
     assert task.tree is not None
     assert task.base_tree is not None
@@ -88,12 +104,12 @@ def _changed_code(crew: Crew, task: TaskState) -> list[str]:
     return [path for path in changed if path.endswith(".py") and not belongs(task.surface, path)]
 
 
-async def _fresh(crew: Crew, task: TaskState) -> Results:
-    """Run the tests that may prove the change where it is not."""
+async def _proven(crew: Crew, task: TaskState) -> TaskState:
+    """Return the task with the runs of the tests that may prove the change, on the code where it is not."""
     assert task.tree is not None
     assert task.base_tree is not None
     tree = cross(crew.git, task.base_tree, task.tree, split(task.surface))
-    return await counterproof(crew, task, _ran(crew, task), tree)
+    return task.replace(fresh=await counterproof(crew, task, _ran(crew, task), tree))
 
 
 def split(surface: Surface) -> Split:

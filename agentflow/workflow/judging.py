@@ -8,6 +8,7 @@ from types import MappingProxyType
 from agentflow.core.evidence import Verdict
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Failure, GateStatus, Phase, TaskState
+from agentflow.sandbox.profile import Level
 from agentflow.workflow.approval import asked
 from agentflow.workflow.beside import side_by_side
 from agentflow.workflow.crew import Crew
@@ -15,7 +16,7 @@ from agentflow.workflow.deciding import check_line, decided, ended_by
 from agentflow.workflow.dispatch import dispatch
 from agentflow.workflow.drift import drifted
 from agentflow.workflow.gate import judge
-from agentflow.workflow.judgement import altered, case_of, drift, examine, heard
+from agentflow.workflow.judgement import altered, believed, case_of, drift, examine
 from agentflow.workflow.outcomes import without_result
 from agentflow.workflow.review import merged, objections, with_caveats
 from agentflow.workflow.route import JUDGING
@@ -52,7 +53,7 @@ async def _review(crew: Crew) -> Run | None:
 
 
 async def _verify(crew: Crew) -> Run | None:
-    """Run the required checks; if all hold, ask the verifier, where the route has one, beside the alarm."""
+    """Run the required checks; if all hold, ask the verifier, where the route has one, beside their proof."""
     task = crew.store.task
     if not _is_judged(crew, task):
         found = await examine(crew, task)
@@ -62,17 +63,19 @@ async def _verify(crew: Crew) -> Run | None:
     so_far = judge(case.replace(silent=case.silent or ""))
     if not (so_far.passed or so_far.to_approve):
         return None
+    if crew.sandbox.level is not Level.FULL:
+        await _believe(crew)
     is_asked = Phase.VERIFICATION in task.steps and so_far.passed and bool(so_far.evidence)
     verifier = (partial(dispatch, crew, Phase.VERIFICATION),) if is_asked else ()
-    _, *runs = await side_by_side(partial(_listen, crew), *verifier)
+    _, *runs = await side_by_side(partial(_believe, crew), *verifier)
     return runs[0] if runs else None
 
 
-async def _listen(crew: Crew) -> None:
-    """Have the alarm heard once on the tree that is judged."""
+async def _believe(crew: Crew) -> None:
+    """Find out once for the tree that is judged what its checks are worth."""
     if crew.store.task.silent is None:
-        silent = await heard(crew, crew.store.task)
-        crew.store.save(crew.store.task.replace(silent=silent))
+        found = await believed(crew, crew.store.task)
+        crew.store.save(crew.store.task.replace(silent=found.silent, fresh=found.fresh))
 
 
 def _is_judged(crew: Crew, task: TaskState) -> bool:

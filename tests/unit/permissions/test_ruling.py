@@ -251,6 +251,6 @@ def test_a_project_allows_only_when_trusted(tmp_path: Path) -> None:
 )
 def test_a_ruling_takes_no_time(tmp_path: Path, command: str) -> None:
     given = rules(deny=["Bash(a * b * c * d *)", "Bash(rm *)", "Read(secrets/**)"])
-    begin = time.monotonic()
+    begin = time.process_time()
     decided(given, "Bash", tmp_path, command=command)
-    assert time.monotonic() - begin < 3
+    assert time.process_time() - begin < 3

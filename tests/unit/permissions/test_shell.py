@@ -117,9 +117,9 @@ def test_a_command_of_too_many_commands_is_not_judged() -> None:
 
 @pytest.mark.parametrize("piece", ["a ", "'a' ", "\\a", '"a"', "a*", "(", "$(", "{ ", "a|", "sh -c ", "env "])
 def test_judging_takes_no_time_whatever_is_asked(piece: str) -> None:
-    begin = time.monotonic()
+    begin = time.process_time()
     is_judged(piece * (MAX_CHARS // len(piece)))
-    assert time.monotonic() - begin < 2
+    assert time.process_time() - begin < 2
 
 
 @pytest.mark.parametrize(
