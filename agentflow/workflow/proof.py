@@ -144,8 +144,7 @@ class Examination:
 
     def _fit(self, evidence: Evidence, required: tuple[Check, ...]) -> tuple[Check, ...]:
         """Return what a record may be of: of some tests only where no verdict takes it for all of them."""
-        task = self._task
-        whole = {item.evidence for item in (*task.baseline, *task.final, *task.held)}
+        whole = {one.evidence for one in (*self._task.baseline, *self._task.final, *self._task.held)}
         tests = asked(evidence.command) if evidence.id not in whole else ()
         return (*required, *(narrowed(check, tests) for check in required if tests))
 
