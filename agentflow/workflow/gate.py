@@ -180,15 +180,22 @@ def proof(case: Case) -> tuple[str, ...]:
     A test counts if it turns twice, since once is luck: red before the task, green now and red on that code
     again; or green now, red on the code before and green now in the very same run.
     Where that is so because a test was changed, the task asks for it by name or a person approves it.
-    A test that is gone counts as it stood.
+    A test that is gone counts as it stood, and where a person has to approve how the checks changed, all do.
     """
     others = (run for run in case.baseline if run.check.name is not CheckName.TESTS)
     pairs = ((case.baseline, case.final), (case.baseline, case.held), (case.fresh, _alike(case)))
     again = {each for before, now in pairs for each in turned(before, now)}
     tests = [each for each in turned(case.fresh, case.final) if each in again]
-    now = frozenset[str]().union(*(run.outcomes for run in case.final))
-    gone = (each for each in turned(case.baseline, case.held) if now and each not in {*now, *CheckName})
-    return (*turned(tuple(others), case.final), *tests, *gone)
+    return (*turned(tuple(others), case.final), *tests, *_as_it_stood(case))
+
+
+def _as_it_stood(case: Case) -> list[str]:
+    """Return what was red and is green under the checks from before, where those of now do not tell."""
+    stood, now = (
+        turned(case.baseline, case.held),
+        frozenset[str]().union(*(run.outcomes for run in case.final)),
+    )
+    return stood if case.weakened else [each for each in stood if now and each not in {*now, *CheckName}]
 
 
 def _alike(case: Case) -> tuple[CheckRun, ...]:

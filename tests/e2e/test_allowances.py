@@ -180,7 +180,7 @@ def test_a_module_of_the_repository_that_the_change_deletes_is_a_failure(new_rep
     repo = new_repo(files)
     gone = role("implementer", turn(call("Bash", command="rm count.py")), submit("count.py"))
     done = repo.task(
-        "--json", script=[findings(), plan("calc.py"), gone, role("implementer", submit("count.py"))]
+        TEXT, "--json", script=[findings(), plan("calc.py"), gone, role("implementer", submit("count.py"))]
     )
     assert (done.code, done.json["status"]) == (1, "failed"), done.err
     assert "environment_blocked" not in (repo.folder / "report.md").read_text()

@@ -18,11 +18,7 @@ from tests.support.repo import (
 
 def script(**usage: float) -> list[dict[str, Any]]:
     """An honest crew each of whose replies uses so much."""
-    entries = mending()
-    for entry in entries:
-        for each in entry["turns"]:
-            each["usage"] = usage
-    return entries
+    return [{**entry, "turns": [{**each, "usage": usage} for each in entry["turns"]]} for entry in mending()]
 
 
 LIMITS = {

@@ -70,7 +70,9 @@ def test_a_change_runs_the_roles_of_its_route_and_the_checks(
     done = repo.task(text, "--sequential", "--yes", script=[PARTS[name] for name in wanted])
     assert (done.code, acted(repo)) == (0, wanted), done.err
     assert repo.state()["task_complexity"] == complexity
-    assert [record["check"] for record in repo.evidence()] == ["tests", "tests"]
+    sides = [(record["check"], record["surface"], record["code"]) for record in repo.evidence()]
+    proven = [] if text.startswith("refactor") else [("tests", "final", "base")]
+    assert sides == [("tests", "base", "base"), ("tests", "final", "final"), *proven]
     (event,) = repo.events("Classified")
     assert event["complexity"] == complexity
     assert all(message == f"route: {event['route']}" for message in skipped(repo).values())

@@ -25,10 +25,11 @@ def test_an_honest_change_is_verified_by_evidence_on_two_trees(new_repo: NewRepo
     repo = new_repo(CALC)
     done = repo.task(script=mending())
     assert done.code == 0, done.err
-    red, green = repo.evidence()
+    red, green, again = repo.evidence()
     assert (red["exit_code"], red["code"], red["by"]) == (1, "base", "program")
     assert (green["exit_code"], green["code"], green["by"]) == (0, "final", "program")
-    assert red["tree_before"] != green["tree_before"]
+    assert (again["exit_code"], again["code"], again["by"]) == (1, "base", "program")
+    assert red["tree_before"] == again["tree_before"] != green["tree_before"]
     assert red["tests"]["failed"] == 1
     assert green["tests"] == {**green["tests"], "passed": 3, "failed": 0, "errors": 0}
     assert repo.state()["status"] == "verified"

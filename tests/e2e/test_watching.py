@@ -77,7 +77,7 @@ def test_the_result_has_exactly_the_keys_of_the_contract(told: Finished) -> None
     assert (found["status"], found["exit_code"], told.done.code) == ("verified", 0, 0)
     assert found["task_id"] == told.id
     assert found["files_changed"] == ["calc.py"]
-    assert found["evidence"] == ["ev-0001", "ev-0002"]
+    assert found["evidence"] == ["ev-0001", "ev-0002", "ev-0003"]
     assert found["usage"]["cost_usd"] is None
     assert all(
         check.keys() == {"check", "command", "exit_code", "evidence", "surface", "tests"}
@@ -122,7 +122,7 @@ def test_the_log_tells_the_story_and_its_json_is_the_events(told: Finished) -> N
 
 def test_evidence_lists_and_shows_the_records(told: Finished) -> None:
     records = told.repo.run("evidence", "--json").json
-    assert [record.keys() for record in records] == [EVIDENCE, EVIDENCE]
+    assert [record.keys() for record in records] == [EVIDENCE] * 3
     assert records == told.repo.evidence()
     one = told.repo.run("evidence", told.id, "ev-0001", "--json").json
     assert one == records[0] == told.repo.run("evidence", "ev-0001", "--json").json
