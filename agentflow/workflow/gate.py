@@ -191,10 +191,8 @@ def proof(case: Case) -> tuple[str, ...]:
 
 def _as_it_stood(case: Case) -> list[str]:
     """Return what was red and is green under the checks from before, where those of now do not tell."""
-    stood, now = (
-        turned(case.baseline, case.held),
-        frozenset[str]().union(*(run.outcomes for run in case.final)),
-    )
+    stood = turned(case.baseline, case.held)
+    now = frozenset[str]().union(*(run.outcomes for run in case.final))
     return stood if case.weakened else [each for each in stood if now and each not in {*now, *CheckName}]
 
 
