@@ -5,7 +5,7 @@ from agentflow.redact import one_line
 from agentflow.view.render import colour
 from agentflow.view.snapshot import Snapshot
 from agentflow.view.text import BLANK, Line, Span, Style, cells, column, labelled, line, span
-from agentflow.view.words import counts, duration, plural, result_mark, tree_words
+from agentflow.view.words import counts, duration, evidence_mark, plural, tree_words
 
 _COMMAND = 200
 _TASK = 400
@@ -25,7 +25,7 @@ def evidence_table(snapshot: Snapshot) -> tuple[Line, ...]:
         line("  ", *_filled(_heads(), widths), span("command", Style.DIM), hang=4),
         *(
             line(
-                result_mark(one.exit_code),
+                evidence_mark(one),
                 *_filled(row, widths),
                 span(one_line(one.command, _COMMAND)),
                 hang=4,
@@ -62,7 +62,8 @@ def _cells(evidence: Evidence) -> tuple[Span, ...]:
 def _side(evidence: Evidence) -> str:
     if evidence.by is By.AGENT:
         return "-"
-    return _WHEN[evidence.code] if evidence.code is evidence.surface else "mixed"
+    is_held = evidence.code is Side.FINAL and evidence.surface is Side.BASE
+    return "mixed" if is_held else _WHEN[evidence.code]
 
 
 def _side_words(evidence: Evidence) -> str:
@@ -71,7 +72,7 @@ def _side_words(evidence: Evidence) -> str:
         return "-"
     if evidence.code is evidence.surface:
         return _WHEN[evidence.code]
-    return "after, checks from before" if evidence.surface is Side.BASE else "before, tests in question"
+    return "after, checks from before" if evidence.surface is Side.BASE else "before, tests of now"
 
 
 def _tries(evidence: Evidence) -> tuple[Line, ...]:
@@ -92,7 +93,7 @@ def evidence_detail(evidence: Evidence, output: str) -> tuple[Line, ...]:
     left_out = len(printed) - _OUTPUT_LINES
     return (
         line(
-            result_mark(evidence.exit_code),
+            evidence_mark(evidence),
             span(evidence.id, Style.BOLD),
             f"  {one_line(evidence.command, _TASK)}",
         ),

@@ -29,10 +29,10 @@ from agentflow.view.text import Span, Style, span
 from agentflow.view.words import (
     because,
     duration,
+    evidence_mark,
     gate_mark,
     held_mark,
     plural,
-    result_mark,
     side_words,
     status_mark,
     status_style,
@@ -196,7 +196,7 @@ def _evidence(event: EvidenceRecorded, memory: Memory) -> tuple[Row, ...]:
     return (
         (
             span("  "),
-            result_mark(event.exit_code),
+            evidence_mark(event),
             span(f"{event.check}  ", Style.BOLD),
             span(one_line(event.command, _SUBJECT)),
             span(f"  {one_line(event.summary)}", Style.GOOD if event.exit_code == 0 else Style.BAD),

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from agentflow.core.evidence import Side, TestCounts
+from agentflow.core.events import EvidenceRecorded
+from agentflow.core.evidence import Evidence, Side, TestCounts
 from agentflow.core.task import Complexity, GateStatus, Status, TaskState
 from agentflow.view.text import Span, Style, span
 
@@ -47,11 +48,7 @@ def side_words(surface: Side, code: Side) -> str:
     """Say whose checks were run on whose code, where they are of different times."""
     if surface is code:
         return ""
-    return (
-        ", checks from before the task"
-        if surface is Side.BASE
-        else ", tests in question on the code from before"
-    )
+    return ", checks from before the task" if surface is Side.BASE else ", without the change"
 
 
 def because(reasons: Sequence[str]) -> tuple[str, ...]:
@@ -88,6 +85,12 @@ def held_mark(holds: bool) -> Span:
 def result_mark(exit_code: int | None) -> Span:
     """Return the mark of a command that came to an end."""
     return held_mark(exit_code == 0)
+
+
+def evidence_mark(evidence: Evidence | EvidenceRecorded) -> Span:
+    """Return the mark of what was recorded; what fails without the change, as it should, has none."""
+    is_without = evidence.code is Side.BASE and evidence.surface is Side.FINAL
+    return span("· ", Style.DIM) if is_without else result_mark(evidence.exit_code)
 
 
 def plural(number: int, noun: str) -> str:

@@ -60,7 +60,14 @@ def test_base_checks_on_final_code_are_told_apart(finished: Snapshot) -> None:
     one = finished.evidence[7]
     assert "after, checks from before" in evidence_detail(one, "")[3].text
     other = one.replace(code=Side.BASE, surface=Side.FINAL)
-    assert "before, tests in question" in evidence_detail(other, "")[3].text
+    assert "before, tests of now" in evidence_detail(other, "")[3].text
+
+
+def test_what_fails_without_the_change_is_no_fault(finished: Snapshot) -> None:
+    one = finished.evidence[7].replace(code=Side.BASE, surface=Side.FINAL, exit_code=1)
+    (_, row) = evidence_table(finished.replace(evidence=(one,)))
+    assert (row.spans[0].text, row.spans[0].style) == ("· ", Style.DIM)
+    assert "  before  " in row.text
 
 
 def test_only_the_end_of_a_long_output_is_shown(finished: Snapshot) -> None:
