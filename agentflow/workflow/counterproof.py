@@ -33,11 +33,11 @@ class Grounds(Record):
         changed = [each for each in self.changes if each.kind in _TESTED and each.after]
         if not (red or changed):
             return None
-        is_told = bool(final.outcomes) and CheckName.TESTS not in red
-        if not is_told or (not red and any(each.kind is not Kind.TESTS for each in changed)):
-            return final.check
         passed, known = final.ids(TestOutcome.PASSED), self.base.outcomes if self.base else {}
         paths = [] if red else [each.path for each in changed]
+        is_told = bool(final.outcomes) and CheckName.TESTS not in red
+        if not is_told or not all(any(_lies_in(test, (path,)) for test in passed) for path in paths):
+            return final.check  # what holds no test is something that tests obey
         new = {test for test in passed if test not in known or _lies_in(test, paths)}
         return narrowed(final.check, {*red, *new}) if red or new else None
 

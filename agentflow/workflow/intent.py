@@ -41,13 +41,15 @@ def targets(task: str, failing: frozenset[str]) -> frozenset[str]:
 
     Tests that the text names; else all of them where the text is about failing checks; else none.
     """
+    return named(task, failing) or (failing if _ABOUT_CHECKS.search(task) else frozenset())
+
+
+def named(task: str, tests: frozenset[str]) -> frozenset[str]:
+    """Return which tests the text of a task names, one by one or by their file."""
     found = (word.strip(".:-").lower() for word in _NAME.findall(task))
     words = {word for word in found if not _ABOUT_CHECKS.fullmatch(word)}
     places = {_dotted(word) for word in words if re.search(r"[./_]", word)}
-    named = frozenset(test for test in failing if words & _names(test) or _lies_in(test, places))
-    if named:
-        return named
-    return failing if _ABOUT_CHECKS.search(task) else frozenset()
+    return frozenset(test for test in tests if words & _names(test) or _lies_in(test, places))
 
 
 def _lies_in(test: str, places: set[str]) -> bool:

@@ -16,7 +16,7 @@ from agentflow.workflow.beside import side_by_side
 from agentflow.workflow.case import Case
 from agentflow.workflow.counterproof import counterproof
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.intent import preserves_behaviour, targets
+from agentflow.workflow.intent import named, preserves_behaviour, targets
 from agentflow.workflow.round import Order, Results
 from agentflow.workflow.secrets_added import added_secrets
 from agentflow.workspace.crossed import Split, cross, planted
@@ -134,6 +134,7 @@ def _ran(crew: Crew, task: TaskState) -> Case:
         fresh=on(Side.BASE, fresh),
         alone=on(Side.FINAL, fresh),
         targets=targets(task.task, failing),
+        named=named(task.task, failing),
         preserving=preserves_behaviour(task.task),
         overrides=task.overrides,
         known=frozenset(task.known_failures),

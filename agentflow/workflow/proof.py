@@ -21,7 +21,7 @@ from agentflow.workflow.contrast import contrast, fitting
 from agentflow.workflow.drift import listed
 from agentflow.workflow.fresh import Bench, laid_out, required_at, run_at
 from agentflow.workflow.gate import judge
-from agentflow.workflow.intent import preserves_behaviour, targets
+from agentflow.workflow.intent import named, preserves_behaviour, targets
 from agentflow.workflow.judgement import on, split, weakened
 from agentflow.workflow.look import NOTHING, look
 from agentflow.workflow.secrets_added import added_secrets
@@ -214,6 +214,7 @@ class Examination:
             fresh=on(Side.BASE, fresh),
             alone=on(Side.FINAL, fresh),
             targets=targets(task.task, failing),
+            named=named(task.task, failing),
             preserving=preserves_behaviour(task.task),
             overrides=task.overrides,
             known=frozenset(task.known_failures),
