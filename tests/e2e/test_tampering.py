@@ -15,7 +15,13 @@ from tests.support.terminal import at_terminal
 SOFTER = TESTS.replace("assert pages(905, 10) == 91", "assert pages(905, 10)")
 HIDDEN = {"pager/core.py": RIGHT, "tests/test_core.py": SOFTER}
 SHORT = ("skip mark", "outcomes rewritten", "module in place of the runner", "environment of the runner")
-HONEST_SHORT = ("a test is added", "a new function with its test", "a test renamed because the task says so")
+HONEST_SHORT = (
+    "a test is added",
+    "a new function with its test",
+    "a test renamed because the task says so",
+    "a wrong test that the task names",
+    "a snapshot regenerated because the task says so",
+)
 
 
 SHORT_CASES = [case for case in TAMPERING if case.name in SHORT]
