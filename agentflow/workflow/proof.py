@@ -150,9 +150,8 @@ class Examination:
 
     def _absent(self, evidence: Evidence, tree: str) -> Examined:
         is_judged = tree == self._task.tree
-        hint = (
-            "check out the commit that has it" if is_judged else "the tree that was judged is looked at alone"
-        )
+        alone = "the tree that was judged is looked at alone"
+        hint = "check out the commit that has it" if is_judged else alone
         said = f"not run again: this repository has no tree {tree[:12]}; {hint}"
         return Examined(subject=evidence.id, said=said, differs=is_judged, left_out=not is_judged)
 
