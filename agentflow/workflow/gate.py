@@ -190,9 +190,13 @@ def proof(case: Case) -> tuple[str, ...]:
 
 
 def _mended_tests(case: Case) -> list[str]:
-    """Return the tests that the task names and that were wrong themselves: the old code passes them now."""
+    """Return the tests that the task names and that were wrong themselves.
+
+    As they stood they fail on either code, and as they are now they pass on either.
+    """
     passed = frozenset[str]().union(*(run.ids(TestOutcome.PASSED) for run in case.fresh))
-    return [each for each in turned(case.baseline, case.final) if each in case.named & passed]
+    failed = frozenset[str]().union(*(run.ids(*RED) for run in case.held))
+    return [each for each in turned(case.baseline, case.final) if each in case.named & passed & failed]
 
 
 def _as_it_stood(case: Case) -> list[str]:

@@ -72,6 +72,18 @@ def test_a_target_that_is_green_by_luck_is_not_mended(new_repo: NewRepo) -> None
     assert (done.code, done.json["caveats"][0]) == (4, "flaky")
 
 
+def test_a_lucky_test_that_the_task_names_and_the_change_touches_proves_nothing(new_repo: NewRepo) -> None:
+    repo = new_repo(GREEN)
+    text = odd(repo, 1)
+    repo.write({"tests/test_odd.py": text}).commit()
+    touched = call("Write", file_path="tests/test_odd.py", content=f"{text}# said\n")
+    turns = [turn(call("Read", file_path="tests/test_odd.py")), turn(touched)]
+
+    done = repo.task("--no-sandbox", "--json", "fix test_odd in calc.py", script=crew(*turns))
+
+    assert (done.code, done.json["caveats"]) == (4, ["no_regression_only"])
+
+
 def test_a_new_test_that_fails_by_luck_proves_nothing(new_repo: NewRepo) -> None:
     repo = new_repo(GREEN)
     new = turn(call("Write", file_path="tests/test_odd.py", content=odd(repo, 2, 3)))
