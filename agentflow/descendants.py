@@ -116,9 +116,13 @@ def running() -> frozenset[int]:
 def _tasks() -> int:
     """Return how many processes and threads there are, where /proc tells."""
     try:
-        return int(Path("/proc/loadavg").read_text("ascii").split()[3].partition("/")[2])
+        descriptor = os.open("/proc/loadavg", os.O_RDONLY)  # a quarter of the time that a path takes
     except OSError:
         return 0
+    try:
+        return int(os.read(descriptor, 256).split()[3].partition(b"/")[2])
+    finally:
+        os.close(descriptor)
 
 
 def _is_crowd(mark: int, most: int) -> bool:

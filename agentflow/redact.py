@@ -115,6 +115,8 @@ class Redacting:
 def _settled(text: str) -> int:
     """Return how much of a text no secret that is still coming can begin in."""
     end = max(text.rfind(" "), text.rfind("\n")) + 1
+    if not end and len(text) <= _LONGEST:
+        return 0
     begin = text.rfind(_BEGIN)
     if begin != -1 and not _END.search(text, begin):
         end = min(end, begin)
@@ -126,7 +128,7 @@ def _outside(text: str, cut: int) -> int:
     """Return a place near `cut` that is in the middle of no secret."""
     is_likely = any(sign in text for sign in _SIGNS)
     found = [(one.start(), one.end()) for one in _FORMS.finditer(text)] if is_likely else []
-    for value in _values(os.environ):
+    for value in _own_values():
         start = text.find(value, max(0, cut - len(value)))
         found.append((start, start + len(value)))
     return min([cut, *(start for start, end in found if 0 <= start < cut < end)])

@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
@@ -87,17 +87,21 @@ def kind_of(path: str, surface: Surface) -> Kind | None:
         return None
     if surface.added and _any(surface.added).fullmatch(path):
         return Kind.SETTING
-    if path in surface.named:
-        return Kind.NAMED
-    if _shadows(path):
-        return Kind.START
-    found = _known().fullmatch(path)
-    return Kind[found.lastgroup] if found and found.lastgroup else None
+    return Kind.NAMED if path in surface.named else _usual(path)
 
 
 def belongs(surface: Surface, path: str) -> bool:
     """Return whether a path is one of the checks, not of the code that they judge."""
     return kind_of(path, surface) is not None
+
+
+@lru_cache(maxsize=100_000)
+def _usual(path: str) -> Kind | None:
+    """Return why a path belongs to the surface of any repository."""
+    if _shadows(path):
+        return Kind.START
+    found = _known().fullmatch(path)
+    return Kind[found.lastgroup] if found and found.lastgroup else None
 
 
 def _shadows(path: str) -> bool:

@@ -15,7 +15,7 @@ from agentflow.checks.required import QUICK_LIMITS
 from agentflow.checks.run import Shown, execute
 from agentflow.checks.wellknown import WellKnown, commanded
 from agentflow.cli.trusting import untrusted, well_known
-from agentflow.core.errors import ConfigError, StateError
+from agentflow.core.errors import ConfigError
 from agentflow.core.evidence import RED, Check, CheckName, Fault, ended, repeated
 from agentflow.core.exits import Exit
 from agentflow.core.record import Record, encode, plain
@@ -97,10 +97,7 @@ def _checks(sandbox: Sandbox, said: WellKnown, settings: Settings, *, is_quick: 
 def _changed(root: Path) -> tuple[str, ...]:
     """Return the files that differ from the last commit; none where there is no commit."""
     git = open_repository(root)
-    try:
-        return tuple(change.path for change in git.changes("HEAD^{tree}", git.tree()))
-    except StateError:
-        return ()
+    return tuple(change.path for change in git.changes(git.head, git.tree())) if git.head else ()
 
 
 def exit_of(shown: Sequence[Row]) -> Exit:

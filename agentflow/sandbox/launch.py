@@ -39,10 +39,15 @@ def _mount_overlay(kernel: ctypes.CDLL, lower: str, scratch: str) -> None:
     _own_mounts(kernel)
     base = f"{scratch}/lower"
     _mount(kernel, lower, base, None, _BIND, None)  # a name of our own, whatever characters the folder's has
-    options = f"lowerdir={base},upperdir={scratch}/upper,workdir={scratch}/work"
+    work = f"{scratch}/work/{os.getpid()}"
+    os.mkdir(work)  # noqa: PTH102  # a volatile one cannot be mounted again; pathlib takes long to load
+    options = f"lowerdir={base},upperdir={scratch}/upper,workdir={work}"
     if os.geteuid() != 0:
         options += ",userxattr"
-    _mount(kernel, "overlay", f"{scratch}/merged", "overlay", 0, options)
+    try:  # or else its end writes all that the disk still has to write, of whatever process
+        _mount(kernel, "overlay", f"{scratch}/merged", "overlay", 0, f"{options},volatile")
+    except OSError:  # older than Linux 5.10
+        _mount(kernel, "overlay", f"{scratch}/merged", "overlay", 0, options)
 
 
 def _own_mounts(kernel: ctypes.CDLL) -> None:

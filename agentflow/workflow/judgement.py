@@ -19,7 +19,7 @@ from agentflow.workflow.crew import Crew
 from agentflow.workflow.intent import named, preserves_behaviour, targets
 from agentflow.workflow.round import Order, Results
 from agentflow.workflow.secrets_added import added_secrets
-from agentflow.workspace.crossed import Split, cross, planted
+from agentflow.workspace.crossed import Split, cross
 from agentflow.workspace.git import FileChange
 from agentflow.workspace.ignored import differences, fingerprint, unseen
 
@@ -56,9 +56,9 @@ async def examine(crew: Crew, task: TaskState) -> TaskState:
     return task.replace(audit=await audited(crew, task))
 
 
-async def believed(crew: Crew, task: TaskState) -> TaskState:
+async def believed(crew: Crew, task: TaskState, case: Case) -> TaskState:
     """Return the task with what makes checks that hold worth something: alarm and proof."""
-    asks = (partial(_heard, crew, task), partial(_proven, crew, task))
+    asks = (partial(_heard, crew, task), partial(_proven, crew, task, case))
     if crew.sandbox.level is Level.FULL:
         silent, fresh = await side_by_side(*asks)
     else:  # runs at once may disturb each other there, and what is red by that would prove something
@@ -73,21 +73,19 @@ async def _heard(crew: Crew, task: TaskState) -> TaskState:
 
 async def _silence(crew: Crew, task: TaskState) -> str:
     """Return that a test which has to fail does not with the new code, but with the old; empty if it does."""
-    assert task.tree is not None
     assert task.base_tree is not None
-    green = [run.check for run in crew.checking.runs(task.held or task.final) if run.green]
+    held = [(run.check, run.evidence) for run in crew.checking.runs(task.held or task.final) if run.green]
     tests = (path for path in crew.git.paths(task.base_tree) if _is_python_test(task.surface, path))
     beside, code = next(tests, None), _changed_code(crew, task)
-    found = next((each for check in green if beside and code and (each := alarm(check, beside, code))), None)
-    if found is None:
+    alarms = ((alarm(check, beside, code), shown) for check, shown in held if beside and code)
+    found, tree = next(((each, shown.tree_before) for each, shown in alarms if each and shown), (None, None))
+    if found is None or tree is None:
         return ""
 
     async def is_quiet(place: str, side: Side) -> bool:
-        laid = planted(crew.git, place, found.path, found.text)
-        order = Order(checks=(found.check,), tree=laid, surface=Side.BASE, code=side)
-        return is_silent(await crew.checking.tried(task, order))
+        order = Order(checks=(found.check,), tree=place, surface=Side.BASE, code=side)
+        return is_silent(await crew.checking.tried(task, order.replace(laid={found.path: found.text})))
 
-    tree = cross(crew.git, task.tree, task.base_tree, split(task.surface))
     if not await is_quiet(tree, Side.FINAL) or await is_quiet(task.base_tree, Side.BASE):
         return ""
     return "tests: a test that has to fail does not fail with this code: it keeps the runner from telling"
@@ -104,12 +102,12 @@ def _changed_code(crew: Crew, task: TaskState) -> list[str]:
     return [path for path in changed if path.endswith(".py") and not belongs(task.surface, path)]
 
 
-async def _proven(crew: Crew, task: TaskState) -> TaskState:
+async def _proven(crew: Crew, task: TaskState, case: Case) -> TaskState:
     """Return the task with the runs of the tests that may prove the change, on the code where it is not."""
     assert task.tree is not None
     assert task.base_tree is not None
     tree = cross(crew.git, task.base_tree, task.tree, split(task.surface))
-    return task.replace(fresh=await counterproof(crew, task, _ran(crew, task), tree))
+    return task.replace(fresh=await counterproof(crew, task, case, tree))
 
 
 def split(surface: Surface) -> Split:

@@ -11,6 +11,7 @@ from agentflow.core.task import Failure, GateStatus, Phase, TaskState
 from agentflow.sandbox.profile import Level
 from agentflow.workflow.approval import asked
 from agentflow.workflow.beside import side_by_side
+from agentflow.workflow.case import Case
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deciding import check_line, decided, ended_by
 from agentflow.workflow.dispatch import dispatch
@@ -64,17 +65,17 @@ async def _verify(crew: Crew) -> Run | None:
     if not (so_far.passed or so_far.to_approve):
         return None
     if crew.sandbox.level is not Level.FULL:
-        await _believe(crew)
+        await _believe(crew, case)
     is_asked = Phase.VERIFICATION in task.steps and so_far.passed and bool(so_far.evidence)
     verifier = (partial(dispatch, crew, Phase.VERIFICATION),) if is_asked else ()
-    _, *runs = await side_by_side(partial(_believe, crew), *verifier)
+    _, *runs = await side_by_side(partial(_believe, crew, case), *verifier)
     return runs[0] if runs else None
 
 
-async def _believe(crew: Crew) -> None:
+async def _believe(crew: Crew, case: Case) -> None:
     """Find out once for the tree that is judged what its checks are worth."""
     if crew.store.task.silent is None:
-        found = await believed(crew, crew.store.task)
+        found = await believed(crew, crew.store.task, case)
         crew.store.save(crew.store.task.replace(silent=found.silent, fresh=found.fresh))
 
 

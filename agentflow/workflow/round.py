@@ -33,6 +33,8 @@ class Order(Record):
     tree: str
     surface: Side
     code: Side
+    laid: Mapping[str, str] = {}
+    """Files beside those of the tree, by path."""
     earlier: Mapping[str, TestOutcome] = {}
     """What tests came to before on the same code under the same checks."""
 
@@ -91,7 +93,7 @@ class Round:
 
     async def _follow(self, order: Order, turn: anyio.Event) -> Results:
         """Run an order in a copy of its own; what it shows is kept as soon as it is its turn."""
-        stage = Stage(self._ground.git, order.tree, self._ground.seen)
+        stage = Stage(self._ground.git, order.tree, self._ground.seen, order.laid)
         ran: list[Ran] = []
         kept: list[RequiredCheck] = []
         try:
@@ -112,7 +114,7 @@ class Round:
 
     async def tried(self, order: Order) -> Shown:
         """Run the one check of an order in a copy, and keep nothing of it."""
-        stage = Stage(self._ground.git, order.tree, self._ground.seen)
+        stage = Stage(self._ground.git, order.tree, self._ground.seen, order.laid)
         try:
             await to_thread.run_sync(stage.fill, self._ground.underlay)
             return await self._shown(order, order.checks[0], stage, 0)

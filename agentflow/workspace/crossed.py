@@ -53,16 +53,6 @@ def cross(git: Git, first: str, second: str, split: Split) -> str:
         return git.call("write-tree", env=env).decode().strip()
 
 
-def planted(git: Git, tree: str, path: str, text: str) -> str:
-    """Return the id of a tree with one more file."""
-    with scratch_folder() as folder:
-        env = indexed(git.call, git.source, tree, folder / "git", git.root)
-        blob = git.call("hash-object", "-w", "--stdin", stdin=text.encode()).strip()
-        line = _REGULAR + b" " + blob + b"\t" + os.fsencode(path) + b"\0"
-        git.call("update-index", "-z", "--index-info", env=env, stdin=line)
-        return git.call("write-tree", env=env).decode().strip()
-
-
 def texts(git: Git, before: str, after: str, limit: int) -> Iterator[Texts]:
     """Yield the files that differ, as text that can be written down; of one over the limit there is none."""
     entries = tuple(_differing(git, before, after))

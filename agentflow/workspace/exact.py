@@ -47,7 +47,7 @@ def shoot(git: Git, known: Files | None = None) -> Shot:
             git.call("update-index", "-z", "--index-info", env=env, stdin=_lines(missing))
         tree = Shadow(call=git.call, root=git.root, env=env).write()
     listed = _listed(git, tree)
-    modes = {path: mode for path in listed if (mode := _mode(git.root / path)) is not None}
+    modes = {path: mode for path in listed if (mode := _mode(f"{git.root}/{path}")) is not None}
     unusual = {path: mode for path, mode in modes.items() if mode != _USUAL.get(listed[path][0])}
     return Shot(tree=tree, modes=unusual)
 
@@ -107,7 +107,7 @@ def _lines(files: Files) -> bytes:
     return b"".join(line + b"\0" for line in lines)
 
 
-def _mode(place: Path) -> int | None:
+def _mode(place: str) -> int | None:
     try:
         return stat.S_IMODE(os.lstat(place).st_mode)
     except OSError:

@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 
 from agentflow.core.errors import ConfigError, StateError
@@ -108,15 +109,11 @@ class Git(Record):
         """Return the paths that differ between two trees, sorted."""
         if before == after:
             return ()
-        raw = self.call("diff-tree", "-r", "-z", "--name-status", "--no-renames", before, after)
-        words = [_text(word) for word in raw.split(b"\0") if word]
-        pairs = zip(words[::2], words[1::2], strict=True)
-        return tuple(FileChange(kind=ChangeKind(kind[0]), path=path) for kind, path in pairs)
+        return _changes(self, before, after)
 
     def paths(self, tree: str) -> tuple[str, ...]:
         """Return the paths of all files of a tree."""
-        raw = self.call("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree)
-        return tuple(os.fsdecode(path) for path in raw.split(b"\0") if path)
+        return _paths(self, tree)
 
     def texts(self, objects: Iterable[str], limit: int) -> tuple[str, ...]:
         """Return what files hold, by id or `TREE:PATH`; of one with more bytes than the limit nothing."""
@@ -134,8 +131,7 @@ class Git(Record):
         """Return the unified diff between two trees; bytes that are no UTF-8 are escaped."""
         if before == after:
             return ""
-        env = {"GIT_LITERAL_PATHSPECS": "1"}
-        return _text(self.call("diff-tree", *_DIFF, before, after, "--", *paths, env=env))
+        return _diff(self, before, after, paths)
 
     def counted(self, changes: Iterable[str]) -> tuple[FileChange, ...]:
         """Return the changes, each A, M or D and a path, of files that git does not ignore."""
@@ -149,6 +145,29 @@ class Git(Record):
             for change in found
             if change[2:] not in ignored and not is_ours(os.fsencode(change[2:]))
         )
+
+
+# a tree never changes, and a task asks the same of a few of them at every turn
+
+
+@lru_cache(maxsize=8)
+def _changes(git: Git, before: str, after: str) -> tuple[FileChange, ...]:
+    raw = git.call("diff-tree", "-r", "-z", "--name-status", "--no-renames", before, after)
+    words = [_text(word) for word in raw.split(b"\0") if word]
+    pairs = zip(words[::2], words[1::2], strict=True)
+    return tuple(FileChange(kind=ChangeKind(kind[0]), path=path) for kind, path in pairs)
+
+
+@lru_cache(maxsize=2)
+def _paths(git: Git, tree: str) -> tuple[str, ...]:
+    raw = git.call("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree)
+    return tuple(os.fsdecode(path) for path in raw.split(b"\0") if path)
+
+
+@lru_cache(maxsize=2)
+def _diff(git: Git, before: str, after: str, paths: tuple[str, ...]) -> str:
+    env = {"GIT_LITERAL_PATHSPECS": "1"}
+    return _text(git.call("diff-tree", *_DIFF, before, after, "--", *paths, env=env))
 
 
 def open_repository(start: Path) -> Git:

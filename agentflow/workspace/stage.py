@@ -3,10 +3,11 @@
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 
 from agentflow.core.errors import StateError
 from agentflow.process import capture
@@ -51,11 +52,18 @@ class Underlay:
 class Stage:
     """A folder with the files of a tree, with what git ignores, and with a git folder of its own."""
 
-    def __init__(self, git: Git, tree: str, ignored: tuple[str, ...]) -> None:
-        """Take the ignored files of the repository that are to be seen."""
+    def __init__(
+        self,
+        git: Git,
+        tree: str,
+        ignored: tuple[str, ...],
+        laid: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Take the ignored files of the repository that are to be seen, and texts for more files by path."""
         self._git = git
         self._tree = tree
         self._ignored = ignored
+        self._laid = laid
         self._opened = ExitStack()
         self._env: dict[str, str] = {}
         self.view = View(folder=Path())
@@ -64,13 +72,18 @@ class Stage:
         """The marks of the layer as it is before a check; None where there is none."""
 
     def fill(self, underlay: Underlay | None = None) -> None:
-        """Write all files, as a layer above others where that can be; no filter has a say."""
+        """Write all files, as a layer above others where that can be; no filter has a say.
+
+        Raises StateError where something of the tree is in the way of a file that is laid beside it.
+        """
         outer = self._opened.enter_context(scratch_folder())
         if underlay is None or not self._is_laid_over(underlay.place(self._tree), outer):
             self.view = View(folder=outer / "files" / self._git.root.name)
             self.view.folder.mkdir(parents=True)
             self._env = _write(self._git, self._tree, outer / "git", self.view.folder)
         self.view = self.view.replace(shown=tuple(self._lay_ignored()))
+        for path, text in self._laid.items():
+            self._lay(path, text)
         self._lay_git()
         self._untouched = self._marks()
 
@@ -89,7 +102,7 @@ class Stage:
         shutil.copyfile(below / "git/index", env["GIT_INDEX_FILE"])
         git = self._git.replace(within=mounting(str(view.folder), str(outer / "layer")))
         try:
-            git.call("read-tree", "--reset", "-u", self._tree, env=env)
+            git.call("read-tree", "-m", "-u", self._tree, env=env)
         except StateError:
             return False
         self._git, self._env, self.view = git, env, view
@@ -119,7 +132,8 @@ class Stage:
 
     def _is_laid(self, path: str) -> bool:
         """Tell whether a file was put here beside the tree."""
-        return any(path == entry.rstrip("/") or path.startswith(entry) for entry in self._ignored)
+        entries = (*self._ignored, *self._laid)
+        return any(path == entry.rstrip("/") or path.startswith(entry) for entry in entries)
 
     def remove(self) -> None:
         self._opened.close()
@@ -142,6 +156,13 @@ class Stage:
                 else:
                     room -= size
                     _copy(source, place)
+
+    def _lay(self, path: str, text: str) -> None:
+        if not self._is_free(path):
+            raise StateError(f"{path} is there already, or leads through a link")
+        place = self.view.top / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, "utf-8")
 
     def _is_free(self, entry: str) -> bool:
         """Tell whether nothing of the tree stands there, nor a link of it on the way."""
