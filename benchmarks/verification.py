@@ -1,13 +1,13 @@
 """What it costs to judge a change in a large repository, against its tests run once and plainly."""
 
 import ctypes
+import json
 import os
 import resource
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from agentflow.core.record import Record
@@ -34,6 +34,8 @@ _COUNTED = "def pages(total, size):\n    return total // size\n"
 _TEST = "\ndef test_{}():\n    busy()\n    assert pages({}, 10) == {}\n"
 _ADOPT_ORPHANS = 36
 """PR_SET_CHILD_SUBREAPER."""
+_PHASE = "verification"
+_BETWEEN_LOOKS = 0.005
 _PLAIN = (".venv/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 
@@ -66,15 +68,10 @@ def _row(metric: str, spent: Sequence[tuple[Spent, Spent]], kind: str, bound: Bo
 
 
 def _round(change: Mapping[str, str]) -> tuple[Spent, Spent]:
-    """Return what judging a change takes beside the rest of its task, and what its tests take."""
+    """Return what judging a change takes, from its first check to its last, and what its tests take."""
     with tempfile.TemporaryDirectory(prefix="agentflow-bench-") as folder:
-        attempt = Attempt(Path(folder, "whole"), _repository())
-        whole = _task(attempt, change)
-        ends = {event["phase"]: event["seconds"] for event in attempt.repo.events("PhaseEnded")}
-        before = _task(
-            Attempt(Path(folder, "begun"), _repository()), change, "--pause-after", "implementation"
-        )
-        return Spent(wall=ends["verification"], cpu=whole.cpu - before.cpu), _spent(attempt, _PLAIN)
+        attempt = Attempt(Path(folder), _repository())
+        return _judged(attempt, change), _plain(attempt)
 
 
 def _judges(*options: str) -> float:
@@ -88,11 +85,6 @@ def _judges(*options: str) -> float:
         assert done.code == 0, done.err
         ends = {event["phase"]: event["seconds"] for event in repo.events("PhaseEnded")}
         return float(ends["review"] + (ends["verification"] if options else 0))
-
-
-def _task(attempt: Attempt, change: Mapping[str, str], *options: str) -> Spent:
-    model = attempt.repo.scripted(attempt.script(change))
-    return _spent(attempt, (str(COMMAND), "task", TASK, "--model", model, *options))
 
 
 def _repository() -> dict[str, str]:
@@ -110,17 +102,53 @@ def _file(number: int) -> str:
     return _BUSY + "".join(_TEST.format(name, 10 * name + more, name + bool(more)) for name in totals)
 
 
-def _spent(attempt: Attempt, words: Sequence[str]) -> Spent:
-    """Run a command; what it started and did not wait for is waited for here, to count as well."""
+def _judged(attempt: Attempt, change: Mapping[str, str]) -> Spent:
+    """Run a task; what all its processes spend is read as its verification starts and as it ends."""
+    model = attempt.repo.scripted(attempt.script(change))
+    words = (str(COMMAND), "task", TASK, "--model", model)
     ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
+    read: dict[str, float] = {}
+    root, nowhere = attempt.repo.root, subprocess.DEVNULL
+    with subprocess.Popen(
+        words, cwd=root, env=attempt.repo.environment, stdout=nowhere, stderr=nowhere
+    ) as task:
+        while not _has_ended(task.pid):
+            for event in _phases(root):
+                read.setdefault(event, _cpu(task.pid))
+            time.sleep(_BETWEEN_LOOKS)
+        assert task.wait() == 0
+    (wall,) = (each["seconds"] for each in attempt.repo.events("PhaseEnded") if each["phase"] == _PHASE)
+    return Spent(wall=wall, cpu=read["PhaseEnded"] - read["PhaseStarted"])
+
+
+def _phases(root: Path) -> Iterator[str]:
+    """Yield whether verification has started, and whether it has ended."""
+    for events in root.glob(".claude/agentflow/*/events.jsonl"):
+        lines = events.read_text("utf-8").splitlines()
+        yield from (each["type"] for each in map(json.loads, lines) if each.get("phase") == _PHASE)
+
+
+def _cpu(process: int) -> float:
+    """Return the seconds of a process and of all that ended below it, whoever waited for them."""
+    words = Path(f"/proc/{process}/stat").read_text("ascii").rpartition(")")[2].split()
+    orphans = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return sum(map(int, words[11:15])) / os.sysconf("SC_CLK_TCK") + orphans.ru_utime + orphans.ru_stime
+
+
+def _has_ended(process: int) -> bool:
+    """Take note of orphans that ended, as long as a process goes on."""
+    while (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+        if found.si_pid == process:
+            return True
+        os.waitpid(found.si_pid, 0)
+    return False
+
+
+def _plain(attempt: Attempt) -> Spent:
+    """Run the tests as they are."""
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(
-        words, cwd=attempt.repo.root, env=attempt.repo.environment, capture_output=True, check=False
-    )
+    environment = attempt.repo.environment
+    subprocess.run(_PLAIN, cwd=attempt.repo.root, env=environment, capture_output=True, check=True)
     wall = time.perf_counter() - begin
-    assert done.returncode in (0, 75), done.stdout + done.stderr
-    with suppress(ChildProcessError):
-        while True:
-            os.wait()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return Spent(wall=wall, cpu=after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
