@@ -53,6 +53,31 @@ def test_what_a_sub_agent_does_stands_below_the_run_that_asked() -> None:
     assert [row.index("▸") - rows[0].index("▸") for row in rows] == [0, 2, 4]
 
 
+def test_runs_side_by_side_are_told_by_their_numbers_until_the_phase_ends() -> None:
+    begun = [RunStarted(run=run, role="explorer", agent="explorer", model="m", iteration=1) for run in (1, 2)]
+    read = [
+        ToolFinished(run=run, call_id="c", tool="Read", is_error=False, summary="", seconds=0)
+        for run in (1, 2)
+    ]
+    over = RunEnded(
+        run=1,
+        role="explorer",
+        outcome=RunOutcome.SUBMITTED,
+        turns=1,
+        tool_calls=1,
+        usage=Usage(),
+        seconds=0,
+    )
+    phase = PhaseStarted(phase=Phase.EXPLORATION, iteration=1)
+    rows = told(phase, *begun, read[0], over, read[1], phase, begun[0], read[0])
+    assert ["#1" in row or "#2" in row for row in rows] == [
+        *(False, False, True, True, True, True),
+        *(False, False, False),
+    ]
+    assert "#1" in rows[3]
+    assert "#2" in rows[5]
+
+
 @pytest.mark.parametrize(
     "event",
     [
