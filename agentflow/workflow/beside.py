@@ -6,8 +6,19 @@ from typing import TypeVar
 import anyio
 
 from agentflow.core.errors import AgentflowError
+from agentflow.sandbox.profile import Level
 
 Result = TypeVar("Result")
+
+
+async def undisturbed(level: Level, *begin: Callable[[], Awaitable[Result]]) -> list[Result]:
+    """Return what each came to, in their order; side by side only where a sandbox keeps commands apart.
+
+    Elsewhere runs at once may disturb each other, and what is red by that would prove something.
+    """
+    if level is Level.FULL:
+        return await side_by_side(*begin)
+    return [await each() for each in begin]
 
 
 async def side_by_side(*begin: Callable[[], Awaitable[Result]]) -> list[Result]:

@@ -9,10 +9,9 @@ from agentflow.checks.surface import Kind, belongs, kind_of, surface_of
 from agentflow.checks.weakening import Judged, SurfaceChange, to_approve
 from agentflow.core.evidence import RED, CheckRun, Side, Surface
 from agentflow.core.task import TaskState
-from agentflow.sandbox.profile import Level
 from agentflow.workflow.approval import approval_id
 from agentflow.workflow.audit import audited
-from agentflow.workflow.beside import side_by_side
+from agentflow.workflow.beside import undisturbed
 from agentflow.workflow.case import Case
 from agentflow.workflow.counterproof import counterproof
 from agentflow.workflow.crew import Crew
@@ -59,10 +58,7 @@ async def examine(crew: Crew, task: TaskState) -> TaskState:
 async def believed(crew: Crew, task: TaskState, case: Case) -> TaskState:
     """Return the task with what makes checks that hold worth something: alarm and proof."""
     asks = (partial(_heard, crew, task), partial(_proven, crew, task, case))
-    if crew.sandbox.level is Level.FULL:
-        silent, fresh = await side_by_side(*asks)
-    else:  # runs at once may disturb each other there, and what is red by that would prove something
-        silent, fresh = [await ask() for ask in asks]
+    silent, fresh = await undisturbed(crew.sandbox.level, *asks)
     return task.replace(silent=silent.silent, fresh=fresh.fresh)
 
 

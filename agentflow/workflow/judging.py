@@ -8,9 +8,8 @@ from types import MappingProxyType
 from agentflow.core.evidence import Verdict
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Failure, GateStatus, Phase, TaskState
-from agentflow.sandbox.profile import Level
 from agentflow.workflow.approval import asked
-from agentflow.workflow.beside import side_by_side
+from agentflow.workflow.beside import side_by_side, undisturbed
 from agentflow.workflow.case import Case
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deciding import check_line, decided, ended_by
@@ -64,11 +63,9 @@ async def _verify(crew: Crew) -> Run | None:
     so_far = judge(case.replace(silent=case.silent or ""))
     if not (so_far.passed or so_far.to_approve):
         return None
-    if crew.sandbox.level is not Level.FULL:
-        await _believe(crew, case)
     is_asked = Phase.VERIFICATION in task.steps and so_far.passed and bool(so_far.evidence)
     verifier = (partial(dispatch, crew, Phase.VERIFICATION),) if is_asked else ()
-    _, *runs = await side_by_side(partial(_believe, crew, case), *verifier)
+    _, *runs = await undisturbed(crew.sandbox.level, partial(_believe, crew, case), *verifier)
     return runs[0] if runs else None
 
 
