@@ -9,13 +9,14 @@ from agentflow.checks.surface import Kind, belongs, kind_of, surface_of
 from agentflow.checks.weakening import Judged, SurfaceChange, to_approve
 from agentflow.core.evidence import RED, CheckRun, Side, Surface
 from agentflow.core.task import TaskState
+from agentflow.workflow.aims import aims
 from agentflow.workflow.approval import approval_id
 from agentflow.workflow.audit import audited
 from agentflow.workflow.beside import undisturbed
 from agentflow.workflow.case import Case
 from agentflow.workflow.counterproof import counterproof
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.intent import named, preserves_behaviour, targets
+from agentflow.workflow.intent import named, preserves_behaviour
 from agentflow.workflow.round import Order, Results
 from agentflow.workflow.secrets_added import added_secrets
 from agentflow.workspace.crossed import Split, cross
@@ -127,7 +128,7 @@ def _ran(crew: Crew, task: TaskState) -> Case:
         held=crew.checking.runs(task.held) or final,
         fresh=on(Side.BASE, fresh),
         alone=on(Side.FINAL, fresh),
-        targets=targets(task.task, failing),
+        targets=aims(crew.git, task.base_tree, task.task, failing),
         named=named(task.task, failing),
         preserving=preserves_behaviour(task.task),
         overrides=task.overrides,

@@ -14,6 +14,7 @@ from agentflow.core.task import RequiredCheck, Status, TaskState
 from agentflow.store.ledger import EvidenceLedger, summary
 from agentflow.store.reading import EVENTS, events, evidence_of, state_of
 from agentflow.store.seals import damages
+from agentflow.workflow.aims import aims
 from agentflow.workflow.approval import approval_id
 from agentflow.workflow.case import Case
 from agentflow.workflow.conclusion import conclude
@@ -21,7 +22,7 @@ from agentflow.workflow.contrast import contrast, fitting
 from agentflow.workflow.drift import listed
 from agentflow.workflow.fresh import Bench, laid_out, required_at, run_at
 from agentflow.workflow.gate import judge
-from agentflow.workflow.intent import named, preserves_behaviour, targets
+from agentflow.workflow.intent import named, preserves_behaviour
 from agentflow.workflow.judgement import on, split, weakened
 from agentflow.workflow.look import NOTHING, look
 from agentflow.workflow.secrets_added import added_secrets
@@ -96,9 +97,8 @@ class Examination:
             yield from self._stale(here)
             yield self._verdict(task.verdict)
         elif task.status in _VERIFIED:
-            yield Examined(
-                subject="verdict", said=f"{task.status} without a verdict that passed", differs=True
-            )
+            said = f"{task.status} without a verdict that passed"
+            yield Examined(subject="verdict", said=said, differs=True)
 
     @property
     def _trees(self) -> tuple[str, str] | None:
@@ -150,8 +150,7 @@ class Examination:
 
     def _absent(self, evidence: Evidence, tree: str) -> Examined:
         is_judged = tree == self._task.tree
-        alone = "the tree that was judged is looked at alone"
-        hint = "check out the commit that has it" if is_judged else alone
+        hint = "check out the commit that has it" if is_judged else "only the judged tree counts"
         said = f"not run again: this repository has no tree {tree[:12]}; {hint}"
         return Examined(subject=evidence.id, said=said, differs=is_judged, left_out=not is_judged)
 
@@ -212,7 +211,7 @@ class Examination:
             held=held or final,
             fresh=on(Side.BASE, fresh),
             alone=on(Side.FINAL, fresh),
-            targets=targets(task.task, failing),
+            targets=aims(self._git, self._trees and self._trees[0], task.task, failing),
             named=named(task.task, failing),
             preserving=preserves_behaviour(task.task),
             overrides=task.overrides,

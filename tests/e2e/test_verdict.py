@@ -171,15 +171,27 @@ def test_a_test_that_passed_and_is_gone_is_named(new_repo: NewRepo) -> None:
     assert "test_double" in done.out
 
 
-def test_red_before_and_red_now_elsewhere_is_a_caveat(new_repo: NewRepo) -> None:
-    other = (
-        "import unittest\n\n\nclass Other(unittest.TestCase):\n    def test_old(self):\n        self.fail()\n"
-    )
-    repo = new_repo({**CALC, "tests/test_other.py": other})
-    done = repo.task("fix CalcTest", "--json", script=mending())
+OTHER = "import unittest\n\n\nclass Other(unittest.TestCase):\n    def test_old(self):\n        self.fail()\n"
+
+
+@pytest.mark.parametrize("text", ["fix CalcTest", "fix add() in calc.py"])
+def test_red_before_and_red_now_elsewhere_is_a_caveat(text: str, new_repo: NewRepo) -> None:
+    repo = new_repo({**CALC, "tests/test_other.py": OTHER})
+    done = repo.task(text, "--json", script=mending())
     assert done.code == 4
     assert done.json["caveats"] == ["already_red"]
     assert "test_old" in (repo.folder / "report.md").read_text()
+    assert repo.run("verify", repo.folder.name).code == 0
+
+
+def test_what_speaks_of_the_code_that_the_task_names_has_to_turn_green(new_repo: NewRepo) -> None:
+    repo = new_repo({**CALC, "tests/test_other.py": OTHER})
+    idle = crew(*edit("calc.py", "def add", "# looked at\ndef add"), submit("calc.py"))
+    done = repo.task("--max-iterations", "1", "fix add() in calc.py", script=idle)
+    assert done.code != 0
+    assert "still failing" in done.out
+    assert "test_add" in done.out
+    assert "test_old" not in done.out.split("still failing")[1].splitlines()[0]
 
 
 def test_a_missing_required_tool_is_named_and_blocks(new_repo: NewRepo) -> None:

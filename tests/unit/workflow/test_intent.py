@@ -1,6 +1,7 @@
 import pytest
 
-from agentflow.workflow.intent import preserves_behaviour, targets
+from agentflow.workflow import intent
+from agentflow.workflow.intent import named_code, preserves_behaviour
 
 PYTEST = frozenset(
     {"tests/test_calc.py::test_add", "tests/test_calc.py::test_add_zero", "tests/b.py::C::test_x[1]"}
@@ -11,6 +12,11 @@ ADD, ZERO, SIZED = (
     "tests/test_calc.py::test_add_zero",
     "tests/b.py::C::test_x[1]",
 )
+
+
+def targets(text: str, failing: frozenset[str]) -> frozenset[str]:
+    """Those of a text where no test speaks of what it names."""
+    return intent.targets(text, failing, lambda _: frozenset())
 
 
 @pytest.mark.parametrize(
@@ -107,3 +113,34 @@ def test_only_a_task_that_asks_for_nothing_new_preserves_behaviour(text: str, pr
 )
 def test_a_behaviour_about_moves_comments_or_formats_still_has_to_be_shown(text: str) -> None:
     assert not preserves_behaviour(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("fix pages() in pager/core.py: the last page is not counted", {"pages", "core"}),
+        ("fix `Cart.total`", {"Cart", "total"}),
+        ("mend src/app/__init__.py", {"app"}),
+        ("fix pager.core.pages", {"pager", "core", "pages"}),
+        ("fix parse_args and HttpClient", {"parse_args", "HttpClient"}),
+        ("fix the login bug, e.g. in version 1.2.3. Then stop", set()),
+    ],
+)
+def test_the_code_that_a_text_names(text: str, names: set[str]) -> None:
+    assert named_code(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("fix add() in calc.py", {ADD}),
+        ("fix add() in calc.py, all tests have to pass", PYTEST),
+        ("fix the sum", PYTEST),
+        ("extend add()", set()),
+    ],
+)
+def test_a_fault_in_code_that_is_named_is_the_matter_of_the_tests_that_speak_of_it(
+    text: str, wanted: set[str]
+) -> None:
+    speaking = {"add": frozenset({ADD})}
+    assert intent.targets(text, PYTEST, lambda names: speaking[min(names)]) == wanted
