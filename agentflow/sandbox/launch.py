@@ -11,6 +11,7 @@ import ctypes
 import os
 import struct
 import sys
+import time
 
 FAILED = 125
 """The exit code when the command was not started."""
@@ -39,7 +40,7 @@ def _mount_overlay(kernel: ctypes.CDLL, lower: str, scratch: str) -> None:
     _own_mounts(kernel)
     base = f"{scratch}/lower"
     _mount(kernel, lower, base, None, _BIND, None)  # a name of our own, whatever characters the folder's has
-    work = f"{scratch}/work/{os.getpid()}"
+    work = f"{scratch}/work/{os.getpid()}-{time.monotonic_ns()}"
     os.mkdir(work)  # noqa: PTH102  # a volatile one cannot be mounted again; pathlib takes long to load
     options = f"lowerdir={base},upperdir={scratch}/upper,workdir={work}"
     if os.geteuid() != 0:

@@ -74,12 +74,15 @@ def _is_free(descriptor: int) -> bool:
 
 
 def remove(folder: Path) -> None:
-    """Delete a file, or a folder with all that is in it, also what somebody made read-only."""
+    """Delete a file, or a folder with all that is in it, also what nobody may write or list."""
     if folder.is_file() and not folder.is_symlink():
         folder.unlink(missing_ok=True)
         return
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
-        for place, _, _ in os.walk(folder):
-            Path(place).chmod(0o700)
+        folder.chmod(0o700)
+        for place, names, _ in os.walk(folder):  # a folder is listed after its name was told
+            for inner in (Path(place, name) for name in names):
+                if not inner.is_symlink():
+                    inner.chmod(0o700)
         shutil.rmtree(folder, ignore_errors=True)

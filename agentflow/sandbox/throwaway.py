@@ -11,6 +11,8 @@ from agentflow.core.record import Record
 from agentflow.sandbox.profile import SHARED
 
 _LAYERS = ("lower", "upper", "work", "merged")
+_OPAQUE = ("trusted.overlay.opaque", "user.overlay.opaque")
+"""By what a layer says that a folder shows nothing of the one below: of root, and of anybody else."""
 
 
 class View(Record):
@@ -42,6 +44,28 @@ class View(Record):
     def overlay(self) -> tuple[str, str] | None:
         """What has to be mounted: the files below, and the folders of the layer."""
         return (str(self.folder), str(self.layer)) if self.layer else None
+
+    def is_free(self, path: str) -> bool:
+        """Tell whether a command finds nothing at a path, and nothing but folders on the way to it."""
+        places = self.folders
+        for part in Path(path).parts:
+            places = tuple(place / part for place in places if _is_there(place / part))
+            if not places or _is_gone(places[-1]):
+                return True
+            if not _is_folder(places[-1]):
+                return False
+            places = places[-1:] if _is_opaque(places[-1]) else tuple(filter(_is_folder, places))
+        return False
+
+    def make_room(self, path: str, *, as_folder: bool) -> Path:
+        """Return where to put something at a free path, the folders on the way made."""
+        place = self.top / path
+        ways = (*reversed(place.parents), place) if as_folder else tuple(reversed(place.parents))
+        for folder in ways[len(self.top.parents) + 1 :]:
+            _make(folder)
+        if _is_there(place) and _is_gone(place):
+            place.unlink()
+        return place
 
 
 def layered(below: Path, scratch: Path) -> View:
@@ -108,8 +132,7 @@ def overlay_changes(root: Path, upper: Path) -> Iterator[str]:
             yield from (f"D {path}" for path in _files(root, below) if not _is_there(upper / path))
         for name in files:
             path = (below / name).relative_to(root)
-            status = (folder / name).lstat()
-            if stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:
+            if _is_gone(folder / name):
                 yield from (f"D {gone}" for gone in _files(root, below / name))
             elif change := _difference(root / path, folder / name):
                 yield f"{change} {path}"
@@ -148,10 +171,29 @@ def _difference(before: Path, after: Path) -> str:
     return "" if same else "M"
 
 
+def _is_folder(place: Path) -> bool:
+    return place.is_dir() and not place.is_symlink()
+
+
+def _make(folder: Path) -> None:
+    """Make a folder; where one is gone, what lies below it stays hidden."""
+    if not _is_there(folder) or not _is_gone(folder):
+        folder.mkdir(exist_ok=True)
+        return
+    folder.unlink()
+    folder.mkdir()
+    os.setxattr(folder, _OPAQUE[0] if os.geteuid() == 0 else _OPAQUE[1], b"y")
+
+
+def _is_gone(place: Path) -> bool:
+    """Tell whether a layer says of a place that what lies below it is gone."""
+    status = place.lstat()
+    return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
+
+
 def _is_opaque(folder: Path) -> bool:
-    names = ("trusted.overlay.opaque", "user.overlay.opaque")
     try:
-        return any(name in os.listxattr(folder) for name in names)
+        return any(name in os.listxattr(folder, follow_symlinks=False) for name in _OPAQUE)
     except OSError:
         return False
 

@@ -19,10 +19,11 @@ class Siblings:
 
     def told(self, stamped: Stamped) -> Row:
         """Return the number of an event's run where it has or had others beside it."""
-        event, going = stamped.event, self._going.setdefault(stamped.parent, set())
+        event = stamped.event
         if isinstance(event, PhaseStarted):
             self._going.clear()
             self._crowds.clear()
+        going = self._going.setdefault(stamped.parent, set())
         if isinstance(event, RunStarted):
             going.add(event.run)
         if len(going) > 1:

@@ -32,6 +32,7 @@ class Underlay:
         self._lock = Lock()
         self._opened = ExitStack()
         self._place: Path | None = None
+        self._tree = ""
 
     def place(self, tree: str) -> Path:
         """Return the folder of `files` and of the index that knows them; the first tree is the one there."""
@@ -40,8 +41,13 @@ class Underlay:
                 place = self._opened.enter_context(scratch_folder())
                 (place / "files").mkdir()
                 _write(self._git, tree, place / "git", place / "files")
-                self._place = place
+                self._place, self._tree = place, tree
             return self._place
+
+    def fits(self, tree: str) -> bool:
+        """Return whether files that are the same in a tree are written with the same line ends here."""
+        changed = (change.path for change in self._git.changes(self._tree, tree))
+        return not any(path.rpartition("/")[2] == ".gitattributes" for path in changed)
 
     def close(self) -> None:
         """Remove the files; they are written again if they are needed."""
@@ -77,7 +83,7 @@ class Stage:
         Raises StateError where something of the tree is in the way of a file that is laid beside it.
         """
         outer = self._opened.enter_context(scratch_folder())
-        if underlay is None or not self._is_laid_over(underlay.place(self._tree), outer):
+        if underlay is None or not self._is_laid_over(underlay, outer):
             self.view = View(folder=outer / "files" / self._git.root.name)
             self.view.folder.mkdir(parents=True)
             self._env = _write(self._git, self._tree, outer / "git", self.view.folder)
@@ -95,8 +101,11 @@ class Stage:
     def _is_touched(self) -> bool:
         return self._untouched is None or self._untouched != self._marks()
 
-    def _is_laid_over(self, below: Path, outer: Path) -> bool:
-        """Put above the files of another tree what differs from them; return whether this machine can."""
+    def _is_laid_over(self, underlay: Underlay, outer: Path) -> bool:
+        """Put above the files of another tree what differs from them; return whether that can be."""
+        below = underlay.place(self._tree)
+        if not underlay.fits(self._tree):
+            return False
         view = layered(below / "files", outer / "layer")
         env = secluded(self._git.source, outer / "layer/git", view.place)
         shutil.copyfile(below / "git/index", env["GIT_INDEX_FILE"])
@@ -132,8 +141,8 @@ class Stage:
 
     def _is_laid(self, path: str) -> bool:
         """Tell whether a file was put here beside the tree."""
-        entries = (*self._ignored, *self._laid)
-        return any(path == entry.rstrip("/") or path.startswith(entry) for entry in entries)
+        entries = {entry.rstrip("/") for entry in (*self._ignored, *self._laid)}
+        return any(path == entry or path.startswith(f"{entry}/") for entry in entries)
 
     def remove(self) -> None:
         self._opened.close()
@@ -146,31 +155,22 @@ class Stage:
         """Copy what git ignores as long as there is room; of environments and the rest, yield the place."""
         room = _ROOM
         for entry in self._ignored:
-            source, place = self._git.root / entry, self.view.top / entry
-            if CACHES.isdisjoint(source.parts) and os.path.lexists(source) and self._is_free(entry):
-                place.parent.mkdir(parents=True, exist_ok=True)
+            source = self._git.root / entry
+            if CACHES.isdisjoint(source.parts) and os.path.lexists(source) and self.view.is_free(entry):
                 size = None if is_environment(entry) else _size(source, room)
+                is_folder = source.is_dir() and (size is None or not source.is_symlink())
+                place = self.view.make_room(entry, as_folder=is_folder)
                 if size is None:
-                    place.mkdir() if source.is_dir() else place.touch()
+                    place.touch()
                     yield entry.rstrip("/")
                 else:
                     room -= size
                     _copy(source, place)
 
     def _lay(self, path: str, text: str) -> None:
-        if not self._is_free(path):
+        if not self.view.is_free(path):
             raise StateError(f"{path} is there already, or leads through a link")
-        place = self.view.top / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, "utf-8")
-
-    def _is_free(self, entry: str) -> bool:
-        """Tell whether nothing of the tree stands there, nor a link of it on the way."""
-        ways = [(folder, folder / entry) for folder in self.view.folders]
-        links = (up for folder, place in ways for up in place.parents if up.is_relative_to(folder))
-        return not any(os.path.lexists(place) for _, place in ways) and not any(
-            up.is_symlink() for up in links
-        )
+        self.view.make_room(path, as_folder=False).write_text(text, "utf-8")
 
     def _lay_git(self) -> None:
         """Give the copy a git folder that shows the same commits, and can be changed without harm."""

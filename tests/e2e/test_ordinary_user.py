@@ -114,6 +114,15 @@ def test_no_way_to_write_gets_through(
     assert state_of(root) == before
 
 
+def test_a_view_leaves_nothing_behind(as_nobody: As, root: Path, level: str) -> None:
+    temporary = root.with_name(f"{root.name}-temporary")
+    temporary.mkdir()
+    os.chown(temporary, NOBODY, NOBODY)
+    script = f"import tempfile; tempfile.tempdir = {str(temporary)!r}\n{RUN}"
+    assert as_nobody("-c", script, str(root), "checks", "rm a.txt; echo c > c.txt") == f"{level}\n"
+    assert list(temporary.iterdir()) == []
+
+
 def test_doctor_finds_every_attack_held_but_those_it_names(as_nobody: As, level: str) -> None:
     found = json.loads(as_nobody("-m", "agentflow", "doctor", "--json", "-C", "/"))
     assert (found["sandbox"], len(found["attacks"]) > 30) == (level, True)

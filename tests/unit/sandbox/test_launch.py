@@ -16,3 +16,12 @@ def test_an_overlay_is_mounted_without_what_takes_long_to_load(tmp_path: Path) -
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "ctypes" in loaded
     assert not loaded & {"json", "pathlib", "re", "typing"}
+
+
+def test_an_overlay_is_mounted_again_by_a_process_of_the_same_number(tmp_path: Path) -> None:
+    below, layer = tmp_path / "below", tmp_path / "layer"
+    below.mkdir()
+    layered(below, layer)
+    words = mounting(str(below), str(layer))
+    script = 'mkdir "$1/work/$$"; shift; exec "$@" true'
+    subprocess.run(["sh", "-c", script, "sh", str(layer), *words], check=True)

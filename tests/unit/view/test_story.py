@@ -78,6 +78,13 @@ def test_runs_side_by_side_are_told_by_their_numbers_until_the_phase_ends() -> N
     assert "#2" in rows[5]
 
 
+def test_runs_that_a_kill_ended_are_beside_no_run_of_the_phase_that_is_entered_again() -> None:
+    phase = PhaseStarted(phase=Phase.EXPLORATION, iteration=1)
+    begun = [RunStarted(run=run, role="explorer", agent="explorer", model="m", iteration=1) for run in (1, 2)]
+    rows = told(phase, *begun, phase, begun[1])
+    assert ["#" in row for row in rows] == [False, False, True, False, False]
+
+
 @pytest.mark.parametrize(
     "event",
     [

@@ -1,0 +1,164 @@
+"""A layer above the files of another tree shows what a copy of its own would."""
+
+import os
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from agentflow.core.errors import StateError
+from agentflow.process import capture
+from agentflow.sandbox.confine import mounting
+from agentflow.sandbox.probe import probe
+from agentflow.sandbox.profile import Level
+from agentflow.workspace.git import Git, open_repository
+from agentflow.workspace.stage import Stage, Underlay
+
+Tree = Mapping[str, str]
+"""By path what a file holds; `->` leads to where a link leads, `+x ` stands before what is executable."""
+IGNORE = {".gitignore": "*.local\n"}
+NAMES = ("a", "b", "A", "-rf", "c d", "n\nl", "é", "\udcff\udcfe", "*", "x", ".wh.a", "a.py")
+CONTENTS = ("", "one\n", "two\n", "+x one\n", "->a", "->..", "->/nowhere")
+LOOK = r"""find . -path ./.git -prune -o -printf '%y%m %p -> %l: ' \
+  \( -type f -exec cat {} \; -o -true \) -printf '\0'"""
+
+
+@pytest.fixture
+def git(tmp_path: Path) -> Git:
+    if probe().level is not Level.FULL:
+        pytest.skip("no overlay is mounted without bubblewrap")
+    (tmp_path / "repo").mkdir()
+    capture(("git", "init", "-q"), cwd=tmp_path / "repo")
+    return open_repository(tmp_path / "repo")
+
+
+def tree_of(git: Git, files: Tree, folder: Path) -> str:
+    """Return the id of a tree without laying it out."""
+    env = {"GIT_INDEX_FILE": str(folder / "index")}
+    lines = []
+    for path, text in files.items():
+        mode = "120000" if text.startswith("->") else "100755" if text.startswith("+x ") else "100644"
+        content = text.removeprefix("->").removeprefix("+x ").encode()
+        blob = git.call("hash-object", "-w", "--stdin", stdin=content).decode().strip()
+        lines.append(f"{mode} {blob}\t{path}\0")
+    (folder / "index").unlink(missing_ok=True)
+    git.call("update-index", "-z", "--index-info", env=env, stdin=os.fsencode("".join(lines)))
+    return git.call("write-tree", env=env).decode().strip()
+
+
+@contextmanager
+def filled(git: Git, below: str, stage: Stage, *, as_copy: bool = False) -> Iterator[Stage]:
+    underlay = Underlay(git)
+    try:
+        underlay.place(below)
+        stage.fill(None if as_copy else underlay)
+        yield stage
+    finally:
+        stage.remove()
+        underlay.close()
+
+
+def shell(stage: Stage, script: str) -> list[bytes]:
+    """Return what a script says that runs where a check would find the files."""
+    words = mounting(*stage.view.overlay) if stage.view.overlay else ()
+    there = ("sh", "-c", 'cd "$1" && eval "$2"', "sh", str(stage.view.place), script)
+    done = capture((*words, *there), cwd=stage.view.folder)
+    assert done.returncode == 0, done.stderr
+    return sorted(done.stdout.split(b"\0"))
+
+
+def placed(tree: Tree, path: str, text: str) -> Tree:
+    """Return a tree with a file, and without what cannot be there beside it."""
+    others = {
+        p: t for p, t in tree.items() if not (f"{p}/".startswith(f"{path}/") or path.startswith(f"{p}/"))
+    }
+    return {**others, path: text}
+
+
+def grown(tree: Tree, dice: random.Random, times: int) -> Tree:
+    for _ in range(times):
+        path = "/".join(dice.choices(NAMES, k=dice.choice((1, 1, 2, 3))))
+        tree = placed(tree, path, dice.choice(CONTENTS))
+    return tree
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_layer_shows_what_a_copy_shows_and_is_restored(git: Git, seed: int, tmp_path: Path) -> None:
+    dice = random.Random(seed)
+    before = grown({}, dice, 10)
+    kept = {path: text for path, text in before.items() if dice.random() < 0.7}
+    first, tree = (tree_of(git, files, tmp_path) for files in (before, grown(kept, dice, 6)))
+    with filled(git, first, Stage(git, tree, ()), as_copy=True) as stage:
+        expected = shell(stage, LOOK)
+    with filled(git, first, Stage(git, tree, ())) as stage:
+        assert stage.view.layer
+        assert shell(stage, LOOK) == expected
+        assert stage.changed() == ()
+        assert shell(stage, "rm -rf -- * && echo new > added") == [b""]
+        assert "A added" in stage.changed()
+        stage.restore(lambda _: True)
+        assert stage.changed() == ()
+        assert shell(stage, LOOK) == expected
+
+
+BESIDE = {
+    "in a folder that is gone": ({**IGNORE, "x/a": "a"}, IGNORE),
+    "in a folder where a file was": ({**IGNORE, "x": "a"}, IGNORE),
+    "in a folder where a link was": ({**IGNORE, "t/a": "a", "x": "->t"}, {**IGNORE, "x/b": "b"}),
+    "where a file was": ({**IGNORE, "x/own.local": "a"}, IGNORE),
+    "where a folder was": ({**IGNORE, "x/own.local/a": "a"}, IGNORE),
+}
+
+
+@pytest.mark.parametrize(("before", "now"), BESIDE.values(), ids=BESIDE)
+@pytest.mark.parametrize("is_laid", [True, False], ids=["laid", "ignored"])
+def test_what_lies_beside_a_tree_is_found(
+    git: Git, before: Tree, now: Tree, is_laid: bool, tmp_path: Path
+) -> None:
+    (git.root / "x").mkdir()
+    (git.root / "x/own.local").write_text("own")
+    ways: tuple[tuple[str, ...], dict[str, str]] = (
+        ((), {"x/own.local": "own"}) if is_laid else (("x/own.local",), {})
+    )
+    first, tree = (tree_of(git, files, tmp_path) for files in (before, now))
+    with filled(git, first, Stage(git, tree, *ways), as_copy=True) as stage:
+        expected = shell(stage, LOOK)
+    with filled(git, first, Stage(git, tree, *ways)) as stage:
+        assert b"f644 ./x/own.local -> : own" in shell(stage, LOOK)
+        assert shell(stage, LOOK) == expected
+
+
+@pytest.mark.parametrize("as_copy", [True, False])
+def test_nothing_is_laid_where_the_tree_has_a_file_on_the_way(
+    git: Git, as_copy: bool, tmp_path: Path
+) -> None:
+    (git.root / "x").mkdir()
+    (git.root / "x/own.local").write_text("own")
+    tree = tree_of(git, {**IGNORE, "x": "a"}, tmp_path)
+    with filled(git, tree, Stage(git, tree, ("x/own.local",)), as_copy=as_copy) as stage:
+        assert b"f644 ./x -> : a" in shell(stage, LOOK)
+    with pytest.raises(StateError), filled(git, tree, Stage(git, tree, (), {"x/y": ""}), as_copy=as_copy):
+        pass
+
+
+def test_files_are_written_with_the_line_ends_of_their_own_tree(git: Git, tmp_path: Path) -> None:
+    before = {"a": "one\n"}
+    first = tree_of(git, before, tmp_path)
+    tree = tree_of(git, {**before, ".gitattributes": "* text eol=crlf\n"}, tmp_path)
+    with filled(git, first, Stage(git, tree, ())) as stage:
+        assert b"f644 ./a -> : one\r\n" in shell(stage, LOOK)
+
+
+def test_a_new_file_is_told_although_its_name_begins_like_that_of_an_ignored_one(
+    git: Git, tmp_path: Path
+) -> None:
+    (git.root / "conf").write_text("own")
+    tree = tree_of(git, {".gitignore": "conf\n"}, tmp_path)
+    with filled(git, tree, Stage(git, tree, ("conf",))) as stage:
+        shell(stage, "touch conftest.py")
+        assert stage.changed() == ("A conftest.py",)
+        stage.restore(lambda _: True)
+        assert b"f644 ./conftest.py -> : " not in shell(stage, LOOK)
+        assert b"f644 ./conf -> : own" in shell(stage, LOOK)
