@@ -22,8 +22,7 @@ _CONFIG = """\
  objectFormat = {hash}
 """
 NO_FILTER = b"\n* -filter\n"  # git reads this file last, so whatever filter a file is given, it is none
-
-
+AS_TEXT = b"\n* -filter !diff\n"  # and a diff shows whatever is text
 AS_IT_IS = b"\n* -text -ident -filter !working-tree-encoding\n"
 OBJECTS = "GIT_OBJECT_DIRECTORY"
 
@@ -76,7 +75,7 @@ def secluded(source: Source, folder: Path, work: Path) -> dict[str, str]:
     """Make a git folder that obeys no settings and no filters, for files at `work`; return its variables."""
     env = cast(work, source, folder) | alone(folder)
     (folder / "info").mkdir()
-    (folder / "info/attributes").write_bytes(NO_FILTER)
+    (folder / "info/attributes").write_bytes(AS_TEXT)
     return env
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.record import Record
 from agentflow.process import capture
-from agentflow.workspace.apart import AS_IT_IS, Source, own_objects
+from agentflow.sandbox.scratch import scratch_folder
+from agentflow.workspace.apart import AS_IT_IS, Source, own_objects, secluded
 from agentflow.workspace.start import Origin
 from agentflow.workspace.tree import Trees, is_ours
 
@@ -128,7 +129,7 @@ class Git(Record):
         return tuple(found)
 
     def diff(self, before: str, after: str, *paths: str) -> str:
-        """Return the unified diff between two trees; bytes that are no UTF-8 are escaped."""
+        """Return the unified diff between two trees, by id; bytes that are no UTF-8 are escaped."""
         if before == after:
             return ""
         return _diff(self, before, after, paths)
@@ -166,8 +167,9 @@ def _paths(git: Git, tree: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=2)
 def _diff(git: Git, before: str, after: str, paths: tuple[str, ...]) -> str:
-    env = {"GIT_LITERAL_PATHSPECS": "1"}
-    return _text(git.call("diff-tree", *_DIFF, before, after, "--", *paths, env=env))
+    with scratch_folder() as folder:  # a .gitattributes could hide what changed
+        env = secluded(git.source, folder / "git", git.root) | {"GIT_LITERAL_PATHSPECS": "1"}
+        return _text(git.call("diff-tree", *_DIFF, before, after, "--", *paths, env=env))
 
 
 def open_repository(start: Path) -> Git:

@@ -229,7 +229,7 @@ def test_index_refs_and_configuration_stay_byte_for_byte(place: Place, act: Call
     before = place.frozen()
     git = place.open()
     git.changes(git.tree(), "HEAD^{tree}")
-    git.diff("HEAD", git.tree())
+    git.diff(git.head or "", git.tree())
     assert place.frozen() == before
 
 
@@ -288,7 +288,7 @@ def use(git: Git, place: Place) -> None:
     one_byte(place)
     tree = git.tree()
     git.changes("HEAD^{tree}", tree)
-    git.diff("HEAD^{tree}", tree)
+    git.diff(git.head or "", tree)
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -444,6 +444,17 @@ def test_the_diff_is_a_plain_unified_one(place: Place) -> None:
     one_byte(place)
     diff = git.diff(before, git.tree())
     assert "--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n" in diff
+
+
+@pytest.mark.parametrize("name", [".gitattributes", "src/.gitattributes", ".git/info/attributes"])
+@pytest.mark.parametrize("attributes", ["*.py -diff", "* binary", "a.py diff=hidden"])
+def test_no_attribute_hides_what_changed(place: Place, name: str, attributes: str) -> None:
+    before = place.open().tree()
+    place.write(name, f"{attributes}\n")
+    place.plant('[diff "hidden"]\n binary = true\n')
+    one_byte(place)
+    git = place.open()
+    assert "-x = 1\n+x = 2\n" in git.diff(before, git.tree())
 
 
 def test_a_repository_without_commits_has_a_tree(tmp_path: Path) -> None:

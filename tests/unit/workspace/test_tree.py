@@ -235,7 +235,7 @@ def test_no_filter_of_the_user_is_run(
     place.write(name, attributes)
     place.write("src/a.py", "x = 2\n")
     git = place.open()
-    git.diff("HEAD^{tree}", git.tree())
+    git.diff(git.head or "", git.tree())
     assert not place.trapped
 
 
