@@ -2,8 +2,8 @@
 
 import shlex
 from collections.abc import Iterable
-from hashlib import sha256
 from pathlib import PurePosixPath
+from secrets import token_hex
 
 from agentflow.checks.narrow import PYTEST, UNITTEST
 from agentflow.checks.run import Shown
@@ -47,8 +47,7 @@ def alarm(check: Check, beside: str, changed: Iterable[str]) -> Alarm | None:
     if check.name is not CheckName.TESTS or found is None:
         return None
     text = _TEXT.format(modules=sorted(module for path in changed for module in _modules(path)))
-    name = f"test_{sha256((check.command + beside + text).encode()).hexdigest()[:12]}.py"
-    path = str(PurePosixPath(beside).with_name(name))
+    path = str(PurePosixPath(beside).with_name(f"test_{token_hex(6)}.py"))  # nobody can be in its way
     option = "" if found.re is PYTEST else " -v"
     return Alarm(
         path=path,

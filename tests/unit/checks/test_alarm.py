@@ -55,3 +55,8 @@ def test_the_alarm_loads_what_changed_and_fails(runner: str, tmp_path: Path) -> 
 
     assert done.returncode == 1, done.stdout + done.stderr
     assert "pkg was loaded" in done.stdout
+
+
+def test_no_change_can_know_the_name_of_an_alarm_beforehand() -> None:
+    names = {each.path for _ in range(8) if (each := alarm(a_check("pytest -q"), "test_a.py", ["a.py"]))}
+    assert len(names) == 8

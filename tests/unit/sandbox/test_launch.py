@@ -23,5 +23,8 @@ def test_an_overlay_is_mounted_again_by_a_process_of_the_same_number(tmp_path: P
     below.mkdir()
     layered(below, layer)
     words = mounting(str(below), str(layer))
-    script = 'mkdir "$1/work/$$"; shift; exec "$@" true'
-    subprocess.run(["sh", "-c", script, "sh", str(layer), *words], check=True)
+    script = 'mkdir "$1/work/$$"; shift; exec "$@" echo mounted'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", str(layer), *words], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "mounted\n"), done.stderr
