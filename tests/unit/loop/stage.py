@@ -11,12 +11,12 @@ from msgspec import Meta
 from agentflow.core.errors import InvalidInput
 from agentflow.core.events import Event
 from agentflow.core.hook import Hook
-from agentflow.core.messages import Reply, Request, ToolResult
+from agentflow.core.messages import Reply, Request, ToolCall, ToolResult
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Journal, Ledger, Model
 from agentflow.core.record import Record
 from agentflow.core.role import Limits, Role, ToolRule
-from agentflow.core.run import CallAnswered, Run, RunEntry
+from agentflow.core.run import CallAnswered, ReplyReceived, Run, RunEntry
 from agentflow.core.task import Phase
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.hooks.chain import Chain
@@ -161,7 +161,11 @@ class Stage:
 
     @property
     def results(self) -> list[ToolResult]:
-        return [entry.result for entry in self.journal.entries if isinstance(entry, CallAnswered)]
+        """Results in the order of their calls; those of one turn are kept in the order in which they end."""
+        entries = self.journal.entries
+        ended = {entry.result.call_id: entry.result for entry in entries if isinstance(entry, CallAnswered)}
+        parts = [part for entry in entries if isinstance(entry, ReplyReceived) for part in entry.reply.parts]
+        return [ended[part.id] for part in parts if isinstance(part, ToolCall) and part.id in ended]
 
     def of(self, kind: type[Event]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
@@ -191,6 +195,7 @@ class Stage:
 
 def broken(wanted: Wanted, context: ToolContext) -> Output:
     """Fail as a bug would."""
+    time.sleep(wanted.seconds)
     raise KeyError(wanted.word + context.task_id)
 
 

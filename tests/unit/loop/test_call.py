@@ -42,7 +42,7 @@ PRINT = Tool(name="Print", category=Category.SHELL, effect=Effect.EXECUTE, input
         (call("Look", count="many"), f"count: expected `int`, got `str`. Look {TAKES}"),
         (call("Look", count=-1), f"count: expected `int` >= 0. Look {TAKES}"),
         (call("Look", colour="red"), f"object contains unknown field `colour`. Look {TAKES}"),
-        (call("Broken", "a"), "Broken failed: KeyError: 'at'"),
+        (call("Broken", "a", seconds=0.05), "Broken failed: KeyError: 'at'"),
         (call("Refusing", "a"), "no a in t"),
     ],
 )
