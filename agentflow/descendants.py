@@ -2,6 +2,8 @@
 
 import os
 import resource
+import select
+import selectors
 import signal
 import sys
 import time
@@ -9,6 +11,7 @@ from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
@@ -18,6 +21,7 @@ _FILE_LOCKS = 10
 """RLIMIT_LOCKS: without effect since Linux 2.4.25, and inherited by whatever a process starts."""
 _PATIENCE_SECONDS = 1.0
 _TICK = 0.002
+_LONG_TICK = 0.05
 _COUNT_SECONDS = 0.05
 _NICE = 10
 _ONE_AT_A_TIME = Lock()
@@ -61,6 +65,25 @@ def step_back(process: int) -> None:
         os.setpriority(os.PRIO_PROCESS, process, _NICE)
     except ProcessLookupError:
         pass  # it was quick
+
+
+@contextmanager
+def watched(pid: int, selector: selectors.BaseSelector) -> Iterator[tuple[float, Callable[[], object]]]:
+    """Let a selector see the end of a process where the system can.
+
+    Yield how long it may wait, and what waits as long for that end alone.
+    """
+    if not hasattr(os, "pidfd_open"):
+        yield _TICK, partial(time.sleep, _TICK)
+        return
+    descriptor = os.pidfd_open(pid)
+    selector.register(descriptor, selectors.EVENT_READ)
+    end = select.poll()
+    end.register(descriptor, select.POLLIN)
+    try:
+        yield _LONG_TICK, partial(end.poll, _LONG_TICK * 1000)
+    finally:
+        os.close(descriptor)
 
 
 def signal_group(group: int, number: signal.Signals) -> None:

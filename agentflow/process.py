@@ -7,8 +7,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -24,6 +23,7 @@ from agentflow.descendants import (
     signal_group,
     spawning,
     step_back,
+    watched,
 )
 from agentflow.streams import SPOKEN_BYTES, Collected, Spoken, drain, pass_on
 
@@ -31,8 +31,9 @@ INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "VIRTUAL_ENV
 """The only variables of ours that a child sees, with LC_*; no key, token, proxy or PYTHON* among them."""
 GRACE_SECONDS = 1.0
 """Between SIGTERM and SIGKILL."""
-_TICK = 0.05
-_SHORT_TICK = 0.002
+_MUCH_BYTES = 16 * 1024
+_CALM_SECONDS = 1.0
+"""After much was read at once, nobody who prints is kept waiting for that long."""
 FLOOD_BYTES = 4 * 1024 * 1024
 """An exchange that prints more is ended."""
 
@@ -199,32 +200,22 @@ def _follow(
     taken: Mapping[IO[bytes], Callable[[bytes], None]],
     halt_asked: Callable[[], Halt | None],
 ) -> Halt | None:
-    """Read until the process has ended, or is to be halted."""
-    with selectors.DefaultSelector() as selector, _watched(process.pid, selector) as tick:
+    """Read until the process has ended, or is to be halted; of what prints little, several words at once."""
+    with selectors.DefaultSelector() as selector, watched(process.pid, selector) as (tick, rest):
         for stream in taken:
             os.set_blocking(stream.fileno(), False)
             selector.register(stream, selectors.EVENT_READ)
+        last_much = 0.0
         while process.poll() is None:
             if halt := halt_asked():
                 return halt
             selector.select(tick)
-            for stream, take in taken.items():
-                pass_on(stream, take, selector)
+            now = time.monotonic()
+            if sum(pass_on(stream, take, selector) for stream, take in taken.items()) > _MUCH_BYTES:
+                last_much = now
+            if now - last_much > _CALM_SECONDS:
+                rest()
     return None
-
-
-@contextmanager
-def _watched(pid: int, selector: selectors.BaseSelector) -> Iterator[float]:
-    """Let a selector see the end of a process where the system can; yield how long it may wait."""
-    if not hasattr(os, "pidfd_open"):
-        yield _SHORT_TICK
-        return
-    descriptor = os.pidfd_open(pid)
-    selector.register(descriptor, selectors.EVENT_READ)
-    try:
-        yield _TICK
-    finally:
-        os.close(descriptor)
 
 
 def _end(process: subprocess.Popen[bytes], grace: float) -> None:

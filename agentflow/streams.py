@@ -64,16 +64,17 @@ class Spoken:
         self.bytes += len(chunk)
 
 
-def pass_on(stream: IO[bytes], take: Callable[[bytes], None], selector: BaseSelector) -> None:
-    """Read what is there now; a stream at its end is no longer waited for."""
+def pass_on(stream: IO[bytes], take: Callable[[bytes], None], selector: BaseSelector) -> int:
+    """Read what is there now and return how much; a stream at its end is no longer waited for."""
     try:
         chunk = os.read(stream.fileno(), _CHUNK)
     except BlockingIOError:
-        return
+        return 0
     if chunk:
         take(chunk)
     elif stream.fileno() in selector.get_map():
         selector.unregister(stream)
+    return len(chunk)
 
 
 def drain(taken: Mapping[IO[bytes], Callable[[bytes], None]]) -> None:
