@@ -10,12 +10,15 @@ from agentflow.core.evidence import Check, CheckName
 from agentflow.sandbox.run import Sandbox
 
 
-def detect(sandbox: Sandbox, files: tuple[str, ...]) -> tuple[Check, ...]:
+def detect(
+    sandbox: Sandbox, files: tuple[str, ...], settled: Collection[CheckName] = ()
+) -> tuple[Check, ...]:
     """Return the required checks, one a name, in the order they are run.
 
-    `files` are those git does not ignore, relative to the root; no other is read.
+    `files` are those git does not ignore, relative to the root; no other is read. Who knows a check already
+    settles its name, and what is asked of programs for it is not asked.
     """
-    return required(_found(sandbox, files, ()))
+    return required(_found(sandbox, files, (), settled))
 
 
 def detect_quick(sandbox: Sandbox, files: tuple[str, ...], changed: Collection[str]) -> tuple[Check, ...]:
@@ -28,9 +31,11 @@ def limited_by(checks: Iterable[Check], timeouts: Mapping[CheckName, float]) -> 
     return tuple(check.replace(timeout=timeouts.get(check.name, check.timeout)) for check in checks)
 
 
-def _found(sandbox: Sandbox, files: tuple[str, ...], changed: Collection[str]) -> list[Check]:
+def _found(
+    sandbox: Sandbox, files: tuple[str, ...], changed: Collection[str], settled: Collection[CheckName] = ()
+) -> list[Check]:
     repository = Repository(sandbox=sandbox, files=files, known=frozenset(files))
-    found = [*python_checks(repository, changed)]
+    found = [*python_checks(repository, changed, settled)]
     for language in LANGUAGES:
         found += language(repository)
     if not any(check.name is CheckName.TESTS for check in found):

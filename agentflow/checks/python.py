@@ -43,11 +43,17 @@ class _Wanted(Record):
         return self.tool.split()[0]
 
 
-def python_checks(repository: Repository, changed: Collection[str] = ()) -> tuple[Check, ...]:
-    """Return what must hold in the Python part of a repository; of changed files, only their own tests."""
-    tests = _read_tests(repository)
-    runner = _runner(repository, tests)
-    linters, checkers = _linters(repository), _type_checkers(repository)
+def python_checks(
+    repository: Repository, changed: Collection[str] = (), settled: Collection[CheckName] = ()
+) -> tuple[Check, ...]:
+    """Return what must hold in the Python part of a repository; of changed files, only their own tests.
+
+    To ask which tools there are takes a start of Python, so none is asked for a name that is settled.
+    """
+    tests = {} if CheckName.TESTS in settled else _read_tests(repository)
+    runner = None if CheckName.TESTS in settled else _runner(repository, tests)
+    linters = () if CheckName.LINT in settled else _linters(repository)
+    checkers = () if CheckName.TYPES in settled else _type_checkers(repository)
     wanted = [*linters, *checkers, *([runner] if runner else [])]
     if not wanted:
         return ()
@@ -125,7 +131,7 @@ def _src_layout(repository: Repository) -> bool:
 
 def _read_tests(repository: Repository) -> dict[str, str]:
     """Return the test files that define tests, with their text."""
-    named = (name for name in repository.files if _TEST_FILE.fullmatch(PurePosixPath(name).name))
+    named = (name for name in repository.files if _TEST_FILE.fullmatch(name.rpartition("/")[2]))
     texts = {name: repository.read(name) for name in named}
     return {name: text for name, text in texts.items() if _HAS_TESTS.search(text)}
 
@@ -148,7 +154,7 @@ def _pytest_hint(repository: Repository, tests: dict[str, str]) -> str:
         if _NEEDS_PYTEST.search(text) or not _UNITTEST.search(text):
             return f"pytest tests in {name}"
     for name in repository.files:
-        if PurePosixPath(name).name == "conftest.py":
+        if name.rpartition("/")[2] == "conftest.py":
             return name
         declares = name in {"pyproject.toml", "setup.cfg", "setup.py"} or _REQUIREMENTS.fullmatch(name)
         if declares and _NAMES_PYTEST.search(repository.read(name)):

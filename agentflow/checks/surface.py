@@ -161,7 +161,7 @@ def _aids(repository: Repository) -> Iterator[str]:
 
 def _plugins(repository: Repository) -> Iterator[str]:
     """Yield the files that may hold a plugin that pytest is told to load."""
-    conftests = (name for name in repository.files if PurePosixPath(name).name == "conftest.py")
+    conftests = (name for name in repository.files if name.rpartition("/")[2] == "conftest.py")
     listed = (found for name in conftests for found in _PLUGINS.findall(repository.read(name)))
     modules = [module for words in listed for module in _MODULE.findall(words)]
     modules += [found for name in _PYTEST_SETTINGS for found in _OPTION.findall(repository.read(name))]

@@ -28,7 +28,7 @@ from agentflow.workspace.copies import installed_places
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored import fingerprint, unchanged
-from agentflow.workspace.stage import Underlay
+from agentflow.workspace.underlay import Underlay
 
 TAIL_CHARS = 8_000
 
@@ -68,7 +68,7 @@ class Checking:
         """Return the checks that have to hold: as they stood before the task, and any that is new."""
         before = tuple(item.check for item in task.baseline)
         names = {*(check.name for check in before), *(override.check for override in task.overrides)}
-        all_found = commanded(detect(self._sandbox, files), self._said)
+        all_found = commanded(detect(self._sandbox, files, names), self._said)
         found = (check for check in all_found if check.name not in names)
         limits = self._bounds.timeouts
         return (*before, *(check.replace(timeout=limits.get(check.name, check.timeout)) for check in found))

@@ -27,7 +27,7 @@ from agentflow.workspace.ignored import differences, fingerprint, unseen
 async def examine_base(crew: Crew, task: TaskState) -> TaskState:
     """Run the required checks before anything changes, and write down what belongs to them."""
     assert task.base_tree is not None
-    files = crew.workspace.files()
+    files = crew.git.paths(task.base_tree)
     checks = crew.checking.required(task, files)
     repository = crew.checking.repository(files)
     surface = surface_of(repository, checks, task.surface.added, task.surface.removed)
@@ -42,7 +42,7 @@ async def examine(crew: Crew, task: TaskState) -> TaskState:
     """Run the required checks on the change, and once more as they stood where they were changed."""
     assert task.tree is not None
     assert task.base_tree is not None
-    checks = crew.checking.required(task, crew.workspace.files())
+    checks = crew.checking.required(task, crew.git.paths(task.tree))
     mine = Order(checks=checks, tree=task.tree, surface=Side.FINAL, code=Side.FINAL)
     tree = cross(crew.git, task.tree, task.base_tree, split(task.surface))
     if tree == task.tree:
@@ -121,8 +121,7 @@ def _ran(crew: Crew, task: TaskState) -> Case:
     return Case(
         base_tree=task.base_tree,
         tree=task.tree,
-        drift=drift(crew, task),
-        altered=altered(crew, task),
+        drift=(),
         baseline=baseline,
         final=final,
         held=crew.checking.runs(task.held) or final,
@@ -143,7 +142,7 @@ def on(code: Side, runs: Iterable[CheckRun]) -> tuple[CheckRun, ...]:
 
 
 def case_of(crew: Crew, task: TaskState) -> Case:
-    """Gather what the verdict rests on, with the tree as it is at this very moment."""
+    """Gather what is known of a change, as if nobody had touched its tree since."""
     case = _ran(crew, task)
     case = case.replace(secrets=added_secrets(crew.git.diff(case.base_tree, case.tree)))
     if not case.final:
@@ -159,6 +158,11 @@ def case_of(crew: Crew, task: TaskState) -> Case:
         audit=task.audit,
         unseen=unseen(entries, task.ignored, now),
     )
+
+
+def final_case_of(crew: Crew, task: TaskState) -> Case:
+    """Gather what the verdict rests on, with the tree as it is at this very moment."""
+    return case_of(crew, task).replace(drift=drift(crew, task), altered=altered(crew, task))
 
 
 def drift(crew: Crew, task: TaskState) -> tuple[FileChange, ...]:

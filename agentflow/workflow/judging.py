@@ -16,7 +16,7 @@ from agentflow.workflow.deciding import check_line, decided, ended_by
 from agentflow.workflow.dispatch import dispatch
 from agentflow.workflow.drift import drifted
 from agentflow.workflow.gate import judge
-from agentflow.workflow.judgement import altered, believed, case_of, drift, examine
+from agentflow.workflow.judgement import altered, believed, case_of, drift, examine, final_case_of
 from agentflow.workflow.outcomes import without_result
 from agentflow.workflow.review import merged, objections, with_caveats
 from agentflow.workflow.route import JUDGING
@@ -117,7 +117,7 @@ async def _verification_decided(crew: Crew, task: TaskState, run: Run | None) ->
     """Return the task with the verdict of its checks, as far as the verifier lets it stand."""
     if run is not None and run.pause is not None:
         return task
-    verdict = judge(case_of(crew, task))
+    verdict = judge(final_case_of(crew, task))
     if verdict.to_approve and task.gate(Phase.REVIEW).status is not GateStatus.FAILED:
         task = asked(crew, task.replace(verdict=verdict))
         return task if task.pending else _verdict_decided(crew, task, verdict, run)
