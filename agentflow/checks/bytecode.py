@@ -1,6 +1,7 @@
 """Compiled Python code of the repository: a check must not run what no longer fits its source."""
 
 import os
+from functools import lru_cache
 from pathlib import Path
 
 _OTHERS = frozenset({".git", "node_modules"})
@@ -18,6 +19,12 @@ def has_bytecode(root: Path) -> bool:
         if is_cache and any(name.endswith(".pyc") for name in files):
             return True
     return False
+
+
+@lru_cache(maxsize=8)
+def had_bytecode(root: Path) -> bool:
+    """Return the same of files that nobody changes, looked at once: a layer lies above them."""
+    return has_bytecode(root)
 
 
 def _is_environment(folder: str, name: str) -> bool:

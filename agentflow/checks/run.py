@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from agentflow.checks.bytecode import has_bytecode
+from agentflow.checks.bytecode import had_bytecode, has_bytecode
 from agentflow.checks.interpreter import variables
 from agentflow.checks.results import counts, findings, junit
 from agentflow.checks.unittest_output import unittest_verbose
@@ -100,7 +100,8 @@ def _compiled(folders: Iterable[Path], scratch: Path) -> dict[str, str]:
 
     Compiling everything anew in a scratch folder costs seconds, so only a repository that needs it pays.
     """
-    if any(map(has_bytecode, folders)):
+    *below, top = folders
+    if any(map(had_bytecode, below)) or has_bytecode(top):
         return {"PYTHONPYCACHEPREFIX": str(scratch / "pycache")}
     return {"PYTHONDONTWRITEBYTECODE": "1"}
 

@@ -21,7 +21,8 @@ from agentflow.settings import Patience
 from agentflow.store.tasks import TaskStore
 from agentflow.workspace.copies import paths_for
 from agentflow.workspace.git import Git
-from agentflow.workspace.stage import Stage, Underlay
+from agentflow.workspace.stage import Stage
+from agentflow.workspace.underlay import Underlay
 
 Results = tuple[RequiredCheck, ...]
 

@@ -6,53 +6,20 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from threading import Lock
 from types import MappingProxyType
 
 from agentflow.core.errors import StateError
 from agentflow.process import capture
-from agentflow.sandbox.confine import mounting
 from agentflow.sandbox.scratch import scratch_folder
-from agentflow.sandbox.throwaway import View, layered
-from agentflow.workspace.apart import cast, indexed, secluded
+from agentflow.sandbox.throwaway import View
+from agentflow.workspace.apart import cast
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored import CACHES, is_environment
+from agentflow.workspace.underlay import WRITE, Underlay, write
 
 _ROOM = 64_000_000
 """Bytes of ignored files that are copied; the rest is seen where it lies, as an environment is."""
 _GIT_FILES = ("HEAD", "packed-refs", "shallow", "index")
-_WRITE = ("checkout-index", "-a", "-f", "-u", "-q")
-
-
-class Underlay:
-    """The files of one tree, written once: stages of any tree can be layers above it that hold the rest."""
-
-    def __init__(self, git: Git) -> None:
-        self._git = git
-        self._lock = Lock()
-        self._opened = ExitStack()
-        self._place: Path | None = None
-        self._tree = ""
-
-    def place(self, tree: str) -> Path:
-        """Return the folder of `files` and of the index that knows them; the first tree is the one there."""
-        with self._lock:
-            if self._place is None:
-                place = self._opened.enter_context(scratch_folder())
-                (place / "files").mkdir()
-                _write(self._git, tree, place / "git", place / "files")
-                self._place, self._tree = place, tree
-            return self._place
-
-    def fits(self, tree: str) -> bool:
-        """Return whether files that are the same in a tree are written with the same line ends here."""
-        changed = (change.path for change in self._git.changes(self._tree, tree))
-        return not any(path.rpartition("/")[2] == ".gitattributes" for path in changed)
-
-    def close(self) -> None:
-        """Remove the files; they are written again if they are needed."""
-        self._place = None
-        self._opened.close()
 
 
 class Stage:
@@ -71,7 +38,7 @@ class Stage:
         self._ignored = ignored
         self._laid = laid
         self._opened = ExitStack()
-        self._env: dict[str, str] = {}
+        self._env: Mapping[str, str] = {}
         self.view = View(folder=Path())
         """What a sandbox shows of it, once filled."""
         self._untouched: dict[str, tuple[int, ...]] | None = None
@@ -83,10 +50,9 @@ class Stage:
         Raises StateError where something of the tree is in the way of a file that is laid beside it.
         """
         outer = self._opened.enter_context(scratch_folder())
-        if underlay is None or not self._is_laid_over(underlay, outer):
-            self.view = View(folder=outer / "files" / self._git.root.name)
-            self.view.folder.mkdir(parents=True)
-            self._env = _write(self._git, self._tree, outer / "git", self.view.folder)
+        layer = underlay.layer(self._tree, outer) if underlay else None
+        written = layer or write(self._git, self._tree, outer)
+        self._git, self._env, self.view = written.git, written.env, written.view
         self.view = self.view.replace(shown=tuple(self._lay_ignored()))
         for path, text in self._laid.items():
             self._lay(path, text)
@@ -101,27 +67,11 @@ class Stage:
     def _is_touched(self) -> bool:
         return self._untouched is None or self._untouched != self._marks()
 
-    def _is_laid_over(self, underlay: Underlay, outer: Path) -> bool:
-        """Put above the files of another tree what differs from them; return whether that can be."""
-        below = underlay.place(self._tree)
-        if not underlay.fits(self._tree):
-            return False
-        view = layered(below / "files", outer / "layer")
-        env = secluded(self._git.source, outer / "layer/git", view.place)
-        shutil.copyfile(below / "git/index", env["GIT_INDEX_FILE"])
-        git = self._git.replace(within=mounting(str(view.folder), str(outer / "layer")))
-        try:
-            git.call("read-tree", "-m", "-u", self._tree, env=env)
-        except StateError:
-            return False
-        self._git, self._env, self.view = git, env, view
-        return True
-
     def restore(self, belongs: Callable[[str], bool]) -> None:
         """Undo what a check did, but for what git ignores and no check obeys: products of a build."""
         if not self._is_touched():
             return
-        self._git.call(*_WRITE, env=self._env)
+        self._git.call(*WRITE, env=self._env)
         strange = set(self._others("--exclude-standard"))
         strange |= {path for path in self._others() if belongs(path)}
         places = [os.fsencode(self.view.place / path) for path in strange if not self._is_laid(path)]
@@ -187,13 +137,6 @@ class Stage:
                 if (self._git.root / path).is_file():
                     shutil.copyfile(self._git.root / path, place / name)
             shutil.copytree(self._git.root / refs, place / "refs", dirs_exist_ok=True)
-
-
-def _write(git: Git, tree: str, folder: Path, work: Path) -> dict[str, str]:
-    """Write the files of a tree at `work`; return the variables of a git folder that knows them."""
-    env = indexed(git.call, git.source, tree, folder, work)
-    git.call(*_WRITE, env=env)
-    return env
 
 
 def _marked(folder: str) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -14,7 +14,8 @@ from agentflow.sandbox.confine import mounting
 from agentflow.sandbox.probe import probe
 from agentflow.sandbox.profile import Level
 from agentflow.workspace.git import Git, open_repository
-from agentflow.workspace.stage import Stage, Underlay
+from agentflow.workspace.stage import Stage
+from agentflow.workspace.underlay import Underlay
 
 Tree = Mapping[str, str]
 """By path what a file holds; `->` leads to where a link leads, `+x ` stands before what is executable."""
@@ -52,7 +53,7 @@ def tree_of(git: Git, files: Tree, folder: Path) -> str:
 def filled(git: Git, below: str, stage: Stage, *, as_copy: bool = False) -> Iterator[Stage]:
     underlay = Underlay(git)
     try:
-        underlay.place(below)
+        underlay.below(below)
         stage.fill(None if as_copy else underlay)
         yield stage
     finally:

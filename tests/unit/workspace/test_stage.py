@@ -11,7 +11,8 @@ from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
 from agentflow.workspace import stage as module
 from agentflow.workspace.git import Git, open_repository
-from agentflow.workspace.stage import Stage, Underlay
+from agentflow.workspace.stage import Stage
+from agentflow.workspace.underlay import Underlay
 
 COMMIT = ("-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qm")
 
@@ -179,7 +180,7 @@ def test_a_layer_shows_its_own_tree_and_leaves_the_files_below_alone(
     underlay = Underlay(git)
     stage = Stage(git, git.tree(), git.ignored())
     try:
-        below = content(underlay.place(first) / "files")
+        below = content(underlay.below(first).view.folder)
         stage.fill(underlay)
 
         def told(shell: str) -> str:
@@ -196,7 +197,7 @@ def test_a_layer_shows_its_own_tree_and_leaves_the_files_below_alone(
         assert stage.changed() == ()
         assert told("cat a.py new.py sub/c.py; ls b.py made/x *.local").startswith("changednc")
         assert "built.local" in told("ls *.local")
-        assert content(underlay.place(first) / "files") == below
+        assert content(underlay.below(first).view.folder) == below
     finally:
         stage.remove()
         underlay.close()
