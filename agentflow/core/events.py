@@ -73,6 +73,7 @@ class RunStarted(Record, tag=True):
     agent: str
     model: str
     iteration: int
+    angle: str = ""  # where several look at once
 
 
 class Asked(Record, tag=True):
@@ -246,5 +247,4 @@ class Stamped(Record):
     seq: int
     at: str
     event: Event
-    parent: int | None = None
-    """The run that asked for the sub-agent this is about."""
+    parent: int | None = None  # the run that asked for the sub-agent this is about

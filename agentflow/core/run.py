@@ -58,6 +58,8 @@ class RunOpened(Record, tag=True):
     """The call that asked for this run, if it is a sub-agent's."""
     concatenates: bool = False
     """Direct answers of one turn are put one after the other."""
+    angle: str = ""
+    """What it looks at, where several look at once."""
 
 
 class MessageAdded(Record, tag=True):

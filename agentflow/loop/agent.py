@@ -47,6 +47,8 @@ class Surroundings(Record):
     """Somebody was already asked in this phase, and is not asked again."""
     owners: Mapping[str, str]
     """Every known tool's name, to the role that has it."""
+    angle: str = ""
+    """What it looks at, where several look at once."""
 
 
 class Agent(Record):
@@ -115,6 +117,7 @@ def open_run(agent: Agent, brief: str) -> Run:
         submit=agent.submit.name if agent.submit else None,
         parent=agent.parent,
         concatenates=agent.role.concatenates,
+        angle=agent.around.angle,
     )
     agent.around.journal.append(head)
     return say(agent, Run(head=head), brief, Notice.BRIEF)

@@ -136,7 +136,8 @@ def _phase_ended(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
 def _run_started(event: RunStarted, memory: Memory) -> tuple[Row, ...]:
     agent = "" if event.agent == event.role else f" ({event.agent})"
     model = "" if memory.model.startswith(_OFFLINE) else f"  {event.model}"
-    return ((span("  ▸ ", Style.ACCENT), span(f"{event.role}{agent}"), span(model, Style.DIM)),)
+    angle = f": {event.angle}" if event.angle else ""
+    return ((span("  ▸ ", Style.ACCENT), span(f"{event.role}{agent}{angle}"), span(model, Style.DIM)),)
 
 
 @rows.register

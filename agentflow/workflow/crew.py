@@ -66,8 +66,8 @@ class Crew(Record):
     """What every role gets beside the standard ones."""
     skills: Skills = Skills()
 
-    def agent(self, task: TaskState, phase: Phase, number: int) -> Agent:
-        """Return the role of a phase, ready for one run."""
+    def agent(self, task: TaskState, phase: Phase, number: int, angle: str = "") -> Agent:
+        """Return the role of a phase, ready for one run; `angle` tells it from others that run at once."""
         family = Family(
             kit=Kit(
                 model=self.model,
@@ -82,7 +82,7 @@ class Crew(Record):
             place=self._cradle,
         )
         role = _affordable(self.roles.part(ROLE_OF[phase]), task)
-        return family.agent(role, self._around(task, phase, number))
+        return family.agent(role, self._around(task, phase, number).replace(angle=angle))
 
     def _cradle(self, parent: Surroundings, name: str, call_id: str) -> Cradle:
         """Return where a sub-agent runs: in a file of its own, or in the one that an earlier process left."""
@@ -96,6 +96,7 @@ class Crew(Record):
             number=number,
             journal=RunFile(path, lambda _: None),  # what it notes is its own, not the task's
             transcript=path,
+            angle="",
         )
         return Cradle(
             around=around,

@@ -53,7 +53,7 @@ async def explore_deeply(crew: Crew, task: TaskState) -> TaskState:
 
     async def look(angle: Angle) -> Seen:
         async with limiter:
-            return _seen(angle, await dispatch(crew, Phase.EXPLORATION, angle.told))
+            return _seen(angle, await dispatch(crew, Phase.EXPLORATION, angle))
 
     seen = tuple(await side_by_side(*(partial(look, angle) for angle in looks)))
     _put_aside(crew.git.root)

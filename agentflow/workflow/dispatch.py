@@ -12,6 +12,7 @@ from agentflow.core.task import Phase
 from agentflow.loop.run import continue_run, run_agent
 from agentflow.process import timestamp
 from agentflow.store.journal import load_run
+from agentflow.workflow.angles import Angle
 from agentflow.workflow.brief import brief
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.route import ROLE_OF
@@ -22,29 +23,29 @@ GIVE_UP = "give up"
 _EMPTY = (RunOutcome.NO_SUBMISSION, RunOutcome.INVALID_SUBMISSION)
 
 
-async def dispatch(crew: Crew, phase: Phase, told: str | None = None) -> Run:
-    """Run the role of a phase, and answer at once what a person decided beforehand."""
-    run = await _dispatch(crew, phase, told)
+async def dispatch(crew: Crew, phase: Phase, angle: Angle | None = None) -> Run:
+    """Run the role of a phase, on its brief or from one angle; answer at once what was decided beforehand."""
+    run = await _dispatch(crew, phase, angle)
     decision = decided_now(crew.consent, run.pause.pending) if run.pause else None
     if run.pause is None or decision is None:
         return run
     item = run.pause.pending
     crew.store.save(answered(crew.store.task, item, decision))
     crew.store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by))
-    return await dispatch(crew, phase, told)
+    return await dispatch(crew, phase, angle)
 
 
-async def _dispatch(crew: Crew, phase: Phase, told: str | None) -> Run:
+async def _dispatch(crew: Crew, phase: Phase, angle: Angle | None) -> Run:
     """Run the role of a phase on the newest state, into which its calls write what they change.
 
     A run of the same brief that was cut short, or waited for a person, goes on where it was; one that had
     its result is not repeated. One whose reply was lost is begun once more, unless files were changed by
     then: what happens to those is for a person to say.
     """
-    words = brief(crew.store.task, phase, crew.material(crew.store.task)) if told is None else told
-    number, saved = _saved(crew, phase, words)
+    angle = angle or Angle(name="", told=brief(crew.store.task, phase, crew.material(crew.store.task)))
+    number, saved = _saved(crew, phase, angle.told)
     try:
-        run = await _attempt(crew, phase, words, number, saved)
+        run = await _attempt(crew, phase, angle, number, saved)
         failure = None
     except ModelUnavailable as error:
         if error.is_settled:
@@ -58,7 +59,7 @@ async def _dispatch(crew: Crew, phase: Phase, told: str | None) -> Run:
     if paused := _asked(crew, run, reason):
         return paused
     crew.store.emit(Retried(run=number, attempt=1, reason=reason, seconds=0))
-    again = await _attempt(crew, phase, words, crew.store.task.runs + 1, None)
+    again = await _attempt(crew, phase, angle, crew.store.task.runs + 1, None)
     if failure is not None and lost(again) is not None:
         raise failure
     return again
@@ -73,12 +74,12 @@ def lost(run: Run) -> str | None:
     return None if run.messages[-1].text.strip() or run.rejected else "the reply was empty"
 
 
-async def _attempt(crew: Crew, phase: Phase, told: str, number: int, saved: Run | None) -> Run:
+async def _attempt(crew: Crew, phase: Phase, angle: Angle, number: int, saved: Run | None) -> Run:
     store = crew.store
     store.save(store.task.replace(runs=max(number, store.task.runs)))
-    agent = crew.agent(store.task, phase, number)
+    agent = crew.agent(store.task, phase, number, angle.name)
     if saved is None:
-        run = await run_agent(agent, told)
+        run = await run_agent(agent, angle.told)
     else:
         store.change(saved.changes)
         answer = store.task.answers.get(saved.pause.pending.id) if saved.pause else None

@@ -33,6 +33,13 @@ def test_six_explorers_work_side_by_side_on_different_briefs(new_repo: NewRepo) 
     assert repo.git("status", "--porcelain") == ""
 
 
+def test_each_explorer_says_what_it_looks_at(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    assert explored(repo) == 0
+    begun = [row for row in repo.run("log").out.splitlines() if "explorer: " in row]
+    assert [row.rpartition("explorer: ")[2] for row in begun] == list(ANGLES)
+
+
 def test_what_is_fresh_is_not_explored_again_unless_asked_to(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
     assert explored(repo) == 0
