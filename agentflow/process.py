@@ -31,7 +31,8 @@ INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "VIRTUAL_ENV
 """The only variables of ours that a child sees, with LC_*; no key, token, proxy or PYTHON* among them."""
 GRACE_SECONDS = 1.0
 """Between SIGTERM and SIGKILL."""
-_MUCH_BYTES = 16 * 1024
+_MUCH_BYTES = 4 * 1024
+"""Less than what fills the smallest pipe that the system gives, to a user who has many: two pages."""
 _CALM_SECONDS = 1.0
 """After much was read at once, nobody who prints is kept waiting for that long."""
 FLOOD_BYTES = 4 * 1024 * 1024
@@ -210,10 +211,11 @@ def _follow(
             if halt := halt_asked():
                 return halt
             selector.select(tick)
+            read = sum(pass_on(stream, take, selector) for stream, take in taken.items())
             now = time.monotonic()
-            if sum(pass_on(stream, take, selector) for stream, take in taken.items()) > _MUCH_BYTES:
+            if read >= _MUCH_BYTES:
                 last_much = now
-            if now - last_much > _CALM_SECONDS:
+            if read and now - last_much > _CALM_SECONDS:
                 rest()
     return None
 

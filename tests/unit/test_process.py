@@ -12,6 +12,8 @@ from agentflow.core.execution import Execution
 from agentflow.process import Command, capture, environment, run, timestamp
 from agentflow.streams import KEEP_BYTES, TAIL_BYTES
 
+F_SETPIPE_SZ = 1031
+
 
 def shell(script: str, tmp_path: Path, timeout: float = 20, **env: str) -> Execution:
     command = Command(argv=("bash", "-c", script), cwd=str(tmp_path), timeout=timeout, env=env)
@@ -53,6 +55,45 @@ def test_both_streams_are_kept_in_order_and_hashed(tmp_path: Path) -> None:
 def test_the_last_words_of_a_quick_command_are_not_lost(tmp_path: Path) -> None:
     for _ in range(20):
         assert shell("printf 'x%.0s' {1..30000}", tmp_path).bytes == 30_000
+
+
+def test_the_end_of_what_printed_a_dot_just_now_is_seen_at_once(tmp_path: Path) -> None:
+    late = []
+    for _ in range(10):
+        finished = shell("sleep 0.02; printf .; date +%s.%N >ended", tmp_path)
+        late.append(time.time() - float((tmp_path / "ended").read_text()))
+        assert finished.tail == "."
+    assert min(late) < 0.02
+
+
+def test_what_prints_a_dot_at_a_time_ends_when_its_time_is_over(tmp_path: Path) -> None:
+    begin = time.monotonic()
+    assert shell("while true; do printf .; sleep 0.005; done", tmp_path, timeout=0.5).timed_out
+    assert time.monotonic() - begin < 1.5
+
+
+@pytest.mark.parametrize("pipe_bytes", [8 * 1024, 64 * 1024])
+def test_nobody_who_prints_much_waits_for_us(tmp_path: Path, pipe_bytes: int) -> None:
+    """A user who has many pipes gets small ones."""
+    size = f"import fcntl, os; fcntl.fcntl(1, {F_SETPIPE_SZ}, {pipe_bytes})"
+    command = Command(
+        argv=(sys.executable, "-c", f"{size}\nos.write(1, b'x' * 1_500_000)"), cwd=str(tmp_path), timeout=60
+    )
+    finished = run(command, tmp_path / "out")
+    assert finished.bytes == 1_500_000
+    assert finished.seconds < 3
+
+
+def test_a_silent_command_is_looked_at_as_often_as_one_that_speaks(tmp_path: Path) -> None:
+    asked = [0, 0]
+    for place, script in enumerate(("sleep 1", "for i in {1..100}; do printf .; sleep 0.01; done")):
+
+        def count(place: int = place) -> bool:
+            asked[place] += 1
+            return False
+
+        run(Command(argv=("bash", "-c", script), cwd=str(tmp_path), timeout=20), tmp_path / "out", count)
+    assert asked[0] > 0.7 * asked[1]
 
 
 def test_bytes_that_are_no_text_are_kept(tmp_path: Path) -> None:
