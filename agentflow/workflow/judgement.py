@@ -122,6 +122,7 @@ def _ran(crew: Crew, task: TaskState) -> Case:
         base_tree=task.base_tree,
         tree=task.tree,
         drift=(),
+        altered=altered(crew, task),
         baseline=baseline,
         final=final,
         held=crew.checking.runs(task.held) or final,
@@ -162,7 +163,7 @@ def case_of(crew: Crew, task: TaskState) -> Case:
 
 def final_case_of(crew: Crew, task: TaskState) -> Case:
     """Gather what the verdict rests on, with the tree as it is at this very moment."""
-    return case_of(crew, task).replace(drift=drift(crew, task), altered=altered(crew, task))
+    return case_of(crew, task).replace(drift=drift(crew, task))
 
 
 def drift(crew: Crew, task: TaskState) -> tuple[FileChange, ...]:

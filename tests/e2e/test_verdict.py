@@ -122,7 +122,9 @@ def test_a_check_that_edits_the_sources_is_not_verified(new_repo: NewRepo) -> No
     repo = new_repo({**CALC, "tests/test_calc.py": CALC["tests/test_calc.py"] + poison})
     done = repo.task("--max-iterations", "1", TEXT, script=mending())
     assert done.code != 0
-    assert "calc.py" in done.out
+    assert "changed by a check or a judge in its own copy: calc.py" in done.out
+    assert repo.runs("verifier") == []
+    assert [record["code"] for record in repo.evidence()] == ["base", "final"]
 
 
 UNPROVEN = {
