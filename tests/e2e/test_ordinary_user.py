@@ -30,6 +30,31 @@ box = Sandbox(root=Path(root), ability=probe(), who=who)
 box.run(Command(argv=("bash", "-c", shell), cwd=root, timeout=30), Path(root).parent / "output")
 print(box.level)
 """
+LAYER = """
+import sys
+from pathlib import Path
+from agentflow.process import Command
+from agentflow.sandbox.probe import probe
+from agentflow.sandbox.run import Sandbox
+from agentflow.workspace.git import open_repository
+from agentflow.workspace.stage import Stage
+from agentflow.workspace.underlay import Underlay
+git = open_repository(Path(sys.argv[1]))
+underlay = Underlay(git)
+underlay.below(git.tree())
+(git.root / "src/b.txt").write_text("more")
+(git.root / "src/c.txt").write_text("new")
+stage = Stage(git, git.tree(), ())
+stage.fill(underlay)
+for shell in ("touch other", "echo x >> src/c.txt; rm a.txt"):
+    box = Sandbox(root=git.root, ability=probe()).on(stage.view)
+    box.run(Command(argv=("bash", "-c", shell), cwd=str(git.root), timeout=30), git.root.parent / "output")
+    print(stage.view.layer is not None, sorted(stage.changed()))
+stage.restore(lambda _: True)
+print(stage.changed())
+stage.remove()
+underlay.close()
+"""
 As = Callable[..., str]
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="every test is one of an ordinary user")
@@ -121,6 +146,15 @@ def test_a_view_leaves_nothing_behind(as_nobody: As, root: Path, level: str) -> 
     script = f"import tempfile; tempfile.tempdir = {str(temporary)!r}\n{RUN}"
     assert as_nobody("-c", script, str(root), "checks", "rm a.txt; echo c > c.txt") == f"{level}\n"
     assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("level", ["full"])
+def test_a_layer_tells_what_a_check_changed_and_nothing_else(as_nobody: As, root: Path) -> None:
+    assert as_nobody("-c", LAYER, str(root)).splitlines() == [
+        "True ['A other']",
+        "True ['A other', 'D a.txt', 'M src/c.txt']",
+        "()",
+    ]
 
 
 def test_doctor_finds_every_attack_held_but_those_it_names(as_nobody: As, level: str) -> None:

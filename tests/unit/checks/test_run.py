@@ -11,6 +11,8 @@ import pytest
 from agentflow.checks.detect import detect
 from agentflow.checks.run import Shown, execute
 from agentflow.core.evidence import Check, CheckName, TestOutcome
+from agentflow.sandbox.profile import Level
+from agentflow.sandbox.throwaway import layered
 
 PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
 MIXED = """
@@ -275,3 +277,22 @@ def test_programs_of_the_repository_do_not_stand_in_for_others(
     entries = ("", "bin", "../repository/bin", str(evil.parent), str(checkout.programs))
     monkeypatch.setenv("PATH", os.pathsep.join(entries))
     assert shown(checkout, "tool").execution.exit_code == 4
+
+
+def test_compiled_code_is_found_in_a_layer_and_in_what_lies_below_it(checkout: Any, tmp_path: Path) -> None:
+    if checkout.sandbox.level is not Level.FULL:
+        pytest.skip("no overlay is mounted without bubblewrap")
+    (tmp_path / "clean").mkdir()
+    (tmp_path / "stale/__pycache__").mkdir(parents=True)
+    (tmp_path / "stale/__pycache__/a.pyc").write_bytes(b"")
+    views = {name: layered(tmp_path / name, tmp_path / f"above-{name}") for name in ("clean", "stale")}
+    prefix = check('echo "$PYTHONPYCACHEPREFIX"', CheckName.LINT)
+
+    def told(name: str) -> str:
+        done = execute(prefix, checkout.sandbox.on(views[name]), tmp_path / "out")
+        return done.execution.tail.strip()
+
+    assert (told("clean"), bool(told("stale"))) == ("", True)
+    (views["clean"].top / "made/__pycache__").mkdir(parents=True)
+    (views["clean"].top / "made/__pycache__/a.pyc").write_bytes(b"")
+    assert told("clean")

@@ -104,6 +104,32 @@ def test_a_layer_shows_what_a_copy_shows_and_is_restored(git: Git, seed: int, tm
         assert shell(stage, LOOK) == expected
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_layer_from_which_nothing_is_gone_shows_what_a_copy_shows(
+    git: Git, seed: int, tmp_path: Path
+) -> None:
+    dice = random.Random(seed)
+    fixed = {**IGNORE, ".gitattributes": "*.py text eol=crlf\n", "s/w.py": "one\n", "link": "->a", "run": "a"}
+    before = grown(fixed, dice, 10)
+    files = [path for path in before if path not in fixed and not before[path].startswith("->")]
+    changed = {path: dice.choice(("three\n", "+x one\n")) for path in files if dice.random() < 0.5}
+    added = {"s/w.py": "two\n", "link": "->b", "run": "+x a", "s/new.py": "new\n", "new/deep/x": ""}
+    first, tree = (tree_of(git, files, tmp_path) for files in (before, {**before, **changed, **added}))
+    with filled(git, first, Stage(git, tree, ()), as_copy=True) as stage:
+        expected = shell(stage, LOOK)
+    assert b"f644 ./s/w.py -> : two\r\n" in expected
+    with filled(git, first, Stage(git, tree, ())) as stage:
+        assert stage.view.layer
+        assert shell(stage, LOOK) == expected
+        shell(stage, "touch unrelated.local")
+        assert stage.changed() == ()
+        shell(stage, "echo more >> s/w.py && rm run && echo new > s/added")
+        assert set(stage.changed()) == {"M s/w.py", "D run", "A s/added"}
+        stage.restore(lambda _: True)
+        assert stage.changed() == ()
+        assert shell(stage, LOOK) == expected
+
+
 BESIDE = {
     "in a folder that is gone": ({**IGNORE, "x/a": "a"}, IGNORE),
     "in a folder where a file was": ({**IGNORE, "x": "a"}, IGNORE),
