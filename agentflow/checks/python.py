@@ -52,7 +52,7 @@ def python_checks(
     """
     tests = {} if CheckName.TESTS in settled else _read_tests(repository)
     runner = None if CheckName.TESTS in settled else _runner(repository, tests)
-    linters = () if CheckName.LINT in settled else _linters(repository)
+    linters = () if CheckName.LINT in settled else _linters(repository)  # formatters are required as lint
     checkers = () if CheckName.TYPES in settled else _type_checkers(repository)
     wanted = [*linters, *checkers, *([runner] if runner else [])]
     if not wanted:

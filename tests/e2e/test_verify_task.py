@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from agentflow.process import capture
 from tests.support.repo import (
     CALC,
     GREEN,
@@ -70,6 +71,16 @@ def test_a_true_record_holds_without_a_model(done: Repo) -> None:
     assert not any(row["differs"] or row["left_out"] for row in seen.json)
     assert {path: path.read_bytes() for path in done.folder.rglob("*") if path.is_file()} == before
     assert "as it was recorded" in again(done).out
+
+
+def test_the_tests_of_a_repository_inside_count_here_and_there(new_repo: NewRepo) -> None:
+    inner = {f"lib/{name}": text for name, text in GREEN.items()}
+    repo = new_repo(CALC).write(inner)
+    capture(("git", "init", "-q"), cwd=repo.root / "lib")
+    assert repo.task(script=SCRIPT).code == 0
+    assert {"tests", "lib/tests"} <= set(repo.evidence()[0]["command"].replace(";", "").split())
+    seen = again(repo)
+    assert seen.code == 0, seen.out
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import time
 from pathlib import Path
 from typing import Any
 
@@ -320,6 +321,19 @@ def test_file_that_git_ignores_or_that_leads_out_configures_nothing(checkout: An
     (tmp_path / "outside.toml").write_text("[tool.mypy]\n")
     (checkout.root / "pyproject.toml").symlink_to(tmp_path / "outside.toml")
     assert detect(checkout.sandbox, ("pyproject.toml",)) == ()
+
+
+def test_of_settled_checks_no_tool_is_asked_for_and_a_new_one_is_found(checkout: Any) -> None:
+    checkout.program("python3", "sleep 20")
+    checkout.write({"test_a.py": PYTEST, **pyproject("[tool.ruff]\n[tool.ruff.format]\n")})
+    begin = time.monotonic()
+    assert detect(checkout.sandbox, checkout.files, {LINT, TESTS}) == ()
+    assert time.monotonic() - begin < 3
+    checkout.fake_python(checkout.programs / "python3", *ALL_TOOLS)
+    checkout.write(pyproject("[tool.ruff]\n[tool.mypy]\n"))
+    (types,) = detect(checkout.sandbox, checkout.files, {LINT, TESTS})
+    assert (types.name, types.command) == (TYPES, "python3 -m mypy .")
+    assert types in detect(checkout.sandbox, checkout.files)
 
 
 def test_limits(checkout: Any) -> None:
