@@ -4,6 +4,8 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
+from agentflow.sandbox.walk import walk
+
 _OTHERS = frozenset({".git", "node_modules"})
 
 
@@ -13,9 +15,9 @@ def has_bytecode(root: Path) -> bool:
     A source that is edited twice within a second may keep its size, and compiled code may be planted: Python
     would take either for the source. What lies in an installed environment is not looked at.
     """
-    for folder, names, files in os.walk(root):
+    for folder, names, files in walk(root):
         names[:] = [name for name in names if name not in _OTHERS and not _is_environment(folder, name)]
-        is_cache = os.path.basename(folder) == "__pycache__"  # noqa: PTH119  # a string from os.walk
+        is_cache = os.path.basename(folder) == "__pycache__"  # noqa: PTH119  # a string
         if is_cache and any(name.endswith(".pyc") for name in files):
             return True
     return False

@@ -5,10 +5,11 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agentflow.descendants import is_alive
+from agentflow.sandbox.walk import raze
 
 _UNLOCKED, _LOCKED = "agentflow-new-", "agentflow-scratch-"
 
@@ -74,15 +75,11 @@ def _is_free(descriptor: int) -> bool:
 
 
 def remove(folder: Path) -> None:
-    """Delete a file, or a folder with all that is in it, also what nobody may write or list."""
+    """Delete a file, or a folder with all that is in it, also what nobody may write or list, however deep."""
     if folder.is_file() and not folder.is_symlink():
         folder.unlink(missing_ok=True)
         return
-    shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        folder.chmod(0o700)
-        for place, names, _ in os.walk(folder):  # a folder is listed after its name was told
-            for inner in (Path(place, name) for name in names):
-                if not inner.is_symlink():
-                    inner.chmod(0o700)
+    with suppress(RecursionError):
         shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        raze(folder)

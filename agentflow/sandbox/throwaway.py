@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agentflow.core.record import Record
 from agentflow.sandbox.profile import SHARED
+from agentflow.sandbox.walk import walk
 
 _LAYERS = ("lower", "upper", "work", "merged")
 _OPAQUE = ("trusted.overlay.opaque", "user.overlay.opaque")
@@ -83,7 +84,7 @@ def has_foreign_files(root: Path) -> bool:
     if os.geteuid() == 0:
         return False
     owners, groups = {os.geteuid()}, {os.getegid()}
-    for folder, names, files in os.walk(root):
+    for folder, names, files in walk(root):
         for name in (*names, *files):
             found = os.lstat(f"{folder}/{name}")
             if found.st_uid not in owners or found.st_gid not in groups:
@@ -125,7 +126,7 @@ def kept_places(root: Path) -> frozenset[str]:
 
 def overlay_changes(root: Path, upper: Path) -> Iterator[str]:
     """Yield what a command changed in an overlay: A, M or D, and the path."""
-    for place, _, files in os.walk(upper):
+    for place, _, files in walk(upper):
         folder = Path(place)
         below = root / folder.relative_to(upper)
         if _is_opaque(folder):
@@ -154,7 +155,7 @@ def _files(root: Path, below: Path) -> Iterator[Path]:
     if below.is_symlink() or not below.is_dir():
         yield from (below.relative_to(root) for place in (below,) if _is_there(place))
         return
-    for place, names, files in os.walk(below):
+    for place, names, files in walk(below):
         links = (name for name in names if (Path(place) / name).is_symlink())
         yield from ((Path(place) / name).relative_to(root) for name in (*files, *links))
 

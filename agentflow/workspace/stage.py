@@ -42,7 +42,7 @@ class Stage:
         self.view = View(folder=Path())
         """What a sandbox shows of it, once filled."""
         self._untouched: dict[str, tuple[int, ...]] | None = None
-        """The marks of the layer as it is before a check; None where there is none."""
+        """The marks of the layer as it is before a check; None where nobody can tell."""
 
     def fill(self, underlay: Underlay | None = None) -> None:
         """Write all files, as a layer above others where that can be; no filter has a say.
@@ -61,8 +61,12 @@ class Stage:
 
     def _marks(self) -> dict[str, tuple[int, ...]] | None:
         """Return a mark of each file of the layer: whatever a check changes of the files leaves one there."""
-        layer = self.view.layer
-        return dict(_marked(f"{layer}/upper")) if layer else None
+        if self.view.layer is None:
+            return None
+        try:
+            return dict(_marked(f"{self.view.layer}/upper"))
+        except OSError:  # a check made folders too deep to be named, or none that we may list
+            return None
 
     def _is_touched(self) -> bool:
         return self._untouched is None or self._untouched != self._marks()
@@ -139,16 +143,20 @@ class Stage:
             shutil.copytree(self._git.root / refs, place / "refs", dirs_exist_ok=True)
 
 
-def _marked(folder: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _marked(top: str) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Yield what lies in a folder with what tells a change of it; times of a folder tell none."""
-    for entry in os.scandir(folder):
-        said = entry.stat(follow_symlinks=False)
-        mark = (said.st_ino, said.st_mode, said.st_uid, said.st_gid)
-        if entry.is_dir(follow_symlinks=False):
-            yield entry.path, mark
-            yield from _marked(entry.path)
-        else:
-            yield entry.path, (*mark, said.st_size, said.st_mtime_ns, said.st_ctime_ns)
+    folders = [top]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            found = list(entries)
+        for entry in found:
+            said = entry.stat(follow_symlinks=False)
+            mark = (said.st_ino, said.st_mode, said.st_uid, said.st_gid)
+            if entry.is_dir(follow_symlinks=False):
+                yield entry.path, mark
+                folders.append(entry.path)
+            else:
+                yield entry.path, (*mark, said.st_size, said.st_mtime_ns, said.st_ctime_ns)
 
 
 def _copy(source: Path, place: Path) -> None:

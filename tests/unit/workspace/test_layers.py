@@ -189,3 +189,13 @@ def test_a_new_file_is_told_although_its_name_begins_like_that_of_an_ignored_one
         stage.restore(lambda _: True)
         assert b"f644 ./conftest.py -> : " not in shell(stage, LOOK)
         assert b"f644 ./conf -> : own" in shell(stage, LOOK)
+
+
+def test_what_a_check_did_is_told_beside_folders_too_deep_to_be_named(git: Git, tmp_path: Path) -> None:
+    tree = tree_of(git, {"a": "one\n"}, tmp_path)
+    nest = "import os; name = 'd' * 200; [(os.mkdir(name), os.chdir(name)) for _ in range(25)]"
+    with filled(git, tree, Stage(git, tree, ())) as stage:
+        shell(stage, f'echo two > a; python3 -c "{nest}"')
+        assert stage.changed() == ("M a",)
+        stage.restore(lambda _: True)
+        assert stage.changed() == ()

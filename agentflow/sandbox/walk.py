@@ -1,0 +1,28 @@
+"""Folders that a command made, which may be as deep as it likes."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from agentflow.process import capture
+
+
+def walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield what `os.walk` does, without a call for each level: that ends at the thousandth."""
+    todo = [str(root)]
+    while todo:
+        for place, names, files in os.walk(todo.pop()):
+            yield place, names, files
+            inner = (f"{place}/{name}" for name in reversed(names))
+            todo += [path for path in inner if not os.path.islink(path)]  # noqa: PTH114  # strings from os.walk
+            break
+
+
+def raze(folder: Path) -> None:
+    """Delete a folder in which paths may be too long to be named, or that nobody may list.
+
+    Python's own calls itself for each level, and these programs do not.
+    """
+    locked = ("-type", "d", "!", "-perm", "-700", "-execdir", "chmod", "u+rwx", "{}", ";")
+    for words in (("find", str(folder), *locked), ("rm", "-rf", "--", str(folder))):
+        capture(words, cwd=folder.parent)
