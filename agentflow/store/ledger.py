@@ -1,5 +1,6 @@
 """Evidence: one record for each executed command, with its full output beside it."""
 
+import os
 import re
 from pathlib import Path
 
@@ -98,6 +99,8 @@ class EvidenceLedger:
         return self._keep(bound, execution)
 
     def _draft(self, execution: Execution, role: str | None, iteration: int, by: By) -> Evidence:
+        # as git tells of them: a name may be no UTF-8
+        changed = tuple(os.fsencode(path).decode("utf-8", "backslashreplace") for path in execution.changed)
         return Evidence(
             id=f"ev-{self._number + 1:04}",
             task_id=self._task_id,
@@ -109,7 +112,7 @@ class EvidenceLedger:
             tree_after=None,
             surface=Side.FINAL,
             code=Side.FINAL,
-            **shared(execution.replace(command=redacted(execution.command)), Evidence),
+            **shared(execution.replace(command=redacted(execution.command), changed=changed), Evidence),
         )
 
     def _try(self, evidence_id: str, number: int, fault: Fault, execution: Execution) -> Try:

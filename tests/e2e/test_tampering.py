@@ -221,6 +221,7 @@ DESTRUCTIVE: Mapping[str, str] = {
     "moves the index": "    import subprocess\n    subprocess.run(['git', 'add', '-A'])\n"
                        "    subprocess.run(['git', 'rm', '-rq', '--cached', '.'])\n",
     "empties the index": "    import pathlib\n    pathlib.Path('.git/index').write_bytes(b'')\n",
+    "makes names that are no words": "    open(b'\\xff\\n\\x1b[31m.py', 'w').close()\n",
     "changes times": "    import os\n    os.utime('pager/core.py', (0, 0))\n",
     "kills its parents": "    import os, signal\n    os.kill(os.getppid(), signal.SIGKILL)\n",
     "leaves a daemon": "    import os, time\n    root = os.getcwd()\n    if os.fork() == 0:\n"

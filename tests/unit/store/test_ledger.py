@@ -162,3 +162,13 @@ def test_an_output_that_a_crash_left_without_its_record_stops_nobody(
     (tmp_path / "evidence/ev-0001.out").write_text("left behind")
     kept = ledger.record(ran(tmp_path), role=None, iteration=1, by=By.AGENT)
     assert ledger.output(kept.id) == "out\n"
+
+
+def test_a_file_whose_name_is_no_utf_8_is_told_as_git_tells_it(
+    ledger: EvidenceLedger, tmp_path: Path
+) -> None:
+    touched = ran(tmp_path).replace(changed=("A \udcff\n.py", "M größe.py"))
+    kept = ledger.record_check(touched, BOUND, iteration=1)
+    assert kept.changed == ("A \\xff\n.py", "M größe.py")
+    assert record_on_disk(tmp_path, "ev-0001") == kept
+    assert ledger.altered(1) == frozenset(kept.changed)
