@@ -20,6 +20,8 @@ from agentflow.sandbox.scratch import scratch_folder
 
 _TAIL_LINES = 40
 _TAIL_CHARS = 8_000
+_REPORT_BYTES = 64 << 20
+"""Of a hundred thousand tests; a check may write as much as the disk holds."""
 _SETTINGS = MappingProxyType(
     {
         "CI": "true",  # nobody is there: test runners neither watch nor ask
@@ -67,7 +69,8 @@ def execute(
             env={**_environment(check, sandbox, scratch), **(env or {})},
         )
         finished = sandbox.of(CHECKS, scratch).run(command, sink, cancelled)
-        written = report.read_text("utf-8", "replace") if report.is_file() else ""
+        is_whole = report.is_file() and report.stat().st_size <= _REPORT_BYTES
+        written = report.read_text("utf-8", "replace") if is_whole else ""
     output = sink.read_text("utf-8", "replace")
     outcomes = _outcomes(check, written, output)
     return Shown(

@@ -10,7 +10,7 @@ import pytest
 
 from agentflow.checks.detect import detect
 from agentflow.checks.run import Shown, execute
-from agentflow.core.evidence import Check, CheckName, TestOutcome
+from agentflow.core.evidence import Check, CheckName, TestCounts, TestOutcome
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.throwaway import layered
 
@@ -158,6 +158,16 @@ def test_report_with_a_doctype_is_no_result(checkout: Any) -> None:
     result = shown(checkout, command)
     assert result.outcomes == {}
     assert shown(checkout, command.replace("<!DOCTYPE x>", "")).outcomes == {"a.py::b": PASSED}
+
+
+def test_report_larger_than_memory_is_no_result(project: Any) -> None:
+    report = '<testsuite><testcase classname="a" name="b" file="a.py"/></testsuite>'
+    write = f"""set -- ${{PYTEST_ADDOPTS##*--junitxml=}}; printf '%s' '{report}' > "$1\""""
+    assert shown(project, f"{write}; : pytest").outcomes == {"a.py::b": PASSED}
+    more = f"ulimit -S -f hard; {PYTHON} -c 'import os, sys; os.truncate(sys.argv[1], 200 << 30)'"
+    result = shown(project, f"""{write}; {more} "$1" && : pytest""")
+    assert result.execution.exit_code == 0, result.execution.tail
+    assert (result.outcomes, result.counts) == ({}, TestCounts())
 
 
 def test_pytest_behind_another_program_is_still_counted(project: Any) -> None:
