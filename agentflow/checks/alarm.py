@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterable
 from pathlib import PurePosixPath
-from secrets import token_hex
+from secrets import randbelow, token_hex
 
 from agentflow.checks.narrow import PYTEST, UNITTEST
 from agentflow.checks.run import Shown
@@ -20,15 +20,15 @@ for module in {modules}:
         importlib.import_module(module)
 
 
-def test_that_fails():
-    assert module == 1
+def test_{word}():
+    assert module == {number}
 
 
-class Alarm(unittest.TestCase):
-    def test_that_fails(self):
-        self.assertEqual(1, 2)
+class Test{word}(unittest.TestCase):
+    def test_{word}(self):
+        self.assertEqual({number}, {number} + 1)
 
-    def test_that_raises(self):
+    def test_{word}_raises(self):
         raise ValueError
 """
 
@@ -46,8 +46,11 @@ def alarm(check: Check, beside: str, changed: Iterable[str]) -> Alarm | None:
     found = PYTEST.search(check.command) or UNITTEST.search(check.command)
     if check.name is not CheckName.TESTS or found is None:
         return None
-    text = _TEXT.format(modules=sorted(module for path in changed for module in _modules(path)))
-    path = str(PurePosixPath(beside).with_name(f"test_{token_hex(6)}.py"))  # nobody can be in its way
+    modules = sorted(module for path in changed for module in _modules(path))
+    # nobody can be in its way, or spare it by what it is named and compares
+    word, number = f"t{token_hex(6)}", randbelow(10_000)
+    text = _TEXT.format(modules=modules, word=word, number=number)
+    path = str(PurePosixPath(beside).with_name(f"test_{word}.py"))
     option = "" if found.re is PYTEST else " -v"
     return Alarm(
         path=path,

@@ -308,6 +308,31 @@ def test_code_that_appears_while_the_checks_run_was_not_checked(new_repo: NewRep
     assert "conftest.py" in done.out
 
 
+SPARING = """
+
+import importlib
+
+case = importlib.import_module("unit" + "test.case").TestCase
+equal = case.assertEqual
+
+
+def soften(test, first, second):
+    {spared} and equal(test, first, second)
+
+
+setattr(case, "assert" + "Equal", soften)
+"""
+
+
+@pytest.mark.parametrize("spared", ["(first, second) == (1, 2)", "type(test).__name__ == 'Alarm'"])
+def test_code_that_spares_what_an_alarm_might_be_is_not_believed(new_repo: NewRepo, spared: str) -> None:
+    repo = new_repo(CALC)
+    soft = edit("calc.py", "    return 2 * a\n", f"    return 2 * a\n{SPARING.format(spared=spared)}")
+    done = repo.task("--max-iterations", "1", TEXT, script=crew(*soft, submit("calc.py")))
+    assert done.code == 3
+    assert "a test that has to fail does not fail with this code" in done.out
+
+
 def test_compiled_code_is_neither_believed_nor_a_change(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
     command = "PYTHONDONTWRITEBYTECODE= python3 -m unittest discover -s tests; ls __pycache__"

@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -60,3 +61,12 @@ def test_the_alarm_loads_what_changed_and_fails(runner: str, tmp_path: Path) -> 
 def test_no_change_can_know_the_name_of_an_alarm_beforehand() -> None:
     names = {each.path for _ in range(8) if (each := alarm(a_check("pytest -q"), "test_a.py", ["a.py"]))}
     assert len(names) == 8
+
+
+def test_no_change_can_know_what_an_alarm_compares_and_how_its_tests_are_named() -> None:
+    texts = [each.text for _ in range(8) if (each := alarm(a_check("pytest -q"), "test_a.py", ["a.py"]))]
+    told = [
+        set(re.findall(r"(?m)^(?:def|class| +def) (\w+)|== (\d+)$|\w+Equal\((.*)\)$", text)) for text in texts
+    ]
+    assert all(len(each) == 5 for each in told)
+    assert not set.intersection(*told)
