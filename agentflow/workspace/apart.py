@@ -21,8 +21,10 @@ _CONFIG = """\
 [extensions]
  objectFormat = {hash}
 """
-NO_FILTER = b"\n* -filter\n"  # git reads this file last, so whatever filter a file is given, it is none
-AS_TEXT = b"\n* -filter !diff\n"  # and a diff shows whatever is text
+AS_JUDGED = (
+    b"\n* -text -ident -filter\n"  # git reads this file last: content is what is on disk, line ends too
+)
+AS_TEXT = b"\n* -text -ident -filter !diff\n"  # and a diff shows whatever is text
 AS_IT_IS = b"\n* -text -ident -filter !working-tree-encoding\n"
 OBJECTS = "GIT_OBJECT_DIRECTORY"
 

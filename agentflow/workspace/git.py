@@ -98,7 +98,8 @@ class Git(Record):
         rules and the attributes outside of the tree say later than at the first call does not count, so
         that nobody who changes them hides a file or its content. Repositories inside
         count with their files, as if they were folders: by the ignore files in them, not by their index.
-        Line ends and encodings that .gitattributes declares are converted, as in a commit.
+        Encodings that .gitattributes declares are converted, as in a commit; line ends and ids stay as they
+        are, for the checks have to see what is on disk.
         """
         return self.trees.write(self.call)
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from agentflow.core.record import Record
 from agentflow.sandbox.scratch import scratch_folder
-from agentflow.workspace.apart import NO_FILTER, Call, alone, cast
+from agentflow.workspace.apart import AS_JUDGED, Call, alone, cast
 from agentflow.workspace.start import SKIPPED, Origin, Start, lay, started
 
 OURS = (".claude/agentflow", ".claude/*.local.*", ".claude/learnings.md")
@@ -106,7 +106,7 @@ class Trees:
     def __init__(
         self,
         origin: Origin,
-        attributes: bytes = NO_FILTER,
+        attributes: bytes = AS_JUDGED,
         objects: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.origin = origin

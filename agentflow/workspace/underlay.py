@@ -74,7 +74,7 @@ class Underlay:
         return Written(view=view, git=git, env=env)
 
     def _fits(self, tree: str) -> bool:
-        """Return whether files that are the same in a tree are written with the same line ends here."""
+        """Return whether files that are the same in a tree are written in the same encoding here."""
         changed = (change.path for change in self._git.changes(self._tree, tree))
         return not any(path.rpartition("/")[2] == ".gitattributes" for path in changed)
 

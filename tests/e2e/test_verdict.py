@@ -308,6 +308,27 @@ def test_code_that_appears_while_the_checks_run_was_not_checked(new_repo: NewRep
     assert "conftest.py" in done.out
 
 
+CONVERTED = {
+    "line ends": ("* text=auto", "b'\\r' in open(__file__, 'rb').read()", "\r\n"),
+    "an id": ("*.py ident", "len('$Id: $') < 9", "\n"),
+}
+
+
+@pytest.mark.parametrize(("rule", "wrong", "end"), CONVERTED.values(), ids=CONVERTED)
+def test_code_is_judged_as_it_is_on_disk_not_as_a_commit_would_have_it(
+    new_repo: NewRepo, rule: str, wrong: str, end: str
+) -> None:
+    repo = new_repo({**CALC, ".gitattributes": f"{rule}\n"})
+    text = CALC["calc.py"].replace("a - b", f"a - b if {wrong} else a + b").replace("\n", end)
+    wrote = (
+        turn(call("Read", file_path="calc.py")),
+        turn(call("Write", file_path="calc.py", content=text)),
+    )
+    done = repo.task("--max-iterations", "1", TEXT, script=crew(*wrote, submit("calc.py")))
+    assert done.code == 3
+    assert repo.root.joinpath("calc.py").read_bytes() == text.encode()
+
+
 SPARING = """
 
 import importlib

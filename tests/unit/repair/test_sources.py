@@ -33,7 +33,7 @@ def test_what_changed_since_a_tree_is_read_as_it_was(root: Path) -> None:
 @pytest.mark.parametrize(
     ("attributes", "name", "raw"),
     [
-        ("*.py text eol=crlf\n", "a.py", b"x = 2\r\n"),
+        ("*.py working-tree-encoding=latin-1\n", "a.py", b"x = '\xe4'\r\n"),
         ("", "a.py", b"x = '\xe4'\n"),
         ("", "a\nb.py", b"x = 2\n"),
     ],
@@ -47,6 +47,14 @@ def test_a_file_that_git_cannot_give_back_as_it_was_is_refused(
     (root / name).write_bytes(raw)
     with pytest.raises(ModelRejected, match="cannot be taken back"):
         read_sources(root, base)
+
+
+def test_line_ends_are_taken_back_as_they_were(root: Path) -> None:
+    (root / ".gitattributes").write_text("*.py text eol=crlf\n")
+    (root / "a.py").write_bytes(b"x = 1\r\ny = 1\n")
+    base = base_of(root)
+    (root / "a.py").write_bytes(b"x = 2\r\ny = 1\n")
+    assert read_sources(root, base).overlay == {"a.py": b"x = 1\r\ny = 1\n"}
 
 
 def test_without_a_tree_nothing_is_taken_back(root: Path) -> None:

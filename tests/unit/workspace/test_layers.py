@@ -170,12 +170,13 @@ def test_nothing_is_laid_where_the_tree_has_a_file_on_the_way(
         pass
 
 
-def test_files_are_written_with_the_line_ends_of_their_own_tree(git: Git, tmp_path: Path) -> None:
-    before = {"a": "one\n"}
+def test_files_are_written_in_the_encoding_of_their_own_tree(git: Git, tmp_path: Path) -> None:
+    before = {"a": "gr\u00f6\u00dfe"}
     first = tree_of(git, before, tmp_path)
-    tree = tree_of(git, {**before, ".gitattributes": "* text eol=crlf\n"}, tmp_path)
+    rule = "a text working-tree-encoding=latin-1\n"
+    tree = tree_of(git, {**before, ".gitattributes": rule}, tmp_path)
     with filled(git, first, Stage(git, tree, ())) as stage:
-        assert b"f644 ./a -> : one\r\n" in shell(stage, LOOK)
+        assert b"f644 ./a -> : gr\xf6\xdfe" in shell(stage, LOOK)
 
 
 def test_a_new_file_is_told_although_its_name_begins_like_that_of_an_ignored_one(

@@ -64,6 +64,23 @@ def test_a_tree_is_written_out_byte_for_byte_and_gone_at_the_end(git: Git) -> No
     assert not stage.view.place.exists()
 
 
+@pytest.mark.parametrize("rule", ["* text=auto", "* text eol=crlf", "* text eol=lf", "* crlf", "* ident"])
+def test_a_check_sees_what_is_on_disk_whatever_a_commit_makes_of_it(git: Git, rule: str) -> None:
+    files = {
+        "a.py": b"x = 1\r\n",
+        "b.py": b"x = '$Id: mine $'\n",
+        "mixed": b"one\r\ntwo\n",
+        ".gitattributes": f"{rule}\n".encode(),
+    }
+    write(git.root, files)
+    tree = git.tree()
+    with staged(git, tree) as stage:
+        assert content(stage.view.place) == files
+        assert stage.changed() == ()
+    write(git.root, {"a.py": b"x = 1\n"})
+    assert [change.path for change in git.changes(tree, git.tree())] == ["a.py"]
+
+
 def test_no_program_of_the_repository_is_run_for_it(git: Git, tmp_path: Path) -> None:
     canary = tmp_path / "canary"
     config = f'[filter "x"]\n\tsmudge = touch {canary}; cat\n\tclean = touch {canary}; cat\n'

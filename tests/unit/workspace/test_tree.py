@@ -368,18 +368,18 @@ def exclude_by_setting(place: Place) -> None:
 
 
 def attributes(place: Place) -> None:
-    place.write(".git/info/attributes", "*.py ident\n")
+    place.write(".git/info/attributes", "*.py working-tree-encoding=UTF-7\n")
 
 
 def attributes_at_home(place: Place) -> None:
     (place.root.parent / ".config/git").mkdir(parents=True)
-    (place.root.parent / ".config/git/attributes").write_text("*.py ident\n")
+    (place.root.parent / ".config/git/attributes").write_text("*.py working-tree-encoding=UTF-7\n")
 
 
 HIDING = (exclude, exclude_at_home, exclude_by_setting)
 HIDDEN = (
     *((act, ("conftest.py", "x")) for act in HIDING),
-    *((act, ("src/a.py", "x = '$Id: planted $'\n")) for act in (attributes, attributes_at_home)),
+    *((act, ("src/a.py", "x +AD0- 1\n")) for act in (attributes, attributes_at_home)),
 )
 
 
@@ -393,7 +393,7 @@ def test_only_the_ignore_rules_and_attributes_of_the_first_tree_count(
     first: str,
 ) -> None:
     monkeypatch.setenv("HOME", str(place.root.parent))
-    place.write("src/a.py", "x = '$Id$'\n")
+    place.write("src/a.py", "x = 1\n")
     git = place.open()
     if first == "rules":
         act(place)
