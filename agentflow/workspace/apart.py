@@ -65,7 +65,9 @@ def cast(root: Path, source: Source, folder: Path) -> dict[str, str]:
 
 def own_objects(source: Source) -> dict[str, str]:
     """Return the variables by which git adds to objects of our own and reads the repository's too."""
-    return {OBJECTS: str(source.kept / "objects"), "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(source.objects)}
+    # in quotes, or else a colon in the name ends it
+    quoted = '"{}"'.format(str(source.objects).replace("\\", "\\\\").replace('"', '\\"'))
+    return {OBJECTS: str(source.kept / "objects"), "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted}
 
 
 def alone(folder: Path) -> dict[str, str]:

@@ -197,6 +197,10 @@ def _found(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
     if len(said) != 2 + len(_PLACES):
         raise ConfigError(f"the folder of the repository of {start} has a line break in its name")
     root = Path(said[0]).resolve()
+    if not _is_text(str(root)):
+        raise ConfigError(
+            f"the folder {_text(os.fsencode(root))} has a name that is no UTF-8", hint="rename it"
+        )
     if not (start.resolve().is_relative_to(root) and (root / ".git").exists()):
         raise ConfigError(f"git keeps the files of {start} in {root}", hint="unset core.worktree")
     places = zip(("index", "objects", "exclude", "attributes", "kept"), said[2:], strict=True)
@@ -212,6 +216,10 @@ def _found(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
         exclude=named,
         head=head,
     )
+
+
+def _is_text(name: str) -> bool:
+    return name == name.encode("utf-8", "replace").decode()
 
 
 def _text(said: bytes) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import ConfigError, StateError
+from agentflow.process import capture
 from agentflow.workspace.git import ChangeKind, FileChange, Git, open_repository
 from tests.unit.workspace.places import Place
 
@@ -561,3 +562,32 @@ def test_an_edit_in_the_second_of_the_commit_is_seen_later(place: Place) -> None
     time.sleep(1.1)
     git = place.open()
     assert git.changes("HEAD^{tree}", git.tree()) == (FileChange(kind=ChangeKind.MODIFIED, path="src/a.py"),)
+
+
+@pytest.mark.parametrize("name", ["a:b", "a,b=c", 'a"b', "a\\b\\", "-a b", "gr\u00f6\u00dfe"])
+def test_a_repository_in_a_folder_of_any_name_has_its_trees(tmp_path: Path, name: str) -> None:
+    root = tmp_path / name
+    root.mkdir()
+    capture(("git", "init", "-q"), cwd=root)
+    (root / "a.txt").write_text("a")
+    os.utime(root / "a.txt", (1, 1))  # git need not look at it again
+    capture(("git", "add", "."), cwd=root)
+    git = open_repository(root)
+    (git.source.kept / "objects").mkdir(parents=True)
+    git.exact.write(git.call)
+    (root / "b.txt").write_text("b")
+    assert git.exact.write(git.call) == git.tree()
+    assert git.paths(git.tree()) == ("a.txt", "b.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [(b"a\xff", r"a\\xff has a name that is no UTF-8"), (b"a\nb", "line break")]
+)
+def test_a_folder_whose_name_cannot_be_written_down_is_refused(
+    tmp_path: Path, name: bytes, said: str
+) -> None:
+    root = tmp_path / os.fsdecode(name)
+    root.mkdir()
+    capture(("git", "init", "-q"), cwd=root)
+    with pytest.raises(ConfigError, match=said):
+        open_repository(root)
