@@ -124,16 +124,18 @@ def _stamp(path: str, said: os.stat_result) -> str:
     return f"{path} {said.st_mode} {said.st_size} {said.st_mtime_ns} {said.st_ctime_ns}\n"
 
 
-def _files(folder: Path, name: str) -> Iterator[tuple[str, str]]:
-    """Yield the files below a folder, with what the kernel says of each."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            path = f"{name}/{entry.name}"
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name not in CACHES:
-                    yield from _files(Path(entry.path), path)
-            else:
-                yield path, _stamp(path, entry.stat(follow_symlinks=False))
+def _files(top: Path, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the files below a folder, however deep, with what the kernel says of each."""
+    folders = [(str(top), name)]
+    while folders:
+        folder, shown = folders.pop()
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                path = f"{shown}/{entry.name}"
+                if not entry.is_dir(follow_symlinks=False):
+                    yield path, _stamp(path, entry.stat(follow_symlinks=False))
+                elif entry.name not in CACHES:
+                    folders.append((entry.path, path))
 
 
 def _owner(entry: str, path: str) -> str:

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from agentflow.sandbox.scratch import remove
 from agentflow.workspace.ignored import differences, fingerprint, unchanged
 
 ENTRIES = (".venv/", "node_modules/")
@@ -76,3 +77,15 @@ def test_ignored_files_count_as_long_as_they_are_what_they_were(tmp_path: Path) 
     now = (*entries, "new.ini")
 
     assert unchanged(now, before, fingerprint(tmp_path, now)) == ("kept/", ".venv/")
+
+
+def test_a_change_in_folders_that_are_very_deep_is_marked(tmp_path: Path) -> None:
+    place = tmp_path / "d"
+    for _ in range(1_200):
+        place.mkdir()
+        place = place / "d"
+    place.touch()
+    before = fingerprint(tmp_path, ("d/",))
+    place.write_text("x")
+    assert before != fingerprint(tmp_path, ("d/",))
+    remove(tmp_path / "d")
