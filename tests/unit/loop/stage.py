@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Barrier
 from typing import Annotated, Any, NamedTuple
 
 import anyio
@@ -104,6 +105,8 @@ class Stage:
         self.extra: tuple[Tool, ...] = ()
         self.ledger: Ledger = Records()
         self.hooks: tuple[Hook, ...] = ()
+        self.meeting: Barrier | None = None
+        """Where calls wait for each other; whoever waits in vain fails."""
 
     def agent(self, model: Model, journal: Journal | None = None) -> Agent:
         submit = self.submit
@@ -188,6 +191,8 @@ class Stage:
 
     def _take_note(self, wanted: Wanted, verb: str) -> Output:
         begin = time.monotonic()
+        if self.meeting is not None:
+            self.meeting.wait()
         time.sleep(wanted.seconds)
         self.spans.append(Span(wanted.word, begin, time.monotonic()))
         return Output(content=f"{verb} {wanted.word}" * wanted.count)
