@@ -200,7 +200,7 @@ class Recorded:
         return str(part["text"])
 
 
-def eventually(claim: Callable[[], bool], seconds: float = 15) -> None:
+def eventually(claim: Callable[[], bool], seconds: float = 60) -> None:
     """Wait until a claim holds, files that are not there yet included; fail when it does not in time."""
     end = time.monotonic() + seconds
     while not _holds(claim):

@@ -4,6 +4,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
 from agentflow.core.hook import (
@@ -27,6 +28,7 @@ from agentflow.core.points import (
     ToolUse,
 )
 from agentflow.hooks.chain import Chain
+from tests.support.repo import eventually
 from tests.unit.hooks.stage import BASH, PAYLOADS, REQUEST, denied, fire, function, script
 
 
@@ -244,13 +246,17 @@ def test_notices_are_safe_to_print(scene: Scene) -> None:
 
 
 def test_a_cancelled_hook_is_cancelled_and_its_process_gone(scene: Scene) -> None:
+    place = scene.cwd / "pid"
+
     async def cut() -> None:
-        chain = Chain((script("echo $$ > pid; sleep 60"),))
-        with anyio.move_on_after(0.5) as scope:
-            await chain.fire(Point.PRE_TOOL_USE, scene, lambda: PAYLOADS[Point.PRE_TOOL_USE])
-        assert scope.cancelled_caught
+        chain = Chain((script("echo $$ > pid; sleep 60", timeout=60),))
+        async with anyio.create_task_group() as group:
+            group.start_soon(chain.fire, Point.PRE_TOOL_USE, scene, lambda: PAYLOADS[Point.PRE_TOOL_USE])
+            await anyio.to_thread.run_sync(eventually, lambda: bool(place.read_text()))
+            group.cancel_scope.cancel()
+        assert group.cancel_scope.cancelled_caught
 
     anyio.run(cut)
-    pid = int((scene.cwd / "pid").read_text())
+    pid = int(place.read_text())
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
