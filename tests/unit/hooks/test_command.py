@@ -15,6 +15,8 @@ from tests.unit.hooks.stage import BASH, PAYLOADS, denied, fire, script
 
 PUBLIC = {"session_id", "transcript_path", "cwd", "permission_mode", "hook_event_name"}
 OURS = {"task_id", "agent", "phase", "iteration"}
+LONG = f"61.{os.getpid():07}"
+"""Seconds that a process sleeps; of this process of tests alone, since all that run are looked at."""
 
 
 def executable(path: Path, text: str) -> Path:
@@ -156,39 +158,40 @@ def test_stdin_ends_after_the_object(scene: Scene) -> None:
 @pytest.mark.parametrize(
     "leaving",
     [
-        "sleep 61.25 &",
-        "setsid sleep 61.25 &",
-        "(setsid sh -c 'trap \"\" TERM; sleep 61.25' &);",
-        "nohup sleep 61.25 >/dev/null 2>&1 &",
+        "sleep {} &",
+        "setsid sleep {} &",
+        "(setsid sh -c 'trap \"\" TERM; sleep {}' &);",
+        "nohup sleep {} >/dev/null 2>&1 &",
     ],
 )
 def test_a_child_left_behind_holds_nobody_and_is_ended(scene: Scene, leaving: str) -> None:
     begin = time.monotonic()
-    decision = fire(scene, script(f'{leaving} echo \'{{"decision": "allow", "reason": "r"}}\''))
-    assert time.monotonic() - begin < 3
+    said = f'{leaving.format(LONG)} echo \'{{"decision": "allow", "reason": "r"}}\''
+    decision = fire(scene, script(said, timeout=60))
+    assert time.monotonic() - begin < 30
     assert decision.reasons == ("r",)
-    assert [line for line in commands() if "61.25" in line] == []
+    assert [line for line in commands() if LONG in line] == []
 
 
 def test_a_hook_that_ignores_term_is_killed(scene: Scene) -> None:
     begin = time.monotonic()
-    assert denied(fire(scene, script("trap '' TERM; while :; do sleep 61.5; done", timeout=0.2)))
-    assert time.monotonic() - begin < 3
-    assert [line for line in commands() if "61.5" in line] == []
+    assert denied(fire(scene, script(f"trap '' TERM; while :; do sleep {LONG}; done", timeout=0.2)))
+    assert time.monotonic() - begin < 30
+    assert [line for line in commands() if LONG in line] == []
 
 
 def test_a_deadline_holds_for_output_as_well(scene: Scene) -> None:
     begin = time.monotonic()
     assert denied(fire(scene, script("while :; do echo x; sleep 0.05; done", timeout=0.3)))
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 30
 
 
 @pytest.mark.parametrize("stream", ["", ">&2"])
 def test_a_flood_is_cut_short_and_costs_no_memory(scene: Scene, stream: str) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begin = time.monotonic()
-    decision = fire(scene, script(f"yes {stream}", timeout=30))
-    assert time.monotonic() - begin < 5
+    decision = fire(scene, script(f"yes {stream}", timeout=60))
+    assert time.monotonic() - begin < 30
     assert "printed more than 64 KiB" in decision.reason
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000
 
