@@ -118,25 +118,25 @@ def test_another_exit_code_decides_nothing_and_is_shown_with_its_first_line(scen
 
 
 @pytest.mark.parametrize(
-    ("command", "why"),
+    ("command", "why", "timeout"),
     [
-        ("kill -9 $$", "killed by a signal"),
-        ("sleep 9", "did not end in time"),
-        ("exec ./missing", "127"),
-        ("head -c 70000 /dev/zero", "more than 64 KiB"),
+        ("kill -9 $$", "killed by a signal", 60),
+        ("sleep 9", "did not end in time", 0.2),
+        ("exec ./missing", "127", 60),
+        ("head -c 70000 /dev/zero", "more than 64 KiB", 60),
     ],
 )
 @pytest.mark.parametrize("point", [*sorted(GUARDED), Point.SESSION_START])
 def test_a_hook_that_cannot_do_its_work_names_itself(
-    scene: Scene, command: str, why: str, point: Point
+    scene: Scene, command: str, why: str, timeout: float, point: Point
 ) -> None:
-    decision = fire(scene, script(command, point=point, timeout=0.2))
+    decision = fire(scene, script(command, point=point, timeout=timeout))
     assert denied(decision) is (point in GUARDED)
     assert f"{command} at {point}" in decision.notices[0]
     assert why in decision.notices[0]
     if denied(decision):
         assert decision.reason.startswith(f"hook {command} at {point}")
-    assert not denied(fire(scene, script(command, point=point, timeout=0.2, on_error=OnError.OPEN)))
+    assert not denied(fire(scene, script(command, point=point, timeout=timeout, on_error=OnError.OPEN)))
 
 
 def test_what_a_hook_said_before_its_time_was_over_does_not_count(scene: Scene) -> None:
