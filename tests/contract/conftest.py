@@ -17,7 +17,7 @@ from tests.support.records import a_request
 
 KEY = "sk-contract-0123456789"
 QUICK = Settings(
-    retry=Retry(tries=6, base_seconds=0, max_seconds=0), deadlines=Deadlines(connect=2, idle=0.4, total=5)
+    retry=Retry(tries=6, base_seconds=0, max_seconds=0), deadlines=Deadlines(connect=20, idle=20, total=60)
 )
 
 
