@@ -30,6 +30,8 @@ class Server:
 
     def __init__(self, *conversations: tuple[bytes, ...]) -> None:
         self.connections = 0
+        self.settled = threading.Semaphore(0)
+        """One for each answer, once its connection is closed if it was the last one there."""
         self._conversations = conversations
         self._socket = socket.create_server(("127.0.0.1", 0))
         self._socket.settimeout(5)
@@ -44,11 +46,14 @@ class Server:
             connection.settimeout(5)
             self.connections += 1
             with connection, connection.makefile("rb") as reader:
-                for answer in answers:
+                for place, answer in enumerate(answers):
+                    if place:
+                        self.settled.release()
                     while reader.readline() not in (b"\r\n", b""):
                         pass
                     reader.read(2)
                     connection.sendall(answer)
+            self.settled.release()
 
     def close(self) -> None:
         self._socket.close()
@@ -75,7 +80,7 @@ def asked(server: Server, times: int) -> list[bytes]:
         for _ in range(times):
             async with source.open(b"{}", stream=False) as answer:
                 bodies.append(b"".join([chunk async for chunk in answer.chunks]))
-            await anyio.sleep(0.02)  # the server's end of a connection comes a moment after its answer
+            assert await anyio.to_thread.run_sync(server.settled.acquire, True, 20)
         await source.close()
         return bodies
 
