@@ -62,7 +62,7 @@ class Screen:
         return self.text
 
     def wait_for(self, text: str) -> str:
-        for _ in range(100):
+        for _ in range(400):
             if text in self.seen():
                 return self.text
             time.sleep(0.05)
@@ -107,7 +107,8 @@ def test_what_is_going_on_stands_at_the_bottom_and_goes_away(screen: Screen) -> 
         for event in (PHASE, RUN, CHECK):
             progress(stamped(event))
         shown = screen.wait_for("verifier · python -m pytest -q")
-        assert shown.rpartition("\n")[2] == "▸ verification  0s  verifier · python -m pytest -q"
+        bottom = shown.rpartition("\n")[2].rpartition(ERASE)[2]
+        assert re.fullmatch(r"▸ verification  \d+s  verifier · python -m pytest -q", bottom)
         progress(stamped(Warned(message="careful")))
         assert f"pytest -q{ERASE}  0:00.0  ! careful\n" in screen.wait_for("careful\n")
         screen.wait_for("careful\n▸ verification")
@@ -120,23 +121,23 @@ def test_what_is_going_on_stands_at_the_bottom_and_goes_away(screen: Screen) -> 
 def test_an_unchanged_line_is_not_drawn_again(screen: Screen) -> None:
     with Progress(screen.stream, LIVE) as progress:
         progress(stamped(PHASE))
-        screen.wait_for("verification  0s")
+        drawn = screen.wait_for("▸ verification  ").rpartition("▸")[2]
         time.sleep(0.4)
-        assert screen.seen().count("verification  0s") == 1
+        assert screen.seen().count(drawn) == 1
 
 
 def test_a_storm_of_events_is_drawn_ten_times_a_second_at_most(screen: Screen) -> None:
     with Progress(screen.stream, LIVE) as progress:
         progress(stamped(PHASE))
         begin = time.monotonic()
-        number = 0
-        while time.monotonic() - begin < 0.6:
+        number = drawn = 0
+        while (number <= 100 or drawn < 5) and time.monotonic() - begin < 20:
             number += 1
             progress(stamped(ToolStarted(run=1, call_id=str(number), tool="Read", subject=f"{number}.py")))
-            screen.seen()
+            drawn = screen.seen().count("▸ verification  ")
         spent = time.monotonic() - begin
     assert number > 100
-    assert 1 <= screen.seen().count("▸ verification  0s") <= 10 * spent + 2
+    assert 5 <= drawn <= 10 * spent + 2
 
 
 def test_the_live_line_never_reaches_the_edge() -> None:
