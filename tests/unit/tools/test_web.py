@@ -211,7 +211,7 @@ def test_html_becomes_markdown(html: str) -> None:
 
 
 def test_odd_html_takes_no_long_time() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     for piece in ("<a ", "<!--", "<p>", "<ul><li>", "&#", "<script>", "</", "<pre>  \n"):
         to_markdown(piece * 20_000, "https://example.org/")
-    assert time.monotonic() - began < 15
+    assert time.process_time() - began < 15
