@@ -15,8 +15,8 @@ CALLS = (
     *("config", "ls-files", "update-index", "write-tree"),  # the user's rules and index, once for all trees
     *("update-index", "ls-files", "add", "write-tree", "ls-tree"),  # every byte
     *("update-index", "ls-files", "add", "write-tree"),  # the tree that the task begins with
-    *("ls-files", "ls-files"),  # the files, and what is ignored by then
     "ls-tree",  # what belongs to the checks
+    "ls-files",  # what is ignored by then
 )
 UNUSED = {
     *("anthropic", "httpx2", "httpcore2", "pydantic", "filelock", "git", "rich"),
