@@ -36,9 +36,8 @@ class Odd(unittest.TestCase):
 FAILS_AT = "self.assertNotIn(number, {!r})"
 HANGS_AT = "time.sleep(60 if number in {!r} else 0)"
 MENDED = mending()
-AT_ONCE = (
-    "check_retry: {flaky: {times: 3, seconds: 0}, timeout: {times: 2, seconds: 0}}\ntimeouts: {tests: 3}\n"
-)
+AT_ONCE = "check_retry: {flaky: {times: 3, seconds: 0}, timeout: {times: 2, seconds: 0}}\n"
+IN_HASTE = f"{AT_ONCE}timeouts: {{tests: 8}}\n"
 
 
 def chance(new_repo: NewRepo, files: dict[str, str], body: str, *at: int) -> Repo:
@@ -48,7 +47,7 @@ def chance(new_repo: NewRepo, files: dict[str, str], body: str, *at: int) -> Rep
     repo.write({"tests/test_odd.py": CHANCE.format(log=log, body=body.format(at))}).commit()
     config = repo.home / ".config/agentflow/config.yaml"
     config.parent.mkdir(parents=True)
-    config.write_text(AT_ONCE)
+    config.write_text(IN_HASTE if body is HANGS_AT else AT_ONCE)
     return repo
 
 
