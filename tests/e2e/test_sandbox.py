@@ -6,14 +6,13 @@ import shutil
 import signal
 import struct
 import sys
-import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.boxes import without_bubblewrap
+from tests.support.processes import processes
 from tests.support.repo import (
     CALC,
     COMMAND,
@@ -215,7 +214,8 @@ def test_kill_leaves_nothing_in_the_repository_and_the_next_start_clears_the_res
 ) -> None:
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))  # where no other command clears away
-    shell = "echo '{}' > .mcp.json; touch sleeping; setsid sleep 61.5 & sleep 61.5"
+    long = f"61.{os.getpid():07}"
+    shell = f"echo '{{}}' > .mcp.json; touch sleeping; setsid sleep {long} & sleep {long}"
     repo = new_repo({**CALC, "attack.sh": shell})
     process = repo.start_task(
         [findings(), plan(), role("implementer", turn(call("Bash", command="bash attack.sh")))]
@@ -226,7 +226,7 @@ def test_kill_leaves_nothing_in_the_repository_and_the_next_start_clears_the_res
     process.stdout.close()  # type: ignore[union-attr]
     process.stderr.close()  # type: ignore[union-attr]
     process.stdin.close()  # type: ignore[union-attr]
-    eventually(lambda: not _running("sleep\0" + "61.5"))
+    eventually(lambda: processes(f"sleep {long}") == set())
     done = repo.run("verify")
     assert f"{repo.root}/.mcp.json is protected" in done.out
     assert list((tmp_path / "temporary").iterdir()) == []
@@ -234,52 +234,31 @@ def test_kill_leaves_nothing_in_the_repository_and_the_next_start_clears_the_res
     assert [path.read_text() for path in repo.root.rglob("*.set-aside/.mcp.json")] == ["{}\n"]
 
 
-def test_a_killed_check_leaves_the_repository_as_it_was(new_repo: NewRepo) -> None:
+def test_a_killed_check_leaves_the_repository_as_it_was(
+    new_repo: NewRepo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))  # where no other command clears away
     body = """import time, unittest
 from pathlib import Path
 
 class T(unittest.TestCase):
     def test_it(self):
-        Path('made').touch()
         Path('calc.py').write_text('')
+        Path('emptied').touch()
         time.sleep(62.5)
 """
     repo = new_repo({**CALC, "tests/test_calc.py": body})
-    before = _folders()
     process = repo.start("verify")
-    eventually(lambda: _running("discover") and len(_folders() - before) >= 1)
-    time.sleep(0.5)
+    eventually(lambda: [*temporary.glob("agentflow-scratch-*/upper/emptied")] != [])
     process.send_signal(signal.SIGKILL)
     process.wait()
     for stream in (process.stdin, process.stdout, process.stderr):
         stream.close()  # type: ignore[union-attr]
     assert repo.git("status", "--porcelain") == ""
     repo.run("verify", "--dry-run")
-    mine = {path for path in _folders() - before if _is_of(path)}
-    assert mine == set()
-
-
-def _folders() -> set[Path]:
-    return set(Path(tempfile.gettempdir()).glob("agentflow-scratch-*"))
-
-
-def _is_of(folder: Path) -> bool:
-    try:
-        return (folder / "upper/calc.py").exists() and not (folder / "upper/calc.py").read_text()
-    except OSError:
-        return False
-
-
-def _running(words: str) -> bool:
-    found = (path for path in Path("/proc").glob("[0-9]*/cmdline") if os.access(path, os.R_OK))
-    return any(words.encode() in _read(path) for path in found)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_sandbox_that_breaks_in_the_middle_of_a_task_ends_it_with_seven(
