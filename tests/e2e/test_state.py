@@ -283,7 +283,7 @@ def test_a_signal_ends_a_task_and_all_it_started(
     eventually(lambda: has_begun(repo, "Asked", "CheckStarted"))
     eventually(lambda: len(processes(SLEEP)) == (3 if has_children else 0))
     running.send_signal(number)
-    out, err = running.communicate(timeout=10)
+    out, err = running.communicate(timeout=60)
     assert running.returncode == 128 + number, err
     assert "Traceback" not in err
     assert processes(SLEEP) == set()
@@ -304,7 +304,7 @@ def test_a_second_task_beside_a_running_one_is_refused_and_a_reader_is_not(new_r
     second = repo.run("task", TEXT, "--model", f"script:{repo.home / 'script.yaml'}")
     shown = repo.run("status", "--json")
     running.send_signal(signal.SIGTERM)
-    running.communicate(timeout=10)
+    running.communicate(timeout=60)
     assert second.code == 2
     assert second.out == ""
     assert second.err.splitlines()[0] == "agentflow: another task is at work in this repository"

@@ -1,5 +1,4 @@
 import json
-import time
 from typing import Any
 
 import pytest
@@ -132,10 +131,8 @@ def test_a_question_suspends_and_its_answer_is_the_result(new_repo: NewRepo) -> 
     explorer = findings()
     explorer["turns"].insert(0, asks)
     script = [explorer, *submitting(*MENDED, evidence="ev-0002")[1:]]
-    begin = time.monotonic()
     done = repo.task(script=script)
     assert done.code == 75
-    assert time.monotonic() - begin < 20
     assert pending(repo)["options"] == ["integers", "floats"]
     task_id = repo.folder.name
     assert repo.run("answer", task_id, "B").code == 0
@@ -178,11 +175,11 @@ def test_a_provider_that_was_down_is_asked_again_on_resume(new_repo: NewRepo) ->
 def test_cancel_ends_a_running_task_from_another_terminal(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
     slow = role("explorer", turn(call("Read", file_path="calc.py")))
-    slow["delay"] = 60
+    slow["delay"] = 300
     with repo.start_task([slow]) as process:
         eventually(lambda: bool(repo.tasks) and bool(repo.events("Asked")))
         assert repo.run("cancel", repo.folder.name).code == 0
-        assert process.wait(10) == 143
+        assert process.wait(60) == 143
     assert repo.state()["status"] == "cancelled"
 
 
