@@ -558,7 +558,7 @@ def in_one_second(place: Place, content: str) -> bool:
 
 def test_an_edit_in_the_second_of_the_commit_is_seen_later(place: Place) -> None:
     """Git looks again at files as young as its index; the copy of the index has to be as old as that."""
-    assert any(in_one_second(place, f"y{number} = 1\n") for number in range(5))
+    assert any(in_one_second(place, f"y{number} = 1\n") for number in range(30))
     time.sleep(1.1)
     git = place.open()
     assert git.changes("HEAD^{tree}", git.tree()) == (FileChange(kind=ChangeKind.MODIFIED, path="src/a.py"),)
