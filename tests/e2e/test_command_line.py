@@ -94,12 +94,14 @@ def _worked() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def test_what_the_embedded_model_cannot_do_is_said_within_a_second(new_repo: NewRepo) -> None:
+def test_what_the_embedded_model_cannot_do_is_said_with_little_more_work_than_help(new_repo: NewRepo) -> None:
     marking = "open('ran', 'w').close()\n" + CALC["tests/test_calc.py"]
     repo = new_repo({**CALC, "tests/test_calc.py": marking})
+    begin = _worked()
+    repo.run("task", "--help")
     before = _worked()
     done = repo.run("task", "add", "a", "--verbose", "option")
-    assert _worked() - before < 1
+    assert _worked() - before < 8 * (before - begin)
     assert_refused(repo, done, "--model", "AGENTFLOW_MODEL", code=6)
 
 
