@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from agentflow.process import capture
@@ -19,10 +20,11 @@ def walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
 
 
 def raze(folder: Path) -> None:
-    """Delete a folder in which paths may be too long to be named, or that nobody may list.
+    """Delete a folder in which paths may be too long to be named, or that nobody may list, as far as can be.
 
     Python's own calls itself for each level, and these programs do not.
     """
     locked = ("-type", "d", "!", "-perm", "-700", "-execdir", "chmod", "u+rwx", "{}", ";")
     for words in (("find", str(folder), *locked), ("rm", "-rf", "--", str(folder))):
-        capture(words, cwd=folder.parent)
+        with suppress(OSError):
+            capture(words, cwd=folder.parent)
