@@ -109,15 +109,16 @@ def test_a_layer_from_which_nothing_is_gone_shows_what_a_copy_shows(
     git: Git, seed: int, tmp_path: Path
 ) -> None:
     dice = random.Random(seed)
-    fixed = {**IGNORE, ".gitattributes": "*.py text eol=crlf\n", "s/w.py": "one\n", "link": "->a", "run": "a"}
+    rule = "*.py text working-tree-encoding=latin-1\n"
+    fixed = {**IGNORE, ".gitattributes": rule, "s/w.py": "one\n", "link": "->a", "run": "a"}
     before = grown(fixed, dice, 10)
     files = [path for path in before if path not in fixed and not before[path].startswith("->")]
     changed = {path: dice.choice(("three\n", "+x one\n")) for path in files if dice.random() < 0.5}
-    added = {"s/w.py": "two\n", "link": "->b", "run": "+x a", "s/new.py": "new\n", "new/deep/x": ""}
+    added = {"s/w.py": "zw\u00f6\n", "link": "->b", "run": "+x a", "s/new.py": "new\n", "new/deep/x": ""}
     first, tree = (tree_of(git, files, tmp_path) for files in (before, {**before, **changed, **added}))
     with filled(git, first, Stage(git, tree, ()), as_copy=True) as stage:
         expected = shell(stage, LOOK)
-    assert b"f644 ./s/w.py -> : two\r\n" in expected
+    assert b"f644 ./s/w.py -> : zw\xf6\n" in expected
     with filled(git, first, Stage(git, tree, ())) as stage:
         assert stage.view.layer
         assert shell(stage, LOOK) == expected
