@@ -25,12 +25,37 @@ def test_{word}():
 
 
 class Test{word}(unittest.TestCase):
-    def test_{word}(self):
-        self.assertEqual({number}, {number} + 1)
-
     def test_{word}_raises(self):
         raise ValueError
 """
+_METHOD = """
+    def test_{word}_{place}(self):
+        self.{claim}
+"""
+_PAIRS = (
+    "{number}, {other}",
+    "'{word}', '{number}'",
+    "{number}.5, {other}.5",
+    "b'{word}', b'{number}'",
+    "[{number}], [{other}]",
+    "['{word}'], ['{number}']",
+    "({number},), ({other},)",
+    "{{'{word}': {number}}}, {{'{word}': {other}}}",
+    "{{{number}}}, {{{other}}}",
+    "None, '{word}'",
+    "True, False",
+)
+_CLAIMS = (
+    *(f"assertEqual({pair})" for pair in _PAIRS),
+    *("assertTrue(False)", "assertFalse(True)", "assertNotEqual('{word}', '{word}')"),
+    *("assertIs('{word}', None)", "assertIsNot(None, None)"),
+    *("assertIsNone('{word}')", "assertIsNotNone(None)", "assertIsInstance('{word}', int)"),
+    *("assertIn({number}, [{other}])", "assertNotIn('{word}', ['{word}'])"),
+    *("assertGreater({number}, {other})", "assertLess({other}, {number})"),
+    *("assertAlmostEqual({number}.5, {other}.5)", "assertRegex('{word}', '^{number}')"),
+    "assertRaises(ValueError, str)",
+)
+"""One is softened where the others may not be, and for one kind of value."""
 
 
 class Alarm(Record):
@@ -48,9 +73,12 @@ def alarm(check: Check, beside: str, changed: Iterable[str]) -> Alarm | None:
         return None
     modules = sorted(module for path in changed for module in _modules(path))
     # nobody can be in its way, or spare it by what it is named and compares
-    word, number = f"t{token_hex(6)}", randbelow(10_000)
-    text = _TEXT.format(modules=modules, word=word, number=number)
-    path = str(PurePosixPath(beside).with_name(f"test_{word}.py"))
+    number = randbelow(10_000)
+    names = {"word": f"t{token_hex(6)}g", "number": number, "other": number + 2 + randbelow(10_000)}
+    claims = (claim.format(**names) for claim in _CLAIMS)
+    methods = (_METHOD.format(**names, place=place, claim=claim) for place, claim in enumerate(claims))
+    text = _TEXT.format(**names, modules=modules) + "".join(methods)
+    path = str(PurePosixPath(beside).with_name(f"test_{names['word']}.py"))
     option = "" if found.re is PYTEST else " -v"
     return Alarm(
         path=path,
