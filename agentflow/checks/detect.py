@@ -15,8 +15,8 @@ def detect(
 ) -> tuple[Check, ...]:
     """Return the required checks, one a name, in the order they are run.
 
-    `files` are those git does not ignore, relative to the root; no other is read. Who knows a check already
-    settles its name, and what is asked of programs for it is not asked.
+    `files` are those git does not ignore, relative to the root; no other is read. The check of a settled
+    name is known already: no program is asked for it, and it may be left out.
     """
     return required(_found(sandbox, files, (), settled))
 

@@ -12,11 +12,11 @@ def walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
     """Yield what `os.walk` does, without a call for each level: that ends at the thousandth."""
     todo = [str(root)]
     while todo:
-        for place, names, files in os.walk(todo.pop()):
-            yield place, names, files
+        if listed := next(os.walk(todo.pop()), None):
+            yield listed
+            place, names, _ = listed
             inner = (f"{place}/{name}" for name in reversed(names))
             todo += [path for path in inner if not os.path.islink(path)]  # noqa: PTH114  # strings from os.walk
-            break
 
 
 def raze(folder: Path) -> None:

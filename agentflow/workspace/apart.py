@@ -21,9 +21,8 @@ _CONFIG = """\
 [extensions]
  objectFormat = {hash}
 """
-AS_JUDGED = (
-    b"\n* -text -ident -filter\n"  # git reads this file last: content is what is on disk, line ends too
-)
+# git reads this file last: content is what is on disk, line ends too
+AS_JUDGED = b"\n* -text -ident -filter\n"
 AS_TEXT = b"\n* -text -ident -filter !diff\n"  # and a diff shows whatever is text
 AS_IT_IS = b"\n* -text -ident -filter !working-tree-encoding\n"
 OBJECTS = "GIT_OBJECT_DIRECTORY"
