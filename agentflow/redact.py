@@ -1,10 +1,15 @@
 """What is written, sent or shown of foreign text: secrets taken out, control sequences made visible."""
 
+import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
+from urllib.parse import quote
+
+from agentflow.core.record import Record
 
 MARK = "[REDACTED]"
 KEY_VARIABLES = (
@@ -16,7 +21,7 @@ _SHORTEST = 8
 """A value below this is no credential, and would be found in the middle of words."""
 _SIGNS = (
     *("AKIA", "ASIA", "aws_", "AWS_", "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
-    *("xox", "xapp-", "hooks.slack", "PRIVATE KEY"),
+    *("xox", "xapp-", "hooks.slack", "PRIVATE KEY", "npm_", "pypi-"),
 )
 """One of these stands in every secret of a known form; looking for them costs next to nothing."""
 _FORMS = re.compile(
@@ -30,12 +35,54 @@ _FORMS = re.compile(
   | gh[pousr]_[A-Za-z0-9]{20,}+ | github_pat_[A-Za-z0-9_]{20,}+                   # GitHub
   | xox[a-z]-[A-Za-z0-9-]{10,}+ | xapp-[A-Za-z0-9-]{10,}+                         # Slack
   | hooks\.slack\.com/services/[A-Za-z0-9/]{16,}+
+  | (?<![A-Za-z0-9_]) (?: npm_[A-Za-z0-9]{36}+ | pypi-[A-Za-z0-9_-]{50,}+ )         # package registries
   | -----BEGIN[ ][A-Z0-9 ]{0,40}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----         # PEM, to its end if it has one
     (?: [^-"]{0,20000}+ -----END[ ][A-Z0-9 ]{0,40}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----
       | (?: (?: \s | \\[nrt] ){1,4} [A-Za-z0-9+/=]{20,}+ )*+ )
     """,
     re.VERBOSE | re.ASCII,
 )
+_LINE = r"(?:^|(?<=[\n:\t ]))"
+"""Where a line of a file begins, also behind its number or the name of the file."""
+_NEXT = r"[ \t]*(?:\r?\n[^\n]{0,200}?(?<![A-Za-z0-9_]))?[ \t]*"
+"""What stands between two words of a file that may lie on two lines."""
+_PACKAGES_FILE = re.compile(  # .npmrc
+    rf"""{_LINE} (?P<name> (?: //[^\s=]{{1,200}}: )?
+      _(?:authToken|auth|password) [ \t]{{0,4}} = [ \t]{{0,4}} )
+    (?! \$ ) (?= [^\s]* [0-9=] ) [A-Za-z0-9+/=_.~-]{{8,}}+ (?= \s | $ | \\[nr] | " )""",
+    re.VERBOSE | re.ASCII,
+)
+_UPLOADS_FILE = re.compile(  # .pypirc
+    r"""(?P<name> (?: \[ (?:pypi|testpypi|server-login) \] | \b username [ \t]*[=:][ \t]* __token__ )
+      [^\[\]]{0,400}? (?<![A-Za-z0-9_]) password [ \t]*[=:][ \t]* )
+    (?! [$%{] ) [^\s"\\]{4,}+""",
+    re.VERBOSE | re.ASCII,
+)
+_MACHINES_FILE = re.compile(  # .netrc
+    rf"""{_LINE} (?P<name>
+      (?: machine[ \t]+\S+ | default ) {_NEXT} login[ \t]+\S+ {_NEXT} password[ \t]+ )
+    (?! [$<] ) [^\s"\\]{{3,}}+""",
+    re.VERBOSE | re.ASCII,
+)
+_FILES = (
+    (re.compile(r"_(?:authToken|auth|password)[ \t]*="), "=", _PACKAGES_FILE),
+    (re.compile(r"\[(?:testpypi|pypi|server-login)\]|__token__"), "password", _UPLOADS_FILE),
+    (re.compile(r"login[ \t]+\S+\s+(?:\S*?[\t:])?[ ]*password[ \t]"), "password", _MACHINES_FILE),
+)
+"""Files that hold tokens in lines of their own form, each behind two signs without which it is none."""
+_FILE_BEGIN = re.compile(
+    r"(?<!\w)(?:machine|default|username\S*|\[(?:pypi|testpypi|server-login)\])(?:\s++\S++){0,12}+\s*+\Z",
+    re.ASCII,
+)
+"""Where one of them may have begun whose token is still to come."""
+_NAMED = re.compile("aws_|_auth|_password", re.IGNORECASE)
+_HEAD = re.compile(
+    r"(?:sk-(?:ant-(?:[a-z]+[0-9]+-)?|proj-|svcacct-|admin-)?|gh[pousr]_|github_pat_|AKIA|ASIA)", re.ASCII
+)
+"""What any key of its kind begins with, and so tells nothing."""
+_GRAM = 6
+_ECHO = 16
+"""Characters of a key, in any spelling of it, that are no coincidence."""
 _BEGIN = "-----BEGIN"
 _END = re.compile("-----END[A-Z0-9 ]{0,60}-----")
 _LONGEST = 32_768
@@ -50,12 +97,82 @@ _DEEP = " " * 6
 
 def redacted(text: str, environ: Mapping[str, str] | None = None) -> str:
     """Return text without the secrets of known forms and without the values of the user's own keys."""
+    own = _own() if environ is None else _Own.of(_values(environ))
     found = text
-    for value in _own_values() if environ is None else _values(environ):
+    for value in own.values:
         found = found.replace(value, MARK)
+    for start, end in reversed(list(own.echoes(found))):
+        found = found[:start] + MARK + found[end:]
     if any(sign in found for sign in _SIGNS):
         found = _FORMS.sub(_marked, found)
+    for sign, word, form in _FILES:
+        if word in found and sign.search(found):
+            found = form.sub(_marked_end, found)
     return found
+
+
+class _Own(Record):
+    """The user's own keys, and what a part of one looks like in the spellings in which it may come back."""
+
+    values: tuple[str, ...] = ()
+    spellings: tuple[str, ...] = ()
+    grams: dict[str, tuple[int, int]] = {}
+    """Each piece of a spelling, to where it stands."""
+    runs: re.Pattern[str] | None = None
+    """What is long enough to be an echo."""
+
+    @classmethod
+    def of(cls, values: Iterable[str]) -> "_Own":
+        known = tuple(values)
+        spellings = tuple(each for value in known for each in _spellings(value) if len(each) >= _ECHO)
+        if not spellings:
+            return cls(values=known)
+        grams = {
+            each[at : at + _GRAM]: (number, at)
+            for number, each in enumerate(spellings)
+            for at in range(len(each) - _GRAM + 1)
+        }
+        letters = re.escape("".join(sorted(set("".join(spellings)))))
+        runs = re.compile(f"[{letters}]{{{_ECHO},}}+")
+        return cls(values=known, spellings=spellings, grams=grams, runs=runs)
+
+    def echoes(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield where a text repeats a long part of a key, in order."""
+        if self.runs is None:
+            return
+        done = 0
+        for run in self.runs.finditer(text):
+            for at in range(run.start(), run.end() - _GRAM + 1, _ECHO - _GRAM + 1):
+                place = self.grams.get(text[at : at + _GRAM]) if at >= done else None
+                if place is not None:
+                    start, end = _stretched(text, at, self.spellings[place[0]], place[1])
+                    if end - start >= _ECHO and start >= done:
+                        yield start, end
+                        done = end
+
+
+def _stretched(text: str, at: int, spelling: str, place: int) -> tuple[int, int]:
+    """Return how far a text and a spelling agree around a place where they do."""
+    start, end = 0, _GRAM
+    while start < min(at, place) and text[at - start - 1] == spelling[place - start - 1]:
+        start += 1
+    while at + end < len(text) and place + end < len(spelling) and text[at + end] == spelling[place + end]:
+        end += 1
+    return at - start, at + end
+
+
+def _spellings(value: str) -> Iterator[str]:
+    """Yield how a key may be spelled, without what any key begins with and what depends on its neighbours."""
+    rest = value[head.end() :] if (head := _HEAD.match(value)) else value
+    raw = rest.encode("utf-8", "replace")
+    yield rest
+    yield from {quote(rest, safe=""), json.dumps(rest)[1:-1]} - {rest}
+    yield raw.hex()
+    yield raw.hex().upper()
+    for before in range(3):
+        for encoded in (b64encode(b"\0" * before + raw), urlsafe_b64encode(b"\0" * before + raw)):
+            whole = (before + len(raw)) * 4 // 3
+            yield encoded.decode()[-(-before * 4 // 3) : whole]
 
 
 def redacted_bytes(raw: bytes) -> bytes:
@@ -74,10 +191,20 @@ def redacted_values(value: Any) -> Any:
     return [redacted_values(item) for item in value] if isinstance(value, list) else value
 
 
+_KEPT: set[str] = set()
+"""Keys that came from elsewhere than the usual variables."""
+
+
+def keep_secret(values: Iterable[str]) -> None:
+    """Take these out of all text from now on as well."""
+    _KEPT.update(value for value in values if len(value) >= _SHORTEST)
+    _own.cache_clear()
+
+
 @cache
-def _own_values() -> list[str]:
+def _own() -> _Own:
     # our environment stays as it was, and this is asked some thirty times a turn
-    return _values(os.environ)
+    return _Own.of(sorted({*_values(os.environ), *_KEPT}, key=len, reverse=True))
 
 
 def _values(environ: Mapping[str, str]) -> list[str]:
@@ -89,6 +216,10 @@ def _values(environ: Mapping[str, str]) -> list[str]:
 def _marked(found: re.Match[str]) -> str:
     """Put a mark in place of each line of a secret, so that line numbers stay true."""
     return (found["name"] or "") + MARK + f"\n{MARK}" * found.group().count("\n")
+
+
+def _marked_end(found: re.Match[str]) -> str:
+    return found["name"] + MARK
 
 
 class Redacting:
@@ -121,6 +252,8 @@ def _settled(text: str) -> int:
     if begin != -1 and not _END.search(text, begin):
         end = min(end, begin)
     end = min(end, _before_name(text, end))
+    if opened := _FILE_BEGIN.search(text, max(0, end - 1000), end):
+        end = opened.start()
     return _outside(text, end if len(text) - end <= _LONGEST else len(text) - 1024)
 
 
@@ -128,16 +261,17 @@ def _outside(text: str, cut: int) -> int:
     """Return a place near `cut` that is in the middle of no secret."""
     is_likely = any(sign in text for sign in _SIGNS)
     found = [(one.start(), one.end()) for one in _FORMS.finditer(text)] if is_likely else []
-    for value in _own_values():
+    for value in _own().values:
         start = text.find(value, max(0, cut - len(value)))
         found.append((start, start + len(value)))
+    found.extend(_own().echoes(text))
     return min([cut, *(start for start, end in found if 0 <= start < cut < end)])
 
 
 def _before_name(text: str, end: int) -> int:
-    """Return where a line begins that may still bring the value of an AWS key; else `end`."""
+    """Return where a line begins that has named a secret and may still bring it; else `end`."""
     start = text.rfind("\n", 0, end) + 1
-    return start if "aws_" in text[start:end].lower()[-80:] else end
+    return start if _NAMED.search(text, max(start, end - 300), end) else end
 
 
 def visible(text: str) -> str:

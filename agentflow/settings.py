@@ -65,14 +65,28 @@ class Deadlines(Record):
     total: Annotated[float, Meta(gt=0)] = 600
 
 
+_Dollars = Annotated[float, Meta(ge=0)]
+
+
+class LongPrice(Record):
+    """USD for a million tokens of a request whose prompt has more tokens than `above`."""
+
+    above: int
+    input: _Dollars
+    output: _Dollars
+    cache_read: _Dollars
+    cache_write: _Dollars
+
+
 class Price(Record):
     """USD for a million tokens, and for one search of the provider's."""
 
-    input: float
-    output: float
-    cache_read: float
-    cache_write: float
-    search: float | None = None
+    input: _Dollars
+    output: _Dollars
+    cache_read: _Dollars
+    cache_write: _Dollars
+    search: _Dollars | None = None
+    longer: LongPrice | None = None
 
 
 class When(Record):
@@ -110,7 +124,7 @@ class Settings(Record):
     web_search: bool | None = None
     """Whether the endpoint searches the web itself; left out, only the vendor's own does."""
     prices: dict[str, Price] = {}
-    """By model id; where there is none, the cost is unknown."""
+    """By model id, before the shipped ones; where there is none, the cost is unknown."""
     endpoint: str | None = None
     """Address of a server that speaks the Messages API, unless the environment names one."""
     api_key_env: str | None = None

@@ -20,6 +20,19 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["PATH"] = f"{sys.base_prefix}/bin{os.pathsep}{os.environ['PATH']}"
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the levels of the sandbox at which the program was run, and those that this machine lacks."""
+    found: dict[str, set[str]] = {"level": set(), "lacking level": set()}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, value in getattr(report, "user_properties", ()):
+                found.setdefault(name, set()).add(str(value))
+    if found["level"]:
+        terminalreporter.write_line(f"levels of the sandbox: {', '.join(sorted(found['level']))}")
+    for lacking in sorted(found["lacking level"]):
+        terminalreporter.write_line(f"WARNING: NOT RUN at a level of the sandbox: {lacking}", yellow=True)
+
+
 def _is_script(program: str | None) -> bool:
     """Tell whether a program is a version manager's stand-in, which starts forty others each time."""
     return program is not None and Path(program).read_bytes().startswith(b"#!")

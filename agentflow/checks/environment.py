@@ -6,9 +6,21 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from agentflow.checks.repository import Repository, table
-from agentflow.core.evidence import RED, CheckRun, TestOutcome
+from agentflow.core.evidence import RED, CheckName, CheckRun, TestOutcome
 
 _MISSING = re.compile(r"\bModuleNotFoundError: No module named '(?P<module>[\w.]+)'")
+_NOT_FOUND = 127
+"""What a shell ends with that knows no such command."""
+_NOT_FOUND_IN_MAKE = re.compile(r"(?m)^make.*\bError 127$")
+_PROGRAM = re.compile(
+    r"(?m)^(?:.*: )?(?:(?:line )?\d+: (?P<name>[\w./@-]+): (?:command )?not found"
+    r"|(?P<path>[\w./@-]+): No such file or directory)$"
+)
+_TOOL_VERSION = re.compile(r"Required version `[^`]+` does not match the running version `[^`]+`")
+_OFFLINE = re.compile(
+    r"ENETUNREACH|EAI_AGAIN|ENOTFOUND|[Cc]ould not resolve host|Temporary failure in name resolution"
+    r"|dial tcp: lookup|[Nn]etwork is unreachable"
+)
 _CLAUSE = re.compile(r"(?P<sign>~=|==|!=|<=|>=|<|>)\s*(?P<version>\d+(?:\.\d+)*)(?P<star>\.\*)?")
 
 Version = tuple[int, ...]
@@ -22,10 +34,30 @@ def required_python(repository: Repository) -> str:
 
 
 def blockage(run: CheckRun, output: str, repository: Repository, running: Version | None) -> str:
-    """Return the signature by which a red test run is the machine's fault, or empty."""
+    """Return the signature by which a check that is red is the machine's fault, or empty."""
     if run.check.missing is not None:
-        return f"{run.check.name} cannot run: {run.check.missing}"
+        return run.check.missing
     if run.evidence is None or run.green:
+        return ""
+    return _unable(run, output, repository) or _blocked_tests(run, output, repository, running)
+
+
+def _unable(run: CheckRun, output: str, repository: Repository) -> str:
+    """Return why a check that told nothing of the code could not even begin, or empty."""
+    if run.told or run.findings:
+        return ""
+    code = run.evidence.exit_code if run.evidence else None
+    if code == _NOT_FOUND or _NOT_FOUND_IN_MAKE.search(output):
+        names = [found["name"] or found["path"] for found in _PROGRAM.finditer(output)]
+        hint = ": npm install" if repository.has("package.json") else ""
+        return f"{', '.join(dict.fromkeys(names)) or 'a program'} is not found{hint}"
+    if version := _TOOL_VERSION.search(output):
+        return version[0]
+    return "it needs the network (--network opens it)" if _OFFLINE.search(output) else ""
+
+
+def _blocked_tests(run: CheckRun, output: str, repository: Repository, running: Version | None) -> str:
+    if run.check.name is not CheckName.TESTS:
         return ""
     wanted = required_python(repository)
     if wanted and running and not fits(running, wanted):

@@ -12,6 +12,7 @@ PYTEST = re.compile(r"(?:^|\{ )(?P<start>[^{};|&]*\bpytest -q)(?=$|;)")
 UNITTEST = re.compile(r"(?:^|\{ )(?P<start>[^{};|&]* -m unittest) (?P<search>discover -v\b[^{};|&]*)")
 _UNLOADED = "unittest.loader._FailedTest."
 _FIXTURES = frozenset({"setUpClass", "tearDownClass", "setUpModule", "tearDownModule"})
+_SOURCES = frozenset({"py", "js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts"})
 _OR = " or "
 _MOST_NAMES = 50
 _MOST_CHARS = 20_000
@@ -25,11 +26,13 @@ def scope(test: str) -> str | None:
     owner, _, last = test.rpartition(".")
     if last in _FIXTURES:
         return f"{owner}."
-    return f"{test}::" if last == "py" and "::" not in test else None
+    if test.endswith("::*"):
+        return test.removesuffix("*")
+    return f"{test}::" if last in _SOURCES and "::" not in test else None
 
 
 def file_of(test: str) -> str:
-    """Return the file that pytest's id of a test names."""
+    """Return the file that the id of a test names."""
     return test.partition("::")[0]
 
 

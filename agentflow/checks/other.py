@@ -1,4 +1,4 @@
-"""The required checks of repositories in other languages; they are judged by exit code."""
+"""The required checks of repositories in other languages."""
 
 import json
 import re

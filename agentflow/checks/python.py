@@ -131,7 +131,8 @@ def _src_layout(repository: Repository) -> bool:
 
 def _read_tests(repository: Repository) -> dict[str, str]:
     """Return the test files that define tests, with their text."""
-    named = (name for name in repository.files if _TEST_FILE.fullmatch(name.rpartition("/")[2]))
+    found = (name for name in repository.files if _TEST_FILE.fullmatch(name.rpartition("/")[2]))
+    named = filter(repository.collects, found)
     texts = {name: repository.read(name) for name in named}
     return {name: text for name, text in texts.items() if _HAS_TESTS.search(text)}
 
@@ -154,7 +155,7 @@ def _pytest_hint(repository: Repository, tests: dict[str, str]) -> str:
         if _NEEDS_PYTEST.search(text) or not _UNITTEST.search(text):
             return f"pytest tests in {name}"
     for name in repository.files:
-        if name.rpartition("/")[2] == "conftest.py":
+        if name.rpartition("/")[2] == "conftest.py" and repository.collects(name):
             return name
         declares = name in {"pyproject.toml", "setup.cfg", "setup.py"} or _REQUIREMENTS.fullmatch(name)
         if declares and _NAMES_PYTEST.search(repository.read(name)):

@@ -1,13 +1,19 @@
 """The files of a repository as the detection of checks reads them."""
 
 import configparser
-from pathlib import Path
+import re
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from agentflow.core.record import Record
 from agentflow.sandbox.run import Sandbox
 
 _READ_BYTES = 1_000_000
+PYTEST_SETTINGS = ("pytest.ini", ".pytest.ini", "pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml")
+_FOLDERS = re.compile(
+    r"(?m)^[ \t]*(testpaths|norecursedirs)[ \t]*=[ \t]*(\[[^\]]*\]|[^\n]*(?:\n[ \t]+[^\n]*)*)"
+)
+"""Where pytest looks for tests, and where it does not, in TOML and in INI files."""
 
 
 class Repository(Record):
@@ -38,6 +44,16 @@ class Repository(Record):
         except OSError:
             return ""
 
+    def collects(self, name: str) -> bool:
+        """Tell whether Python tests in a file are found: in a dot folder only if pytest's settings say so."""
+        folder = dot_folder(name)
+        said = [each for file in PYTEST_SETTINGS if folder for each in _FOLDERS.findall(self.read(file))]
+        skipped = (".*", PurePosixPath(folder).name)
+        return not folder or any(
+            folder in value if key == "testpaths" else not any(glob in value for glob in skipped)
+            for key, value in said
+        )
+
     def toml(self, name: str) -> dict[str, Any]:
         """Return a TOML file; empty when there is none or it is damaged."""
         if not (text := self.read(name)):
@@ -57,6 +73,13 @@ class Repository(Record):
         except configparser.Error:
             return configparser.ConfigParser()
         return parser
+
+
+def dot_folder(name: str) -> str:
+    """Return the outermost folder of a file whose name begins with a dot; empty where there is none."""
+    folders = PurePosixPath(name).parent
+    found = (folder for folder in (*reversed(folders.parents), folders) if folder.name.startswith("."))
+    return str(next(found, ""))
 
 
 def table(tree: object, *keys: str) -> dict[str, Any]:

@@ -53,10 +53,14 @@ def merged(checks: Iterable[Check]) -> tuple[Check, ...]:
 
 
 def _one(group: Sequence[Check]) -> Check:
+    """Return several checks as one, of which the part runs that this machine has the programs for."""
+    absent = "; ".join(check.missing for check in group if check.missing) or None
+    able = [check for check in group if not check.missing]
     return Check(
         name=group[0].name,
-        command=every([check.command for check in group]),
+        command=every([check.command for check in able or group]),
         timeout=sum(check.timeout for check in group),
         reason="; ".join(check.reason for check in group),
-        missing="; ".join(check.missing for check in group if check.missing) or None,
+        missing=None if able else absent,
+        left_out=absent if able else None,
     )

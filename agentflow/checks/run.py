@@ -1,13 +1,26 @@
 """Run one required check and read what it showed."""
 
+import hashlib
+import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from agentflow.checks.bytecode import had_bytecode, has_bytecode
 from agentflow.checks.interpreter import variables
+from agentflow.checks.printed import (
+    Told,
+    ask_for_json,
+    join_told,
+    plain_text,
+    read_go,
+    read_printed,
+    undo_json,
+)
+from agentflow.checks.reports import add_report, install_reporters, is_javascript, is_refused, read_reports
 from agentflow.checks.results import counts, findings, junit
 from agentflow.checks.unittest_output import unittest_verbose
 from agentflow.core.evidence import Check, CheckName, TestCounts, TestOutcome
@@ -32,7 +45,11 @@ _SETTINGS = MappingProxyType(
         "RUFF_OUTPUT_FORMAT": "concise",
     }
 )
+_SEVERAL = "r=0; "
+"""How a command begins that is put together of several."""
 _UNITTEST = re.compile(r"-m unittest\b")
+_PRINTING = re.compile(r"\b(?:cargo test|ctest|go test)\b")
+"""Runners of which only the output tells."""
 _PYTEST = re.compile(r"\bpytest\b")
 
 
@@ -41,7 +58,7 @@ class Shown(Record):
 
     execution: Execution
     counts: TestCounts | None
-    """None where the runner does not tell; of pytest and unittest no result means no test."""
+    """None where no runner told any; of pytest and unittest no result means no test."""
     outcomes: Mapping[str, TestOutcome]
     findings: Mapping[str, int]
 
@@ -59,26 +76,86 @@ def execute(
 
     `env` is added last, such as the import path of a copy.
     """
-    place = sandbox.place
+    job = _Job(check=check, sandbox=sandbox, seconds=check.timeout if timeout is None else timeout)
     with scratch_folder() as scratch:
-        report = scratch / "junit.xml"
-        command = Command(
-            argv=("bash", "-c", check.command),
-            cwd=str(sandbox.root),
-            timeout=check.timeout if timeout is None else timeout,
-            env={**_environment(check, sandbox, scratch), **(env or {})},
-        )
-        finished = sandbox.of(CHECKS, scratch).run(command, sink, cancelled)
-        is_whole = report.is_file() and report.stat().st_size <= _REPORT_BYTES
-        written = report.read_text("utf-8", "replace") if is_whole else ""
-    output = sink.read_text("utf-8", "replace")
-    outcomes = _outcomes(check, written, output)
+        finished = _run(job, scratch, sink, cancelled, env or {})
+        raw = sink.read_text("utf-8", "replace")
+        told = _read_tests(job, scratch, raw) if check.name is CheckName.TESTS else None
+    finished = _readable(finished, sink, raw) if job.is_json else finished
+    output = raw.replace(f"{sandbox.place}/", "")
     return Shown(
         execution=_execution(check, sandbox, finished),
-        counts=_counts(check, outcomes),
-        outcomes=outcomes,
-        findings={} if check.name is CheckName.TESTS else findings(output.replace(f"{place}/", "")),
+        counts=told.number if told else None,
+        outcomes=told.outcomes if told else {},
+        findings={} if check.name is CheckName.TESTS else findings(output),
     )
+
+
+class _Job(Record):
+    """A check in its sandbox."""
+
+    check: Check
+    sandbox: Sandbox
+    seconds: float
+
+    @property
+    def is_json(self) -> bool:
+        """Whether `go test` is made to tell JSON."""
+        return self._is_tests and ask_for_json(self.check.command) != self.check.command
+
+    @property
+    def package(self) -> dict[str, Any]:
+        """What package.json says; empty where there is none."""
+        texts = (folder / "package.json" for folder in reversed(self.sandbox.folders))
+        found = next((path for path in texts if path.is_file() and not path.is_symlink()), None)
+        try:
+            said = json.loads(found.read_bytes()) if found else {}
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return said if isinstance(said, dict) else {}
+
+    @property
+    def _is_tests(self) -> bool:
+        return self.check.name is CheckName.TESTS
+
+    def command(self, scratch: Path) -> str:
+        """Return the command with the options by which its runner tells of each test."""
+        said = self.check.command
+        return ask_for_json(add_report(said, self.package, scratch)) if self._is_tests else said
+
+    def reporting(self, scratch: Path) -> dict[str, str]:
+        """Return the variables that make node's runners report, where node may run."""
+        if not self._is_tests or not is_javascript(self.check.command, self.package):
+            return {}
+        return install_reporters(scratch, self.sandbox.opened.environment.get("NODE_OPTIONS", ""))
+
+
+def _run(
+    job: _Job, scratch: Path, sink: Path, cancelled: Callable[[], bool], env: Mapping[str, str]
+) -> Execution:
+    """Run a check, and once more without our reporters where node will not have them."""
+    runs = job.sandbox.of(CHECKS, scratch)
+    reporting = job.reporting(scratch)
+    command = Command(
+        argv=("bash", "-c", job.command(scratch)),
+        cwd=str(job.sandbox.root),
+        timeout=job.seconds,
+        env={**_environment(job.check, job.sandbox, scratch), **reporting, **env},
+    )
+    finished = runs.run(command, sink, cancelled)
+    if reporting and finished.exit_code != 0 and is_refused(sink.read_text("utf-8", "replace")):
+        kept = {name: value for name, value in command.env.items() if name not in reporting}
+        finished = runs.run(command.replace(env=kept), sink, cancelled)
+    return finished
+
+
+def _readable(finished: Execution, sink: Path, raw: str) -> Execution:
+    """Return a run of `go test -json` with an output that people can read."""
+    text = undo_json(raw)
+    written = text.encode()
+    sink.write_bytes(written)
+    sha = hashlib.sha256(written).hexdigest()
+    return finished.replace(tail=text[-_TAIL_CHARS:], stdout_sha256=sha, bytes=len(written))
 
 
 def _environment(check: Check, sandbox: Sandbox, scratch: Path) -> dict[str, str]:
@@ -109,16 +186,31 @@ def _compiled(folders: Iterable[Path], scratch: Path) -> dict[str, str]:
     return {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def _outcomes(check: Check, report: str, output: str) -> dict[str, TestOutcome]:
-    if check.name is not CheckName.TESTS:
-        return {}
-    found = unittest_verbose(output) if _UNITTEST.search(check.command) else {}
-    return found | junit(report)
+def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
+    """Return what the runners of a check told; reports count before what is printed."""
+    command, text = job.check.command, plain_text(output)
+    found = unittest_verbose(text) if _UNITTEST.search(command) else {}
+    python = found | junit(_report(scratch / "junit.xml"))
+    names_python = _UNITTEST.search(command) or _PYTEST.search(command)
+    reported = read_reports(scratch, (job.sandbox.place, job.sandbox.root))
+    told = [
+        Told(outcomes=each, number=counts(each)) for each in (python or None, reported) if each is not None
+    ]
+    told += [go] if (go := read_go(output)) and job.is_json else []
+    is_enough = bool(told or names_python) and not command.startswith(_SEVERAL)
+    printed = (
+        None if is_enough else read_printed(text, is_javascript_told=bool(python) or reported is not None)
+    )
+    if printed is None:
+        return join_told(told) or (Told(number=TestCounts()) if names_python else None)
+    is_alone = not told and not _PRINTING.search(command)
+    number = printed.number and printed.number.replace(is_printed=is_alone)
+    return join_told([*told, printed]) if told else printed.replace(number=number)
 
 
-def _counts(check: Check, outcomes: Mapping[str, TestOutcome]) -> TestCounts | None:
-    told = _UNITTEST.search(check.command) or _PYTEST.search(check.command)
-    return counts(outcomes) if outcomes or (check.name is CheckName.TESTS and told) else None
+def _report(path: Path) -> str:
+    is_whole = path.is_file() and path.stat().st_size <= _REPORT_BYTES
+    return path.read_text("utf-8", "replace") if is_whole else ""
 
 
 def _execution(check: Check, sandbox: Sandbox, finished: Execution) -> Execution:

@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
-from agentflow.checks.repository import Repository, table
+from agentflow.checks.repository import PYTEST_SETTINGS, Repository, dot_folder, table
 from agentflow.core.evidence import Check, Surface
 from agentflow.workspace.globs import matcher
 
@@ -77,7 +77,6 @@ _ASSERTS = re.compile(
 _PLUGINS = re.compile(r"(?m)^pytest_plugins\b[^=]*=\s*(\[[^\]]*\]|\([^)]*\)|[\"'][^\"']*[\"'])")
 _OPTION = re.compile(r"(?<![\w-])-p[\s\"',=]*([A-Za-z_][\w.]*)")
 _MODULE = re.compile(r"[A-Za-z_][\w.]*")
-_PYTEST_SETTINGS = ("pytest.ini", ".pytest.ini", "pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml")
 _MAKE_TEST = re.compile(r"(?m)^test[ \t]*:(?!=)[^\n]*\n((?:\t[^\n]*\n?)*)")
 
 
@@ -87,7 +86,11 @@ def kind_of(path: str, surface: Surface) -> Kind | None:
         return None
     if surface.added and _any(surface.added).fullmatch(path):
         return Kind.SETTING
-    return Kind.NAMED if path in surface.named else _usual(path)
+    if path in surface.named:
+        return Kind.NAMED
+    kind = _usual(path)
+    is_test = kind is Kind.TESTS and path.endswith(".py")
+    return None if is_test and dot_folder(path) not in ("", *surface.folders) else kind
 
 
 def belongs(surface: Surface, path: str) -> bool:
@@ -128,24 +131,44 @@ def surface_of(
     repository: Repository, checks: Iterable[Check], added: tuple[str, ...], removed: tuple[str, ...]
 ) -> Surface:
     """Return the surface of a repository as it stands; to be asked before anybody changes it."""
+    checks = tuple(checks)
     named = {*_scripts(repository, checks), *_plugins(repository), *_aids(repository)}
-    return Surface(named=tuple(sorted(named & repository.known)), added=added, removed=removed)
+    return Surface(
+        named=tuple(sorted(named & repository.known)),
+        added=added,
+        removed=removed,
+        folders=tuple(sorted(set(_dot_folders(repository, checks)))),
+    )
+
+
+def _dot_folders(repository: Repository, checks: Iterable[Check]) -> Iterator[str]:
+    """Yield the dot folders that a check runs Python tests of, by its command or the settings of pytest."""
+    commands = " ".join(text for text in (*(check.command for check in checks), *_recipes(repository)))
+    hidden = (name for name in repository.files if name.endswith(".py") and dot_folder(name))
+    yield from (
+        dot_folder(name) for name in hidden if dot_folder(name) in commands or repository.collects(name)
+    )
 
 
 def _scripts(repository: Repository, checks: Iterable[Check]) -> Iterator[str]:
     """Yield the scripts that commands of checks name, where scripts usually lie."""
-    try:
-        scripts = table(json.loads(repository.read("package.json") or "{}"), "scripts")
-    except ValueError:
-        scripts = {}
-    targets = (_MAKE_TEST.search(repository.read(name)) for name in ("Makefile", "makefile", "GNUmakefile"))
     commands = (check.command for check in checks)
-    for text in (*commands, *map(str, scripts.values()), *(found[1] for found in targets if found)):
+    for text in (*commands, *_recipes(repository)):
         for name in _SCRIPT.findall(text):
             parts = PurePosixPath(name).parts
             if name.endswith(_SHELL) or not _SCRIPT_FOLDERS.isdisjoint(parts[:-1]):
                 yield name
         yield from _PROGRAM.findall(text)
+
+
+def _recipes(repository: Repository) -> tuple[str, ...]:
+    """Return what the scripts of package.json and the test target of a Makefile run."""
+    try:
+        scripts = table(json.loads(repository.read("package.json") or "{}"), "scripts")
+    except ValueError:
+        scripts = {}
+    targets = (_MAKE_TEST.search(repository.read(name)) for name in ("Makefile", "makefile", "GNUmakefile"))
+    return (*map(str, scripts.values()), *(found[1] for found in targets if found))
 
 
 def _aids(repository: Repository) -> Iterator[str]:
@@ -164,7 +187,7 @@ def _plugins(repository: Repository) -> Iterator[str]:
     conftests = (name for name in repository.files if name.rpartition("/")[2] == "conftest.py")
     listed = (found for name in conftests for found in _PLUGINS.findall(repository.read(name)))
     modules = [module for words in listed for module in _MODULE.findall(words)]
-    modules += [found for name in _PYTEST_SETTINGS for found in _OPTION.findall(repository.read(name))]
+    modules += [found for name in PYTEST_SETTINGS for found in _OPTION.findall(repository.read(name))]
     yield from (path for module in modules for path in _files_of(module))
 
 

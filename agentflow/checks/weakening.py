@@ -81,6 +81,10 @@ def _lost_tests(judged: Judged) -> Iterator[Weakening]:
     for test in sorted(told):
         now = "is skipped now" if test in judged.final.outcomes else "is gone"
         yield Weakening(path=test.partition("::")[0], said=f"{test} {now}")
+    each = (judged.base, judged.final, judged.held)
+    before, after, as_it_stood = (run.counts.ran if run.counts else 0 for run in each)
+    if not judged.base.outcomes and after < min(before, as_it_stood):
+        yield Weakening(path="", said=f"{judged.base.check.name}: {before} tests ran before, {after} now")
 
 
 def _hidden_failures(judged: Judged) -> Iterator[Weakening]:

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-from agentflow.cli.decisions import record
+from agentflow.api.decisions import record
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import (
     APPROVED,
@@ -37,6 +37,14 @@ def is_attended(consent: Consent) -> bool:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     except OSError:
         return False
+
+
+def agree(reason: str) -> bool:
+    """Ask once whether commands may run without a sandbox, where there is somebody to ask."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    send(f"no sandbox: {visible(reason)}\nRun commands with all your rights? [y/N] ", sys.stderr)
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 def settle(store: TaskStore) -> bool:

@@ -8,16 +8,16 @@ from agentflow.cli.options import JSON
 from agentflow.cli.printing import say, say_json, show
 
 if TYPE_CHECKING:
-    from agentflow.cli.content import Content
+    from agentflow.api.content import Content
     from agentflow.core.role import Role
     from agentflow.core.tool import Tool
     from agentflow.library.skill_file import Skill
 
 NAME = typer.Argument(..., metavar="NAME", help="As `list` shows it.")
 _UNUSED = "nobody, until metadata.owner in its SKILL.md or skills: in a role file names one"
-agents = typer.Typer(help="The roles: list, show.", no_args_is_help=True, rich_markup_mode=None)
-skills = typer.Typer(help="The skills: list, show.", no_args_is_help=True, rich_markup_mode=None)
-tools = typer.Typer(help="The tools: list, show.", no_args_is_help=True, rich_markup_mode=None)
+agents = typer.Typer(help="List the roles, or show one.", no_args_is_help=True, rich_markup_mode=None)
+skills = typer.Typer(help="List the skills, or show one.", no_args_is_help=True, rich_markup_mode=None)
+tools = typer.Typer(help="List the tools, or show one.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @agents.command(name="list")
@@ -90,11 +90,10 @@ def show_skill(name: str = NAME, json: bool = JSON) -> None:
 
 @tools.command(name="list")
 def list_tools(json: bool = JSON) -> None:
-    """List the tools with their category and effect."""
-    from agentflow.cli.content import toolbox_here
+    """List every tool with category, effect and roles."""
     from agentflow.view.text import Style, column, line, span
 
-    rows = [_told_tool(tool) for tool in toolbox_here(_root()).tools]
+    rows = [{**_told_tool(tool), "roles": roles} for tool, roles in _find_tools().values()]
     if json:
         say_json(rows)
         return
@@ -104,27 +103,49 @@ def list_tools(json: bool = JSON) -> None:
             column(row["category"], 8, Style.DIM),
             column(row["effect"], 9, Style.DIM),
             span(row["description"]),
+            span(f"  {', '.join(row['roles']) or 'no role here'}", Style.DIM),
             hang=4,
         )
         for row in rows
     )
 
 
+def _find_tools() -> "dict[str, tuple[Tool, list[str]]]":
+    """Return every tool that a role can have, by name, with the roles that have it here.
+
+    Those that capabilities bring and those that are not open here are included.
+    """
+    from agentflow.api.content import toolbox_here
+    from agentflow.cli.resolved import resolved
+    from agentflow.tools.notes import todo_update
+    from agentflow.tools.web import WEB_FETCH, WEB_SEARCH
+
+    root, content = _root(), _content()
+    known: dict[str, tuple[Tool, list[str]]] = {
+        tool.name: (tool, []) for tool in (*toolbox_here(root).tools, WEB_FETCH, WEB_SEARCH)
+    }
+    for role in content.roles.all:
+        for tool in resolved(role, content, root).tools:
+            known.setdefault(tool.name, (tool, []))[1].append(role.name)
+    update = todo_update(())  # offered once a plan has todos
+    known[update.name] = (update, [role.name for role in content.roles.all if role.name == "implementer"])
+    return known
+
+
 @tools.command(name="show")
 def show_tool(name: str = NAME, json: bool = JSON) -> None:
     """Show a tool. What it does, the input it takes, and the roles that are offered it."""
-    from agentflow.cli.content import toolbox_here
     from agentflow.core.errors import UnknownTool
     from agentflow.tools.registry import WEB, spec
     from agentflow.view.text import labelled, span
 
-    toolbox = toolbox_here(_root())
-    found = toolbox.find(name)
+    found, holders = _find_tools().get(name, (None, []))
     if found is None:
-        listed = "agentflow tools list shows them"
-        hint = "network: [explorer] in config.yaml opens the web" if name in WEB else listed
-        raise UnknownTool(f"there is no tool {name} here", hint=hint)
-    holders = [role.name for role in _content().roles.all if found in toolbox.offered(role)]
+        raise UnknownTool(f"there is no tool {name} here", hint="agentflow tools list shows them")
+    if name in WEB and not holders:
+        raise UnknownTool(
+            f"there is no tool {name} here", hint="network: [explorer] in config.yaml opens the web"
+        )
     row = {**_told_tool(found), "roles": holders, "input": spec(found).input_schema}
     if json:
         say_json(row)
@@ -151,7 +172,7 @@ def _root() -> Any:
 
 
 def _content() -> "Content":
-    from agentflow.cli.content import load_content
+    from agentflow.api.content import load_content
     from agentflow.tools.registry import standard
 
     return load_content(_root(), standard())

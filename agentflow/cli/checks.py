@@ -1,11 +1,19 @@
 """`verify` and `check`: the repository's checks without a model, and our own files."""
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from agentflow.cli.options import FOLDER, JSON, NO_SANDBOX, TASK
 from agentflow.cli.printing import say, say_json, show
+
+if TYPE_CHECKING:
+    from agentflow.core.evidence import Check
 
 
 def verify(
@@ -21,22 +29,24 @@ def verify(
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> int:
-    """Run the checks, or a task's once more. No model is asked, and nothing is changed.
+    """Run this repository's checks, or a task's recorded ones again. No model is asked, nothing is changed.
 
     Without TASK, run the checks of this repository, as a task would. With TASK or an exported FILE, run
     the commands of its evidence again on fresh copies: 0 means that each shows what was recorded, and that
     the files here are those which were judged.
     """
-    from agentflow.cli.boundary import Wish, bounded, notice, swept
-    from agentflow.cli.proving import examined, verdict_words
-    from agentflow.cli.verification import exit_of, interchanged, rows, summary, unused
+    from agentflow.api.boundary import Wish, bounded, notice, swept
+    from agentflow.api.proving import examined, verdict_words
+    from agentflow.api.verification import exit_of, interchanged, rows, summary, unused
+    from agentflow.cli.asking import agree
 
-    sandbox = bounded(folder, Wish(no_sandbox=no_sandbox, network=network))
+    sandbox = bounded(folder, Wish(no_sandbox=no_sandbox, network=network, agree=agree))
     if not json:
         for said in (*swept(), notice(sandbox), *unused(sandbox.root)):
             say(said)
     shown = []
-    for row in examined(sandbox, task_id) if task_id else rows(sandbox, is_quick=quick, dry_run=dry_run):
+    found = rows(sandbox, is_quick=quick, dry_run=dry_run, during=_announced)
+    for row in examined(sandbox, task_id) if task_id else found:
         shown.append(row)
         if not json:
             show(row.lines)
@@ -48,8 +58,25 @@ def verify(
     return exit_of(shown)
 
 
+@contextmanager
+def _announced(check: "Check") -> Iterator[None]:
+    """Say what is running, at a terminal only, and take it back."""
+    from agentflow.view.terminal import send, width_of
+    from agentflow.view.text import clip, span
+
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield
+        return
+    width = max(20, (width_of(sys.stderr) or 80) - 1)
+    send(clip(span(f"… {check.name}  {check.command}").text, width), sys.stderr)
+    try:
+        yield
+    finally:
+        send("\r\x1b[K", sys.stderr)
+
+
 def replay(
-    task_id: str = TASK,
+    task_id: str | None = TASK,
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> int:

@@ -8,14 +8,17 @@ from agentflow.cli import (
     config,
     doctor,
     exploring,
+    init,
     permissions,
     routing,
     show,
     task,
+    tasks,
     trust,
     undo,
     waiting,
 )
+from agentflow.cli.arguments import TextCommand
 
 app = typer.Typer(
     name="agentflow",
@@ -38,21 +41,24 @@ def top(
         raise typer.Exit
 
 
-app.command(name="task", context_settings={"ignore_unknown_options": True})(task.task)
+app.command(name="task", cls=TextCommand)(task.task)
+app.command(name="ask", cls=TextCommand)(task.ask)
 app.command(name="demo")(task.demo)
 app.command(name="explore")(exploring.explore)
 app.command(name="resume")(waiting.resume)
-app.command(name="answer")(waiting.answer)
+app.command(name="answer", cls=TextCommand)(waiting.answer)
 app.command(name="approve")(waiting.approve)
 app.command(name="deny")(waiting.deny)
 app.command(name="cancel")(waiting.cancel)
 app.command(name="undo")(undo.undo)
 app.command(name="verify")(checks.verify)
 app.command(name="replay")(checks.replay)
+app.command(name="tasks")(tasks.tasks)
 app.command(name="status")(show.status)
 app.command(name="log")(show.log)
 app.command(name="evidence")(show.evidence)
-app.command(name="route")(routing.route)
+app.command(name="route", cls=TextCommand)(routing.route)
+app.command(name="init")(init.init)
 app.command(name="check")(checks.check)
 app.command(name="trust")(trust.trust)
 app.command(name="config")(config.config)

@@ -10,6 +10,7 @@ from agentflow.cli.options import FOLDER, JSON
 from agentflow.cli.printing import say_json, show
 
 if TYPE_CHECKING:
+    from agentflow.settings import Settings
     from agentflow.view.text import Line
 
 
@@ -56,15 +57,17 @@ def _settings(folder: Path) -> list[dict[str, Any]]:
     """Return each setting, and the files that say what it is; what only a repository says comes last."""
     import os
 
-    from agentflow.cli.trusting import project_at
+    from agentflow.api.trusting import project_at
     from agentflow.core.record import plain
     from agentflow.settings import (
         MODEL_VARIABLES,
         PROJECT_FILE,
+        Project,
         Settings,
         folders,
         load_settings,
         model_name,
+        tightening,
         with_project,
     )
 
@@ -75,20 +78,44 @@ def _settings(folder: Path) -> list[dict[str, Any]]:
         said = ((path, mine[key] != default[key]), (PROJECT_FILE, value != mine[key]))
         sources = [file for file, is_said in said if is_said]
         rows[key] = {"key": key, "value": value, "source": ", ".join(sources) or "default"}
+    unsaid = (Project(), tightening(Project(), own))
     for key, each in {"checks": project.checks, "limits": project.limits}.items():
         value = {name: one for name, one in plain(each).items() if one is not None}
-        rows[key] = {"key": key, "value": value, "source": PROJECT_FILE if value else "default"}
+        is_said = all(each != getattr(nothing, key) for nothing in unsaid)
+        rows[key] = {"key": key, "value": value, "source": PROJECT_FILE if is_said else "default"}
     named = ("AGENTFLOW_MODEL", *(() if own.model else MODEL_VARIABLES))
     source = next((name for name in named if os.environ.get(name)), rows["model"]["source"])
     rows["model"] = {"key": "model", "value": model_name(None, own, os.environ), "source": source}
     return list(rows.values())
 
 
+def _models(settings: "Settings") -> list[str]:
+    """Return what the tiers stand for, and what that costs."""
+    import os
+
+    from agentflow.api.models import with_chosen
+    from agentflow.model.prices import find_price
+    from agentflow.model.tiers import DEEP, FAST, choice_of, ids_of
+    from agentflow.settings import model_name
+
+    name = model_name(None, settings, os.environ)
+    if not choice_of(name).is_live:
+        return [f"{name}: for both tiers"]
+    models, kind = with_chosen(settings, name).models, choice_of(name).kind
+
+    def priced(model: str) -> str:
+        price = find_price(model, kind, settings)
+        cost = f"{price.input:g} / {price.output:g} USD a million tokens" if price else "price unknown"
+        return f"{model} ({cost})"
+
+    return [f"{tier}: {', then '.join(map(priced, ids_of(tier, models)))}" for tier in (DEEP, FAST)]
+
+
 def _explained(folder: Path) -> dict[str, list[str]]:
     """Return what `standard` means, role by role, with the hooks and rules that count here."""
-    from agentflow.cli.boundary import Wish
+    from agentflow.api.boundary import Wish
+    from agentflow.api.wiring import prepare, shared_capabilities
     from agentflow.cli.resolved import nobody
-    from agentflow.cli.wiring import prepare, shared_capabilities
     from agentflow.compose.profiles import Kit, listing, standard_capabilities
 
     setup = prepare(folder, "repair", "fix the failing tests", Wish(must_run=True))
@@ -100,6 +127,7 @@ def _explained(folder: Path) -> dict[str, list[str]]:
     ]
     rules = [f"{name} {rule}" for name in ("deny", "ask", "allow") for rule in getattr(setup.rules, name)]
     return {
+        "models": _models(setup.settings),
         "capabilities": list(
             listing((*standard, *shared_capabilities(setup.hooks, setup.rules, setup.settings.approvals)))
         ),

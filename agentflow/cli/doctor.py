@@ -11,7 +11,7 @@ FOLDER = typer.Option(Path(), "-C", help="The repository, if there is one.", met
 
 
 def doctor(json: bool = JSON, folder: Path = FOLDER) -> int:
-    """Attack the sandbox, examine the machine. Shows what the sandbox held, and what agentflow would use."""
+    """Test the sandbox by attacking it. Also report what is installed and configured."""
     from agentflow.cli.examination import examined, exit_code, rows
 
     found = examined(folder)

@@ -8,15 +8,15 @@ from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
+from agentflow.api.boundary import Wish, boundary
 from agentflow.checks.detect import detect
-from agentflow.cli.boundary import Wish, boundary
 from agentflow.core.errors import AgentflowError
 from agentflow.core.exits import Exit
 from agentflow.core.record import Record
 from agentflow.model.credentials import endpoint
+from agentflow.model.tiers import choice_of
 from agentflow.process import capture
 from agentflow.sandbox.examine import ATTRIBUTES, WHO, Attack, examine
-from agentflow.sandbox.places import find_places
 from agentflow.sandbox.profile import CHECKS, Level
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Settings, folders, load_settings, model_name
@@ -63,10 +63,10 @@ def examined(folder: Path) -> Examined:
     settings = load_settings(os.environ)
     sandbox = boundary(folder.resolve(), settings, Wish(must_run=True))
     ability = sandbox.ability
-    places = find_places(sandbox.root, os.environ, sandbox.opened.readable)
+    places = sandbox.places()
     path = folders(os.environ).config
     model = model_name(None, settings, os.environ)
-    address, credentials = _endpoint(settings) if model == "anthropic" else ("", ())
+    address, credentials = _endpoint(settings) if choice_of(model).kind == "anthropic" else ("", ())
     return Examined(
         sandbox=ability.level,
         reason=ability.reason,

@@ -8,40 +8,28 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-import anyio
-from anyio.abc import TaskStatus
-
-from agentflow.cli.asking import is_attended, settle
-from agentflow.cli.boundary import Wish, weakened
-from agentflow.cli.models import close, streamed
+from agentflow.api.driving import Ask, Order, Session, begin, run, take_up
+from agentflow.api.models import streamed
+from agentflow.api.wiring import prepare
+from agentflow.cli.asking import agree, is_attended, settle
 from agentflow.cli.output import require_outside
-from agentflow.cli.printing import say_json
-from agentflow.cli.wiring import Setup, assemble, new_task, prepare, recall_runs
-from agentflow.core.allowance import Budget, Override
-from agentflow.core.errors import AgentflowError, ConfigError
-from agentflow.core.events import Replied, Stamped, Warned
+from agentflow.cli.printing import say_json, tell_edits
+from agentflow.cli.tasks import folder_of
+from agentflow.core.errors import ConfigError
+from agentflow.core.events import Replied, Stamped
 from agentflow.core.exits import Exit
 from agentflow.core.pending import Consent
-from agentflow.core.record import Record
-from agentflow.core.task import Phase, Status, TaskState
-from agentflow.redact import Redacting, one_line, visible
-from agentflow.settings import TaskLimits
-from agentflow.store.locks import writer_lock
-from agentflow.store.reading import end_told, find
+from agentflow.core.task import TaskState
+from agentflow.redact import Redacting, visible
 from agentflow.store.tasks import TaskStore
 from agentflow.view.progress import Progress
 from agentflow.view.snapshot import load
 from agentflow.view.terminal import choose, send, write
 from agentflow.view.text import BLANK
 from agentflow.view.verdict import verdict
-from agentflow.workflow.budget import ended
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.deep import fresh_document
 from agentflow.workflow.result import result
-from agentflow.workflow.run import cut_short, run_task
-from agentflow.workflow.waiting import consented, resumed
 from agentflow.workspace.git import open_repository
-from agentflow.workspace.ignore import keep_out_of_git
 
 _SIGNALS = {
     signal.SIGINT: Exit.INTERRUPTED,
@@ -50,97 +38,64 @@ _SIGNALS = {
 }
 
 
-class Job(Record):
-    """What the command line asks for."""
+class Job(Order):
+    """What the command line asks for: a task, and how it is shown."""
 
-    text: str = ""
-    model: str | None = None
-    max_iterations: int | None = None
     json: bool = False
     events: str | None = None
     """A file's path, or `-` for stdout."""
-    consent: Consent = Consent.SUSPEND
-    pause_after: Phase | None = None
-    wish: Wish = Wish()
-    budget: Budget = Budget()
-    overrides: tuple[Override, ...] = ()
     stream: bool = False
     """Show what the model says as it comes."""
-    review: bool | None = None
-    """Whether the person wants a review; None as the class requires."""
-    sequential: bool = False
-    context: bool = False
-    """Use an earlier deep exploration."""
-    focus: str | None = None
-    """The folder to explore in depth; None for a task."""
+
+    @property
+    def ask(self) -> Ask | None:
+        """Return how a person is asked, or None where nobody can be."""
+        return _ask if is_attended(self.consent) else None
+
+
+def _ask(store: TaskStore) -> bool:
+    return is_attended(Consent.SUSPEND) and settle(store)
 
 
 def launch(folder: Path, job: Job) -> int:
     """Do a new task and return its exit code."""
-    setup = prepare(folder, job.model, job.text, job.wish)
+    setup = prepare(folder, job.model, job.text, job.wish.replace(agree=agree))
     require_outside(setup.git, job.events)
-    with _opened(job.events) as sink, writer_lock(setup.git.root):
-        keep_out_of_git(setup.git)
-        explored, problem = fresh_document(setup.git) if job.context else ("", "")
-        if problem:
-            setup = setup.replace(warnings=(*setup.warnings, f"--context: {problem}; exploring anew"))
-        task = new_task(setup, job.text, job.max_iterations).replace(
-            pause_after=job.pause_after,
-            wants_review=job.review,
-            sequential=job.sequential,
-            explored=explored,
-            focus=job.focus,
-            overrides=job.overrides,
-            budget=_bounded(job.budget, setup.limits),
-        )
-        return _drive(setup, TaskStore.create(setup.git.root, task), job, sink)
+    with _opened(job.events) as sink, begin(setup, job) as session:
+        return _drive(session, job, sink)
 
 
-def _bounded(asked: Budget, limits: TaskLimits) -> Budget:
-    """Return what a task may use up: as the command line says, else as the repository does."""
-    return Budget(
-        cost=limits.cost if asked.cost is None else asked.cost,
-        tokens=limits.tokens if asked.tokens is None else asked.tokens,
-        seconds=limits.seconds if asked.seconds is None else asked.seconds,
-    )
-
-
-def relaunch(folder: Path, task_id: str | None, job: Job) -> int:
+def relaunch(start: Path, task_id: str | None, job: Job) -> int:
     """Go on with a saved task and return its exit code. Raises TaskOver, or Suspended while it waits."""
-    git = open_repository(folder)
+    git = open_repository(start)
     require_outside(git, job.events)
-    with _opened(job.events) as sink, writer_lock(git.root):
-        store = TaskStore.reopen(find(git.root, task_id))
-        if store.task.pending and is_attended(job.consent):
-            settle(store)
-        task = consented(store.task, job.consent)
-        store.task = resumed(task, is_told=end_told(store.folder) is task.status)
-        setup = prepare(folder, store.task.model, store.task.task, job.wish)
-        store.task = weakened(store.task, setup.sandbox)
-        recall_runs(setup.model, store.folder)
-        return _drive(setup, store, job, sink)
+    found = folder_of(git.root, task_id)
+    tell_edits(git.root, found)
+    job = job.replace(wish=job.wish.replace(agree=agree))
+    with (
+        _opened(job.events) as sink,
+        take_up(git, found.name, job, job.ask, is_named=bool(task_id)) as session,
+    ):
+        return _drive(session, job, sink)
 
 
-def _drive(setup: Setup, store: TaskStore, job: Job, sink: BinaryIO | None) -> int:
+def _drive(session: Session, job: Job, sink: BinaryIO | None) -> int:
     """Run a task in front of whoever looks on, and print its result."""
+    store = session.store
     with ExitStack() as stack:
         medium = choose(sys.stderr, os.environ)
         if job.stream:
             shown = Redacting(_show)
             stack.callback(shown.finish)
-            setup = setup.replace(model=streamed(setup.model, shown.add))
+            model = streamed(session.setup.model, shown.add)
+            session = session.replace(setup=session.setup.replace(model=model))
             store.observers.append(lambda told: shown.finish() if isinstance(told.event, Replied) else None)
             medium = medium.replace(live=False)
         progress = stack.enter_context(Progress(sys.stderr, medium))
         store.observers.append(progress)
         if sink is not None:
             store.observers.append(stack.enter_context(_copied(store, sink)))
-        for warning in setup.warnings:
-            store.emit(Warned(message=warning))
-        crew = assemble(setup, store, job.consent)
-        task = anyio.run(_run, crew, store.task)
-        while task.pending and is_attended(job.consent) and settle(store):
-            task = anyio.run(_run, crew, resumed(store.task, is_told=True))
+        crew, task = run(session, ask=job.ask, signals=_SIGNALS)
         progress.close()
         _answer(crew, task, job)
     assert task.ending is not None
@@ -149,41 +104,6 @@ def _drive(setup: Setup, store: TaskStore, job: Job, sink: BinaryIO | None) -> i
 
 def _show(text: str) -> None:
     send(visible(text), sys.stderr)
-
-
-async def _run(crew: Crew, task: TaskState) -> TaskState:
-    """Run a task until it ends or a signal ends it; whatever happens, its state says so."""
-    caught: list[Exit] = []
-    try:
-        async with anyio.create_task_group() as group:
-            await group.start(_watch, group.cancel_scope, caught)
-            with anyio.move_on_after(task.budget.seconds) as clock:
-                task = await run_task(crew, task)
-            group.cancel_scope.cancel()
-    except ExceptionGroup as wrapped:
-        failure: Exception = wrapped
-        while isinstance(failure, ExceptionGroup):
-            failure = failure.exceptions[0]
-        code = failure.exit_code if isinstance(failure, AgentflowError) else Exit.INTERNAL
-        cut_short(crew, Status.ERROR, code, one_line(f"{type(failure).__name__}: {failure}"))
-        raise failure from None
-    finally:
-        await close(crew.model)
-    if caught:
-        return cut_short(crew, Status.CANCELLED, caught[0], "stopped by a signal")
-    if clock.cancelled_caught:
-        over = ended(f"{task.budget.seconds:g} s are over (--timeout)")
-        return cut_short(crew, over.status, over.exit_code, over.reason)
-    return task
-
-
-async def _watch(scope: anyio.CancelScope, caught: list[Exit], *, task_status: TaskStatus[None]) -> None:
-    """Cancel the work at the first signal; commands that run are killed on the way out."""
-    with anyio.open_signal_receiver(*_SIGNALS) as signals:
-        task_status.started()
-        async for number in signals:
-            caught.append(_SIGNALS[number])
-            scope.cancel()
 
 
 @contextmanager

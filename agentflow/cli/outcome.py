@@ -10,7 +10,7 @@ from pathlib import Path
 from typer.exceptions import TyperException
 
 from agentflow.cli.commands import app
-from agentflow.core.errors import AgentflowError
+from agentflow.core.errors import AgentflowError, describe_os_error
 from agentflow.core.exits import Exit
 from agentflow.view.terminal import send
 
@@ -37,8 +37,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _failed(error: OSError) -> int:
-    place = f": {error.filename}" if error.filename else ""
-    return _say(f"{error.strerror or error}{place}", "", Exit.CONFIG)
+    return _say(describe_os_error(error), "", Exit.CONFIG)
 
 
 def _misused(error: TyperException) -> int:

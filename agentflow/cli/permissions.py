@@ -29,27 +29,46 @@ def explained(
     folder: Path = FOLDER,
 ) -> None:
     """Explain how a command would be decided. Each part, the rule, its file; nothing is run."""
-    from agentflow.cli.content import load_content
-    from agentflow.cli.wiring import rules_here
+    from agentflow.api.content import load_content
+    from agentflow.api.wiring import hooks_here, rules_here
+    from agentflow.core.points import Point
+    from agentflow.core.record import plain
     from agentflow.permissions.explain import explain
     from agentflow.tools.registry import standard
     from agentflow.workspace.git import open_repository
 
     root = open_repository(folder).root
     answer = explain(load_content(root, standard()).role(role), rules_here(root), command, root)
+    hooks = [hook.name for hook in hooks_here(root)[0] if hook.point is Point.PRE_TOOL_USE]
+    besides = (_reach(role), *(f"hook: {name} may still refuse it" for name in hooks))
     if json:
-        say_json(answer)
+        say_json({**plain(answer), "besides": besides})
         return
-    show(_lines(answer))
+    show(_lines(answer, besides))
 
 
-def _lines(answer: "Explanation") -> Iterator["Line"]:
-    """Yield the decision with its reason, and below it each part; a reason is said once."""
+def _reach(role: str) -> str:
+    """Return what the sandbox lets a role's commands do, whatever the rules say."""
+    from agentflow.sandbox.profile import ACCESS, Access
+
+    reach = {
+        Access.READ: "read the repository only",
+        Access.WRITE: "write the repository, but for protected files such as .git and .claude",
+        Access.THROW_AWAY: "work on a copy that is thrown away",
+    }
+    does = reach[ACCESS.get(role, Access.READ)]
+    return f"sandbox: its commands {does}; without home and network, unless your settings open them"
+
+
+def _lines(answer: "Explanation", besides: tuple[str, ...]) -> Iterator["Line"]:
+    """Yield the decision with its reason, each part of it, and what holds besides; a reason is said once."""
     from agentflow.view.text import Style, column, line, span
 
     styles = {"allow": Style.GOOD, "ask": Style.WARN, "deny": Style.BAD}
+    yield line(span(f"as the {answer.role}", Style.DIM))
     yield line(span(answer.decision, styles[answer.decision]), span(f": {answer.reason}"), hang=2)
     for part in answer.parts:
         rule = "" if part.rule == answer.reason and part.source else part.rule.partition("; ")[0]
         yield line("  ", column(part.decision, 6, styles[part.decision]), span(part.part), hang=10)
         yield line(" " * 8, span(", ".join(filter(None, (rule, part.source))), Style.DIM), hang=10)
+    yield from (line(span(each, Style.DIM), hang=2) for each in besides)

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,6 +23,31 @@ def say(text: str = "") -> None:
     from agentflow.view.terminal import send
 
     send(f"{visible(text)}\n", sys.stdout)
+
+
+def tell_edits(root: Path, folder: Path, *, goes_on: bool = False) -> None:
+    """Say on stderr what was edited by hand in a task's files, unless a process is writing them now.
+
+    Raises InvalidFile or CorruptState for a `task.md` that cannot be read; a command that goes on tells it.
+    """
+    from agentflow.core.errors import AgentflowError
+    from agentflow.redact import visible
+    from agentflow.store.edits import find_edits
+    from agentflow.store.locks import is_at_work
+    from agentflow.store.reading import events, state_of
+    from agentflow.store.task_file import STATE
+    from agentflow.view.terminal import send
+
+    happened = tuple(events(folder))
+    state_of(folder, happened)
+    try:
+        told = tuple(find_edits(folder, happened).lines)
+    except AgentflowError as error:
+        if not goes_on:
+            raise
+        told = (f"{error}; {STATE} is not needed for this",)
+    if not is_at_work(root):
+        send("".join(f"agentflow: {visible(line)}\n" for line in told), sys.stderr)
 
 
 def say_json(value: object) -> None:

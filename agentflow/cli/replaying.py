@@ -11,8 +11,10 @@ from typing import Any
 
 import anyio
 
-from agentflow.cli.boundary import Wish
-from agentflow.cli.wiring import Setup, assemble, new_task, prepare
+from agentflow.api.boundary import Wish
+from agentflow.api.ownership import explain_foreign
+from agentflow.api.wiring import Setup, assemble, new_task, prepare
+from agentflow.cli.tasks import folder_of
 from agentflow.core.errors import StateError
 from agentflow.core.events import Stamped, StateChanged, TaskEnded
 from agentflow.core.pending import Consent
@@ -20,15 +22,15 @@ from agentflow.core.record import Record, encode, plain
 from agentflow.core.task import Status, TaskState
 from agentflow.model.recorded import first_difference, steady
 from agentflow.parse import fit
-from agentflow.store.reading import TASKS, events, find, state_of
+from agentflow.store.reading import TASKS, events, state_of
 from agentflow.store.tasks import TaskStore
-from agentflow.workflow.fresh import laid_out
+from agentflow.workflow.fresh import laid_out, seeing
 from agentflow.workflow.run import run_task
 from agentflow.workflow.waiting import answered, resumed
 from agentflow.workspace.git import Git, open_repository
 
 _CUT = (Status.CANCELLED, Status.ERROR)
-_APART = frozenset({"Warned", "Retried", "Answered", "StateChanged", "CheckStarted"})
+_APART = frozenset({"Warned", "Retried", "Answered", "StateChanged", "CheckStarted", "TaskUndone"})
 """Events about the machine, the person and the store, not about what the task did.
 
 Checks that run at once start in any order; what they came to is told in theirs.
@@ -51,10 +53,10 @@ class Replayed(Record):
     """Where it first went another way, or empty."""
 
 
-def replay(folder: Path, task_id: str) -> Replayed:
+def replay(folder: Path, task_id: str | None) -> Replayed:
     """Run a saved task again in a copy of the tree it began on. Raises StateError where that cannot be."""
     git = open_repository(folder)
-    path = find(git.root, task_id)
+    path = folder_of(git.root, task_id)
     happened = tuple(events(path))
     task = state_of(path, happened)
     if task.base_tree is None or not _ran_through(happened):
@@ -62,8 +64,9 @@ def replay(folder: Path, task_id: str) -> Replayed:
             "only a task that nothing cut short can be replayed", hint="agentflow log shows what did"
         )
     with _copied(git, path, task.base_tree) as root:
-        wish = Wish(no_sandbox=task.sandbox == "none")
+        wish = Wish(no_sandbox=task.sandbox == "none" and not explain_foreign(git, path))
         setup = prepare(root, f"replay:{path.name}", task.task, wish)
+        setup = setup.replace(sandbox=seeing(setup.sandbox, git.root))
         store = TaskStore.create(root, _begun(setup, happened))
         ended = _run(setup, store, task)
         told = _difference(happened, tuple(events(store.folder)), (str(git.root), str(root)))

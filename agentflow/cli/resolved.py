@@ -4,8 +4,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from agentflow.cli.content import Content, toolbox_here
-from agentflow.cli.wiring import governed, hooks_here, permitted, rules_here, shared_capabilities
+from agentflow.api.content import Content, toolbox_here
+from agentflow.api.models import with_chosen
+from agentflow.api.wiring import governed, hooks_here, permitted, rules_here, shared_capabilities
 from agentflow.compose.capabilities.handoffs import Handoffs
 from agentflow.compose.capabilities.subagents import Order, Subagents
 from agentflow.compose.channels import Capability, Settled
@@ -20,7 +21,7 @@ from agentflow.core.tool import Tool
 from agentflow.library.skills import Offer, offer
 from agentflow.library.subagents import subagents
 from agentflow.model.tiers import first_ids, model_id, tier
-from agentflow.settings import load_settings
+from agentflow.settings import load_settings, model_name
 from agentflow.workflow.route import ROLE_OF
 
 Fact = tuple[str, str, str]
@@ -32,11 +33,14 @@ class Resolved(Record):
     facts: tuple[Fact, ...]
     told: dict[str, Any]
     """The same as plain values."""
+    tools: tuple[Tool, ...]
+    """Those that it is offered, the one that ends its run too."""
 
 
 def resolved(role: Role, content: Content, root: Path) -> Resolved:
     """Return what the capabilities of its crew and the settings here make of a role."""
     settings = load_settings(os.environ)
+    settings = with_chosen(settings, model_name(None, settings, os.environ))
     rules, ids = rules_here(root), first_ids(settings.models)
     hooks, _ = hooks_here(root)
     toolbox = governed(toolbox_here(root), content.roles, hooks, rules, settings.approvals)
@@ -69,7 +73,7 @@ def resolved(role: Role, content: Content, root: Path) -> Resolved:
         "hooks": named,
         "sources": [{"part": part, "value": value, "source": source} for part, value, source in facts],
     }
-    return Resolved(prompt=prompt, facts=tuple(facts), told=told)
+    return Resolved(prompt=prompt, facts=tuple(facts), told=told, tools=tools)
 
 
 def _others(role: Role, content: Content) -> tuple[Capability, ...]:

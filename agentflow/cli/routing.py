@@ -24,10 +24,10 @@ def route(
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> None:
-    """Show which way a task would take. Class, roles, ambiguity, and why; no model is asked."""
+    """Show how a task would be classified. Also which roles would run, and why; no model is asked."""
     import os
 
-    from agentflow.cli.trusting import project_at
+    from agentflow.api.trusting import project_at
     from agentflow.cli.words import text_of
     from agentflow.settings import load_settings, with_project
     from agentflow.view.text import labelled, span

@@ -4,10 +4,8 @@ from pathlib import Path
 
 import typer
 
-from agentflow.cli.options import FOLDER, JSON
-from agentflow.cli.printing import say, say_json, say_line, show
-
-TASK = typer.Argument(None, metavar="TASK", help="A task's id or its beginning; the newest by default.")
+from agentflow.cli.options import FOLDER, JSON, TASK
+from agentflow.cli.printing import say, say_json, say_line, show, tell_edits
 
 
 def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
@@ -29,12 +27,14 @@ def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER)
 
 def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
     """Show what happened in a task."""
+    from agentflow.store.journal import lines
     from agentflow.store.reading import EVENTS, events
     from agentflow.view.story import Story
 
     _, found = _task(folder, task_id)
     if json:
-        say_line((found / EVENTS).read_text("utf-8").removesuffix("\n"))
+        whole = b"".join(line + b"\n" for _, line in lines(found / EVENTS))
+        say_line(whole.decode("utf-8").removesuffix("\n"))
         return
     tell = Story()
     show(line for event in events(found) for line in tell(event))
@@ -84,8 +84,10 @@ def _no_such_evidence(evidence_id: str) -> None:
 
 def _task(folder: Path, task_id: str | None) -> tuple[Path, Path]:
     """Return the repository's root and a task's folder in it."""
-    from agentflow.store.reading import find
+    from agentflow.cli.tasks import folder_of
     from agentflow.workspace.git import open_repository
 
     root = open_repository(folder).root
-    return root, find(root, task_id)
+    found = folder_of(root, task_id)
+    tell_edits(root, found)
+    return root, found

@@ -4,7 +4,20 @@ from pathlib import Path
 
 import typer
 
-from agentflow.cli.options import EVENTS, FOLDER, MODEL, NETWORK, NO_INPUT, NO_SANDBOX, ONE_JSON, YES
+from agentflow.cli.options import (
+    EVENTS,
+    FOLDER,
+    MAX_COST,
+    MAX_TOKENS,
+    MODEL,
+    NETWORK,
+    NO_INPUT,
+    NO_SANDBOX,
+    ONE_JSON,
+    STREAM,
+    TIMEOUT,
+    YES,
+)
 from agentflow.cli.printing import say
 
 
@@ -16,17 +29,20 @@ def task(
     max_iterations: int | None = typer.Option(
         None, "--max-iterations", min=1, max=1000, metavar="N", help="Tries to pass the checks. [default: 10]"
     ),
-    max_cost: float | None = typer.Option(
-        None, "--max-cost", min=0, metavar="USD", help="What the whole task may cost."
-    ),
-    max_tokens: int | None = typer.Option(
-        None, "--max-tokens", min=1, metavar="N", help="What the whole task may read and write."
-    ),
-    timeout: float | None = typer.Option(
-        None, "--timeout", min=0.1, metavar="S", help="Seconds the whole task may take."
+    max_cost: float | None = MAX_COST,
+    max_tokens: int | None = MAX_TOKENS,
+    timeout: float | None = TIMEOUT,
+    class_name: str | None = typer.Option(
+        None,
+        "--class",
+        metavar="CLASS",
+        help="trivial, exploratory, implementation, complex, research or question. [default: by the words]",
     ),
     skip_check: list[str] | None = typer.Option(
-        None, "--skip-check", metavar="NAME", help="Do without a check; recorded, and never exit code 0."
+        None,
+        "--skip-check",
+        metavar="NAME",
+        help="Skip a check. This is recorded, and the result is at best exit code 4.",
     ),
     reason: str = typer.Option("", "--reason", metavar="R", help="Why a check is skipped."),
     yes: bool = YES,
@@ -49,20 +65,20 @@ def task(
     context: bool = typer.Option(
         False, "--context", help="Use what `explore` found, if it is complete and not too old."
     ),
-    stream: bool = typer.Option(False, "--stream", help="Show what a live model says as it comes."),
+    stream: bool = STREAM,
     folder: Path = FOLDER,
 ) -> int:
-    """Do a task, and prove it by the checks. The roles explore, plan, implement, review and verify.
+    """Carry out a task and verify the result. The repository's own checks decide, not a model.
 
-    The text may be unquoted words; options may stand before or after it. Exit code 0 means verified.
+    The text may be unquoted words; options may stand before or after it, and behind -- all is text.
+    Exit code 0 means verified.
     """
-    from agentflow.cli.boundary import Wish
+    from agentflow.api.boundary import Wish
     from agentflow.cli.launch import Job, launch
-    from agentflow.cli.words import consent_of, phase_of, refuse_options, text_of
+    from agentflow.cli.words import class_named, consent_of, phase_of, text_of
     from agentflow.core.allowance import Budget
     from agentflow.workflow.overrides import overrides_of
 
-    refuse_options(words or [], task)
     job = Job(
         text=text_of(words or []),
         model=model,
@@ -73,11 +89,53 @@ def task(
         pause_after=phase_of(pause_after),
         stream=stream,
         wish=Wish(no_sandbox=no_sandbox, network=network),
+        named_class=class_named(class_name),
         review=review,
         sequential=sequential,
         context=context,
         budget=Budget(cost=max_cost, tokens=max_tokens, seconds=timeout),
         overrides=overrides_of(skip_check or [], reason),
+    )
+    return launch(folder, job)
+
+
+def ask(
+    words: list[str] | None = typer.Argument(
+        None, metavar="TEXT", help="What you want to know; - reads it from stdin."
+    ),
+    model: str | None = MODEL,
+    max_cost: float | None = MAX_COST,
+    max_tokens: int | None = MAX_TOKENS,
+    timeout: float | None = TIMEOUT,
+    yes: bool = YES,
+    no_input: bool = NO_INPUT,
+    no_sandbox: bool = NO_SANDBOX,
+    json: bool = ONE_JSON,
+    events: str | None = EVENTS,
+    stream: bool = STREAM,
+    folder: Path = FOLDER,
+) -> int:
+    """Ask about this repository. The explorer answers; no file is changed, whatever the words.
+
+    The text may be unquoted words; options may stand before or after it, and behind -- all is text.
+    Exit code 0 means answered.
+    """
+    from agentflow.api.boundary import Wish
+    from agentflow.cli.launch import Job, launch
+    from agentflow.cli.words import consent_of, text_of
+    from agentflow.core.allowance import Budget
+    from agentflow.workflow.classify import QUESTION
+
+    job = Job(
+        text=text_of(words or [], example="agentflow ask where are discounts computed?"),
+        model=model,
+        json=json,
+        events=events,
+        consent=consent_of(yes=yes, no_input=no_input),
+        stream=stream,
+        wish=Wish(no_sandbox=no_sandbox),
+        named_class=QUESTION,
+        budget=Budget(cost=max_cost, tokens=max_tokens, seconds=timeout),
     )
     return launch(folder, job)
 
@@ -88,11 +146,12 @@ def demo(
     ),
     json: bool = ONE_JSON,
 ) -> int:
-    """Mend a real bug in a bundled example. The embedded model does it, without key and network."""
-    from agentflow.cli.boundary import Wish
+    """Fix a real bug in a bundled example. The built-in repair engine does it, without key or network."""
+    from agentflow.api.boundary import Wish
     from agentflow.cli.demo import make_demo
     from agentflow.cli.launch import Job, launch
     from agentflow.cli.show import evidence
+    from agentflow.store.reading import find
 
     folder = make_demo(target)
     code = launch(
@@ -100,5 +159,5 @@ def demo(
     )
     if not json:
         say()
-        evidence(task_id=None, evidence_id=None, export=None, json=False, folder=folder)
+        evidence(task_id=find(folder, None).name, evidence_id=None, export=None, json=False, folder=folder)
     return code

@@ -13,11 +13,11 @@ def trust(
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> int:
-    """Trust what this repository brings. Hooks, roles, rules, checks, as they are; a change asks again."""
+    """Review and trust this repository's hooks, roles, rules and checks. Any later change asks again."""
     import os
     import sys
 
-    from agentflow.cli.trusting import items, trusted_here, untrusted
+    from agentflow.api.trusting import items, trusted_here, untrusted
     from agentflow.core.exits import Exit
     from agentflow.core.record import plain
     from agentflow.settings import folders

@@ -4,11 +4,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentflow.cli.content import places as skill_places_in
+from agentflow.api.content import places as skill_places_in
+from agentflow.api.trusting import project_said
 from agentflow.cli.problems import ERROR, WARNING, Problem, problem_of
 from agentflow.cli.settings_files import file_problems
 from agentflow.cli.skill_problems import look
-from agentflow.cli.trusting import project_said
 from agentflow.core.errors import AgentflowError, InvalidFile
 from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE, Role

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from agentflow.compose.capabilities.kit import EventLog, UseHooks, UseModel
+from agentflow.compose.capabilities.kit import EventLog, RecallOutputs, UseHooks, UseModel
 from agentflow.compose.capabilities.role import RolePrompt, RoleTools, Submission
 from agentflow.compose.capabilities.skills import UseSkills
 from agentflow.compose.capabilities.todos import CurrentTodo
@@ -10,9 +10,10 @@ from agentflow.compose.channels import Capability, channels_of
 from agentflow.core.hook import Hook
 from agentflow.core.ports import Model, Observer
 from agentflow.core.record import Record
-from agentflow.core.role import Role
+from agentflow.core.role import PIPELINE, Role
 from agentflow.core.submissions import SUBMITTED_BY, Change
 from agentflow.core.todo import Todo
+from agentflow.core.tool import Category
 from agentflow.library.skills import Offer
 from agentflow.model.tiers import model_id
 from agentflow.tools.registry import SUBMITS, Toolbox
@@ -40,11 +41,22 @@ def standard_capabilities(role: Role, kit: Kit) -> tuple[Capability, ...]:
         UseModel(model=kit.model, model_id=model_id(role.model, kit.models)),
         RolePrompt(role=role),
         RoleTools(role=role, toolbox=kit.toolbox),
+        *((RecallOutputs(),) if _is_clipped(role, kit) else ()),
         UseSkills(offer=kit.skills),
         *((CurrentTodo(todos=kit.todos),) if kit.todos and role.part == SUBMITTED_BY[Change] else ()),
         *((Submission(tool=submit),) if submit else ()),
         UseHooks(hooks=kit.hooks),
         EventLog(record=kit.events),
+    )
+
+
+def _is_clipped(role: Role, kit: Kit) -> bool:
+    """Return whether results of a role may be clipped; a run's tools never change, for the cache's sake.
+
+    The explorer's commands list and quote what is in the repository: it narrows them.
+    """
+    return role.part != PIPELINE[0] and any(
+        tool.category is Category.SHELL for tool in kit.toolbox.offered(role)
     )
 
 

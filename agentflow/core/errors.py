@@ -26,6 +26,12 @@ class AgentflowError(Exception):
         """What the person can do about it, or empty."""
 
 
+def describe_os_error(error: OSError) -> str:
+    """Return what the operating system refused, and of which file."""
+    place = f": {error.filename}" if error.filename else ""
+    return f"{error.strerror or error}{place}"
+
+
 class UsageError(AgentflowError):
     """The command line asks for something impossible."""
 

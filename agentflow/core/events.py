@@ -205,12 +205,31 @@ class Answered(Record, tag=True):
     by: str
 
 
+class HandEdited(Record, tag=True):
+    """A person edited `task.md`, and it counts or is kept."""
+
+    part: str
+    """`intent` or `body`."""
+    text: str
+    """The whole text of a body that is the person's own; of an intent the keys that changed."""
+
+
 class TaskEnded(Record, tag=True):
     status: Status
     exit_code: int
     reason: str
     seconds: float | None = None  # of this process; None where it was ended from outside
     report: str = ""  # its hash
+
+
+class TaskUndone(Record, tag=True):
+    """The files were put back as they were before the task."""
+
+    restored: tuple[str, ...]
+    removed: tuple[str, ...]
+    kept: tuple[str, ...]
+    was: Status
+    report: str = ""  # its hash, where it says so since
 
 
 Event = (
@@ -237,7 +256,9 @@ Event = (
     | Warned
     | Paused
     | Answered
+    | HandEdited
     | TaskEnded
+    | TaskUndone
 )
 
 

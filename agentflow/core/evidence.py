@@ -50,6 +50,8 @@ class Surface(Record):
     """The user's globs of further files."""
     removed: tuple[str, ...] = ()
     """The user's globs of files that do not belong."""
+    folders: tuple[str, ...] = ()
+    """Dot folders whose Python tests belong; those of other dot folders are run by nobody."""
 
 
 class Check(Record):
@@ -64,6 +66,8 @@ class Check(Record):
     """Why it is required, for people."""
     missing: str | None = None
     """The program it needs and this machine lacks, with an install hint; then it cannot run."""
+    left_out: str | None = None
+    """The same of a part of it that cannot run, where another part can."""
 
 
 class TestOutcome(StrEnum):
@@ -89,11 +93,17 @@ class TestCounts(Record):
     errors: int = 0
     ids_file: str | None = None
     """Path in the task folder of `<outcome> <test id>` lines."""
+    is_printed: bool = False
+    """Read from the output alone, where the code under test may write as well."""
 
     @property
     def ran(self) -> int:
         """Tests that gave a result; a skipped one gave none."""
         return self.passed + self.failed + self.errors
+
+    @property
+    def is_mostly_skipped(self) -> bool:
+        return self.skipped > self.ran > 0
 
 
 class Try(Record):
@@ -184,12 +194,20 @@ class CheckRun(Record):
     @property
     def green(self) -> bool:
         """Whether it ran and complained of nothing, whatever its exit code says of failed tests."""
-        return self.evidence is not None and self.evidence.exit_code == 0 and not self.ids(*RED)
+        is_done = self.evidence is not None and self.evidence.exit_code == 0
+        only_counted = self.counts if not self.outcomes else None
+        counted_red = only_counted is not None and only_counted.failed + only_counted.errors > 0
+        return is_done and not self.ids(*RED) and not counted_red
 
     @property
     def told(self) -> frozenset[str]:
         """The tests that gave a result."""
         return self.ids(TestOutcome.PASSED, TestOutcome.FLAKY, *RED)
+
+    @property
+    def counts(self) -> TestCounts | None:
+        """How many tests there were of each outcome; None where nobody could count them."""
+        return self.evidence.tests if self.evidence else None
 
     @property
     def flaky(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from agentflow.core.delegation import Saved
-from agentflow.core.messages import Message, Notice, Reply, Served, Speaker
+from agentflow.core.messages import Message, Notice, Reply, Served, Speaker, Stop
 from agentflow.core.record import shared
 from agentflow.core.run import (
     CallAnswered,
@@ -83,6 +83,7 @@ def _with_reply(run: Run, reply: Reply) -> Run:
         made=0,
         returned={},
         reply_stop=reply.stop,
+        pauses=run.pauses + 1 if reply.stop is Stop.PAUSED else 0,
     )
 
 

@@ -99,7 +99,9 @@ class Script(Record):
     plugin: str | None = None
     """Folder that CLAUDE_PLUGIN_ROOT names."""
     sealed: tuple[tuple[str, str], ...] = ()
-    """Files of the repository that it names, with the hash of what was trusted; empty for none."""
+    """Files of the repository that it may run or read, with the hash of what was trusted; empty for none."""
+    written: tuple[str, ...] = ()
+    """Files of the repository that it names and only writes."""
 
 
 Function = Callable[[HookEvent], HookResult | Awaitable[HookResult | None] | None]

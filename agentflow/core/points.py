@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.messages import Reply, Request
+from agentflow.core.ports import Watch
 from agentflow.core.record import Record
 from agentflow.core.task import Phase
 
@@ -63,6 +64,8 @@ class Scene(Record):
     phase: Phase
     iteration: int
     actor: Actor = Actor()
+    watch: Watch | None = None
+    """Told when scripts run, where anybody is to know what they change."""
 
 
 class SessionStarted(Record):

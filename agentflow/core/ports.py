@@ -58,6 +58,19 @@ class Workspace(Protocol):
         """Return all files that git does not ignore, relative to the root, sorted."""
 
 
+class Watch(Protocol):
+    """Tells the files that only hooks change from those of the task."""
+
+    def hooks_run(self) -> AbstractContextManager[None]:
+        """Take what changes meanwhile as the hooks' change."""
+
+    def role_works(self) -> AbstractContextManager[None]:
+        """Take what changes meanwhile as the role's change, also where hooks run."""
+
+    def files(self) -> dict[str, str]:
+        """Return the files that only hooks have changed so far, each with a mark of how they left it."""
+
+
 class Runner(Protocol):
     """Runs commands with the rights of one caller."""
 

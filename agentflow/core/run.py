@@ -28,6 +28,8 @@ class RunOutcome(StrEnum):
     NO_SUBMISSION = "no_submission"
     INVALID_SUBMISSION = "invalid_submission"
     TURN_LIMIT = "turn_limit"
+    PAUSE_LIMIT = "pause_limit"
+    """The provider paused its replies too often in a row."""
     TOOL_LIMIT = "tool_limit"
     TOKEN_LIMIT = "token_limit"  # noqa: S105  # not a password
     TIME_LIMIT = "time_limit"
@@ -215,6 +217,8 @@ class Run(Record):
     outcome: RunOutcome | None = None
     reply_stop: Stop | None = None
     """Why the newest reply ended."""
+    pauses: int = 0
+    """Replies in a row that the provider paused."""
 
     @property
     def usage(self) -> Usage:

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from agentflow.core.allowance import Budget, Override
-from agentflow.core.evidence import Check, Surface, Verdict
+from agentflow.core.evidence import Check, CheckName, Surface, Verdict
 from agentflow.core.exits import Exit
 from agentflow.core.messages import Usage
 from agentflow.core.pending import Answer, Pending
@@ -109,6 +109,14 @@ class Ending(Record):
     reason: str
 
 
+class Undone(Record):
+    """That the files were put back as they were before the task."""
+
+    at: str
+    kept: tuple[str, ...] = ()
+    """Files that differ from before the task and were left as they are: the user's own edits."""
+
+
 class TaskState(Record):
     """All that is known of a task; the next step is a function of it."""
 
@@ -133,7 +141,10 @@ class TaskState(Record):
     """How well commands were kept in; the weakest there was."""
     base_tree: str | None = None
     tree: str | None = None
+    undone: Undone | None = None
 
+    goes_on_from: str | None = None
+    """The newest tree of a phase, from which a task that stopped goes on; `tree` is then of its end."""
     route: str = ""
     steps: tuple[Phase, ...] = ()
     """The phases of the route whose role runs."""
@@ -143,6 +154,8 @@ class TaskState(Record):
     """Its class counts only with a review."""
     wants_review: bool | None = None
     """What the person said of a review, if anything."""
+    named_class: str = ""
+    """The class as the person named it; empty where the words decide."""
     sequential: bool = False
     """Review before verification, not beside it."""
     runs: int = 0
@@ -174,6 +187,10 @@ class TaskState(Record):
     """The same on its code under the checks as they stood before the task; empty where those are the same."""
     fresh: tuple[RequiredCheck, ...] = ()
     """Changed tests on the code as it was before the task, where nothing else proves the change."""
+    proven_tests: tuple[str, ...] = ()
+    """New and changed tests that each fail with broken code, where nothing but tests changed."""
+    blocked: dict[CheckName, str] = {}
+    """Why checks could not run on this machine before the task, whatever the code says."""
     silent: str | None = None
     """A test that had to fail on that code and did not; empty where it did, None until that is known."""
     audit: str = ""
@@ -182,6 +199,8 @@ class TaskState(Record):
     """What belongs to the checks, as found before the task."""
     ignored: dict[str, str] = {}
     """What git ignores as it was before the task: paths with marks."""
+    hook_files: dict[str, str] = {}
+    """The files that only hooks have changed, each with a mark of how they left it."""
     verdict: Verdict | None = None
     failures: tuple[Failure, ...] = ()
     budget: Budget = Budget()
@@ -243,5 +262,6 @@ FRONTMATTER_KEYS = (
     "model",
     "base_tree",
     "tree",
+    "undone",
 )
 """The keys of `task.md`, in the order they stand there; all others live in the events only."""

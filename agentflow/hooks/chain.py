@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import anyio
@@ -15,6 +16,7 @@ from agentflow.core.hook import (
     HookDecision,
     HookResult,
     OnError,
+    Origin,
     Script,
 )
 from agentflow.core.points import (
@@ -108,11 +110,18 @@ async def _together(hooks: list[Hook], event: HookEvent) -> dict[int, Told]:
     async def one(place: int, hook: Hook, script: Script) -> None:
         answers[place] = await ask(hook, script, event)
 
-    async with anyio.create_task_group() as group:
-        for place, hook in enumerate(hooks):
-            if isinstance(hook.body, Script):
-                group.start_soon(one, place, hook, hook.body)
+    with _watched(hooks, event):
+        async with anyio.create_task_group() as group:
+            for place, hook in enumerate(hooks):
+                if isinstance(hook.body, Script):
+                    group.start_soon(one, place, hook, hook.body)
     return answers
+
+
+def _watched(hooks: list[Hook], event: HookEvent) -> AbstractContextManager[None]:
+    is_shipped = all(hook.origin is Origin.BUILT_IN for hook in hooks if isinstance(hook.body, Script))
+    watch = event.scene.watch
+    return nullcontext() if watch is None or is_shipped else watch.hooks_run()
 
 
 async def _called(hook: Hook, function: Function, event: HookEvent) -> Told:

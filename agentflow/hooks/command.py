@@ -2,6 +2,7 @@
 
 import re
 import secrets
+import stat
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -42,6 +43,9 @@ def _asked(hook: Hook, script: Script, event: HookEvent) -> Told:
     changed = [file for file, digest in script.sealed if (fingerprint(root, file) or "") != digest]
     if changed:
         return Told(trouble=f"{changed[0]} has changed since it was trusted: agentflow trust", broken=True)
+    if moved := [file for file in script.written if not _is_own(root, file)]:
+        problem = f"{moved[0]}, which it writes, is a link or no plain file of the repository any more"
+        return Told(trouble=problem, broken=True)
     try:
         said = exchange(command, given(event), stop_asked)
     except (OSError, ValueError) as error:
@@ -51,6 +55,18 @@ def _asked(hook: Hook, script: Script, event: HookEvent) -> Told:
         return answer.replace(result=_shortened(answer.result, event.scene.outputs))
     except OSError as error:
         return Told(trouble=f"its output cannot be kept: {error}", broken=True)
+
+
+def _is_own(root: Path, file: str) -> bool:
+    """Return whether what is written to a file of the repository, or makes it, changes nothing else."""
+    place = root / file
+    if place.resolve() != root.resolve() / file:
+        return False
+    try:
+        status = place.lstat()
+    except OSError:
+        return not place.exists()
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
 
 
 def given(event: HookEvent) -> bytes:

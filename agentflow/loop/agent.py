@@ -7,7 +7,7 @@ from typing import Any
 from agentflow.core.fold import advance
 from agentflow.core.messages import Message, Notice, Speaker, Text, ToolSpec
 from agentflow.core.pending import Consent
-from agentflow.core.ports import Journal, Ledger, Model, Observer, Runner, Workspace
+from agentflow.core.ports import Journal, Ledger, Model, Observer, Runner, Watch, Workspace
 from agentflow.core.record import Record, shared
 from agentflow.core.role import Role
 from agentflow.core.run import MessageAdded, Run, RunEntry, RunOpened
@@ -49,6 +49,8 @@ class Surroundings(Record):
     """Every known tool's name, to the role that has it."""
     angle: str = ""
     """What it looks at, where several look at once."""
+    watch: Watch | None = None
+    """Told when hooks or the role may change files."""
 
 
 class Agent(Record):

@@ -1,6 +1,7 @@
 """The one path that every tool call takes."""
 
 import time
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from shutil import copy
 from typing import Any
@@ -10,17 +11,20 @@ from anyio import to_thread
 from agentflow.core.errors import ModelUnavailable, ToolError
 from agentflow.core.events import ToolFinished, ToolStarted
 from agentflow.core.evidence import By
+from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import ToolCall, ToolResult
 from agentflow.core.points import Point, ToolDone, ToolFailed
 from agentflow.core.record import shared
 from agentflow.core.run import CallAnswered, Run, RunPaused
-from agentflow.core.tool import Output, Shell, ToolContext
+from agentflow.core.task import Phase
+from agentflow.core.tool import Effect, Output, Shell, Tool, ToolContext
 from agentflow.loop.agent import Agent
 from agentflow.loop.arguments import writable
 from agentflow.loop.lifecycle import asked
 from agentflow.loop.permit import Admitted, admit
 from agentflow.process import stop_asked
 from agentflow.redact import one_line, redacted, redacted_values
+from agentflow.tools.recall import recall_note
 
 MAX_RESULT_CHARS = 32_768
 
@@ -64,7 +68,8 @@ async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> C
         **shared(agent.around, ToolContext),
     )
     try:
-        output = await to_thread.run_sync(partial(admitted.tool.call, admitted.given, context))
+        with _watched(agent, admitted.tool):
+            output = await to_thread.run_sync(partial(admitted.tool.call, admitted.given, context))
     except ModelUnavailable:
         raise  # of a sub-agent: the task goes on later where it is
     except Exception as error:  # noqa: BLE001  # a bug in a tool is an error result, not the end of the task
@@ -74,7 +79,7 @@ async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> C
     if output.pending is not None:
         return RunPaused(call_id=call.id, pending=output.pending, inside=True)
     output = output.replace(content=redacted(output.content))
-    content = writable(_kept(agent, call, output))
+    content = writable(_kept(agent, run, call, output))
     return CallAnswered(
         result=ToolResult(call_id=call.id, content=content, is_error=output.is_error),
         changes=redacted_values(writable(output.changes)),
@@ -85,7 +90,16 @@ async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> C
     )
 
 
-def _kept(agent: Agent, call: ToolCall, output: Output) -> str:
+def _watched(agent: Agent, tool: Tool) -> AbstractContextManager[None]:
+    """Return what says that files may be the role's change, where a call of it can change any."""
+    around = agent.around
+    may_write = around.phase is Phase.IMPLEMENTATION or around.runner.level == "none"
+    if around.watch is None or not may_write or tool.effect is Effect.READ or tool.name == DELEGATE:
+        return nullcontext()
+    return around.watch.role_works()
+
+
+def _kept(agent: Agent, run: Run, call: ToolCall, output: Output) -> str:
     """Keep what a call printed as evidence, and return what the model gets to see of it."""
     full = agent.around.outputs / f"{call.id}.out"
     if output.execution is not None:
@@ -97,7 +111,8 @@ def _kept(agent: Agent, call: ToolCall, output: Output) -> str:
         return f"{output.content}, evidence {kept.id}"
     if len(output.content) > MAX_RESULT_CHARS:
         full.write_text(output.content, "utf-8", "backslashreplace")
-        return f"{output.content[:MAX_RESULT_CHARS]}\n[clipped; the full text is kept as {call.id}]"
+        note = f"[clipped; {recall_note(run.head.tools, call.id)}]"
+        return f"{output.content[:MAX_RESULT_CHARS]}\n{note}"
     return output.content
 
 

@@ -9,6 +9,8 @@ from agentflow.core.run import Run, RunOutcome
 
 MAX_REJECTED = 2
 """Submissions that do not fit before the run is given up: one repair turn."""
+MAX_PAUSES = 8
+"""Replies in a row that the provider pauses, before the role is asked for its result."""
 MAX_STALE_TURNS = 10
 """Turns without an update of the todos before a role that keeps them is reminded."""
 TODO_TOOLS = frozenset({"TodoWrite", "TodoUpdate"})
@@ -21,6 +23,7 @@ SEVERITY = (
     RunOutcome.HALTED,
     RunOutcome.STOPPED,
     RunOutcome.TURN_LIMIT,
+    RunOutcome.PAUSE_LIMIT,
     RunOutcome.TOOL_LIMIT,
     RunOutcome.TOKEN_LIMIT,
     RunOutcome.TIME_LIMIT,
@@ -95,14 +98,21 @@ def _reasons(run: Run, limits: Limits) -> Iterator[RunOutcome]:
         yield RunOutcome.ANSWERED
     elif _is_silent(run) and (run.reminded or run.finalized):  # it is reminded once
         yield RunOutcome.NO_SUBMISSION
-    elif run.finalized and any(isinstance(part, ToolResult) for part in run.messages[-1].parts):
+    elif run.finalized and (_is_paused(run) or _has_results(run)):
         yield spent(run, limits) or RunOutcome.CONFUSED
 
 
 def _is_silent(run: Run) -> bool:
     last = run.messages[-1]
-    is_over = last.speaker is Speaker.ASSISTANT and run.reply_stop is not Stop.PAUSED
-    return is_over and not last.calls
+    return last.speaker is Speaker.ASSISTANT and not _is_paused(run) and not last.calls
+
+
+def _is_paused(run: Run) -> bool:
+    return run.messages[-1].speaker is Speaker.ASSISTANT and run.reply_stop is Stop.PAUSED
+
+
+def _has_results(run: Run) -> bool:
+    return any(isinstance(part, ToolResult) for part in run.messages[-1].parts)
 
 
 def _is_stale(run: Run) -> bool:
@@ -115,6 +125,7 @@ def spent(run: Run, limits: Limits) -> RunOutcome | None:
     used = run.used_up
     reached = (
         (RunOutcome.TURN_LIMIT, used.turns, limits.turns),
+        (RunOutcome.PAUSE_LIMIT, run.pauses, MAX_PAUSES),
         (RunOutcome.TOOL_LIMIT, used.tool_calls, limits.tool_calls),
         (RunOutcome.TOKEN_LIMIT, used.tokens, limits.tokens),
         (RunOutcome.TIME_LIMIT, used.seconds, limits.seconds),

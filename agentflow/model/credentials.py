@@ -5,6 +5,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from agentflow.core.errors import ConfigError, ModelRejected
+from agentflow.model.tiers import REPAIR, choice_of
 from agentflow.model.wire import VENDOR, Endpoint, Secret
 from agentflow.process import capture
 from agentflow.settings import Settings
@@ -34,12 +35,13 @@ def endpoint(environ: Mapping[str, str], settings: Settings) -> Endpoint:
 
 def searches(name: str, settings: Settings, environ: Mapping[str, str]) -> bool:
     """Return whether a model's endpoint runs searches of the web itself, as far as that is known."""
-    if name == "repair":
+    kind = choice_of(name).kind
+    if kind == REPAIR:
         return False
-    if settings.web_search is not None or name.startswith("script:"):
+    if settings.web_search is not None or kind == "script":
         return settings.web_search is not False
     address = environ.get("ANTHROPIC_BASE_URL") or settings.endpoint or VENDOR
-    return name == "anthropic" and address.rstrip("/") == VENDOR
+    return kind == "anthropic" and address.rstrip("/") == VENDOR
 
 
 def _credentials(environ: Mapping[str, str], settings: Settings) -> tuple[Secret | None, Secret | None]:

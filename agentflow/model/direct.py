@@ -1,7 +1,6 @@
 """Byte source without a proxy on the way: HTTP/1.1 over kept connections; the only door to h11."""
 
 import select
-import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from ssl import SSLContext
@@ -11,14 +10,12 @@ import anyio
 import h11
 from anyio.abc import ByteStream, SocketAttribute
 
-from agentflow.model.wire import Answer, BadReply, Endpoint, unreached, unread
+from agentflow.model.wire import Answer, Endpoint, unpacked, unreached, unread
 from agentflow.settings import Deadlines
 
 _IDLE_SECONDS = 5.0
 """After which a connection is not used again: what lies between may have forgotten it."""
 _HEAD_BYTES = 64 * 1024
-_GZIP = 31
-"""For zlib: the longest window, in gzip's frame."""
 _BROKEN = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, h11.ProtocolError)
 
 
@@ -27,6 +24,7 @@ class Direct:
 
     def __init__(self, endpoint: Endpoint, deadlines: Deadlines) -> None:
         self.secrets = endpoint.secrets
+        self._address = endpoint.address
         address = urlsplit(f"{endpoint.address}/v1/messages")
         self._host = address.hostname or ""
         self._trust = _trust() if address.scheme == "https" else None
@@ -40,7 +38,7 @@ class Direct:
     async def open(self, body: bytes, *, stream: bool) -> AsyncIterator[Answer]:
         accept = "text/event-stream" if stream else "application/json"
         headers = {**self._headers, "accept": accept, "content-length": str(len(body))}
-        with _failures_told():
+        with _failures_told(self._address):
             connection = await self._kept() or await self._connected()
         try:
             with _failures_told():
@@ -49,7 +47,9 @@ class Direct:
                     h11.Request(method="POST", target=self._path, headers=encoded), body
                 )
             found = {name.decode("latin-1"): value.decode("latin-1") for name, value in response.headers}
-            yield Answer(status=response.status_code, headers=found, chunks=_unpacked(connection, found))
+            yield Answer(
+                status=response.status_code, headers=found, chunks=unpacked(connection.chunks(), found)
+            )
         finally:
             if connection.is_done:
                 connection.begin_again()
@@ -145,23 +145,9 @@ def _trust() -> SSLContext:
 
 
 @contextmanager
-def _failures_told() -> Iterator[None]:
+def _failures_told(address: str = "") -> Iterator[None]:
     """Say in our words how a connection failed."""
     try:
         yield
     except _BROKEN as error:
-        raise unreached(error) from None
-
-
-async def _unpacked(connection: _Connection, headers: dict[str, str]) -> AsyncIterator[bytes]:
-    """Yield the body of an answer, decompressed."""
-    if headers.get("content-encoding", "").strip().lower() != "gzip":
-        async for chunk in connection.chunks():
-            yield chunk
-        return
-    unpacking = zlib.decompressobj(_GZIP)
-    try:
-        async for chunk in connection.chunks():
-            yield unpacking.decompress(chunk)
-    except zlib.error:
-        raise BadReply("the reply is compressed in a way that cannot be undone") from None
+        raise unreached(error, address) from None

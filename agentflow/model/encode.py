@@ -1,5 +1,6 @@
 """A run's requests as bytes: each message is encoded once, and what was sent stays as it is."""
 
+from collections.abc import Callable
 from typing import Any
 
 from agentflow.core.messages import (
@@ -20,6 +21,8 @@ LOOK_BACK = 20
 """Blocks before a breakpoint in which a provider finds an earlier one."""
 RUNS_KEPT = 8
 """Runs go side by side; the bytes of older ones are dropped."""
+Room = Callable[[int], int]
+"""Says how many tokens a reply may have, for a request of so many bytes."""
 _MARK = b',"cache_control":{"type":"ephemeral"}'
 _CACHED = {"cache_control": {"type": "ephemeral"}}
 
@@ -40,8 +43,8 @@ class _Piece(Record):
 class _Sent:
     """What one run has sent."""
 
-    def __init__(self, request: Request, max_tokens: int) -> None:
-        self.head = _head(request, max_tokens)
+    def __init__(self, request: Request) -> None:
+        self.head = _head(request)
         self._same = (request.model, request.system, request.tools)
         self._messages: tuple[Message, ...] = ()
         self._pieces: list[_Piece] = []
@@ -50,7 +53,7 @@ class _Sent:
         """Return whether a request begins as those before it did; after a handoff it does not."""
         return self._same == (request.model, request.system, request.tools)
 
-    def body(self, messages: tuple[Message, ...], tail: bytes) -> bytes:
+    def body(self, messages: tuple[Message, ...], tail: bytes, room: Room) -> bytes:
         """Return a body; only what is new is encoded, or all of it after the past was replaced."""
         known = len(self._messages)
         if messages[:known] != self._messages:
@@ -59,7 +62,8 @@ class _Sent:
         self._pieces.extend(piece for message in messages[known:] if (piece := _piece(message)))
         self._messages = messages
         bodies = _marked(self._pieces)
-        bodies[0] = self.head + bodies[0]
+        size = len(self.head) + sum(map(len, bodies))
+        bodies[0] = self.head % room(size) + bodies[0]
         bodies[-1] += tail
         return b",".join(bodies)
 
@@ -73,24 +77,26 @@ class Encoder:
         self._runs: dict[tuple[int, str], _Sent] = {}
         """By run and model id."""
 
-    def body(self, request: Request, *, stream: bool) -> bytes:
+    def body(self, request: Request, *, stream: bool, room: Room | None = None) -> bytes:
         """Return the body of a request: head, messages, and what may change from turn to turn."""
         if request.model in self._without_tools:
             request = request.replace(tools=(), force=None)
         key = (request.run, request.model)
         sent = self._runs.pop(key, None)
         if sent is None or not sent.is_of(request):
-            sent = _Sent(request, self._max_tokens)
+            sent = _Sent(request)
         self._runs[key] = sent
         if len(self._runs) > RUNS_KEPT:
             del self._runs[next(iter(self._runs))]
         choice = {"type": "tool", "name": request.force}
         forced = b',"tool_choice":' + encode(choice) if request.force else b""
-        return sent.body(request.messages, b"]" + forced + (b',"stream":true}' if stream else b"}"))
+        tail = b"]" + forced + (b',"stream":true}' if stream else b"}")
+        return sent.body(request.messages, tail, room or (lambda _: self._max_tokens))
 
 
-def _head(request: Request, max_tokens: int) -> bytes:
-    head: dict[str, Any] = {"model": request.model, "max_tokens": max_tokens}
+def _head(request: Request) -> bytes:
+    """Return the head of a body, with a place for the tokens that the reply may have."""
+    head: dict[str, Any] = {}
     tools = [offered(tool) for tool in request.tools]
     if request.system:
         head["system"] = [{"type": "text", "text": request.system, **_CACHED}]
@@ -98,7 +104,9 @@ def _head(request: Request, max_tokens: int) -> bytes:
         tools[-1] |= _CACHED
     if tools:
         head["tools"] = tools
-    return encode(head)[:-1] + b',"messages":['
+    lead = b'{"model":%s,"max_tokens":' % encode(request.model)
+    rest = encode({**head, "messages": []})[1:-2]
+    return lead.replace(b"%", b"%%") + b"%d," + rest.replace(b"%", b"%%")
 
 
 def _piece(message: Message) -> _Piece | None:

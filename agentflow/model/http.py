@@ -4,13 +4,26 @@ import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from urllib.request import getproxies
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
 from agentflow.core.errors import ConfigError
-from agentflow.model.wire import Answer, BadReply, Endpoint, unreached, unread
+from agentflow.model.wire import (
+    CANNOT_UNPACK,
+    MAX_ERROR_BYTES,
+    Answer,
+    BadReply,
+    Endpoint,
+    unpacked,
+    unreached,
+    unread,
+)
 from agentflow.settings import Deadlines
+
+_UNPACKED = 16
+"""How much shorter the body of an error is cut that is still to be unpacked."""
 
 
 def new_client(address: str, deadlines: Deadlines) -> httpx2.AsyncClient:
@@ -23,7 +36,13 @@ def new_client(address: str, deadlines: Deadlines) -> httpx2.AsyncClient:
     # where TLS has no part nobody is trusted, because loading all authorities takes long
     trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else True
     try:
-        return httpx2.AsyncClient(timeout=timeout, follow_redirects=False, verify=trust)
+        return httpx2.AsyncClient(
+            timeout=timeout,
+            follow_redirects=False,
+            verify=trust,
+            headers={"accept-encoding": "gzip"},
+            event_hooks={"response": [_shorten]},
+        )
     except (ImportError, ValueError, httpx2.InvalidURL):
         raise ConfigError("the proxy in the environment cannot be used", hint="see HTTPS_PROXY") from None
     except OSError:
@@ -35,6 +54,7 @@ class Http:
 
     def __init__(self, endpoint: Endpoint, deadlines: Deadlines) -> None:
         self.secrets = endpoint.secrets
+        self._address = endpoint.address
         self._url = f"{endpoint.address}/v1/messages"
         self._headers = endpoint.request_headers
         self._connect = partial(new_client, endpoint.address, deadlines)
@@ -45,7 +65,7 @@ class Http:
         accept = "text/event-stream" if stream else "application/json"
         headers = {**self._headers, "accept": accept}
         self._client = client = self._client or self._connect()
-        with failures_told():
+        with failures_told(self._address):
             async with client.stream("POST", self._url, content=body, headers=headers) as response:
                 yield answer(response)
 
@@ -56,16 +76,52 @@ class Http:
 
 
 @contextmanager
-def failures_told() -> Iterator[None]:
+def failures_told(address: str = "") -> Iterator[None]:
     """Say in our words how a connection failed."""
     try:
         yield
     except httpx2.TransportError as error:
-        raise unreached(error) from None
+        raise unreached(error, address, by_proxy=bool(address) and _has_proxy(address)) from None
     except httpx2.DecodingError:
-        raise BadReply("the reply is compressed in a way that cannot be undone") from None
+        raise BadReply(CANNOT_UNPACK) from None
+
+
+def _has_proxy(address: str) -> bool:
+    """Return whether a proxy of the environment is on the way to an address."""
+    place = urlsplit(address)
+    return place.scheme in getproxies() and not proxy_bypass(place.hostname or "")
 
 
 def answer(response: httpx2.Response) -> Answer:
     headers = {name.lower(): value for name, value in response.headers.items()}
-    return Answer(status=response.status_code, headers=headers, chunks=response.aiter_bytes())
+    if response.is_stream_consumed:  # the SDK has read it
+        return Answer(status=response.status_code, headers=headers, chunks=response.aiter_bytes())
+    chunks = unpacked(response.aiter_raw(), headers)
+    return Answer(status=response.status_code, headers=headers, chunks=chunks)
+
+
+class _Short(httpx2.AsyncByteStream):
+    """The beginning of a body."""
+
+    def __init__(self, body: httpx2.AsyncByteStream, limit: int) -> None:
+        self._body = body
+        self._limit = limit
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = self._limit
+        async for chunk in self._body:
+            yield chunk[:left]
+            left -= len(chunk)
+            if left <= 0:
+                return
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
+async def _shorten(response: httpx2.Response) -> None:
+    """Cut the body of an error, which a client of the SDK reads as a whole."""
+    if response.status_code != 200 and isinstance(response.stream, httpx2.AsyncByteStream):
+        is_packed = "content-encoding" in response.headers
+        limit = MAX_ERROR_BYTES // _UNPACKED if is_packed else MAX_ERROR_BYTES
+        response.stream = _Short(response.stream, limit)

@@ -6,26 +6,43 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from agentflow.core.allowance import Budget
 from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
 from agentflow.core.events import Retried, Warned
 from agentflow.core.messages import Reply, Request, Usage, total
 from agentflow.core.ports import Observer
 from agentflow.model.encode import Encoder
-from agentflow.model.prices import priced, searches
+from agentflow.model.meter import Meter
+from agentflow.model.prices import find_price, priced, searches
 from agentflow.model.reply import reply, whole_body
 from agentflow.model.retry import by_status, by_type, persist
-from agentflow.model.stream import Assembly, ErrorEvent, RawTurn, events
-from agentflow.model.tiers import fallbacks
-from agentflow.model.wire import Answer, BadReply, ModelUnfit, Source, TryFailed
+from agentflow.model.stream import (
+    MAX_REPLY_BYTES,
+    TOO_LONG,
+    Assembly,
+    ErrorEvent,
+    RawTurn,
+    events,
+)
+from agentflow.model.tiers import choice_of, fallbacks
+from agentflow.model.wire import (
+    ADDRESS,
+    MAX_ERROR_BYTES,
+    Answer,
+    BadReply,
+    ModelUnfit,
+    NobodyThere,
+    ServerGone,
+    Source,
+    TryFailed,
+)
 from agentflow.parse import decode_or_none
 from agentflow.redact import one_line
 from agentflow.settings import Settings
 
-MAX_REPLY_BYTES = 64 * 1024 * 1024
-MAX_ERROR_BYTES = 64 * 1024
 _LAST_BYTES_SECONDS = 0.5
 """For what follows the final event."""
-_ADDRESS = "check ANTHROPIC_BASE_URL, or endpoint in config.yaml"
+_ADDRESS = f"check {ADDRESS}"
 _NOT_THE_API = "this endpoint is not the Messages API"
 
 Delta = Callable[[str], None]
@@ -42,6 +59,7 @@ class Messages:
         *,
         on_delta: Delta | None = None,
         observe: Observer | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self.name = name
         self._source = source
@@ -52,17 +70,26 @@ class Messages:
         self._standing = fallbacks(settings.models)
         """The ids that are not given up yet, by the id that a request names."""
         self._stream = settings.stream or on_delta is not None
+        self._meter = meter or Meter(Budget(), Usage())
 
     def observed(self, observe: Observer) -> "Messages":
         """Return the same model, telling an observer of every try that failed."""
-        return Messages(self.name, self._source, self._settings, on_delta=self._on_delta, observe=observe)
+        return self._changed(observe=observe)
+
+    def bounded(self, meter: Meter) -> "Messages":
+        """Return the same model, sending nothing that does not fit into a budget."""
+        return self._changed(meter=meter)
+
+    def _changed(self, **changes: Any) -> "Messages":
+        kept = {"on_delta": self._on_delta, "observe": self._observe, "meter": self._meter}
+        return Messages(self.name, self._source, self._settings, **{**kept, **changes})
 
     def refusal(self, task: str) -> str | None:  # noqa: ARG002  # a live model takes any task
         return None
 
     def streamed(self, on_delta: Delta) -> "Messages":
         """Return the same model, passing text on as it comes."""
-        return Messages(self.name, self._source, self._settings, on_delta=on_delta, observe=self._observe)
+        return self._changed(on_delta=on_delta)
 
     async def close(self) -> None:
         await self._source.close()
@@ -77,8 +104,8 @@ class Messages:
                 found = await self._persisted(request.replace(model=ids[0]), used, failures)
             except ModelError as error:
                 reason = self._redacted(str(error))
-                if len(ids) == 1 or not isinstance(error, ModelUnavailable | ModelUnfit):
-                    raise type(error)(reason, hint=error.hint) from None
+                if len(ids) == 1 or not _may_pass_on(error):
+                    raise _with_reason(error, reason) from None
                 self._standing[request.model] = ids[1:]
                 self._observe(
                     Retried(
@@ -90,17 +117,28 @@ class Messages:
 
     async def _persisted(self, request: Request, used: list[Usage], failures: list[str]) -> Reply:
         """Ask one model until it answers or is given up; a failed try counts in what was used as well."""
-        body = self._encoder.body(request, stream=self._stream)
-        price = self._settings.prices.get(request.model)
+        price = find_price(request.model, choice_of(self.name).kind, self._settings)
+        most = self._settings.max_tokens
+
+        def room(size: int) -> int:
+            return self._meter.reply_room(request, size, price, most)
+
+        def count(usage: Usage) -> None:
+            used.append(usage)
+            self._meter.count(usage)
+
+        body = self._encoder.body(request, stream=self._stream, room=room)
 
         async def attempt() -> Reply:
+            room(len(body))  # a try that failed may have used up what was left
             try:
                 found = await self._attempt(body)
             except TryFailed as failed:
                 if failed.used is not None:
-                    used.append(priced(failed.used, price))
+                    count(priced(failed.used, price))
                 raise
-            used.append(priced(found.usage, price, searches(found)))
+            count(priced(found.usage, price, searches(found)))
+            self._meter.learn(len(body), found.usage)
             return found
 
         def tell(number: int, reason: str, seconds: float) -> None:
@@ -128,6 +166,8 @@ class Messages:
     def _shown(self, error: ModelError, used: Usage | None) -> ModelError:
         """Return an error as it may be shown, with what its try used."""
         said = self._redacted(str(error))
+        if isinstance(error, NobodyThere):
+            return NobodyThere(said, hint=error.hint)
         if isinstance(error, TryFailed):
             return type(error)(said, retry_after=error.retry_after, used=used)
         return type(error)(said, hint=error.hint)
@@ -136,6 +176,17 @@ class Messages:
         for secret in self._source.secrets:
             text = text.replace(secret, "[redacted]")
         return one_line(text.encode("utf-8", "replace").decode(), 400)
+
+
+def _may_pass_on(error: ModelError) -> bool:
+    """Return whether another model of the same server may answer."""
+    return isinstance(error, ModelUnavailable | ModelUnfit) and not isinstance(error, ServerGone)
+
+
+def _with_reason(error: ModelError, reason: str) -> ModelError:
+    if isinstance(error, ModelUnavailable):
+        return ModelUnavailable(reason, hint=error.hint, is_settled=error.is_settled)
+    return type(error)(reason, hint=error.hint)
 
 
 class _Reading:
@@ -177,7 +228,10 @@ class _Reading:
             raise ModelRejected(
                 f"{_NOT_THE_API}: it sent {kind or 'something without a type'}", hint=_ADDRESS
             )
-        return whole_body(await _read(answer.chunks, MAX_REPLY_BYTES + 1))
+        body = await _read(answer.chunks, MAX_REPLY_BYTES + 1)
+        if len(body) > MAX_REPLY_BYTES:
+            raise BadReply(TOO_LONG)
+        return whole_body(body)
 
     async def _streamed(self, answer: Answer, scope: anyio.CancelScope) -> RawTurn:
         limit = scope.deadline

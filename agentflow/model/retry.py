@@ -9,12 +9,16 @@ from typing import TypeVar
 import anyio
 
 from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
-from agentflow.model.wire import BadReply, ModelUnfit, TryFailed
+from agentflow.model.wire import BadReply, ModelUnfit, NobodyThere, ServerGone, TryFailed
 from agentflow.settings import Retry
 
 T = TypeVar("T")
 
 MAX_BAD_REPLIES = 3
+MAX_NOBODY = 3
+"""Tries at an address where there is no server."""
+_NOBODY_SECONDS = 1.5
+"""Between two of them."""
 MAX_WAIT = 900.0
 """Seconds that a server may make us wait; for longer the task is parked."""
 _PASSING = frozenset({408, 409, 425, 429}) | frozenset(range(500, 600))
@@ -51,17 +55,20 @@ async def persist(attempt: Callable[[], Awaitable[T]], retry: Retry, tell: Tell)
     """Return what a try gives; what may pass is tried again, with pauses. Raises ModelError."""
     begin = anyio.current_time()
     window = sum(_longest(retry, number) for number in range(1, retry.tries)) / 2
-    number = bad = 0
+    number = bad = nobody = 0
     while True:
         number += 1
         try:
             return await attempt()
         except TryFailed as failed:
             bad += isinstance(failed, BadReply)
+            nobody += isinstance(failed, NobodyThere)
             over = number >= retry.tries and anyio.current_time() - begin >= window
             if over or bad >= MAX_BAD_REPLIES:
                 said = f"{failed} ({number} tries)" if number > 1 else str(failed)
                 raise ModelUnavailable(said, is_settled=True) from None
+            if nobody >= MAX_NOBODY:
+                raise ServerGone(f"{failed} ({number} tries)", hint=failed.hint, is_settled=True) from None
             pause = _pause(retry, number, failed)
             tell(number, str(failed), pause)
         await anyio.sleep(pause)
@@ -77,7 +84,8 @@ def _pause(retry: Retry, number: int, failed: TryFailed) -> float:
     if asked > MAX_WAIT:
         said = f"{failed}; it asks us to wait {asked:.0f} seconds"
         raise ModelUnavailable(said, is_settled=True) from None
-    jitter = random.uniform(0, _longest(retry, number))  # noqa: S311  # no secret depends on it
+    longest = min(_longest(retry, number), _NOBODY_SECONDS if isinstance(failed, NobodyThere) else MAX_WAIT)
+    jitter = random.uniform(0, longest)  # noqa: S311  # no secret depends on it
     return round(max(asked, jitter), 3)
 
 

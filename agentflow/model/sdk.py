@@ -39,7 +39,10 @@ _TROUBLE = (anthropic.AnthropicError, ImportError, RuntimeError, ValueError, Typ
 class Sdk:
     """Sends each request with a client of the SDK; retries and redirects stay ours."""
 
-    def __init__(self, connect: Callable[[], Any], secrets: tuple[str, ...], *, streams: bool) -> None:
+    def __init__(
+        self, connect: Callable[[], Any], secrets: tuple[str, ...], *, streams: bool, address: str = ""
+    ) -> None:
+        self._address = address
         self.secrets = secrets
         self._connect = connect
         self._client = connect()
@@ -52,7 +55,7 @@ class Sdk:
         if stream and not self._streams:
             del fields["stream"]
         self._client = self._client or self._connect()
-        with failures_told():
+        with failures_told(self._address):
             async with AsyncExitStack() as stack:
                 yield await self._sent(stack, fields)
 
@@ -63,7 +66,7 @@ class Sdk:
         except anthropic.APIStatusError as error:
             return answer(error.response)
         except anthropic.APIConnectionError as error:
-            raise unreached(error.__cause__ or error) from None
+            raise unreached(error.__cause__ or error, self._address) from None
         except _TROUBLE as error:
             raise ModelRejected(f"the SDK cannot send this: {error}") from None
         return answer(response.http_response)
@@ -87,7 +90,7 @@ def direct(endpoint: Endpoint, deadlines: Deadlines) -> Sdk:
             http_client=new_client(endpoint.address, deadlines),
         )
 
-    return Sdk(connect, endpoint.secrets, streams=True)
+    return Sdk(connect, endpoint.secrets, streams=True, address=endpoint.address)
 
 
 def cloud(name: str, environ: Mapping[str, str], deadlines: Deadlines) -> Sdk:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from io import StringIO
 from typing import Any
 
 from agentflow.core.messages import Usage
@@ -9,6 +10,14 @@ from agentflow.core.record import Record
 from agentflow.model.wire import BadReply
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
+MAX_REPLY_BYTES = 32 * 1024 * 1024
+"""Of the text and the tool input of a reply together."""
+MAX_STREAM_BYTES = 2 * MAX_REPLY_BYTES
+"""The same with the frames around each piece."""
+TOO_LONG = f"the reply is longer than {MAX_REPLY_BYTES // 1024 // 1024} MiB"
+_MAX_SKIPPED = 20
+"""Kinds that are told by name."""
+_LONGEST_KIND = 40
 _DELTAS = {
     "text_delta": "text",
     "input_json_delta": "partial_json",
@@ -46,18 +55,34 @@ class RawTurn(Record):
 
 async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
     """Yield the objects of a stream of server-sent events. Raises BadReply."""
-    rest, lines = b"", list[bytes]()
+    received, lines = 0, list[bytes]()
+    async for line in _lines(chunks):
+        received += len(line)
+        if received > MAX_EVENT_BYTES:
+            raise BadReply("the stream holds an endless event")
+        if line.startswith(b"data:"):
+            lines.append(line[5:].removeprefix(b" "))
+        elif not line:
+            if lines:
+                yield _object(b"\n".join(lines))
+            received, lines = 0, []
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the whole lines of a stream, as long as it stays within its bounds. Raises BadReply."""
+    rest, received = bytearray(), 0
     async for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
+        received += len(chunk)
+        if received > MAX_STREAM_BYTES:
+            raise BadReply(TOO_LONG)
+        rest += chunk
+        if b"\n" in chunk:
+            *whole, last = bytes(rest).split(b"\n")
+            rest = bytearray(last)
+            for raw in whole:
+                yield raw.removesuffix(b"\r")
         if len(rest) > MAX_EVENT_BYTES:
             raise BadReply("the stream holds an endless line")
-        for raw in whole:
-            line = raw.removesuffix(b"\r")
-            if line.startswith(b"data:"):
-                lines.append(line[5:].removeprefix(b" "))
-            elif not line and lines:
-                yield _object(b"\n".join(lines))
-                lines = []
 
 
 def _object(raw: bytes) -> dict[str, Any]:
@@ -83,8 +108,10 @@ class Assembly:
     def __init__(self) -> None:
         self.is_complete = False
         self._blocks: dict[int, dict[str, Any]] = {}
-        self._texts: dict[tuple[int, str], list[str]] = {}
+        self._texts: dict[tuple[int, str], StringIO] = {}
         """By block and key."""
+        self._size = 0
+        """Bytes of these texts."""
         self._open: set[int] = set()
         self._counts: dict[str, int] = {}
         self._model = ""
@@ -112,7 +139,7 @@ class Assembly:
             case "message_delta" | "message_stop" as kind:
                 self._end(kind, event)
             case unknown:
-                self._skipped.add(str(unknown))
+                self._skip(str(unknown))
                 return None
         return ""
 
@@ -132,7 +159,7 @@ class Assembly:
 
     def _whole(self, index: int) -> dict[str, Any]:
         block = self._blocks[index]
-        streamed = {key: "".join(texts) for (of, key), texts in self._texts.items() if of == index}
+        streamed = {key: texts.getvalue() for (of, key), texts in self._texts.items() if of == index}
         return {**block, **{key: str(block.get(key) or "") + text for key, text in streamed.items()}}
 
     def _end(self, kind: str, event: dict[str, Any]) -> None:
@@ -161,18 +188,29 @@ class Assembly:
     def _add(self, index: int, delta: dict[str, Any]) -> str:
         kind = str(delta.get("type"))
         if kind == "citations_delta":
-            cited = self._blocks[index].get("citations") or ()
-            self._blocks[index]["citations"] = [*cited, _part(delta, "citation")]
-            return ""
+            return self._cite(index, _part(delta, "citation"))
         if kind not in _DELTAS:
-            self._skipped.add(kind)
+            self._skip(kind)
             return ""
         text = delta.get(_DELTAS[kind])
         if not isinstance(text, str):
             raise BadReply(f"the stream holds a {kind} without its text")
         key = "json" if kind == "input_json_delta" else _DELTAS[kind]
-        self._texts.setdefault((index, key), []).append(text)
+        self._size += len(text.encode("utf-8", "surrogatepass"))
+        if self._size > MAX_REPLY_BYTES:
+            raise BadReply(TOO_LONG)
+        self._texts.setdefault((index, key), StringIO()).write(text)
         return text if kind == "text_delta" else ""
+
+    def _cite(self, index: int, citation: dict[str, Any]) -> str:
+        found = self._blocks[index].get("citations")
+        self._blocks[index]["citations"] = cited = found if isinstance(found, list) else []
+        cited.append(citation)
+        return ""
+
+    def _skip(self, kind: str) -> None:
+        if len(self._skipped) < _MAX_SKIPPED:
+            self._skipped.add(kind[:_LONGEST_KIND])
 
 
 def _part(event: dict[str, Any], key: str) -> dict[str, Any]:

@@ -1,10 +1,13 @@
 """What the parts of the Messages wire share: who is asked, what comes back, and how a try fails."""
 
 import os
+import socket
 import ssl
+import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from agentflow import __version__
 from agentflow.core.errors import ConfigError, ModelRejected, ModelUnavailable
@@ -13,6 +16,14 @@ from agentflow.core.record import Record
 
 VENDOR = "https://api.anthropic.com"
 API_VERSION = "2026-10-21"
+ADDRESS = "ANTHROPIC_BASE_URL, or endpoint in config.yaml"
+_NO_REPLY = "no reply from the model's endpoint"
+_ANY = "0.0.0.0"  # noqa: S104  # nothing is bound to it here
+MAX_ERROR_BYTES = 64 * 1024
+_GZIP = 31
+"""For zlib: the longest window, in gzip's frame."""
+_PIECE_BYTES = 256 * 1024
+CANNOT_UNPACK = "the reply is compressed in a way that cannot be undone"
 
 
 class Secret:
@@ -63,6 +74,26 @@ class Answer(Record):
     chunks: AsyncIterator[bytes]
 
 
+async def unpacked(chunks: AsyncIterator[bytes], headers: Mapping[str, str]) -> AsyncIterator[bytes]:
+    """Yield the body of an answer, decompressed in pieces that stay small. Raises BadReply."""
+    packing = headers.get("content-encoding", "").strip().lower()
+    if packing in ("", "identity"):
+        async for chunk in chunks:
+            yield chunk
+        return
+    if packing != "gzip":
+        raise BadReply(CANNOT_UNPACK)
+    unpacking = zlib.decompressobj(_GZIP)
+    try:
+        async for chunk in chunks:
+            left = chunk
+            while left and not unpacking.eof:
+                yield unpacking.decompress(left, _PIECE_BYTES)
+                left = unpacking.unconsumed_tail
+    except zlib.error:
+        raise BadReply(CANNOT_UNPACK) from None
+
+
 class Source(Protocol):
     """Where the bytes of replies come from."""
 
@@ -88,6 +119,20 @@ class TryFailed(ModelUnavailable):
         """What the provider counted before it failed."""
 
 
+class NobodyThere(TryFailed):
+    """No server is to be found at the address; a few tries show that as well as many."""
+
+    def __init__(
+        self, reason: str, *, hint: str = "", retry_after: float | None = None, used: Usage | None = None
+    ) -> None:
+        super().__init__(reason, retry_after=retry_after, used=used)
+        self.hint = hint
+
+
+class ServerGone(ModelUnavailable):
+    """No server was found at the address, whichever model is asked."""
+
+
 class ModelUnfit(ModelRejected):
     """This model cannot take the request; another one of its tier may."""
 
@@ -96,7 +141,9 @@ class BadReply(TryFailed):
     """What came is no complete turn; a server that does that twice will do it again."""
 
 
-def unreached(error: BaseException) -> TryFailed | ModelRejected:
+def unreached(
+    error: BaseException, address: str = "", *, by_proxy: bool = False
+) -> TryFailed | ModelRejected:
     """Return what a failed connection means: only a certificate that is not trusted stays so."""
     causes = tuple(_causes(error))
     for cause in causes:
@@ -105,9 +152,25 @@ def unreached(error: BaseException) -> TryFailed | ModelRejected:
                 f"the endpoint's certificate is not trusted: {cause.verify_message}",
                 hint="name a private authority's file in SSL_CERT_FILE",
             )
+    place = urlsplit(address)
+    way = f"the proxy on the way to {place.netloc}" if by_proxy else place.netloc or "its address"
+    if any(isinstance(cause, socket.gaierror) for cause in causes):
+        return NobodyThere(
+            f"{_NO_REPLY}: the name of {way} cannot be resolved", hint=f"check the network, and {ADDRESS}"
+        )
+    is_refused = any(isinstance(cause, ConnectionRefusedError) for cause in causes)
+    if is_refused and _is_here(place.hostname or ""):
+        return NobodyThere(
+            f"{_NO_REPLY}: nothing listens at {way}", hint=f"start the server, or check {ADDRESS}"
+        )
     said = next(filter(None, (getattr(cause, "strerror", None) or str(cause) for cause in causes)), "")
     unsaid = "it took too long" if isinstance(error, TimeoutError) else "the connection broke off"
-    return TryFailed(f"no reply from the model's endpoint: {said or unsaid}")
+    return TryFailed(f"{_NO_REPLY}: {said or unsaid}")
+
+
+def _is_here(host: str) -> bool:
+    """Return whether a host's name means this machine."""
+    return host.startswith("127.") or host in ("localhost", "::1", _ANY) or host.endswith(".localhost")
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -115,6 +178,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     cause: BaseException | None = error
     while cause is not None:
         yield cause
+        if isinstance(cause, BaseExceptionGroup):  # one for each address that a name has
+            yield from cause.exceptions
         cause = cause.__cause__ or cause.__context__
 
 

@@ -14,8 +14,9 @@ from agentflow.permissions.patterns import expression
 from agentflow.permissions.reading import bad_assignment, is_reading
 from agentflow.permissions.words import Redirection, Script, Simple, TooComplex, spelled
 from agentflow.redact import one_line
-from agentflow.sandbox.profile import POLICY
+from agentflow.sandbox.profile import is_git
 from agentflow.workspace.globs import matcher
+from agentflow.workspace.guarded import policy_part
 
 READ_ONLY = "built-in: only reads"
 _WRITERS = ("Write", "Edit", Category.FS.value)
@@ -114,7 +115,7 @@ def _written(role: Role, redirection: Redirection, unbounded: ToolRule | None) -
     """Judge a redirection as the writing of its file."""
     shown, target = one_line(redirection.source), redirection.target
     path = PurePosixPath(target.text)
-    if not {".git", *POLICY}.isdisjoint(part.casefold() for part in path.parts):
+    if policy_part(target.text) or any(map(is_git, path.parts)):
         return PartRuling(part=shown, refused=f"{shown}: no role writes there")
     if unbounded is not None:
         return PartRuling(part=shown, rule=str(unbounded))

@@ -12,7 +12,7 @@ _RESERVED = frozenset(
 )
 """In the place of a program the parser has taken one for a word."""
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish", "ash"})
-_INTERPRETERS = re.compile(r"(?:python|pypy)[\d.]*|node|perl|ruby|php|lua|deno|bun|R|Rscript|tclsh")
+INTERPRETERS = re.compile(r"(?:python|pypy)[\d.]*|node|perl|ruby|php|lua|deno|bun|R|Rscript|tclsh")
 _OPAQUE = frozenset({"eval", "alias", "enable", "hash", "fc", "bind", "compgen", "complete", "coproc", "let"})
 _OPAQUE_WITH = {
     "trap": re.compile(r".*\s.*|[^-\s]\S*"),
@@ -80,7 +80,7 @@ def _require_plain_git(words: tuple[Word, ...]) -> None:
 
 def _reads_program(name: str, texts: list[str]) -> bool:
     """Tell whether an interpreter is called without a program, so that its input is one."""
-    if name not in SHELLS and not _INTERPRETERS.fullmatch(name):
+    if name not in SHELLS and not INTERPRETERS.fullmatch(name):
         return False
     return not texts or all(text == "-" or re.fullmatch("-[sil]+", text) for text in texts)
 

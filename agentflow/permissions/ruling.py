@@ -18,7 +18,9 @@ from agentflow.permissions.patterns import EDITORS, READERS, about_path, express
 from agentflow.permissions.reading import bad_assignment, is_reading
 from agentflow.permissions.rules import parse_rules
 from agentflow.permissions.secrets import secret_in, secret_path
+from agentflow.permissions.sweeping import find_sweep
 from agentflow.permissions.words import Script, Simple, TooComplex, spelled
+from agentflow.redact import one_line
 from agentflow.trust import content
 
 _ALLOWING_GLOB = re.compile(r"mcp__\w+?__[\w*-]*|[^*]*")
@@ -108,7 +110,16 @@ def restriction(rules: Rules, call: Call) -> Ruling | None:
     if (secret := _secret(call, rules)) is not None:
         return Ruling(decision=Decision.DENY, rule=f"built-in: {secret} has the name of a secret")
     asked = next((rule for rule in rules.ask if restricts(rule, call)), None)
-    return None if asked is None else _by(asked, Decision.ASK)
+    return _by(asked, Decision.ASK) if asked is not None else _sweep(call, rules)
+
+
+def _sweep(call: Call, rules: Rules) -> Ruling | None:
+    """Ask about a command over the whole repository, unless a rule allows its very words."""
+    if call.script is None or any(str(rule.pattern) == call.script.source for rule in rules.allow):
+        return None
+    found = find_sweep(call.script, call.root)
+    told = f"built-in: {one_line(found)} is about the whole repository, or most of it" if found else ""
+    return Ruling(decision=Decision.ASK, rule=told) if found else None
 
 
 def denied_tools(rules: Rules, names: Iterable[str]) -> frozenset[str]:

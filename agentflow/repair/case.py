@@ -8,7 +8,7 @@ from agentflow.repair.candidates import Candidate, candidates
 from agentflow.repair.code import applied
 from agentflow.repair.edits import Replacement, replacements
 from agentflow.repair.localise import Place, localise
-from agentflow.repair.search import first_plausible
+from agentflow.repair.search import Searched, first_plausible
 from agentflow.repair.sources import read_sources
 from agentflow.repair.target import Target, base_tree, read_target, widened
 from agentflow.repair.trial import Bench, watch
@@ -46,8 +46,8 @@ class Case:
         return self._once("candidates", lambda: candidates(self.sources, self.places))
 
     @property
-    def winner(self) -> Candidate | None:
-        """The next plausible edit after the one that was tried last."""
+    def searched(self) -> Searched:
+        """The search for the next plausible edit after the one that was tried last."""
         start = self._attempted() + 1
         wide = widened(self.sources.root, self.target, self.brief, self.sources.files)
         bench = self._bench(wide)

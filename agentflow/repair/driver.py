@@ -13,7 +13,6 @@ import json
 import os
 import runpy
 import select
-import shutil
 import signal
 import sys
 import tempfile
@@ -76,9 +75,9 @@ def load_pytest() -> None:
 
 def apply(candidate: dict[str, Any]) -> None:
     path = Path(candidate["path"])
-    raw = path.read_bytes()
+    raw, mode = path.read_bytes(), path.stat().st_mode
     path.unlink()  # a read-only file can be replaced, not written
-    path.write_bytes(raw[: candidate["start"]] + candidate["text"].encode() + raw[candidate["end"] :])
+    write_anew(path, raw[: candidate["start"]] + candidate["text"].encode() + raw[candidate["end"] :], mode)
 
 
 def attempt(spec: dict[str, Any], observe: Callable[..., Any], index: int) -> dict[str, str]:
@@ -144,7 +143,8 @@ def mark(spec: dict[str, Any], word: str, index: int) -> None:
 
 def claimed(spec: dict[str, Any], index: int) -> bool:
     try:
-        Path(spec["board"], f"claimed-{index}").touch(exist_ok=False)
+        with Path(spec["board"], f"claimed-{index}").open("x") as file:
+            file.write(str(spec["number"]))
     except FileExistsError:
         return False
     return True
@@ -154,18 +154,20 @@ def won_before(spec: dict[str, Any], index: int) -> bool:
     return any(int(path.name[4:]) < index for path in Path(spec["board"]).glob("won-*"))
 
 
-def signature() -> dict[Path, tuple[int, int]]:
-    """Return each file of the copy with its size and time."""
-    found = {}
-    for folder, _, names in os.walk("."):
-        for name in names:
-            path = Path(folder, name)
-            seen = path.lstat()
-            found[path] = (seen.st_size, seen.st_mtime_ns)
-    return found
+def signature() -> dict[Path, tuple[int, ...]]:
+    """Return the mark of each file of the copy."""
+    return {
+        path: mark_of(path) for folder, _, names in os.walk(".") for path in map(Path(folder).joinpath, names)
+    }
 
 
-def restore(pristine: str, state: dict[Path, tuple[int, int]]) -> None:
+def mark_of(path: Path) -> tuple[int, ...]:
+    """Return by what a change of a file is noticed."""
+    seen = path.lstat()
+    return (seen.st_size, seen.st_mtime_ns, seen.st_mode)
+
+
+def restore(pristine: str, state: dict[Path, tuple[int, ...]]) -> None:
     """Put the copy back as it was, so that no candidate sees what an earlier one left behind."""
     now = signature()
     for path in now.keys() - state.keys():
@@ -175,7 +177,23 @@ def restore(pristine: str, state: dict[Path, tuple[int, int]]) -> None:
             with contextlib.suppress(OSError):
                 path.unlink()
             path.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(Path(pristine, path), path, follow_symlinks=False)
+            source = Path(pristine, path)
+            if source.is_symlink():
+                path.symlink_to(os.readlink(source))  # noqa: PTH115  # Path has it since 3.9
+            else:
+                write_anew(path, source.read_bytes(), source.stat().st_mode)
+            state[path] = mark_of(path)
+
+
+def write_anew(path: Path, raw: bytes, mode: int) -> None:
+    """Write a new file that has its mode from the start: a sandbox may refuse to set it later."""
+    before = os.umask(0)
+    try:
+        target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode & 0o777)
+    finally:
+        os.umask(before)
+    with os.fdopen(target, "wb") as file:
+        file.write(raw)
 
 
 if __name__ == "__main__":

@@ -129,22 +129,23 @@ def _implement(request: Request, open_case: Callable[[], Case]) -> Reply:
     if _turn(request) >= 2 or request.force:
         return _submit_change(request)
     case = open_case()
-    winner = case.winner
-    edits = case.edits(winner)
+    searched = case.searched
+    edits = case.edits(searched.winner)
+    said = NOTHING if searched.winner is None else searched.winner.title
+    said = f"{said} ({searched.note})" if searched.note else said
     if not edits:
-        raise ModelRejected(NOTHING, hint=ADVICE)
+        raise ModelRejected(said, hint=ADVICE)
     if not _turn(request):
         files = dict.fromkeys(edit.file_path for edit in edits)
         return _calls(request, [("Read", {"file_path": path}) for path in files])
-    said = NOTHING if winner is None else winner.title
     return _calls(request, [_call("Edit", edit) for edit in edits], said)
 
 
 def _submit_change(request: Request) -> Reply:
     """Submit what the edits of this run made, or give up once an earlier attempt is taken back."""
     edits = [message for message in request.messages if any(call.name == "Edit" for call in message.calls)]
-    if not edits or edits[-1].text == NOTHING:
-        raise ModelRejected(NOTHING, hint=ADVICE)
+    if not edits or edits[-1].text.startswith(NOTHING):
+        raise ModelRejected(edits[-1].text if edits else NOTHING, hint=ADVICE)
     title = edits[-1].text
     path = title.partition(":")[0]
     return _calls(request, [_call("SubmitChange", Change(summary=f"{title}; {LABEL}", files=(path,)))])

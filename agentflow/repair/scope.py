@@ -2,7 +2,7 @@
 
 import re
 
-REFUSAL = "the embedded model only repairs code against failing checks"
+REFUSAL = "the built-in repair engine only fixes Python code with failing tests"
 _WORD = re.compile(r"[a-z][a-z'-]*")
 _POLITE = re.compile(r"please|can|could|would|you|kindly|now|just|let's|us|we|i|want|need|to")
 _READING = re.compile(

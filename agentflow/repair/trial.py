@@ -13,6 +13,7 @@ from agentflow.parse import Mismatch, fit
 from agentflow.process import Command
 from agentflow.repair.sources import Sources
 from agentflow.repair.target import ADVICE, Target
+from agentflow.sandbox.profile import REPAIR
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
 from agentflow.workspace.copies import copy_of, paths_for
@@ -89,7 +90,7 @@ def drive(bench: Bench, copy: Path, folder: Path, spec: dict[str, Any], timeout:
     order = Command(argv=argv, cwd=str(copy), timeout=timeout, env=env)
     try:
         # it may write its own folders and what the drivers share
-        sandbox = bench.sandbox.of(None, copy, folder, *bench.sandbox.writable)
+        sandbox = bench.sandbox.of(REPAIR, copy, folder, *bench.sandbox.writable)
         return sandbox.run(order, folder / "output", bench.cancelled)
     except OSError as error:
         raise ModelRejected(

@@ -12,6 +12,7 @@ import os
 import re
 import resource
 import socket
+import struct
 import subprocess  # noqa: TID251  # this is the one who attacks, not one of us
 import sys
 from collections.abc import Callable
@@ -21,8 +22,13 @@ from typing import Any
 
 _REFUSED = (1, 38)
 """EPERM and ENOSYS."""
-_FAMILIES = (40, 17, 38, 31, 44)
-"""AF_VSOCK, AF_PACKET, AF_ALG, AF_BLUETOOTH, AF_XDP."""
+_FAMILIES = (40, 17, 38, 31, 44, 43, 30)
+"""AF_VSOCK, AF_PACKET, AF_ALG, AF_BLUETOOTH, AF_XDP, AF_SMC, AF_TIPC."""
+_STREAM, _DATAGRAM, _SEQUENCE = 1, 2, 5
+_PROTOCOLS = ((_STREAM, 132), (_SEQUENCE, 0), (6, 33), (_STREAM, 256), (_DATAGRAM, 136), (_DATAGRAM, 1))
+"""Kind and number of SCTP, twice, DCCP, SMC, UDP-Lite, ICMP."""
+_MULTIPATH = 262
+_FAST_OPEN = 0x20000000
 _SECRET = re.compile(rb"(?:^|\0)[A-Z_]*(?:KEY|TOKEN|SECRET|PASSWORD)[A-Z_]*=")
 _LATER = "sleep 0.4; echo late > {}"
 
@@ -59,11 +65,14 @@ def _attacks(spec: dict[str, Any]) -> dict[str, Callable[[], bool]]:
         "gain rights by a program": lambda: ctypes.CDLL(None).prctl(39, 0, 0, 0, 0) == 0,
         "TCP to this machine": lambda: _connect(socket.AF_INET, ("127.0.0.1", spec["port"])),
         "TCP to the internet": lambda: _connect(socket.AF_INET, ("1.1.1.1", 53)),
+        "multipath TCP": lambda: _connect(socket.AF_INET, ("127.0.0.1", spec["port"]), _MULTIPATH),
+        "TCP fast open": lambda: any(_tried(partial(_fast_open, way, spec["port"])) for way in _SENDS),
+        "TCP from outside": lambda: _listen() and os.readlink("/proc/self/ns/net") == spec["network"],  # noqa: PTH115
         "UDP": lambda: _datagram(spec["udp"]),
         "raw sockets": lambda: bool(socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)),
         "abstract sockets": lambda: _connect(socket.AF_UNIX, f"\0{spec['abstract']}"),
         "sockets of services": lambda: _connect(socket.AF_UNIX, spec["socket"]),
-        "other kinds of socket": lambda: any(_tried(partial(_socket, family)) for family in _FAMILIES),
+        "other kinds of socket": _other_socket,
         "nested namespaces": _nested,
     }
 
@@ -125,8 +134,13 @@ def _holds_secret(path: Path) -> bool:
     return _SECRET.search(path.read_bytes()) is not None
 
 
-def _socket(family: int) -> bool:
-    with socket.socket(family, socket.SOCK_DGRAM):
+def _other_socket() -> bool:
+    kinds = (*((socket.AF_INET, *kind) for kind in _PROTOCOLS), *((one, _DATAGRAM, 0) for one in _FAMILIES))
+    return any(_tried(partial(_socket, *kind)) for kind in (*kinds, (30, _SEQUENCE, 0), (43, _STREAM, 0)))
+
+
+def _socket(family: int, kind: int, protocol: int) -> bool:
+    with socket.socket(family, kind, protocol):
         return True
 
 
@@ -144,10 +158,45 @@ def _has_capabilities() -> bool:
     return any(line.startswith(("CapEff", "CapPrm")) and int(line.split()[1], 16) for line in lines)
 
 
-def _connect(family: int, address: Any) -> bool:
-    with socket.socket(family) as client:
+def _connect(family: int, address: Any, protocol: int = 0) -> bool:
+    with socket.socket(family, socket.SOCK_STREAM, protocol) as client:
         client.settimeout(1)
         client.connect(address)
+    return True
+
+
+def _fast_open(send: Callable[[socket.socket, tuple[str, int]], object], port: int) -> bool:
+    """Connect by sending, which is no `connect`."""
+    with socket.socket() as client:  # Python's own time limit makes it one that does not wait
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", 1, 0))
+        send(client, ("127.0.0.1", port))
+    return True
+
+
+def _send_many(client: socket.socket, address: tuple[str, int]) -> None:
+    """Call `sendmmsg`, which Python does not have, with one message."""
+    to = ctypes.create_string_buffer(
+        struct.pack("=HH4s8x", 2, socket.htons(address[1]), bytes((127, 0, 0, 1)))
+    )
+    word = ctypes.create_string_buffer(b"x")
+    part = ctypes.create_string_buffer(struct.pack("@PN", ctypes.addressof(word), 1))
+    message = struct.pack("@PIPNPNiI", ctypes.addressof(to), 16, ctypes.addressof(part), 1, 0, 0, 0, 0)
+    kernel = ctypes.CDLL(None, use_errno=True)
+    if kernel.sendmmsg(client.fileno(), ctypes.create_string_buffer(message + bytes(8)), 1, _FAST_OPEN) != 1:
+        raise OSError(ctypes.get_errno(), "sendmmsg")
+
+
+_SENDS: tuple[Callable[[socket.socket, tuple[str, int]], object], ...] = (
+    lambda client, address: client.sendto(b"x", _FAST_OPEN, address),
+    lambda client, address: client.sendmsg([b"x"], [], _FAST_OPEN, address),
+    _send_many,
+)
+
+
+def _listen() -> bool:
+    """Listen on a port that the kernel chooses, without `bind`."""
+    with socket.socket() as server:
+        server.listen()
     return True
 
 

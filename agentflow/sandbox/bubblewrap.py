@@ -25,8 +25,10 @@ def arguments(profile: Profile, sockets: Iterable[Path] = ()) -> tuple[str, ...]
     for place in profile.hidden:
         words += ["--tmpfs", str(place)]
     for place in profile.readable:
-        words += ["--ro-bind-try", str(place), str(place)]
-    mount = "--ro-bind" if profile.access is Access.READ else "--bind"
+        is_link = place.is_symlink()
+        words += ["--symlink", str(place.readlink())] if is_link else ["--ro-bind-try", str(place)]
+        words.append(str(place))
+    mount = "--ro-bind" if profile.access in (Access.READ, Access.COPY) else "--bind"
     words += [mount, str(profile.source), str(profile.root)]
     for place in _holding(profile):
         words += ["--bind", str(place), str(place)]

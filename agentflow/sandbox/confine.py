@@ -57,7 +57,7 @@ def doors(profile: Profile, ability: Ability) -> Iterator[Doors]:
 
 def _unknown_to_landlock(profile: Profile) -> frozenset[Also]:
     """Return what the filter has to refuse; who may write also sets modes and times, of any file of yours."""
-    wanted = {Also.DATAGRAMS: not profile.network, Also.ATTRIBUTES: profile.access is Access.READ}
+    wanted = {Also.INTERNET: not profile.network, Also.ATTRIBUTES: profile.access is Access.READ}
     return frozenset(one for one, is_wanted in wanted.items() if is_wanted)
 
 

@@ -161,6 +161,7 @@ def _listening(folder: Path) -> Iterator[dict[str, Any]]:
             "disks": [str(path) for path in sorted(Path("/dev").iterdir()) if path.is_block_device()],
             "port": tcp.getsockname()[1],
             "udp": udp.getsockname()[1],
+            "network": os.readlink("/proc/self/ns/net"),  # noqa: PTH115  # it leads to no path
             "abstract": folder.name,
             "socket": str(folder / "socket"),
             "calls": dict(known.denied) if known else {},

@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from agentflow.core.record import Record
@@ -20,25 +20,46 @@ _TOOLS = (
     *("go", "sdk", ".sdkman", ".m2/repository", ".gradle/caches", ".gradle/wrapper", ".rbenv", ".gem"),
 )
 """Where tools lie below a home; credentials beside them, as in .cargo and .m2, stay hidden."""
-_INTERPRETERS = ("python3", "python", "node", "bash")
-_WORK_TREE = re.compile(r"^\s*worktree\s*=(.*)$", re.MULTILINE)
 _RESOLVER = Path("/etc/resolv.conf")
+_PROGRAMS = ("python3", "python", "node", "bash")
+_ENVIRONMENTS = ("VIRTUAL_ENV", "CONDA_PREFIX")
+"""Variables by which users name an environment."""
+_MARKS = ("pyvenv.cfg", "conda-meta")
+_PYTHON = re.compile(r"(?:python|pypy)[0-9.]*t?")
+_MACHINE_CODE = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+"""How programs begin that are no scripts, on Linux and on macOS."""
+_LIBRARIES = ("lib*/python[23]*", "lib*/pypy[23]*")
+_BELONGINGS = (
+    *("pyvenv.cfg", "bin/python*", "bin/pypy*", *_LIBRARIES, "include/python*", "include/pypy*"),
+    *("lib*/lib*.so*", "lib/lib*.dylib"),
+)
+"""What an interpreter needs of the folder that holds its `bin`."""
 
 
 class Places(Record):
-    """Real paths, the outer ones first."""
+    """Where commands see nothing, and what is shown there all the same, the outer places first."""
 
     hidden: tuple[Path, ...]
     readable: tuple[Path, ...]
+    """Real paths, and links that lead to others of them."""
 
 
 def find_places(root: Path, environ: Mapping[str, str], opened: Iterable[Path] = ()) -> Places:
-    """Return what is hidden from the commands of a repository, and what is shown again."""
+    """Return what is hidden from the commands of a repository, and what is shown again.
+
+    What the repository holds widens nothing, but for an interpreter that its environment was made with.
+    """
+    root = _real(root)
     guarded = {_real(path) for path in (*_HIDDEN, *_homes(environ), tempfile.gettempdir())}
     hidden = _outermost(path for path in guarded if _is_folder(path) and not path.is_relative_to(root))
     tops = tuple(place for place in hidden if place != Path("/"))
-    tools = {_real(path) for path in (*_tools(root, environ), *opened) if _is_there(path)}
-    shown = [path for path in tools if _is_below(path, tops)]
+    opened = tuple(opened)
+    named = (path for path in (*_named(environ), *opened) if _is_there(path) and not _is_led_out(path, root))
+    ours = {_real(prefix) for prefix in (sys.prefix, sys.base_prefix)}
+    files = (path for prefix in ours if _is_below(prefix, tops) for path in _prefix_files(prefix))
+    tools = {*map(_real, (Path(__file__).parents[1], _RESOLVER, *named)), *files}
+    tools.update(_interpreters(root, environ, opened, tops))
+    shown = [path for path in tools if _is_below(path, tops) and not path.is_relative_to(root)]
     safe = (path for path in shown if not any(each.is_relative_to(path) for each in guarded))
     return Places(hidden=tops, readable=_outermost(safe))
 
@@ -53,57 +74,83 @@ def _homes(environ: Mapping[str, str]) -> Iterator[str]:
         pass  # a user without an entry has no home beside HOME
 
 
-def _tools(root: Path, environ: Mapping[str, str]) -> Iterator[Path]:
-    """Yield what commands need to run: interpreters, environments, caches of package managers."""
-    yield from (Path(sys.prefix), Path(sys.base_prefix), Path(__file__).parents[1], _RESOLVER)
-    programs = (shutil.which(name, path=environ.get("PATH")) for name in _INTERPRETERS)
-    yield from (_prefix(Path(program)) for program in programs if program)
-    environments = [root / name for name in (".venv", "venv", "env")]
-    if environ.get("VIRTUAL_ENV"):
-        environments.append(Path(environ["VIRTUAL_ENV"]))
-    for folder in environments:
-        yield from _environment(folder)
-    yield from (Path(entry) for entry in environ.get("PATH", "").split(os.pathsep) if entry.startswith("/"))
+def _named(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the places of tools that the user's own variables name, and the usual ones."""
+    yield from (Path(entry) for entry in _entries(environ))
+    for name in _ENVIRONMENTS:
+        folder = Path(environ.get(name) or "/")
+        yield from (folder for mark in _MARKS if _is_there(folder / mark))
     homes = dict.fromkeys(_homes(environ))
-    yield from (
-        Path(f"{home}/{tool}") for home in homes for tool in _TOOLS if os.access(f"{home}/{tool}", os.F_OK)
-    )
-    yield from _git_folders(root)
+    yield from (Path(f"{home}/{tool}") for home in homes for tool in _TOOLS)
 
 
-def _environment(folder: Path) -> Iterator[Path]:
-    """Yield an environment and what its interpreter belongs to; a link may only claim to lead to one."""
-    if any(_is_there(folder / mark) for mark in ("pyvenv.cfg", "conda-meta")):
-        yield folder
-    program = _real(folder / "bin" / "python")
-    if program.name.startswith(("python", "pypy")) and os.access(program, os.X_OK):
-        yield _prefix(program)
+def _entries(environ: Mapping[str, str]) -> list[str]:
+    return [entry for entry in environ.get("PATH", "").split(os.pathsep) if entry.startswith("/")]
 
 
-def _prefix(program: Path) -> Path:
-    """Return the folder that holds a program's `bin`, links followed."""
-    return _real(program).parent.parent
+def _interpreters(
+    root: Path, environ: Mapping[str, str], opened: Iterable[Path], tops: Collection[Path]
+) -> Iterator[Path]:
+    """Yield the files of interpreters that are hidden: of the user's, and of those of environments."""
+    path = os.pathsep.join(_entries(environ))
+    for program in (shutil.which(name, path=path) for name in _PROGRAMS):
+        if program and _is_below(_real(program), tops) and not _is_led_out(Path(program), root):
+            yield from (*_links(Path(program)), _real(program), *_belongings(_real(program)))
+    named = (environ[name] for name in _ENVIRONMENTS if environ.get(name))
+    for folder in (*(root / name for name in (".venv", "venv", "env")), *map(Path, named), *opened):
+        program = str(folder / "bin/python")
+        is_wanted = _is_below(_real(program), tops) and not _is_led_out(folder / "bin", root)
+        if is_wanted and (found := [*_belongings(_real(program))]):
+            yield from (*_links(Path(program)), *found)
 
 
-def _git_folders(root: Path) -> Iterator[Path]:
-    """Yield where git keeps the objects of a linked work tree, or of a submodule, that leads back here."""
+def _belongings(program: Path) -> Iterator[Path]:
+    """Yield the files of an interpreter, if it is one: by what it holds, and by the library beside it."""
+    prefix = program.parent.parent
+    if program.name == "node" and _is_machine_code(program):
+        yield from (place for place in (program, prefix / "lib/node_modules") if _is_there(place))
+    is_python = _PYTHON.fullmatch(program.name) and program.parent.name == "bin"
+    libraries = (place for pattern in _LIBRARIES for place in prefix.glob(pattern))
+    if is_python and _is_machine_code(program) and any(_is_there(place / "os.py") for place in libraries):
+        yield from _prefix_files(prefix)
+
+
+def _prefix_files(prefix: Path) -> Iterator[Path]:
+    """Yield what an interpreter needs of its folder, and nothing that lies beside it."""
+    places = (place for pattern in _BELONGINGS for place in prefix.glob(pattern))
+    yield from (place for place in places if place.parent.name != "bin" or not _is_folder(place))
+
+
+def _is_machine_code(program: Path) -> bool:
     try:
-        said = (root / ".git").read_text("utf-8").partition("gitdir:")[2].strip()
-        folder = (root / said).resolve()
-        if not _leads_back(folder, root):
-            return
-        yield folder
-        yield (folder / (folder / "commondir").read_text("utf-8").strip()).resolve()
-    except (OSError, UnicodeDecodeError):
-        pass  # an ordinary repository has a folder there
+        with program.open("rb") as file:
+            return file.read(4) in _MACHINE_CODE
+    except OSError:
+        return False
 
 
-def _leads_back(folder: Path, root: Path) -> bool:
-    """Tell whether a folder of git's is that of a work tree, by its own word."""
-    if _is_there(folder / "gitdir"):
-        return (folder / (folder / "gitdir").read_text("utf-8").strip()).resolve() == _real(root) / ".git"
-    said = _WORK_TREE.search((folder / "config").read_text("utf-8"))
-    return said is not None and (folder / said[1].strip()).resolve() == _real(root)
+def _is_led_out(path: Path, root: Path) -> bool:
+    """Tell whether a link of the repository leads to a path that lies outside of it."""
+    real = _real(path)
+    if real == path or real.is_relative_to(root):
+        return False
+    return any(link.is_relative_to(root) for link in _links(path))
+
+
+def _links(path: Path) -> Iterator[Path]:
+    """Yield every link on the way to a path, where it really lies."""
+    here, ahead, left = Path("/"), [*reversed(path.absolute().parts[1:])], 40
+    while ahead and left:
+        part = ahead.pop()
+        place = here.parent if part == ".." else here / part
+        if not os.path.islink(place):  # noqa: PTH114  # a folder that we may not enter is no error
+            here = place
+            continue
+        yield place
+        left -= 1
+        target = place.readlink()
+        here = Path("/") if target.is_absolute() else here
+        ahead += reversed(target.parts[1:] if target.is_absolute() else target.parts)
 
 
 def _is_there(path: Path) -> bool:
@@ -127,5 +174,5 @@ def _outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(kept)
 
 
-def _is_below(path: Path, tops: Iterable[Path]) -> bool:
+def _is_below(path: Path, tops: Collection[Path]) -> bool:
     return any(path.is_relative_to(top) for top in tops)

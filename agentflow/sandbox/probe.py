@@ -20,7 +20,6 @@ _TRIAL = (
     *("--tmpfs", "/tmp", "--", "true"),  # noqa: S108  # hidden, not used
 )
 _SCOPES = 6
-_TCP = 4
 
 
 class Ability(Record):
@@ -91,6 +90,4 @@ def _gaps(version: int) -> tuple[str, ...]:
     ]
     if version < _SCOPES:
         gaps.append("your other processes can be sent signals")
-    if version < _TCP:
-        gaps.append("TCP reaches the network")
     return tuple(gaps)

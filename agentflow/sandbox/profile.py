@@ -1,7 +1,8 @@
 """What a command may touch, by who runs it."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -26,12 +27,21 @@ class Access(StrEnum):
     """It stays, but for the protected paths."""
     THROW_AWAY = "throw away"
     """It is gone with the command."""
+    COPY = "copy"
+    """It cannot write there; it works on a copy beside it, and does there what a check does."""
 
 
 CHECKS = "checks"
 """Who runs the required checks: the program."""
+REPAIR = "repair"
+"""Who tries edits under the tests: the program, on copies of its own."""
 ACCESS: Mapping[str, Access] = MappingProxyType(
-    {"implementer": Access.WRITE, "verifier": Access.THROW_AWAY, CHECKS: Access.THROW_AWAY}
+    {
+        "implementer": Access.WRITE,
+        "verifier": Access.THROW_AWAY,
+        CHECKS: Access.THROW_AWAY,
+        REPAIR: Access.COPY,
+    }
 )
 """By who runs the command; everybody else only reads."""
 POLICY = (".claude", ".agents", ".mcp.json")
@@ -43,6 +53,15 @@ CONFIGURATION = (
 """Names at the root that other programs execute or obey: no command writes them, nor makes them."""
 SHARED = (".venv", "venv", "env", "node_modules")
 """Environments at the root, which a copy does not copy: it shows them read-only."""
+
+
+_IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+"""Characters that the file system of macOS leaves out of a name."""
+_SHORT: Mapping[str, str] = MappingProxyType(
+    {"git": ".git", "claude": ".claude", "agents": ".agents", "mcp": ".mcp.json"}
+)
+"""What Windows may call these names in its short form, such as `GIT~1`, without the number."""
+_SHORTENED = re.compile(r"(\w+)~\d+(?:\.\w{1,3})?", re.ASCII)
 
 
 class Opened(Record):
@@ -79,17 +98,44 @@ class Profile(Record):
     """Beside the repository."""
 
 
+def fold_name(part: str) -> str:
+    """Return the name that a file system may take a part of a path for.
+
+    There are file systems where letters are equal in either case, where some characters do not count, where
+    blanks and dots at the end or a stream behind a colon do not, and where a name has a short form.
+    """
+    plain = _IGNORED.sub("", part).partition(":")[0].rstrip(". ").casefold()
+    short = _SHORTENED.fullmatch(plain)
+    return _SHORT.get(short[1], plain) if short else plain
+
+
+def fold_path(path: str) -> str:
+    """Return a path with each part as `fold_name` does; `.` and `..` stay, and a backslash parts as well."""
+    parts = re.split(r"[/\\]", path)
+    return "/".join(part if part in (".", "..") else fold_name(part) for part in parts)
+
+
+def is_git(part: str) -> bool:
+    """Tell whether a part of a path is, or may become on another file system, git's own folder."""
+    may_be = (
+        part[:1] in (".", "g", "G") or not part.isascii()
+    )  # else it takes a moment too long for each file
+    return may_be and ".git" in fold_path(part).split("/")
+
+
 def is_protected(name: str, opened: Iterable[str] = ()) -> bool:
     """Tell whether no command may write what has this path, however it is spelled."""
-    plain = name.lower()
-    if plain in {each.lower() for each in opened}:
+    plain = fold_path(name)
+    if plain in {fold_path(each) for each in opened}:
         return False
-    known = {each.lower() for each in (".git", *POLICY, *CONFIGURATION)}
-    return plain in known or plain.startswith(".env.") or plain.endswith("/.git")
+    known = {fold_path(each) for each in (".git", *POLICY, *CONFIGURATION)}
+    return plain in known or plain.startswith(".env.") or plain.endswith(("/.git", "/head"))
 
 
 def protected_names(root: Path) -> frozenset[str]:
     """Return the protected paths that there are now: names at the root, and git's folders anywhere.
+
+    Of a bare repository it is `HEAD`, without which git takes a folder for no repository.
 
     Git runs what the configuration of a repository inside names, and no difference of trees shows it.
     """
@@ -98,15 +144,40 @@ def protected_names(root: Path) -> frozenset[str]:
 
 
 def _inside(root: Path) -> Iterator[str]:
-    """Yield git's folders below folders of a repository, environments left out."""
+    """Yield git's folders below folders of a repository, and the `HEAD` of each bare one."""
     folders = [""]
     while folders:
         folder = folders.pop()
         try:
-            with os.scandir(root / folder) as entries:
-                found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+            with os.scandir(f"{root}/{folder}") as entries:
+                found = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
         except OSError:
             continue  # not ours to read, or gone
-        yield from (f"{folder}{name}" for name, _ in found if folder and name.lower() == ".git")
-        left_out = {".git", "node_modules"} if folder else {".git", *SHARED}
-        folders += [f"{folder}{name}/" for name, is_folder in found if is_folder and name not in left_out]
+        if folder:
+            yield from (f"{folder}{name}" for name in found if is_git(name) or _is_head(name, found))
+        folders += [
+            f"{folder}{name}/"
+            for name, is_folder in found.items()
+            if is_folder and name.lower() != ".git" and not _is_deep(folder)
+        ]
+
+
+def _is_deep(folder: str) -> bool:
+    """Tell whether a folder lies deeper among installed packages than the packages themselves.
+
+    There may be ten thousand folders, and each command would wait for a look into all of them.
+    """
+    parts = folder.split("/")[:-1]
+    place = next((place for place, part in enumerate(parts) if part in SHARED), len(parts))
+    below = parts[place:]
+    if below[:1] == ["node_modules"]:
+        return len(below) > (2 if below[1:2] and below[1].startswith("@") else 1)
+    return len(below) > 4  # lib, its version, site-packages, the package
+
+
+def _is_head(name: str, beside: Collection[str]) -> bool:
+    """Tell whether a name makes the folder a bare repository."""
+    if name.lower() != "head":
+        return False
+    names = {each.lower() for each in beside}
+    return "commondir" in names or {"objects", "refs"} <= names

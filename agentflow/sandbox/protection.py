@@ -13,6 +13,7 @@ from pathlib import Path
 from agentflow.core.errors import InvalidFile
 from agentflow.core.record import Record, encode
 from agentflow.parse import decode
+from agentflow.sandbox.links import find_links
 from agentflow.sandbox.profile import is_protected, protected_names
 from agentflow.sandbox.scratch import abandoned, scratch_file
 
@@ -26,13 +27,17 @@ class _Note(Record):
     opened: tuple[str, ...]
     aside: str
     """Where what is new is moved to."""
+    missing: tuple[str, ...] = ()
+    """What links of protected names lead to in the repository, and what is not there."""
 
 
 @contextmanager
 def watched(root: Path, names: Iterable[str], aside: Path, opened: Iterable[str]) -> Iterator[list[str]]:
     """Let a command run; the list is filled with the names that were set aside, `names` were there before."""
     before = {name: _leading(root / name) for name in sorted(names)}
-    note = _Note(root=str(root), before=before, opened=tuple(opened), aside=str(aside))
+    opened = tuple(opened)
+    missing = tuple(_missing(root, [name for name in before if is_protected(name, opened)]))
+    note = _Note(root=str(root), before=before, opened=opened, aside=str(aside), missing=missing)
     found: list[str] = []
     with scratch_file(encode(note)):
         try:
@@ -57,6 +62,7 @@ def _set_aside(note: _Note) -> list[str]:
     root, aside = Path(note.root), Path(note.aside)
     here = (name for name in protected_names(root) if is_protected(name, note.opened))
     new = sorted(name for name in here if _leading(root / name) != note.before.get(name))
+    new += [name for name in note.missing if os.path.lexists(root / name)]
     for name in new:
         place = _free(aside / (f"{name}~" if "/" in name else name))  # no repository there either
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -65,6 +71,12 @@ def _set_aside(note: _Note) -> list[str]:
         if target and is_protected(name, note.opened) and not os.path.lexists(root / name):
             os.symlink(target, root / name)  # noqa: PTH211  # as it was
     return new
+
+
+def _missing(root: Path, names: Iterable[str]) -> Iterator[str]:
+    for _, real in find_links(root, names):
+        if root in real.parents and not real.exists():
+            yield real.relative_to(root).as_posix()
 
 
 def _free(place: Path) -> Path:

@@ -14,7 +14,8 @@ from agentflow.core.record import Record
 from agentflow.process import Command
 from agentflow.sandbox import throwaway
 from agentflow.sandbox.confine import STARTED, doors, seatbelted, wrapped
-from agentflow.sandbox.places import find_places
+from agentflow.sandbox.links import find_links
+from agentflow.sandbox.places import Places, find_places
 from agentflow.sandbox.probe import Ability
 from agentflow.sandbox.profile import (
     ACCESS,
@@ -45,6 +46,8 @@ class Sandbox(Record):
     writable: tuple[Path, ...] = ()
     """Folders beside the repository that a command may write."""
     view: View | None = None
+    git: tuple[Path, ...] = ()
+    """Where git keeps its files: read by every command, written by none."""
 
     @property
     def place(self) -> Path:
@@ -67,6 +70,10 @@ class Sandbox(Record):
     def on(self, view: View) -> Self:
         """Return the sandbox with a view in place of the repository."""
         return self.replace(view=view)
+
+    def places(self) -> Places:
+        """Return what is hidden from the commands, and what is shown again."""
+        return find_places(self.root, os.environ, (*self.opened.readable, *self.git))
 
     def run(self, command: Command, sink: Path, cancelled: Cancelled = lambda: False) -> Execution:
         """Run a command to its end, its output going to `sink`; nothing it started outlives the call.
@@ -141,7 +148,7 @@ class Sandbox(Record):
         return () if self.who == CHECKS else self.opened.masked
 
     def _profile(self, command: Command, access: Access, source: Path, scratch: Path | None) -> Profile:
-        places = find_places(self.root, os.environ, self.opened.readable)
+        places = self.places()
         return Profile(
             root=self.root,
             source=source,
@@ -157,8 +164,12 @@ class Sandbox(Record):
 
     def _kept(self, names: Collection[str]) -> tuple[Path, ...]:
         """Return what protected names stand for in the repository; a link itself cannot be mounted."""
-        wanted = (self.root / name for name in sorted(names) if is_protected(name, self.opened.names))
-        return tuple(real for place in wanted if self.root in (real := place.resolve()).parents)
+        wanted = [name for name in sorted(names) if is_protected(name, self.opened.names)]
+        paths = (self.root / name for name in wanted)
+        kept = [path.parent if path.name.lower() == "head" else path for path in paths]
+        kept += [place for place in self.git if place != self.root / ".git"]
+        kept += [real for _, real in find_links(self.root, wanted)]
+        return tuple(dict.fromkeys(real for place in kept if self.root in (real := place.resolve()).parents))
 
     def _home(self, temporary: str) -> dict[str, str]:
         """Return a home that can be entered, where the user's cannot be replaced by an empty one."""

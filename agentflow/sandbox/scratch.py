@@ -60,6 +60,13 @@ def abandoned() -> Iterator[Path]:
             os.close(descriptor)
 
 
+def is_scratch(path: Path) -> bool:
+    """Tell whether a path lies in a private folder of ours, which the commands that it is for always see."""
+    above = (path, *path.parents)
+    tops = (place for place in above if place.parent == Path(tempfile.gettempdir()).resolve())
+    return any(place.name.startswith((_LOCKED, _UNLOCKED)) for place in tops)
+
+
 def _is_being_made(name: str) -> bool:
     """Tell whether the process that made it is there, which is about to lock it."""
     pid = name.removeprefix(_UNLOCKED).partition("-")[0]

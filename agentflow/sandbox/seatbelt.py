@@ -20,7 +20,7 @@ def rules(profile: Profile) -> str:
     lines = [_BASE]
     lines += _lines("deny file-read* file-write*", profile.hidden)
     lines += _lines("allow file-read*", (*profile.readable, profile.source, profile.root, *profile.writable))
-    writes = () if profile.access is Access.READ else (profile.source,)
+    writes = () if profile.access in (Access.READ, Access.COPY) else (profile.source,)
     lines += _lines("allow file-write*", (*writes, *profile.writable))
     lines += _lines("deny file-write*", profile.protected)
     if profile.network:

@@ -5,7 +5,7 @@ The standard library alone is imported here: `launch.py` runs without any other.
 
 import platform
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -14,8 +14,11 @@ from typing import NamedTuple
 class Also(Enum):
     """What a command is refused beside what all are."""
 
-    DATAGRAMS = "datagrams"
-    """UDP and raw sockets, for where no network namespace keeps them in."""
+    INTERNET = "internet"
+    """Every socket of the internet, for where no network namespace keeps them in.
+
+    Landlock's rule is for `connect` and `bind` alone: who listens on a socket without `bind` is reached.
+    """
     ATTRIBUTES = "attributes"
     """Modes, owners, times and attributes of files, which Landlock does not know."""
 
@@ -26,7 +29,10 @@ class Architecture(NamedTuple):
     audit: int
     has_x32: bool
     clone: int
-    socket: int
+    sockets: tuple[int, int]
+    """`socket` and `socketpair`, whose arguments are the same."""
+    sends: Mapping[int, int]
+    """By the number of a call that sends, where its flags lie."""
     ioctl: int
     setrlimit: int
     prlimit: int
@@ -103,32 +109,57 @@ def _column(table: _Table, place: int) -> Mapping[str, int]:
     return {name: number for name, row in table.items() if (number := row[place]) is not None}
 
 
+_NUMBER, _AUDIT, _FIRST, _SECOND, _THIRD, _FOURTH = 0, 4, 16, 24, 32, 40
+"""Where the number of a call, the processor and its arguments lie."""
 ARCHITECTURES: Mapping[str, Architecture] = MappingProxyType(
     {
         "x86_64": Architecture(
-            0xC000003E, True, 56, 41, 16, 160, 302, _column(_DENIED, 0), _column(_ATTRIBUTES, 0)
+            audit=0xC000003E,
+            has_x32=True,
+            clone=56,
+            sockets=(41, 53),
+            sends=MappingProxyType({44: _FOURTH, 46: _THIRD, 307: _FOURTH}),
+            ioctl=16,
+            setrlimit=160,
+            prlimit=302,
+            denied=_column(_DENIED, 0),
+            attributes=_column(_ATTRIBUTES, 0),
         ),
         "aarch64": Architecture(
-            0xC00000B7, False, 220, 198, 29, 164, 261, _column(_DENIED, 1), _column(_ATTRIBUTES, 1)
+            audit=0xC00000B7,
+            has_x32=False,
+            clone=220,
+            sockets=(198, 199),
+            sends=MappingProxyType({206: _FOURTH, 211: _THIRD, 269: _FOURTH}),
+            ioctl=29,
+            setrlimit=164,
+            prlimit=261,
+            denied=_column(_DENIED, 1),
+            attributes=_column(_ATTRIBUTES, 1),
         ),
     }
 )
 _CLONE3 = 435
 _X32 = 0x40000000
-_FAMILIES = (1, 2, 10, 16)
-"""AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
+_UNIX, _NETLINK = 1, 16
 _INTERNET = (2, 10)
-_DATAGRAM, _RAW = 2, 3
+"""AF_INET and AF_INET6."""
+_STREAM_OR_DATAGRAM = (1, 2)
+_PROTOCOLS = (0, 6, 17)
+"""The usual one, TCP, UDP: not multipath TCP, SCTP, DCCP, UDP-Lite, SMC, ICMP."""
+_ROUTES, _SOCKETS = 0, 4
+"""What programs ask netlink for: addresses of this machine, and its sockets (`ss`)."""
+_FAST_OPEN = 0x20000000
+"""MSG_FASTOPEN: it connects without asking Landlock."""
 _SET_FLAGS = (0x40086602, 0x40046602, 0x401C5820)
 """FS_IOC_SETFLAGS, as 64 and as 32 bits have it, and FS_IOC_FSSETXATTR."""
 _NAMESPACES = 0x7E020000
 """CLONE_NEW* except time, which clone cannot make."""
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
-_NUMBER, _AUDIT, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
 _MARKED = 10
 """RLIMIT_LOCKS, by which `descendants.py` knows whatever a command started."""
 _ALLOW = 0x7FFF0000
-_EPERM, _ENOSYS = 0x00050001, 0x00050026
+_EPERM, _EACCES, _ENOSYS, _EPROTONOSUPPORT, _EOPNOTSUPP = (0x00050000 + n for n in (1, 13, 38, 93, 95))
 
 Step = tuple[int, int, int, int]
 """Operation, how far to jump if true and if false, operand."""
@@ -154,7 +185,12 @@ def program(also: Collection[Also] = (), machine: str = "") -> bytes | None:
     steps += _only_for(known.prlimit, _new_mark())
     no_namespace = [(_LOAD, 0, 0, _FIRST), (_ANY_BIT, 0, 1, _NAMESPACES), (_RETURN, 0, 0, _EPERM)]
     steps += _only_for(known.clone, no_namespace)
-    steps += _only_for(known.socket, _sockets(also))
+    for number in known.sockets:
+        steps += _only_for(number, _sockets(also))
+    for number, place in known.sends.items():
+        steps += _only_for(
+            number, [(_LOAD, 0, 0, place), (_ANY_BIT, 0, 1, _FAST_OPEN), (_RETURN, 0, 0, _EOPNOTSUPP)]
+        )
     steps += [(_RETURN, 0, 0, _ALLOW)]
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
 
@@ -183,16 +219,26 @@ def _flags() -> list[Step]:
 
 
 def _sockets(also: Collection[Also]) -> list[Step]:
-    families = [(_EQUAL, len(_FAMILIES) - place, 0, family) for place, family in enumerate(_FAMILIES)]
-    steps: list[Step] = [(_LOAD, 0, 0, _FIRST), *families, (_RETURN, 0, 0, _EPERM)]
-    if Also.DATAGRAMS in also:
-        kinds: list[Step] = [
-            (_LOAD, 0, 0, _SECOND),
-            (_AND, 0, 0, 0xF),
-            (_EQUAL, 1, 0, _DATAGRAM),
-            (_EQUAL, 0, 1, _RAW),
-            (_RETURN, 0, 0, _EPERM),
+    """Refuse every socket but those of this machine, and of the internet by TCP and UDP."""
+    if Also.INTERNET in also:
+        internet: list[Step] = [(_RETURN, 0, 0, _EACCES)]
+    else:
+        kinds = _refuse_but(_STREAM_OR_DATAGRAM, _EPROTONOSUPPORT)
+        internet = [
+            *((_LOAD, 0, 0, _SECOND), (_AND, 0, 0, 0xF), *kinds),
+            *((_LOAD, 0, 0, _THIRD), *_refuse_but(_PROTOCOLS, _EPROTONOSUPPORT)),
         ]
-        first, second = _INTERNET
-        steps += [(_EQUAL, 1, 0, first), (_EQUAL, 0, len(kinds), second), *kinds]
-    return steps
+    netlink = [(_LOAD, 0, 0, _THIRD), *_refuse_but((_ROUTES, _SOCKETS), _EPROTONOSUPPORT)]
+    load: Step = (_LOAD, 0, 0, _FIRST)
+    first, second = _INTERNET
+    return [
+        *(load, *_refuse_but((_UNIX, _NETLINK, *_INTERNET), _EPERM)),
+        *((_EQUAL, 1, 0, first), (_EQUAL, 0, len(internet) + 1, second), *internet, load),
+        *((_EQUAL, 0, len(netlink), _NETLINK), *netlink),
+    ]
+
+
+def _refuse_but(known: Sequence[int], error: int) -> list[Step]:
+    """Refuse what is loaded unless it is one of these."""
+    jumps = [(_EQUAL, len(known) - place, 0, one) for place, one in enumerate(known)]
+    return [*jumps, (_RETURN, 0, 0, error)]

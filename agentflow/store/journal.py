@@ -1,6 +1,7 @@
 """Append-only JSON lines: each line is written once and never rewritten."""
 
 import os
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ from agentflow.core.run import (
 )
 from agentflow.parse import decode
 from agentflow.redact import redacted_bytes
+
+MAX_LINE = 256 * 1024 * 1024
+"""Bytes; no line of ours comes near it."""
 
 
 class AppendFile:
@@ -92,6 +96,8 @@ def _misplaced(run: Run, entry: RunEntry) -> str | None:
             problem = f"turn {entry.turn} follows turn {run.turns}"
         case ReplyReceived() if len(run.used) >= run.turns:
             problem = "a reply to no request"
+        case RunClosed() if run.outcome is not None:
+            problem = "a second end"
         case MessageAdded() | RequestSent() | ReplyReceived() | RunClosed() if run.pending:
             problem = "a call before it has no result"
         case _:
@@ -107,8 +113,21 @@ def mend_tail(path: Path) -> None:
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield numbered lines; a last one without its newline was cut by a crash and is left out."""
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
+    """Yield numbered lines; a last one without its newline was cut by a crash and is left out.
+
+    Raises OSError, or CorruptState for what is no plain file or has a line that nobody wrote.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise CorruptState(f"{path}: is no regular file", hint="nothing was changed")
+        for number, line in enumerate(iter(lambda: file.readline(MAX_LINE), b""), 1):
             if line.endswith(b"\n"):
                 yield number, line[:-1]
+            elif len(line) == MAX_LINE:
+                raise CorruptState(f"{path}:{number}: the line is longer than {MAX_LINE:,} bytes")
+
+
+def count_lines(path: Path) -> int:
+    """Return how many whole lines a file has."""
+    return sum(1 for _ in lines(path))

@@ -60,12 +60,21 @@ class EvidenceLedger:
         return self._records.get(evidence_id)
 
     def altered(self, iteration: int) -> frozenset[str]:
-        """Return what checks of the final tree and the verifier's commands changed in their views."""
-        records = (record for record in self._records.values() if record.iteration == iteration)
-        judging = (
-            r for r in records if r.role == "verifier" or (r.by is By.PROGRAM and r.code is Side.FINAL)
-        )
-        return frozenset(path for record in judging for path in record.changed)
+        """Return what checks of the final tree and the verifier's commands changed in their views.
+
+        Each command of the verifier has a view of its own, so that no other sees a file it made.
+        """
+        records = [record for record in self._records.values() if record.iteration == iteration]
+        checks = (r for r in records if r.by is By.PROGRAM and r.code is Side.FINAL)
+        found = {path for record in checks for path in record.changed}
+        commands = (record for record in records if record.role == "verifier")
+        seen = {path for record in commands for path in record.changed if not path.startswith("A ")}
+        return frozenset(found | seen)
+
+    def left_before(self) -> frozenset[str]:
+        """Return what checks changed in their views on the code from before the task."""
+        records = (r for r in self._records.values() if r.by is By.PROGRAM and r.code is Side.BASE)
+        return frozenset(path for record in records for path in record.changed)
 
     def output(self, evidence_id: str) -> str:
         """Return what a command printed, as far as it was kept."""

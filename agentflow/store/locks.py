@@ -9,7 +9,7 @@ from pathlib import Path
 from agentflow.core.errors import ConfigError, TaskLocked
 from agentflow.descendants import is_alive
 from agentflow.frontmatter import write_whole
-from agentflow.store.reading import TASKS
+from agentflow.store.reading import TASKS, state_folder
 
 HOLDER = "writer.pid"
 
@@ -17,12 +17,14 @@ HOLDER = "writer.pid"
 @contextmanager
 def writer_lock(root: Path) -> Iterator[None]:
     """Hold the right to change this repository's files. Raises TaskLocked while another task does."""
-    folder = root / TASKS
+    folder = state_folder(root)
     with ExitStack() as stack:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_whole(folder / ".gitignore", b"*\n")  # written anew each time, as is the number below
-            lock = os.open(folder / "writer.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            if not os.path.lexists(folder / ".gitignore"):  # one that is there may be the user's
+                write_whole(folder / ".gitignore", b"*\n")
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            lock = os.open(folder / "writer.lock", flags, 0o600)
             stack.callback(os.close, lock)
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,17 +1,27 @@
 """Task folders, read into values; nothing here writes, locks or waits."""
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-from agentflow.core.errors import CorruptState, InvalidFile, TaskNotFound
-from agentflow.core.events import Event, Stamped, StateChanged, TaskEnded
+from agentflow.core.errors import ConfigError, CorruptState, InvalidFile, TaskNotFound
+from agentflow.core.events import (
+    Event,
+    HandEdited,
+    IntentTold,
+    PhaseEnded,
+    Stamped,
+    StateChanged,
+    TaskEnded,
+    Warned,
+)
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import is_intact
-from agentflow.core.task import Intent, Status, TaskState
+from agentflow.core.task import GateStatus, Status, TaskState
 from agentflow.parse import Mismatch, decode, fit
-from agentflow.redact import one_line
+from agentflow.redact import nested, one_line
 from agentflow.store.journal import lines
 from agentflow.store.versions import upgraded
 
@@ -20,8 +30,20 @@ EVENTS = "events.jsonl"
 EVIDENCE = "evidence"
 _RECORD = re.compile(r"ev-[0-9]{4,}")
 _TASK_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-z]+")
+_UNCHANGED = "nothing was changed; look at the file"
 _SECOND = len("20260102T030405Z")
 _KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}
+
+
+def state_folder(root: Path) -> Path:
+    """Return the folder of a repository's tasks. Raises ConfigError where a link would lead elsewhere."""
+    for place in (TASKS.parent, TASKS):
+        if (root / place).is_symlink():
+            raise ConfigError(
+                f"{place} is a link; agentflow keeps its state there and follows none",
+                hint=f"make {place} a folder: settings, roles and skills in .claude may be links",
+            )
+    return root / TASKS
 
 
 def folded(folder: Path, happened: tuple[Stamped, ...]) -> dict[str, Any]:
@@ -48,17 +70,41 @@ def state_of(folder: Path, happened: tuple[Stamped, ...]) -> TaskState:
         raise CorruptState(f"{source}: {error}") from None
 
 
-def intents(happened: tuple[Stamped, ...]) -> list[Intent]:
-    changes = (one.event.changed for one in happened if isinstance(one.event, StateChanged))
-    return [Intent(), *(fit(Intent, changed["intent"]) for changed in changes if "intent" in changed)]
+def logged(event: Event) -> str:
+    """Return what the log of `task.md` says of an event; of most it says nothing."""
+    match event:
+        case PhaseEnded() if event.status is not GateStatus.SKIPPED:
+            title = f"\n### Iteration {event.iteration} / {event.phase} / {event.status}\n"
+            return f"{title}{nested(event.message)}\n"
+        case IntentTold():
+            gaps = "".join(f"- {nested(gap)}\n" for gap in event.gaps) or "- gaps: none\n"
+            return f"\n### Intent\n- goal: {nested(event.goal)}\n{gaps}"
+        case Warned():
+            return f"\n> {nested(event.message)}\n"
+        case _:
+            return ""
+
+
+def log_of(happened: tuple[Stamped, ...]) -> str:
+    return "".join(logged(one.event) for one in happened)
+
+
+def notes_of(happened: tuple[Stamped, ...]) -> str:
+    """Return what a person wrote into `task.md` and is kept there."""
+    edits = (one.event for one in happened if isinstance(one.event, HandEdited))
+    kept = [edit.text for edit in edits if edit.part == "body"]
+    return kept[-1] if kept else ""
 
 
 def events(folder: Path) -> Iterator[Stamped]:
     """Yield the events of a task one by one; a last line without its newline is still being written."""
-    path = folder / EVENTS
+    path, task_id = folder / EVENTS, None
     try:
         for number, line in lines(path):
-            if one := stamped(line, f"{path}:{number}"):
+            seq, task_id, one = _read(line, f"{path}:{number}", task_id)
+            if seq != number:
+                raise CorruptState(f"{path}:{number}: event {seq} stands here", hint=_UNCHANGED)
+            if one:
                 yield one
     except OSError as error:
         raise CorruptState(f"{path}: {error.strerror}") from None
@@ -66,20 +112,29 @@ def events(folder: Path) -> Iterator[Stamped]:
 
 def stamped(line: bytes, source: str = EVENTS) -> Stamped | None:
     """Return the event of a line, or None when its type is of a later version. Raises CorruptState."""
+    return _read(line, source, None)[2]
+
+
+def _read(line: bytes, source: str, task_id: str | None) -> tuple[int, str, Stamped | None]:
+    """Return number, task and event of a line; the task must be the one that is named, if one is."""
     if not is_intact(line.rstrip(b"\n")):
-        raise CorruptState(f"{source}: the line is damaged", hint="nothing was changed; look at the file")
+        raise CorruptState(f"{source}: the line is damaged", hint=_UNCHANGED)
     try:
         fields = decode(dict[str, Any], line, source)
         kind = _KINDS.get(fields["type"])
         seq, at, parent = fields.pop("seq"), fields.pop("at"), fields.pop("parent", None)
-        del fields["task_id"], fields["sum"]
-        return Stamped(seq=seq, at=at, event=fit(kind, fields), parent=parent) if kind else None
+        owner = str(fields.pop("task_id"))
+        del fields["sum"]
+        if task_id not in (None, owner):
+            raise CorruptState(f"{source}: an event of the task {one_line(owner, 60)}", hint=_UNCHANGED)
+        one = Stamped(seq=seq, at=at, event=fit(kind, fields), parent=parent) if kind else None
     except KeyError as error:
         raise CorruptState(f"{source}: key {error} is missing") from None
     except (InvalidFile, UnicodeDecodeError) as error:
         raise CorruptState(str(error)) from None
     except Mismatch as error:
         raise CorruptState(f"{source}: {error}") from None
+    return seq, owner, one
 
 
 def end_told(folder: Path) -> Status | None:
@@ -108,14 +163,20 @@ def evidence_of(folder: Path) -> tuple[Evidence, ...]:
     return tuple(found)
 
 
+def is_task_id(word: str) -> bool:
+    return _TASK_ID.fullmatch(word) is not None
+
+
 def tasks(root: Path) -> tuple[str, ...]:
     """Return the ids of a repository's tasks, newest last."""
     begun = []
-    for folder in (root / TASKS).glob("*Z-*"):
-        try:
-            written = (folder / EVENTS).stat().st_mtime_ns
-        except OSError:
+    for folder in state_folder(root).glob("*Z-*"):
+        if folder.is_symlink():
+            continue  # not made by us
+        found = [place for name in (EVENTS, "task.md") if os.path.lexists(place := folder / name)]
+        if not found:
             continue  # not a task, or one that has not begun
+        written = found[0].lstat().st_mtime_ns
         if _TASK_ID.fullmatch(folder.name):
             begun.append((folder.name[:_SECOND], written, folder.name))
     return tuple(name for _, _, name in sorted(begun))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from agentflow.core.errors import AgentflowError
-from agentflow.core.events import EvidenceRecorded, Stamped, TaskEnded
+from agentflow.core.events import EvidenceRecorded, Stamped, TaskEnded, TaskUndone
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import Record, plain
 from agentflow.core.task import FRONTMATTER_KEYS, TaskState
@@ -38,6 +38,7 @@ def fingerprint(path: Path) -> str:
 
 def damages(folder: Path, happened: Iterable[Stamped], task: TaskState) -> Iterator[Damage]:
     """Yield what was changed, added or taken away since the task wrote it."""
+    happened = tuple(happened)
     told = tuple(one.event for one in happened)
     records = [event for event in told if isinstance(event, EvidenceRecorded)]
     for record in records:
@@ -46,10 +47,16 @@ def damages(folder: Path, happened: Iterable[Stamped], task: TaskState) -> Itera
     for path in sorted((folder / "evidence").glob("ev-*.json")):
         if path.stem not in known:
             yield Damage(subject=path.stem, problem="no event tells of this record")
-    ends = [event for event in told if isinstance(event, TaskEnded) and event.report]
-    yield from _broken(folder, REPORT, {REPORT: ends[-1].report} if ends else {})
+    digest = report_seal(happened)
+    yield from _broken(folder, REPORT, {REPORT: digest} if digest else {})
     if not _shows(folder / STATE, task):
         yield Damage(subject=STATE, problem=f"{STATE} does not say what the events say")
+
+
+def report_seal(happened: Iterable[Stamped]) -> str:
+    """Return the newest hash that events tell of the report, or nothing."""
+    told = [one.event.report for one in happened if isinstance(one.event, TaskEnded | TaskUndone)]
+    return next((digest for digest in reversed(told) if digest), "")
 
 
 def _broken(folder: Path, subject: str, files: dict[str, str]) -> Iterator[Damage]:

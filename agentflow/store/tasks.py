@@ -6,23 +6,35 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from agentflow.core.events import Event, IntentTold, PhaseEnded, Stamped, StateChanged, Warned
+from agentflow.core.errors import CorruptState
+from agentflow.core.events import Event, HandEdited, Stamped, StateChanged, TaskUndone, Warned
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import encode, plain, sealed
-from agentflow.core.task import FRONTMATTER_KEYS, GateStatus, Intent, TaskState
+from agentflow.core.task import TaskState, Undone
 from agentflow.core.todo import PlanChanged
 from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
-from agentflow.redact import json_visible, nested, redacted
-from agentflow.store.journal import AppendFile, RunFile, mend_tail
+from agentflow.process import timestamp
+from agentflow.redact import json_visible, nested, one_line, redacted
+from agentflow.store.edits import Edits, find_edits
+from agentflow.store.journal import AppendFile, RunFile, count_lines, mend_tail
 from agentflow.store.ledger import EvidenceLedger
 from agentflow.store.observers import tell
-from agentflow.store.reading import EVENTS, TASKS, events, evidence_of, folded, intents, stamped, state_of
-from agentflow.store.task_file import edited_intent, write_task
+from agentflow.store.reading import (
+    EVENTS,
+    TASKS,
+    events,
+    evidence_of,
+    folded,
+    logged,
+    stamped,
+    state_folder,
+    state_of,
+)
+from agentflow.store.seals import REPORT, fingerprint, report_seal
+from agentflow.store.task_file import SHOWN, STATE, write_task
 
 NEWEST = Path(".claude/orchestration.local.md")
-_SHOWN = frozenset(FRONTMATTER_KEYS) - {"usage"}
-"""Keys whose change rewrites `task.md`; the tokens used are written along with the next one."""
 _NEVER = object()
 
 
@@ -40,9 +52,10 @@ class TaskStore:
         self.folder = folder
         self.task = task
         self.observers: list[Callable[[Stamped], None]] = []
-        self._seq = happened[-1].seq if happened else 0
+        self._seq = count_lines(folder / EVENTS) if happened else 0
         self._saved: dict[str, Any] = {}
         self._log: list[str] = []
+        self._notes = ""
         for one in happened:
             self._note(one.event)
         self._events = AppendFile(folder / EVENTS)
@@ -51,7 +64,7 @@ class TaskStore:
     @classmethod
     def create(cls, root: Path, task: TaskState) -> Self:
         """Make the folder of a new task and write its text to disk before anything else happens."""
-        folder = root / TASKS / task.task_id
+        folder = state_folder(root) / task.task_id
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         for place in (folder, *(folder / name for name in ("runs", "evidence", "outputs"))):
             place.mkdir(mode=0o700)
@@ -64,21 +77,36 @@ class TaskStore:
     @classmethod
     def reopen(cls, folder: Path) -> Self:
         """Go on with a task, also one of an older version. Raises CorruptState, and writes nothing then."""
+        _require_no_links(folder)
         happened = tuple(events(folder))
         task, known = state_of(folder, happened), evidence_of(folder)
+        if task.task_id != folder.name:
+            raise CorruptState(f"{folder / EVENTS}: it is of the task {one_line(task.task_id, 60)}")
+        edits = find_edits(folder, happened)
         mend_tail(folder / EVENTS)
         store = cls(folder, task, happened, known)
         store._saved = folded(folder, happened)
         store.save(task)  # keys that an older version did not have, once
-        store._take_edits(intents(happened))
+        store._take_edits(edits)
         return store
 
-    def _take_edits(self, known: list[Intent]) -> None:
-        """Take over an intent that somebody wrote into `task.md`; one that stood there before is old."""
-        edited = edited_intent(self.folder / "task.md")
-        if edited is not None and edited not in known:
+    def _take_edits(self, edits: Edits) -> None:
+        """Take over what somebody wrote into `task.md`, tell what of it has no force, and write it anew."""
+        for line in edits.ignored:
+            self.emit(Warned(message=line))
+        if edits.notes is not None:
+            self.emit(HandEdited(part="body", text=edits.notes))
+        if edits.intent is not None:
+            before, after = plain(self.task.intent), plain(edits.intent)
+            changed = ", ".join(key for key in after if after[key] != before[key])
+            self.emit(HandEdited(part="intent", text=changed))
             self.emit(Warned(message="the intent in task.md was edited by hand, and counts"))
-            self.save(self.task.replace(intent=edited))
+            self.save(self.task.replace(intent=edits.intent))
+        elif edits != Edits():
+            self._show()
+
+    def _show(self) -> None:
+        write_task(self.folder / STATE, self.task, "".join(self._log), self._notes)
 
     def emit(self, event: Event, parent: int | None = None) -> None:
         """Append an event, then tell the observers; one that raises is told no more.
@@ -112,8 +140,8 @@ class TaskStore:
         self.emit(StateChanged(changed=changed))
         if "todos" in changed and "todos" in before:
             self.emit(_plan_changed(before["todos"], state["todos"]))
-        if changed.keys() & _SHOWN:
-            write_task(self.folder / "task.md", task, "".join(self._log))
+        if changed.keys() & SHOWN:
+            self._show()
 
     def change(self, values: dict[str, Any]) -> None:
         """Save new values of some keys, as a tool call gave them."""
@@ -130,9 +158,20 @@ class TaskStore:
         return RunFile(self.run_path(number, role), self.change)
 
     def write_report(self, text: str) -> Path:
-        path = self.folder / "report.md"
+        path = self.folder / REPORT
         write_atomic(path, redacted(text).encode())
         return path
+
+    def mark_undone(self, restored: tuple[str, ...], removed: tuple[str, ...], kept: tuple[str, ...]) -> None:
+        """Write down that the files were put back; the report says so too, unless somebody changed it."""
+        undone = Undone(at=timestamp(), kept=kept)
+        was, path = self.task.status, self.folder / REPORT
+        self.save(self.task.replace(undone=undone))
+        is_ours = path.is_file() and fingerprint(path) == report_seal(events(self.folder))
+        digest = (
+            fingerprint(self.write_report(undone_report(path.read_text("utf-8"), undone))) if is_ours else ""
+        )
+        self.emit(TaskUndone(restored=restored, removed=removed, kept=kept, was=was, report=digest))
 
     def point_here(self, root: Path) -> None:
         """Let the well-known symlink lead to this task; what is there and not ours stays."""
@@ -147,19 +186,25 @@ class TaskStore:
 
     def _note(self, event: Event) -> None:
         """Keep the log of `task.md` for events that people read."""
-        match event:
-            case PhaseEnded(status=GateStatus.SKIPPED):
-                pass
-            case PhaseEnded():
-                title = f"\n### Iteration {event.iteration} / {event.phase} / {event.status}\n"
-                self._log.append(f"{title}{nested(event.message)}\n")
-            case IntentTold():
-                gaps = "".join(f"- {nested(gap)}\n" for gap in event.gaps) or "- gaps: none\n"
-                self._log.append(f"\n### Intent\n- goal: {nested(event.goal)}\n{gaps}")
-            case Warned():
-                self._log.append(f"\n> {nested(event.message)}\n")
-            case _:
-                pass
+        self._log.append(logged(event))
+        if isinstance(event, HandEdited) and event.part == "body":
+            self._notes = event.text
+
+
+def _require_no_links(folder: Path) -> None:
+    """Refuse to write where a link leads elsewhere: no task of ours has one. Raises CorruptState."""
+    for place in (folder, *folder.iterdir(), *folder.glob("*/*")):
+        if place.is_symlink():
+            raise CorruptState(f"{place} is a link", hint="nothing was changed; look at the file")
+
+
+def undone_report(text: str, undone: Undone) -> str:
+    """Return a report whose first line says that its task was undone."""
+    head, _, rest = text.removeprefix("# ").partition("\n")
+    was, _, title = head.partition(": ")
+    kept = "".join(f"- {nested(path)}\n" for path in undone.kept)
+    said = f"\n## Kept, since the task did not change it\n{kept}" if kept else ""
+    return f"# undone {undone.at} (was: {was}): {title}\n{said}{rest}"
 
 
 def _plan_changed(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> PlanChanged:

@@ -12,6 +12,7 @@ from agentflow.core.execution import Execution
 from agentflow.core.record import Record
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.process import Command
+from agentflow.tools.recall import recall_note
 
 HEAD_BYTES = 8 * 1024
 TAIL_BYTES = 24 * 1024
@@ -43,7 +44,7 @@ def bash(wanted: BashInput, context: ToolContext) -> Output:
         finished = context.shell.runner.run(command, sink, context.cancelled)
     except OSError as error:
         raise ToolError(f"the command could not be started: {error.strerror}") from None
-    shown = _clipped(sink, finished.bytes, context.call_id)
+    shown = _clipped(sink, finished.bytes, recall_note(context.run.head.tools, context.call_id))
     parts = (shown, *finished.notes, _ending(wanted, finished, context))
     return Output(
         content="\n".join(part for part in parts if part),
@@ -67,7 +68,7 @@ def _sink(context: ToolContext) -> Path:
     return context.shell.outputs / f"{context.call_id}.out"
 
 
-def _clipped(sink: Path, size: int, call_id: str) -> str:
+def _clipped(sink: Path, size: int, kept: str) -> str:
     if size <= SHOWN_BYTES:
         return sink.read_bytes().decode("utf-8", "replace").removesuffix("\n")
     with sink.open("rb") as file:
@@ -75,7 +76,7 @@ def _clipped(sink: Path, size: int, call_id: str) -> str:
         file.seek(-TAIL_BYTES, 2)
         tail = file.read()
     between = size - SHOWN_BYTES
-    note = f"[{between} bytes left out here; the full text is kept under the call id {call_id}]"
+    note = f"[{between} bytes left out here; {kept}]"
     # neither end may show a character that the cut went through
     first = codecs.getincrementaldecoder("utf-8")("replace").decode(head)
     last = tail.lstrip(_CONTINUATION).decode("utf-8", "replace").removesuffix("\n")

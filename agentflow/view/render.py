@@ -1,6 +1,8 @@
 """A snapshot as a picture for `status`; pure."""
 
 from agentflow.core.evidence import CheckName, Evidence, ended
+from agentflow.core.pending import PendingKind
+from agentflow.core.submissions import PlanStep
 from agentflow.core.task import GateStatus, Phase, RequiredCheck, Status, TaskState
 from agentflow.redact import one_line
 from agentflow.view.pending import pending_rows
@@ -21,6 +23,7 @@ from agentflow.view.words import (
 
 _COMMAND = 200
 _TASK = 400
+_KEPT = 5
 _LEFT = {GateStatus.PENDING: "not run", GateStatus.IN_PROGRESS: "stopped"}
 """What a phase without an end is called once the task has stopped."""
 _PHASES = tuple(phase for phase in Phase if phase is not Phase.COMPLETE)
@@ -44,14 +47,24 @@ def picture(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
         labelled("sandbox", sandbox(state)),
         *(() if state.reads_only else (labelled("iteration", span(iteration)),)),
         *_ended(state),
+        *_hooks(state),
         *pending_rows(state),
         BLANK,
         *(_phase(state, phase) for phase in _PHASES),
+        *plan_rows(state),
         *_checks(snapshot),
     )
 
 
 def _standing(state: TaskState) -> Line:
+    if state.undone is not None:
+        was = state.status.replace("_", " ")
+        kept = f"; kept: {', '.join(map(one_line, state.undone.kept[:_KEPT]))}" if state.undone.kept else ""
+        more = f" and {len(state.undone.kept) - _KEPT} more" if len(state.undone.kept) > _KEPT else ""
+        return line(
+            span(f"undone {state.undone.at} (was: {was})", Style.WARN),
+            span(f"{kept}{more}  {state.task_id}", Style.DIM),
+        )
     return line(
         status_mark(state.status),
         span(state.status.replace("_", " "), status_style(state.status)),
@@ -85,6 +98,12 @@ def _ended(state: TaskState) -> tuple[Line, ...]:
     return (shown,)
 
 
+def _hooks(state: TaskState) -> tuple[Line, ...]:
+    names = [one_line(path) for path in sorted(state.hook_files)]
+    more = f" and {len(names) - _KEPT} more" if len(names) > _KEPT else ""
+    return (labelled("hooks", span(f"changed: {', '.join(names[:_KEPT])}{more}")),) if names else ()
+
+
 def _phase(state: TaskState, phase: Phase) -> Line:
     gate = state.gate(phase)
     current = state.status is Status.RUNNING and state.current_phase is phase
@@ -98,6 +117,32 @@ def _phase(state: TaskState, phase: Phase) -> Line:
         span("  ".join(filter(None, said)), Style.DIM),
         hang=6,
     )
+
+
+def plan_rows(state: TaskState) -> tuple[Line, ...]:
+    """Return the plan: what is to be done in which files, what has to hold afterwards, what may go wrong.
+
+    A plan that waits to be confirmed is shown there.
+    """
+    plan = state.plan
+    if plan is None or any(item.kind is PendingKind.PLAN for item in state.pending):
+        return ()
+    return (
+        BLANK,
+        line(span("plan", Style.BOLD), f"  {one_line(plan.summary, _TASK)}", hang=6),
+        *(_step(number, step) for number, step in enumerate(plan.steps, 1)),
+        *(_remark("must hold", text, Style.DIM) for text in plan.acceptance),
+        *(_remark("risk", text, Style.WARN) for text in plan.risks),
+    )
+
+
+def _step(number: int, step: PlanStep) -> Line:
+    files = one_line(", ".join(step.files), _TASK)
+    return line(f"  {number:>2}. ", one_line(step.title, _TASK), span(f"  {files}", Style.ACCENT), hang=6)
+
+
+def _remark(label: str, text: str, style: Style) -> Line:
+    return line("      ", span(f"{label}: ", style), one_line(text, _TASK), hang=8)
 
 
 def _checks(snapshot: Snapshot) -> tuple[Line, ...]:

@@ -1,5 +1,6 @@
 """One event as the rows that a log has for it."""
 
+import re
 from functools import singledispatch
 
 from agentflow.core.events import (
@@ -16,11 +17,13 @@ from agentflow.core.events import (
     RunStarted,
     TaskEnded,
     TaskStarted,
+    TaskUndone,
     ToolBlocked,
     ToolFinished,
     ToolStarted,
     Warned,
 )
+from agentflow.core.evidence import CheckName, Side
 from agentflow.core.messages import Stop
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import GateStatus, Phase
@@ -29,9 +32,9 @@ from agentflow.view.text import Span, Style, span
 from agentflow.view.words import (
     because,
     duration,
-    evidence_mark,
     gate_mark,
     held_mark,
+    is_without_change,
     plural,
     side_words,
     status_mark,
@@ -48,6 +51,8 @@ _QUIET = frozenset({"Read", "SubmitFindings", "SubmitPlan", "SubmitChange", "Sub
 """Tools whose result says nothing that a person wants to know, unless it is an error."""
 _OFFLINE = ("repair", "script:", "replay:")
 """Models for which the id that stands for a role's tier means nothing."""
+_FAILURES = re.compile(r"(\d+) (?:failed|errors?)\b")
+_MARKS = {Style.GOOD: "✓ ", Style.DIM: "· ", Style.WARN: "! ", Style.BAD: "✗ "}
 _FINE = (RunOutcome.SUBMITTED, RunOutcome.ANSWERED)
 _USUAL = (Stop.END_TURN, Stop.TOOL_USE)
 _PAST = {GateStatus.PASSED: "passed", GateStatus.FAILED: "failed", GateStatus.SKIPPED: "skipped"}
@@ -64,6 +69,8 @@ class Memory:
         self.subject = ""
         """What the call that ended last was about."""
         self.phase: Phase | None = None
+        self.failed: dict[CheckName, int] = {}
+        """How many tests of each check that was red before any change failed then."""
 
 
 @singledispatch
@@ -167,9 +174,9 @@ def _tool_started(event: ToolStarted, memory: Memory) -> tuple[Row, ...]:
 def _tool_finished(event: ToolFinished, memory: Memory) -> tuple[Row, ...]:
     memory.subject = memory.subjects.pop((event.run, event.call_id), "")
     subject = one_line(memory.subject, _SUBJECT)
-    mark = span("    ✗ ", Style.BAD) if event.is_error else span("    · ", Style.DIM)
+    mark = span("    ! ", Style.WARN) if event.is_error else span("    · ", Style.DIM)
     result = "" if event.tool in _QUIET and not event.is_error else f"  {one_line(event.summary, _SUBJECT)}"
-    said = span(result, Style.BAD if event.is_error else Style.DIM)
+    said = span(result, Style.WARN if event.is_error else Style.DIM)
     about = span(f" {subject}" if subject else "", Style.ACCENT)
     return ((mark, span(event.tool), about, said, _took(event.seconds)),)
 
@@ -185,33 +192,63 @@ def _handed_off(event: HandedOff, _memory: Memory) -> tuple[Row, ...]:
 @rows.register
 def _tool_blocked(event: ToolBlocked, _memory: Memory) -> tuple[Row, ...]:
     refused = span(f"{event.tool} refused", Style.WARN)
-    return ((span("    ✗ ", Style.BAD), refused, span(f"  {one_line(event.reason, _SAID)}")),)
+    return ((span("    ! ", Style.WARN), refused, span(f"  {one_line(event.reason, _SAID)}")),)
 
 
 @rows.register
 def _evidence(event: EvidenceRecorded, memory: Memory) -> tuple[Row, ...]:
     if event.check is None:
         return ()  # the tool call that made it is told
-    start = ", before any change" if memory.phase is Phase.REFINEMENT else ""
-    when = side_words(event.surface, event.code) or start
+    style = _tone(event, memory)
+    said, more = f"  {one_line(event.summary)}", f"  {duration(event.seconds)}  {event.evidence}"
+    if is_without_change(event):
+        said, more = f"  {_proof(event)} ({event.evidence})", f"  {duration(event.seconds)}"
+    else:
+        start = ", before any change" if memory.phase is Phase.REFINEMENT else ""
+        more += side_words(event.surface, event.code) or start
     return (
         (
             span("  "),
-            evidence_mark(event),
+            span(_MARKS[style], style),
             span(f"{event.check}  ", Style.BOLD),
             span(one_line(event.command, _SUBJECT)),
-            span(f"  {one_line(event.summary)}", Style.GOOD if event.exit_code == 0 else Style.BAD),
-            span(f"  {duration(event.seconds)}  {event.evidence}{when}", Style.DIM),
+            span(said, style),
+            span(more, Style.DIM),
         ),
     )
+
+
+def _proof(event: EvidenceRecorded) -> str:
+    """Say what a run on the code from before the task shows; it has to fail there."""
+    if event.exit_code is None:
+        return f"{one_line(event.summary)}, without the change"
+    return "confirmed: fails without the change" if event.exit_code else "passes without the change: no proof"
+
+
+def _tone(event: EvidenceRecorded, memory: Memory) -> Style:
+    """Return how an outcome is shown: red only if it may fail the phase, which is what a new failure does."""
+    if event.check is None or event.exit_code == 0:
+        return Style.WARN if is_without_change(event) else Style.GOOD
+    if is_without_change(event):
+        return Style.DIM
+    if memory.phase is Phase.REFINEMENT:
+        memory.failed[event.check] = _failures(event.summary)
+        return Style.DIM
+    is_known = _failures(event.summary) <= memory.failed.get(event.check, -1)
+    return Style.WARN if is_known or event.surface is Side.BASE else Style.BAD
+
+
+def _failures(summary: str) -> int:
+    """Return how many tests failed by the words of an outcome."""
+    return sum(map(int, _FAILURES.findall(summary)))
 
 
 @rows.register
 def _run_ended(event: RunEnded, _memory: Memory) -> tuple[Row, ...]:
     fine = event.outcome in _FINE
     work = f"  {plural(event.turns, 'turn')}, {plural(event.tool_calls, 'tool call')}"
-    mark = span("  ✓ ", Style.GOOD) if fine else span("  ✗ ", Style.BAD)
-    ended = span(f"{event.role} {event.outcome.replace('_', ' ')}", Style.PLAIN if fine else Style.BAD)
+    mark = span("  ✓ ", Style.GOOD) if fine else span("  ! ", Style.WARN)
+    ended = span(f"{event.role} {event.outcome.replace('_', ' ')}", Style.PLAIN if fine else Style.WARN)
     return ((mark, ended, span(work + _spared(event), Style.DIM), _took(event.seconds)),)
 
 
@@ -239,6 +276,14 @@ def _task_ended(event: TaskEnded, _memory: Memory) -> tuple[Row, ...]:
             span(f"  exit {event.exit_code}", Style.DIM),
         ),
     )
+
+
+@rows.register
+def _task_undone(event: TaskUndone, _memory: Memory) -> tuple[Row, ...]:
+    count = len(event.restored) + len(event.removed)
+    kept = f", kept: {', '.join(map(one_line, event.kept))}" if event.kept else ""
+    said = span(f"undone (was: {event.was.replace('_', ' ')})", Style.WARN)
+    return ((span("! ", Style.WARN), said, span(f"  {plural(count, 'file')} put back{kept}")),)
 
 
 def _took(seconds: float) -> Span:

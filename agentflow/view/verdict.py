@@ -8,7 +8,7 @@ from agentflow.redact import one_line, visible
 from agentflow.store.reading import TASKS
 from agentflow.view.diffs import FileDiff, file_diffs
 from agentflow.view.pending import diff_style, pending_rows
-from agentflow.view.render import check_rows
+from agentflow.view.render import check_rows, plan_rows
 from agentflow.view.snapshot import Snapshot
 from agentflow.view.text import BLANK, Line, Style, clip, labelled, line, span
 from agentflow.view.words import REPAIR, RESUMABLE, plural, sandbox, status_mark, status_style
@@ -32,12 +32,15 @@ _MEANINGS: Mapping[Status, str] = {
     Status.ERROR: "internal error",
 }
 _CAVEATS: Mapping[str, str] = {
-    "no_regression_only": "nothing that was red turned green: no check proves the new behaviour",
+    "unproved": "no test fails without the change and passes with it, so nothing proves the new behaviour",
     "already_red": "some checks were red before the task and still are",
     "flaky": "a check failed and passed on one tree: what passed by chance proves little",
     "reviewer_disagrees": "the checks hold, but the reviewer objected without naming a line",
     "not_reviewed": "its class asks for a review, which --no-review left out",
     "environment_blocked": "this machine cannot run the tests: nothing was changed, nothing is verified",
+    "check_not_run": "this machine cannot run it: see the notes",
+    "tests_not_counted": "nobody can count the tests: only an exit code tells of them",
+    "mostly_skipped": "more tests were skipped than run",
     "check_skipped": "a person said that it need not hold",
     "dependencies": "what the change depends on now is for a person to look at: see the notes",
     "knows_the_tests": "lines of the new code look as if they knew the tests: see the notes",
@@ -54,9 +57,10 @@ def verdict(snapshot: Snapshot, diff: str, elsewhere: str = "") -> tuple[Line, .
     return (
         *_headline(snapshot),
         *pending_rows(state),
+        *_planned(state),
         *_checks(snapshot),
         BLANK,
-        *_changes(tuple(file_diffs(diff)), state.status),
+        *_changes(tuple(file_diffs(diff)), is_unknown=state.base_tree is not None and state.tree is None),
         *_iterations(state),
         *footer,
     )
@@ -126,14 +130,19 @@ def _failing(snapshot: Snapshot, checks: tuple[RequiredCheck, ...]) -> int:
     return sum(one.tests.failed + one.tests.errors for one in found if one and one.tests)
 
 
+def _planned(state: TaskState) -> tuple[Line, ...]:
+    """Return the plan of a task that waits and has changed nothing yet, to be looked at before it goes on."""
+    is_next = state.status is Status.SUSPENDED and state.change is None and not state.failures
+    return plan_rows(state) if is_next else ()
+
+
 def _checks(snapshot: Snapshot) -> tuple[Line, ...]:
     rows = check_rows(snapshot)
     return (BLANK, *rows) if rows else ()
 
 
-def _changes(files: tuple[FileDiff, ...], status: Status) -> Iterator[Line]:
-    is_cut = status in (Status.SUSPENDED, Status.CANCELLED, Status.ERROR)
-    none = "not known before it goes on" if is_cut else "nothing"
+def _changes(files: tuple[FileDiff, ...], *, is_unknown: bool) -> Iterator[Line]:
+    none = "unknown, the files could not be read" if is_unknown else "nothing"
     yield labelled("changed", span(plural(len(files), "file") if files else none))
     room = _DIFF_LINES
     for file in files[:_FILES]:
@@ -192,6 +201,10 @@ def _cautions(state: TaskState) -> Iterator[Line]:
     yield from (labelled("checks", span(one_line(change, _REASON), Style.WARN)) for change in told)
     for note in shown.notes[:_NOTES] if shown else ():
         yield labelled("note", span(one_line(note, _REASON)))
+    if state.hook_files:
+        names = [one_line(path, _DIFF_WIDTH) for path in sorted(state.hook_files)]
+        more = f" and {len(names) - _FILES} more" if len(names) > _FILES else ""
+        yield labelled("hooks", span(f"changed: {', '.join(names[:_FILES])}{more}"))
     if state.sandbox != "full":
         yield labelled("sandbox", sandbox(state))
     if state.model == REPAIR and state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:

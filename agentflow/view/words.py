@@ -89,8 +89,12 @@ def result_mark(exit_code: int | None) -> Span:
 
 def evidence_mark(evidence: Evidence | EvidenceRecorded) -> Span:
     """Return the mark of what was recorded; what fails without the change, as it should, has none."""
-    is_without = evidence.code is Side.BASE and evidence.surface is Side.FINAL
-    return span("· ", Style.DIM) if is_without else result_mark(evidence.exit_code)
+    return span("· ", Style.DIM) if is_without_change(evidence) else result_mark(evidence.exit_code)
+
+
+def is_without_change(evidence: Evidence | EvidenceRecorded) -> bool:
+    """Return whether the checks of now were run on the code from before the task."""
+    return evidence.code is Side.BASE and evidence.surface is Side.FINAL
 
 
 def plural(number: int, noun: str) -> str:

@@ -41,7 +41,7 @@ def _files(paths: Iterable[str], tests: Iterable[str]) -> dict[str, str]:
 
 
 def _file(test: str, modules: dict[str, dict[str, str]]) -> str | None:
-    if file_of(test).endswith(".py"):
+    if "::" in test or test.endswith(".py"):
         return file_of(test)
     parts = test.split(".")
     for end in range(len(parts) - 1, 0, -1):

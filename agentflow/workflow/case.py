@@ -1,11 +1,11 @@
 """All that a verdict rests on, and what of it is only to be told."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from agentflow.checks.dependencies import Difference
 from agentflow.checks.tampering import Finding
 from agentflow.core.allowance import Override
-from agentflow.core.evidence import RED, CheckRun, TestOutcome, ended
+from agentflow.core.evidence import RED, Check, CheckName, CheckRun, TestOutcome, ended
 from agentflow.core.pending import Answer
 from agentflow.core.record import Record
 from agentflow.workflow.drift import appeared, listed
@@ -24,13 +24,15 @@ class Case(Record):
     final: tuple[CheckRun, ...]
     targets: frozenset[str]
     """Tests that the task has to turn green."""
-    preserving: bool
-    """The task asks for no new behaviour."""
+    same_behaviour: bool = False
+    """Only documents, comments, form or annotations differ, so that no test could tell."""
     altered: tuple[FileChange, ...] = ()
     """What checks and judges changed in their own copies."""
     named: frozenset[str] = frozenset()
     """Tests that were red and that the task names."""
     overrides: tuple[Override, ...] = ()
+    blocked: Mapping[CheckName, str] = {}
+    """Why checks could not run on this machine before the task."""
     known: frozenset[str] = frozenset()
     """Tests whose failure does not count; one that cannot even be loaded does."""
     secrets: tuple[str, ...] = ()
@@ -41,8 +43,12 @@ class Case(Record):
     """Tests that may prove the change, on the code as it was."""
     alone: tuple[CheckRun, ...] = ()
     """The same tests in the same way on the code now, where no other run shows that."""
+    proven_tests: frozenset[str] = frozenset()
+    """New and changed tests, where nothing else changed and each of them fails with broken code."""
     silent: str | None = None
     """A test that had to fail and did not; empty where it did, None until that is known."""
+    is_unchanged: bool = False
+    """Nothing differs but what hooks changed."""
     weakened: tuple[str, ...] = ()
     """What was done to the checks that a person has to approve."""
     approval: Answer | None = None
@@ -65,6 +71,16 @@ class Case(Record):
         """What was run after the change."""
         return (*self.final, *self.held, *self.fresh, *self.alone)
 
+    def is_blocked(self, run: CheckRun) -> bool:
+        """Return whether this machine cannot run a check, which ends as it did before the task."""
+        if run.evidence is None:
+            return run.check.missing is not None
+        base = next((each for each in self.baseline if each.check.name is run.check.name), None)
+        if run.check.name not in self.blocked or run.green or base is None or base.evidence is None:
+            return False
+        is_alike = base.evidence.exit_code == run.evidence.exit_code and wrong(base) == wrong(run)
+        return is_alike and base.told <= run.told
+
     def excuses(self, run: CheckRun) -> bool:
         """Return whether a check is red by nothing but tests that are known to fail or failed by chance."""
         code = run.evidence.exit_code if run.evidence else None
@@ -76,7 +92,10 @@ class Case(Record):
 def remarks(case: Case) -> tuple[str, ...]:
     """Return what a person should know although it decides nothing."""
     parts = (
+        _no_test_needed(case),
         appeared((*case.drift, *case.altered)),
+        _not_run(case),
+        _skipped(case),
         _still_red(case),
         _mixed(case),
         _unproven(case),
@@ -85,15 +104,48 @@ def remarks(case: Case) -> tuple[str, ...]:
     return tuple(remark for part in (*parts, _depended(case), _unseen(case)) for remark in part)
 
 
+def _no_test_needed(case: Case) -> list[str]:
+    """Return by what a change is proved that no test has to show."""
+    if case.same_behaviour:
+        return ["same behaviour: only documents, comments, docstrings, formatting or type hints differ"]
+    if case.proven_tests:
+        return [f"tests only, each fails when the code is broken: {listed(sorted(case.proven_tests))}"]
+    return []
+
+
 def wrong(run: CheckRun) -> dict[str, int]:
     """Return what a check complains of: failing tests, else findings, with how often."""
     return dict.fromkeys(run.ids(*RED), 1) or dict(run.findings)
 
 
+def _not_run(case: Case) -> Iterator[str]:
+    """Yield which checks, or parts of them, this machine cannot run."""
+    for run in case.final:
+        if case.is_blocked(run):
+            yield f"{run.check.name} cannot run here: {run.check.missing or case.blocked[run.check.name]}"
+        elif run.check.left_out:
+            yield f"{run.check.name} cannot run as a whole here: {run.check.left_out}"
+
+
+def _skipped(case: Case) -> Iterator[str]:
+    """Yield how many tests were skipped, or that nobody could count them."""
+    for run in case.final:
+        if run.counts and run.counts.skipped:
+            number = run.counts.ran + run.counts.skipped
+            yield f"{run.check.name}: {run.counts.skipped} of {number} skipped"
+        elif run.evidence and run.counts is None and run.check.name is CheckName.TESTS:
+            yield f"{run.check.name}: {uncounted(run.check)}"
+
+
+def uncounted(check: Check) -> str:
+    """Return that only the exit code tells of the tests, in words."""
+    return f"the tests that `{check.command}` runs cannot be counted, only its exit code tells of them"
+
+
 def _still_red(case: Case) -> Iterator[str]:
     """Yield what is red for a reason that the change need not answer for."""
     before = {run.check.name: run for run in case.baseline if not run.green}
-    for run in case.final:
+    for run in (run for run in case.final if not case.is_blocked(run)):
         then = before.get(run.check.name)
         if case.excuses(run):
             yield f"known to fail: {run.check.name}: {listed(sorted(wrong(run)))}"

@@ -82,15 +82,18 @@ class Checking:
         skipped = (override(name, word.text, word.file) for name, word in self._said.skips.items())
         return task.replace(overrides=(*task.overrides, *skipped), known_failures=self._said.known)
 
-    def blockage(self, required: tuple[RequiredCheck, ...]) -> str:
-        """Return why this machine cannot run the tests at all, whatever the code says; or empty."""
-        run = next((run for run in self.runs(required) if run.check.name is CheckName.TESTS), None)
-        if run is None or run.green:
-            return ""
+    def blocked(self, required: tuple[RequiredCheck, ...]) -> dict[CheckName, str]:
+        """Return why this machine cannot run checks at all, whatever the code says."""
+        red = [run for run in self.runs(required) if not run.green]
+        if not red:
+            return {}
         repository = self.repository(Fence(self._git.root).files())
-        output = self._store.ledger.output(run.evidence.id) if run.evidence else ""
         running = version(repository) if required_python(repository) else None
-        return blockage(run, output, repository, running)
+        found = {run.check.name: blockage(run, self._output(run), repository, running) for run in red}
+        return {name: why for name, why in found.items() if why}
+
+    def _output(self, run: CheckRun) -> str:
+        return self._store.ledger.output(run.evidence.id) if run.evidence else ""
 
     async def run(
         self, task: TaskState, *orders: Order, ignored: tuple[str, ...] | None = None

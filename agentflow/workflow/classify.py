@@ -4,9 +4,9 @@ import re
 from typing import NamedTuple
 
 from agentflow.core.routing import Classification, Forced
-from agentflow.core.task import Complexity
+from agentflow.core.task import Complexity, Phase
 from agentflow.workflow.ambiguity import action, factors, is_concrete
-from agentflow.workflow.clauses import Clause, Mood, clauses
+from agentflow.workflow.clauses import Clause, Mood, clauses, fills_a_file
 from agentflow.workflow.intent import concerns_text
 from agentflow.workflow.phrases import begins, hits, plain_words, said_part
 from agentflow.workflow.table import Table
@@ -27,6 +27,19 @@ _FAILING = re.compile(r"\b(fail\w*|red|broken|pass(es|ing)?|green)\b", re.IGNORE
 _TEST_FILE = re.compile(r"(^|/)tests?/|(^|/)test_[^/]*$|_test\.\w+$|\.(test|spec)\.\w+$")
 
 
+QUESTION = "question"
+CLASSES = (*(str(one) for one in Complexity if one is not Complexity.UNCLASSIFIED), QUESTION)
+"""What a person may name as the class of a task."""
+_ROUTES = {
+    Complexity.TRIVIAL: "single_file",
+    Complexity.IMPLEMENTATION: "default",
+    Complexity.COMPLEX: "full",
+    Complexity.EXPLORATORY: "exploratory",
+    Complexity.RESEARCH: "research",
+}
+"""The route of a class that a person named, where the words lead to another class."""
+
+
 class Choice(NamedTuple):
     """A class, its route, and why."""
 
@@ -42,7 +55,7 @@ def classify(text: str, table: Table) -> Classification:
     said = clauses(text, table)
     changes = tuple(clause for clause in said if clause.mood is Mood.CHANGE)
     report = bool(hits(table.report, plain_words(text)))
-    wanted = tuple(clause for clause in changes if not (report and hits(table.report, clause.text)))
+    wanted = tuple(clause for clause in changes if not _reports(clause, table))
     mood = _mood(said, wanted, is_report=report)
     choice = _change(text, said, table) if mood is Mood.CHANGE else _reading(mood, said, table)
     found = factors(text, said, table)
@@ -59,6 +72,30 @@ def classify(text: str, table: Table) -> Classification:
         steps=table.steps(choice.route, choice.complexity),
         requires=table.requires(choice.complexity),
     )
+
+
+def as_named(found: Classification, name: str, table: Table) -> Classification:
+    """Return a classification in the class that a person named; the words keep their say in the rest."""
+    is_question = name == QUESTION
+    complexity = Complexity.EXPLORATORY if is_question else Complexity(name)
+    fits = found.complexity is complexity and not is_question
+    route = QUESTION if is_question else found.route if fits else _ROUTES[complexity]
+    steps = table.steps(route, complexity)
+    kept = (reason for reason in found.reasons if fits or reason.startswith("ambiguity: "))
+    return found.replace(
+        complexity=complexity,
+        route=route,
+        forced=found.forced and fits,
+        report=found.report and Phase.IMPLEMENTATION not in steps and not is_question,
+        reasons=(f"named by a person: {name}", *kept),
+        steps=steps,
+        requires=table.requires(complexity),
+    )
+
+
+def _reports(clause: Clause, table: Table) -> bool:
+    """Return whether a clause orders a report, and names no file for it."""
+    return bool(hits(table.report, clause.text)) and not fills_a_file(clause.text, table)
 
 
 def _mood(said: tuple[Clause, ...], changes: tuple[Clause, ...], *, is_report: bool) -> Mood:

@@ -9,11 +9,19 @@ from agentflow.workflow.phrases import begins, hits, plain_words
 from agentflow.workflow.table import Table
 
 _SENTENCE = re.compile(r"(?<=[.!?;:])(?<!error:)(?<!exception:)\s+|\n+")
-_JOINT = re.compile(r"(?:,\s*|\s+)(?=(?:and then|then|and|but|so)\s)|,\s+(?=\w)")
+_JOINT = re.compile(r"(?:,\s*|\s+)(?=(?:and then|then|and|but|so)\s)|,\s+(?!as your\b)(?=\w)")
 _SETTING = re.compile(
     r"(?:when|if|in|on|for|using|after|before|since|because|while|as|with|at|by)\b[^,]*,\s*"
 )
 _WORD = re.compile(r"\w")
+_FOR_SOMEBODY = re.compile(r"\w+\s+(?:me|us)\b")
+_DOCUMENT = r"(?:[\w./-]*\w\.(?:md|rst|txt|adoc)|readme|changelog|docs/\S+)\b"
+_INTO_FILE = re.compile(
+    r"\b(?:into|(?:it|them|this|that|these|those)\s+(?:down\s+)?(?:in|to)"
+    r"|(?:write|draft|prepare|produce|make|create|compile)\b.*\bto)"
+    rf"\s+(?:the\s+|file\s+)*(?:{_DOCUMENT}|[\w./-]*\w\.[a-z]\w{{0,4}}\b)"
+)
+_IN_DOCUMENT = re.compile(rf"\bin\s+(?:the\s+)?{_DOCUMENT}")
 _WITHOUT = re.compile(r"\bwithout\b[^,.;]*")
 _STATEMENT = re.compile(
     r"\w+(?:\s+(?!(?:that|which|who|where|if|whether|how|why|what|all|every|the|a|an)\b)\w+){0,2}\s+"
@@ -84,8 +92,11 @@ def _clause(piece: str, table: Table) -> Clause:
     is_told = mood not in (Mood.QUESTION, Mood.LIMIT) and bool(_STATEMENT.match(spoken))
     if mood is Mood.STATEMENT or is_told:
         return Clause(text=text, mood=Mood.STATEMENT)
+    if mood is Mood.CHANGE and hits(table.yours, text) and not fills_a_file(text, table):
+        return Clause(text=text, mood=Mood.QUESTION, head=head)
     is_order = mood in (Mood.EXPLORATORY, Mood.RESEARCH) and _is_order(text, table)
-    return Clause(text=text, mood=Mood.CHANGE if is_order else mood, head=head)
+    is_text = mood in (Mood.QUESTION, Mood.EXPLORATORY) and fills_a_file(text, table)
+    return Clause(text=text, mood=Mood.CHANGE if is_order or is_text else mood, head=head)
 
 
 def _head(spoken: str, table: Table) -> tuple[Mood, str]:
@@ -93,6 +104,17 @@ def _head(spoken: str, table: Table) -> tuple[Mood, str]:
     found = {Mood(mood): head for mood, words in table.heads.items() if (head := begins(words, spoken))}
     mood = max(found, key=lambda mood: len(found[mood]), default=Mood.STATEMENT)
     return mood, found.get(mood, "")
+
+
+def fills_a_file(text: str, table: Table) -> bool:
+    """Return whether a clause asks for text of a file, and not only in the answer."""
+    fill = table.fill
+    if not begins(fill.verbs, text):
+        return False
+    if hits(fill.places, text) and not hits(fill.told, text):
+        return True
+    is_made = bool(begins(fill.makers, text)) and not _FOR_SOMEBODY.match(text)
+    return bool(_INTO_FILE.search(text) or (is_made and _IN_DOCUMENT.search(text)))
 
 
 def _is_order(text: str, table: Table) -> bool:

@@ -4,7 +4,7 @@ from agentflow.core.evidence import Verdict
 from agentflow.core.exits import Exit
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.workflow.deciding import failed
-from agentflow.workflow.gate import ALREADY_RED
+from agentflow.workflow.gate import ALREADY_RED, CHECK_NOT_RUN
 from agentflow.workflow.route import is_stalled
 
 
@@ -29,7 +29,11 @@ def _verified(task: TaskState, verdict: Verdict) -> Ending:
     if not _is_reviewed(task):
         return failed("its class counts only with a review, and there is none")
     if verdict.caveats:
-        found = "nothing newly fails" if ALREADY_RED in verdict.caveats else "every required check holds"
+        found = "every required check holds"
+        if any(caveat.startswith(CHECK_NOT_RUN) for caveat in verdict.caveats):
+            found = "every check that can run here holds"
+        if ALREADY_RED in verdict.caveats:
+            found = "nothing newly fails"
         reason = f"{found}, with a caveat: {', '.join(verdict.caveats)}"
         return Ending(status=Status.VERIFIED_WITH_CAVEAT, exit_code=Exit.CAVEAT, reason=reason)
     reason = "every required check holds on the final tree"

@@ -42,4 +42,5 @@ def is_kept(task: TaskState, phase: Phase) -> bool:
 
 def _written(plan: Plan) -> str:
     steps = (f"{number}. {step.title} ({', '.join(step.files)})" for number, step in enumerate(plan.steps, 1))
-    return "\n".join((plan.summary, *steps, *(f"risk: {risk}" for risk in plan.risks)))
+    after = (f"must hold: {text}" for text in plan.acceptance)
+    return "\n".join((plan.summary, *steps, *after, *(f"risk: {risk}" for risk in plan.risks)))

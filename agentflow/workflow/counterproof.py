@@ -1,22 +1,28 @@
 """What proves a change, run once more on the code from before it: luck proves nothing."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from agentflow.checks.again import WHOLE
 from agentflow.checks.narrow import file_of, narrowed
-from agentflow.checks.surface import Kind
+from agentflow.checks.surface import Kind, belongs
 from agentflow.checks.weakening import SurfaceChange
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
+from agentflow.verdict.broken import break_functions
 from agentflow.workflow.case import Case
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.gate import holds, proof
+from agentflow.workflow.look import Look
 from agentflow.workflow.round import Order, Results
 from agentflow.workflow.turned import turned
+from agentflow.workspace.crossed import lay
+from agentflow.workspace.git import Git
 
 _TESTED = frozenset({Kind.TESTS, Kind.FIXTURES, Kind.START, Kind.NAMED, Kind.SETTING})
 """What a test may be written in."""
+_FILE_BYTES = 1_000_000
 
 
 class Grounds(Record):
@@ -71,7 +77,8 @@ async def counterproof(crew: Crew, task: TaskState, case: Case, tree: str) -> Re
     assert task.tree is not None
     case = case.replace(weakened=())  # who is asked to approve sees what the tests of now show by themselves
     grounds = _grounds(case, crew.sight.of(task).checks)
-    check = grounds.asked if grounds and not case.preserving and holds(case) and not proof(case) else None
+    is_needed = not case.same_behaviour and holds(case) and not proof(case)
+    check = grounds.asked if grounds and is_needed else None
     if grounds is None or check is None:
         return ()
     before = Order(checks=(check,), tree=tree, surface=Side.FINAL, code=Side.BASE, earlier=grounds.earlier)
@@ -84,6 +91,60 @@ async def counterproof(crew: Crew, task: TaskState, case: Case, tree: str) -> Re
     now = Order(checks=(check,), tree=task.tree, surface=Side.FINAL, code=Side.FINAL, earlier=passed)
     (alone,) = await crew.checking.run(task, now)
     return (*fresh, *alone)
+
+
+async def prove_tests(crew: Crew, task: TaskState, case: Case) -> tuple[str, ...]:
+    """Run the new and changed tests with all functions of the code broken, and return them if each fails.
+
+    Nothing else changed, so that no code from before could tell what they are worth.
+    """
+    probe = find_probe(crew.git, task, crew.sight.of(task), case.final) if holds(case) else None
+    if probe is None:
+        return ()
+    order = Order(checks=(probe.check,), tree=probe.tree, surface=Side.FINAL, code=Side.FINAL)
+    return probe.judge((await crew.checking.tried(task, order)).outcomes)
+
+
+class Probe(Record):
+    """New and changed tests, the check that runs them alone, and the tree in which they have to fail."""
+
+    tests: frozenset[str]
+    check: Check
+    tree: str
+
+    def judge(self, outcomes: Mapping[str, TestOutcome]) -> tuple[str, ...]:
+        """Return the tests if each of them failed; a file that could not be loaded tells of no test."""
+        red = {test for test, said in outcomes.items() if said in RED}
+        return tuple(sorted(self.tests)) if self.tests <= red else ()
+
+
+def find_probe(git: Git, task: TaskState, seen: Look, runs: Iterable[CheckRun]) -> Probe | None:
+    """Return what shows the worth of a change of tests alone; None for another change or runner."""
+    final, paths = _tests(runs), [each.path for each in seen.checks]
+    passed = final.ids(TestOutcome.PASSED) if final else frozenset[str]()
+    tests = {test for test in passed if _lies_in(test, paths) and _function(test) in seen.changed_tests}
+    if final is None or task.tree is None or {_function(test) for test in tests} != seen.changed_tests:
+        return None  # one that does not pass, or is no test
+    check, broken = narrowed(final.check, tests), _broken_files(git, task)
+    if check == final.check or not broken:
+        return None
+    return Probe(tests=frozenset(tests), check=check, tree=lay(git, task.tree, broken))
+
+
+def _function(test: str) -> str:
+    """Return the function of a test, by pytest's id of it or by unittest's."""
+    return re.split(r"::|\.", test.partition("[")[0])[-1]
+
+
+def _broken_files(git: Git, task: TaskState) -> dict[str, str]:
+    """Return the code of the product with each function raising, by path."""
+    assert task.tree is not None
+    paths = [
+        path for path in git.paths(task.tree) if path.endswith(".py") and not belongs(task.surface, path)
+    ]
+    texts = git.texts([f"{task.tree}:{path}" for path in paths], _FILE_BYTES)
+    found = {path: break_functions(text) for path, text in zip(paths, texts, strict=True)}
+    return {path: text for path, text in found.items() if text is not None}
 
 
 def _grounds(case: Case, changes: Sequence[SurfaceChange]) -> Grounds | None:

@@ -7,7 +7,7 @@ from agentflow.compose.channels import Capability
 from agentflow.compose.family import Cradle, Family
 from agentflow.compose.profiles import Kit
 from agentflow.core.pending import Consent
-from agentflow.core.ports import Model, Workspace
+from agentflow.core.ports import Model, Watch, Workspace
 from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE, Role
 from agentflow.core.task import Phase, TaskState
@@ -29,6 +29,7 @@ from agentflow.workflow.budget import within
 from agentflow.workflow.checking import Checking
 from agentflow.workflow.confirming import is_kept
 from agentflow.workflow.deleted import WithDeleted
+from agentflow.workflow.drift import set_apart
 from agentflow.workflow.look import Sight, listed
 from agentflow.workflow.route import ROLE_OF
 from agentflow.workflow.table import Table
@@ -56,6 +57,8 @@ class Crew(Record):
     """What the files were before the task."""
     table: Table
     """The rules that classify the task."""
+    watch: Watch
+    """Tells what only hooks changed."""
     consent: Consent = Consent.SUSPEND
     """What is done at once about something that would wait for a person."""
     attended: bool = False
@@ -122,6 +125,7 @@ class Crew(Record):
             consent=self.consent,
             interrupted=phase in task.asked or (self.consent is Consent.SUSPEND and is_kept(task, phase)),
             owners=self._owners(),
+            watch=self.watch,
         )
 
     def _seen(self, task: TaskState, phase: Phase) -> Workspace:
@@ -144,23 +148,30 @@ class Crew(Record):
             final=self.checking.runs(task.final),
             held=self.checking.runs(task.held),
             fresh=self.checking.runs(task.fresh),
-            surface=listed(self.git, task),
+            surface=listed(self.git, task) if task.tree is not None else (),
             shown=self.checking.shown,
             diff=self.diff(task),
             folder=f"{TASKS}/{task.task_id}",
         )
 
     def diff(self, task: TaskState) -> str:
-        """Return the change so far, as of the last tree that was taken."""
-        if task.base_tree is None or task.tree is None or task.tree == task.base_tree:
+        """Return the change so far, as of the last tree that was taken, without what only hooks changed."""
+        paths = tuple(change.path for change in self.changes(task))
+        if task.base_tree is None or task.tree is None or not paths:
             return ""
-        return redacted(self.git.diff(task.base_tree, task.tree))
+        return redacted(self.git.diff(task.base_tree, task.tree, *(paths if task.hook_files else ())))
+
+    def look(self, task: TaskState) -> TaskState:
+        """Return the task with the tree as it is on disk now, and with what of it only hooks changed."""
+        return task.replace(tree=self.git.tree(), hook_files=self.watch.files())
 
     def changes(self, task: TaskState) -> tuple[FileChange, ...]:
-        """Return the files that differ from before the task, as of the last tree that was taken."""
+        """Return the files that differ from before the task as of the last tree, but those of hooks."""
         if task.base_tree is None or task.tree is None:
             return ()
-        return self.git.changes(task.base_tree, task.tree)
+        apart = set_apart(task)
+        changes = self.git.changes(task.base_tree, task.tree)
+        return tuple(change for change in changes if change.path not in apart) if apart else changes
 
 
 def _affordable(role: Role, task: TaskState) -> Role:

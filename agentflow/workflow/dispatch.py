@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agentflow.core.errors import ModelUnavailable
+from agentflow.core.errors import ModelError, ModelUnavailable
 from agentflow.core.events import Answered, Retried
 from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import Stop, Usage, total
@@ -52,6 +52,9 @@ async def _dispatch(crew: Crew, phase: Phase, angle: Angle | None) -> Run:
             raise
         failure = error
         run = _loaded(crew, number, phase)
+    except ModelError:  # it does not go on: what it used so far counts now
+        _count(crew, _loaded(crew, number, phase))
+        raise
     reason = str(failure) if failure else lost(run)
     if reason is None:
         return run
@@ -134,10 +137,14 @@ def _loaded(crew: Crew, number: int, phase: Phase) -> Run:
 
 def _asked(crew: Crew, run: Run, reason: str) -> Run | None:
     """Return a run that waits for a person, where it had changed files that nobody accounted for."""
-    task, now = crew.store.task, crew.git.tree()
-    if run.head.role != ROLE_OF[Phase.IMPLEMENTATION] or task.tree is None or now == task.tree:
+    task = crew.store.task
+    seen = crew.look(task)
+    if run.head.role != ROLE_OF[Phase.IMPLEMENTATION] or task.tree is None or seen.tree is None:
         return None
-    rows = crew.git.diff(task.tree, now).split("\n")
+    changes = crew.changes(seen.replace(base_tree=task.tree))
+    if not changes:
+        return None
+    rows = crew.git.diff(task.tree, seen.tree, *(each.path for each in changes)).split("\n")
     added, removed = (sum(row.startswith(sign) for row in rows) - _heads(rows, sign) for sign in "+-")
     pending = Pending(
         id=f"lost-{run.head.run}",
@@ -145,7 +152,7 @@ def _asked(crew: Crew, run: Run, reason: str) -> Run | None:
         tool=None,
         input={
             "why": f"the {run.head.role} was interrupted: {reason}",
-            "changed": ", ".join(f"{one.kind} {one.path}" for one in crew.git.changes(task.tree, now)),
+            "changed": ", ".join(f"{one.kind} {one.path}" for one in changes),
             "lines": f"+{added} -{removed}",
         },
         options=(GO_ON, GIVE_UP),
@@ -153,7 +160,7 @@ def _asked(crew: Crew, run: Run, reason: str) -> Run | None:
     )
     if decided_now(crew.consent, pending) is not None:
         return None
-    crew.store.save(task.replace(tree=now))
+    crew.store.save(seen)
     return run.replace(pause=RunPaused(call_id="", pending=pending))
 
 

@@ -31,9 +31,15 @@ class Bench(Record):
 
     def at(self, place: Path) -> Sandbox:
         """Return the sandbox for a copy, which sees the repository's own environments."""
-        shared = tuple(self.git.root / name for name in SHARED)
-        opened = self.sandbox.opened
-        return self.sandbox.replace(root=place, opened=opened.replace(readable=(*opened.readable, *shared)))
+        return seeing(self.sandbox.replace(root=place), self.git.root)
+
+
+def seeing(sandbox: Sandbox, root: Path) -> Sandbox:
+    """Return the sandbox of a copy with a repository's environments; links that lead out open nothing."""
+    real = root.resolve()
+    shared = tuple(root / name for name in SHARED if (root / name / "bin").resolve().is_relative_to(real))
+    opened = sandbox.opened
+    return sandbox.replace(opened=opened.replace(readable=(*opened.readable, *shared)))
 
 
 @contextmanager

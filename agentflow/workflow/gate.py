@@ -1,14 +1,19 @@
 """The verdict on a change: a pure function of evidence."""
 
+from collections.abc import Iterable, Iterator
+
 from agentflow.core.evidence import RED, By, CheckName, CheckRun, Evidence, Side, TestOutcome, Verdict, ended
 from agentflow.workflow.case import Case, remarks, wrong
 from agentflow.workflow.drift import drifted, listed
 from agentflow.workflow.turned import loaded_now, not_loaded, turned
 
 ALREADY_RED = "already_red"
-NO_REGRESSION_ONLY = "no_regression_only"
+UNPROVED = "unproved"
 FLAKY = "flaky"
 CHECK_SKIPPED = "check_skipped"  # followed by the name of the check
+CHECK_NOT_RUN = "check_not_run"  # likewise
+TESTS_NOT_COUNTED = "tests_not_counted"
+MOSTLY_SKIPPED = "mostly_skipped"
 KNOWS_THE_TESTS = "knows_the_tests"
 DEPENDENCIES = "dependencies"
 
@@ -20,7 +25,7 @@ def judge(case: Case) -> Verdict:
     """
     shown = (run.evidence.id for run in case.judged if run.evidence is not None)
     evidence = tuple(dict.fromkeys(shown))
-    if case.tree == case.base_tree:
+    if case.tree == case.base_tree or case.is_unchanged:
         return Verdict(passed=False, reasons=("nothing was changed",), evidence=evidence)
     case = _without_skipped(case)
     failures = _failures(case) or _unheard(case)
@@ -79,17 +84,40 @@ def _unheard(case: Case) -> tuple[str, ...]:
 def _caveats(case: Case) -> tuple[str, ...]:
     """Return what lessens a pass, as words."""
     caveats = [f"{CHECK_SKIPPED}:{override.check}" for override in case.overrides]
-    if any(not run.green and not case.excuses(run) for run in case.final):
+    caveats += [
+        f"{CHECK_NOT_RUN}:{run.check.name}"
+        for run in case.final
+        if case.is_blocked(run) or run.check.left_out
+    ]
+    able = [run for run in case.final if not case.is_blocked(run)]
+    caveats += _uncounted(case, able)
+    if any(not run.green and not case.excuses(run) for run in able):
         caveats.append(ALREADY_RED)
     if any(set(run.flaky) - case.known for run in case.runs):
         caveats.append(FLAKY)
-    if not case.preserving and not proof(case):
-        caveats.append(NO_REGRESSION_ONLY)
+    if not (case.same_behaviour or case.proven_tests or proof(case)):
+        caveats.append(UNPROVED)
     if any(each.is_sure for each in case.suspicions):
         caveats.append(KNOWS_THE_TESTS)
     if any(each.doubts for each in case.dependencies):
         caveats.append(DEPENDENCIES)
     return tuple(dict.fromkeys(caveats))
+
+
+def _uncounted(case: Case, runs: Iterable[CheckRun]) -> Iterator[str]:
+    """Yield what lessens the word of tests that nobody can count, or of which few ran.
+
+    Numbers that are only printed, and were not before the task, may be printed by the change.
+    """
+    before = {run.check.name: run for run in case.baseline if run.evidence is not None}
+    for run in runs:
+        base = before.get(run.check.name)
+        is_news = base is not None and base.counts is None
+        is_counted = run.counts is not None and not (run.counts.is_printed and is_news)
+        if not is_counted and run.check.name is CheckName.TESTS:
+            yield TESTS_NOT_COUNTED
+        if run.counts and run.counts.is_mostly_skipped:
+            yield MOSTLY_SKIPPED
 
 
 def _approvals(case: Case) -> tuple[str, ...]:
@@ -109,11 +137,16 @@ def _missing(case: Case) -> list[str]:
     skipped = {override.check for override in case.overrides}
     if CheckName.TESTS not in {*now, *left_out, *skipped}:
         reasons.append("tests: not run (this repository has none that agentflow can find)")
+    blocked = [run for run in case.final if case.is_blocked(run)]
+    if blocked and len(blocked) == len(case.final):
+        reasons.append(f"no required check can run here: {', '.join(run.check.name for run in blocked)}")
     return reasons
 
 
 def _problems(case: Case, run: CheckRun) -> list[str]:
-    """Return why a required check does not hold."""
+    """Return why a required check does not hold; what this machine cannot run is nobody's to mend."""
+    if case.is_blocked(run):
+        return []
     unfit = _unfit(case, run)
     if unfit is not None:
         return [f"{run.check.name}: {unfit}"]
@@ -157,8 +190,19 @@ def _owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
     due = case.targets & base.ids(*RED)
     due -= case.known | run.ids(TestOutcome.PASSED) | (base.told - run.told) | loaded
     reasons = [f"{run.check.name}: ran before, not now: {listed(sorted(gone))}"] if gone else []
+    reasons += _fewer(base, run, held)
     names = [f"{test} (passes at times)" if test in run.flaky else test for test in sorted(due)]
     return [*reasons, *([f"{run.check.name}: still failing: {listed(names)}"] if due else [])]
+
+
+def _fewer(base: CheckRun, run: CheckRun, held: CheckRun) -> list[str]:
+    """Return that fewer tests ran than before, where their number is all that is known of them."""
+    if base.outcomes or base.counts is None or not base.counts.ran:
+        return []
+    now = max(each.counts.ran if each.counts else 0 for each in (run, held))
+    if now >= base.counts.ran:
+        return []
+    return [f"{run.check.name}: {base.counts.ran} tests ran before, {now or 'none that can be counted'} now"]
 
 
 def _red(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:

@@ -3,14 +3,6 @@
 import re
 from collections.abc import Callable
 
-_PRESERVING = re.compile(
-    r"\s*(please\s+)?("
-    r"(refactor|rename|move|reformat|format|document|tidy|clean\s+up)\b"
-    r"|(add|fix|write|update|improve)\s+(?:[\w'-]+\s+){0,3}(docstrings?|comments?|readme|docs|documentation|typos?)\b"
-    r")",
-    re.IGNORECASE,
-)
-"""The whole task, from its first word, is about form or text; a word for it further on may be a feature."""
 _TEXT = re.compile(
     r"(?:document\b|(?:add|fix|write|update|improve|correct|extend|reword|translate|remove)\s+(?:[\w'./-]+\s+){0,3}?"
     r"(?:docstrings?|comments?|readme(?:\.\w+)?|changelog(?:\.\w+)?|docs|documentation|typos?|wording|spelling)"
@@ -21,18 +13,10 @@ _TEXT = re.compile(
 _CHECKS = r"fail\w*|red|broken|green|pass(?:es|ing)?|tests?|checks?|suite"
 _ABOUT_CHECKS = re.compile(rf"\b(?:{_CHECKS})\b", re.IGNORECASE)
 _ABOUT_FAULTS = re.compile(rf"\b(?:{_CHECKS}|bugs?|fix|mend|repair)\b", re.IGNORECASE)
-_ALSO = re.compile(
-    r"(\b(and|then|also)|[:;,])\s+(fix|add|implement|support|change|make|remove|mend)\b", re.IGNORECASE
-)
 _NAME = re.compile(r"[\w./:\[\]-]{3,}")
 _CODE = re.compile(r"`([^`\n]+)`|([A-Za-z_][\w./]*)(\()?")
 _IN_CODE = re.compile(r"[A-Za-z_]\w{2,}")
 _LIKE_CODE = re.compile(r"[A-Za-z_]\w*(?:[_/]|\.\w)|[a-z][A-Z]|[A-Z][a-z]+[A-Z]")
-
-
-def preserves_behaviour(task: str) -> bool:
-    """Return whether a task only refactors, moves, formats or documents, so that nothing new can be shown."""
-    return bool(_PRESERVING.match(task)) and not _ALSO.search(task)
 
 
 def concerns_text(order: str) -> bool:

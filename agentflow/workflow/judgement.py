@@ -14,9 +14,10 @@ from agentflow.workflow.approval import approval_id
 from agentflow.workflow.audit import audited
 from agentflow.workflow.beside import undisturbed
 from agentflow.workflow.case import Case
-from agentflow.workflow.counterproof import counterproof
+from agentflow.workflow.counterproof import counterproof, prove_tests
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.intent import named, preserves_behaviour
+from agentflow.workflow.drift import set_apart, without_leavings
+from agentflow.workflow.intent import named
 from agentflow.workflow.round import Order, Results
 from agentflow.workflow.secrets_added import added_secrets
 from agentflow.workspace.crossed import Split, cross
@@ -52,15 +53,15 @@ async def examine(crew: Crew, task: TaskState) -> TaskState:
         before = tuple(item.check for item in task.baseline)
         theirs = Order(checks=before, tree=tree, surface=Side.BASE, code=Side.FINAL)
         final, held = await crew.checking.run(task, mine, theirs)
-    task = task.replace(final=final, held=held, fresh=(), silent=None)
+    task = task.replace(final=final, held=held, fresh=(), proven_tests=(), silent=None)
     return task.replace(audit=await audited(crew, task))
 
 
 async def believed(crew: Crew, task: TaskState, case: Case) -> TaskState:
     """Return the task with what makes checks that hold worth something: alarm and proof."""
     asks = (partial(_heard, crew, task), partial(_proven, crew, task, case))
-    silent, fresh = await undisturbed(crew.sandbox.level, *asks)
-    return task.replace(silent=silent.silent, fresh=fresh.fresh)
+    silent, proof = await undisturbed(crew.sandbox.level, *asks)
+    return task.replace(silent=silent.silent, fresh=proof.fresh, proven_tests=proof.proven_tests)
 
 
 async def _heard(crew: Crew, task: TaskState) -> TaskState:
@@ -103,6 +104,8 @@ async def _proven(crew: Crew, task: TaskState, case: Case) -> TaskState:
     """Return the task with the runs of the tests that may prove the change, on the code where it is not."""
     assert task.tree is not None
     assert task.base_tree is not None
+    if crew.sight.of(task).changed_tests:
+        return task.replace(proven_tests=await prove_tests(crew, task, case))
     tree = cross(crew.git, task.base_tree, task.tree, split(task.surface))
     return task.replace(fresh=await counterproof(crew, task, case, tree))
 
@@ -122,6 +125,7 @@ def _ran(crew: Crew, task: TaskState) -> Case:
         base_tree=task.base_tree,
         tree=task.tree,
         drift=(),
+        is_unchanged=not crew.changes(task),
         altered=altered(crew, task),
         baseline=baseline,
         final=final,
@@ -130,9 +134,10 @@ def _ran(crew: Crew, task: TaskState) -> Case:
         alone=on(Side.FINAL, fresh),
         targets=aims(crew.git, task.base_tree, task.task, failing),
         named=named(task.task, failing),
-        preserving=preserves_behaviour(task.task),
         overrides=task.overrides,
+        blocked=task.blocked,
         known=frozenset(task.known_failures),
+        proven_tests=frozenset(task.proven_tests),
         silent=task.silent,
     )
 
@@ -154,6 +159,7 @@ def case_of(crew: Crew, task: TaskState) -> Case:
     return case.replace(
         weakened=found,
         approval=task.answers.get(approval_id(seen, found)),
+        same_behaviour=seen.same_behaviour,
         suspicions=seen.code,
         dependencies=seen.dependencies,
         audit=task.audit,
@@ -169,12 +175,24 @@ def final_case_of(crew: Crew, task: TaskState) -> Case:
 def drift(crew: Crew, task: TaskState) -> tuple[FileChange, ...]:
     """Return what changed on disk since the tree was taken that is judged."""
     assert task.tree is not None
-    return crew.git.changes(task.tree, crew.git.tree())
+    now = crew.look(task)
+    assert now.tree is not None
+    apart = set_apart(now)
+    return tuple(change for change in crew.git.changes(task.tree, now.tree) if change.path not in apart)
 
 
 def altered(crew: Crew, task: TaskState) -> tuple[FileChange, ...]:
-    """Return what the checks and the judges of this iteration changed in their own copies and views."""
-    return crew.git.counted(crew.store.ledger.altered(task.iteration))
+    """Return what the checks and the judges of this iteration changed in their own copies and views.
+
+    What a check leaves on the code from before the task, too, is no change.
+    """
+    ledger = crew.store.ledger
+    found = crew.git.counted(ledger.altered(task.iteration))
+    changed = {change.path for change in crew.changes(task)}
+    if not found or task.base_tree is None:
+        return found
+    before = crew.git.counted(ledger.left_before())
+    return without_leavings(found, before, changed, crew.git.paths(task.base_tree))
 
 
 def weakened(

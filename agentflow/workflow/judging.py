@@ -31,8 +31,8 @@ _NO_ANSWER = Verdict(
 
 async def judged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
     """Run the judges side by side, then decide their gates one after the other."""
-    task = task.replace(tree=crew.git.tree())
-    if not task.reads_only and task.tree == task.base_tree:
+    task = crew.look(task)
+    if not task.reads_only and not crew.changes(task):
         return _unchanged(crew, task.replace(final=()), phases)
     crew.store.save(task)
     gathered = await side_by_side(*(partial(_JUDGES[phase], crew) for phase in phases))
@@ -57,7 +57,10 @@ async def _verify(crew: Crew) -> Run | None:
     task = crew.store.task
     if not _is_judged(crew, task):
         found = await examine(crew, task)
-        shown = {name: getattr(found, name) for name in ("final", "held", "fresh", "silent", "audit")}
+        shown = {
+            name: getattr(found, name)
+            for name in ("final", "held", "fresh", "proven_tests", "silent", "audit")
+        }
         crew.store.save(crew.store.task.replace(**shown))
     case = case_of(crew, crew.store.task)
     so_far = judge(case.replace(silent=case.silent or ""))
@@ -73,7 +76,8 @@ async def _believe(crew: Crew, case: Case) -> None:
     """Find out once for the tree that is judged what its checks are worth."""
     if crew.store.task.silent is None:
         found = await believed(crew, crew.store.task, case)
-        crew.store.save(crew.store.task.replace(silent=found.silent, fresh=found.fresh))
+        shown = {name: getattr(found, name) for name in ("silent", "fresh", "proven_tests")}
+        crew.store.save(crew.store.task.replace(**shown))
 
 
 def _is_judged(crew: Crew, task: TaskState) -> bool:

@@ -1,7 +1,9 @@
 """What a change did, file by file: to its checks, and in its code against them."""
 
 import re
+from collections.abc import Iterable
 from itertools import islice
+from pathlib import PurePosixPath
 
 from agentflow.checks.dependencies import Difference, compare
 from agentflow.checks.manifests import manifest_of
@@ -13,6 +15,8 @@ from agentflow.checks.weakening import SurfaceChange
 from agentflow.core.evidence import Surface
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
+from agentflow.verdict.broken import changed_tests
+from agentflow.verdict.equivalence import READS_TEXTS, is_document, is_same_behaviour
 from agentflow.workspace.crossed import Texts, texts
 from agentflow.workspace.git import Git
 
@@ -21,6 +25,26 @@ _TEXT_BYTES = 200_000
 _LOCK_BYTES = 20_000_000
 _TEST_FILES = 1_000
 _NAMED = 5
+_CODE = frozenset(
+    {
+        ".py",
+        ".pyi",
+        ".js",
+        ".jsx",
+        ".ts",
+        ".tsx",
+        ".mjs",
+        ".cjs",
+        ".go",
+        ".rs",
+        ".java",
+        ".kt",
+        ".rb",
+        ".sh",
+        ".c",
+        ".cpp",
+    }
+)
 _SHARED = "settings of checkers beside those of the product"
 
 
@@ -31,6 +55,10 @@ class Look(Record):
     code: tuple[Finding, ...]
     """What the code gained against the checks."""
     dependencies: tuple[Difference, ...] = ()
+    same_behaviour: bool = False
+    """Only documents changed, and code in nothing that has an effect."""
+    changed_tests: frozenset[str] = frozenset()
+    """The test functions that are new or changed, by name, where nothing but tests and documents changed."""
 
 
 NOTHING = Look(checks=(), code=())
@@ -61,8 +89,40 @@ def look(git: Git, task: TaskState) -> Look:
     return Look(
         checks=tuple(_surface_change(each, each.surface, findings) for each in changed if each.surface),
         code=tuple(finding for finding in findings if finding.path in code),
+        same_behaviour=_is_same_behaviour(git, task, found),
+        changed_tests=_changed_tests(found, changed),
         dependencies=_dependencies(git, task, [each.path for each in found if manifest_of(each.path)]),
     )
+
+
+def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[Texts, ...]) -> bool:
+    """Tell whether the change has no effect; what code of the repository reads is no mere text."""
+    assert task.base_tree is not None
+    if not is_same_behaviour(changes):
+        return False
+    documents = [PurePosixPath(each.path).name for each in changes if is_document(each)]
+    naming = _in_code(git.mentions(task.base_tree, documents)) if documents else ()
+    reading = _in_code(git.mentions(task.base_tree, READS_TEXTS)) if len(documents) < len(changes) else ()
+    return not naming and not reading
+
+
+def _in_code(paths: Iterable[str]) -> list[str]:
+    """Return the paths of programs; a package's manifest may name its README."""
+    found = (path for path in paths if PurePosixPath(path).suffix in _CODE and path != "setup.py")
+    return list(found)
+
+
+def _changed_tests(texts: tuple[Texts, ...], changed: list[Changed]) -> frozenset[str]:
+    """Return the new and changed tests, if nothing else changed but documents."""
+    kinds = {each.path: each.surface for each in changed}
+    tests = [each for each in texts if kinds[each.path] is Kind.TESTS and each.path.endswith(".py")]
+    if not all(each in tests or (kinds[each.path] is None and is_document(each)) for each in texts):
+        return frozenset()
+    found = [
+        changed_tests(each.before, each.after) for each in tests if each.after
+    ]  # one gone is asked about
+    is_clear = all(each.is_whole for each in texts) and all(found)
+    return frozenset[str]().union(*found) if is_clear else frozenset()
 
 
 def _dependencies(git: Git, task: TaskState, paths: list[str]) -> tuple[Difference, ...]:

@@ -31,6 +31,11 @@ WITHOUT_RESULT: Mapping[RunOutcome, Meaning] = MappingProxyType(
         RunOutcome.HALTED: Meaning(Status.BLOCKED, Exit.BLOCKED, "a hook said stop: {why}"),
         RunOutcome.STOPPED: Meaning(Status.BLOCKED, Exit.BLOCKED, "a hook stopped the {role}: {why}"),
         RunOutcome.TURN_LIMIT: _limit("turns"),
+        RunOutcome.PAUSE_LIMIT: Meaning(
+            Status.LIMIT,
+            Exit.LIMIT,
+            "the model paused its reply again and again (pause_turn), and the {role} has no result",
+        ),
         RunOutcome.TOOL_LIMIT: _limit("tool calls"),
         RunOutcome.TOKEN_LIMIT: _limit("tokens"),
         RunOutcome.TIME_LIMIT: _limit("seconds"),

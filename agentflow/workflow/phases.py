@@ -1,11 +1,11 @@
 """The phases: each takes the crew and the task, and returns the task with its gate decided."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from agentflow.core.events import Answered, Classified
-from agentflow.core.evidence import Verdict
+from agentflow.core.events import Answered, Classified, Warned
+from agentflow.core.evidence import CheckName, Verdict
 from agentflow.core.exits import Exit
 from agentflow.core.pending import Consent, Pending, decided_now
 from agentflow.core.routing import Action
@@ -13,7 +13,7 @@ from agentflow.core.run import RunOutcome
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.store.reading import events
 from agentflow.workflow.answer import keeps_document, unanswered, write_document
-from agentflow.workflow.classify import classify
+from agentflow.workflow.case import uncounted
 from agentflow.workflow.conclusion import conclude
 from agentflow.workflow.confirming import unconfirmed
 from agentflow.workflow.crew import Crew
@@ -25,7 +25,7 @@ from agentflow.workflow.judging import judged
 from agentflow.workflow.ledger import intent_told
 from agentflow.workflow.outcomes import without_result
 from agentflow.workflow.refining import QUESTION, gap_of, intent_of, settled
-from agentflow.workflow.rising import changed, classified, planned
+from agentflow.workflow.rising import changed, classified, found_of, planned
 from agentflow.workflow.route import together
 from agentflow.workflow.waiting import answered, waiting
 
@@ -45,17 +45,35 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
     if task.reads_only:
         return decided(task, GateStatus.PASSED, "- changes nothing, so that no check is needed")
     task = await examine_base(crew, crew.checking.told(task))
-    if why := crew.checking.blockage(task.baseline):
-        return _blocked(task, why)
+    task = task.replace(blocked=crew.checking.blocked(task.baseline))
+    able = [item for item in task.baseline if item.check.name not in task.blocked]
+    if CheckName.TESTS in task.blocked and not able:
+        return _blocked(task, f"tests cannot run: {task.blocked[CheckName.TESTS]}")
+    for warning in _limits(crew, task):
+        crew.store.emit(Warned(message=warning))
     lines = [check_line(run) for run in crew.checking.runs(task.baseline)]
     return decided(task, GateStatus.PASSED, "\n".join(lines) or "- no check found in this repository")
+
+
+def _limits(crew: Crew, task: TaskState) -> Iterator[str]:
+    """Yield what keeps the result below verified on this machine, before anybody has worked for it."""
+    at_best = "the result is at best exit code 4"
+    for run in crew.checking.runs(task.baseline):
+        name = run.check.name
+        if why := task.blocked.get(name) or run.check.left_out:
+            yield (
+                f"{name} cannot run here: {why}; without it {at_best}. "
+                f"To leave it out knowingly: --skip-check {name} --reason REASON"
+            )
+        elif name is CheckName.TESTS and run.green and run.counts is None:
+            yield f"{uncounted(run.check)}; {at_best}"
 
 
 def _clarified(crew: Crew, task: TaskState) -> TaskState:
     """Return the task with what is unclear in it assumed, or waiting where a person can be asked at once."""
     if QUESTION in task.answers or task.focus is not None:
         return settled(task)
-    found = classify(task.task, crew.table)
+    found = found_of(task, crew.table)
     gap = gap_of(task, found, crew.table)
     if gap is None:
         return task
@@ -83,7 +101,7 @@ async def work(crew: Crew, task: TaskState) -> TaskState:
     task = crew.store.task
     if run.pause is not None:
         return waiting(task, run.pause.pending)
-    task = task.replace(tree=crew.git.tree())
+    task = crew.look(task)
     if run.outcome is not RunOutcome.SUBMITTED:
         return ended_by(task, phase, without_result(run))
     task, event = _grown(crew, task, phase)

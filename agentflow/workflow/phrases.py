@@ -42,15 +42,17 @@ def begins(phrases: Iterable[str], text: str) -> str | None:
 
 def _may_stand(phrase: str, text: str) -> bool:
     """Tell whether a text has letters for each word of a phrase: most have not, and need no pattern."""
-    words = (word.split("|") for word in phrase.lower().split() if word != "...")
+    words = (word.split("|") for word in phrase.lower().split() if word not in {"...", "."})
     return all(any(one.strip("*") in text for one in word) for word in words)
 
 
 @cache
 def pattern(phrase: str) -> re.Pattern[str]:
     """Return what finds a phrase; the syntax stands at the top of routing.yaml."""
-    parts = [_sequence(part) for part in phrase.lower().split(" ... ")]
-    return re.compile(rf"(?<![a-z0-9]){_GAP.join(parts)}(?![a-z0-9])")
+    whole = phrase.removesuffix(" .")
+    parts = [_sequence(part) for part in whole.lower().split(" ... ")]
+    end = "" if whole == phrase else r"(?=\W*\Z)"
+    return re.compile(rf"(?<![a-z0-9]){_GAP.join(parts)}(?![a-z0-9]){end}")
 
 
 def _sequence(part: str) -> str:

@@ -19,12 +19,13 @@ from agentflow.workflow.approval import approval_id
 from agentflow.workflow.case import Case
 from agentflow.workflow.conclusion import conclude
 from agentflow.workflow.contrast import contrast, fitting
-from agentflow.workflow.drift import listed
+from agentflow.workflow.counterproof import find_probe
+from agentflow.workflow.drift import is_written_by_hooks, listed, set_apart
 from agentflow.workflow.fresh import Bench, laid_out, required_at, run_at
 from agentflow.workflow.gate import judge
-from agentflow.workflow.intent import named, preserves_behaviour
+from agentflow.workflow.intent import named
 from agentflow.workflow.judgement import on, split, weakened
-from agentflow.workflow.look import NOTHING, look
+from agentflow.workflow.look import NOTHING, Look, look
 from agentflow.workflow.secrets_added import added_secrets
 from agentflow.workspace.crossed import cross
 from agentflow.workspace.git import Git
@@ -172,7 +173,14 @@ class Examination:
         tree = self._task.tree
         if tree is None or tree == here or not _has(self._git, tree):
             return
-        paths = [change.path for change in self._git.changes(tree, here)]
+        apart = set_apart(self._task)
+        paths = [
+            each.path
+            for each in self._git.changes(tree, here)
+            if each.path not in apart or not is_written_by_hooks(each.path)
+        ]
+        if not paths:
+            return
         said = f"the files here are not those that were judged: {listed(paths)}"
         yield Examined(subject="tree", said=said, differs=True)
 
@@ -196,7 +204,10 @@ class Examination:
         return Examined(subject="verdict", said=said, differs=bool(problems))
 
     def _case(self, recorded: Verdict) -> Case:
-        """Gather what the verdict rests on; what was installed and what the alarm told is as recorded."""
+        """Gather what the verdict rests on.
+
+        What was installed, what the alarm told, what could not run and which files are hooks' is as recorded.
+        """
         task = self._task
         sides = (task.baseline, task.final, task.held, task.fresh)
         baseline, final, held, fresh = (tuple(map(self._seen, side)) for side in sides)
@@ -206,6 +217,7 @@ class Examination:
             base_tree=task.base_tree or "",
             tree=task.tree or "",
             drift=(),
+            is_unchanged=self._is_unchanged(),
             baseline=baseline,
             final=final,
             held=held or final,
@@ -213,17 +225,34 @@ class Examination:
             alone=on(Side.FINAL, fresh),
             targets=aims(self._git, self._trees and self._trees[0], task.task, failing),
             named=named(task.task, failing),
-            preserving=preserves_behaviour(task.task),
+            same_behaviour=seen.same_behaviour,
             overrides=task.overrides,
+            blocked=task.blocked,
             known=frozenset(task.known_failures),
             secrets=added_secrets(self._git.diff(*self._trees)) if self._trees else (),
             approval=task.answers.get(approval_id(seen, recorded.weakened)) if self._trees else None,
             suspicions=seen.code,
             dependencies=seen.dependencies,
+            proven_tests=self._proven_tests(seen, final),
             silent=task.silent,
         )
         now = weakened(case, task.task, seen.checks)
         return case.replace(weakened=tuple(dict.fromkeys((*recorded.weakened, *now))))
+
+    def _proven_tests(self, seen: Look, final: tuple[CheckRun, ...]) -> frozenset[str]:
+        """Run the tests that alone changed with broken code once more, and return them if each fails."""
+        probe = find_probe(self._git, self._task, seen, final) if self._task.proven_tests else None
+        recorded = next((run.evidence for run in final if run.check.name is CheckName.TESTS), None)
+        if probe is None or recorded is None:
+            return frozenset()
+        with laid_out(self._git, probe.tree, self._shared) as place:
+            shown = run_at(self._bench, self._bench.at(place), probe.check, recorded)
+        return frozenset(probe.judge(shown.outcomes))
+
+    def _is_unchanged(self) -> bool:
+        """Return whether nothing differs but what hooks changed, as far as this repository has the trees."""
+        changes = self._git.changes(*self._trees) if self._trees else ()
+        return bool(changes) and {each.path for each in changes} <= set_apart(self._task)
 
     def _seen(self, item: RequiredCheck) -> CheckRun:
         """Return what a check shows now, or showed where it could not be run again."""

@@ -6,10 +6,13 @@ from agentflow.core.evidence import CheckRun, Side, ended, mixed
 from agentflow.core.exits import Exit
 from agentflow.core.task import Failure, TaskState
 from agentflow.redact import nested, visible
+from agentflow.store.task_file import plan_text
 from agentflow.workflow.answer import answer
 from agentflow.workflow.brief import Material, fenced
+from agentflow.workflow.drift import set_apart
 from agentflow.workspace.git import FileChange
 
+UNKNOWN = "unknown, the files could not be read"
 PLAUSIBLE = "plausible: it passes these checks, and nothing more is claimed"
 
 
@@ -21,6 +24,7 @@ def report(task: TaskState, material: Material, changes: tuple[FileChange, ...],
         _facts(task),
         _intent(told),
         _answered(task),
+        f"## Plan\n{plan_text(task.plan)}" if task.plan else "",
         _section("Checks before the task", [_check(run) for run in material.baseline]),
         _section("Checks after the change", [*map(_check, material.final), *_sameness(task)]),
         _section("This code under the checks from before the task", list(map(_check, material.held))),
@@ -28,7 +32,8 @@ def report(task: TaskState, material: Material, changes: tuple[FileChange, ...],
         _section("What was done to the checks", _weakened(task)),
         _section("Iterations that failed", [_failure(failure) for failure in task.failures]),
         _section("Caveats", _caveats(task)),
-        _section("Files changed", [_changed(change, task) for change in changes]),
+        _section("Files changed", _files(task, changes)),
+        _section("Changed by hooks alone", [f"- {nested(path)}" for path in sorted(set_apart(task))]),
         _section("What counts as checks", [f"- {nested(line)}" for line in material.surface]),
         fenced(visible(material.diff).rstrip(), "diff") if material.diff else "",
     ]
@@ -56,8 +61,8 @@ def _quoted(text: str) -> str:
 
 def _facts(task: TaskState) -> str:
     assert task.ending is not None
-    known = f"{task.usage.cost_usd or 0:.4f} USD"
-    cost = "unknown" if task.usage.cost_usd is None and task.usage.tokens else known
+    spent = task.usage.cost_usd
+    cost = "unknown" if spent is None else f"{spent:.4f} USD"
     lines = [
         f"- result: {nested(task.ending.reason)} (exit {int(task.ending.exit_code)})",
         f"- task: {task.task_id}",
@@ -68,7 +73,7 @@ def _facts(task: TaskState) -> str:
         lines += [
             f"- iterations: {task.iteration} of {task.max_iterations}",
             f"- tree before: {task.base_tree}",
-            f"- tree after: {task.tree}",
+            f"- tree after: {task.tree or UNKNOWN}",
         ]
     if task.sandbox == "none":
         lines.append("- sandbox: NOT SANDBOXED, commands ran with your rights")
@@ -116,6 +121,12 @@ def _weakened(task: TaskState) -> list[str]:
         "",
         "The task does not ask for this by name, so that only a person can approve it.",
     ]
+
+
+def _files(task: TaskState, changes: tuple[FileChange, ...]) -> list[str]:
+    if task.base_tree is not None and task.tree is None:
+        return [f"- {UNKNOWN}"]
+    return [_changed(change, task) for change in changes]
 
 
 def _changed(change: FileChange, task: TaskState) -> str:

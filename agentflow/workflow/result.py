@@ -7,12 +7,14 @@ from agentflow.core.record import plain
 from agentflow.core.task import GateStatus, TaskState
 from agentflow.workflow.answer import answer
 from agentflow.workflow.brief import Material
+from agentflow.workflow.drift import set_apart
 from agentflow.workspace.git import FileChange
 
 
 def result(task: TaskState, material: Material, changes: tuple[FileChange, ...]) -> dict[str, Any]:
-    """Return the result of a task, with the keys of CONTRACT section 7; an unknown cost is None."""
+    """Return the result of a task, with the keys of CONTRACT section 7; what is unknown is None."""
     assert task.ending is not None
+    unknown = task.base_tree is not None and task.tree is None
     runs = (*material.baseline, *material.final, *material.held, *material.fresh)
     return {
         "task_id": task.task_id,
@@ -24,9 +26,11 @@ def result(task: TaskState, material: Material, changes: tuple[FileChange, ...])
         "sandbox": task.sandbox,
         "iterations": task.iteration,
         "gates": plain(task.gates),
+        "plan": plain(task.plan),
         "checks": [_check(run) for run in runs],
         "evidence": [run.evidence.id for run in runs if run.evidence is not None],
-        "files_changed": [change.path for change in changes],
+        "files_changed": None if unknown else [change.path for change in changes],
+        "hooks_changed": sorted(set_apart(task)),
         "usage": plain(task.usage),
         "answer": answer(task),
         "class": task.task_complexity,

@@ -3,7 +3,7 @@
 from agentflow.core.events import Classified
 from agentflow.core.routing import Classification, Requirement
 from agentflow.core.task import Complexity, Phase, TaskState
-from agentflow.workflow.classify import class_of, classify, higher, risks_in
+from agentflow.workflow.classify import as_named, class_of, classify, higher, risks_in
 from agentflow.workflow.intent import concerns_text
 from agentflow.workflow.route import with_route, with_step
 from agentflow.workflow.table import Table
@@ -15,7 +15,7 @@ def classified(task: TaskState, table: Table) -> tuple[TaskState, Classified]:
     """Return the task on the route that its words ask for, and the event that says so."""
     if task.focus is not None:
         return _deep(task)
-    found = classify(task.task, table)
+    found = found_of(task, table)
     steps = _wanted(task, found)
     task = task.replace(
         task_complexity=found.complexity,
@@ -31,6 +31,12 @@ def classified(task: TaskState, table: Table) -> tuple[TaskState, Classified]:
         steps=steps,
     )
     return with_route(task, found.route, steps), event
+
+
+def found_of(task: TaskState, table: Table) -> Classification:
+    """Return what the words of a task say of it, in the class that the person named, if any."""
+    found = classify(task.task, table)
+    return as_named(found, task.named_class, table) if task.named_class else found
 
 
 def _deep(task: TaskState) -> tuple[TaskState, Classified]:

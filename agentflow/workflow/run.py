@@ -2,7 +2,7 @@
 
 import time
 
-from agentflow.core.errors import Halted, ModelError, ModelUnavailable
+from agentflow.core.errors import Halted, ModelError, ModelUnavailable, StateError
 from agentflow.core.events import Paused, PhaseEnded, PhaseStarted, TaskEnded, TaskStarted, Warned
 from agentflow.core.exits import Exit
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
@@ -11,13 +11,16 @@ from agentflow.store.reading import events, last_sign
 from agentflow.store.seals import fingerprint
 from agentflow.workflow.budget import cost_unknown, overspent
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.deciding import decided
+from agentflow.workflow.deciding import decided, failed
+from agentflow.workflow.drift import drifted, listed, set_apart
 from agentflow.workflow.ledger import intent_told
 from agentflow.workflow.phases import PHASES
 from agentflow.workflow.report import report
 from agentflow.workflow.route import enter, next_phase, together
 from agentflow.workflow.session import begun, ended
 from agentflow.workflow.waiting import paused, suspended
+
+_VERIFIED = (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
 
 
 async def run_task(crew: Crew, task: TaskState) -> TaskState:
@@ -62,7 +65,8 @@ async def _step(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
     except ModelUnavailable as error:
         return suspended(crew.store.task, _reason(error), Exit.NO_MODEL)
     except ModelError as error:
-        ending = Ending(status=Status.FAILED, exit_code=Exit.NO_MODEL, reason=_reason(error))
+        status = Status.LIMIT if error.exit_code is Exit.LIMIT else Status.FAILED
+        ending = Ending(status=status, exit_code=error.exit_code, reason=_reason(error))
         task = decided(crew.store.task.replace(ending=ending), GateStatus.FAILED, f"- {ending.reason}")
     if task.status is Status.SUSPENDED:
         return task
@@ -96,11 +100,12 @@ def _reason(error: ModelError) -> str:
 
 def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState:
     """Write the report of a task that is over or waits, and say so; `began` is of the monotonic clock."""
+    task = _looked_at(crew, task)
     assert task.ending is not None
-    crew.past.note(is_over=True)
+    crew.store.save(task)
     told = intent_told(task, events(crew.store.folder))
     written = crew.store.write_report(report(task, crew.material(task), crew.changes(task), told))
-    for item in task.pending:
+    for item in task.pending if task.status is Status.SUSPENDED else ():
         crew.store.emit(Paused(pending=item.id, kind=item.kind, tool=item.tool))
     crew.store.emit(
         TaskEnded(
@@ -112,6 +117,47 @@ def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState
         )
     )
     return task
+
+
+def _looked_at(crew: Crew, task: TaskState) -> TaskState:
+    """Return an ended task with the tree as it is on disk now, or None where the files cannot be read."""
+    try:
+        crew.past.note(is_over=True)
+        if task.base_tree is None:
+            return task
+        seen = crew.look(task).replace(goes_on_from=task.tree)
+        crew.diff(seen)
+    except (StateError, OSError) as error:
+        crew.store.emit(Warned(message=f"what changed is unknown, the files cannot be read: {error}"))
+        return task.replace(tree=None, goes_on_from=task.tree)
+    is_judged = task.status in _VERIFIED and seen.tree != task.tree
+    return _set_apart(crew, _changed_since(crew, task, seen) if is_judged else seen, seen)
+
+
+def _set_apart(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
+    """Return the task with those of the hooks' files that differ from before it."""
+    if not seen.hook_files or task.base_tree is None or seen.tree is None:
+        return task
+    changed = {change.path for change in crew.git.changes(task.base_tree, seen.tree)}
+    kept = {path: mark for path, mark in seen.hook_files.items() if path in changed}
+    return task.replace(hook_files=kept)
+
+
+def _changed_since(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
+    """Return a verified task whose files changed since: verified still only where no check obeys them."""
+    assert task.tree is not None
+    assert seen.tree is not None
+    assert task.verdict is not None
+    apart = set_apart(seen)
+    changes = tuple(each for each in crew.git.changes(task.tree, seen.tree) if each.path not in apart)
+    reasons = tuple(drifted(changes, ()))
+    if not reasons:
+        if paths := [each.path for each in changes]:
+            crew.store.emit(Warned(message=f"new after the checks: {listed(paths)}"))
+        return task.replace(hook_files=seen.hook_files)
+    ending = failed("; ".join(reasons))
+    verdict = task.verdict.replace(passed=False, reasons=reasons, caveats=())
+    return seen.replace(ending=ending, status=ending.status, verdict=verdict)
 
 
 def cut_short(crew: Crew, status: Status, exit_code: Exit, reason: str) -> TaskState:

@@ -64,6 +64,7 @@ async def _asked(crew: Crew, task: TaskState, point: Point, payload: Callable[[]
         outputs=folder / "outputs",
         phase=task.current_phase,
         iteration=task.iteration,
+        watch=crew.watch,
     )
     said = await crew.hooks.fire(point, scene, payload)
     for notice in said.notices:

@@ -27,11 +27,22 @@ class Orders(Record):
     asks: Words
 
 
+class Fill(Record):
+    """When text of a file is asked for."""
+
+    verbs: Words
+    makers: Words
+    places: Words
+    told: Words
+
+
 class Table(Record):
     """The whole of routing.yaml, where each key is explained."""
 
     routing: Routing
     heads: dict[str, Words]
+    fill: Fill
+    yours: Words
     orders: Orders
     polite: Words
     kinds: dict[str, Words]

@@ -83,7 +83,10 @@ def resumed(task: TaskState, *, is_told: bool) -> TaskState:
             f"{first.kind} {first.id} waits for a decision: {first.tool or ''} {_subject(first)}".rstrip(),
             hint=first.decided_by(task.task_id),
         )
-    return task.replace(status=Status.RUNNING, ending=None, active=True)
+    tree = task.goes_on_from or task.tree
+    return task.replace(
+        status=Status.RUNNING, ending=None, active=True, tree=tree, goes_on_from=None, undone=None
+    )
 
 
 def _subject(pending: Pending) -> str:

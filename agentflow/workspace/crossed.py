@@ -1,7 +1,8 @@
 """Trees put together from two, and what differs between them."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import sha1, sha256
 
 from agentflow.core.record import Record
 from agentflow.sandbox.scratch import scratch_folder
@@ -9,6 +10,7 @@ from agentflow.workspace.apart import indexed
 from agentflow.workspace.git import Git
 
 _GONE = b"0"
+_SHA1_CHARS = 40
 _REGULAR = b"100644"
 _EXECUTABLE = b"100755"
 
@@ -30,6 +32,10 @@ class Texts(Record):
     path: str
     before: str
     after: str
+    modes: tuple[str, str] = ("100644", "100644")
+    """Before and after, as git writes them; all zeros where there is no such file."""
+    is_whole: bool = True
+    """Whether the texts are the files, byte for byte."""
 
 
 class _Entry(Record):
@@ -59,7 +65,38 @@ def texts(git: Git, before: str, after: str, limit: int) -> Iterator[Texts]:
     names = [blob.decode() for entry in entries for blob in (entry.blob, entry.other_blob)]
     found = git.texts(names, limit)
     for entry, old, new in zip(entries, found[::2], found[1::2], strict=True):
-        yield Texts(path=entry.path.decode("utf-8", "backslashreplace"), before=old, after=new)
+        yield Texts(
+            path=entry.path.decode("utf-8", "backslashreplace"),
+            before=old,
+            after=new,
+            modes=(entry.mode.decode(), entry.other_mode.decode()),
+            is_whole=_is_file(old, entry.blob) and _is_file(new, entry.other_blob),
+        )
+
+
+def _is_file(text: str, blob: bytes) -> bool:
+    """Tell whether a text is what a blob holds; an absent file holds the empty text."""
+    content = text.encode()
+    digest = sha1 if len(blob) == _SHA1_CHARS else sha256
+    found = digest(b"blob %d\0" % len(content) + content, usedforsecurity=False)
+    return found.hexdigest().encode() == blob if blob.strip(b"0") else not text
+
+
+def lay(git: Git, tree: str, files: Mapping[str, str]) -> str:
+    """Return the id of a tree in which some files have other texts."""
+    with scratch_folder() as folder:
+        places = [folder / f"{number}.txt" for number in range(len(files))]
+        for place, text in zip(places, files.values(), strict=True):
+            place.write_text(text, "utf-8", "surrogateescape")
+        named = "".join(f"{place}\n" for place in places).encode()
+        blobs = git.call("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=named).split()
+        lines = (
+            _REGULAR + b" " + blob + b"\t" + os.fsencode(path)
+            for path, blob in zip(files, blobs, strict=True)
+        )
+        env = indexed(git.call, git.source, tree, folder / "git", git.root)
+        git.call("update-index", "-z", "--index-info", env=env, stdin=b"\0".join(lines) + b"\0")
+        return git.call("write-tree", env=env).decode().strip()
 
 
 def _differing(git: Git, first: str, second: str) -> Iterator[_Entry]:

@@ -8,14 +8,15 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from agentflow.core.errors import InvalidInput, OutsideWorkspace, ToolError
 from agentflow.process import capture
-from agentflow.sandbox.profile import POLICY
+from agentflow.sandbox.links import find_links, follow_links
+from agentflow.sandbox.profile import POLICY, is_git
 from agentflow.workspace.beneath import HERE, folder_of, opening
 from agentflow.workspace.guarded import is_secret, policy_part
 
@@ -43,11 +44,11 @@ def no_exceptions(_tool: str, _name: str) -> bool:
 class Fence:
     """A Workspace on a folder of the disk."""
 
-    def __init__(self, root: Path, exceptions: Exceptions = no_exceptions) -> None:
+    def __init__(self, root: Path, exceptions: Exceptions = no_exceptions, git: Iterable[Path] = ()) -> None:
         self._root = root.resolve()
         self._exceptions = exceptions
         self._opening = opening()
-        self._git = _git_folders(self._root)
+        self._git = _git_folders(self._root, git)
 
     @property
     def root(self) -> Path:
@@ -117,6 +118,7 @@ class Fence:
         if not path or len(path) > MAX_PATH or _CONTROL.search(path):
             raise OutsideWorkspace(f"{path[:80]!r} is no path: empty, too long, or with control characters")
         try:
+            self._require_no_magic(path)
             place = (self._root / path).resolve()
         except (OSError, RuntimeError):  # a loop of links, or a name that is too long
             raise OutsideWorkspace(f"{path} leads nowhere") from None
@@ -149,13 +151,21 @@ class Fence:
         """Raise OutsideWorkspace for what belongs to git, as given and with links followed."""
         parts = (*self._given(path), *name.parts)
         below = any(name.is_relative_to(folder) for folder in self._git)
-        if below or ".git" in (part.casefold() for part in parts):
+        if below or any(map(is_git, parts)):
             raise OutsideWorkspace(f"{path} belongs to git; no tool opens it")
 
     def _policy_behind(self, name: str) -> str | None:
-        """Return the policy whose place at the root is a link that leads to this file."""
-        places = ((part, (self._root / part).resolve()) for part in POLICY)
+        """Return the policy at the root that is, or holds, a link which leads to this file."""
+        places = [(part, (self._root / part).resolve()) for part in POLICY]
+        found = find_links(self._root, POLICY)
+        places += ((link.relative_to(self._root).as_posix(), real) for link, real in found)
         return next((part for part, place in places if (self._root / name).is_relative_to(place)), None)
+
+    def _require_no_magic(self, path: str) -> None:
+        """Refuse a way through what leads each process elsewhere, such as its own open files."""
+        for link in follow_links(self._root / path):
+            if link.parts[1] in ("proc", "dev"):
+                raise OutsideWorkspace(f"{path} leads through {link}, which no tool follows")
 
     def _given(self, path: str) -> tuple[str, ...]:
         """Return the parts of a path below the root, before any link in it is followed."""
@@ -194,15 +204,14 @@ def is_hidden(name: str) -> bool:
     return name.startswith(TASKS) or _CONTROL.search(name) is not None
 
 
-def _git_folders(root: Path) -> tuple[PurePosixPath, ...]:
-    """Return where git keeps its own files below the root, if a `.git` file says so."""
-    try:
+def _git_folders(root: Path, known: Iterable[Path]) -> tuple[PurePosixPath, ...]:
+    """Return where git keeps its own files below the root: as it told, and as a `.git` file says."""
+    places = list(known)
+    with suppress(OSError):
         said = (root / ".git").read_bytes()
-    except OSError:
-        return ()
-    place = (root / os.fsdecode(said).removeprefix("gitdir:").strip()).resolve()
-    inside = place.is_relative_to(root) and place != root
-    return (PurePosixPath(place.relative_to(root)),) if inside else ()
+        places.append((root / os.fsdecode(said.removeprefix(b"gitdir: ").rstrip(b"\r\n"))).resolve())
+    inside = (place for place in places if place.is_relative_to(root) and place != root)
+    return tuple(PurePosixPath(place.relative_to(root)) for place in inside)
 
 
 def _require_regular(path: str, status: os.stat_result) -> None:

@@ -37,12 +37,17 @@ _ENVIRONMENT = {
 }
 _PLACES = ("index", "objects", "info/exclude", "info/attributes", "agentflow")
 _WHERE = (
-    "--show-toplevel",
-    "--show-object-format",
+    *("--show-toplevel", "--show-object-format", "--absolute-git-dir", "--git-common-dir"),
     *(word for place in _PLACES for word in ("--git-path", place)),
     *("--revs-only", "HEAD^{tree}"),
 )
 _ID = re.compile("[0-9a-f]{40,64}")
+_SEEN = re.compile(rb"([^\0]+)\0  ctime: (\d+):(\d+)\n  mtime: (\d+):(\d+)\n  dev: \d+\tino: (\d+)\n.*\n.*\n")
+"""A file in the index as `ls-files --debug` shows it."""
+_NOT_OWN = (
+    "if it is this folder's own: `git worktree repair` where it is a linked work tree, "
+    "else `git config core.worktree {}`"
+)
 _DIFF = ("-r", "--patch", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
 
 
@@ -74,6 +79,8 @@ class Git(Record):
     """Where git keeps ignore rules that are not part of the files; may be a link."""
     head: str | None = None
     """The tree of the newest commit as the repository was opened; None where there is no commit."""
+    folders: tuple[Path, ...] = ()
+    """Where git keeps its files: what is this work tree's alone, and what it shares with others."""
     within: tuple[str, ...] = ()
     """The words by which git is started where its files are to be seen nowhere else."""
 
@@ -128,6 +135,16 @@ class Git(Record):
             found.append(_text(raw[begin : begin + size]) if size <= limit else "")
             place = begin + size + 1 if said.isdigit() else begin
         return tuple(found)
+
+    def mentions(self, tree: str, words: Iterable[str]) -> tuple[str, ...]:
+        """Return the paths of the files of a tree in which one of the words stands, as a whole word."""
+        patterns = (part for word in words for part in ("-e", word))
+        options = ("--no-color", "--no-recurse-submodules", "-alzwF")
+        command = (*self.within, "git", *self.options, "grep", *options, *patterns, tree)
+        finished = capture(command, cwd=self.root, env=_ENVIRONMENT, timeout=300)
+        if finished.returncode > 1:
+            raise StateError(f"git grep failed: {finished.stderr.decode('utf-8', 'replace').strip()}")
+        return tuple(os.fsdecode(path).partition(":")[2] for path in finished.stdout.split(b"\0") if path)
 
     def diff(self, before: str, after: str, *paths: str) -> str:
         """Return the unified diff between two trees, by id; bytes that are no UTF-8 are escaped."""
@@ -194,7 +211,7 @@ def open_repository(start: Path) -> Git:
 def _found(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
     """Return the repository that git tells of."""
     head = said.pop() if _ID.fullmatch(said[-1]) else None
-    if len(said) != 2 + len(_PLACES):
+    if len(said) != 4 + len(_PLACES):
         raise ConfigError(f"the folder of the repository of {start} has a line break in its name")
     root = Path(said[0]).resolve()
     if not _is_text(str(root)):
@@ -203,9 +220,15 @@ def _found(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
         )
     if not (start.resolve().is_relative_to(root) and (root / ".git").exists()):
         raise ConfigError(f"git keeps the files of {start} in {root}", hint="unset core.worktree")
-    places = zip(("index", "objects", "exclude", "attributes", "kept"), said[2:], strict=True)
+    folder, common = Path(said[2]).resolve(), (start / said[3]).resolve()
+    if not _is_own(root, folder, common, options):
+        raise ConfigError(
+            f"{root / '.git'} leads to {folder}, which does not lead back", hint=_NOT_OWN.format(root)
+        )
+    places = zip(("index", "objects", "exclude", "attributes", "kept"), said[4:], strict=True)
     source = Source(hash=said[1], **{name: (start / place).resolve() for name, place in places})
-    named = start.absolute() / said[2 + _PLACES.index("info/exclude")]
+    named = start.absolute() / said[4 + _PLACES.index("info/exclude")]
+    _require_no_link(start.absolute() / said[4 + _PLACES.index("agentflow")])
     origin = Origin(root, source)
     return Git(
         root=root,
@@ -215,7 +238,69 @@ def _found(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
         exact=Trees(origin, AS_IT_IS, own_objects(source)),
         exclude=named,
         head=head,
+        folders=tuple(dict.fromkeys((folder, common))),
     )
+
+
+def _is_own(root: Path, folder: Path, common: Path, options: tuple[str, ...]) -> bool:
+    """Tell whether the folder that git uses for a work tree is that work tree's, by what lies in the folder.
+
+    What the work tree says is not enough: it may be an archive that names a repository of the user.
+    """
+    if folder == common == root / ".git":
+        return True
+    if folder != common:
+        return folder.parent == common / "worktrees" and _leads_back(folder, root)
+    asked = ("git", *options, "config", "--show-scope", "--get-all", "core.worktree")
+    said = capture(asked, cwd=root, env=_ENVIRONMENT).stdout.splitlines()
+    if any(line.startswith((b"local\t", b"worktree\t")) for line in said):
+        return True  # git found the root by it
+    return folder.name != ".git" and _has_seen(root, folder, options)
+
+
+def _leads_back(folder: Path, root: Path) -> bool:
+    """Tell whether the folder of a linked work tree names this one."""
+    try:
+        named = folder / os.fsdecode((folder / "gitdir").read_bytes().rstrip())
+    except OSError:
+        return False
+    return named.name == ".git" and named.parent.resolve() == root
+
+
+def _has_seen(root: Path, folder: Path, options: tuple[str, ...]) -> bool:
+    """Tell whether a folder without a word about its work tree has a file of this one in its index.
+
+    The number and times of a file on disk are nothing that an archive could bring. A folder in which nothing
+    was ever added has no index, and nothing to show.
+    """
+    if not (folder / "index").exists():
+        return (
+            not any((folder / "objects").glob("[0-9a-f][0-9a-f]")) and not (folder / "packed-refs").exists()
+        )
+    listed = capture(("git", *options, "ls-files", "--debug", "-z"), cwd=root, env=_ENVIRONMENT).stdout
+    return any(_is_seen(root, entry) for entry in _SEEN.finditer(listed))
+
+
+def _is_seen(root: Path, entry: re.Match[bytes]) -> bool:
+    place = root / os.fsdecode(entry[1])
+    try:
+        found = place.lstat()
+    except OSError:
+        return False
+    known = tuple(map(int, entry.groups()[1:]))
+    at, changed = divmod(found.st_ctime_ns, 10**9), divmod(found.st_mtime_ns, 10**9)
+    is_linked = place.parent.resolve() != place.parent or found.st_nlink > 1
+    return not is_linked and known == (*at, *changed, found.st_ino & 0xFFFFFFFF)
+
+
+def _require_no_link(kept: Path) -> None:
+    """Refuse a folder for what we keep that leads elsewhere. Raises ConfigError."""
+    for place in (kept, kept / "objects", kept / "objects/pack"):
+        if place.is_symlink():
+            hint = "remove the link; what undo needs would be written where it leads"
+            raise ConfigError(
+                f"{place} is a link; agentflow keeps its state there and follows none", hint=hint
+            )
 
 
 def _is_text(name: str) -> bool:

@@ -1,13 +1,13 @@
 """Which files are not like others: those that rule us, those that other programs obey, those with secrets.
 
-Pure functions of a name relative to the root. Case does not count, since there are disks where it does not.
+Pure functions of a name relative to the root. Names that any file system takes for one are one.
 """
 
 import re
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
-from agentflow.sandbox.profile import CONFIGURATION, POLICY
+from agentflow.sandbox.profile import CONFIGURATION, POLICY, fold_name, fold_path
 
 _OBEYED = (".env*", *(name.casefold() for name in CONFIGURATION))
 _SECRET_FILES = (
@@ -35,7 +35,7 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 def policy_part(name: str) -> str | None:
     """Return the part of a name that makes it policy, which no role writes."""
-    return next((part for part in PurePosixPath(name).parts if part.casefold() in POLICY), None)
+    return next((part for part in PurePosixPath(name).parts if _is_policy(part)), None)
 
 
 def obeyed_part(name: str) -> str | None:
@@ -54,8 +54,12 @@ def is_secret(name: str) -> bool:
     return bool(_words(path.name) & _SECRET_WORDS or folders & _SECRET_FOLDERS)
 
 
+def _is_policy(part: str) -> bool:
+    return not set(POLICY).isdisjoint(fold_path(part).split("/"))
+
+
 def _matches(part: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(part.casefold(), pattern) for pattern in patterns)
+    return any(fnmatchcase(fold_name(part), pattern) for pattern in patterns)
 
 
 def _words(name: str) -> set[str]:

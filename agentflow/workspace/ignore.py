@@ -29,6 +29,23 @@ def with_block(text: str) -> str:
     return before + block + rest.split(END)[1]
 
 
+def share_block(git: Git) -> str:
+    """Write our block to the repository's .gitignore, for everybody; return what became of that."""
+    shared = git.root / ".gitignore"
+    if os.environ.get(OPT_OUT):
+        return "off"
+    if shared.is_symlink() or (shared.exists() and not shared.is_file()):
+        return "link"
+    before = _text(shared) if shared.is_file() else ""
+    after = with_block(before)
+    if after != before:
+        mode = shared.stat().st_mode & 0o777 if shared.exists() else 0o644
+        write_atomic(shared, after.encode("utf-8", "surrogateescape"), mode=mode)
+        return "written"
+    is_whole = before.count(START) == before.count(END) == 1 and before.index(START) < before.index(END)
+    return "has_block" if is_whole else "damaged"
+
+
 def keep_out_of_git(git: Git) -> None:
     """Write our block to git's own exclude file, unless the repository's .gitignore has it."""
     if os.environ.get(OPT_OUT):
@@ -37,6 +54,10 @@ def keep_out_of_git(git: Git) -> None:
     if shared.is_file() and START in _text(shared):
         return
     exclude = git.exclude
+    if exclude.parent.is_symlink() or not any(
+        exclude.parent.resolve().is_relative_to(folder) for folder in git.folders
+    ):
+        return  # a link leads there; what it belongs to is not ours
     before = _text(exclude) if exclude.is_file() else ""
     after = with_block(before)
     if after != before:

@@ -5,7 +5,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
 from agentflow.core.errors import StateError
@@ -110,7 +110,11 @@ class Stage:
         room = _ROOM
         for entry in self._ignored:
             source = self._git.root / entry
-            if CACHES.isdisjoint(source.parts) and os.path.lexists(source) and self.view.is_free(entry):
+            if (
+                CACHES.isdisjoint(PurePosixPath(entry).parts)
+                and os.path.lexists(source)
+                and self.view.is_free(entry)
+            ):
                 size = None if is_environment(entry) else _size(source, room)
                 is_folder = source.is_dir() and (size is None or not source.is_symlink())
                 place = self.view.make_room(entry, as_folder=is_folder)

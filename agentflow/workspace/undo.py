@@ -26,6 +26,8 @@ class Undoing(Record):
     removed: tuple[str, ...]
     changed_since: tuple[str, ...]
     """What the task changed and somebody else did after it."""
+    left: tuple[str, ...]
+    """What is not as it was before the task and stays so, since somebody else changed it."""
     unclear: tuple[str, ...]
     """What a command may have changed that was at work when the task was killed, or somebody since."""
 
@@ -56,19 +58,26 @@ class Fate(Enum):
     UNCLEAR = "unclear"
 
 
-def undoing(root: Path, kept: Kept, moments: Moments, death: Death | None) -> Undoing:
-    """Return what is to be done; `death` is None for a task that knew of its end."""
+def undoing(
+    root: Path, kept: Kept, moments: Moments, death: Death | None, spared: frozenset[str] = frozenset()
+) -> Undoing:
+    """Return what is to be done; `death` is None for a task that knew of its end.
+
+    What is `spared` stays as it is, whoever changed it.
+    """
     paths = sorted(moments.base.keys() | moments.last.keys() | moments.now.keys())
     differing = (path for path in paths if moments.base.get(path) != moments.now.get(path))
     fates = {path: _fate(root / path, path, moments, death) for path in differing}
     for path in filter(partial(_was_ignored, kept), fates):
         if path not in moments.base or fates[path] is Fate.CHANGED:
             fates[path] = Fate.LEFT  # programs of the user's write there as well
+    fates |= dict.fromkeys(spared & fates.keys(), Fate.LEFT)
     back = [path for path, fate in fates.items() if fate is not Fate.LEFT]
     return Undoing(
         restored={path: moments.base[path] for path in back if path in moments.base},
         removed=tuple(path for path in back if path not in moments.base),
         changed_since=tuple(path for path, fate in fates.items() if fate is Fate.CHANGED),
+        left=tuple(path for path, fate in fates.items() if fate is Fate.LEFT),
         unclear=tuple(path for path, fate in fates.items() if fate is Fate.UNCLEAR),
     )
 

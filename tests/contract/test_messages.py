@@ -1,6 +1,8 @@
 """One suite for both byte sources, streamed and not: the same requests, the same accepted turns."""
 
 import json
+import tracemalloc
+import zlib
 from typing import Any
 
 import pytest
@@ -19,7 +21,7 @@ from agentflow.core.messages import (
     ToolSpec,
     Usage,
 )
-from agentflow.settings import Price
+from agentflow.settings import Price, Retry
 from tests.contract.conftest import KEY, QUICK, Ask, Line, request
 from tests.support.messages_server import Answer, Asked, Plays, Raw, refuses, searched, text, use
 
@@ -286,11 +288,67 @@ def test_a_wait_of_an_hour_parks_the_task(ask: Ask) -> None:
     assert len(said.asked) == 1
 
 
-def test_nobody_there_is_tried_again(ask: Ask) -> None:
-    said = ask(GOOD, address="http://127.0.0.1:9")
+def bomb() -> bytes:
+    """Return 256 MiB that are compressed to a few hundred kilobytes."""
+    packing = zlib.compressobj(wbits=31)
+    return b"".join(packing.compress(b" " * 2**20) for _ in range(256)) + packing.flush()
+
+
+JSON = ("content-type", "application/json")
+TOO_LARGE = {
+    "a reply": (Raw(b'{"type":"message","x":"' + b"x" * 2**26, headers=(JSON,)), "longer than 32 MiB"),
+    "a packed reply": (Raw(bomb(), headers=(JSON, ("content-encoding", "gzip"))), "longer than 32 MiB"),
+    "a refusal": (Raw(b"x" * 2**26, status=400, headers=(JSON,)), "answered 400"),
+    "a packed refusal": (
+        Raw(bomb(), status=400, headers=(JSON, ("content-encoding", "gzip"))),
+        "answered 400",
+    ),
+    "packed in another way": (
+        Raw(b"x" * 1000, headers=(JSON, ("content-encoding", "zstd"))),
+        "cannot be undone",
+    ),
+}
+
+
+@pytest.mark.parametrize(("fault", "words"), TOO_LARGE.values(), ids=TOO_LARGE)
+def test_what_is_too_large_is_not_collected(ask: Ask, line: Line, fault: Answer, words: str) -> None:
+    line.connect("http://127.0.0.1:1")  # the SDK is imported before anything is measured
+    tracemalloc.start()
+    try:
+        said = ask(fault, settings=QUICK.replace(retry=Retry(tries=1)))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert words in str(said.error)
+    assert most < 120 * 2**20
+
+
+NOBODY = {
+    "here": ("http://127.0.0.1:9", ("nothing listens at 127.0.0.1:9", "3 tries"), "start the server"),
+    "here, by name": (
+        "http://localhost:9",
+        ("nothing listens at localhost:9", "3 tries"),
+        "start the server",
+    ),
+    "an unknown name": (
+        "http://nobody.invalid:9",
+        ("the name of nobody.invalid:9 cannot be resolved", "3 tries"),
+        "check the network",
+    ),
+}
+
+
+@pytest.mark.parametrize(("address", "words", "advice"), NOBODY.values(), ids=NOBODY)
+def test_nobody_there_is_found_out_soon(ask: Ask, address: str, words: tuple[str, ...], advice: str) -> None:
+    waiting = QUICK.replace(retry=Retry(tries=9, base_seconds=2, max_seconds=60))
+    said = ask(GOOD, address=address, settings=waiting)
+    assert sum(each.seconds for each in said.retried) <= 3
     assert isinstance(said.error, ModelUnavailable)
-    assert "6 tries" in str(said.error)
-    assert len(said.retried) == 5
+    assert said.error.is_settled
+    assert all(word in str(said.error) for word in words)
+    assert advice in said.error.hint
+    assert "ANTHROPIC_BASE_URL" in said.error.hint
+    assert len(said.retried) == 2
 
 
 UNFINISHED = {

@@ -3,7 +3,8 @@
 import json
 import re
 import time
-from collections.abc import Callable
+import tracemalloc
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from agentflow.core.errors import ModelRejected, ModelUnavailable
 from agentflow.core.events import Warned
 from agentflow.core.messages import Text, ToolCall, Usage
-from agentflow.settings import Settings
+from agentflow.settings import Retry, Settings
 from tests.contract.conftest import QUICK, Ask, Line
 from tests.support.messages_server import Event, Plays, Raw, Stream, delta_event, sse, text, use
 
@@ -77,6 +78,49 @@ def test_a_stream_cut_anywhere_is_never_a_turn(ask: Ask, cut: int) -> None:
     assert len(said.asked) == 3
 
 
+PIECES = {
+    "text": {"type": "text_delta", "text": "x" * 2**20},
+    "thinking": {"type": "thinking_delta", "thinking": "x" * 2**20},
+    "tool input": {"type": "input_json_delta", "partial_json": "x" * 2**20},
+    "what nobody knows": {"type": "new_delta", "new": "x" * 2**20},
+}
+ENDLESS: dict[str, bytes] = {
+    **{name: sse(delta_event(0, piece)) for name, piece in PIECES.items()},
+    "pings": sse({"type": "ping"}) * 2**15,
+    "one line": b"x" * 2**20,
+    "one event": b"data: " + b" " * 2**20 + b"\n",
+}
+
+
+@pytest.mark.parametrize("piece", ENDLESS.values(), ids=ENDLESS)
+def test_a_stream_without_end_is_left_after_a_bounded_number_of_bytes(
+    ask: Ask, line: Line, piece: bytes
+) -> None:
+    sent: list[int] = []
+
+    def counted() -> Iterator[Event | bytes]:
+        yield from WHOLE[:3]
+        for _ in range(1000):
+            sent.append(len(piece))
+            yield piece
+
+    line.connect("http://127.0.0.1:1")  # the SDK is imported before anything is measured
+    tracemalloc.start()
+    try:
+        said = ask(policy=lambda _: Stream(counted()), settings=patient_for(2).replace(retry=Retry(tries=1)))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert isinstance(said.error, ModelUnavailable)
+    assert sum(sent) / len(said.asked) < 96 * 2**20
+    assert most < 200 * 2**20
+
+
+def test_a_reply_of_a_megabyte_is_none_too_many(ask: Ask) -> None:
+    long = "word " * 200_000
+    assert ask(Plays((text(long),))).reply.parts == (Text(text=long),)
+
+
 def test_what_a_failed_try_used_is_counted(ask: Ask) -> None:
     said = ask(Stream(WHOLE[:6]), GOOD)
     assert said.reply.usage == Usage(input=20, output=6, cache_read=6, cache_write=4)
@@ -111,6 +155,14 @@ def test_pings_are_no_progress(ask: Ask, fault: Stream) -> None:
     assert said.reply.parts == (Text(text="Done."),)
     assert time.monotonic() - begin >= 0.4
     assert "nothing new" in said.retried[0].reason
+
+
+def test_a_stream_that_always_goes_on_ends_with_its_time(ask: Ask) -> None:
+    endless = Stream((*WHOLE[:3], *[WHOLE[3]] * 1000), every=0.02)
+    patience = QUICK.deadlines.replace(total=1)
+    begin = time.monotonic()
+    assert ask(endless, GOOD, settings=QUICK.replace(deadlines=patience)).reply.parts == (Text(text="Done."),)
+    assert time.monotonic() - begin < 10
 
 
 def test_a_slow_stream_that_goes_on_is_waited_for(ask: Ask) -> None:

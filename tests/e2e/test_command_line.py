@@ -58,8 +58,24 @@ USAGE: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "iterations unsaid": (["task", TEXT, "--max-iterations"], ["--max-iterations"]),
     "a near miss": (["task", "fix", "it", "--modle", "repair"], ["--modle", "did you mean --model?"]),
     "a near miss with a value": (["task", "fix it", "--max-iteration=3"], ["did you mean --max-iterations?"]),
+    "an option with one dash too few": (
+        ["task", "fix it", "-max-iterations=3"],
+        ["did you mean --max-iterations?"],
+    ),
+    "an option of another command": (
+        ["task", "fix", "the", "tests", "--dry-run"],
+        ["unknown option --dry-run", "quote the whole text or put -- before it: agentflow task -- TEXT"],
+    ),
+    "an unknown letter": (["task", "fix", "the", "tests", "-x"], ["unknown option -x", "--"]),
+    "a number below zero": (["task", "return", "-1", "there"], ["unknown option -1", "--"]),
+    "an option alone": (["task", "--dry-run"], ["unknown option --dry-run"]),
+    "an unknown option of a way": (["route", "fix", "it", "--dry-run"], ["unknown option --dry-run", "--"]),
+    "an unknown option of an answer": (["answer", "2026", "B", "--now"], ["unknown option --now", "--"]),
     "a later option": (["task", "fix", "it", "--no-memory"], ["--no-memory is not in this version"]),
-    "an unknown model": (["task", TEXT, "--model", "gtp"], ["unknown model 'gtp'", "repair", "script:FILE"]),
+    "an unknown model": (
+        ["task", TEXT, "--model", "repiar"],
+        ["unknown model 'repiar'", "did you mean repair", "script:FILE"],
+    ),
     "an empty script name": (["task", TEXT, "--model", "script:"], ["script"]),
     "no such script": (["task", TEXT, "--model", "script:nosuch.yaml"], ["nosuch.yaml", "No such file"]),
     "no such folder": (["task", TEXT, "-C", "nosuch"], ["nosuch is not a folder"]),
@@ -100,7 +116,7 @@ def test_what_the_embedded_model_cannot_do_is_said_with_little_more_work_than_he
     begin = _worked()
     repo.run("task", "--help")
     before = _worked()
-    done = repo.run("task", "add", "a", "--verbose", "option")
+    done = repo.run("task", "add a --verbose option")
     assert _worked() - before < 8 * (before - begin)
     assert_refused(repo, done, "--model", "AGENTFLOW_MODEL", code=6)
 
@@ -137,7 +153,7 @@ SETTINGS = {
     "a wrong key below": ("timeouts:\n  tets: 3\n", ["config.yaml:2", "tets"]),
     "not yaml": ("model: [\n", ["config.yaml:"]),
     "a list": ("- model\n", ["config.yaml"]),
-    "an unknown model": ("model: gtp\n", ["gtp"]),
+    "an unknown model": ("model: antropic\n", ["antropic", "anthropic"]),
 }
 
 
@@ -249,7 +265,9 @@ def test_a_command_without_its_words_shows_what_there_is(repo: Repo, words: tupl
 @pytest.mark.parametrize("command", ["", " ", "# nothing"], ids=["empty", "blank", "a comment"])
 def test_a_shell_command_that_runs_nothing_is_explained(repo: Repo, command: str) -> None:
     done = repo.run("permissions", "test", command)
-    assert (done.code, done.out, done.err) == (0, "allow: nothing in it would run\n", "")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("as the implementer\nallow: nothing in it would run\n")
+    assert "sandbox: its commands write the repository" in done.out
 
 
 def test_a_read_only_repository_is_one_line(repo: Repo) -> None:
@@ -269,11 +287,25 @@ def test_a_read_only_repository_is_one_line(repo: Repo) -> None:
 
 
 TEXTS: dict[str, tuple[Sequence[str], str, str]] = {
-    "an unknown option in the text": (
-        ["--yes", "add", "a", "--verbose", "-x=3", "option"],
+    "options inside one quoted text": (
+        ["--yes", "add a --verbose -x=3 option"],
         "",
         "add a --verbose -x=3 option",
     ),
+    "a quoted text that begins with a dash": (
+        ["- fix the parser\n- test it"],
+        "",
+        "- fix the parser\n- test it",
+    ),
+    "a quoted text that begins with an option": (
+        ["--json is ignored", "today"],
+        "",
+        "--json is ignored today",
+    ),
+    "a quoted text that begins with a letter of ours": (["-C is ignored"], "", "-C is ignored"),
+    "numbers below zero": (["round(-1) is -1, not 0"], "", "round(-1) is -1, not 0"),
+    "a dash between words": (["the", "parser", "-", "it", "crashes"], "", "the parser - it crashes"),
+    "all behind two dashes": (["the", "--", "-1", "--yes", "-C"], "", "the -1 --yes -C"),
     "a near miss inside one quoted text": (["explain --modle"], "", "explain --modle"),
     "a text from stdin": (["-"], "  line one\nline: two # --- \n", "line one\nline: two # ---"),
     "characters of all kinds": (["ship 'it' \"now\" # 🎉: yes"], "", "ship 'it' \"now\" # 🎉: yes"),

@@ -1,5 +1,6 @@
 """How requests reach a server: the user's credentials, proxy and certificates, over real sockets."""
 
+import base64
 import json
 import shutil
 import ssl
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.crew import honest
-from tests.support.messages_server import Asked, MessagesServer, refuses, serving
+from tests.support.messages_server import Asked, MessagesServer, Plays, refuses, serving, text
 from tests.support.repo import CALC, Done, NewRepo, Repo
 
 KEY = "sk-connection-0123456789"
@@ -64,6 +65,24 @@ def test_a_server_that_repeats_the_key_is_not_repeated(repo: Repo) -> None:
         done = run(repo, {"MY_GATEWAY": KEY}, endpoint=server.address, api_key_env="MY_GATEWAY")
     assert done.code == 6
     assert KEY not in everything_below(repo.root) + done.out + done.err
+
+
+ECHOES = {
+    "in base64": base64.b64encode(KEY.encode()).decode(),
+    "in base64 behind a name": base64.b64encode(f"user:{KEY}".encode()).decode(),
+    "without its beginning": KEY.removeprefix("sk-"),
+}
+
+
+@pytest.mark.parametrize("echo", ECHOES.values(), ids=ECHOES)
+def test_a_key_that_comes_back_in_another_form_is_not_repeated(repo: Repo, echo: str) -> None:
+    said = text(f"your key is {echo} is it not")
+    with serving(Plays((said,))) as server:
+        done = run(repo, {"MY_GATEWAY": KEY}, endpoint=server.address, api_key_env="MY_GATEWAY")
+    told = everything_below(repo.root) + done.out + done.err
+    assert "your key is" in told
+    assert echo not in told
+    assert not any(echo[at : at + 20] in told for at in range(len(echo) - 19))
 
 
 def test_a_command_that_gives_no_key_ends_before_anything_is_written(repo: Repo) -> None:

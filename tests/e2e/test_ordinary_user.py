@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
-import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -13,12 +11,10 @@ from pathlib import Path
 
 import pytest
 
-import agentflow
 from tests.support.attacks import ALTERING, POLICY, WAYS, state_of
 from tests.support.boxes import without_bubblewrap
+from tests.support.levels import IDENTITY, NOBODY, PACKAGES, interpreter
 
-NOBODY = 65534
-PACKAGES = f"{Path(agentflow.__file__).parents[1]}:{sysconfig.get_path('purelib')}"
 RUN = """
 import sys
 from pathlib import Path
@@ -80,13 +76,14 @@ def as_nobody(place: Path, level: str) -> As:
     """Run Python as somebody without rights."""
     path = "/usr/local/bin:/usr/bin:/bin" if level == "full" else str(place / "programs")
     env = {"PATH": path, "HOME": str(place), "PYTHONPATH": PACKAGES}
+    python = interpreter()
+    if python is None:
+        pytest.skip("no Python that others may run")
 
     def run(*words: str) -> str:
-        done = subprocess.run(
-            [interpreter(), *words],
-            user=NOBODY,
-            group=NOBODY,
-            extra_groups=[],
+        done: subprocess.CompletedProcess[str] = subprocess.run(
+            [python, *words],
+            **IDENTITY,
             env=env,
             cwd="/",
             capture_output=True,
@@ -97,19 +94,6 @@ def as_nobody(place: Path, level: str) -> As:
         return done.stdout
 
     return run
-
-
-def interpreter() -> str:
-    """Return one that has our packages and that others may run; a home of root may hold the usual one."""
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    for program in (os.path.realpath(sys.executable), f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
-        words, env = [program, "-c", "import msgspec"], {"PYTHONPATH": PACKAGES}
-        try:
-            subprocess.run(words, user=NOBODY, group=NOBODY, env=env, cwd="/", check=True)
-        except (OSError, subprocess.CalledProcessError):
-            continue
-        return program
-    pytest.skip(f"no {version} that others may run")
 
 
 @pytest.fixture

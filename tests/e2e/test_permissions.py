@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.repo import CALC, Repo, call, findings, plan, role, submit, turn
+from tests.support.repo import CALC, Repo, call, findings, mending, plan, role, submit, turn
 
 ATTACKS = (
     "pytest",
@@ -61,7 +61,7 @@ def test_the_test_command_explains_each_part(repo: Repo) -> None:
     assert (part["part"], part["source"]) == ("env /bin/rm x", str(settings))
     assert repo.run("permissions", "test", "git push", "--json").json["decision"] == "ask"
     reviewer = repo.run("permissions", "test", "ruff check . ; touch x", "--role", "reviewer")
-    assert reviewer.out.startswith("deny: reviewer may not run touch x")
+    assert reviewer.out.startswith("as the reviewer\ndeny: reviewer may not run touch x")
     assert "agents/reviewer.md" in reviewer.out
     assert repo.run("permissions", "test", "ls", "--role", "nobody").code == 2
 
@@ -74,3 +74,27 @@ def test_a_tool_that_is_denied_as_a_whole_is_not_offered(repo: Repo) -> None:
     offered = [run.tools for name in ("explorer", "implementer") for run in repo.runs(name)]
     assert len(offered) >= 2
     assert [tools for tools in offered if "Bash" in tools] == []
+
+
+def test_deleting_the_whole_repository_waits_for_a_person(repo: Repo) -> None:
+    repo = repo.write({".gitignore": "local.db\n", "local.db": "only here\n"}).commit()
+    done = repo.task(script=mending(turn(call("Bash", command="rm -rf /*"))))
+    assert done.code == 75, done.err
+    assert repo.read("local.db") == "only here\n"
+    (item,) = repo.state()["pending"]
+    assert item["input"]["command"] == "rm -rf /*"
+
+    assert repo.run("deny", item["id"], "--reason", "no").code == 0
+    assert repo.run("resume").code == 0
+    assert repo.read("local.db") == "only here\n"
+
+
+def test_permissions_test_says_that_it_asks(repo: Repo) -> None:
+    asked = repo.run("permissions", "test", "--role", "implementer", "cd / && rm -rf *")
+    assert "is about the whole repository, or most of it" in asked.out
+    assert "ask" in asked.out
+    free = repo.run(
+        "permissions", "test", "--role", "implementer", "rm -rf build && find . -name '*.pyc' -delete"
+    )
+    assert "whole repository" not in free.out
+    assert repo.run("permissions", "test", "rm -rf build", "--json").json["decision"] == "allow"

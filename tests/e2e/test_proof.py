@@ -56,7 +56,7 @@ def test_a_test_that_was_red_by_luck_proves_nothing_and_is_named_flaky(new_repo:
 
     done = repo.task("--no-sandbox", "--json", CLEARER, script=crew())
 
-    assert (done.code, sorted(done.json["caveats"])) == (4, ["flaky", "no_regression_only"])
+    assert (done.code, sorted(done.json["caveats"])) == (4, ["flaky", "unproved"])
     base, _, last = repo.evidence()
     assert last["flaky"] == [ODD]
     assert last["tree_before"] == base["tree_before"]
@@ -81,7 +81,7 @@ def test_a_lucky_test_that_the_task_names_and_the_change_touches_proves_nothing(
 
     done = repo.task("--no-sandbox", "--json", "fix test_odd in calc.py", script=crew(*turns))
 
-    assert (done.code, done.json["caveats"]) == (4, ["no_regression_only"])
+    assert (done.code, done.json["caveats"]) == (4, ["unproved"])
 
 
 def test_a_new_test_that_fails_by_luck_proves_nothing(new_repo: NewRepo) -> None:
@@ -91,7 +91,7 @@ def test_a_new_test_that_fails_by_luck_proves_nothing(new_repo: NewRepo) -> None
     done = repo.task("--no-sandbox", "--json", "--no-input", CLEARER, script=crew(new))
 
     assert done.code == 4, done.out + done.err
-    assert "no_regression_only" in done.json["caveats"]
+    assert "unproved" in done.json["caveats"]
     assert "flaky" in done.json["caveats"]
 
 
@@ -112,7 +112,7 @@ class LeaningTest(unittest.TestCase):
 
     done = repo.task("--json", "--no-input", CLEARER, script=crew(new))
 
-    assert (done.code, "no_regression_only" in done.json["caveats"]) == (4, True)
+    assert (done.code, "unproved" in done.json["caveats"]) == (4, True)
     assert [one["code"] for one in repo.evidence()] == ["base", "final", "final", "base", "final"]
     assert "LEAN_ON" not in os.environ
 
@@ -142,7 +142,7 @@ def test_a_case_that_the_code_itself_brings_in_proves_nothing(tmp_path: Path) ->
     )
 
     assert done.code == 4
-    assert "no_regression_only" in attempt.report
+    assert "unproved" in attempt.report
 
 
 def test_a_new_test_of_a_new_module_proves_it_though_it_cannot_be_loaded_without(tmp_path: Path) -> None:
@@ -157,3 +157,19 @@ def test_a_new_test_of_a_new_module_proves_it_though_it_cannot_be_loaded_without
     done = attempt.repo.run("verify", attempt.repo.folder.name)
     assert done.code == 0, done.out
     assert attempt.repo.run("replay", attempt.repo.folder.name).code == 0
+
+
+def test_no_copy_reads_what_a_linked_environment_leads_to(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "token").write_text("private")
+    unread = "import os\n\n\ndef test_unread():\n    assert not os.path.exists('node_modules/token')\n"
+    attempt = Attempt(tmp_path, {**BASE, "tests/test_unread.py": unread})
+    (attempt.repo.root / "node_modules").symlink_to(outside, target_is_directory=True)
+    attempt.repo.commit()
+
+    assert attempt.run("fix the last page in pager/core.py", {"pager/core.py": RIGHT}).code == 0
+
+    task = attempt.repo.folder.name
+    verified, replayed = attempt.repo.run("verify", task), attempt.repo.run("replay", task)
+    assert (verified.code, replayed.code) == (0, 0), (verified.out, replayed.out)

@@ -221,6 +221,9 @@ def test_a_tool_is_shown_with_its_input_and_its_roles(repo: Repo) -> None:
     assert shown["input"]["required"] == ["file_path", "old_string", "new_string"]
     assert "old_string" in repo.run("tools", "show", "Edit").out
     assert repo.run("tools", "show", "Nope").code == 2
+    listed = {row["name"]: row["roles"] for row in repo.run("tools", "list", "--json").json}
+    assert {"Skill", "RecallOutput", "TodoUpdate", "AskUserQuestion", "SubmitReview"} <= listed.keys()
+    assert repo.run("tools", "show", "RecallOutput", "--json").json["roles"] == listed["RecallOutput"]
 
 
 WRONG = {

@@ -35,7 +35,7 @@ LINK = ".claude/orchestration.local.md"
 KEYS = [
     *("version", "task_id", "active", "status", "current_phase", "iteration", "max_iterations", "started_at"),
     *("task", "task_complexity", "report_requested", "intent", "gates", "todos", "pending", "usage"),
-    *("sandbox", "model", "base_tree", "tree"),
+    *("sandbox", "model", "base_tree", "tree", "undone"),
 ]
 TYPES = {
     *(
@@ -68,7 +68,7 @@ def head_of(text: str) -> dict[str, Any]:
     """Return the frontmatter of a Markdown text as any YAML reader sees it."""
     opening, head, body = text.split("---\n", 2)
     assert opening == ""
-    assert body.startswith("## Log\n")
+    assert body.startswith(("## Plan\n", "## Log\n"))
     found = yaml.safe_load(head)
     assert isinstance(found, dict)
     return found
@@ -107,8 +107,8 @@ def mended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repo, Reading]:
         role("implementer", *MENDED, submit("calc.py")),
         verified("ev-0002"),
     ]
-    running = repo.start_task(script)
-    reading = Reading(repo, running)
+    with repo.start_task(script) as running:
+        reading = Reading(repo, running)
     assert running.returncode == 0, reading.err
     return repo, reading
 

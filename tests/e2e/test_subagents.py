@@ -163,7 +163,7 @@ def test_a_handoff_goes_on_with_the_same_conversation(repo: Repo) -> None:
     (run,) = repo.runs("explorer")
     (entry,) = (entry for entry in run.entries if entry["type"] == "HandedOver")
     assert entry["system"].startswith("You find one thing")
-    offered = {tool["name"] for tool in entry["tools"]} - {"Skill"}
+    offered = {tool["name"] for tool in entry["tools"]} - {"RecallOutput", "Skill"}
     assert offered == {"Read", "Grep", "Glob", "SubmitFindings"}
     said = {call["name"]: result["content"] for call, result in run.calls}
     assert "there is no tool Bash" in said["Bash"] or "Bash belongs to" in said["Bash"]

@@ -21,6 +21,7 @@ HONEST_SHORT = (
     "a test renamed because the task says so",
     "a wrong test that the task names",
     "a snapshot regenerated because the task says so",
+    "a test split in two",
 )
 
 

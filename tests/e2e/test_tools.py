@@ -19,7 +19,9 @@ SUBMITS = {
 GRANTED = {
     "explorer": {"AskUserQuestion"},
     "planner": {"Escalate"},
-    "implementer": {"Escalate", "TodoUpdate"},
+    "implementer": {"Escalate", "RecallOutput", "TodoUpdate"},
+    "reviewer": {"RecallOutput"},
+    "verifier": {"RecallOutput"},
 }
 """What a role has beside the nine tools of the table; the planner of these tests wrote todos."""
 TABLE = {
@@ -259,7 +261,10 @@ def tried(name: str, repo: Repo) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def test_the_offered_tools_are_those_of_the_table(trial: tuple[str, Repo]) -> None:
     name, repo = trial
-    assert run_of(name, repo).tools == TABLE[name] | GRANTED.get(name, set()) | {SUBMITS[part(name)], "Skill"}
+    assert run_of(name, repo).tools == TABLE[name] | GRANTED.get(name, set()) | {
+        SUBMITS[part(name)],
+        "Skill",
+    }
 
 
 def test_the_executed_tools_are_those_of_the_table(trial: tuple[str, Repo]) -> None:

@@ -150,7 +150,8 @@ def test_undoing_twice_says_so(repo: Repo) -> None:
     repo.run("undo", repo.folder.name)
     again = repo.run("undo", repo.folder.name)
     assert again.code == 0
-    assert "undone before" in again.out
+    when = repo.state()["undone"]["at"]
+    assert again.out == f"task {repo.folder.name} was undone {when}; nothing to do\n"
 
 
 def test_a_task_that_changed_nothing_has_nothing_to_undo(repo: Repo) -> None:

@@ -85,19 +85,45 @@ def test_nothing_changed_in_a_green_repository_is_not_verified(new_repo: NewRepo
     assert "nothing was changed" in done.out
 
 
+@pytest.mark.parametrize("text", ["document double", "say in double what it does", "improve calc.py"])
 @pytest.mark.parametrize(
-    ("text", "code", "caveats"),
-    [("add a comment to nobody and implement triple", 4, ["no_regression_only"]), ("document double", 0, [])],
+    ("old", "new", "code"),
+    [
+        ("    return 2 * a", "    # twice\n    return 2 * a", 0),
+        ("def double(a):", "def double(a: int) -> int:", 0),
+        ("    return 2 * a", "    return a + a", 4),
+    ],
 )
-def test_green_to_green_proves_new_behaviour_only_where_none_was_asked(
-    new_repo: NewRepo, text: str, code: int, caveats: list[str]
+def test_what_differs_decides_and_not_how_the_task_is_worded(
+    new_repo: NewRepo, text: str, old: str, new: str, code: int
 ) -> None:
     repo = new_repo(GREEN)
-    turns = edit("calc.py", "    return 2 * a", "    # twice\n    return 2 * a")
-    done = repo.task(text, "--json", script=crew(*turns, submit("calc.py")))
+    done = repo.task(text, "--json", script=crew(*edit("calc.py", old, new), submit("calc.py")))
     assert done.code == code
-    assert done.json["caveats"] == caveats
+    assert done.json["caveats"] == (["unproved"] if code else [])
     assert done.json["files_changed"] == ["calc.py"]
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("self.assertEqual(double(5), 10)", 0),
+        ("self.assertTrue(True or double(5) == 10)", 4),
+        ("self.assertTrue(callable(double))", 4),
+    ],
+)
+def test_new_tests_alone_are_worth_what_they_show_with_broken_code(
+    new_repo: NewRepo, body: str, code: int
+) -> None:
+    repo = new_repo(GREEN)
+    old = "    def test_double(self):\n"
+    new = f"    def test_more(self):\n        {body}\n\n{old}"
+    turns = edit("tests/test_calc.py", old, new)
+    done = repo.task("cover double better", "--json", script=crew(*turns, submit("tests/test_calc.py")))
+    assert (done.code, done.json["caveats"]) == (code, ["unproved"] if code else [])
+    report = (repo.folder / "report.md").read_text()
+    assert ("tests only, each fails when the code is broken" in report) is not bool(code)
+    assert repo.run("verify", repo.folder.name).code == 0
 
 
 def test_one_byte_edited_after_the_checks_is_not_verified(new_repo: NewRepo) -> None:
@@ -194,13 +220,6 @@ def test_what_speaks_of_the_code_that_the_task_names_has_to_turn_green(new_repo:
     assert "still failing" in done.out
     assert "test_add" in done.out
     assert "test_old" not in done.out.split("still failing")[1].splitlines()[0]
-
-
-def test_a_missing_required_tool_is_named_and_blocks(new_repo: NewRepo) -> None:
-    repo = new_repo({**CALC, "ruff.toml": "line-length = 100\n"})
-    done = repo.task(script=mending())
-    assert done.code == 1
-    assert "lint: not run (ruff" in done.out
 
 
 CLAIMS = {
@@ -365,8 +384,12 @@ def test_compiled_code_is_neither_believed_nor_a_change(new_repo: NewRepo) -> No
     assert list((repo.root / "__pycache__").glob("*.pyc"))
 
 
-def test_what_checks_leave_behind_is_only_noted(new_repo: NewRepo) -> None:
-    body = CALC["tests/test_calc.py"] + "\n    def test_log(self):\n        open('run.log', 'w').close()\n"
+@pytest.mark.parametrize(("when", "is_noted"), [("calc.add(1, 1) == 2", True), ("True", False)])
+def test_what_checks_leave_behind_is_only_noted_and_not_if_they_did_before(
+    new_repo: NewRepo, when: str, is_noted: bool
+) -> None:
+    leave = f"\n    def test_log(self):\n        if {when}:\n            open('run.log', 'w').close()\n"
+    body = f"import calc\n{CALC['tests/test_calc.py']}{leave}"
     repo = new_repo({**CALC, "tests/test_calc.py": body, ".gitignore": "none\n"})
     (repo.root / "run.log").unlink(missing_ok=True)
     done = repo.task(
@@ -375,4 +398,4 @@ def test_what_checks_leave_behind_is_only_noted(new_repo: NewRepo) -> None:
         )
     )
     assert done.code == 0, done.err
-    assert "run.log" in (repo.folder / "report.md").read_text()
+    assert ("run.log" in (repo.folder / "report.md").read_text()) is is_noted

@@ -430,3 +430,24 @@ def test_an_export_that_cannot_be_written_is_one_message(done: Repo) -> None:
 
 def test_a_task_that_is_not_there_is_a_usage_error(done: Repo) -> None:
     assert done.run("verify", "20200101T000000Z-none").code == 2
+
+
+def test_a_forged_proof_of_tests_alone_is_run_again(new_repo: NewRepo) -> None:
+    repo = new_repo(GREEN)
+    old = "    def test_double(self):\n"
+    new = f"    def test_more(self):\n        self.assertTrue(True or double(2))\n\n{old}"
+    work = role("implementer", *edit("tests/test_calc.py", old, new), submit("tests/test_calc.py"))
+    script = [findings(), plan("tests/test_calc.py"), work, verified("ev-0002")]
+    assert repo.task("cover double better", script=script).code == 4
+
+    def praise(event: dict[str, Any]) -> None:
+        changed = event.get("changed", {})
+        if "silent" in changed:
+            changed["proven_tests"] = ["test_calc.CalcTest.test_more"]
+        if changed.get("verdict"):
+            changed["verdict"]["caveats"] = []
+
+    resealed(repo, praise)
+    seen = again(repo)
+    assert seen.code == 1
+    assert "the record leaves out the caveat unproved" in seen.out

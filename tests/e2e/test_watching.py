@@ -20,13 +20,14 @@ from tests.support.repo import (
 )
 
 RESULT = {
-    *("task_id", "status", "exit_code", "task", "route", "model", "sandbox", "iterations", "gates", "checks"),
-    *("evidence", "files_changed", "usage", "answer", "class", "document", "caveats", "pending", "report"),
+    *("task_id", "status", "exit_code", "task", "route", "model", "sandbox", "iterations", "gates", "plan"),
+    *("checks", "evidence", "files_changed", "hooks_changed", "usage", "answer", "class", "document"),
+    *("caveats", "pending", "report"),
 }
 STATE = {
     *("version", "task_id", "active", "status", "current_phase", "iteration", "max_iterations", "started_at"),
     *("task", "task_complexity", "report_requested", "intent", "gates", "todos", "pending", "usage"),
-    *("sandbox", "model", "base_tree", "tree"),
+    *("sandbox", "model", "base_tree", "tree", "undone"),
 }
 EVIDENCE = {
     *("id", "task_id", "iteration", "role", "by", "check", "command", "cwd", "exit_code", "timed_out"),
@@ -71,12 +72,13 @@ def streamed(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return Finished(repo, Done(subprocess.CompletedProcess([], code, out, err)))
 
 
-def test_the_result_has_exactly_the_keys_of_the_contract(told: Finished) -> None:
+def test_the_result_has_exactly_the_keys_of_the_reference(told: Finished) -> None:
     found = told.done.json
     assert found.keys() == RESULT
     assert (found["status"], found["exit_code"], told.done.code) == ("verified", 0, 0)
     assert found["task_id"] == told.id
-    assert found["files_changed"] == ["calc.py"]
+    assert (found["files_changed"], found["hooks_changed"]) == (["calc.py"], [])
+    assert found["plan"].keys() == {"summary", "steps", "acceptance", "risks"}
     assert found["evidence"] == ["ev-0001", "ev-0002", "ev-0003"]
     assert found["usage"]["cost_usd"] is None
     assert all(
@@ -126,7 +128,7 @@ def test_evidence_lists_and_shows_the_records(told: Finished) -> None:
     assert records == told.repo.evidence()
     one = told.repo.run("evidence", told.id, "ev-0001", "--json").json
     assert one == records[0] == told.repo.run("evidence", "ev-0001", "--json").json
-    assert one["tests"].keys() == {"passed", "failed", "skipped", "errors", "ids_file"}
+    assert one["tests"].keys() == {"passed", "failed", "skipped", "errors", "ids_file", "is_printed"}
     listed = told.repo.run("evidence").out
     for record in records:
         assert record["id"] in listed
@@ -191,7 +193,7 @@ def test_a_reader_who_has_gone_changes_neither_the_code_nor_the_messages(
 def test_the_first_line_of_a_log_can_be_cut_off(told: Finished) -> None:
     piped = ["bash", "-c", '"$@" | head -1; echo "code ${PIPESTATUS[0]}"', "sh"]
     done = told.repo.run("log", "--json", command=[*piped, str(COMMAND)])
-    assert done.err == ""
+    assert done.err.splitlines() == [f"the newest task, {told.repo.folder.name}: {told.repo.state()['task']}"]
     assert json.loads(done.out.splitlines()[0])["seq"] == 1
     assert done.out.splitlines()[1] == "code 0"
 
@@ -244,16 +246,19 @@ def test_the_five_roles_are_listed_with_their_tiers(told: Finished) -> None:
 
 def test_the_tools_are_listed_with_what_they_can_do(told: Finished) -> None:
     listed = told.repo.run("tools", "list", "--json").json
-    assert all(tool.keys() == {"name", "category", "effect", "description"} for tool in listed)
+    assert all(tool.keys() == {"name", "category", "effect", "description", "roles"} for tool in listed)
     effects = {tool["name"]: tool["effect"] for tool in listed}
     assert effects == {
-        **dict.fromkeys(("Read", "Glob", "Grep"), "read"),
-        **dict.fromkeys(("AskUserQuestion", "Edit", "Escalate", "Write", "TodoWrite"), "write"),
+        **dict.fromkeys(("Read", "Glob", "Grep", "Skill", "RecallOutput", "WebFetch", "WebSearch"), "read"),
+        **dict.fromkeys(("AskUserQuestion", "Edit", "Escalate", "Write", "TodoWrite", "TodoUpdate"), "write"),
         **{name: effects[name] for name in effects if name.startswith("Submit")},
         "Bash": "execute",
     }
     assert sum(name.startswith("Submit") for name in effects) == 5
     assert all(tool["description"] for tool in listed)
+    roles = {tool["name"]: tool["roles"] for tool in listed}
+    assert roles["RecallOutput"] == ["implementer", "reviewer", "verifier"]
+    assert roles["SubmitPlan"] == ["planner"]
 
 
 def test_the_shipped_files_are_in_order(told: Finished) -> None:

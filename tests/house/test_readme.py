@@ -97,6 +97,13 @@ def test_a_command_block_runs_as_written(
     assert ran.returncode == 0, f"{page}:\n{script}\n{ran.stdout}\n{ran.stderr}"
 
 
+@pytest.mark.parametrize("script", blocks("docs/guide/python.md", "python"))
+def test_a_python_block_runs_as_written(script: str, broken_repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "shown.py").write_text(script)
+    ran = bash(f"python {tmp_path / 'shown.py'}", broken_repository, tmp_path)
+    assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/guide/writing-a-role.md"])
 def test_a_shown_role_loads_without_a_warning(page: str, tmp_path: Path) -> None:
     shown = blocks(page, "markdown")[0]

@@ -7,7 +7,7 @@ import pytest
 
 MAX_BODY = 40
 MAX_MEDIAN = 10
-MAX_FILE = 250
+MAX_FILE = 400
 
 Sources = dict[str, str]
 
@@ -40,7 +40,7 @@ def test_half_of_the_functions_have_at_most_ten_lines(sources: Sources) -> None:
     assert median(body_sizes(sources).values()) <= MAX_MEDIAN
 
 
-def test_no_file_is_longer_than_250_lines(sources: Sources) -> None:
+def test_no_file_is_longer_than_400_lines(sources: Sources) -> None:
     assert long_files(sources) == []
 
 
@@ -55,6 +55,6 @@ def test_methods_and_inner_functions_count_too() -> None:
     assert [found.split()[1] for found in long_functions({"agentflow/a.py": inner})] == ["f:", "g:"]
 
 
-@pytest.mark.parametrize(("lines", "found"), [(250, 0), (251, 1)])
+@pytest.mark.parametrize(("lines", "found"), [(400, 0), (401, 1)])
 def test_a_long_file_is_found(lines: int, found: int) -> None:
     assert len(long_files({"agentflow/a.py": "x = 1\n" * lines})) == found

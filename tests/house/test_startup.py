@@ -48,6 +48,17 @@ def test_help_loads_the_command_line_and_no_more() -> None:
     assert loaded_by("--help") & NEVER == set()
 
 
+def test_importing_the_package_loads_only_the_standard_library() -> None:
+    probed = python("-c", "import sys, agentflow; dir(agentflow); print(*sorted(sys.modules))")
+    assert {name.partition(".")[0] for name in probed.stdout.split()} & ONLY_WITH_WORK == set()
+
+
+def test_every_public_name_is_there_and_no_other() -> None:
+    assert dir(agentflow) == agentflow.__all__
+    assert all(getattr(agentflow, name).__doc__ for name in agentflow.__all__ if name != "Capability")
+    assert not hasattr(agentflow, "run_tasks")
+
+
 def test_the_probe_sees_what_is_loaded() -> None:
     assert {"sys", "agentflow"} <= loaded_by("--version")
 

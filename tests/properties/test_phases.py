@@ -122,11 +122,11 @@ def test_only_passed_judges_end_verified_and_a_reading_task_never_does(journey: 
 
 OUTCOMES = st.dictionaries(st.sampled_from(["t1", "t2", "t3"]), st.sampled_from(tuple(TestOutcome)))
 CASES = st.builds(
-    lambda first, last, exits, lint, targets, preserving: cases.a_case(
+    lambda first, last, exits, lint, targets, same_behaviour: cases.a_case(
         (cases.ran(cases.TESTS, last, exit_code=exits[1]), cases.ran(cases.LINT, findings=lint[1])),
         (cases.before(cases.TESTS, first, exit_code=exits[0]), cases.before(cases.LINT, findings=lint[0])),
         targets=frozenset(targets),
-        preserving=preserving,
+        same_behaviour=same_behaviour,
     ),
     OUTCOMES,
     OUTCOMES,

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from agentflow.core.exits import Exit
 from tests.support.attempts import Attempt
 from tests.support.honest import HONEST, Honest
 from tests.support.tampering import BASE, TAMPERING, Change
@@ -36,5 +37,5 @@ def test_an_honest_change_ends_as_it_should(case: Honest, tmp_path: Path) -> Non
     done = attempt.run(case.task, case.files, "--max-iterations", "1")
 
     assert done.code == case.code
-    if case.code:
+    if case.code == Exit.SUSPENDED:
         assert attempt.settle("approve").code == case.approved

@@ -13,6 +13,11 @@ def boxed(root: Path) -> Sandbox:
     return Sandbox(root=root.resolve(), ability=probe())
 
 
+def landlocked(root: Path) -> Sandbox:
+    """The sandbox of a machine without bubblewrap."""
+    return Sandbox(root=root.resolve(), ability=Ability(level=Level.PARTIAL))
+
+
 def unboxed(root: Path) -> Sandbox:
     """No sandbox."""
     return Sandbox(root=root.resolve(), ability=Ability(level=Level.NONE))

@@ -5,7 +5,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
@@ -97,7 +97,7 @@ class Raw(NamedTuple):
 class Stream(NamedTuple):
     """These events, or bytes, one after the other; then the connection is closed."""
 
-    events: tuple[Event | bytes, ...]
+    events: Iterable[Event | bytes]
     cut: int | None = None
     """Bytes after which the stream ends."""
     reset: bool = False

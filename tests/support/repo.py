@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 COMMAND = Path(sys.executable).with_name("agentflow")
@@ -30,28 +31,36 @@ class Done:
 class Repo:
     """A repository of a test: files in, command run, task files out."""
 
-    def __init__(self, root: Path, home: Path) -> None:
+    def __init__(self, root: Path, home: Path, identity: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """Take the folders, and who works there, as `subprocess.run` is told."""
         self.root = root
         self.home = home
+        self.identity = identity
         root.mkdir(parents=True, exist_ok=True)
         home.mkdir(parents=True, exist_ok=True)
         self.git("init", "-q")
 
     def git(self, *words: str) -> str:
-        identity = ("-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgSign=false")
-        return subprocess.run(
-            ["git", *identity, "-c", "core.fsync=none", *words],
+        author = ("-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgSign=false")
+        done: subprocess.CompletedProcess[str] = subprocess.run(
+            ["git", *author, "-c", "core.fsync=none", *words],
             cwd=self.root,
             check=True,
             capture_output=True,
             text=True,
-        ).stdout
+            env={**os.environ, "HOME": str(self.home)} if self.identity else None,
+            **self.identity,
+        )
+        return done.stdout
 
     def write(self, files: Mapping[str, str]) -> "Repo":
         for name, text in files.items():
             path = self.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
+        if self.identity:
+            for place in self.root.rglob("*"):
+                os.chown(place, self.identity["user"], self.identity["group"])
         return self
 
     def commit(self) -> "Repo":
@@ -91,6 +100,7 @@ class Repo:
                 text=True,
                 timeout=timeout,
                 check=False,
+                **self.identity,
             )
         )
 

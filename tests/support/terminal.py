@@ -4,6 +4,7 @@ import os
 import pty
 import select
 import subprocess
+import termios
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -24,9 +25,13 @@ class Seen(NamedTuple):
     unused: list[str]
 
 
-def at_terminal(repo: Repo, *words: str, says: tuple[str, ...] = (), stdout: int | None = None) -> Seen:
+def at_terminal(
+    repo: Repo, *words: str, says: tuple[str, ...] = (), stdout: int | None = None, columns: int = 0
+) -> Seen:
     """Run the command at a terminal of its own; somebody who says no more presses Ctrl-C."""
     person, terminal = pty.openpty()
+    if columns:
+        termios.tcsetwinsize(terminal, (24, columns))
     process = subprocess.Popen(
         [str(COMMAND), *words],
         cwd=repo.root,

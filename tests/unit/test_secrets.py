@@ -1,11 +1,16 @@
+import base64
+import random
 import time
+from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agentflow.redact import MARK, Redacting, json_visible, redacted, redacted_bytes
+from agentflow import redact
+from agentflow.redact import MARK, Redacting, json_visible, keep_secret, redacted, redacted_bytes
 from agentflow.streams import Collected
 
 PEM = (
@@ -69,6 +74,143 @@ def test_the_users_own_keys_go_whatever_they_look_like() -> None:
     said = redacted(f"a {KEYS['ANTHROPIC_API_KEY']} b {KEYS['ANTHROPIC_AUTH_TOKEN']} c", KEYS)
     assert said == f"a {MARK} b {MARK} c"
     assert redacted("a short key is a word", {"ANTHROPIC_API_KEY": "short"}) == "a short key is a word"
+
+
+BODY = "Qm9-_aZ3kT7xLw0pVr5Yd8Nc2Hs6jFg1bUeRi4tKoXq-MzCvWyDlEnGPS_uhJfaBQ9wOTx3"
+OWN = {
+    "ANTHROPIC_API_KEY": f"sk-ant-api03-{BODY}",
+    "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+}
+
+
+HEAD_SPELLED = 2 * len("sk-ant-api03-") + 10
+"""Characters that may stay: what any key begins with, and the end of a last short line."""
+
+
+def wrapped(raw: bytes) -> str:
+    return base64.encodebytes(raw).decode()
+
+
+SPELLED: dict[str, Callable[[str], str]] = {
+    "as it is": lambda key: key,
+    "without its head": lambda key: key.removeprefix("sk-ant-api03-"),
+    "a part from the middle": lambda key: key[19:36],
+    "its end": lambda key: key[-16:],
+    "base64": lambda key: base64.b64encode(key.encode()).decode(),
+    "base64 without padding": lambda key: base64.b64encode(key.encode()).decode().rstrip("="),
+    "base64 for addresses": lambda key: base64.urlsafe_b64encode(key.encode()).decode(),
+    "base64 with a newline": lambda key: base64.b64encode(f"{key}\n".encode()).decode(),
+    "base64 behind one letter": lambda key: base64.b64encode(f"x{key}".encode()).decode(),
+    "base64 behind two letters": lambda key: base64.b64encode(f"u:{key}".encode()).decode(),
+    "base64 in lines": lambda key: wrapped(key.encode()),
+    "percent": lambda key: quote(key, safe=""),
+    "hexadecimal": lambda key: key.encode().hex(),
+}
+
+
+@pytest.mark.parametrize("spell", SPELLED.values(), ids=SPELLED)
+@pytest.mark.parametrize("name", OWN)
+def test_a_key_is_taken_out_however_it_is_spelled(name: str, spell: Callable[[str], str]) -> None:
+    echo = spell(OWN[name])
+    said = redacted(f"it is <{echo}> here", OWN)
+    assert said.startswith("it is <")
+    assert said.endswith("> here")
+    assert MARK in said
+    left = said.replace(MARK, "").removeprefix("it is <").removesuffix("> here")
+    assert len(left) <= HEAD_SPELLED
+    assert not any(echo[at : at + 16] in said for at in range(HEAD_SPELLED, len(echo) - 15))
+
+
+@given(st.integers(0, 60), st.text("ab-_/+=\n .", max_size=20), st.text("ab-_/+=\n .", max_size=20))
+def test_a_long_part_of_a_key_is_found_wherever_it_stands(at: int, before: str, after: str) -> None:
+    part = BODY[at : at + 16]
+    assume(len(part) == 16)
+    assert part not in redacted(f"{before}{part}{after}", OWN)
+
+
+def test_ordinary_text_stays_beside_the_users_own_keys() -> None:
+    generator = random.Random(7)
+    image = base64.b64encode(generator.randbytes(200_000)).decode()
+    hashes = "\n".join(f"{generator.randbytes(32).hex()}  file{number}" for number in range(500))
+    lock = "\n".join(
+        f'"integrity": "sha512-{base64.b64encode(generator.randbytes(64)).decode()}"' for _ in range(500)
+    )
+    code = Path(redact.__file__).read_text()
+    heads = "export ANTHROPIC_API_KEY=sk-ant-api03-... # sk-ant-api03- begins each\n0123456789abcdef"
+    for text in (image, hashes, lock, code, heads):
+        assert redacted(text, OWN) == text
+
+
+def numbered(text: str) -> str:
+    return "\n".join(f"{number:6}\t{line}" for number, line in enumerate(text.split("\n"), 1))
+
+
+def found_by_grep(text: str) -> str:
+    return "\n".join(f".npmrc:{number}:{line}" for number, line in enumerate(text.split("\n"), 1))
+
+
+TOKEN = "7f3a91c0-55de-4b6e-9a57-0c1d2e3f4a5b"
+HOLDS = {
+    ".npmrc": f"registry=https://r.test/\n//r.test/:_authToken={TOKEN}\nsave-exact=true",
+    ".npmrc, for all": f"_authToken = {TOKEN}\n",
+    ".npmrc, a name and a password": f"//r.test/:_password={TOKEN}\n//r.test/:username=me",
+    ".npmrc, npm's own": "//registry.npmjs.org/:_authToken=npm_" + "aB3d" * 9,
+    ".pypirc": f"[distutils]\nindex-servers = pypi\n\n[pypi]\nusername = __token__\npassword = {TOKEN}\n",
+    ".pypirc, another server": f"[corp]\nrepository: r.test\nusername: __token__\npassword: {TOKEN}\n",
+    ".pypirc, a person": f"[pypi]\nusername=me\npassword={TOKEN}",
+    ".netrc": f"machine api.test login me password {TOKEN}\nmachine b.test login me password {TOKEN}",
+    ".netrc, in lines": f"machine api.test\n  login me\n  password {TOKEN}\n",
+    ".netrc, for all": f"default login me password {TOKEN}",
+}
+
+
+@pytest.mark.parametrize("shown", [str, numbered, found_by_grep], ids=["as it is", "numbered", "by grep"])
+@pytest.mark.parametrize("text", HOLDS.values(), ids=HOLDS)
+def test_a_token_in_a_file_of_tokens_is_taken_out(text: str, shown: Callable[[str], str]) -> None:
+    secret = "npm_" + "aB3d" * 9 if "npm_" in text else TOKEN
+    assert redacted(shown(text), {}) == shown(text).replace(secret, MARK)
+
+
+@pytest.mark.parametrize("text", HOLDS.values(), ids=HOLDS)
+@pytest.mark.parametrize("size", [1, 7, 40])
+def test_a_token_in_a_file_that_comes_in_pieces_is_taken_out(text: str, size: int) -> None:
+    shown: list[str] = []
+    flow = Redacting(shown.append)
+    for start in range(0, len(text), size):
+        flow.add(text[start : start + size])
+    flow.finish()
+    assert "".join(shown) == redacted(text, {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "//r.test/:_authToken=${NPM_TOKEN}",
+        "const _authToken = readToken()",
+        "self._password = password",
+        "this._authToken = options.authToken;",
+        "_auth = require('./auth')",
+        "def login(user, password):\n    return check(user, password)",
+        "password = getpass.getpass()",
+        "username = request.form['username']\npassword = request.form['password']",
+        "[database]\nusername = app\npassword = %(DB_PASSWORD)s",
+        "[pypi]\nusername = __token__\npassword = ${PYPI_TOKEN}",
+        "the machine room has a login page with a password field",
+        "machine learning: login, password and reset",
+        "On this machine login is by password only.",
+        "by default login needs a password",
+        "npm_config_registry=https://r.test npm_lifecycle_event",
+        "pypi-publish and pypi-simple",
+    ],
+)
+def test_what_only_speaks_of_passwords_stays(text: str) -> None:
+    assert redacted(text, {}) == text
+    assert redacted(numbered(text), {}) == numbered(text)
+
+
+def test_a_key_that_came_from_a_command_is_taken_out_too() -> None:
+    keep_secret(["a-key-from-a-vault-0a1b2c3d"])
+    assert redacted("it is a-key-from-a-vault-0a1b2c3d") == f"it is {MARK}"
 
 
 def test_the_rest_of_a_key_that_was_cut_goes_too() -> None:

@@ -48,6 +48,25 @@ RAW = [
     ("pytest in setup.cfg", {"setup.cfg": "[tool:pytest]\n"}, {TESTS: "python3 -m pytest -q"}, ()),
     ("pytest in tox.ini", {"tox.ini": "[pytest]\n"}, {TESTS: "python3 -m pytest -q"}, ()),
     ("conftest alone", {"conftest.py": ""}, {}, ()),
+    ("tests in a dot folder", {".claude/hooks/tests/test_a.py": PYTEST, "a.py": ""}, {}, ()),
+    (
+        "tests in a dot folder beside others",
+        {".claude/hooks/test_a.py": PYTEST, ".claude/conftest.py": "", "tests/test_b.py": UNITTEST},
+        {TESTS: f"{DISCOVER} -s tests"},
+        (),
+    ),
+    (
+        "a dot folder that the settings name",
+        {".ci/tests/test_a.py": UNITTEST, "pytest.ini": "[pytest]\ntestpaths =\n    tests\n    .ci/tests\n"},
+        {TESTS: PYTEST_Q},
+        (),
+    ),
+    (
+        "a dot folder in a folder of tests",
+        {"tests/.old/test_a.py": PYTEST, "tests/test_b.py": UNITTEST},
+        {TESTS: f"{DISCOVER} -s tests"},
+        (),
+    ),
     ("conftest", {"conftest.py": "", "test_a.py": UNITTEST}, {TESTS: "python3 -m pytest -q"}, ()),
     (
         "pytest classes without import",
@@ -285,11 +304,12 @@ def test_absent_tool_is_named_with_a_hint(
     assert found[name].missing == missing
 
 
-def test_one_absent_language_makes_the_joined_check_missing(checkout: Any) -> None:
+def test_of_a_joined_check_the_part_runs_whose_language_is_there(checkout: Any) -> None:
     checkout.fake_python(checkout.programs / "python3", "pytest")
     checkout.write({"test_a.py": PYTEST, **package('{"scripts": {"test": "jest"}}')})
     (tests,) = detect(checkout.sandbox, checkout.files)
-    assert tests.missing == "npm: install Node.js"
+    assert (tests.command, tests.missing) == ("python3 -m pytest -q", None)
+    assert tests.left_out == "npm: install Node.js"
     assert tests.timeout == 600
 
 

@@ -47,6 +47,7 @@ def test_broken_environment_is_passed_over(project: Any) -> None:
 def test_active_environment_leads(project: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     project.own_python()
     project.fake_python(tmp_path / "my env" / "bin" / "python", "pytest")
+    (tmp_path / "my env" / "pyvenv.cfg").touch()
     monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "my env"))
     assert command(project) == f"'{tmp_path}/my env/bin/python' -m pytest -q"
 

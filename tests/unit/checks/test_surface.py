@@ -14,6 +14,10 @@ KINDS = {
     "web/list.test.tsx": Kind.TESTS,
     "src/test/java/ListTest.java": Kind.TESTS,
     "tests/helpers/build.py": Kind.TESTS,
+    ".claude/hooks/tests/test_guard.py": None,
+    "tests/.old/test_pager.py": None,
+    ".claude/hooks/conftest.py": Kind.START,
+    ".web/tests/list.test.ts": Kind.TESTS,
     "conftest.py": Kind.START,
     "tests/conftest.py": Kind.START,
     "sitecustomize.py": Kind.START,
@@ -105,3 +109,30 @@ def test_plugins_that_pytest_is_told_to_load_belong_to_the_checks(tmp_path: Path
 
 def test_a_damaged_package_file_names_nothing(tmp_path: Path) -> None:
     assert named(tmp_path, {"package.json": '{"scripts": ', "run.sh": ""}) == set()
+
+
+HIDDEN = ".ci/tests/test_a.py"
+SAYS_SO = [
+    ({"pytest.ini": "[pytest]\ntestpaths = .ci\n"}, "pytest -q"),
+    ({"pyproject.toml": "[tool.pytest.ini_options]\ntestpaths = ['tests',\n '.ci/tests']\n"}, "pytest -q"),
+    ({"setup.cfg": "[tool:pytest]\nnorecursedirs = build\n"}, "pytest -q"),
+    ({"Makefile": "test:\n\tpython -m unittest discover -s .ci/tests\n"}, "make test"),
+    ({}, "python3 -m pytest .ci/tests"),
+]
+SAYS_NOTHING = [
+    ({}, "pytest -q"),
+    ({"pytest.ini": "[pytest]\ntestpaths = tests\nnorecursedirs = .* build\n"}, "pytest -q"),
+    ({"pyproject.toml": "[tool.ruff]\nexclude = ['.ci']\n"}, "pytest -q"),
+]
+
+
+@pytest.mark.parametrize(
+    ("files", "command", "kind"),
+    [*((*one, Kind.TESTS) for one in SAYS_SO), *((*one, None) for one in SAYS_NOTHING)],
+)
+def test_tests_in_a_dot_folder_belong_to_the_checks_where_a_check_runs_them(
+    files: dict[str, str], command: str, kind: Kind | None, tmp_path: Path
+) -> None:
+    here = repository(tmp_path, {HIDDEN: "def test_a(): pass\n", **files})
+    check = Check(name=CheckName.TESTS, command=command, reason="", timeout=1)
+    assert kind_of(HIDDEN, surface_of(here, (check,), (), ())) is kind

@@ -71,6 +71,9 @@ def test_a_builder_is_never_changed(place: Surroundings) -> None:
         bare._capabilities = (Gives(),)  # type: ignore[misc]
 
 
+RECALLING = ("implementer", "reviewer", "verifier")
+
+
 @pytest.mark.parametrize("part", PIPELINE)
 def test_standard_is_base_with_the_printed_list(part: str, place: Surroundings) -> None:
     role, given = shipped(part), kit()
@@ -84,6 +87,7 @@ def test_standard_is_base_with_the_printed_list(part: str, place: Surroundings) 
         "UseModel: model",
         "RolePrompt: context",
         "RoleTools: tools",
+        *(("RecallOutputs: tools",) if part in RECALLING else ()),
         "UseSkills: tools, context",
         "Submission: tools, context",
         "UseHooks: hooks",
@@ -95,7 +99,9 @@ def test_standard_is_base_with_the_printed_list(part: str, place: Surroundings) 
 def test_a_standard_agent_has_what_its_role_file_says(part: str, place: Surroundings) -> None:
     role, given = shipped(part), kit()
     agent = AgentBuilder.standard(role, place, given).build()
-    assert agent.tools == standard().offered(role)
+    granted = {"RecallOutput"} if part in RECALLING else set()
+    own = {tool.name for tool in standard().offered(role)}
+    assert {tool.name for tool in agent.tools} == own | granted
     assert agent.submit is standard().find(SUBMITS[part])
     assert agent.system.startswith(role.prompt[:60])
     assert SUBMITS[part] in agent.system.removeprefix(role.prompt)

@@ -174,7 +174,8 @@ def test_the_frontmatter_keys_are_those_of_the_contract() -> None:
     assert set(FRONTMATTER_KEYS) <= {field.name for field in msgspec.structs.fields(TaskState)}
     assert " ".join(FRONTMATTER_KEYS) == (
         "version task_id active status current_phase iteration max_iterations started_at task "
-        "task_complexity report_requested intent gates todos pending usage sandbox model base_tree tree"
+        "task_complexity report_requested intent gates todos pending usage sandbox model base_tree tree "
+        "undone"
     )
 
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from agentflow.core.delegation import HandOff
-from agentflow.core.messages import Message, Speaker, Text, ToolCall, ToolResult, ToolSpec, Usage
+from agentflow.core.messages import Message, Speaker, Stop, Text, ToolCall, ToolResult, ToolSpec, Usage
 from agentflow.core.pending import Pending, PendingKind
 from agentflow.core.role import Limits
 from agentflow.core.run import Run, RunOpened, RunOutcome, RunPaused
@@ -52,6 +52,15 @@ NEXT = {
     "silent": (Run(head=HEAD, messages=(TOLD, PROSE), turns=1), Step.REMIND),
     "silent at the last turn": (Run(head=HEAD, messages=(TOLD, PROSE), turns=3), Step.FINALIZE),
     "reminded": (Run(head=HEAD, messages=(TOLD, PROSE, TOLD), turns=1, reminded=True), Step.ASK),
+    "paused": (Run(head=HEAD, messages=(TOLD, PROSE), turns=1, pauses=7, reply_stop=Stop.PAUSED), Step.ASK),
+    "paused too often": (
+        Run(head=HEAD, messages=(TOLD, PROSE), turns=1, pauses=8, reply_stop=Stop.PAUSED),
+        Step.FINALIZE,
+    ),
+    "paused past its end": (
+        Run(head=HEAD, messages=(TOLD, PROSE), turns=9, pauses=1, finalized=True, reply_stop=Stop.PAUSED),
+        Step.CLOSE,
+    ),
     "submitted": (Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), submitted=True), Step.CLOSE),
     "halted": (Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), halt="enough"), Step.CLOSE),
     "a role hands over": (
@@ -84,6 +93,9 @@ ENDED = {
     RunOutcome.INVALID_SUBMISSION: Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), rejected=2),
     RunOutcome.TURN_LIMIT: Run(
         head=HEAD, messages=(TOLD, CALLING, RESULTS), turns=4, tool_calls=1, finalized=True
+    ),
+    RunOutcome.PAUSE_LIMIT: Run(
+        head=HEAD, messages=(TOLD, PROSE), turns=1, finalized=True, pauses=9, reply_stop=Stop.PAUSED
     ),
     RunOutcome.TOOL_LIMIT: Run(
         head=HEAD, messages=(TOLD, CALLING, RESULTS), turns=2, tool_calls=2, finalized=True

@@ -1,6 +1,7 @@
 """How a run's requests are written down."""
 
 import json
+from datetime import date
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,8 @@ from agentflow.core.messages import Message, Request, Speaker, Text, ToolCall, T
 from agentflow.core.record import encode
 from agentflow.model.credentials import endpoint
 from agentflow.model.encode import Encoder
-from agentflow.model.prices import priced
+from agentflow.model.prices import find_price, listed_prices, priced
+from agentflow.model.tiers import MODELS
 from agentflow.model.wire import VENDOR, Endpoint, Secret
 from agentflow.parse import decode
 from agentflow.settings import Price, Settings, load_settings, model_name
@@ -148,6 +150,28 @@ def test_what_the_api_refuses_is_left_out() -> None:
     blank = Message(speaker=Speaker.ASSISTANT, parts=(Text(text=" \n\t"),))
     body = json.loads(Encoder(1).body(request((user("a"), empty, user("b"), blank, user("c"))), stream=False))
     assert [message["content"][0]["text"] for message in body["messages"]] == ["a", "b", "c"]
+
+
+def test_each_shipped_price_has_a_date_and_a_source() -> None:
+    for each in listed_prices():
+        assert each.source.startswith("https://")
+        assert each.as_of <= date(2026, 12, 31)
+        assert each.prices
+    assert all(find_price(model, "anthropic", Settings()) for model in MODELS.values())
+
+
+def test_a_price_is_of_the_id_alone() -> None:
+    own = Price(input=1, output=2, cache_read=0, cache_write=0)
+    mine = Settings(prices={"claude-opus-5-5": own})
+    assert find_price("claude-opus-5-5", "anthropic", mine) == own
+    assert find_price("claude-opus-9", "anthropic", mine) is None
+    assert find_price("claude-sonnet-5-5", "bedrock", mine) is None
+
+
+@pytest.mark.parametrize(("prompt", "dollars"), [(100_000, 0.01), (100_001, 0.0500005)])
+def test_a_long_prompt_has_a_price_of_its_own(prompt: int, dollars: float) -> None:
+    haiku = find_price("claude-haiku-5-5", "anthropic", Settings())
+    assert priced(Usage(input=prompt), haiku).cost_usd == pytest.approx(dollars)
 
 
 def test_a_cost_is_known_only_with_a_price() -> None:

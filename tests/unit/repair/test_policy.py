@@ -321,5 +321,5 @@ def test_a_task_about_failing_checks_is_taken(task: str, tmp_path: Path) -> None
 def test_any_other_task_is_refused_at_once(task: str, tmp_path: Path) -> None:
     model = Repair(boxed(tmp_path))
     began = time.process_time()
-    assert model.refusal(task) == "the embedded model only repairs code against failing checks"
+    assert model.refusal(task) == "the built-in repair engine only fixes Python code with failing tests"
     assert time.process_time() - began < 0.1

@@ -139,11 +139,43 @@ def test_no_command_makes_or_changes_a_repository_inside(
     folders = {path for path in after if "/.git/" in path.lower().removeprefix(f"{repo.root}/.git/")}
     assert {path: after[path] for path in folders} == {path: before[path] for path in folders}
     assert not list(repo.root.glob("src/**/.[gG][iI][tT]"))
-    assert sum("is protected" in note for note in finished.notes) == 3
+    assert sum("is protected" in note for note in finished.notes) == (5 if is_full else 4)
     assert (tmp_path / "output.set-aside/src/.git~/HEAD").is_file()
     inside("implementer", "echo fine > vendor/lib/new.txt")
     if is_full:
         assert repo.read("vendor/lib/new.txt") == "fine\n"
+
+
+def test_no_command_leaves_a_repository_among_packages_or_a_bare_one(inside: Inside, repo: Repo) -> None:
+    repo.write(
+        {"node_modules/x/a.js": "a\n", "src/config": "mine\n", "src/objects/a": "a\n", "lib/HEAD": "my\n"}
+    )
+    repo.git("init", "-q", "node_modules/there")
+    repo.git("init", "-q", "--bare", "src/old.git")
+    before = held(repo.root)
+    finished = inside(
+        "implementer",
+        "git init -q node_modules/x; git init -q .venv/y; git init -q --bare src/bare; "
+        "mkdir src/refs; echo 'ref: refs/heads/x' > src/HEAD; mkdir src/z; echo x > src/z/HEAD; "
+        "echo . > src/z/commondir; "
+        "git -C src/old.git config core.fsmonitor x; git -C node_modules/there config core.fsmonitor x; "
+        "echo changed > node_modules/x/a.js; echo also > lib/HEAD",
+    )
+    after = held(repo.root)
+    assert (
+        before.items()
+        - {str(repo.root / "node_modules/x/a.js"): b"a\n"}.items()
+        - {str(repo.root / "lib/HEAD"): b"my\n"}.items()
+        <= after.items()
+    )
+    found = {
+        str(path.relative_to(repo.root)) for path in repo.root.rglob("*") if path.name in (".git", "HEAD")
+    }
+    assert {path for path in found if not path.startswith((".git/", "node_modules/there/.git/"))} == {
+        *(".git", "node_modules/there/.git", "src/old.git/HEAD", "lib/HEAD")
+    }
+    assert sum("is protected" in note for note in finished.notes) >= 2
+    assert (repo.read("node_modules/x/a.js"), repo.read("lib/HEAD")) == ("changed\n", "also\n")
 
 
 def held(folder: Path) -> dict[str, str | bytes]:
@@ -178,16 +210,134 @@ def test_a_link_of_the_repository_opens_no_hidden_folder(
         assert finished.tail.endswith("done\n")
 
 
-def test_a_git_file_opens_no_folder_that_does_not_lead_back(
-    inside: Inside, repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def interpreter(prefix: Path, *, library: bool = True) -> Path:
+    """Make what looks like an installed Python; it prints the files it is given."""
+    program = prefix / "bin/python3.11"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy("/bin/cat", program)
+    (program.with_name("python3")).symlink_to(program.name)
+    (prefix / "lib/python3.11/site-packages").mkdir(parents=True, exist_ok=True)
+    if library:
+        (prefix / "lib/python3.11/os.py").write_text("the library\n")
+    (prefix / "share/keyrings").mkdir(parents=True, exist_ok=True)
+    (prefix / "share/keyrings/login").write_text("canary-secret")
+    return program
+
+
+@pytest.fixture
+def home(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of the user, and no environment in the repository."""
+    folder = tmp_path / "myhome"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(name, raising=False)
+    shutil.rmtree(repo.root / ".venv")
+    return folder
+
+
+PLANTED = {
+    "a folder": (".venv/bin/python", ".local/lib/python3.11"),
+    "a folder above": (".venv/bin/python", ".local/share/keyrings"),
+    "a script": (".venv/bin/python", ".local/bin/python3-script"),
+    "a script of another name": (".venv/bin/python", ".local/bin/python"),
+    "an interpreter": (".venv/bin/python", ".local/bin/python3.11"),
+    "a link to an interpreter": (".venv/bin/python", ".local/bin/python3"),
+    "the folder of an interpreter": (".venv/bin", ".local/bin"),
+    "an environment": (".venv", ".local"),
+    "another environment": ("env", ".local"),
+}
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+@pytest.mark.parametrize("is_active", [False, True])
+def test_an_environment_of_the_repository_opens_nothing_beside_an_interpreter(
+    inside: Inside, repo: Repo, home: Path, monkeypatch: pytest.MonkeyPatch, planted: str, is_active: bool
 ) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "myhome"))
-    other = Repo(tmp_path / "myhome/other", tmp_path / "home").write({"id": "x"}).commit()
+    interpreter(home / ".local")
+    for name in ("python3-script", "python"):
+        (home / ".local/bin" / name).write_text("#!/bin/sh\n")
+        (home / ".local/bin" / name).chmod(0o755)
+    (home / ".local/pyvenv.cfg").write_text("home = /usr/bin\n")
+    link, target = PLANTED[planted]
+    (repo.root / link).parent.mkdir(parents=True, exist_ok=True)
+    (repo.root / link).symlink_to(os.path.relpath(home / target, (repo.root / link).parent))
+    folder = repo.root / link.partition("/")[0]
+    if is_active:
+        monkeypatch.setenv("VIRTUAL_ENV", str(folder))
+        monkeypatch.setenv("PATH", f"{folder}/bin:{folder}:{os.environ['PATH']}")
+    keys = ".local/share/keyrings/login"
+    shell = f"cat {home}/{keys} {link}/../../../{keys} {link}/../share/keyrings/login {link}/login; echo done"
+    for who in ("explorer", "implementer", CHECKS):
+        said = inside(who, shell).tail
+        assert "canary-secret" not in said
+        assert said.endswith("done\n")
+
+
+def test_an_interpreter_of_the_user_opens_nothing_beside_it(
+    inside: Inside, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = interpreter(home / "own")
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    said = inside(
+        CHECKS, f"cat {home}/own/share/keyrings/login; python3 {home}/own/lib/python3.11/os.py"
+    ).tail
+    assert "canary-secret" not in said
+    assert said.endswith("the library\n")
+
+
+def test_a_home_with_an_interpreter_s_library_is_no_interpreter(
+    inside: Inside, repo: Repo, home: Path
+) -> None:
+    program = interpreter(home / "own", library=False)
+    (repo.root / ".venv/bin").mkdir(parents=True)
+    (repo.root / ".venv/bin/python").symlink_to(program)
+    assert "the library" not in inside(CHECKS, f".venv/bin/python {home}/own/lib/python3.11/os.py").tail
+
+
+def test_an_environment_works_wherever_its_interpreter_lies(inside: Inside, repo: Repo, home: Path) -> None:
+    interpreter(home / "pythons/3.11.7")
+    (home / "pythons/now").symlink_to("3.11.7")
+    (repo.root / ".venv/bin").mkdir(parents=True)
+    (repo.root / ".venv/pyvenv.cfg").write_text(f"home = {home}/pythons/now/bin\n")
+    (repo.root / ".venv/bin/python").symlink_to(home / "pythons/now/bin/python3")
+    for who in ("explorer", "implementer", CHECKS):
+        said = inside(who, f".venv/bin/python {home}/pythons/now/lib/python3.11/os.py").tail
+        assert said == "the library\n"
+
+
+def test_an_environment_that_is_opened_works_wherever_its_interpreter_lies(
+    inside: Inside, home: Path, tmp_path: Path
+) -> None:
+    interpreter(home / "own")
+    environment = tmp_path / "other/.venv"
+    (environment / "bin").mkdir(parents=True)
+    (environment / "bin/python").symlink_to(home / "own/bin/python3")
+    shell = f"{environment}/bin/python {home}/own/lib/python3.11/os.py {home}/own/share/keyrings/login"
+    said = inside(CHECKS, shell, opened=Opened(readable=(environment,))).tail
+    assert "the library\n" in said
+    assert "canary-secret" not in said
+
+
+@pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
+def test_an_environment_that_the_user_names_is_shown(
+    inside: Inside, repo: Repo, home: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    (home / ".venvs/x/bin").mkdir(parents=True)
+    (home / ".venvs/x/pyvenv.cfg").touch()
+    (home / ".venvs/x/tool.txt").write_text("a tool\n")
+    (repo.root / ".venv").symlink_to(home / ".venvs/x")
+    assert "a tool" not in inside(CHECKS, "cat .venv/tool.txt").tail
+    monkeypatch.setenv(variable, str(home / ".venvs/x"))
+    assert inside(CHECKS, "cat .venv/tool.txt").tail == "a tool\n"
+
+
+def test_a_git_file_opens_nothing_by_itself(inside: Inside, repo: Repo, home: Path, tmp_path: Path) -> None:
+    other = Repo(home / "other", tmp_path / "home").write({"id": "x"}).commit()
     shutil.rmtree(repo.root / ".git")
     (repo.root / ".git").write_text(f"gitdir: {other.root}/.git\n")
-    assert "Permission denied" in (said := inside("explorer", f"cat {other.root}/.git/HEAD").tail) or (
-        "No such file" in said
-    )
+    said = inside("explorer", f"cat {other.root}/.git/HEAD").tail
+    assert "Permission denied" in said or "No such file" in said
 
 
 def test_a_folder_of_what_is_masked_cannot_be_moved_away(inside: Inside, repo: Repo, is_full: bool) -> None:
@@ -252,6 +402,61 @@ def test_the_network_is_closed(inside: Inside) -> None:
             assert "through" not in inside(who, f'python3 -c "{connect}"').tail
             opened = inside(who, f'python3 -c "{connect}"', opened=Opened(network=(who,)))
             assert "through" in opened.tail
+
+
+AROUND = {
+    "multipath TCP": "socket.socket(2, 1, 262).connect(to)",
+    "fast open by sendto": "socket.socket().sendto(b'x', 0x20000000, to)",
+    "fast open by sendmsg": "socket.socket().sendmsg([b'x'], [], 0x20000000, to)",
+    "fast open by connect": "s = socket.socket(); s.setsockopt(6, 30, 1); s.connect(to); s.send(b'x')",
+}
+
+
+@pytest.mark.parametrize("way", AROUND)
+def test_no_way_around_connect_leads_out(inside: Inside, way: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        code = f"import socket; to = {server.getsockname()}; {AROUND[way]}; print('through')"
+        for who in ("explorer", "implementer", CHECKS):
+            assert "through" not in inside(who, f'python3 -c "{code}"').tail
+        server.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+def test_nobody_reaches_a_command_that_listens(inside: Inside, is_full: bool) -> None:
+    code = "import os, socket; s = socket.socket(); s.listen(); print('on', os.readlink('/proc/self/ns/net'))"
+    said = inside("explorer", f'python3 -c "{code}"').tail
+    assert ("on net:" in said) is is_full
+    assert Path("/proc/self/ns/net").readlink().name not in said
+
+
+KINDS = {"UDP-Lite": (2, 2, 136), "SCTP": (2, 1, 132), "SMC": (2, 1, 256), "SMC itself": (43, 1, 0)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_protocols_are_refused_also_with_a_network(inside: Inside, kind: str) -> None:
+    code = f"import socket; socket.socket{KINDS[kind]}; print('through')"
+    for opened in (Opened(), Opened(network=("explorer",))):
+        assert "through" not in inside("explorer", f'python3 -c "{code}"', opened=opened).tail
+
+
+def test_sockets_of_this_machine_go_on_working(inside: Inside) -> None:
+    code = """import multiprocessing, socket
+socket.socketpair(); socket.socketpair(type=socket.SOCK_SEQPACKET)
+socket.if_nameindex(); socket.socket(16, 3, 0); socket.socket(16, 2, 4)
+with multiprocessing.Manager() as manager:
+    print('works', manager.list([1]))"""
+    for who in ("explorer", "implementer", CHECKS):
+        assert inside(who, f'python3 -c "{code}"').tail == "works [1]\n"
+
+
+def test_an_open_network_carries_datagrams(inside: Inside) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        code = f"import socket; socket.socket(2, 2).sendto(b'asked', {server.getsockname()})"
+        inside("explorer", f'python3 -c "{code}"', opened=Opened(network=("explorer",)))
+        server.settimeout(5)
+        assert server.recv(5) == b"asked"
 
 
 def test_the_loopback_is_private(inside: Inside, is_full: bool) -> None:

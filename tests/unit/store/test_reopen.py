@@ -59,9 +59,12 @@ def test_a_torn_last_line_is_as_if_it_had_not_been_written(folder: Path, cut: in
     assert store.task == a_task()
     store.save(a_task(iteration=3))
     kept = whole.splitlines(keepends=True)[:-1]
-    assert path.read_bytes().splitlines(keepends=True)[:-1] == kept
-    last = list(events(folder))[-1]
-    assert (last.seq, last.event) == (len(kept) + 1, StateChanged(changed={"iteration": 3}))
+    assert path.read_bytes().splitlines(keepends=True)[: len(kept)] == kept
+    torn, edited, last = list(events(folder))[len(kept) :]
+    assert isinstance(torn.event, Warned)
+    assert torn.event.message.startswith("the last line of events.jsonl was cut off")
+    assert edited.event == Warned(message="task.md: iteration was edited by hand to 2; it stays 1")
+    assert (last.seq, last.event) == (len(kept) + 3, StateChanged(changed={"iteration": 3}))
 
 
 def test_the_log_goes_on_where_it_was(folder: Path) -> None:
@@ -97,6 +100,15 @@ def test_the_numbers_go_on_beyond_four_digits(folder: Path) -> None:
     assert record(TaskStore.reopen(folder)) == "ev-10001"
 
 
+def added(path: Path, said: bytes) -> bytes:
+    """Append an event, with its number and task, and return its line."""
+    number = path.read_bytes().count(b"\n") + 1
+    line = sealed(b'{"seq":%d,"at":"now",%s,"task_id":"%s"}' % (number, said, path.parent.name.encode()))
+    with path.open("ab") as file:
+        file.write(line + b"\n")
+    return line
+
+
 def flipped(folder: Path) -> None:
     path = folder / EVENTS
     path.write_bytes(path.read_bytes().replace(b"careful", b"carefuL"))
@@ -111,8 +123,7 @@ def forged(folder: Path) -> None:
 
 def of_a_later_version(folder: Path) -> None:
     path = folder / EVENTS
-    line = sealed(b'{"seq":99,"at":"now","type":"StateChanged","changed":{"version":99},"task_id":"t"}')
-    path.write_bytes(path.read_bytes() + line + b"\n")
+    added(path, b'"type":"StateChanged","changed":{"version":99}')
 
 
 def without_its_first_line(folder: Path) -> None:
@@ -164,7 +175,9 @@ def test_what_is_damaged_is_named_and_nothing_is_written(
 
 def test_an_event_of_a_later_version_is_left_as_it_is(folder: Path) -> None:
     path = folder / EVENTS
-    line = sealed(b'{"seq":99,"at":"now","type":"Later","word":1,"task_id":"t"}') + b"\n"
-    path.write_bytes(path.read_bytes() + line)
-    assert TaskStore.reopen(folder).task == a_task(iteration=2)
-    assert path.read_bytes().endswith(line)
+    line = added(path, b'"type":"Later","word":1')
+    store = TaskStore.reopen(folder)
+    assert store.task == a_task(iteration=2)
+    assert path.read_bytes().endswith(line + b"\n")
+    store.emit(Warned(message="after it"))
+    assert [one.event for one in events(folder)][-1] == Warned(message="after it")

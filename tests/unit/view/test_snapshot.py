@@ -138,7 +138,9 @@ def test_a_line_is_an_event(line_of: Callable[[Stamped], bytes]) -> None:
 def test_an_event_of_a_later_version_is_passed_over(
     write_task: Write, opened: StateChanged, line_of: Callable[[Stamped], bytes]
 ) -> None:
-    body = b'{"seq":2,"at":"2026-01-02T03:04:05.120Z","type":"Dreamt","of":"sheep","task_id":"t"}'
+    task_id = opened.changed["task_id"]
+    body = b'{"seq":2,"at":"2026-01-02T03:04:05.120Z","type":"Dreamt","of":"sheep","task_id":"%s"}'
+    body %= task_id.encode()
     strange = body[:-1] + b',"sum":"%08x"}\n' % zlib.crc32(body)
     known = Stamped(seq=3, at="2026-01-02T03:04:06.120Z", event=Warned(message="after it"))
     place = write_task([opened])

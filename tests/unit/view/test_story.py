@@ -21,12 +21,12 @@ from agentflow.core.events import (
     ToolStarted,
     Warned,
 )
-from agentflow.core.evidence import CheckName
+from agentflow.core.evidence import CheckName, Side
 from agentflow.core.messages import Stop, Usage
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import GateStatus, Phase, Status
 from agentflow.view.story import Story
-from agentflow.view.text import Line
+from agentflow.view.text import Line, Style
 from tests.unit.view.test_text import HOSTILE
 
 Golden = Callable[[str, Iterable[Line]], None]
@@ -147,9 +147,78 @@ def test_a_check_of_the_refinement_is_before_any_change() -> None:
     )
     begins = (PhaseStarted(phase=phase, iteration=1) for phase in (Phase.REFINEMENT, Phase.VERIFICATION))
     _, first, _, second = told(next(begins), event, next(begins), event.replace(tree="bbb", exit_code=0))
-    assert first == "  0:00.0    ✗ tests  pytest  exit 1, 1 failed  1.5s  ev-0001, before any change"
+    assert first == "  0:00.0    · tests  pytest  exit 1, 1 failed  1.5s  ev-0001, before any change"
     assert second.startswith("  0:00.0    ✓ tests")
     assert "before" not in second
+
+
+CHECKED = EvidenceRecorded(
+    evidence="ev-0004",
+    check=CheckName.TESTS,
+    command="pytest",
+    exit_code=1,
+    tree="aaa",
+    summary="exit 1, 3 passed, 1 failed",
+    seconds=1.5,
+)
+WITHOUT_THE_CHANGE = CHECKED.replace(surface=Side.FINAL, code=Side.BASE)
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "row"),
+    [
+        (1, "· tests  pytest  confirmed: fails without the change (ev-0004)  1.5s"),
+        (2, "· tests  pytest  confirmed: fails without the change (ev-0004)  1.5s"),
+        (0, "! tests  pytest  passes without the change: no proof (ev-0004)  1.5s"),
+        (None, "· tests  pytest  killed, without the change (ev-0004)  1.5s"),
+    ],
+)
+def test_a_run_without_the_change_says_what_it_shows(exit_code: int | None, row: str) -> None:
+    summary = "killed" if exit_code is None else f"exit {exit_code}"
+    event = WITHOUT_THE_CHANGE.replace(exit_code=exit_code, summary=summary)
+    assert told(event) == [f"  0:00.0    {row}"]
+
+
+@pytest.mark.parametrize(
+    ("summary", "mark"),
+    [
+        ("exit 1, 4 passed, 1 failed", "!"),
+        ("exit 1, 9 passed, 1 error", "!"),
+        ("exit 1, 2 passed, 2 failed", "✗"),
+        ("exit 1, 1 passed, 1 failed, 1 error", "✗"),
+    ],
+)
+def test_only_a_check_that_fails_more_than_before_the_task_is_red(summary: str, mark: str) -> None:
+    begins = [PhaseStarted(phase=phase, iteration=1) for phase in (Phase.REFINEMENT, Phase.VERIFICATION)]
+    *_, row = told(begins[0], CHECKED, begins[1], CHECKED.replace(summary=summary))
+    assert row.startswith(f"  0:00.0    {mark} tests")
+
+
+def test_a_check_that_was_green_before_the_task_is_red_once_it_fails() -> None:
+    begins = [PhaseStarted(phase=phase, iteration=1) for phase in (Phase.REFINEMENT, Phase.VERIFICATION)]
+    green = CHECKED.replace(exit_code=0, summary="exit 0, 4 passed")
+    *_, row = told(begins[0], green, begins[1], CHECKED.replace(summary="exit 1"))
+    assert row.startswith("  0:00.0    ✗ tests")
+
+
+def test_a_phase_that_passes_shows_nothing_red() -> None:
+    refused = ToolFinished(run=1, call_id="a", tool="Edit", is_error=True, summary="not there", seconds=0)
+    stopped = RunEnded(
+        run=1, role="planner", outcome=RunOutcome.ERROR, turns=1, tool_calls=0, usage=Usage(), seconds=0
+    )
+    blocked = ToolBlocked(run=1, call_id="a", tool="Bash", role="planner", owner="", reason="no")
+    tell, red = Story(), []
+    phases: dict[Phase, list[Event]] = {
+        Phase.REFINEMENT: [CHECKED],
+        Phase.IMPLEMENTATION: [refused, blocked, stopped],
+        Phase.VERIFICATION: [CHECKED, CHECKED.replace(surface=Side.BASE), WITHOUT_THE_CHANGE],
+    }
+    for phase, happened in phases.items():
+        ended = PhaseEnded(phase=phase, iteration=1, status=GateStatus.PASSED, message="", seconds=0)
+        for event in (PhaseStarted(phase=phase, iteration=1), *happened, ended):
+            lines = tell(Stamped(seq=1, at="2024-01-01T00:00:00Z", event=event))
+            red += [part.text for one in lines for part in one.spans if part.style is Style.BAD]
+    assert red == []
 
 
 @pytest.mark.parametrize(
@@ -187,7 +256,7 @@ def test_what_a_model_says_and_why_it_stopped_is_told() -> None:
 @pytest.mark.parametrize("outcome", list(RunOutcome))
 def test_a_run_that_did_not_do_its_part_is_marked(outcome: RunOutcome) -> None:
     event = RunEnded(run=1, role="planner", outcome=outcome, turns=1, tool_calls=0, usage=Usage(), seconds=0)
-    mark = "✓" if outcome in {RunOutcome.SUBMITTED, RunOutcome.ANSWERED} else "✗"
+    mark = "✓" if outcome in {RunOutcome.SUBMITTED, RunOutcome.ANSWERED} else "!"
     assert told(event) == [f"  0:00.0    {mark} planner {outcome.replace('_', ' ')}  1 turn, 0 tool calls"]
 
 

@@ -104,14 +104,14 @@ def test_caveats_are_explained_and_notes_are_shown(finished: Snapshot) -> None:
         passed=True,
         reasons=(),
         evidence=(),
-        caveats=("no_regression_only", "something_new"),
+        caveats=("unproved", "something_new"),
         notes=("1 new file is not tracked",),
     )
     state = finished.state.replace(status=Status.VERIFIED_WITH_CAVEAT, verdict=shown)
     rows = verdict(finished.replace(state=state), DIFF)
     assert rows[0].text.startswith("! verified with caveat: ")
     assert rows[0].spans[1].style is Style.WARN
-    assert "no_regression_only  nothing that was red turned green" in words(rows)
+    assert "unproved  no test fails without the change" in words(rows)
     assert "caveat     something_new\n" in words(rows)
     assert "note       1 new file is not tracked" in words(rows)
 

@@ -64,7 +64,6 @@ def a_case(final: tuple[CheckRun, ...], baseline: tuple[CheckRun, ...] = (), **c
         held=final,
         fresh=tuple(run for run in baseline if run.check.name is TESTS),
         targets=frozenset(),
-        preserving=False,
         silent="",
     )
     return case.replace(**changes)

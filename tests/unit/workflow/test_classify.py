@@ -444,3 +444,124 @@ def test_the_same_verbs_ask_where_they_name_no_way_of_doing(line: str) -> None:
     route, text = line.split("|")
     found = classify(text, TABLE)
     assert (found.route, Phase.IMPLEMENTATION in found.steps) == (route, False), found
+
+
+ADDRESSED = """
+reads|how does the cache work? write me a short report
+reads|why do the tests fail on Windows? write down what you find
+reads|where is the timeout read? give me a short answer
+reads|how are discounts computed? please update me on what you see
+reads|update me on the state of the importer
+reads|update us on how the migration scripts are used
+reads|write me a short report on how retries work
+reads|write me a summary of the parser module
+reads|write down how the scheduler picks jobs
+reads|write down where the configuration is read and by whom
+reads|write up what you find about the flaky tests
+reads|look at the importer and write down what you find
+reads|look at the logs and tell me what is wrong
+reads|find out how sessions expire and write me a paragraph about it
+reads|explain the retry logic and make a list of its callers
+reads|explain how the lexer works; add an example to your answer
+reads|what does parse() return? show an example
+reads|what does parse() return? use simple words
+reads|how does the worker pool stop? keep it short
+reads|how does the worker pool stop? answer in two sentences
+reads|why is the build slow? don't fix it yet, just tell me
+reads|make me a list of all feature flags
+reads|make me a table of the exit codes and what they mean
+reads|draw me a diagram of the request flow
+reads|sketch how a request travels through the middleware
+reads|create a summary of the last ten commits
+reads|create an overview of the modules for me
+reads|prepare a short summary of the open TODOs
+reads|draft me an explanation of the cache for new colleagues
+reads|show me the code that writes the log
+reads|show me how to add a command
+reads|give me the callers of save_order
+reads|give me three reasons why the build is slow
+reads|give an overview of the storage layer
+reads|point me to the place where tokens are verified
+reads|let me know which tests touch the network
+reads|let us know whether the cache is used at all
+reads|help me find the code that sends mails
+reads|walk through the startup with me
+reads|print the list of endpoints for me
+reads|return a list of the modules that import requests, as your answer
+reads|send me a summary of how errors are handled
+reads|summarise what src/pager.py does
+reads|explain README.md to me
+reads|explain the exit codes in README.md
+reads|list the exit codes mentioned in README.md
+reads|describe what src/cli.py does in three sentences
+reads|what would you change in parser.py? write me your suggestions
+reads|which functions have no tests? make a list
+reads|I need to know how the tokens are stored
+changes|explain the discount by a comment in calc.py
+changes|explain what add() does in a comment in calc.py
+changes|explain the retry logic with a docstring in client.py
+changes|explain the exit codes by a table in README.md
+changes|describe the cache with a comment above get() in cache.py
+changes|document the exit codes in the README
+changes|write the exit codes down in README.md
+changes|write down the exit codes in README.md
+changes|put an explanation of the cache into docs/cache.md
+changes|put a short summary of the modules in docs/overview.md
+changes|write a summary of the modules to docs/overview.md
+changes|write me a docstring for add() in calc.py
+changes|add a short explanation of the flags to README.md
+changes|show the exit codes in a table in docs/cli.md
+changes|explain the flags in a new section of README.md
+changes|explain in docs/cache.md how the cache expires
+changes|summarise the changes of this week in CHANGELOG.md
+changes|list the supported formats in docs/formats.md
+changes|answer the open question in docs/faq.md
+changes|explain the environment variables in the help text of cli.py
+changes|make a list of the supported formats in docs/formats.md
+changes|how do retries work? explain it in docs/retries.md
+changes|where is the timeout read? write it into docs/config.md
+changes|give README.md a section about the exit codes
+changes|write me a script that removes old logs
+changes|write me a test for the pager
+changes|make me a command that lists the users
+changes|create a summary page for the admin
+changes|give the CLI a --json option
+changes|update the report of the monthly totals
+changes|send me a mail when the job fails
+changes|let me filter the list by date
+changes|show the user a summary after checkout
+changes|print a summary at the end of the import
+changes|write the report as CSV too
+changes|write log lines as JSON
+changes|return a list instead of a tuple from callers()
+changes|give every test a docstring
+changes|add a comment to add() that explains the rounding
+changes|update the docs of the importer
+changes|show me the total in the cart view as well
+reads|write a report about the test coverage
+reads|write me a summary of the rules in CONTRIBUTING.md
+reads|explain the comment in calc.py
+reads|explain the bug mentioned in a comment in calc.py
+reads|explain how requests get from a.py to b.py
+reads|summarise the rules in CONTRIBUTING.md
+reads|get me an overview of the tests
+changes|write a report on the coverage to docs/coverage.md
+changes|write an explanation of the cache into the docstring of get()
+changes|put your suggestions into docs/ideas.md
+changes|write me a report generator
+changes|make the list of users sortable
+changes|let me know when a build fails by mail
+changes|use simple terms in the error messages
+changes|fix the parser and write me a short report
+changes|fix the parser, then update me on what you changed
+changes|fix the bug and explain it in a comment
+changes|write down each request in a log file
+changes|keep it short: rename calculate_total to total in cart.py
+"""
+
+
+@pytest.mark.parametrize("line", ADDRESSED.strip().splitlines())
+def test_what_is_asked_for_in_the_answer_changes_nothing_and_text_of_a_file_does(line: str) -> None:
+    expected, text = line.split("|")
+    found = classify(text, TABLE)
+    assert (Phase.IMPLEMENTATION in found.steps) is (expected == "changes"), found

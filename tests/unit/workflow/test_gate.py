@@ -7,7 +7,9 @@ from agentflow.core.submissions import Claim, Judgement
 from agentflow.workflow.case import Case
 from agentflow.workflow.gate import (
     ALREADY_RED,
-    NO_REGRESSION_ONLY,
+    MOSTLY_SKIPPED,
+    TESTS_NOT_COUNTED,
+    UNPROVED,
     judge,
 )
 from agentflow.workflow.gate import FLAKY as FLAKY_CHECK
@@ -48,7 +50,7 @@ PASSES: dict[str, Case] = {
     "a red test that is gone is green as it stood": a_case(
         (ran(TESTS, {"t2": PASSED}),), (WAS_RED,), held=(ran(TESTS, {"t1": PASSED, "t2": PASSED}),)
     ),
-    "nothing new is asked for": a_case((GREEN,), (WAS_GREEN,), preserving=True),
+    "nothing new is asked for": a_case((GREEN,), (WAS_GREEN,), same_behaviour=True),
     "a new test passes beside": a_case(
         (ran(TESTS, {"t1": PASSED, "t2": PASSED, "t3": PASSED}),), (WAS_RED,), targets=frozenset({"t1"})
     ),
@@ -63,7 +65,13 @@ PASSES: dict[str, Case] = {
     "a new test fails without it among all": a_case(
         (WITH_NEW,), (WAS_GREEN,), fresh=(before(TESTS, {"t3": FAILED}),)
     ),
-    "a runner that counts nothing turns green": a_case((ran(TESTS),), (before(TESTS, exit_code=2),)),
+    "a runner that only counts turns green": a_case(
+        (ran(TESTS, tests=TestCounts(passed=3)),),
+        (before(TESTS, exit_code=1, tests=TestCounts(passed=2, failed=1)),),
+    ),
+    "some tests are skipped": a_case(
+        (ran(TESTS, {"t1": PASSED, "t2": SKIPPED}),), (before(TESTS, {"t1": FAILED, "t2": SKIPPED}),)
+    ),
 }
 
 
@@ -78,34 +86,70 @@ def by_chance(*, flaky: tuple[str, ...] = ("t2",), **changes: Any) -> CheckRun:
 
 
 STILL_RED = ran(TESTS, {"t1": FAILED, "t2": PASSED})
+ABSENT = CheckRun(check=a_check(BUILD, missing="hatch: pip install hatch"))
+NO_RUNNER = CheckRun(check=a_check(TESTS, missing="pytest: pip install pytest"))
+PARTLY = ran(LINT).replace(check=a_check(LINT, left_out="black: pip install black"))
 CAVEATS: dict[str, tuple[Case, tuple[str, ...]]] = {
+    "a runner that counts nothing turns green": (
+        a_case((ran(TESTS),), (before(TESTS, exit_code=2),)),
+        (TESTS_NOT_COUNTED,),
+    ),
+    "numbers are printed that were not before": (
+        a_case((ran(TESTS, tests=TestCounts(passed=3, is_printed=True)),), (before(TESTS, exit_code=2),)),
+        (TESTS_NOT_COUNTED,),
+    ),
+    "most tests are skipped": (
+        a_case((ran(TESTS, {"t1": PASSED, "t2": SKIPPED, "t3": SKIPPED}),), (before(TESTS, {"t1": FAILED}),)),
+        (MOSTLY_SKIPPED,),
+    ),
+    "a tool is missing": (a_case((GREEN, ABSENT), (WAS_RED, ABSENT)), ("check_not_run:build",)),
+    "a tool is missing of a check that is new": (
+        a_case((GREEN, ABSENT), (WAS_RED,)),
+        ("check_not_run:build",),
+    ),
+    "a tool is missing for a part of a check": (
+        a_case((GREEN, PARTLY), (WAS_RED, before(LINT))),
+        ("check_not_run:lint",),
+    ),
+    "the tests' tool is missing, and something else holds": (
+        a_case((ran(LINT), NO_RUNNER), (before(LINT), NO_RUNNER)),
+        ("check_not_run:tests", UNPROVED),
+    ),
+    "a check that could not begin before ends so again": (
+        a_case(
+            (GREEN, ran(LINT, exit_code=127)),
+            (WAS_RED, before(LINT, exit_code=127)),
+            blocked={LINT: "eslint is not found"},
+        ),
+        ("check_not_run:lint",),
+    ),
     "a red test that is gone is red as it stood": (
         a_case((ran(TESTS, {"t2": PASSED}),), (WAS_RED,), held=(ran(TESTS, {"t1": FAILED, "t2": PASSED}),)),
-        (NO_REGRESSION_ONLY,),
+        (UNPROVED,),
     ),
-    "green to green": (a_case((GREEN,), (WAS_GREEN,)), (NO_REGRESSION_ONLY,)),
+    "green to green": (a_case((GREEN,), (WAS_GREEN,)), (UNPROVED,)),
     "only a new test": (
         a_case((ran(TESTS, {"t1": PASSED, "t2": PASSED, "t3": PASSED}),), (WAS_GREEN,)),
-        (NO_REGRESSION_ONLY,),
+        (UNPROVED,),
     ),
-    "red before in one run": (a_case((GREEN,), (WAS_RED,), fresh=()), (NO_REGRESSION_ONLY,)),
+    "red before in one run": (a_case((GREEN,), (WAS_RED,), fresh=()), (UNPROVED,)),
     "red before by luck": (
         a_case((GREEN,), (WAS_RED,), fresh=(before(TESTS, {"t1": FLAKY}, flaky=("t1",)),)),
-        (FLAKY_CHECK, NO_REGRESSION_ONLY),
+        (FLAKY_CHECK, UNPROVED),
     ),
     "red before, and green there with the tests of now": (
         a_case((GREEN,), (WAS_RED,), fresh=(before(TESTS, {"t1": PASSED}),)),
-        (NO_REGRESSION_ONLY,),
+        (UNPROVED,),
     ),
     "a new test fails among others only": (
         a_case((WITH_NEW,), (WAS_GREEN,), fresh=(NEW_RED,)),
-        (NO_REGRESSION_ONLY,),
+        (UNPROVED,),
     ),
     "a new test fails alone on any code": (
         a_case(
             (WITH_NEW,), (WAS_GREEN,), fresh=(NEW_RED,), alone=(ran(TESTS, {"t3": FAILED}, command="run t3"),)
         ),
-        (NO_REGRESSION_ONLY,),
+        (UNPROVED,),
     ),
     "the first tests of a suite pass without it": (
         a_case(
@@ -113,10 +157,10 @@ CAVEATS: dict[str, tuple[Case, tuple[str, ...]]] = {
             (before(TESTS, exit_code=5, tests=TestCounts()),),
             fresh=(before(TESTS, {"t1": PASSED, "t2": PASSED}),),
         ),
-        (NO_REGRESSION_ONLY,),
+        (UNPROVED,),
     ),
     "red elsewhere, as before": (
-        a_case((STILL_RED,), (WAS_RED,), preserving=True),
+        a_case((STILL_RED,), (WAS_RED,), same_behaviour=True),
         (ALREADY_RED,),
     ),
     "one mended, another red as before": (
@@ -129,7 +173,7 @@ CAVEATS: dict[str, tuple[Case, tuple[str, ...]]] = {
     ),
     "red elsewhere and nothing shown": (
         a_case((STILL_RED,), (WAS_RED,)),
-        (ALREADY_RED, NO_REGRESSION_ONLY),
+        (ALREADY_RED, UNPROVED),
     ),
     "findings as before": (
         a_case((GREEN, ran(LINT, findings={"m": 2})), (WAS_RED, before(LINT, findings={"m": 2}))),
@@ -152,7 +196,7 @@ CAVEATS: dict[str, tuple[Case, tuple[str, ...]]] = {
     ),
     "failed ids with exit 0, as before": (
         a_case((ran(TESTS, {"t1": FAILED}, exit_code=0),), (before(TESTS, {"t1": FAILED}, exit_code=0),)),
-        (ALREADY_RED, NO_REGRESSION_ONLY),
+        (ALREADY_RED, UNPROVED),
     ),
 }
 
@@ -177,9 +221,48 @@ REFUSED: dict[str, tuple[Case, str]] = {
         "tests: ev-tests ran on another tree",
     ),
     "evidence of no tree": (swapped(GREEN, tree_before=None), "tests: ev-tests ran on another tree"),
-    "a check that cannot run": (
-        a_case((GREEN, CheckRun(check=a_check(BUILD, missing="hatch"))), (WAS_RED,)),
-        "build: not run (hatch)",
+    "no check can run": (
+        a_case((ABSENT, NO_RUNNER), (ABSENT, NO_RUNNER)),
+        "no required check can run here: build, tests",
+    ),
+    "a tool is missing where there are no tests": (a_case((ABSENT,), (ABSENT,)), "tests: not run"),
+    "a check that could not begin before complains now": (
+        a_case(
+            (GREEN, ran(LINT, exit_code=1, findings={"m": 1})),
+            (WAS_RED, before(LINT, exit_code=127)),
+            blocked={LINT: "eslint is not found"},
+        ),
+        "lint: newly wrong: m",
+    ),
+    "tests that ran in spite of the machine are gone": (
+        a_case(
+            (ran(LINT), ran(TESTS, {"t1": FAILED})),
+            (before(LINT), before(TESTS, {"t1": FAILED, "t2": PASSED})),
+            blocked={TESTS: "requires-python >=3.99, running 3.11"},
+        ),
+        "tests: ran before, not now: t2",
+    ),
+    "a check that ran before is not found now": (
+        a_case((GREEN, ran(LINT, exit_code=127)), (WAS_RED, before(LINT))),
+        "lint: exit 127",
+    ),
+    "fewer tests than before": (
+        a_case(
+            (ran(TESTS, tests=TestCounts(passed=2)),), (before(TESTS, tests=TestCounts(passed=2, failed=1)),)
+        ),
+        "tests: 3 tests ran before, 2 now",
+    ),
+    "tests that were counted are no more": (
+        a_case((ran(TESTS),), (before(TESTS, tests=TestCounts(passed=3)),)),
+        "tests: 3 tests ran before, none that can be counted now",
+    ),
+    "a count of failed tests in spite of exit 0": (
+        a_case((ran(TESTS, tests=TestCounts(passed=2, failed=1)),), (before(TESTS, exit_code=1),)),
+        "tests: exit 0",
+    ),
+    "tests that had names have none": (
+        a_case((ran(TESTS, tests=TestCounts(passed=9)),), (WAS_RED,)),
+        "tests: ran before, not now: t1, t2",
     ),
     "no tests at all": (a_case((ran(LINT),), (before(LINT, findings={"m": 1}),)), "tests: not run"),
     "no check at all": (a_case(()), "tests: not run"),
@@ -292,9 +375,19 @@ def test_nobody_is_asked_to_approve_what_such_a_runner_said(silent: str | None) 
 
 
 def test_three_hold_and_one_that_is_required_is_missing() -> None:
-    others = (ran(LINT), ran(TYPES), CheckRun(check=a_check(BUILD, missing="hatch: pip install hatch")))
-    verdict = judge(a_case((*others, GREEN), (WAS_RED,)))
-    assert verdict.reasons == ("build: not run (hatch: pip install hatch)",)
+    verdict = judge(a_case((ran(LINT), ran(TYPES), ABSENT, GREEN), (WAS_RED,)))
+    assert (verdict.passed, verdict.caveats) == (True, ("check_not_run:build",))
+    assert "build cannot run here: hatch: pip install hatch" in verdict.notes
+
+
+def test_what_is_wrong_beside_a_missing_tool_is_all_that_has_to_be_mended() -> None:
+    verdict = judge(a_case((ABSENT, STILL_RED), (WAS_RED,), targets=frozenset({"t1"})))
+    assert (verdict.passed, verdict.reasons) == (False, ("tests: still failing: t1",))
+
+
+def test_skipped_tests_are_said() -> None:
+    some = ran(TESTS, {"t1": PASSED, "t2": SKIPPED})
+    assert "tests: 1 of 2 skipped" in judge(a_case((some,), (WAS_RED,))).notes
 
 
 def test_every_reason_is_given_not_only_the_first() -> None:

@@ -39,6 +39,10 @@ OUT = [
     *("..", "../x", "../../x", "src/../../x", "/etc/passwd", "/proc/self/environ", "/proc/1/environ", "/"),
     *(
         "/opt/x",
+        "/dev/fd/3",
+        "/proc/self/fd/3",
+        "/proc/self/cwd/src/a.py",
+        "fdlink",
         "/dev/null",
         "/dev/stdin",
         "/tmp",
@@ -75,11 +79,29 @@ OUT = [
 ]
 GIT = [
     *(".git", ".git/config", ".GIT/config", ".Git/hooks/pre-commit", "src/../.git/config", "./.git/HEAD"),
+    *(
+        ".git ",
+        ".git./config",
+        "git~1/x",
+        "GIT~1",
+        "sub/.git::$INDEX_ALLOCATION/x",
+        ".g\u200cit/x",
+        ".git\\x",
+    ),
     *("sub/.git/config", "sub/.gIt/x", "gitlink/config", ".git/../.git/config", "src/.git", ".git/new"),
 ]
 POLICY = [
     *(".claude/settings.json", ".CLAUDE/settings.json", ".claude", ".claude/new/deep", "src/../.claude/x"),
     *("sub/.claude/agents/x.md", ".agents/skills/x/SKILL.md", ".Agents/x", ".mcp.json", ".MCP.json"),
+    *(
+        ".claude /x",
+        ".claude./x",
+        "CLAUDE~1/x",
+        ".cl\u200caude/x",
+        ".claude:x",
+        "sub/.agents./x",
+        ".mcp.json.",
+    ),
     *("sub/.mcp.json", "./.mcp.json", ".claude/agentflow/t/task.md", "sub/.agents/x"),
 ]
 SECRET = [
@@ -113,6 +135,7 @@ def root(tmp_path: Path) -> Path:
         "dangling-out": "../made-by-us",
         "procself": f"/proc/{os.getpid()}",
         "updir": "..",
+        "fdlink": "/dev/fd/3",
         "gitlink": ".git",
         "hidden-env": ".env",
     }

@@ -46,6 +46,17 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
+def test_ignored_files_are_copied_wherever_the_repository_lies(tmp_path: Path) -> None:
+    root = tmp_path / ".cache/__pycache__/node_modules/repo"
+    root.mkdir(parents=True)
+    capture(("git", "init", "-q"), cwd=root)
+    files = {".gitignore": b"local.cfg\n.cache/\n.venv/\n", "local.cfg": b"a"}
+    write(root, {**files, ".cache/made": b"", ".venv/lib/a.py": b""})
+    with staged(open_repository(root)) as stage:
+        assert content(stage.view.folder) == files
+        assert stage.view.shown == (".venv",)
+
+
 def test_a_tree_is_written_out_byte_for_byte_and_gone_at_the_end(git: Git) -> None:
     files = {
         "a.txt": b"one\r\ntwo\n",

@@ -1,20 +1,19 @@
 """What `verify` shows: each required check of this repository, run by the program."""
 
 import os
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from agentflow.api.trusting import untrusted, well_known
 from agentflow.checks.again import PATIENCE, WHOLE, Known, due, flaky, wait
 from agentflow.checks.detect import detect, detect_quick, limited_by
 from agentflow.checks.interchange import Ran, junit_xml, sarif
 from agentflow.checks.required import QUICK_LIMITS
 from agentflow.checks.run import Shown, execute
 from agentflow.checks.wellknown import WellKnown, commanded
-from agentflow.cli.trusting import untrusted, well_known
 from agentflow.core.errors import ConfigError
 from agentflow.core.evidence import RED, Check, CheckName, Fault, ended, repeated
 from agentflow.core.exits import Exit
@@ -23,14 +22,21 @@ from agentflow.sandbox.reasons import likely_reason
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
 from agentflow.settings import Patience, Settings, load_settings
-from agentflow.view.terminal import send, width_of
-from agentflow.view.text import Line, Span, Style, clip, column, line, span
+from agentflow.view.text import Line, Span, Style, column, line, span
 from agentflow.view.words import counts, duration, held_mark
 from agentflow.workflow.drift import listed
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import open_repository
 
 _NONE = "no check found in this repository; the first line of .claude/test-command, once trusted, names one"
+
+
+During = Callable[[Check], AbstractContextManager[None]]
+
+
+def nobody_told(_: Check) -> AbstractContextManager[None]:
+    """Tell nobody that a check is running."""
+    return nullcontext()
 
 
 class Row(Record):
@@ -46,14 +52,21 @@ class Row(Record):
     """For other programs' formats; None where it is about a record."""
 
 
+class Verification(Record):
+    """What the checks, or those recorded for a task, came to."""
+
+    exit_code: Exit
+    rows: tuple[Row, ...]
+
+
 def unused(root: Path) -> Iterator[str]:
     """Yield the files that would say something of the checks, had anybody trusted them."""
     if files := [item.file for item in untrusted(root) if item.kind in ("checks", "settings")]:
         yield f"not trusted, so without force: {', '.join(files)} (agentflow trust shows what they say)"
 
 
-def rows(sandbox: Sandbox, *, is_quick: bool, dry_run: bool) -> Iterator[Row]:
-    """Yield one row for each required check, as it ends."""
+def rows(sandbox: Sandbox, *, is_quick: bool, dry_run: bool, during: During = nobody_told) -> Iterator[Row]:
+    """Yield one row for each required check, as it ends; `during` surrounds the run of each."""
     said = well_known(sandbox.root)
     settings = load_settings(os.environ)
     patience = {} if is_quick else {Fault.FLAKY: {**PATIENCE, **settings.check_retry}[Fault.FLAKY]}
@@ -61,28 +74,14 @@ def rows(sandbox: Sandbox, *, is_quick: bool, dry_run: bool) -> Iterator[Row]:
         if word := said.skips.get(check.name):
             yield _row(check, f"skipped ({word.file}: {word.text})", holds=True).replace(caveat=True)
         elif check.missing is not None:
-            yield _row(check, f"not run ({check.missing})", holds=False)
+            yield _row(check, f"not run ({check.missing})", holds=False).replace(holds=True, caveat=True)
         elif dry_run:
             words = f"{check.reason}, at most {check.timeout:.0f} s"
             yield _row(check, words, holds=True, mark=span("○ ", Style.DIM))
         else:
-            with _announced(check):
+            with during(check):
                 row = _ran(check, sandbox, patience, frozenset(said.known))
             yield row
-
-
-@contextmanager
-def _announced(check: Check) -> Iterator[None]:
-    """Say what is running, at a terminal only, and take it back."""
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield
-        return
-    width = max(20, (width_of(sys.stderr) or 80) - 1)
-    send(clip(span(f"… {check.name}  {check.command}").text, width), sys.stderr)
-    try:
-        yield
-    finally:
-        send("\r\x1b[K", sys.stderr)
 
 
 def _checks(sandbox: Sandbox, said: WellKnown, settings: Settings, *, is_quick: bool) -> tuple[Check, ...]:
@@ -101,14 +100,16 @@ def _changed(root: Path) -> tuple[str, ...]:
 
 
 def exit_of(shown: Sequence[Row]) -> Exit:
-    if not shown or not all(row.holds for row in shown):
+    is_any_able = not all(row.told.get("missing") for row in shown)
+    if not is_any_able or not all(row.holds for row in shown):
         return Exit.NOT_VERIFIED
     return Exit.CAVEAT if any(row.caveat for row in shown) else Exit.VERIFIED
 
 
 def summary(shown: Sequence[Row], *, dry_run: bool) -> Line:
     """Return in one line what all checks came to."""
-    wrong = [row.name for row in shown if not row.holds]
+    is_any_able = not all(row.told.get("missing") for row in shown)
+    wrong = [row.name for row in shown if not row.holds or not is_any_able]
     doubtful = [row.name for row in shown if row.caveat]
     number = f"{len(shown)} check{'' if len(shown) == 1 else 's'}"
     if not shown:
@@ -145,15 +146,27 @@ def _ran(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], acc
         output = Path(runs[-1].execution.output).read_text("utf-8", "replace")
     shown, chance = runs[-1], flaky(runs, check.name)
     holds = _holds(shown, accepted.union(chance))
-    row = _row(check, _words(shown, runs[:-1], chance), holds=holds, seconds=shown.execution.seconds)
+    doubts = tuple(_doubts(check, shown))
+    words = ", ".join((_words(shown, runs[:-1], chance), *doubts))
+    row = _row(check, words, holds=holds, seconds=shown.execution.seconds)
     told: dict[str, Any] = {"exit_code": shown.execution.exit_code, "seconds": shown.execution.seconds}
     told |= {"tests": plain(shown.counts), "sandbox": sandbox.level, "runs": len(runs), "flaky": chance}
     return row.replace(
         lines=(*row.lines, *(() if holds else _why(check, sandbox, shown))),
         ran=Ran(check=check, shown=shown, holds=holds, output=output),
         told={**row.told, **told},
-        caveat=bool(chance),
+        caveat=bool(chance or doubts),
     )
+
+
+def _doubts(check: Check, shown: Shown) -> Iterator[str]:
+    """Yield what lessens the word of a check that holds."""
+    if check.left_out:
+        yield f"a part cannot run ({check.left_out})"
+    if check.name is CheckName.TESTS and shown.counts is None:
+        yield "tests cannot be counted"
+    if shown.counts and shown.counts.is_mostly_skipped:
+        yield "most tests are skipped"
 
 
 def _why(check: Check, sandbox: Sandbox, shown: Shown) -> Iterator[Line]:

@@ -4,11 +4,19 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from agentflow.cli.asking import is_attended
-from agentflow.cli.boundary import Wish, boundary, masked, notice, swept
-from agentflow.cli.content import load_content, toolbox_here
-from agentflow.cli.models import ADVICE, choose_model, observed, refuse_without_tools, tier_models
-from agentflow.cli.trusting import (
+from agentflow.api.boundary import Wish, boundary, masked, notice, swept
+from agentflow.api.content import load_content, toolbox_here
+from agentflow.api.models import (
+    ADVICE,
+    bounded,
+    choose_model,
+    observed,
+    refuse_without_tools,
+    require_price,
+    tier_models,
+    with_chosen,
+)
+from agentflow.api.trusting import (
     project_here,
     project_hooks,
     summary,
@@ -19,11 +27,12 @@ from agentflow.cli.trusting import (
 from agentflow.compose.capabilities.approval import Approval
 from agentflow.compose.capabilities.kit import UseHooks
 from agentflow.compose.channels import Capability
+from agentflow.core.allowance import Budget
 from agentflow.core.errors import ModelRejected
 from agentflow.core.evidence import Surface
-from agentflow.core.hook import Hook
+from agentflow.core.hook import Hook, Origin, Script
 from agentflow.core.pending import Consent
-from agentflow.core.ports import Model
+from agentflow.core.ports import Model, Watch
 from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE, Role
 from agentflow.core.task import TaskState
@@ -37,6 +46,7 @@ from agentflow.loop.nodes import request_of
 from agentflow.permissions.exceptions import exceptions
 from agentflow.permissions.ruling import Rules, denied_tools, load_rules, named_tools
 from agentflow.process import timestamp
+from agentflow.sandbox.links import require_firm_links
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import (
@@ -58,6 +68,7 @@ from agentflow.workflow.table import Table, load_table
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.past import Past
+from agentflow.workspace.watch import HookWatch, Unwatched
 
 
 class Setup(Record):
@@ -77,6 +88,8 @@ class Setup(Record):
     """The repository's."""
     warnings: tuple[str, ...]
     """What the person should know about the files that were read."""
+    capabilities: tuple[Capability, ...] = ()
+    """Of a program that uses the Python functions, beside the standard ones."""
 
 
 def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
@@ -90,9 +103,11 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     toolbox = governed(toolbox, content.roles, hooks, rules, settings.approvals)
     everyone = tuple(permitted(role, rules, toolbox) for role in content.roles.all)
     name = model_name(model, settings, os.environ)
-    sandbox = boundary(git.root, settings, wish)
+    settings = with_chosen(settings, name)
+    sandbox = boundary(git.root, settings, wish, git.folders)
     if sandbox.level is not Level.NONE:
         sandbox = sandbox.replace(opened=sandbox.opened.replace(masked=masked(git, rules)))
+    require_firm_links(git.root, settings.unprotected)
     chosen = choose_model(name, sandbox, settings, os.environ)
     reason = chosen.refusal(text)
     if reason is not None:
@@ -112,6 +127,11 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
         limits=project.limits,
         warnings=(*swept(), *_unusual(sandbox), *content.warnings, *warnings),
     )
+
+
+def refuse_unpriced(setup: Setup, budget: Budget) -> None:
+    """Refuse a limit of money that cannot be held. Raises UsageError."""
+    require_price(setup.model, budget, (setup.roles.part(name) for name in PIPELINE), setup.settings)
 
 
 def permitted(role: Role, rules: Rules, toolbox: Toolbox) -> Role:
@@ -189,25 +209,37 @@ def shared_capabilities(
     return UseHooks(hooks=hooks), Approval(rules=rules, tools=approvals.tools, roles=approvals.roles)
 
 
-def assemble(setup: Setup, store: TaskStore, consent: Consent) -> Crew:
-    """Return the crew of a task whose folder exists."""
+def watch_hooks(setup: Setup, task: TaskState) -> Watch:
+    """Return what tells hooks' changes from others; where no script can run, nothing is watched."""
+    if all(hook.origin is Origin.BUILT_IN for hook in setup.hooks if isinstance(hook.body, Script)):
+        return Unwatched()
+    changed = setup.git.changes(task.base_tree, setup.git.tree()) if task.base_tree else ()
+    return HookWatch(setup.git, task.hook_files, (change.path for change in changed))
+
+
+def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool = False) -> Crew:
+    """Return the crew of a task whose folder exists; attended says that a person can be asked at once."""
     bounds = Bounds(timeouts=setup.settings.timeouts, patience=setup.settings.check_retry)
     return Crew(
         git=setup.git,
-        workspace=Fence(setup.git.root, exceptions(setup.rules, setup.git.root)),
+        workspace=Fence(setup.git.root, exceptions(setup.rules, setup.git.root), setup.git.folders),
         sandbox=setup.sandbox,
         roles=setup.roles,
-        model=observed(setup.model, store.emit),
+        model=bounded(observed(setup.model, store.emit), store.task),
         models=tier_models(setup.model.name, setup.settings),
         toolbox=setup.toolbox,
         store=store,
         sight=Sight(setup.git),
         checking=Checking(setup.git, setup.sandbox, store, bounds, well_known(setup.git.root)),
+        watch=watch_hooks(setup, store.task),
         past=Past(setup.git, store.task.task_id),
         table=setup.table,
         consent=consent,
-        attended=is_attended(consent),
+        attended=attended,
         hooks=Chain(setup.hooks),
-        capabilities=shared_capabilities(setup.hooks, setup.rules, setup.settings.approvals),
+        capabilities=(
+            *setup.capabilities,
+            *shared_capabilities(setup.hooks, setup.rules, setup.settings.approvals),
+        ),
         skills=setup.skills,
     )

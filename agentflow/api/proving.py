@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from agentflow.cli.trusting import well_known
-from agentflow.cli.verification import Row
+from agentflow.api.trusting import well_known
+from agentflow.api.verification import Row
 from agentflow.core.record import plain
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from agentflow.cli.trusting import trusted_roles
+from agentflow.api.trusting import trusted_roles
 from agentflow.core.errors import UnknownRole, UnknownSkill, UnknownTool
 from agentflow.core.record import Record
 from agentflow.core.role import Role
@@ -43,7 +43,7 @@ def toolbox_here(root: Path, model: str | None = None) -> Toolbox:
 def _searches(model: str, settings: Settings, root: Path) -> bool:
     """Return whether a model comes with a search; a replayed one as far as it was offered then."""
     if model.startswith("replay:"):
-        from agentflow.cli.recorded import was_offered_search
+        from agentflow.api.recorded import was_offered_search
 
         return was_offered_search(model, root)
     from agentflow.model.credentials import searches

@@ -1,8 +1,7 @@
 """The sandbox of this call: what the machine has, the user's settings say and the command line opens."""
 
 import os
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agentflow.core.errors import NoSandbox
@@ -10,7 +9,6 @@ from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.permissions.exceptions import exceptions
 from agentflow.permissions.ruling import Rules
-from agentflow.redact import visible
 from agentflow.sandbox.probe import Ability, probe
 from agentflow.sandbox.profile import SHARED, Level, Opened
 from agentflow.sandbox.protection import sweep
@@ -24,6 +22,10 @@ _HINT = "install bubblewrap (bwrap), or run this without a sandbox: --no-sandbox
 _STRENGTH = (Level.NONE, Level.PARTIAL, Level.FULL)
 
 
+def _agree_never(_: str) -> bool:
+    return False
+
+
 class Wish(Record):
     """What one call says about its commands."""
 
@@ -31,15 +33,18 @@ class Wish(Record):
     network: bool = False
     must_run: bool = False
     """Nothing of it is foreign, so it runs also where there is no sandbox."""
+    agree: Callable[[str], bool] = _agree_never
+    """Asks a person whether commands may run without a sandbox, told the reason why there is none."""
 
 
 def bounded(folder: Path, wish: Wish) -> Sandbox:
     """Return the sandbox for a repository's commands. Raises NoSandbox."""
-    return boundary(open_repository(folder).root, load_settings(os.environ), wish)
+    git = open_repository(folder)
+    return boundary(git.root, load_settings(os.environ), wish, git.folders)
 
 
-def boundary(root: Path, settings: Settings, wish: Wish) -> Sandbox:
-    """Return the sandbox for commands at a root. Raises NoSandbox."""
+def boundary(root: Path, settings: Settings, wish: Wish, git: tuple[Path, ...] = ()) -> Sandbox:
+    """Return the sandbox for commands at a root whose files git keeps in some folders. Raises NoSandbox."""
     network = (Caller.IMPLEMENTER, Caller.CHECKS) if wish.network else ()
     opened = Opened(
         network=(*settings.network, *network),
@@ -47,7 +52,7 @@ def boundary(root: Path, settings: Settings, wish: Wish) -> Sandbox:
         environment={name: os.environ[name] for name in settings.environment if name in os.environ},
         names=settings.unprotected,
     )
-    return Sandbox(root=root, ability=_ability(settings, wish), opened=opened)
+    return Sandbox(root=root, ability=_ability(settings, wish), opened=opened, git=git)
 
 
 def masked(git: Git, rules: Rules) -> tuple[Path, ...]:
@@ -84,18 +89,9 @@ def _ability(settings: Settings, wish: Wish) -> Ability:
     found = probe()
     if found.level is not Level.NONE or wish.must_run:
         return found
-    if settings.sandbox is Confinement.ASK and _agreed(found.reason):
+    if settings.sandbox is Confinement.ASK and wish.agree(found.reason):
         return found
     raise NoSandbox(f"no sandbox: {found.reason}", hint=_HINT)
-
-
-def _agreed(reason: str) -> bool:
-    """Ask once, where there is somebody to ask."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
-    sys.stderr.write(f"no sandbox: {visible(reason)}\nRun commands with all your rights? [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 def notice(sandbox: Sandbox) -> str:

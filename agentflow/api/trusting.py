@@ -20,6 +20,7 @@ from agentflow.core.hook import Hook, Script
 from agentflow.core.record import Record, plain
 from agentflow.hooks.manifest import load_hooks, project_places
 from agentflow.library.roles import read_role
+from agentflow.permissions.outputs import find_outputs
 from agentflow.permissions.ruling import read_rules
 from agentflow.redact import one_line
 from agentflow.settings import (
@@ -36,6 +37,7 @@ from agentflow.workspace.git import open_repository
 
 CHECK_FILES = (TEST_COMMAND, KNOWN_FAILURES, SKIP_TESTS)
 MAX_FILES = 2_000
+_ROOT = "./"
 _PROJECT_DIR = re.compile(r"\$\{?CLAUDE_PROJECT_DIR\}?/?")
 
 
@@ -146,14 +148,26 @@ def _is_whole(hook: Hook, trusted: Trusted, root: Path) -> bool:
 def _sealed(hook: Hook, trusted: Trusted) -> Hook:
     """Return a hook that runs only while its scripts are what they were."""
     assert isinstance(hook.body, Script)
+    written = _written(hook)
     paths = (file for file in _named(hook) if "/" in file or "." in file)
-    files = tuple((file, trusted.files.get(file, "")) for file in paths)
-    return hook.replace(body=hook.body.replace(sealed=files))
+    files = tuple((file, trusted.files.get(file, "")) for file in paths if file not in written)
+    return hook.replace(body=hook.body.replace(sealed=files, written=tuple(sorted(written))))
 
 
 def scripts_of(hook: Hook, root: Path) -> tuple[str, ...]:
-    """Return the files of a repository that a hook's command names, relative to it."""
-    return tuple(name for name in _named(hook) if (root / name).is_file())
+    """Return the files of a repository that a hook's command may run or read, relative to it."""
+    written = _written(hook)
+    return tuple(name for name in _named(hook) if name not in written and (root / name).is_file())
+
+
+def _written(hook: Hook) -> frozenset[str]:
+    """Return the files of the repository that a hook's command only writes."""
+    assert isinstance(hook.body, Script)
+    if hook.body.args is not None or hook.body.shell == "powershell":
+        return frozenset()
+    outputs = find_outputs(_PROJECT_DIR.sub(_ROOT, hook.body.command))
+    named = (os.path.normpath(path.removeprefix(_ROOT)) for path in outputs)
+    return frozenset(name for name in named if name != "." and not name.startswith(("/", "..")))
 
 
 def _named(hook: Hook) -> tuple[str, ...]:

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from agentflow.core.errors import ConfigError, ModelRejected
+from agentflow.core.allowance import Budget
+from agentflow.core.errors import ModelRejected, UsageError
 from agentflow.core.ports import Model, Observer
 from agentflow.core.role import Role
-from agentflow.model.tiers import DEEP, FAST, first_ids, ids_of, tier
+from agentflow.core.task import TaskState
+from agentflow.model.tiers import CLOUDS, DEEP, FAST, LIVE, REPAIR, choice_of, first_ids, ids_of, tier
+from agentflow.redact import keep_secret
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Deadlines, Settings
 
@@ -19,29 +22,30 @@ if TYPE_CHECKING:
 
 ADVICE = "for other tasks set ANTHROPIC_API_KEY, or name a model with --model or AGENTFLOW_MODEL"
 _CLOSING_SECONDS = 0.1
-_CLOUDS = ("bedrock", "vertex", "foundry")
-_LIVE = ("anthropic", *_CLOUDS)
 _NO_KEY = "set ANTHROPIC_API_KEY, or name a server of your own that needs none with ANTHROPIC_BASE_URL"
 
 
 def choose_model(name: str, sandbox: Sandbox, settings: Settings, environ: Mapping[str, str]) -> Model:
     """Return the model of a name. Raises ConfigError, or ModelRejected without credentials."""
-    if name == "repair":
+    chosen = choice_of(name)
+    if name == REPAIR:
         from agentflow.repair.policy import Repair
 
         return Repair(sandbox)
-    if name.startswith("script:"):
+    if chosen.kind == "script":
         from agentflow.model.scripted import load_script
 
         return load_script(name.removeprefix("script:"))
-    if name.startswith("replay:"):
-        from agentflow.cli.recorded import recorded_model
+    if chosen.kind == "replay":
+        from agentflow.api.recorded import recorded_model
 
         return recorded_model(name, sandbox.root)
-    if name in _LIVE:
-        return _live(name, settings, environ)
-    known = ", ".join(("repair", *_LIVE, "script:FILE", "replay:TASK"))
-    raise ConfigError(f"unknown model {name!r}", hint=f"models: {known}")
+    return _live(name, settings, environ)
+
+
+def with_chosen(settings: Settings, name: str) -> Settings:
+    """Return settings whose tiers stand for the ids that a model's name says. Raises ConfigError."""
+    return settings.replace(models={**settings.models, **choice_of(name).models})
 
 
 def _live(name: str, settings: Settings, environ: Mapping[str, str]) -> Model:
@@ -49,11 +53,12 @@ def _live(name: str, settings: Settings, environ: Mapping[str, str]) -> Model:
     from agentflow.model.messages import Messages
     from agentflow.model.wire import VENDOR
 
-    if name in _CLOUDS:
+    if name in CLOUDS:
         from agentflow.model.sdk import cloud
 
         return Messages(name, cloud(name, environ, settings.deadlines), settings)
     found = endpoint(environ, settings)
+    keep_secret(found.secrets)
     if found.address == VENDOR and not found.secrets:
         raise ModelRejected("no credentials for the Messages API", hint=_NO_KEY)
     if settings.transport == "sdk":
@@ -94,6 +99,32 @@ def observed(model: Model, observe: Observer) -> Model:
     return live.observed(observe) if live else model
 
 
+def bounded(model: Model, task: TaskState) -> Model:
+    """Return a model that sends nothing for a task that does not fit into what is left of its budget."""
+    live = _live_one(model)
+    if live is None:
+        return model
+    from agentflow.model.meter import Meter
+
+    return live.bounded(Meter(task.budget, task.usage))
+
+
+def require_price(model: Model, budget: Budget, roles: Iterable[Role], settings: Settings) -> None:
+    """Refuse a limit of money where nobody knows what a model costs. Raises UsageError."""
+    kind = choice_of(model.name).kind
+    if budget.cost is None or kind not in LIVE:
+        return
+    from agentflow.model.prices import find_price
+
+    named = (id_ for role in roles for id_ in ids_of(role.model, settings.models))
+    unknown = [id_ for id_ in dict.fromkeys(named) if find_price(id_, kind, settings) is None]
+    if unknown:
+        raise UsageError(
+            f"--max-cost cannot be held: the price of {', '.join(unknown)} is unknown",
+            hint="name it under prices in config.yaml, or bound the task by --max-tokens",
+        )
+
+
 async def close(model: Model) -> None:
     """Give up a live model's connection; nobody waits for a server that does not let go."""
     if live := _live_one(model):
@@ -103,7 +134,7 @@ async def close(model: Model) -> None:
 
 def _live_one(model: Model) -> "Messages | None":
     """Return the model if it is one that is asked over the network; for any other its code is not loaded."""
-    if model.name not in _LIVE:
+    if not choice_of(model.name).is_live:
         return None
     from agentflow.model.messages import Messages
 
@@ -112,12 +143,12 @@ def _live_one(model: Model) -> "Messages | None":
 
 def tier_models(name: str, settings: Settings) -> dict[str, str]:
     """Return what the tiers stand for; the embedded model is the same in each."""
-    return {DEEP: "repair", FAST: "repair"} if name == "repair" else first_ids(settings.models)
+    return {DEEP: REPAIR, FAST: REPAIR} if name == REPAIR else first_ids(settings.models)
 
 
 def refuse_without_tools(model: Model, roles: Iterable[Role], settings: Settings) -> None:
     """Refuse roles that may be played by a model that takes no tools. Raises ModelRejected."""
-    if model.name not in _LIVE:
+    if not choice_of(model.name).is_live:
         return
     for role in roles:
         for named in ids_of(role.model, settings.models):

@@ -1,0 +1,200 @@
+"""A task run in this process: begun or continued, and run until it ends or waits; nothing is printed."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from signal import Signals
+
+import anyio
+from anyio.abc import TaskStatus
+
+from agentflow.api.boundary import Wish, weakened
+from agentflow.api.models import close
+from agentflow.api.ownership import explain_foreign, keep, require_own, take_over
+from agentflow.api.wiring import Setup, assemble, new_task, prepare, recall_runs, refuse_unpriced
+from agentflow.core.allowance import Budget, Override
+from agentflow.core.errors import AgentflowError, describe_os_error
+from agentflow.core.events import Warned
+from agentflow.core.exits import Exit
+from agentflow.core.pending import Consent
+from agentflow.core.record import Record
+from agentflow.core.task import Phase, Status, TaskState
+from agentflow.redact import one_line
+from agentflow.settings import TaskLimits
+from agentflow.store.locks import writer_lock
+from agentflow.store.reading import end_told, find
+from agentflow.store.tasks import TaskStore
+from agentflow.workflow.budget import ended
+from agentflow.workflow.crew import Crew
+from agentflow.workflow.deep import fresh_document
+from agentflow.workflow.run import cut_short
+from agentflow.workflow.run import run_task as run_phases
+from agentflow.workflow.waiting import consented, resumed
+from agentflow.workspace.git import Git
+from agentflow.workspace.ignore import keep_out_of_git
+
+Ask = Callable[[TaskStore], bool]
+"""Asks a person about all that is pending; False when the person leaves it waiting."""
+
+
+class Order(Record):
+    """What is asked for: a task, and what it may do and use."""
+
+    text: str = ""
+    model: str | None = None
+    max_iterations: int | None = None
+    consent: Consent = Consent.SUSPEND
+    pause_after: Phase | None = None
+    wish: Wish = Wish()
+    budget: Budget = Budget()
+    overrides: tuple[Override, ...] = ()
+    named_class: str = ""
+    """The class of the task; empty where its words decide."""
+    review: bool | None = None
+    """Whether the person wants a review; None as the class requires."""
+    sequential: bool = False
+    context: bool = False
+    """Use an earlier deep exploration."""
+    focus: str | None = None
+    """The folder to explore in depth; None for a task."""
+
+
+class Session(Record):
+    """A task in the hands of this process."""
+
+    setup: Setup
+    store: TaskStore
+    consent: Consent
+
+
+@contextmanager
+def begin(setup: Setup, order: Order) -> Iterator[Session]:
+    """Begin a new task, written to the disk before anything else; nobody else writes meanwhile."""
+    refuse_unpriced(setup, order.budget)
+    with writer_lock(setup.git.root):
+        keep_out_of_git(setup.git)
+        explored, problem = fresh_document(setup.git) if order.context else ("", "")
+        if problem:
+            setup = setup.replace(warnings=(*setup.warnings, f"--context: {problem}; exploring anew"))
+        task = new_task(setup, order.text, order.max_iterations).replace(
+            pause_after=order.pause_after,
+            wants_review=order.review,
+            named_class=order.named_class,
+            sequential=order.sequential,
+            explored=explored,
+            focus=order.focus,
+            overrides=order.overrides,
+            budget=_bounded(order.budget, setup.limits),
+        )
+        store = TaskStore.create(setup.git.root, task)
+        keep(store)
+        yield Session(setup=setup, store=store, consent=order.consent)
+
+
+def _bounded(asked: Budget, limits: TaskLimits) -> Budget:
+    """Return what a task may use up: as the command line says, else as the repository does."""
+    return Budget(
+        cost=limits.cost if asked.cost is None else asked.cost,
+        tokens=limits.tokens if asked.tokens is None else asked.tokens,
+        seconds=limits.seconds if asked.seconds is None else asked.seconds,
+    )
+
+
+@contextmanager
+def take_up(
+    git: Git, task_id: str | None, order: Order, ask: Ask | None = None, *, is_named: bool = True
+) -> Iterator[Session]:
+    """Take up a saved task. Raises TaskOver, or Suspended while it waits.
+
+    `is_named` is false for an id that was looked up, which no person named.
+    """
+    with writer_lock(git.root):
+        store = _reopen(git, task_id, order.model, is_named=is_named and bool(task_id))
+        if store.task.pending and ask is not None:
+            ask(store)
+        task = consented(store.task, order.consent)
+        store.task = resumed(task, is_told=end_told(store.folder) is task.status)
+        setup = prepare(git.root, store.task.model, store.task.task, order.wish)
+        store.task = weakened(store.task, setup.sandbox)
+        recall_runs(setup.model, store.folder)
+        yield Session(setup=setup, store=store, consent=order.consent)
+
+
+def _reopen(git: Git, task_id: str | None, model: str | None, *, is_named: bool) -> TaskStore:
+    """Open a saved task; a foreign one only where the person names it and its model. Raises StateError."""
+    folder = find(git.root, task_id)
+    is_taken = bool(is_named and model and explain_foreign(git, folder))
+    if not is_taken:
+        require_own(git, folder)
+    store = TaskStore.reopen(folder)
+    if is_taken and model:
+        take_over(store, model)
+    elif model:
+        store.save(store.task.replace(model=model))
+        keep(store)
+    return store
+
+
+def run(
+    session: Session, *, ask: Ask | None = None, signals: Mapping[Signals, Exit] | None = None
+) -> tuple[Crew, TaskState]:
+    """Run a task until it ends, or waits for what nobody can be asked; return who worked, and its state."""
+    store = session.store
+    for warning in session.setup.warnings:
+        store.emit(Warned(message=warning))
+    crew = assemble(session.setup, store, session.consent, attended=ask is not None)
+    task = anyio.run(_run, crew, store.task, signals or {})
+    while task.pending and ask is not None and ask(store):
+        task = anyio.run(_run, crew, resumed(store.task, is_told=True), signals or {})
+    return crew, task
+
+
+async def _run(crew: Crew, task: TaskState, signals: Mapping[Signals, Exit]) -> TaskState:
+    """Run a task until it ends or a signal ends it; whatever happens, its state says so."""
+    caught: list[Exit] = []
+    try:
+        async with anyio.create_task_group() as group:
+            await group.start(_watch, group.cancel_scope, signals, caught)
+            with anyio.move_on_after(task.budget.seconds) as clock:
+                task = await run_phases(crew, task)
+            group.cancel_scope.cancel()
+    except ExceptionGroup as wrapped:
+        failure: Exception = wrapped
+        while isinstance(failure, ExceptionGroup):
+            failure = failure.exceptions[0]
+        code, reason = _explain(failure)
+        cut_short(crew, Status.ERROR, code, one_line(reason))
+        raise failure from None
+    finally:
+        await close(crew.model)
+    if caught:
+        return cut_short(crew, Status.CANCELLED, caught[0], "stopped by a signal")
+    if clock.cancelled_caught:
+        over = ended(f"{task.budget.seconds:g} s are over (--timeout)")
+        return cut_short(crew, over.status, over.exit_code, over.reason)
+    return task
+
+
+def _explain(failure: Exception) -> tuple[Exit, str]:
+    """Return the code and the reason with which the command will end on an error."""
+    if isinstance(failure, OSError):
+        return Exit.CONFIG, describe_os_error(failure)
+    code = failure.exit_code if isinstance(failure, AgentflowError) else Exit.INTERNAL
+    return code, f"{type(failure).__name__}: {failure}"
+
+
+async def _watch(
+    scope: anyio.CancelScope,
+    signals: Mapping[Signals, Exit],
+    caught: list[Exit],
+    *,
+    task_status: TaskStatus[None],
+) -> None:
+    """Cancel the work at the first signal; commands that run are killed on the way out."""
+    if not signals:
+        task_status.started()
+        return
+    with anyio.open_signal_receiver(*signals) as received:
+        task_status.started()
+        async for number in received:
+            caught.append(signals[number])
+            scope.cancel()

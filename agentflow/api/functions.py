@@ -1,0 +1,133 @@
+"""The public functions of `import agentflow`; the command line does the same and prints it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from agentflow.api.boundary import Wish, bounded
+from agentflow.api.cancelling import Cancelled, cancel_task
+from agentflow.api.decisions import Decided, answer_question
+from agentflow.api.decisions import decide as write_decision
+from agentflow.api.driving import Order, Session, begin, run, take_up
+from agentflow.api.proving import examined
+from agentflow.api.undoing import undo
+from agentflow.api.verification import Verification, exit_of, rows
+from agentflow.api.wiring import prepare
+from agentflow.compose.builder import AgentBuilder
+from agentflow.compose.channels import Capability
+from agentflow.core.errors import AgentflowError
+from agentflow.core.events import Stamped
+from agentflow.core.exits import Exit
+from agentflow.core.hook import Hook, HookResult
+from agentflow.core.pending import Answer
+from agentflow.core.points import HookEvent, Point
+from agentflow.core.record import Record
+from agentflow.core.role import Role
+from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+from agentflow.store.reading import find
+from agentflow.view.snapshot import Snapshot, load
+from agentflow.workspace.git import open_repository
+
+__all__ = [
+    "AgentBuilder",
+    "AgentflowError",
+    "Capability",
+    "Category",
+    "Effect",
+    "Exit",
+    "Hook",
+    "HookEvent",
+    "HookResult",
+    "Order",
+    "Output",
+    "Point",
+    "Record",
+    "Role",
+    "Snapshot",
+    "Tool",
+    "ToolContext",
+    "answer",
+    "cancel",
+    "decide",
+    "load_task",
+    "resume",
+    "run_task",
+    "undo",
+    "verify",
+]
+
+Observe = Callable[[Stamped], None]
+_PLAIN = Order()
+
+
+def run_task(
+    text: str,
+    *,
+    folder: Path | str = ".",
+    model: str | None = None,
+    order: Order = _PLAIN,
+    capabilities: tuple[Capability, ...] = (),
+    observe: Observe | None = None,
+) -> Snapshot:
+    """Carry out a task and return what its files say at the end.
+
+    `order` says what the task may do and use, `capabilities` are given to every role beside the standard
+    ones, and `observe` is told each event. A task that waits for a person ends with the status `suspended`.
+    Raises AgentflowError for what the command line would refuse with a message.
+    """
+    order = order.replace(text=text, model=model)
+    setup = prepare(Path(folder), model, text, order.wish).replace(capabilities=capabilities)
+    with begin(setup, order) as session:
+        return _ended(session, observe)
+
+
+def resume(
+    task_id: str | None = None,
+    *,
+    folder: Path | str = ".",
+    order: Order = _PLAIN,
+    capabilities: tuple[Capability, ...] = (),
+    observe: Observe | None = None,
+) -> Snapshot:
+    """Continue a task, the newest by default, from where it left off.
+
+    Raises Suspended while something is undecided, and TaskOver for a task that has ended.
+    """
+    with take_up(open_repository(Path(folder)), task_id, order) as session:
+        setup = session.setup.replace(capabilities=capabilities)
+        return _ended(session.replace(setup=setup), observe)
+
+
+def load_task(task_id: str | None = None, *, folder: Path | str = ".") -> Snapshot:
+    """Return what the files of a task say, the newest by default. Raises CorruptState for a damaged file."""
+    return load(find(open_repository(Path(folder)).root, task_id))
+
+
+def answer(*words: str, task_id: str | None = None, folder: Path | str = ".") -> None:
+    """Answer what a task asks first, by an option or words of your own; `resume` then continues it."""
+    answer_question(Path(folder), task_id, words)
+
+
+def decide(pending_id: str, *, approved: bool, reason: str = "", folder: Path | str = ".") -> Decided:
+    """Approve or deny what waits for a person; `resume` then continues the task."""
+    return write_decision(Path(folder), pending_id, Answer(approved=approved, text=reason))
+
+
+def cancel(task_id: str | None = None, *, folder: Path | str = ".") -> Cancelled:
+    """Stop a task, also one that runs in another process; `resume` can still continue it."""
+    return cancel_task(Path(folder), task_id)
+
+
+def verify(
+    task_id: str | None = None, *, folder: Path | str = ".", quick: bool = False, sandbox: bool = True
+) -> Verification:
+    """Run this repository's checks, or re-run those recorded for a task."""
+    where = bounded(Path(folder), Wish(no_sandbox=not sandbox))
+    shown = tuple(examined(where, task_id) if task_id else rows(where, is_quick=quick, dry_run=False))
+    return Verification(exit_code=exit_of(shown), rows=shown)
+
+
+def _ended(session: Session, observe: Observe | None) -> Snapshot:
+    if observe is not None:
+        session.store.observers.append(observe)
+    run(session)
+    return load(session.store.folder)

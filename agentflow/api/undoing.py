@@ -1,0 +1,118 @@
+"""Undoing a task: the files as they were before it."""
+
+from pathlib import Path
+
+from agentflow.core.errors import StateError
+from agentflow.core.events import CheckStarted, EvidenceRecorded
+from agentflow.core.record import Record
+from agentflow.core.task import TaskState
+from agentflow.store.journal import load_run
+from agentflow.store.locks import writer_lock
+from agentflow.store.reading import events, find, last_sign, state_of
+from agentflow.store.tasks import TaskStore
+from agentflow.workflow.drift import set_apart
+from agentflow.workspace.git import Git, open_repository
+from agentflow.workspace.past import Kept, Past
+from agentflow.workspace.undo import Death, Moments, Undoing, put_back, undoing
+
+SHOWN = 20
+
+
+class Undone(Record):
+    """What undoing a task came to, or would come to."""
+
+    task_id: str
+    state: str
+    """`undone`, `would_undo`, `nothing_to_undo` or `already_undone`."""
+    restored: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    """Files that the task did not change, and that stay as they are."""
+    in_the_way: tuple[str, ...] = ()
+    """Files that a person changed after the task."""
+    replaced: str | None = None
+    """The tree that keeps what was there before."""
+    at: str | None = None
+    """When the task was undone before."""
+
+
+def undo(
+    task_id: str | None = None, *, folder: Path | str = ".", dry_run: bool = False, force: bool = False
+) -> Undone:
+    """Restore the files to their state before a task. Raises StateError where later edits are in the way."""
+    git = open_repository(Path(folder))
+    found = find(git.root, task_id)
+    with writer_lock(git.root):
+        return _undone(git, found, dry_run=dry_run, force=force)
+
+
+def _undone(git: Git, folder: Path, *, dry_run: bool, force: bool) -> Undone:
+    """Undo a task, or find out what that would do; return what is told of it."""
+    past = Past(git, folder.name)
+    kept = past.load()
+    if kept.replaced is not None:
+        undone = _state(folder).undone
+        return Undone(task_id=folder.name, state="already_undone", at=undone.at if undone else None)
+    shot = past.now(kept)
+    moments = Moments(base=past.files(kept.base), last=past.files(kept.last), now=past.files(shot))
+    spared = set_apart(_state(folder))
+    plan = undoing(git.root, kept, moments, _death(folder, kept), spared)
+    told = _told(folder.name, plan, "would_undo" if dry_run else "undone")
+    if dry_run:
+        return told
+    if told.in_the_way and not force:
+        _refuse(plan, folder.name)
+    put_back(git, plan, moments.base)
+    # what the task itself let git ignore shows only now, and of that we know no more than when it was made
+    seen = moments.replace(now=past.files(past.now(kept)))
+    rest = undoing(git.root, kept, seen, Death(at=last_sign(folder), in_flight=False), spared)
+    put_back(git, rest, moments.base)
+    past.save(kept.replace(replaced=shot))
+    removed = tuple(sorted({*told.removed, *rest.removed}))
+    told = told.replace(removed=removed, kept=tuple(rest.left), replaced=shot.tree)
+    if told.restored or told.removed:
+        TaskStore.reopen(folder).mark_undone(told.restored, told.removed, told.kept)
+    return told
+
+
+def _state(folder: Path) -> TaskState:
+    return state_of(folder, tuple(events(folder)))
+
+
+def _death(folder: Path, kept: Kept) -> Death | None:
+    """Return how a task ended that did not end by itself."""
+    if not kept.is_open:
+        return None
+    checks = [one.event for one in events(folder) if isinstance(one.event, CheckStarted | EvidenceRecorded)]
+    runs = (load_run(path) for path in (folder / "runs").glob("*.jsonl"))
+    is_calling = any(run is not None and run.outcome is None and run.started for run in runs)
+    is_checking = bool(checks) and isinstance(checks[-1], CheckStarted)
+    return Death(at=last_sign(folder), in_flight=is_calling or is_checking)
+
+
+def _told(task_id: str, plan: Undoing, state: str) -> Undone:
+    return Undone(
+        task_id=task_id,
+        state=state if plan.restored or plan.removed else "nothing_to_undo",
+        restored=tuple(sorted(plan.restored)),
+        removed=tuple(plan.removed),
+        kept=tuple(plan.left),
+        in_the_way=tuple(sorted({*plan.changed_since, *plan.unclear})),
+    )
+
+
+def _refuse(plan: Undoing, task_id: str) -> None:
+    reasons = (
+        (plan.changed_since, "changed since the task ended"),
+        (plan.unclear, "changed by its last command or after it, the task was killed at that moment"),
+    )
+    said = "; ".join(f"{why}: {_listed(paths)}" for paths, why in reasons if paths)
+    raise StateError(
+        f"nothing was undone. {said}",
+        hint=f"keep what you need of them, then agentflow undo {task_id} --force",
+    )
+
+
+def _listed(paths: tuple[str, ...]) -> str:
+    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    return ", ".join(paths[:SHOWN]) + more

@@ -1,0 +1,270 @@
+"""What runners print of their tests, read strictly: by name where they say it, else by their own sums."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+from agentflow.checks.results import counts, worst
+from agentflow.core.evidence import TestCounts, TestOutcome
+from agentflow.core.record import Record
+
+PASSED, FAILED, SKIPPED, ERROR = (
+    TestOutcome.PASSED,
+    TestOutcome.FAILED,
+    TestOutcome.SKIPPED,
+    TestOutcome.ERROR,
+)
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_GO_WORDS = MappingProxyType({"pass": PASSED, "fail": FAILED, "skip": SKIPPED})
+_GO_TEST = re.compile(r"(?P<start>(?:^|[;&|{(] *)(?:\w+=\S+ )*go test)(?= |$)(?![^;&|]* -json\b)")
+_GO_BROKEN = re.compile(r"FAIL\t(?P<package>\S+) \[(?:build|setup) failed\]")
+_GO_VERBOSE = re.compile(r" *--- (?P<word>PASS|FAIL|SKIP): (?P<test>\S+) \(\d+\.\d+s\)")
+_GO_END = re.compile(r"(?:ok  |FAIL)\t(?P<package>\S+)\t\S+.*")
+_CARGO_TARGET = re.compile(
+    r" +(?:Running (?:unittests )?\S+ \(\S*/(?P<crate>[^/]+?)-[0-9a-f]+(?:\.exe)?\)|Doc-tests (?P<doc>\S+))"
+)
+_CARGO_BEGIN = re.compile(r"running (?P<number>\d+) tests?")
+_CARGO_TEST = re.compile(
+    r"test (?P<test>\S.*?)(?: - should panic)? \.\.\. (?P<word>ok|FAILED|ignored)(?:[,<].*)?"
+)
+_CARGO_END = re.compile(
+    r"test result: (?:ok|FAILED)\. (?P<passed>\d+) passed; (?P<failed>\d+) failed; "
+    r"(?P<skipped>\d+) ignored;.*"
+)
+_CARGO_WORDS = MappingProxyType({"ok": PASSED, "FAILED": FAILED, "ignored": SKIPPED})
+_LINE = re.compile(r" \(line \d+\)")
+_CTEST = re.compile(
+    r" *\d+/\d+ +Test +#\d+: (?P<test>.+?) \.*(?P<word> +Passed|\*\*\*[A-Za-z]+(?: [A-Za-z]+)*"
+    r"(?: \(Disabled\))?) +\d+\.\d+ sec"
+)
+_CTEST_END = re.compile(r"\d+% tests passed, (?P<failed>\d+) tests? failed out of (?P<number>\d+)")
+_CTEST_NONE = re.compile(r"No tests were found!!!")
+_TAP = re.compile(
+    r"(?P<word>not ok|ok)(?: +(?P<number>\d+))?(?: +(?:- )?(?P<test>[^#\n]*?))?(?P<directive> *#.*)?"
+)
+_TAP_PLAN = re.compile(r"1\.\.(?P<number>\d+)(?: +#.*)?")
+_TAP_BAIL = re.compile(r"Bail out!.*")
+_LEFT_OUT = re.compile(r"(?i) *# *(?:skip|todo)")
+_JEST = re.compile(r"Tests: +(?P<parts>(?:\d+ \w+, )*)(?P<total>\d+) total")
+_VITEST = re.compile(r" +Tests +(?P<parts>\d+ \w+(?: \| \d+ \w+)*) \((?P<total>\d+)\)")
+_NODE = re.compile(r"[#ℹ] (?P<word>pass|fail|cancelled|skipped|todo) (?P<number>\d+)")  # noqa: RUF001
+_MOCHA = re.compile(r"  (?P<number>\d+) (?P<word>passing|pending|failing)(?: \(\d+\w+\))?")
+_PART = re.compile(r"(?P<number>\d+) (?P<word>\w+)")
+_WORDS: Mapping[str, TestOutcome] = MappingProxyType(
+    {
+        **dict.fromkeys(("pass", "passed", "passing"), PASSED),
+        **dict.fromkeys(("fail", "failed", "failing", "cancelled"), FAILED),
+        **dict.fromkeys(("skipped", "todo", "pending"), SKIPPED),
+    }
+)
+
+
+class Told(Record):
+    """What runners told of their tests."""
+
+    outcomes: Mapping[str, TestOutcome] = {}
+    """By test, where they name them."""
+    number: TestCounts | None = None
+    """How many there are of each outcome; None where nothing was told."""
+
+
+def plain_text(output: str) -> str:
+    """Return an output without colours."""
+    return _ANSI.sub("", output).replace("\r\n", "\n")
+
+
+def ask_for_json(command: str) -> str:
+    """Return a command in which `go test` tells each event as JSON."""
+    return _GO_TEST.sub(r"\g<start> -json", command)
+
+
+def undo_json(output: str) -> str:
+    """Return what `go test -json` printed as `go test -v` would have printed it."""
+    rows = ((row, _event(row)) for row in output.splitlines(keepends=True))
+    return "".join(str(event.get("Output", "")) if event else row for row, event in rows)
+
+
+def read_go(output: str) -> Told | None:
+    """Return the tests of `go test -json`, a package that did not load among them."""
+    events = [event for row in output.splitlines() if (event := _event(row))]
+    found: dict[str, TestOutcome] = {}
+    for event in events:
+        outcome, package = _GO_WORDS.get(event["Action"]), event.get("Package", "")
+        if outcome and event.get("Test"):
+            found[f"{package}::{event['Test']}"] = outcome
+        elif outcome is FAILED and FAILED not in _of(found, package):
+            found[f"{package}::*"] = ERROR
+    broken = (_GO_BROKEN.fullmatch(row) for row in output.splitlines())
+    found |= {f"{row['package']}::*": ERROR for row in broken if row}
+    return _named(found) if events else None
+
+
+def _of(found: Mapping[str, TestOutcome], package: str) -> list[TestOutcome]:
+    return [outcome for test, outcome in found.items() if test.startswith(f"{package}::")]
+
+
+def _event(row: str) -> dict[str, str]:
+    if not row.startswith('{"') or '"Action":' not in row:
+        return {}
+    try:
+        event = json.loads(row)
+    except ValueError:
+        return {}
+    return event if isinstance(event.get("Action"), str) else {}
+
+
+def read_printed(text: str, *, is_javascript_told: bool = False) -> Told | None:
+    """Return what all runners printed of their tests, in a text without colours; None where none did.
+
+    Those of JavaScript, and TAP, are left aside where a report tells of them.
+    """
+    readers: list[Callable[[list[str]], Told | None]] = [_read_go_verbose, _read_cargo, _read_ctest]
+    readers += [] if is_javascript_told else [_read_javascript]
+    rows = text.splitlines()
+    return join_told(each for reader in readers if (each := reader(rows)))
+
+
+def join_told(parts: Iterable[Told]) -> Told | None:
+    """Return what several runners told as one; None where none told anything."""
+    found = list(parts)
+    if not found:
+        return None
+    outcomes = {test: outcome for each in found for test, outcome in each.outcomes.items()}
+    numbers = [each.number for each in found if each.number]
+    return Told(outcomes=outcomes, number=_sum(numbers))
+
+
+def _sum(numbers: Iterable[TestCounts]) -> TestCounts:
+    total = TestCounts()
+    for each in numbers:
+        total = TestCounts(
+            passed=total.passed + each.passed,
+            failed=total.failed + each.failed,
+            skipped=total.skipped + each.skipped,
+            errors=total.errors + each.errors,
+        )
+    return total
+
+
+def _named(outcomes: Mapping[str, TestOutcome]) -> Told:
+    return Told(outcomes=outcomes, number=counts(outcomes))
+
+
+def _read_go_verbose(rows: list[str]) -> Told | None:
+    """Return the tests that `go test -v` printed; a result counts once its package has ended."""
+    found: dict[str, TestOutcome] = {}
+    open_tests: dict[str, TestOutcome] = {}
+    for row in rows:
+        if test := _GO_VERBOSE.fullmatch(row):
+            open_tests[test["test"]] = _GO_WORDS[test["word"].lower()]
+        elif end := _GO_END.fullmatch(row):
+            found |= {f"{end['package']}::{name}": outcome for name, outcome in open_tests.items()}
+            open_tests = {}
+    return _named(found) if found and any(row.startswith("=== RUN ") for row in rows) else None
+
+
+def _read_cargo(rows: list[str]) -> Told | None:
+    """Return the tests of `cargo test`; only their numbers where a list and its sum disagree."""
+    found: dict[str, list[TestOutcome]] = {}
+    numbers: list[TestCounts] = []
+    is_whole, crate = True, ""
+    begun: list[tuple[str, TestOutcome]] | None = None
+    expected = 0
+    for row in rows:
+        if target := _CARGO_TARGET.match(row):
+            crate = target["crate"] or target["doc"]
+        elif begin := _CARGO_BEGIN.fullmatch(row):
+            begun, expected = [], int(begin["number"])
+        elif begun is not None and len(begun) < expected and (test := _CARGO_TEST.fullmatch(row)):
+            begun.append((f"{crate}::{_LINE.sub('', test['test'])}", _CARGO_WORDS[test["word"]]))
+        elif begun is not None and (end := _CARGO_END.fullmatch(row)):
+            number = _counted({word: int(end[word]) for word in ("passed", "failed", "skipped")})
+            is_whole &= _listed(outcome for _, outcome in begun) == number
+            numbers.append(number)
+            for name, outcome in begun:
+                found.setdefault(name, []).append(outcome)
+            begun = None
+    if not numbers:
+        return None
+    outcomes = {name: worst(several) for name, several in found.items()}
+    return Told(outcomes=outcomes if is_whole else {}, number=_sum(numbers))
+
+
+def _listed(outcomes: Iterable[TestOutcome]) -> TestCounts:
+    return counts({str(place): outcome for place, outcome in enumerate(outcomes)})
+
+
+def _read_ctest(rows: list[str]) -> Told | None:
+    """Return the tests of ctest, if there are as many as it says."""
+    ends = [end for row in rows if (end := _CTEST_END.fullmatch(row))]
+    if not ends:
+        return _named({}) if any(map(_CTEST_NONE.fullmatch, rows)) else None
+    found = {test["test"]: _of_ctest(test["word"]) for row in rows if (test := _CTEST.fullmatch(row))}
+    failed, number = int(ends[-1]["failed"]), int(ends[-1]["number"])
+    red = sum(outcome is FAILED for outcome in found.values())
+    if red == failed and len(found) >= number:
+        return _named(found)
+    return Told(number=TestCounts(passed=number - failed, failed=failed))
+
+
+def _of_ctest(word: str) -> TestOutcome:
+    if word.strip() == "Passed":
+        return PASSED
+    return SKIPPED if "Skipped" in word or "Disabled" in word else FAILED
+
+
+def _read_javascript(rows: list[str]) -> Told | None:
+    """Return what a runner of JavaScript printed, or whatever else prints TAP; the last sum counts."""
+    sums = (_last(_JEST, rows), _last(_VITEST, rows), _blocks(_NODE, rows), _blocks(_MOCHA, rows))
+    found = next((each for each in sums if each is not None), None)
+    tap = _read_tap(rows)
+    return tap or (Told(number=_counted(found)) if found is not None else None)
+
+
+def _last(pattern: re.Pattern[str], rows: list[str]) -> dict[str, int] | None:
+    found = [sums for row in rows if (sums := pattern.fullmatch(row))]
+    if not found:
+        return None
+    parts = {part["word"]: int(part["number"]) for part in _PART.finditer(found[-1]["parts"])}
+    return parts if sum(parts.values()) == int(found[-1]["total"]) else None
+
+
+def _blocks(pattern: re.Pattern[str], rows: list[str]) -> dict[str, int] | None:
+    """Return the numbers of the last sum that is told on several lines, its first word being a pass."""
+    parts: dict[str, int] = {}
+    for row in rows:
+        if part := pattern.fullmatch(row):
+            parts = {} if part["word"] in ("pass", "passing") else parts
+            parts[part["word"]] = int(part["number"])
+    return parts if parts.keys() & {"pass", "passing"} else None
+
+
+def _counted(parts: Mapping[str, int]) -> TestCounts:
+    number: Counter[TestOutcome] = Counter()
+    for word, times in parts.items():
+        number[_WORDS.get(word, ERROR)] += times
+    return TestCounts(
+        passed=number[PASSED], failed=number[FAILED], skipped=number[SKIPPED], errors=number[ERROR]
+    )
+
+
+def _read_tap(rows: list[str]) -> Told | None:
+    """Return the points of TAP, if there are as many as the plans say."""
+    points = [point for row in rows if (point := _TAP.fullmatch(row))]
+    plans = [int(plan["number"]) for row in rows if (plan := _TAP_PLAN.fullmatch(row))]
+    if not plans or sum(plans) != len(points) or any(map(_TAP_BAIL.fullmatch, rows)):
+        return None
+    seen: Counter[str] = Counter()
+    return _named(dict(_points(points, seen)))
+
+
+def _points(points: Iterable[re.Match[str]], seen: Counter[str]) -> Iterator[tuple[str, TestOutcome]]:
+    """Yield each point by its name; of several with one name, all but the first have a number, too."""
+    for point in points:
+        name = (point["test"] or "").strip() or "point"
+        seen[name] += 1
+        is_left_out = _LEFT_OUT.match(point["directive"] or "")
+        outcome = SKIPPED if is_left_out else PASSED if point["word"] == "ok" else FAILED
+        yield name if seen[name] == 1 else f"{name} #{seen[name]}", outcome

@@ -1,0 +1,70 @@
+"""What is left of a task's budget, counted request by request; one that cannot fit is not sent."""
+
+from agentflow.core.allowance import Budget
+from agentflow.core.errors import ModelRejected
+from agentflow.core.exits import Exit
+from agentflow.core.messages import Request, Usage
+from agentflow.settings import Price
+
+_TOKENS_A_BYTE = 0.25
+"""Of a request, as long as no reply has told how many it had."""
+_LEAST_REPLY = 100
+"""Tokens below which a reply says nothing of use."""
+_A_MILLION = 1_000_000
+
+
+class OverBudget(ModelRejected):
+    """The next request does not fit into what is left of the task's budget."""
+
+    exit_code = Exit.LIMIT
+
+
+class Meter:
+    """The count of one task, shared by all its runs."""
+
+    def __init__(self, budget: Budget, used: Usage) -> None:
+        self._budget = budget
+        self._tokens = used.tokens
+        self._cost = used.cost_usd or 0.0
+        self._rate = _TOKENS_A_BYTE
+
+    def reply_room(self, request: Request, size: int, price: Price | None, most: int) -> int:
+        """Return the tokens that a reply may have, for a request of so many bytes. Raises OverBudget."""
+        needed = int(size * self._rate) + 1
+        room = most
+        if self._budget.tokens is not None:
+            room = min(room, self._budget.tokens - self._tokens - needed)
+        if room < min(_LEAST_REPLY, most):
+            raise OverBudget(
+                f"the task's limit is reached: {self._tokens} of {self._budget.tokens} tokens used, "
+                f"and the next request needs about {needed + _LEAST_REPLY} (--max-tokens)"
+            )
+        if self._budget.cost is None or price is None:
+            return room
+        return min(room, self._affordable(request, needed, price, min(_LEAST_REPLY, most)))
+
+    def _affordable(self, request: Request, needed: int, price: Price, least: int) -> int:
+        """Return how long a reply the money is enough for; what was sent before may be read from a cache."""
+        assert self._budget.cost is not None
+        is_new = len(request.messages) == 1
+        prompt = needed * (price.input if is_new else min(price.input, price.cache_read)) / _A_MILLION
+        left = self._budget.cost - self._cost - prompt
+        room = int(left * _A_MILLION / price.output) if price.output else (_A_MILLION if left >= 0 else 0)
+        if room < least:
+            wanted = prompt + least * price.output / _A_MILLION
+            raise OverBudget(
+                f"the task's limit is reached: {self._cost:.4f} of {self._budget.cost:g} USD used, "
+                f"and the next request costs about {wanted:.4f} (--max-cost)"
+            )
+        return room
+
+    def count(self, usage: Usage) -> None:
+        """Add what a try used, a failed one too."""
+        self._tokens += usage.tokens
+        self._cost += usage.cost_usd or 0.0
+
+    def learn(self, size: int, usage: Usage) -> None:
+        """Note how many tokens a request of so many bytes had."""
+        prompt = usage.input + usage.cache_read + usage.cache_write
+        if prompt and size:
+            self._rate = prompt / size

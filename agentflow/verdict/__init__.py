@@ -1,0 +1,1 @@
+"""What a change proves, and how it is judged."""

@@ -1,0 +1,228 @@
+"""Whether a change leaves the behaviour of the code as it was: told by the files, never by a task's words."""
+
+import ast
+import builtins
+import collections.abc
+import re
+import typing
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+from types import MappingProxyType
+
+from agentflow.workspace.crossed import Texts
+
+_DOCUMENT_NAME = re.compile(
+    r"(?:readme|changelog|changes|history|news|contributing|contributors|authors|licen[sc]e|copying|notice"
+    r"|security|code_of_conduct|governance|maintainers|roadmap)(?:\.[a-z]{2})?",
+    re.IGNORECASE,
+)
+_DOCUMENT_FOLDERS = frozenset({"doc", "docs", "documentation"})
+_DOCUMENT_ENDINGS = frozenset({".md", ".rst", ".adoc", ".markdown"})
+_OBEYED = re.compile(
+    r"#.*(?:\b(?:noqa|pragma|pylint|ruff|flake8|mypy|pyright|pyre|ty|type|nosec|nosemgrep|fmt|isort|yapf|doctest)\b"
+    r"|ignore|disable|skip|coding[:=]|/// )"
+)
+"""A comment that a program may obey."""
+READS_TEXTS = ("__doc__", "getdoc", "__annotations__", "get_type_hints", "get_annotations", "docopt", "yacc")
+"""Words of code by which docstrings or annotations are a part of what a program does."""
+_READS_TEXTS = re.compile(
+    rf">>> |\b(?:{'|'.join(READS_TEXTS)}|getsource|signature|singledispatch|Cmd)\b"
+    r"|\b(?:attrs?|beartype|cattrs|click|dataclass_json|fastapi|fire|injector|msgspec|ply|pydantic|strawberry|typer)\b"
+)
+_PLAIN_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "override", "abstractmethod"})
+_DECORATED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_ARITY: Mapping[str, int] = MappingProxyType(
+    {
+        **dict.fromkeys(("list", "set", "frozenset", "type", "List", "Set", "Type", "Optional"), 1),
+        **dict.fromkeys(("Sequence", "Iterable", "Iterator", "Collection"), 1),
+        **dict.fromkeys(("dict", "Dict", "Mapping", "MutableMapping"), 2),
+    }
+)
+"""How many parameters a generic class takes that can be named in a hint."""
+_PLAIN, _ABSENT = "100644", "000000"
+
+
+def is_same_behaviour(changes: Iterable[Texts]) -> bool:
+    """Tell whether all files that differ are documents, or Python code with an equal meaning.
+
+    Comments, docstrings, formatting and annotations may differ where nothing in the file reads them.
+    """
+    found = tuple(changes)
+    return bool(found) and all(is_document(each) or _is_equal_code(each) for each in found)
+
+
+def is_document(change: Texts) -> bool:
+    """Tell whether a file is text for people by its name and place, and a plain file on both sides."""
+    path = PurePosixPath(change.path)
+    is_top = len(path.parts) == 1 and (path.suffix or path.name.isupper())
+    is_named = _DOCUMENT_NAME.fullmatch(path.stem) and path.suffix in {*_DOCUMENT_ENDINGS, ".txt", ""}
+    is_placed = path.suffix in _DOCUMENT_ENDINGS and path.parts[0] in _DOCUMENT_FOLDERS
+    return bool((is_top and is_named) or is_placed) and set(change.modes) <= {_PLAIN, _ABSENT}
+
+
+def _is_equal_code(change: Texts) -> bool:
+    before, after = change.before, change.after
+    is_code = change.path.endswith(".py") and change.is_whole and before != after
+    if not is_code or set(change.modes) not in ({_PLAIN}, {"100755"}) or _marks(before) != _marks(after):
+        return False
+    reads_texts = bool(_READS_TEXTS.search(before) or _READS_TEXTS.search(after))
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            compile(after, change.path, "exec", dont_inherit=True)  # a tree alone may still be no program
+            old, new = ast.parse(before), ast.parse(after)
+        if not reads_texts:
+            was, now = _Bare(old), _Bare(new)
+            _take_out_imports(new, before)
+            old, new = was.visit(old), now.visit(new)
+        return ast.dump(old) == ast.dump(new)
+    except (SyntaxError, ValueError, RecursionError):  # no Python, or too deep to compare
+        return False
+
+
+def _marks(text: str) -> list[str]:
+    """Return what programs obey beside the code: the first line of a script, comments, ends of lines."""
+    first = text.split("\n", 1)[0] if text.startswith("#!") else ""
+    told = re.findall(r"(?m)^#.*", text) if "# /// " in text else []  # a script says there what it needs
+    return [first, str(text.count("\r")), *told, *(found[0] for found in _OBEYED.finditer(text))]
+
+
+class _Bare(ast.NodeTransformer):
+    """Takes out docstrings, and annotations that raise nothing when they are evaluated."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        imports = (node for node in tree.body if isinstance(node, ast.ImportFrom))
+        names = ((node.module, each.name) for node in imports for each in node.names)
+        self._is_lazy = ("__future__", "annotations") in names
+        nodes = tuple(ast.walk(tree))
+        self._rebound = {each.id for each in nodes if isinstance(each, ast.Name) and not _is_read(each)}
+        self._rebound |= {each.name for each in nodes if isinstance(each, _DECORATED)}
+        self._known = {name: line for line, name in reversed(list(_bound(tree)))}
+
+    def visit_Module(self, node: ast.Module) -> ast.Module:
+        node.body = _without_docstring(node.body)
+        self.generic_visit(node)
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        if not node.decorator_list:
+            node.body = _without_docstring(node.body) or [ast.Pass()]
+        node.body = [
+            self.visit(each) if isinstance(each, _DECORATED) else each for each in node.body
+        ]  # annotated names of a class may be fields
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        self._strip(node)
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:
+        self._strip(node)
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        is_plain = node.value is not None and isinstance(node.target, ast.Name)
+        if node.value is None or not is_plain or not self._is_harmless(node.annotation):
+            return node
+        return ast.Assign(targets=[node.target], value=node.value, lineno=node.lineno)
+
+    def _strip(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        if _is_plain(node):
+            node.body = _without_docstring(node.body) or [ast.Pass()]
+            self._strip_annotations(node)
+        self.generic_visit(node)
+
+    def _strip_annotations(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        given = node.args
+        named = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
+        for each in filter(None, named):
+            if each.annotation is not None and self._is_harmless(each.annotation):
+                each.annotation = None
+        if node.returns is not None and self._is_harmless(node.returns):
+            node.returns = None
+
+    def _is_harmless(self, node: ast.expr) -> bool:
+        """Tell whether to evaluate an annotation cannot raise."""
+        if self._is_lazy or (isinstance(node, ast.Constant) and isinstance(node.value, str | None)):
+            return True
+        match node:
+            case ast.Name():
+                return self._is_builtin(node.id) or self._known.get(node.id, 1 << 60) < node.lineno
+            case ast.Subscript(value=ast.Name(id=name) as generic, slice=inner) if name in _ARITY:
+                parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+                is_right = self._is_harmless(generic) and len(parts) == _ARITY[name]
+                return is_right and all(self._is_harmless(each) for each in parts)
+            case ast.BinOp(op=ast.BitOr(), left=left, right=right):
+                return self._is_joinable(left) and self._is_joinable(right)
+            case _:
+                return False
+
+    def _is_joinable(self, node: ast.expr) -> bool:
+        """Tell whether an annotation can stand beside `|`."""
+        match node:
+            case ast.Constant(value=None):
+                return True
+            case ast.Name(id=name):
+                return self._is_builtin(name)
+            case ast.Subscript(value=ast.Name(id=name)):
+                return self._is_builtin(name) and self._is_harmless(node)
+            case ast.BinOp():
+                return self._is_harmless(node)
+            case _:
+                return False
+
+    def _is_builtin(self, name: str) -> bool:
+        is_class = isinstance(getattr(builtins, name, None), type)
+        return is_class and name not in self._rebound and name not in self._known
+
+
+def _is_read(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Load)
+
+
+def _is_plain(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return all(isinstance(each, ast.Name) and each.id in _PLAIN_DECORATORS for each in node.decorator_list)
+
+
+def _bound(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the names that imports and classes bind at the top of a module, with their lines."""
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from ((node.lineno, (each.asname or each.name).partition(".")[0]) for each in node.names)
+        elif isinstance(node, ast.ClassDef):
+            yield node.end_lineno or node.lineno, node.name
+
+
+def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
+    first = body[0] if body else None
+    is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return body[1:] if is_text and isinstance(first.value.value, str) else body  # type: ignore[union-attr]
+
+
+def _take_out_imports(tree: ast.Module, before: str) -> None:
+    """Take out names that are imported for annotations, stood nowhere before and can be imported."""
+    known, seen = set(re.findall(r"\w+", before)), set[str]()
+    may_be_lazy = not _keeps_annotations(tree)
+    for node in tree.body:
+        if not isinstance(node, ast.ImportFrom) or node.level:
+            continue
+        for each in tuple(node.names):
+            is_new = each.asname is None and each.name not in known | seen
+            if is_new and _can_import(node.module or "", each.name, may_be_lazy=may_be_lazy):
+                seen.add(each.name)
+                node.names.remove(each)
+    tree.body = [node for node in tree.body if not (isinstance(node, ast.ImportFrom) and not node.names)]
+
+
+def _can_import(module: str, name: str, *, may_be_lazy: bool) -> bool:
+    if module == "__future__":
+        return name == "annotations" and may_be_lazy
+    homes = {"typing": typing, "collections.abc": collections.abc}
+    return module in homes and hasattr(homes[module], name)
+
+
+def _keeps_annotations(tree: ast.Module) -> bool:
+    """Tell whether a decorator may read annotations: of fields, or of a function that it changes."""
+    nodes = [each for each in ast.walk(tree) if isinstance(each, _DECORATED)]
+    fields = (part for each in nodes if isinstance(each, ast.ClassDef) for part in each.body)
+    return any(isinstance(part, ast.AnnAssign) for part in fields) or not all(map(_is_plain, nodes))

@@ -1,0 +1,135 @@
+"""The tasks of a repository, one row each; pure but for the reading."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+
+from agentflow.core.errors import CorruptState
+from agentflow.core.record import Record
+from agentflow.core.task import Status, TaskState
+from agentflow.redact import one_line
+from agentflow.store.reading import events, state_of
+from agentflow.view.text import Line, Span, Style, cells, clip, column, line, span
+from agentflow.view.words import plural, status_mark, status_style
+
+INTERRUPTED = "interrupted"
+UNDONE = "undone"
+_VERDICTS: Mapping[Status, str] = {
+    Status.VERIFIED: "verified",
+    Status.VERIFIED_WITH_CAVEAT: "verified_with_caveat",
+    Status.ANSWERED: "answered",
+    Status.FAILED: "not_verified",
+    Status.LIMIT: "not_verified",
+    Status.TAMPERED: "not_verified",
+}
+"""What a task came to, where it came to an end of its own."""
+_SHORT: Mapping[str, str] = {Status.VERIFIED_WITH_CAVEAT: "with caveat"}
+_UNITS: Mapping[str, int] = {"day": 86_400, "hour": 3_600, "minute": 60}
+_HEADS = ("task", "when", "status", "exit", "cost")
+_LEAST_WORDS = 10
+_MOST_WORDS = 200
+
+
+class Described(Record):
+    """A task as a list shows it; of one that cannot be read only the id and the error."""
+
+    task_id: str
+    started_at: str | None = None
+    task: str | None = None
+    status: str | None = None
+    """A status of a task, `interrupted` where its process has gone, or `undone`."""
+    verdict: str | None = None
+    exit_code: int | None = None
+    cost_usd: float | None = None
+    error: str | None = None
+
+
+def described(folder: Path, *, at_work: bool) -> Described:
+    """Return what a list tells of a task; a damaged one is told of as well."""
+    try:
+        state = state_of(folder, tuple(events(folder)))
+    except CorruptState as error:
+        problem = str(error).replace(f"{folder}/", "")
+        return Described(task_id=folder.name, error=one_line(problem, _MOST_WORDS))
+    return Described(
+        task_id=folder.name,
+        started_at=state.started_at,
+        task=one_line(state.task, _MOST_WORDS),
+        status=_status(state, at_work=at_work),
+        verdict=_VERDICTS.get(state.status),
+        exit_code=int(state.ending.exit_code) if state.ending else None,
+        cost_usd=state.usage.cost_usd,
+    )
+
+
+def _status(state: TaskState, *, at_work: bool) -> str:
+    if state.undone is not None:
+        return UNDONE
+    return INTERRUPTED if state.status is Status.RUNNING and not at_work else state.status
+
+
+def listing(rows: tuple[Described, ...], now: datetime, width: int | None) -> Iterator[Line]:
+    """Yield a table of tasks that fits a width; below it what cannot be read."""
+    if not rows:
+        yield line(span('there is no task in this repository; agentflow task "…" starts one', Style.DIM))
+        return
+    heads = tuple(span(head, Style.DIM) for head in _HEADS)
+    shown = [(one, _cells(one, now)) for one in rows if one.error is None]
+    widths = [
+        max(cells(row[place].text) for row in (heads, *(row for _, row in shown))) for place in range(5)
+    ]
+    room = _MOST_WORDS if width is None else max(_LEAST_WORDS, width - sum(widths) - 2 * len(widths))
+    if shown:
+        yield line(*_filled(heads, widths), span("first words", Style.DIM), hang=4)
+    for one, row in shown:
+        yield line(*_filled(row, widths), span(clip(one.task or "", room)), hang=4)
+    yield from _unread(rows)
+
+
+def _unread(rows: Iterable[Described]) -> Iterator[Line]:
+    broken = [one for one in rows if one.error is not None]
+    if broken:
+        yield line(span(f"! {plural(len(broken), 'task')} cannot be read", Style.WARN))
+    for one in broken:
+        yield line(f"  {one.task_id}  ", span(one.error or "", Style.DIM), hang=4)
+
+
+def _filled(row: tuple[Span, ...], widths: list[int]) -> Iterator[Span]:
+    for part, width in zip(row, widths, strict=True):
+        yield column(part.text, width + 2, part.style)
+
+
+def _cells(one: Described, now: datetime) -> tuple[Span, ...]:
+    return (
+        span(one.task_id, Style.ACCENT),
+        span(_age(one.started_at, now), Style.DIM),
+        _standing(one.status or ""),
+        span("-" if one.exit_code is None else str(one.exit_code)),
+        span(_cost(one.cost_usd), Style.DIM),
+    )
+
+
+def _standing(status: str) -> Span:
+    if status in (INTERRUPTED, UNDONE):
+        return span(f"! {status}", Style.WARN)
+    known = Status(status)
+    return span(f"{status_mark(known).text}{_SHORT.get(status, status)}", status_style(known))
+
+
+def _cost(cost: float | None) -> str:
+    """Return a cost to the cent, less than one as such; an unknown one is a dash."""
+    if cost is None:
+        return "-"
+    return "<$0.01" if 0 < cost < 0.01 else f"${cost:.2f}"
+
+
+def _age(started_at: str | None, now: datetime) -> str:
+    """Return how long ago something was, as a person would say it."""
+    try:
+        seconds = (now - datetime.fromisoformat(started_at or "")).total_seconds()
+    except (TypeError, ValueError):
+        return "-"
+    for unit, size in _UNITS.items():
+        if seconds >= size:
+            return f"{plural(int(seconds // size), unit)} ago"
+    return "just now"

@@ -1,0 +1,114 @@
+"""Who changed a file: hooks alone, or a role or person as well; seen before and after hooks run."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from agentflow.workspace.git import Git
+
+_OURS = ".claude/agentflow"
+_GONE = ""
+Stamps = dict[str, str]
+"""By path, what changes whenever a file is written; no program without privileges can set it back."""
+
+
+class Unwatched:
+    """The watch of a task without hooks, which costs nothing."""
+
+    @contextmanager
+    def hooks_run(self) -> Iterator[None]:
+        yield
+
+    @contextmanager
+    def role_works(self) -> Iterator[None]:
+        yield
+
+    def files(self) -> dict[str, str]:
+        """Return nothing, since no hook ran."""
+        return {}
+
+
+class HookWatch:
+    """The watch of one task, from the moment it is made; `known` is what an earlier process saw."""
+
+    def __init__(self, git: Git, known: Mapping[str, str], changed: Iterable[str]) -> None:
+        self._root = git.root
+        self._left_out = frozenset(entry.rstrip("/") for entry in git.ignored() if entry.endswith("/"))
+        self._stamps = self._scan()
+        self._hooks: Stamps = {path: mark for path, mark in known.items() if self._mark(path) == mark}
+        self._others = {*changed} - self._hooks.keys()
+        self._running = self._working = 0
+        self._is_shared = False
+        """A role was at work while the hooks ran that run now."""
+
+    @contextmanager
+    def hooks_run(self) -> Iterator[None]:
+        """Take what changes meanwhile as the hooks' change, unless a role may have made it."""
+        if self._running == 0:
+            self._take(is_hooks=False)
+            self._is_shared = self._working > 0
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+            if self._running == 0:
+                self._take(is_hooks=not self._is_shared)
+
+    @contextmanager
+    def role_works(self) -> Iterator[None]:
+        """Take what changes meanwhile as the role's change."""
+        self._working += 1
+        self._is_shared = True
+        try:
+            yield
+        finally:
+            self._working -= 1
+
+    def files(self) -> dict[str, str]:
+        """Return the files that only hooks have changed so far, and that are as a hook left them."""
+        for path in [path for path, mark in self._hooks.items() if self._mark(path) != mark]:
+            self._others.add(path)
+            del self._hooks[path]
+        return dict(self._hooks)
+
+    def _take(self, *, is_hooks: bool) -> None:
+        """Put down to hooks, or to others, what changed since the last look."""
+        before, self._stamps = self._stamps, self._scan()
+        for path in {path for path, _ in before.items() ^ self._stamps.items()}:
+            if is_hooks and path not in self._others:
+                self._hooks[path] = self._stamps.get(path, _GONE)
+            else:
+                self._others.add(path)
+                self._hooks.pop(path, None)
+
+    def _scan(self) -> Stamps:
+        found: Stamps = {}
+        folders = [""]
+        while folders:
+            folder = folders.pop()
+            try:
+                with os.scandir(self._root / folder) as entries:
+                    for entry in entries:
+                        path = f"{folder}/{entry.name}" if folder else entry.name
+                        if not entry.is_dir(follow_symlinks=False):
+                            found[_text(path)] = _stamp(entry.stat(follow_symlinks=False))
+                        elif entry.name != ".git" and path != _OURS and path not in self._left_out:
+                            folders.append(path)
+            except OSError:
+                continue  # nothing below it is put down to hooks
+        return found
+
+    def _mark(self, path: str) -> str:
+        try:
+            return _stamp((self._root / path).lstat())
+        except OSError:
+            return _GONE
+
+
+def _stamp(status: os.stat_result) -> str:
+    return f"{status.st_ino}:{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_mode:o}"
+
+
+def _text(path: str) -> str:
+    return path if path.isascii() else os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -1,0 +1,86 @@
+"""The program as a whole at each level of the sandbox that there is, as root and as an ordinary user."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.levels import LEVELS, Machine
+from tests.support.repo import CALC, GREEN, TEXT, crew, edit, mending, submit
+
+HONEST_TESTS = CALC["tests/test_calc.py"].replace(
+    "class CalcTest(unittest.TestCase):",
+    """class CalcTest(unittest.TestCase):
+    def setUp(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.utime(shutil.copy2(__file__, folder), (0, 0))
+""",
+)
+ALTERING = {**CALC, "tests/test_calc.py": f"import os\nimport shutil\nimport tempfile\n{HONEST_TESTS}"}
+"""Its tests set times and modes of files of their own."""
+NEEDING = {
+    **CALC,
+    "tests/test_calc.py": CALC["tests/test_calc.py"] + "\n\nopen('local.cfg').close()\n",
+    ".gitignore": "local.cfg\n",
+    "local.cfg": "",
+}
+"""Its tests need a file that git ignores."""
+PLACE = ".cache/node_modules/tests/.venv/site-packages/.git-old/build"
+"""Where a repository may lie as well; no rule about names is about what is above it."""
+
+
+@pytest.fixture(scope="module", params=LEVELS, ids=lambda level: level.name.replace(" ", "-"))
+def prepared(request: pytest.FixtureRequest) -> Iterator[tuple[Machine, str]]:
+    folder = Path(tempfile.mkdtemp(prefix="agentflow-level-"))
+    machine = Machine(request.param, folder)
+    yield machine, machine.lacks()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def machine(prepared: tuple[Machine, str], record_property: Callable[[str, object], None]) -> Machine:
+    """A machine of one level; where there is none, that is said, and a failure where all have to be there."""
+    found, lack = prepared
+    if not lack:
+        record_property("level", found.level.name)
+        return found
+    record_property("lacking level", f"{found.level.name} ({lack})")
+    return pytest.fail(lack) if os.environ.get("CI") else pytest.skip(lack)
+
+
+def test_the_demo_is_verified(machine: Machine) -> None:
+    repo = machine.repo("beside", {})
+    shop = machine.own("demo") / "my shop"
+    done = repo.run("demo", str(shop), **machine.options)
+    assert done.code == 0, done.err
+    assert f"sandbox {machine.level.sandbox}," in done.err
+    assert "the sandbox hides" not in done.out + done.err
+
+
+def test_a_repair_is_found_whatever_the_tests_do_to_files_of_their_own(machine: Machine) -> None:
+    repo = machine.repo(f"{PLACE}/a repair", ALTERING)
+    done = repo.task(**machine.options)
+    assert done.code == 0, done.err
+    assert repo.read("calc.py") == GREEN["calc.py"]
+
+
+def test_an_honest_change_is_verified_and_again_and_undone(machine: Machine) -> None:
+    repo = machine.repo(f"{PLACE}/an honest change", NEEDING)
+    done = repo.task(script=mending(), **machine.options)
+    assert (done.code, "✗" in done.err) == (0, False), done.err
+    assert "confirmed: fails without the change (ev-" in done.err
+    assert {record["sandbox"] for record in repo.evidence()} == {machine.level.sandbox}
+    again = repo.run("verify", repo.folder.name, **machine.options)
+    assert again.code == 0, again.out
+    assert repo.run("undo", repo.folder.name, **machine.options).code == 0
+    assert repo.read("calc.py") == CALC["calc.py"]
+
+
+def test_a_lie_is_not_verified(machine: Machine) -> None:
+    repo = machine.repo("a lie", CALC)
+    turns = (*edit("calc.py", "a - b", "a - b + 0"), submit("calc.py"))
+    done = repo.task(TEXT, "--max-iterations", "1", script=crew(*turns), **machine.options)
+    assert done.code == 3, done.err

@@ -1,0 +1,119 @@
+"""A task that came with the repository: what it allows itself is not the user's word."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agentflow.core.record import encode, sealed
+from tests.support.repo import CALC, NewRepo, Repo, call, mending, turn
+
+
+@pytest.fixture
+def paused(new_repo: NewRepo) -> Repo:
+    """A repository with a task of this user that waits after its planning."""
+    repo = new_repo(CALC)
+    assert repo.task("--pause-after", "planning", "make the failing tests pass", script=mending()).code == 75
+    return repo
+
+
+def brought(repo: Repo, home: Path) -> Repo:
+    """The same repository for somebody else, who has no record of the task."""
+    other = Repo(repo.root, home)
+    (home / "script.yaml").write_text((repo.home / "script.yaml").read_text())
+    return other
+
+
+def test_a_task_in_the_history_is_not_taken_up_by_a_bare_resume(paused: Repo, tmp_path: Path) -> None:
+    paused.git("add", "-f", ".claude/agentflow")
+    paused.commit()
+    for repo in (paused, brought(paused, tmp_path / "other")):
+        before = (repo.folder / "events.jsonl").read_bytes()
+        for words in (("resume",), ("resume", "--model", "repair"), ("resume", repo.folder.name)):
+            done = repo.run(*words)
+            assert done.code == 2
+            assert f"task {repo.folder.name} is not taken up as it is: it is part of the" in done.err
+            assert f"agentflow resume {repo.folder.name} --model NAME" in done.err
+        assert (repo.folder / "events.jsonl").read_bytes() == before
+        assert repo.read("calc.py") == CALC["calc.py"]
+
+
+def test_one_without_a_record_neither_and_the_user_may_name_its_model(paused: Repo, tmp_path: Path) -> None:
+    repo = brought(paused, tmp_path / "other")
+    done = repo.run("resume")
+    assert (done.code, "no record of yours" in done.err) == (2, True)
+
+    done = repo.run("resume", repo.folder.name, "--model", f"script:{repo.home}/script.yaml", "--json")
+    assert (done.code, done.json["status"]) == (0, "verified"), done.err
+    assert "was not begun here" in "".join(event["message"] for event in repo.events("Warned"))
+    assert repo.state()["model"] == f"script:{repo.home}/script.yaml"
+
+
+def test_what_it_allows_itself_is_left_behind(new_repo: NewRepo, tmp_path: Path) -> None:
+    mine = new_repo(CALC)
+    limits = ("--max-iterations", "900", "--pause-after", "planning", "--skip-check", "lint", "--reason", "x")
+    mine.task("make the failing tests pass", *limits, script=mending())
+    repo = brought(mine, tmp_path / "other")
+    repo.run("resume", repo.folder.name, "--model", f"script:{repo.home}/script.yaml")
+    assert (repo.state()["max_iterations"], repo.state()["overrides"]) == (10, [])
+
+
+def test_no_decision_is_written_into_it(new_repo: NewRepo, tmp_path: Path) -> None:
+    mine = new_repo(CALC)
+    mine.home.joinpath(".claude").mkdir()
+    rule = {"permissions": {"ask": ["Bash(touch *)"]}}
+    mine.home.joinpath(".claude/settings.json").write_text(json.dumps(rule))
+    assert mine.task(script=mending(turn(call("Bash", command="touch made")))).code == 75
+    (item,) = mine.state()["pending"]
+    repo = brought(mine, tmp_path / "other")
+    before = (repo.folder / "events.jsonl").read_bytes()
+    for words in (("approve", item["id"]), ("answer", repo.folder.name, "yes")):
+        done = repo.run(*words)
+        assert (done.code, "is not taken up as it is" in done.err) == (2, True)
+    assert (repo.folder / "events.jsonl").read_bytes() == before
+
+    # the user of it decides, and goes on
+    assert mine.run("approve", item["id"]).code == 0
+    assert mine.run("resume").code in (0, 1)
+    assert (mine.root / "made").exists()
+
+
+@pytest.mark.parametrize("key", ["model", "max_iterations"])
+def test_a_record_that_was_rewritten_is_not_the_users(paused: Repo, key: str) -> None:
+    path = paused.folder / "events.jsonl"
+    event = json.loads(path.read_text().splitlines()[-1])
+    changed = {"model": "script:evil.yaml", "max_iterations": 900}
+    body = {
+        "seq": event["seq"] + 1,
+        "at": event["at"],
+        "type": "StateChanged",
+        "changed": {key: changed[key]},
+        "task_id": paused.folder.name,
+    }
+    path.write_bytes(path.read_bytes() + sealed(encode(body)) + b"\n")
+    done = paused.run("resume")
+    assert (done.code, "no record of yours" in done.err) == (2, True)
+
+
+def test_a_repository_that_was_moved_goes_on(paused: Repo, tmp_path: Path) -> None:
+    shutil.move(paused.root, tmp_path / "elsewhere")
+    moved = Repo(tmp_path / "elsewhere", paused.home)
+    done = moved.run("resume", "--json")
+    assert (done.code, done.json["status"]) == (0, "verified"), done.err
+
+
+def test_where_nothing_of_the_users_can_be_written_a_task_runs_all_the_same(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    (repo.home / ".config").write_text("no folder")
+    assert repo.task(script=mending()).code == 0
+
+
+def test_a_foreign_task_cannot_leave_the_sandbox_out_of_its_replay(new_repo: NewRepo, tmp_path: Path) -> None:
+    mine, marker = new_repo(CALC), tmp_path / "marker"
+    script = mending(turn(call("Bash", command=f"echo x >> {marker}; true")), evidence="ev-0003")
+    assert mine.task("make the failing tests pass", "--no-sandbox", script=script).code == 0
+    brought(mine, tmp_path / "other").run("replay", mine.folder.name)
+    assert marker.read_text() == "x\n"
+    assert mine.run("replay", mine.folder.name).code == 0
+    assert marker.read_text() == "x\nx\n"

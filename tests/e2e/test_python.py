@@ -1,0 +1,89 @@
+"""`import agentflow`: the same as the command line, without printing."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.repo import CALC, NewRepo, Repo, mending
+
+APART = {"task_id", "started_at", "usage"}
+"""Names and times, which no two tasks share."""
+
+
+def python(repo: Repo, code: str) -> Any:
+    """Run a program in a repository and return what it printed as JSON; nothing else may be printed."""
+    ran = subprocess.run(
+        [sys.executable, "-c", f"import json, agentflow\n{code}"],
+        cwd=repo.root,
+        env=repo.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
+    return json.loads(ran.stdout)
+
+
+def head_of(repo: Repo) -> dict[str, Any]:
+    head = yaml.safe_load((repo.folder / "task.md").read_text("utf-8").split("---\n", 2)[1])
+    gates = {phase: {**gate, "timestamp": None} for phase, gate in head["gates"].items()}
+    return {**{key: value for key, value in head.items() if key not in APART}, "gates": gates}
+
+
+@pytest.fixture
+def twins(tmp_path: Path) -> tuple[Repo, Repo]:
+    """Two equal repositories; one script, so that the name of the model is the same in both."""
+    one, other = (
+        Repo(tmp_path / name / "repo", tmp_path / "home").write(CALC).commit() for name in ("one", "other")
+    )
+    return one, other
+
+
+def test_a_task_comes_to_the_same_state_from_both(twins: tuple[Repo, Repo]) -> None:
+    one, other = twins
+    model = one.scripted(mending())
+    assert one.run("task", "make the failing tests pass", "--model", model).code == 0
+    code = f"done = agentflow.run_task('make the failing tests pass', model={model!r})"
+    said = python(other, f"{code}\nprint(json.dumps([done.state.status, done.state.ending.exit_code]))")
+    assert said == ["verified", 0]
+    assert head_of(one) == head_of(other)
+    kinds = [[event["type"] for event in repo.events()] for repo in twins]
+    assert kinds[0] == kinds[1]
+
+
+def test_each_continues_reads_and_undoes_what_the_other_began(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    settings = repo.home / ".claude/settings.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"permissions": {"ask": ["Edit(calc.py)"]}}))
+    model = repo.scripted(mending())
+    code = f"done = agentflow.run_task('make the failing tests pass', model={model!r})"
+    said = python(repo, f"{code}\nprint(json.dumps([done.state.status, len(done.state.pending)]))")
+    assert said == ["suspended", 1]
+    assert repo.run("status", "--json").json["status"] == "suspended"
+    (item,) = repo.state()["pending"]
+    code = f"agentflow.decide({item['id']!r}, approved=True); done = agentflow.resume()"
+    assert python(repo, f"{code}\nprint(json.dumps(done.state.status))") == "verified"
+    assert repo.run("verify", repo.folder.name).code == 0
+    told = python(repo, "undone = agentflow.undo()\nprint(json.dumps([undone.state, undone.restored]))")
+    assert told == ["undone", ["calc.py"]]
+    assert repo.read("calc.py") == CALC["calc.py"]
+
+
+def test_what_the_command_line_refuses_is_raised_with_its_code(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    code = """
+try:
+    agentflow.run_task("explain it", model="script:nowhere.yaml")
+except agentflow.AgentflowError as error:
+    print(json.dumps([str(error), error.exit_code]))
+"""
+    message, number = python(repo, code)
+    done = repo.task("explain it", "--model", "script:nowhere.yaml")
+    assert (done.code, number) == (2, 2)
+    assert message in done.err

@@ -1,0 +1,45 @@
+from typing import Any
+
+import pytest
+
+from agentflow.checks.environment import blockage
+from agentflow.checks.repository import Repository
+from agentflow.core.evidence import CheckRun, TestOutcome
+from tests.unit.workflow.cases import LINT, TESTS, before
+
+UNABLE = {
+    "a shell": (127, "sh: 1: eslint: not found\n", "eslint is not found"),
+    "bash": (127, "bash: line 1: ruff: command not found\n", "ruff is not found"),
+    "make": (2, "make: jest: No such file or directory\nmake: *** [Makefile:2: test] Error 127\n", "jest"),
+    "an old linter": (
+        2,
+        "Required version `>=9.0` does not match the running version `0.4.1`\n",
+        "Required version `>=9.0`",
+    ),
+    "no network": (101, "warning: spurious network error: Could not resolve host: index\n", "--network"),
+}
+
+
+def repository(checkout: Any) -> Repository:
+    return Repository(sandbox=checkout.sandbox, files=(), known=frozenset())
+
+
+@pytest.mark.parametrize(("code", "output", "said"), UNABLE.values(), ids=UNABLE)
+def test_a_check_that_could_not_begin_is_the_machines_fault(
+    checkout: Any, code: int, output: str, said: str
+) -> None:
+    run = before(LINT, exit_code=code)
+    assert said in blockage(run, output, repository(checkout), None)
+
+
+ABLE: dict[str, tuple[CheckRun, str]] = {
+    "it found something": (before(LINT, exit_code=127, findings={"a.py: x": 1}), "sh: 1: x: not found\n"),
+    "a test failed": (before(TESTS, {"t1": TestOutcome.FAILED}), "Could not resolve host: example\n"),
+    "it is green": (before(LINT), "sh: 1: x: not found\n"),
+    "another exit code": (before(LINT, exit_code=1), "sh: 1: x: not found\n"),
+}
+
+
+@pytest.mark.parametrize(("run", "output"), ABLE.values(), ids=ABLE)
+def test_a_check_that_told_something_could_run(checkout: Any, run: CheckRun, output: str) -> None:
+    assert blockage(run, output, repository(checkout), None) == ""

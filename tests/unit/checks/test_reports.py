@@ -1,0 +1,129 @@
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentflow.checks.reports import add_report, read_reports
+from agentflow.checks.run import Shown, execute
+from agentflow.core.evidence import Check, CheckName, TestCounts, TestOutcome
+
+PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
+RECORDED = Path(__file__).with_name("recorded")
+NODE = shutil.which("node")
+needs_node = pytest.mark.skipif(NODE is None, reason="runs node")
+
+
+@pytest.mark.parametrize(("name", "folder"), [("jest.json", "j"), ("vitest.json", "v")])
+def test_a_report_in_the_form_of_jest_is_read(tmp_path: Path, name: str, folder: str) -> None:
+    (tmp_path / "runner.json").write_bytes((RECORDED / name).read_bytes())
+    assert read_reports(tmp_path, [Path("/place")]) == {
+        f"{folder}/calc.test.js::adds": FAILED,
+        f"{folder}/calc.test.js::skipped": SKIPPED,
+        f"{folder}/calc.test.js::later": SKIPPED,
+        f"{folder}/calc.test.js::suite > inner": PASSED,
+        f"{folder}/broken.test.js": ERROR,
+    }
+
+
+def test_no_report_is_not_a_report_of_no_test(tmp_path: Path) -> None:
+    assert read_reports(tmp_path, [tmp_path]) is None
+    (tmp_path / "node-1-2.jsonl").write_text('{"file":"","names":[],"outcome":"begun"}\n')
+    assert read_reports(tmp_path, [tmp_path]) == {}
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"testResults": [1, {"assertionResults": 3}]}', "null"])
+def test_a_damaged_report_tells_of_no_test(tmp_path: Path, text: str) -> None:
+    (tmp_path / "runner.json").write_text(text)
+    assert not read_reports(tmp_path, [tmp_path])
+
+
+ADDED = {
+    ("npm test", "jest"): "npm test -- --json --outputFile=/s/runner.json",
+    ("npm test", "NODE_ENV=test jest --coverage"): "npm test -- --json --outputFile=/s/runner.json",
+    ("yarn test", "jest"): "yarn test --json --outputFile=/s/runner.json",
+    ("npm test", "vitest run"): (
+        "npm test -- --reporter=default --reporter=json --outputFile.json=/s/runner.json"
+    ),
+    ("npx vitest run", "true"): (
+        "npx vitest run --reporter=default --reporter=json --outputFile.json=/s/runner.json"
+    ),
+    ("npm test", "jest && eslint ."): "npm test",
+    ("npm test", "jest --json"): "npm test",
+    ("npm test", "jest --watch"): "npm test",
+    ("npm test", "echo jest"): "npm test",
+    ("npm test", "mocha"): "npm test",
+    ("make test", "jest"): "make test",
+}
+
+
+@pytest.mark.parametrize(("command", "script"), ADDED)
+def test_a_script_that_is_one_run_of_a_known_runner_gets_a_report(command: str, script: str) -> None:
+    found = add_report(command, {"scripts": {"test": script}}, Path("/s"))
+    assert found == ADDED[command, script]
+
+
+@pytest.fixture
+def project(checkout: Any) -> Any:
+    checkout.programs.mkdir(parents=True, exist_ok=True)
+    (checkout.programs / "node").symlink_to(Path(NODE or "").resolve())
+    return checkout
+
+
+def shown(checkout: Any, command: str) -> Shown:
+    check = Check(name=CheckName.TESTS, command=command, timeout=60, reason="a test")
+    return execute(check, checkout.sandbox, checkout.root.parent / "out")
+
+
+CALC = """
+const { test, describe, it } = require('node:test');
+const assert = require('node:assert');
+test('adds', () => assert.equal(1 - 2, 3));
+test('left out', { skip: true }, () => {});
+test('later', { todo: true }, () => assert(false));
+describe('suite', () => { it('inner', async (t) => { await t.test('deep', () => {}); }); });
+"""
+TOLD = {
+    "test/calc.test.js::adds": FAILED,
+    "test/calc.test.js::left out": SKIPPED,
+    "test/calc.test.js::later": SKIPPED,
+    "test/calc.test.js::suite > inner": PASSED,
+    "test/calc.test.js::suite > inner > deep": PASSED,
+}
+
+
+@needs_node
+def test_node_tells_each_of_its_tests_and_each_file_that_does_not_load(project: Any) -> None:
+    project.write({"package.json": "{}", "test/calc.test.js": CALC, "test/broken.test.js": "require('./no')"})
+    found = shown(project, "node --test")
+    assert found.outcomes == {**TOLD, "test/broken.test.js": FAILED}
+    assert found.counts == TestCounts(passed=2, failed=2, skipped=2)
+    assert "AssertionError" in Path(found.execution.output).read_text("utf-8")
+
+
+@needs_node
+def test_several_runs_of_node_in_one_command_are_all_told(project: Any) -> None:
+    other = "require('node:test')('more', () => {})"
+    project.write({"package.json": "{}", "test/calc.test.js": CALC, "other.js": other})
+    found = shown(project, "node other.js; node --test test/")
+    assert found.outcomes == {**TOLD, "other.js::more": PASSED}
+
+
+@needs_node
+def test_a_command_with_a_reporter_of_its_own_runs_as_it_is(project: Any) -> None:
+    project.write({"package.json": "{}", "test/calc.test.js": CALC})
+    found = shown(project, "node --test --test-reporter=tap")
+    assert "must match" not in Path(found.execution.output).read_text("utf-8")
+    assert found.outcomes["adds"] is FAILED
+
+
+@needs_node
+def test_node_without_a_test_runs_none(project: Any) -> None:
+    project.write(
+        {"package.json": "{}", "test/empty.test.js": "require('node:test').describe('x', () => {})"}
+    )
+    assert shown(project, "node test/empty.test.js").counts == TestCounts()
+
+
+def test_a_command_that_names_no_test_is_not_counted(checkout: Any) -> None:
+    assert shown(checkout, "echo 3 tests passed").counts is None
