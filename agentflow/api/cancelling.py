@@ -13,7 +13,7 @@ from agentflow.core.pending import Consent
 from agentflow.core.record import Record
 from agentflow.core.task import Ending, Status
 from agentflow.store.locks import pid_of, writer_lock
-from agentflow.store.reading import find
+from agentflow.store.reading import find, last_sign
 from agentflow.store.tasks import TaskStore
 from agentflow.workspace.git import open_repository
 
@@ -76,4 +76,6 @@ def _end(start: Path, store: TaskStore) -> None:
 
     task = store.task
     setup = prepare(start, task.model, task.task, Wish(no_sandbox=task.sandbox == "none"))
-    cut_short(assemble(setup, store, Consent.SUSPEND), Status.CANCELLED, Exit.TERMINATED, "cancelled")
+    crew = assemble(setup, store, Consent.SUSPEND)
+    crew.past.begin(last_sign(store.folder))  # what the user changed meanwhile is not the task's
+    cut_short(crew, Status.CANCELLED, Exit.TERMINATED, "cancelled")

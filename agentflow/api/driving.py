@@ -74,7 +74,7 @@ def begin(setup: Setup, order: Order) -> Iterator[Session]:
         keep_out_of_git(setup.git)
         explored, problem = fresh_document(setup.git) if order.context else ("", "")
         if problem:
-            setup = setup.replace(warnings=(*setup.warnings, f"--context: {problem}; exploring anew"))
+            setup = setup.replace(warnings=(*setup.warnings, f"--context: {problem}; exploring again"))
         task = new_task(setup, order.text, order.max_iterations).replace(
             pause_after=order.pause_after,
             wants_review=order.review,

@@ -11,10 +11,10 @@ from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
 from agentflow.store.bundle import unpacked
 from agentflow.store.reading import find
+from agentflow.verdict.drift import listed
+from agentflow.verdict.fresh import Bench
+from agentflow.verdict.reverify import Examined, examine
 from agentflow.view.text import Line, Span, Style, line, span
-from agentflow.workflow.drift import listed
-from agentflow.workflow.fresh import Bench
-from agentflow.workflow.proof import Examined, examine
 from agentflow.workspace.git import open_repository
 
 

@@ -10,7 +10,7 @@ from agentflow.store.journal import load_run
 from agentflow.store.locks import writer_lock
 from agentflow.store.reading import events, find, last_sign, state_of
 from agentflow.store.tasks import TaskStore
-from agentflow.workflow.drift import set_apart
+from agentflow.verdict.drift import set_apart
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.past import Kept, Past
 from agentflow.workspace.undo import Death, Moments, Undoing, put_back, undoing
@@ -62,16 +62,18 @@ def _undone(git: Git, folder: Path, *, dry_run: bool, force: bool) -> Undone:
         return told
     if told.in_the_way and not force:
         _refuse(plan, folder.name)
+    died_at = last_sign(folder)
+    store = TaskStore.reopen_to_undo(folder)
     put_back(git, plan, moments.base)
     # what the task itself let git ignore shows only now, and of that we know no more than when it was made
     seen = moments.replace(now=past.files(past.now(kept)))
-    rest = undoing(git.root, kept, seen, Death(at=last_sign(folder), in_flight=False), spared)
+    rest = undoing(git.root, kept, seen, Death(at=died_at, in_flight=False), spared)
     put_back(git, rest, moments.base)
-    past.save(kept.replace(replaced=shot))
     removed = tuple(sorted({*told.removed, *rest.removed}))
     told = told.replace(removed=removed, kept=tuple(rest.left), replaced=shot.tree)
     if told.restored or told.removed:
-        TaskStore.reopen(folder).mark_undone(told.restored, told.removed, told.kept)
+        past.save(kept.replace(replaced=shot))
+        store.mark_undone(told.restored, told.removed, told.kept)
     return told
 
 

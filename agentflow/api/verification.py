@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.api.trusting import untrusted, well_known
-from agentflow.checks.again import PATIENCE, WHOLE, Known, due, flaky, wait
 from agentflow.checks.detect import detect, detect_quick, limited_by
 from agentflow.checks.interchange import Ran, junit_xml, sarif
 from agentflow.checks.required import QUICK_LIMITS
@@ -22,9 +21,10 @@ from agentflow.sandbox.reasons import likely_reason
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
 from agentflow.settings import Patience, Settings, load_settings
+from agentflow.verdict.again import PATIENCE, WHOLE, Known, due, flaky, wait
+from agentflow.verdict.drift import listed
 from agentflow.view.text import Line, Span, Style, column, line, span
 from agentflow.view.words import counts, duration, held_mark
-from agentflow.workflow.drift import listed
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import open_repository
 

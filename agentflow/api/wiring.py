@@ -46,6 +46,7 @@ from agentflow.loop.nodes import request_of
 from agentflow.permissions.exceptions import exceptions
 from agentflow.permissions.ruling import Rules, denied_tools, load_rules, named_tools
 from agentflow.process import timestamp
+from agentflow.routing.table import Table, load_table
 from agentflow.sandbox.links import require_firm_links
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
@@ -61,10 +62,9 @@ from agentflow.settings import (
 from agentflow.store.journal import load_run
 from agentflow.store.tasks import TaskStore, new_task_id
 from agentflow.tools.registry import Toolbox
-from agentflow.workflow.checking import Bounds, Checking
+from agentflow.verdict.checking import Bounds, Checking
+from agentflow.verdict.look import Sight
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.look import Sight
-from agentflow.workflow.table import Table, load_table
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.past import Past

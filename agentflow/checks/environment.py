@@ -17,6 +17,12 @@ _PROGRAM = re.compile(
     r"|(?P<path>[\w./@-]+): No such file or directory)$"
 )
 _TOOL_VERSION = re.compile(r"Required version `[^`]+` does not match the running version `[^`]+`")
+_PLUGIN = re.compile(
+    r"(?m)^(?:.*: )?error: unrecognized arguments: (?P<options>--.*)$"
+    r"|^ERROR: Missing required plugins: (?P<plugins>.*)$"
+)
+"""How pytest ends before any test where a plugin that its settings are made for is not installed."""
+_USAGE = 4
 _OFFLINE = re.compile(
     r"ENETUNREACH|EAI_AGAIN|ENOTFOUND|[Cc]ould not resolve host|Temporary failure in name resolution"
     r"|dial tcp: lookup|[Nn]etwork is unreachable"
@@ -53,6 +59,9 @@ def _unable(run: CheckRun, output: str, repository: Repository) -> str:
         return f"{', '.join(dict.fromkeys(names)) or 'a program'} is not found{hint}"
     if version := _TOOL_VERSION.search(output):
         return version[0]
+    if code == _USAGE and (lacking := _PLUGIN.search(output)):
+        wanted = lacking["plugins"] or f"the one that knows {lacking['options']}"
+        return f"a plugin of pytest is not installed: {wanted.strip()}"
     return "it needs the network (--network opens it)" if _OFFLINE.search(output) else ""
 
 

@@ -5,12 +5,15 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from agentflow.checks.bytecode import had_bytecode, has_bytecode
 from agentflow.checks.interpreter import variables
+from agentflow.checks.observing import Observer, Reads, install_hook, keep_hook, watching
 from agentflow.checks.printed import (
     Told,
     ask_for_json,
@@ -53,6 +56,16 @@ _PRINTING = re.compile(r"\b(?:cargo test|ctest|go test)\b")
 _PYTEST = re.compile(r"\bpytest\b")
 
 
+class Manner(StrEnum):
+    """How a check is run beside its command."""
+
+    PLAIN = "plain"
+    OBSERVED = "observed"
+    """It is told what it reads."""
+    ELSEWHERE = "elsewhere"
+    """In surroundings that no result may depend on: another order of sets, a temporary folder with files."""
+
+
 class Shown(Record):
     """What a check showed."""
 
@@ -61,6 +74,8 @@ class Shown(Record):
     """None where no runner told any; of pytest and unittest no result means no test."""
     outcomes: Mapping[str, TestOutcome]
     findings: Mapping[str, int]
+    reads: Reads | None = None
+    """What it read, where that was observed."""
 
 
 def execute(
@@ -68,17 +83,22 @@ def execute(
     sandbox: Sandbox,
     sink: Path,
     *,
-    timeout: float | None = None,
     cancelled: Callable[[], bool] = lambda: False,
     env: Mapping[str, str] | None = None,
+    manner: Manner = Manner.PLAIN,
 ) -> Shown:
     """Run a check in a repository, its output going to `sink`; it leaves nothing of ours behind.
 
     `env` is added last, such as the import path of a copy.
     """
-    job = _Job(check=check, sandbox=sandbox, seconds=check.timeout if timeout is None else timeout)
+    job = _Job(check=check, sandbox=sandbox)
     with scratch_folder() as scratch:
-        finished = _run(job, scratch, sink, cancelled, env or {})
+        observer = _observer(sandbox, scratch, env or {}) if manner is Manner.OBSERVED else None
+        job = job.replace(observer=observer)
+        surroundings = _other_surroundings(scratch) if manner is Manner.ELSEWHERE else {}
+        with watching(observer, sandbox.folders) if observer else nullcontext():
+            finished = _run(job, scratch, sink, cancelled, {**surroundings, **(env or {})})
+        reads = observer.reads() if observer else None
         raw = sink.read_text("utf-8", "replace")
         told = _read_tests(job, scratch, raw) if check.name is CheckName.TESTS else None
     finished = _readable(finished, sink, raw) if job.is_json else finished
@@ -88,6 +108,7 @@ def execute(
         counts=told.number if told else None,
         outcomes=told.outcomes if told else {},
         findings={} if check.name is CheckName.TESTS else findings(output),
+        reads=reads,
     )
 
 
@@ -96,7 +117,7 @@ class _Job(Record):
 
     check: Check
     sandbox: Sandbox
-    seconds: float
+    observer: Observer | None = None
 
     @property
     def is_json(self) -> bool:
@@ -120,7 +141,7 @@ class _Job(Record):
 
     def command(self, scratch: Path) -> str:
         """Return the command with the options by which its runner tells of each test."""
-        said = self.check.command
+        said = keep_hook(self.check.command, self.observer) if self.observer else self.check.command
         return ask_for_json(add_report(said, self.package, scratch)) if self._is_tests else said
 
     def reporting(self, scratch: Path) -> dict[str, str]:
@@ -128,6 +149,12 @@ class _Job(Record):
         if not self._is_tests or not is_javascript(self.check.command, self.package):
             return {}
         return install_reporters(scratch, self.sandbox.opened.environment.get("NODE_OPTIONS", ""))
+
+
+def _observer(sandbox: Sandbox, scratch: Path, env: Mapping[str, str]) -> Observer:
+    """Return what sees which files of the repository a check reads."""
+    declared = env.get("PYTHONPATH") or sandbox.opened.environment.get("PYTHONPATH", "")
+    return install_hook(scratch, (sandbox.place, sandbox.root), declared)
 
 
 def _run(
@@ -139,8 +166,13 @@ def _run(
     command = Command(
         argv=("bash", "-c", job.command(scratch)),
         cwd=str(job.sandbox.root),
-        timeout=job.seconds,
-        env={**_environment(job.check, job.sandbox, scratch), **reporting, **env},
+        timeout=job.check.timeout,
+        env={
+            **_environment(job.check, job.sandbox, scratch),
+            **reporting,
+            **env,
+            **(job.observer.env if job.observer else {}),
+        },
     )
     finished = runs.run(command, sink, cancelled)
     if reporting and finished.exit_code != 0 and is_refused(sink.read_text("utf-8", "replace")):
@@ -173,6 +205,13 @@ def _environment(check: Check, sandbox: Sandbox, scratch: Path) -> dict[str, str
     )
     pytest = {"PYTEST_ADDOPTS": shlex.join(options)} if check.name is CheckName.TESTS else {}
     return {**_SETTINGS, **caches, **pytest, **_compiled(sandbox.folders, scratch), **variables(sandbox.root)}
+
+
+def _other_surroundings(scratch: Path) -> dict[str, str]:
+    folder = scratch / "tmp"
+    folder.mkdir()
+    (folder / "tmp0").write_text("left by another program\n", "utf-8")
+    return {"PYTHONHASHSEED": "4242", "TMPDIR": str(folder)}
 
 
 def _compiled(folders: Iterable[Path], scratch: Path) -> dict[str, str]:

@@ -21,6 +21,7 @@ from agentflow.core.exits import Exit
 from agentflow.core.pending import Consent
 from agentflow.core.task import TaskState
 from agentflow.redact import Redacting, visible
+from agentflow.report.result import result
 from agentflow.store.tasks import TaskStore
 from agentflow.view.progress import Progress
 from agentflow.view.snapshot import load
@@ -28,7 +29,6 @@ from agentflow.view.terminal import choose, send, write
 from agentflow.view.text import BLANK
 from agentflow.view.verdict import verdict
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.result import result
 from agentflow.workspace.git import open_repository
 
 _SIGNALS = {

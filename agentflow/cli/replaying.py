@@ -24,7 +24,7 @@ from agentflow.model.recorded import first_difference, steady
 from agentflow.parse import fit
 from agentflow.store.reading import TASKS, events, state_of
 from agentflow.store.tasks import TaskStore
-from agentflow.workflow.fresh import laid_out, seeing
+from agentflow.verdict.fresh import laid_out, seeing
 from agentflow.workflow.run import run_task
 from agentflow.workflow.waiting import answered, resumed
 from agentflow.workspace.git import Git, open_repository

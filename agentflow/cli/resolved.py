@@ -21,8 +21,8 @@ from agentflow.core.tool import Tool
 from agentflow.library.skills import Offer, offer
 from agentflow.library.subagents import subagents
 from agentflow.model.tiers import first_ids, model_id, tier
+from agentflow.routing.route import ROLE_OF
 from agentflow.settings import load_settings, model_name
-from agentflow.workflow.route import ROLE_OF
 
 Fact = tuple[str, str, str]
 """A label, what it says, and where that comes from."""

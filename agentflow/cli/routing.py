@@ -29,10 +29,10 @@ def route(
 
     from agentflow.api.trusting import project_at
     from agentflow.cli.words import text_of
+    from agentflow.routing.classify import classify
+    from agentflow.routing.table import load_table
     from agentflow.settings import load_settings, with_project
     from agentflow.view.text import labelled, span
-    from agentflow.workflow.classify import classify
-    from agentflow.workflow.table import load_table
 
     settings = with_project(load_settings(os.environ), project_at(folder))
     found = classify(text_of(words or []), load_table(settings.routing))
@@ -57,7 +57,7 @@ def told(found: "Classification") -> dict[str, Any]:
 
 
 def _roles(found: "Classification") -> list[str]:
-    from agentflow.workflow.route import ROLE_OF
+    from agentflow.routing.route import ROLE_OF
 
     return [ROLE_OF[phase] for phase in found.steps]
 

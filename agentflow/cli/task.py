@@ -77,7 +77,7 @@ def task(
     from agentflow.cli.launch import Job, launch
     from agentflow.cli.words import class_named, consent_of, phase_of, text_of
     from agentflow.core.allowance import Budget
-    from agentflow.workflow.overrides import overrides_of
+    from agentflow.verdict.overrides import overrides_of
 
     job = Job(
         text=text_of(words or []),
@@ -124,7 +124,7 @@ def ask(
     from agentflow.cli.launch import Job, launch
     from agentflow.cli.words import consent_of, text_of
     from agentflow.core.allowance import Budget
-    from agentflow.workflow.classify import QUESTION
+    from agentflow.routing.classify import QUESTION
 
     job = Job(
         text=text_of(words or [], example="agentflow ask where are discounts computed?"),

@@ -8,7 +8,6 @@ import typer
 from agentflow.cli.options import FOLDER, JSON, TASK
 from agentflow.cli.printing import say, say_json, tell_edits
 
-_SHOWN = 20
 _GET_BACK = "GIT_ALTERNATE_OBJECT_DIRECTORIES=$(git rev-parse --git-path agentflow/objects) git show {}:FILE"
 
 
@@ -38,6 +37,7 @@ def undo(
 
 
 def _show(task_id: str, told: dict[str, Any]) -> None:
+    from agentflow.api.undoing import SHOWN
     from agentflow.redact import one_line
 
     if told["state"] == "already_undone":
@@ -52,7 +52,7 @@ def _show(task_id: str, told: dict[str, Any]) -> None:
         for path in told[verb]:
             note = "  (changed since)" if path in told["in_the_way"] else ""
             say(f"  {verb.removesuffix('d') if is_plan else verb:<9} {one_line(path)}{note}")
-    for path in told["kept"][:_SHOWN]:
+    for path in told["kept"][:SHOWN]:
         say(f"  {'keep' if is_plan else 'kept':<9} {one_line(path)}  (not changed by the task)")
     if told["in_the_way"] and told["replaced"]:
         say(f"what was there is kept: {_GET_BACK.format(told['replaced'])}")

@@ -32,7 +32,7 @@ def consent_of(*, yes: bool, no_input: bool) -> Consent:
 
 def class_named(name: str | None) -> str:
     """Return the class that a person named, or nothing where the words decide. Raises UsageError."""
-    from agentflow.workflow.classify import CLASSES
+    from agentflow.routing.classify import CLASSES
 
     if name is not None and name not in CLASSES:
         raise UsageError(f"unknown class {name!r}", hint=f"classes: {', '.join(CLASSES)}")

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from agentflow.core.execution import Execution
+from agentflow.core.proof import Proof
 from agentflow.core.record import Record
 
 
@@ -52,6 +53,20 @@ class Surface(Record):
     """The user's globs of files that do not belong."""
     folders: tuple[str, ...] = ()
     """Dot folders whose Python tests belong; those of other dot folders are run by nobody."""
+    observed: dict[str, str] = {}
+    """Further paths that belong by what ran, each with the reason."""
+    product: dict[str, str] = {}
+    """Files beside sources that the product reads, each with the reason."""
+    late: tuple[str, ...] = ()
+    """Of both, those that only the run on the change told about."""
+    is_watched: bool = False
+    """Whether all that the tests opened before the task is known."""
+    gap: str = ""
+    """Why it is not."""
+    has_doctests: bool = False
+    """Whether a check runs examples in docstrings."""
+    parted: tuple[str, ...] = ()
+    """Python files of the product in which tests were run."""
 
 
 class Check(Record):
@@ -239,5 +254,9 @@ class Verdict(Record):
     """What was done to the checks that only a person can approve."""
     to_approve: bool = False
     """Nothing else is wrong, and nobody decided about that yet, or it was denied."""
+    proof: tuple[Proof, ...] = ()
+    """What shows that the change does what it should."""
+    unproved: tuple[str, ...] = ()
+    """Each changed place that nothing proves, with the one thing that would."""
     approvals: tuple[str, ...] = ()
     """What a person approved of it, who and when; told as caveats, the result is verified all the same."""

@@ -7,6 +7,7 @@ from agentflow.core.evidence import Check, CheckName, Surface, Verdict
 from agentflow.core.exits import Exit
 from agentflow.core.messages import Usage
 from agentflow.core.pending import Answer, Pending
+from agentflow.core.probe import ProbeResult
 from agentflow.core.record import Record
 from agentflow.core.submissions import Change, Findings, Judgement, Plan, Review
 from agentflow.core.todo import Todo
@@ -187,12 +188,10 @@ class TaskState(Record):
     """The same on its code under the checks as they stood before the task; empty where those are the same."""
     fresh: tuple[RequiredCheck, ...] = ()
     """Changed tests on the code as it was before the task, where nothing else proves the change."""
-    proven_tests: tuple[str, ...] = ()
-    """New and changed tests that each fail with broken code, where nothing but tests changed."""
     blocked: dict[CheckName, str] = {}
     """Why checks could not run on this machine before the task, whatever the code says."""
-    silent: str | None = None
-    """A test that had to fail on that code and did not; empty where it did, None until that is known."""
+    probes: tuple[ProbeResult, ...] | None = None
+    """What runs that have to fail came to on that code; None until that is known."""
     audit: str = ""
     """What a tool said of the changed dependencies, or why none was asked; empty where none changed."""
     surface: Surface = Surface()

@@ -9,7 +9,7 @@ from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.permissions.decide import part_rulings
 from agentflow.permissions.opening import judged
-from agentflow.permissions.ruling import Call, Rules, restriction
+from agentflow.permissions.ruling import Call, Rules, Ruling, restriction, sweep
 from agentflow.permissions.words import Script, TooComplex
 from agentflow.redact import one_line
 
@@ -58,19 +58,21 @@ def explain(role: Role, rules: Rules, command: str, root: Path) -> Explanation:
 
 
 def _restricted(rules: Rules, script: Script, command: str, root: Path) -> list[Part]:
-    """Return the parts that deny and ask rules are about; a rule on the whole stands for the whole."""
+    """Return the parts that deny and ask rules are about; what holds for the whole stands for the whole."""
     given: dict[str, Any] = {"command": command}
     alone = [Script(commands=(simple,), source=simple.source) for simple in script.commands]
     led = [Script(commands=(), redirections=(each,), source=each.source) for each in script.redirections]
-    found = [part for each in (*alone, *led) for part in _against(rules, each, given, root)]
-    return list(dict.fromkeys(found)) or list(_against(rules, script, given, root))
+    calls = [Call(tool="Bash", given=given, root=root, script=each) for each in (*alone, *led)]
+    whole = Call(tool="Bash", given=given, root=root, script=script)
+    found = [part for call in calls for part in _part(call, restriction(rules, call))]
+    found = list(dict.fromkeys(found)) or list(_part(whole, restriction(rules, whole)))
+    return [*found, *_part(whole, sweep(rules, whole))]  # where a part runs, other parts say
 
 
-def _against(rules: Rules, script: Script, given: dict[str, Any], root: Path) -> Iterator[Part]:
-    said = restriction(rules, Call(tool="Bash", given=given, root=root, script=script))
-    if said is not None:
+def _part(call: Call, said: Ruling | None) -> Iterator[Part]:
+    if said is not None and call.script is not None:
         name = said.decision.name.lower()
-        yield Part(part=one_line(script.source), decision=name, rule=said.rule, source=said.source)
+        yield Part(part=one_line(call.script.source), decision=name, rule=said.rule, source=said.source)
 
 
 def _told(role: Role, command: str, reason: str, parts: tuple[Part, ...]) -> Explanation:

@@ -96,7 +96,7 @@ def ruling(rules: Rules, tool: str, given: dict[str, Any], root: Path) -> Ruling
     try:
         script = judged(command) if tool == "Bash" and isinstance(command, str) else None
         call = Call(tool=tool, given=given, root=root, script=script)
-        restricted = restriction(rules, call)
+        restricted = restriction(rules, call) or sweep(rules, call)
     except TooComplex as reason:
         return Ruling(decision=Decision.DENY, rule=f"built-in: cannot be judged, {reason}")
     return _allowed(rules, call) if restricted is None else restricted
@@ -110,10 +110,10 @@ def restriction(rules: Rules, call: Call) -> Ruling | None:
     if (secret := _secret(call, rules)) is not None:
         return Ruling(decision=Decision.DENY, rule=f"built-in: {secret} has the name of a secret")
     asked = next((rule for rule in rules.ask if restricts(rule, call)), None)
-    return _by(asked, Decision.ASK) if asked is not None else _sweep(call, rules)
+    return None if asked is None else _by(asked, Decision.ASK)
 
 
-def _sweep(call: Call, rules: Rules) -> Ruling | None:
+def sweep(rules: Rules, call: Call) -> Ruling | None:
     """Ask about a command over the whole repository, unless a rule allows its very words."""
     if call.script is None or any(str(rule.pattern) == call.script.source for rule in rules.allow):
         return None

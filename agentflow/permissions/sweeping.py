@@ -19,6 +19,8 @@ from agentflow.sandbox.profile import is_protected
 
 _DELETING = frozenset({"rm", "shred", "srm", "truncate", "unlink", "rimraf", "mv"})
 _MODES = frozenset({"chmod", "chown", "chgrp", "setfacl"})
+_COPYING = frozenset({"rsync", "tar"})
+"""What deletes by an option: what is not in the source as well, or the source."""
 _RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _NAMED = {"-name": "", "-iname": "", "-path": "./", "-ipath": "./", "-wholename": "./"}
 _SELECTING = frozenset({"find", "grep", "rg", "fd", "git"})
@@ -119,6 +121,8 @@ def _is_sweep(words: tuple[Word, ...], place: Place, script: Script) -> bool:
     flags = [word.text for word in rest if word.text.startswith("-")]
     if name in _DELETING | _MODES:
         return _takes(name, rest, flags, place)
+    if name in _COPYING:
+        return _clears(rest, flags, place)
     if name == "find":
         return _finds(rest, place)
     if name == "xargs":
@@ -140,6 +144,14 @@ def _takes(name: str, rest: tuple[Word, ...], flags: list[str], place: Place) ->
         inside = (Path(os.path.normpath(folder / target)) for folder in place.folders)
         return not all(path.is_relative_to(place.root) for path in inside) and _covers(operands, place)
     return _covers(operands, place, only_globs=not (is_recursive or name == "rimraf"))
+
+
+def _clears(rest: tuple[Word, ...], flags: list[str], place: Place) -> bool:
+    """Tell whether a program that copies takes away what is in its target besides, or what it has copied."""
+    operands = [word.text for word in rest if not word.text.startswith("-")]
+    if any(flag.startswith("--remove-") for flag in flags):
+        return _covers(operands, place)
+    return any(flag.startswith("--del") for flag in flags) and _covers(operands[-1:], place)
 
 
 def _covers(targets: list[str], place: Place, *, only_globs: bool = False) -> bool:

@@ -117,9 +117,8 @@ def fold_path(path: str) -> str:
 
 def is_git(part: str) -> bool:
     """Tell whether a part of a path is, or may become on another file system, git's own folder."""
-    may_be = (
-        part[:1] in (".", "g", "G") or not part.isascii()
-    )  # else it takes a moment too long for each file
+    # else it takes a moment too long for each file
+    may_be = part[:1] in (".", "g", "G") or "\\" in part or not part.isascii()
     return may_be and ".git" in fold_path(part).split("/")
 
 

@@ -184,7 +184,8 @@ class Sandbox(Record):
         overlay: tuple[str, str] | None = None,
     ) -> Execution:
         temporary = _INSIDE if self.level is Level.FULL else str(profile.writable[-1])
-        env = {**self._home(temporary), "TMPDIR": temporary, **self.opened.environment, **command.env}
+        caches = {"TMPDIR": temporary, "GOCACHE": f"{temporary}/go-build"}  # go ends where it may not write
+        env = {**self._home(temporary), **caches, **self.opened.environment, **command.env}
         command = command.replace(env=env)
         if sys.platform == "darwin":
             return process.run(seatbelted(command, profile), sink, cancelled)

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from agentflow.core.errors import ConfigError, TaskLocked
+from agentflow.core.errors import ConfigError, InvalidFile, TaskLocked
 from agentflow.descendants import is_alive
 from agentflow.frontmatter import write_whole
 from agentflow.store.reading import TASKS, state_folder
+from agentflow.trust import content
 
 HOLDER = "writer.pid"
 
@@ -52,6 +53,6 @@ def is_at_work(root: Path) -> bool:
 def pid_of(root: Path) -> int | None:
     """Return the process that says it works in a repository; only the lock itself is binding."""
     try:
-        return int((root / TASKS / HOLDER).read_text("ascii"))
-    except (OSError, ValueError):
+        return int(content(root / TASKS / HOLDER))
+    except (OSError, ValueError, InvalidFile):
         return None

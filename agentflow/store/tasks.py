@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from agentflow.core.errors import CorruptState
+from agentflow.core.errors import AgentflowError, CorruptState
 from agentflow.core.events import Event, HandEdited, Stamped, StateChanged, TaskUndone, Warned
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import encode, plain, sealed
@@ -82,6 +82,31 @@ class TaskStore:
         task, known = state_of(folder, happened), evidence_of(folder)
         if task.task_id != folder.name:
             raise CorruptState(f"{folder / EVENTS}: it is of the task {one_line(task.task_id, 60)}")
+        return cls._going_on(folder, task, happened, known)
+
+    @classmethod
+    def reopen_to_undo(cls, folder: Path) -> Self:
+        """Go on with a task whose files are put back, for which neither its evidence nor `task.md` is needed.
+
+        A `task.md` that cannot be read is kept beside the one that is written in its place.
+        """
+        _require_no_links(folder)
+        happened = tuple(events(folder))
+        task, aside = state_of(folder, happened), f"{STATE}.unreadable-{secrets.token_hex(2)}"
+        try:
+            find_edits(folder, happened)
+        except AgentflowError as error:
+            (folder / STATE).rename(folder / aside)
+            store = cls._going_on(folder, task, happened, ())
+            store.emit(Warned(message=f"{error}; it is kept as {aside}"))
+            return store
+        return cls._going_on(folder, task, happened, ())
+
+    @classmethod
+    def _going_on(
+        cls, folder: Path, task: TaskState, happened: tuple[Stamped, ...], known: tuple[Evidence, ...]
+    ) -> Self:
+        """Return a saved task, with what somebody wrote into its `task.md`; a torn last event is dropped."""
         edits = find_edits(folder, happened)
         mend_tail(folder / EVENTS)
         store = cls(folder, task, happened, known)

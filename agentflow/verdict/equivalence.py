@@ -4,6 +4,7 @@ import ast
 import builtins
 import collections.abc
 import re
+import symtable
 import typing
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +25,17 @@ _OBEYED = re.compile(
     r"|ignore|disable|skip|coding[:=]|/// )"
 )
 """A comment that a program may obey."""
-READS_TEXTS = ("__doc__", "getdoc", "__annotations__", "get_type_hints", "get_annotations", "docopt", "yacc")
+READS_TEXTS = (
+    "__doc__",
+    "getdoc",
+    "pydoc",
+    "cleandoc",
+    "__annotations__",
+    "get_type_hints",
+    "get_annotations",
+    "docopt",
+    "yacc",
+)
 """Words of code by which docstrings or annotations are a part of what a program does."""
 _READS_TEXTS = re.compile(
     rf">>> |\b(?:{'|'.join(READS_TEXTS)}|getsource|signature|singledispatch|Cmd)\b"
@@ -54,11 +65,16 @@ def is_same_behaviour(changes: Iterable[Texts]) -> bool:
 
 def is_document(change: Texts) -> bool:
     """Tell whether a file is text for people by its name and place, and a plain file on both sides."""
-    path = PurePosixPath(change.path)
+    return is_document_path(change.path) and set(change.modes) <= {_PLAIN, _ABSENT}
+
+
+def is_document_path(name: str) -> bool:
+    """Tell whether a path is that of text for people."""
+    path = PurePosixPath(name)
     is_top = len(path.parts) == 1 and (path.suffix or path.name.isupper())
     is_named = _DOCUMENT_NAME.fullmatch(path.stem) and path.suffix in {*_DOCUMENT_ENDINGS, ".txt", ""}
     is_placed = path.suffix in _DOCUMENT_ENDINGS and path.parts[0] in _DOCUMENT_FOLDERS
-    return bool((is_top and is_named) or is_placed) and set(change.modes) <= {_PLAIN, _ABSENT}
+    return bool((is_top and is_named) or is_placed)
 
 
 def _is_equal_code(change: Texts) -> bool:
@@ -75,7 +91,8 @@ def _is_equal_code(change: Texts) -> bool:
             was, now = _Bare(old), _Bare(new)
             _take_out_imports(new, before)
             old, new = was.visit(old), now.visit(new)
-        return ast.dump(old) == ast.dump(new)
+        bare = (without_local_names(old, before), without_local_names(new, after))
+        return ast.dump(bare[0]) == ast.dump(bare[1])
     except (SyntaxError, ValueError, RecursionError):  # no Python, or too deep to compare
         return False
 
@@ -226,3 +243,63 @@ def _keeps_annotations(tree: ast.Module) -> bool:
     nodes = [each for each in ast.walk(tree) if isinstance(each, _DECORATED)]
     fields = (part for each in nodes if isinstance(each, ast.ClassDef) for part in each.body)
     return any(isinstance(part, ast.AnnAssign) for part in fields) or not all(map(_is_plain, nodes))
+
+
+_READS_NAMES = frozenset(
+    {
+        "locals",
+        "vars",
+        "eval",
+        "exec",
+        "dir",
+        "f_locals",
+        "_getframe",
+        "currentframe",
+        "inspect",
+        "stack",
+        "trace",
+    }
+)
+"""Words of code that may read the names of local variables."""
+_Functions = dict[tuple[str, int], frozenset[str]]
+
+
+def without_local_names(tree: ast.Module, text: str) -> ast.Module:
+    """Return code in which local variables are numbered; parameters keep theirs."""
+    words = {getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(tree)}
+    if not _READS_NAMES.isdisjoint(words):
+        return tree
+    functions = dict[tuple[str, int], frozenset[str]]()
+    _collect(symtable.symtable(text, "code", "exec"), functions)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            _number(node, functions.get((node.name, node.lineno), frozenset()))
+    return tree
+
+
+def _collect(table: symtable.SymbolTable, functions: _Functions) -> None:
+    """Note the names that are known in one function alone."""
+    if isinstance(table, symtable.Function) and not table.get_children():
+        names = (each for each in table.get_symbols() if each.is_local() and not each.is_parameter())
+        functions[table.get_name(), table.get_lineno()] = frozenset(
+            each.get_name() for each in names if not each.is_imported() and not each.is_global()
+        )
+    for child in table.get_children():
+        _collect(child, functions)
+
+
+def _number(function: ast.FunctionDef | ast.AsyncFunctionDef, names: frozenset[str]) -> None:
+    """Give the local variables of a function numbers in the order in which they stand."""
+    numbers = dict[str, str]()
+    for node in ast.walk(function):
+        match node:
+            case ast.Name(id=name) if name in names:
+                node.id = numbers.setdefault(name, f"{len(numbers)}")
+            case ast.ExceptHandler(name=str() as name) if name in names:
+                node.name = numbers.setdefault(name, f"{len(numbers)}")
+            case ast.MatchAs(name=str() as name) | ast.MatchStar(name=str() as name) if name in names:
+                node.name = numbers.setdefault(name, f"{len(numbers)}")
+            case ast.MatchMapping(rest=str() as name) if name in names:
+                node.rest = numbers.setdefault(name, f"{len(numbers)}")
+            case _:
+                pass

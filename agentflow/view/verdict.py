@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from shlex import quote
 
+from agentflow.core.caveat import meaning
+from agentflow.core.evidence import Verdict
 from agentflow.core.task import Failure, Phase, RequiredCheck, Status, TaskState
 from agentflow.redact import one_line, visible
 from agentflow.store.reading import TASKS
@@ -30,21 +32,6 @@ _MEANINGS: Mapping[Status, str] = {
     Status.TAMPERED: "not verified",
     Status.CANCELLED: "cancelled",
     Status.ERROR: "internal error",
-}
-_CAVEATS: Mapping[str, str] = {
-    "unproved": "no test fails without the change and passes with it, so nothing proves the new behaviour",
-    "already_red": "some checks were red before the task and still are",
-    "flaky": "a check failed and passed on one tree: what passed by chance proves little",
-    "reviewer_disagrees": "the checks hold, but the reviewer objected without naming a line",
-    "not_reviewed": "its class asks for a review, which --no-review left out",
-    "environment_blocked": "this machine cannot run the tests: nothing was changed, nothing is verified",
-    "check_not_run": "this machine cannot run it: see the notes",
-    "tests_not_counted": "nobody can count the tests: only an exit code tells of them",
-    "mostly_skipped": "more tests were skipped than run",
-    "check_skipped": "a person said that it need not hold",
-    "dependencies": "what the change depends on now is for a person to look at: see the notes",
-    "knows_the_tests": "lines of the new code look as if they knew the tests: see the notes",
-    "verifier_disagrees": "the checks hold, but the verifier did not call it verified",
 }
 
 
@@ -194,8 +181,9 @@ def _used(state: TaskState) -> str:
 def _cautions(state: TaskState) -> Iterator[Line]:
     shown = state.verdict
     for caveat in shown.caveats if shown else ():
-        meaning = _CAVEATS.get(caveat.partition(":")[0])
-        yield labelled("caveat", span(one_line(caveat), Style.WARN), span(f"  {meaning}" if meaning else ""))
+        said = meaning(caveat)
+        yield labelled("caveat", span(one_line(caveat), Style.WARN), span(f"  {said}" if said else ""))
+    yield from (labelled("unproved", span(one_line(place, _REASON))) for place in _unproved(shown))
     is_open = shown is not None and not shown.approvals and not state.pending
     told = (*shown.approvals, *(shown.weakened if is_open else ())) if shown else ()
     yield from (labelled("checks", span(one_line(change, _REASON), Style.WARN)) for change in told)
@@ -209,6 +197,11 @@ def _cautions(state: TaskState) -> Iterator[Line]:
         yield labelled("sandbox", sandbox(state))
     if state.model == REPAIR and state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
         yield labelled("claim", span("plausible: it passes these checks"))
+
+
+def _unproved(shown: Verdict | None) -> tuple[str, ...]:
+    """Return what nothing proves, where a change passed without it."""
+    return shown.unproved[:_NOTES] if shown is not None and shown.passed else ()
 
 
 def _whereabouts(snapshot: Snapshot, elsewhere: str) -> Iterator[Line]:

@@ -1,6 +1,5 @@
 """The one question about changed checks: asked of a person, who alone can approve them."""
 
-import hashlib
 from collections.abc import Sequence
 
 from agentflow.core.events import Answered
@@ -10,19 +9,11 @@ from agentflow.core.pending import Answer, Pending, PendingKind, decided_now
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.process import timestamp
 from agentflow.store.ledger import summary
+from agentflow.verdict.look import Look, approval_id
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.look import Look
 from agentflow.workflow.waiting import answered, waiting
 
 _DIFF_CHARS = 20_000
-
-
-def approval_id(seen: Look, weakened: Sequence[str]) -> str:
-    """Return the name under which exactly this is approved, and nothing else."""
-    parts = list(weakened)
-    parts += [part for each in seen.checks for part in (each.path, each.after)]
-    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace"))
-    return f"checks-{digest.hexdigest()[:8]}"
 
 
 def asked(crew: Crew, task: TaskState) -> TaskState:

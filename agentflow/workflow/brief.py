@@ -1,35 +1,14 @@
 """What a role is told as its run begins: Markdown, written from the task's state and the evidence."""
 
-from collections.abc import Callable
-
 from agentflow.core.evidence import RED, CheckRun, Side, ended, mixed
-from agentflow.core.record import Record
 from agentflow.core.submissions import Plan
 from agentflow.core.task import Failure, Phase, TaskState
 from agentflow.loop.context import prompt_text
+from agentflow.report.material import Material, fenced
 
 MAX_DIFF_CHARS = 20_000
 TAIL_LINES = 20
 MAX_FAILING = 20
-
-
-class Material(Record):
-    """What the state refers to and a brief quotes."""
-
-    baseline: tuple[CheckRun, ...]
-    final: tuple[CheckRun, ...]
-    shown: Callable[[tuple[str, ...]], tuple[CheckRun, ...]]
-    """Evidence ids to what the checks showed."""
-    diff: str
-    """From the tree before the task to the tree now."""
-    folder: str
-    """The task's folder, relative to the repository."""
-    held: tuple[CheckRun, ...] = ()
-    """The final code under the checks from before the task, where they were changed."""
-    fresh: tuple[CheckRun, ...] = ()
-    """Changed tests on the code from before the task."""
-    surface: tuple[str, ...] = ()
-    """What belonged to the checks before the task, in lines."""
 
 
 def brief(task: TaskState, phase: Phase, material: Material) -> str:
@@ -155,11 +134,3 @@ def _diff(title: str, diff: str) -> str:
     left = len(diff) - MAX_DIFF_CHARS
     note = f"\n({left} more characters left out)" if left > 0 else ""
     return f"## {title}\n{fenced(diff[:MAX_DIFF_CHARS].rstrip(), 'diff')}{note}"
-
-
-def fenced(text: str, language: str = "") -> str:
-    """Return text in a fence that nothing inside it can close."""
-    fence = "```"
-    while fence in text:
-        fence += "`"
-    return f"{fence}{language}\n{text}\n{fence}"

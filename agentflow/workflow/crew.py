@@ -18,21 +18,21 @@ from agentflow.library.subagents import subagents
 from agentflow.loop.agent import Agent, Surroundings
 from agentflow.permissions.decide import owner_of
 from agentflow.redact import redacted
+from agentflow.report.material import Material
+from agentflow.routing.route import ROLE_OF
+from agentflow.routing.table import Table
 from agentflow.sandbox.run import Sandbox
 from agentflow.store.journal import RunFile, load_run
 from agentflow.store.ledger import TreeLedger
 from agentflow.store.reading import TASKS
 from agentflow.store.tasks import TaskStore
 from agentflow.tools.registry import SUBMITS, WEB, Toolbox
-from agentflow.workflow.brief import Material
+from agentflow.verdict.checking import Checking
+from agentflow.verdict.context import JudgeContext
+from agentflow.verdict.look import Sight, listed
 from agentflow.workflow.budget import within
-from agentflow.workflow.checking import Checking
-from agentflow.workflow.confirming import is_kept
-from agentflow.workflow.deleted import WithDeleted
-from agentflow.workflow.drift import set_apart
-from agentflow.workflow.look import Sight, listed
-from agentflow.workflow.route import ROLE_OF
-from agentflow.workflow.table import Table
+from agentflow.workflow.intent import is_kept
+from agentflow.workspace.deleted import WithDeleted
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import FileChange, Git
 from agentflow.workspace.past import Past
@@ -161,17 +161,25 @@ class Crew(Record):
             return ""
         return redacted(self.git.diff(task.base_tree, task.tree, *(paths if task.hook_files else ())))
 
+    @property
+    def judging(self) -> JudgeContext:
+        """Return what judging the change needs of all this."""
+        return JudgeContext(
+            git=self.git,
+            sandbox=self.sandbox,
+            checking=self.checking,
+            sight=self.sight,
+            ledger=self.store.ledger,
+            watch=self.watch,
+        )
+
     def look(self, task: TaskState) -> TaskState:
         """Return the task with the tree as it is on disk now, and with what of it only hooks changed."""
-        return task.replace(tree=self.git.tree(), hook_files=self.watch.files())
+        return self.judging.look(task)
 
     def changes(self, task: TaskState) -> tuple[FileChange, ...]:
         """Return the files that differ from before the task as of the last tree, but those of hooks."""
-        if task.base_tree is None or task.tree is None:
-            return ()
-        apart = set_apart(task)
-        changes = self.git.changes(task.base_tree, task.tree)
-        return tuple(change for change in changes if change.path not in apart) if apart else changes
+        return self.judging.changes(task)
 
 
 def _affordable(role: Role, task: TaskState) -> Role:

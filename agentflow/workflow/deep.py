@@ -16,10 +16,10 @@ from agentflow.frontmatter import join, split, write_atomic
 from agentflow.parse import fit
 from agentflow.process import timestamp
 from agentflow.redact import nested
+from agentflow.verdict.beside import side_by_side
+from agentflow.verdict.conclusion import decided, ended_by, failed
 from agentflow.workflow.angles import Angle, angles
-from agentflow.workflow.beside import side_by_side
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.deciding import decided, ended_by, failed
 from agentflow.workflow.dispatch import dispatch
 from agentflow.workspace.git import Git
 

@@ -11,11 +11,11 @@ from agentflow.core.run import Run, RunOutcome, RunPaused
 from agentflow.core.task import Phase
 from agentflow.loop.run import continue_run, run_agent
 from agentflow.process import timestamp
+from agentflow.routing.route import ROLE_OF
 from agentflow.store.journal import load_run
 from agentflow.workflow.angles import Angle
 from agentflow.workflow.brief import brief
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.route import ROLE_OF
 from agentflow.workflow.waiting import answered
 
 GO_ON = "go on from here"

@@ -1,82 +1,137 @@
-"""What the words of a task say about how it is judged."""
+"""What is understood of a task: its intent, the gaps in it, and the plan that a person confirms."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterable
 
-_TEXT = re.compile(
-    r"(?:document\b|(?:add|fix|write|update|improve|correct|extend|reword|translate|remove)\s+(?:[\w'./-]+\s+){0,3}?"
-    r"(?:docstrings?|comments?|readme(?:\.\w+)?|changelog(?:\.\w+)?|docs|documentation|typos?|wording|spelling)"
-    r"(?=\s*(?:$|[.,;:!?)])|\s(?:in|to|for|of|on|about|at|with|from)\b))",
+from agentflow.core.events import Answered, IntentTold, Paused, Stamped
+from agentflow.core.pending import OWN_WORDS, Pending, PendingKind
+from agentflow.core.routing import Action, Classification
+from agentflow.core.submissions import Plan
+from agentflow.core.task import Intent, Phase, TaskState
+from agentflow.process import timestamp
+from agentflow.routing.classify import MOST_FILES
+from agentflow.routing.clauses import Mood, clauses
+from agentflow.routing.table import Table
+from agentflow.workflow.waiting import assumed
+
+QUESTION = "refine-1"
+_SIGN = "ambiguity: "
+_SENTENCE = re.compile(r"(?<=[.!?])[ \t]+|\n+")
+_CONSTRAINT = re.compile(
+    r"\b(must|mustn't|shall|never|always|only|without|except|unless|do not|don't|may not|cannot|can't|keep|"
+    r"at most|at least|no more than|leave \w+ alone|not (?:change|touch|break|edit|rename|add|remove))\b",
     re.IGNORECASE,
 )
-"""An order about text that only people read."""
-_CHECKS = r"fail\w*|red|broken|green|pass(?:es|ing)?|tests?|checks?|suite"
-_ABOUT_CHECKS = re.compile(rf"\b(?:{_CHECKS})\b", re.IGNORECASE)
-_ABOUT_FAULTS = re.compile(rf"\b(?:{_CHECKS}|bugs?|fix|mend|repair)\b", re.IGNORECASE)
-_NAME = re.compile(r"[\w./:\[\]-]{3,}")
-_CODE = re.compile(r"`([^`\n]+)`|([A-Za-z_][\w./]*)(\()?")
-_IN_CODE = re.compile(r"[A-Za-z_]\w{2,}")
-_LIKE_CODE = re.compile(r"[A-Za-z_]\w*(?:[_/]|\.\w)|[a-z][A-Z]|[A-Z][a-z]+[A-Z]")
 
 
-def concerns_text(order: str) -> bool:
-    """Return whether an order is about documentation or comments only."""
-    return bool(_TEXT.match(order))
+def intent_of(text: str, table: Table) -> Intent:
+    """Return a text's sentences by what they are, each as it stands there; the goal is the whole of it."""
+    sentences = [sentence for sentence in _SENTENCE.split(text) if sentence.strip()]
+    moods = {each: {clause.mood for clause in clauses(each, table)} for each in sentences}
+    actions = [each for each in sentences if moods[each] - {Mood.STATEMENT, Mood.LIMIT}]
+    limits = [each for each in sentences if _CONSTRAINT.search(each) or moods[each] == {Mood.LIMIT}]
+    told = [each for each in sentences if each not in actions]
+    return Intent(
+        goal=text, description="\n".join(told), actions=_listed(actions), constraints=_listed(limits)
+    )
 
 
-def targets(
-    task: str, failing: frozenset[str], speaking_of: Callable[[frozenset[str]], frozenset[str]]
-) -> frozenset[str]:
-    """Return which of the failing tests a task has to turn green.
-
-    Tests that the text names; else all of them where the text is about checks; where it is about a fault,
-    those that speak of the code it names, or else all; else none.
-    """
-    if found := named(task, failing):
-        return found
-    if not _ABOUT_FAULTS.search(task):
-        return frozenset()
-    code = frozenset() if _ABOUT_CHECKS.search(task) else named_code(task)
-    return (speaking_of(code) if code else frozenset()) or failing
+def _listed(sentences: list[str]) -> str:
+    return "\n".join(f"- {sentence}" for sentence in sentences)
 
 
-def named_code(text: str) -> frozenset[str]:
-    """Return the identifiers that a text names: in backticks, called, or written as only code is."""
-    found = _CODE.findall(text)
-    words = [quoted or word for quoted, word, call in found if quoted or call or _LIKE_CODE.match(word)]
-    return frozenset(name for word in words for name in _IN_CODE.findall(_module(word)))
+def gap_of(task: TaskState, found: Classification, table: Table) -> Pending | None:
+    """Return the one question that an ambiguous text leads to, its default first; None for a clear one."""
+    if found.action is Action.PROCEED:
+        return None
+    signs = [reason.removeprefix(_SIGN) for reason in found.reasons if reason.startswith(_SIGN)]
+    heaviest = max(signs, key=lambda sign: table.weights[sign])
+    options = (*table.readings[heaviest], f"something else, {OWN_WORDS}")
+    asked = {
+        "question": f"The task is not clear ({', '.join(signs)}). What is meant?",
+        "options": [{"label": option, "description": ""} for option in options],
+    }
+    advice = {"advice": table.split_advice} if found.action is Action.SPLIT else {}
+    return Pending(
+        id=QUESTION,
+        kind=PendingKind.QUESTION,
+        tool=None,
+        input={"task": task.task, **advice, "questions": [asked]},
+        options=options,
+        asked_at=timestamp(),
+    )
 
 
-def _module(word: str) -> str:
-    """Return what a path is imported as; any other word as it is."""
-    *folders, last = word.split("/")
-    stem = last.partition(".")[0] if folders else last
-    return folders[-1] if folders and stem == "__init__" else stem
+def settled(task: TaskState) -> TaskState:
+    """Return the task with the answer to that question among its assumptions."""
+    answer = task.answers.get(QUESTION)
+    if answer is None or f"- {answer.text}" in task.intent.assumptions.split("\n"):
+        return task
+    return assumed(task, answer.text)
 
 
-def named(task: str, tests: frozenset[str]) -> frozenset[str]:
-    """Return which tests the text of a task names, one by one or by their file."""
-    found = (word.strip(".:-").lower() for word in _NAME.findall(task))
-    words = {word for word in found if not _ABOUT_FAULTS.fullmatch(word)}
-    places = {_dotted(word) for word in words if re.search(r"[./_]", word)}
-    return frozenset(test for test in tests if words & _names(test) or _lies_in(test, places))
+_GAPS = (PendingKind.QUESTION, PendingKind.PLAN, PendingKind.ESCALATION)
 
 
-def _lies_in(test: str, places: set[str]) -> bool:
-    """Return whether a test lies in one of these modules, with as many of its folders as either says."""
-    path, _, inside = test.lower().partition("::")
-    module = f".{_dotted(path) if inside else path.rsplit('.', 2)[0]}"
-    return any(module.endswith(f".{place}") or f".{place}".endswith(module) for place in places)
+def intent_told(task: TaskState, happened: Iterable[Stamped]) -> IntentTold:
+    """Return the ledger of a task; a gap is what had to be assumed or asked about what is wanted."""
+    asked: dict[str, str] = {}
+    for one in happened:
+        match one.event:
+            case Paused(kind=kind, pending=pending) if kind in _GAPS:
+                asked.setdefault(pending, f"{kind} {pending}: asked")
+            case Answered(pending=pending, by=by) if pending in asked:
+                asked[pending] = f"{asked[pending].split(':')[0]}: answered{f' by {by}' if by else ''}"
+            case Answered(pending=pending, by="default"):
+                asked[pending] = f"question {pending}: the default was assumed"
+            case _:
+                pass
+    intent = task.intent
+    rows = (row.removeprefix("- ") for row in intent.assumptions.splitlines())
+    guesses = [f"assumed: {row}" for row in rows if row.strip()]
+    return IntentTold(
+        goal=intent.goal or task.task,
+        constraints=intent.constraints,
+        assumptions=intent.assumptions,
+        gaps=(*guesses, *asked.values()),
+    )
 
 
-def _dotted(path: str) -> str:
-    return path.removesuffix(".py").replace("/", ".")
+PLAN = "plan-1"
+CHOICES = ("confirm", f"correct the plan: {OWN_WORDS}", f"adjust the scope: {OWN_WORDS}")
 
 
-def _names(test: str) -> set[str]:
-    """Return the ways to name a test: its id, its file, its class, its function."""
-    whole = test.lower()
-    path, _, inside = whole.partition("::")
-    parts = inside.split("::") if inside else whole.split(".")[-2:]
-    names = {whole, *parts, *(part.split("[")[0] for part in parts)}
-    return {name for name in names | ({path, path.rsplit("/", 1)[-1]} if inside else set()) if len(name) > 2}
+def unconfirmed(task: TaskState) -> Pending | None:
+    """Return what a person has to confirm, or None where nothing has, or somebody was asked already."""
+    if task.plan is None or task.reads_only or PLAN in task.answers:
+        return None
+    files = {file for step in task.plan.steps for file in step.files}
+    if not task.forced and len(files) <= MOST_FILES:
+        return None
+    intent = task.intent
+    shown = {
+        "goal": intent.goal,
+        "constraints": intent.constraints,
+        "assumptions": intent.assumptions,
+        "why": "of high risk" if task.forced else f"touches {len(files)} files",
+        "plan": _written(task.plan),
+    }
+    return Pending(
+        id=PLAN,
+        kind=PendingKind.PLAN,
+        tool=None,
+        input={key: text for key, text in shown.items() if text},
+        options=CHOICES,
+        asked_at=timestamp(),
+    )
+
+
+def is_kept(task: TaskState, phase: Phase) -> bool:
+    """Return whether the one interruption of a phase is kept for the confirmation of its plan."""
+    return phase is Phase.PLANNING and task.forced
+
+
+def _written(plan: Plan) -> str:
+    steps = (f"{number}. {step.title} ({', '.join(step.files)})" for number, step in enumerate(plan.steps, 1))
+    after = (f"must hold: {text}" for text in plan.acceptance)
+    return "\n".join((plan.summary, *steps, *after, *(f"risk: {risk}" for risk in plan.risks)))

@@ -8,21 +8,21 @@ from types import MappingProxyType
 from agentflow.core.evidence import Verdict
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Failure, GateStatus, Phase, TaskState
+from agentflow.report.outcomes import without_result
+from agentflow.report.review import merged, objections, with_caveats
+from agentflow.routing.route import JUDGING
+from agentflow.verdict.beside import side_by_side, undisturbed
+from agentflow.verdict.case import Case
+from agentflow.verdict.conclusion import check_line, decided, ended_by
+from agentflow.verdict.drift import drifted
+from agentflow.verdict.gather import altered, believed, case_of, drift, examine, final_case_of
+from agentflow.verdict.judge import judge
+from agentflow.verdict.weighing import weigh
 from agentflow.workflow.approval import asked
-from agentflow.workflow.beside import side_by_side, undisturbed
-from agentflow.workflow.case import Case
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.deciding import check_line, decided, ended_by
 from agentflow.workflow.dispatch import dispatch
-from agentflow.workflow.drift import drifted
-from agentflow.workflow.gate import judge
-from agentflow.workflow.judgement import altered, believed, case_of, drift, examine, final_case_of
-from agentflow.workflow.outcomes import without_result
-from agentflow.workflow.review import merged, objections, with_caveats
-from agentflow.workflow.route import JUDGING
 from agentflow.workflow.session import stopped
 from agentflow.workflow.waiting import waiting
-from agentflow.workflow.weighing import weigh
 
 _NO_ANSWER = Verdict(
     passed=False, reasons=("the verifier was not asked, since a check was red",), evidence=()
@@ -56,14 +56,12 @@ async def _verify(crew: Crew) -> Run | None:
     """Run the required checks; if all hold, ask the verifier, where the route has one, beside their proof."""
     task = crew.store.task
     if not _is_judged(crew, task):
-        found = await examine(crew, task)
-        shown = {
-            name: getattr(found, name)
-            for name in ("final", "held", "fresh", "proven_tests", "silent", "audit")
-        }
+        found = await examine(crew.judging, task)
+        kept = ("surface", "final", "held", "fresh", "probes", "audit")
+        shown = {name: getattr(found, name) for name in kept}
         crew.store.save(crew.store.task.replace(**shown))
-    case = case_of(crew, crew.store.task)
-    so_far = judge(case.replace(silent=case.silent or ""))
+    case = case_of(crew.judging, crew.store.task)
+    so_far = judge(case.replace(probes=case.probes or ()))
     if not (so_far.passed or so_far.to_approve):
         return None
     is_asked = Phase.VERIFICATION in task.steps and so_far.passed and bool(so_far.evidence)
@@ -74,9 +72,9 @@ async def _verify(crew: Crew) -> Run | None:
 
 async def _believe(crew: Crew, case: Case) -> None:
     """Find out once for the tree that is judged what its checks are worth."""
-    if crew.store.task.silent is None:
-        found = await believed(crew, crew.store.task, case)
-        shown = {name: getattr(found, name) for name in ("silent", "fresh", "proven_tests")}
+    if crew.store.task.probes is None:
+        found = await believed(crew.judging, crew.store.task, case)
+        shown = {name: getattr(found, name) for name in ("probes", "fresh")}
         crew.store.save(crew.store.task.replace(**shown))
 
 
@@ -93,7 +91,7 @@ _JUDGES: Mapping[Phase, Callable[[Crew], Awaitable[Run | None]]] = MappingProxyT
 
 def _unchanged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
     """Return the task failed in all these phases, since there is nothing to judge."""
-    verdict = judge(case_of(crew, task))
+    verdict = judge(case_of(crew.judging, task))
     for phase in phases:
         task = decided(task, GateStatus.FAILED, f"- {'; '.join(verdict.reasons)}", phase=phase)
     return _sent_back(task.replace(verdict=verdict), phases[0], verdict.reasons, verdict.evidence)
@@ -109,7 +107,7 @@ def _review_decided(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
     issues = len(task.review.issues)
     said = f"- {task.review.verdict}, {issues} issue{'' if issues == 1 else 's'}"
     reasons = () if task.reads_only else objections(task.review, task.flagged_issues)
-    reasons = (*drifted(drift(crew, task), altered(crew, task)), *reasons)
+    reasons = (*drifted(drift(crew.judging, task), altered(crew.judging, task)), *reasons)
     if not reasons:
         return decided(task, GateStatus.PASSED, said, agent=agent, phase=Phase.REVIEW)
     message = "\n".join((said, *(f"- {reason}" for reason in reasons)))
@@ -121,7 +119,7 @@ async def _verification_decided(crew: Crew, task: TaskState, run: Run | None) ->
     """Return the task with the verdict of its checks, as far as the verifier lets it stand."""
     if run is not None and run.pause is not None:
         return task
-    verdict = judge(final_case_of(crew, task))
+    verdict = judge(final_case_of(crew.judging, task))
     if verdict.to_approve and task.gate(Phase.REVIEW).status is not GateStatus.FAILED:
         task = asked(crew, task.replace(verdict=verdict))
         return task if task.pending else _verdict_decided(crew, task, verdict, run)

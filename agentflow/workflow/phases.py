@@ -4,6 +4,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from types import MappingProxyType
 
+from agentflow.core.caveat import Caveat
 from agentflow.core.events import Answered, Classified, Warned
 from agentflow.core.evidence import CheckName, Verdict
 from agentflow.core.exits import Exit
@@ -11,25 +12,20 @@ from agentflow.core.pending import Consent, Pending, decided_now
 from agentflow.core.routing import Action
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
+from agentflow.report.answer import keeps_document, unanswered, write_document
+from agentflow.report.outcomes import without_result
+from agentflow.routing.reclassify import changed, classified, found_of, planned
+from agentflow.routing.route import together
 from agentflow.store.reading import events
-from agentflow.workflow.answer import keeps_document, unanswered, write_document
-from agentflow.workflow.case import uncounted
-from agentflow.workflow.conclusion import conclude
-from agentflow.workflow.confirming import unconfirmed
+from agentflow.verdict.case import uncounted
+from agentflow.verdict.conclusion import check_line, conclude, decided, ended_by, failed
+from agentflow.verdict.gather import examine_base
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.deciding import check_line, decided, ended_by, failed
 from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import GIVE_UP, dispatch
-from agentflow.workflow.judgement import examine_base
+from agentflow.workflow.intent import QUESTION, gap_of, intent_of, intent_told, settled, unconfirmed
 from agentflow.workflow.judging import judged
-from agentflow.workflow.ledger import intent_told
-from agentflow.workflow.outcomes import without_result
-from agentflow.workflow.refining import QUESTION, gap_of, intent_of, settled
-from agentflow.workflow.rising import changed, classified, found_of, planned
-from agentflow.workflow.route import together
 from agentflow.workflow.waiting import answered, waiting
-
-ENVIRONMENT_BLOCKED = "environment_blocked"
 
 
 async def refine(crew: Crew, task: TaskState) -> TaskState:
@@ -44,7 +40,7 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         return task
     if task.reads_only:
         return decided(task, GateStatus.PASSED, "- changes nothing, so that no check is needed")
-    task = await examine_base(crew, crew.checking.told(task))
+    task = await examine_base(crew.judging, crew.checking.told(task))
     task = task.replace(blocked=crew.checking.blocked(task.baseline))
     able = [item for item in task.baseline if item.check.name not in task.blocked]
     if CheckName.TESTS in task.blocked and not able:
@@ -163,7 +159,7 @@ PHASES: Mapping[Phase, Callable[[Crew, TaskState], Awaitable[TaskState]]] = Mapp
 def _blocked(task: TaskState, why: str) -> TaskState:
     """Return the task ended by a machine on which its tests cannot run; nobody is asked to mend that."""
     evidence = tuple(item.evidence for item in task.baseline if item.evidence is not None)
-    caveats = (ENVIRONMENT_BLOCKED,)
+    caveats = (Caveat.ENVIRONMENT_BLOCKED,)
     verdict = Verdict(passed=False, reasons=(), evidence=evidence, caveats=caveats, notes=(why,))
     ending = Ending(
         status=Status.VERIFIED_WITH_CAVEAT,

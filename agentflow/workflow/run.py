@@ -7,16 +7,16 @@ from agentflow.core.events import Paused, PhaseEnded, PhaseStarted, TaskEnded, T
 from agentflow.core.exits import Exit
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.process import timestamp
+from agentflow.report.report import report
+from agentflow.routing.route import enter, next_phase, together
 from agentflow.store.reading import events, last_sign
 from agentflow.store.seals import fingerprint
+from agentflow.verdict.conclusion import decided, failed
+from agentflow.verdict.drift import drifted, listed, set_apart
 from agentflow.workflow.budget import cost_unknown, overspent
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.deciding import decided, failed
-from agentflow.workflow.drift import drifted, listed, set_apart
-from agentflow.workflow.ledger import intent_told
+from agentflow.workflow.intent import intent_told
 from agentflow.workflow.phases import PHASES
-from agentflow.workflow.report import report
-from agentflow.workflow.route import enter, next_phase, together
 from agentflow.workflow.session import begun, ended
 from agentflow.workflow.waiting import paused, suspended
 

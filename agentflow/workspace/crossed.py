@@ -1,7 +1,7 @@
 """Trees put together from two, and what differs between them."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha1, sha256
 
 from agentflow.core.record import Record
@@ -82,21 +82,35 @@ def _is_file(text: str, blob: bytes) -> bool:
     return found.hexdigest().encode() == blob if blob.strip(b"0") else not text
 
 
-def lay(git: Git, tree: str, files: Mapping[str, str]) -> str:
-    """Return the id of a tree in which some files have other texts."""
+def lay(git: Git, tree: str, files: Mapping[str, str | None]) -> str:
+    """Return the id of a tree in which some files have other texts; None takes a file away."""
+    texts = {path: text for path, text in files.items() if text is not None}
+    modes = _modes(git, tree, texts)
     with scratch_folder() as folder:
-        places = [folder / f"{number}.txt" for number in range(len(files))]
-        for place, text in zip(places, files.values(), strict=True):
-            place.write_text(text, "utf-8", "surrogateescape")
+        places = [folder / f"{number}.txt" for number in range(len(texts))]
+        for place, text in zip(places, texts.values(), strict=True):
+            place.write_bytes(text.encode("utf-8", "surrogateescape"))
         named = "".join(f"{place}\n" for place in places).encode()
         blobs = git.call("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=named).split()
-        lines = (
-            _REGULAR + b" " + blob + b"\t" + os.fsencode(path)
-            for path, blob in zip(files, blobs, strict=True)
-        )
+        lines = [
+            modes.get(path, _REGULAR) + b" " + blob + b"\t" + os.fsencode(path)
+            for path, blob in zip(texts, blobs, strict=True)
+        ]
+        lines += [
+            _GONE + b" " + b"0" * len(tree) + b"\t" + os.fsencode(each) for each in files.keys() - texts
+        ]
         env = indexed(git.call, git.source, tree, folder / "git", git.root)
         git.call("update-index", "-z", "--index-info", env=env, stdin=b"\0".join(lines) + b"\0")
         return git.call("write-tree", env=env).decode().strip()
+
+
+def _modes(git: Git, tree: str, paths: Iterable[str]) -> dict[str, bytes]:
+    """Return the modes of files of a tree, of those that are plain files."""
+    literal = {"GIT_LITERAL_PATHSPECS": "1"}
+    raw = git.call("ls-tree", "-z", tree, "--", *paths, env=literal) if paths else b""
+    entries = (line.partition(b"\t") for line in raw.split(b"\0") if line)
+    found = {os.fsdecode(path): head.split(b" ")[0] for head, _, path in entries}
+    return {path: mode for path, mode in found.items() if mode == _EXECUTABLE}
 
 
 def _differing(git: Git, first: str, second: str) -> Iterator[_Entry]:

@@ -6,7 +6,6 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path, PurePosixPath
-from types import MappingProxyType
 
 from agentflow.core.errors import StateError
 from agentflow.process import capture
@@ -25,18 +24,11 @@ _GIT_FILES = ("HEAD", "packed-refs", "shallow", "index")
 class Stage:
     """A folder with the files of a tree, with what git ignores, and with a git folder of its own."""
 
-    def __init__(
-        self,
-        git: Git,
-        tree: str,
-        ignored: tuple[str, ...],
-        laid: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
-        """Take the ignored files of the repository that are to be seen, and texts for more files by path."""
+    def __init__(self, git: Git, tree: str, ignored: tuple[str, ...]) -> None:
+        """Take the ignored files of the repository that are to be seen."""
         self._git = git
         self._tree = tree
         self._ignored = ignored
-        self._laid = laid
         self._opened = ExitStack()
         self._env: Mapping[str, str] = {}
         self.view = View(folder=Path())
@@ -45,17 +37,12 @@ class Stage:
         """The marks of the layer as it is before a check; None where nobody can tell."""
 
     def fill(self, underlay: Underlay | None = None) -> None:
-        """Write all files, as a layer above others where that can be; no filter has a say.
-
-        Raises StateError where something of the tree is in the way of a file that is laid beside it.
-        """
+        """Write all files, as a layer above others where that can be; no filter has a say."""
         outer = self._opened.enter_context(scratch_folder())
         layer = underlay.layer(self._tree, outer) if underlay else None
         written = layer or write(self._git, self._tree, outer)
         self._git, self._env, self.view = written.git, written.env, written.view
         self.view = self.view.replace(shown=tuple(self._lay_ignored()))
-        for path, text in self._laid.items():
-            self._lay(path, text)
         self._lay_git()
         self._untouched = self._marks()
 
@@ -95,7 +82,7 @@ class Stage:
 
     def _is_laid(self, path: str) -> bool:
         """Tell whether a file was put here beside the tree."""
-        entries = {entry.rstrip("/") for entry in (*self._ignored, *self._laid)}
+        entries = {entry.rstrip("/") for entry in self._ignored}
         return any(path == entry or path.startswith(f"{entry}/") for entry in entries)
 
     def remove(self) -> None:
@@ -124,11 +111,6 @@ class Stage:
                 else:
                     room -= size
                     _copy(source, place)
-
-    def _lay(self, path: str, text: str) -> None:
-        if not self.view.is_free(path):
-            raise StateError(f"{path} is there already, or leads through a link")
-        self.view.make_room(path, as_folder=False).write_text(text, "utf-8")
 
     def _lay_git(self) -> None:
         """Give the copy a git folder that shows the same commits, and can be changed without harm."""

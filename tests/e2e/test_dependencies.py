@@ -28,9 +28,11 @@ def test_an_odd_dependency_is_a_caveat_that_its_record_cannot_leave_out(new_repo
     assert repo.run("verify", repo.folder.name).code == 0
 
 
-def test_what_the_task_asks_for_by_name_is_no_caveat(new_repo: NewRepo) -> None:
+def test_what_the_task_asks_for_by_name_is_a_caveat_all_the_same(new_repo: NewRepo) -> None:
     repo = new_repo(FILES)
-    assert repo.task(f"{TEXT} and add reqeusts", script=mending(*MENDED, *ODD)).code == 0
+    done = repo.task(f"{TEXT} and add reqeusts", script=mending(*MENDED, *ODD))
+
+    assert (done.code, repo.state()["verdict"]["caveats"]) == (4, ["dependencies"])
 
 
 def test_a_change_without_dependencies_says_nothing_of_them(new_repo: NewRepo) -> None:

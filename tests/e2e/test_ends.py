@@ -139,7 +139,7 @@ def test_a_task_that_was_cut_short_goes_on_in_the_run_it_had(new_repo: NewRepo) 
         process.communicate(timeout=60)
     assert "- A new.txt" in report(repo)
     done = repo.run("resume", "--json")
-    assert (done.code, done.json["files_changed"]) == (0, ["calc.py", "new.txt"]), done.err
+    assert (done.code, done.json["files_changed"]) == (4, ["calc.py", "new.txt"]), done.err
     assert len(repo.runs("implementer")) == 1
 
 

@@ -57,7 +57,7 @@ def test_nor_by_a_tool_and_its_neighbours_are_written_as_ever(new_repo: NewRepo)
         turn(call("Write", file_path="conf/rules.json", content="{}")),
         turn(call("Bash", command="echo new > conf/other.txt && echo more > conf/made.txt")),
     )
-    assert repo.task(script=mending(*turns, evidence="ev-0003")).code == 0
+    assert repo.task(script=mending(*turns, evidence="ev-0003")).code == 4  # nothing proves those two files
     refused = repo.runs("implementer")[0].results[1]["content"]
     assert refused == "conf/rules.json is read-only: no role writes to .claude/settings.json"
     assert repo.read("conf/rules.json") == DENY

@@ -2,18 +2,18 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
-from itertools import groupby, pairwise
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.crew import honest, role_of
+from tests.support.live import KEY, MODELS, configure, live, runs
 from tests.support.messages_server import (
     Answer,
     Asked,
-    MessagesServer,
     Plays,
     Raw,
     Stream,
@@ -22,10 +22,8 @@ from tests.support.messages_server import (
     text,
     use,
 )
-from tests.support.repo import CALC, Done, NewRepo, Repo
+from tests.support.repo import CALC, NewRepo, Repo
 
-KEY = "sk-e2e-0123456789-secret"
-QUICK = {"retry": {"tries": 4, "base_seconds": 0, "max_seconds": 0}}
 OFFERED = {
     "explorer": {
         "Read",
@@ -51,23 +49,11 @@ OFFERED = {
     },
     "verifier": {"Read", "Grep", "Bash", "RecallOutput", "Skill", "SubmitVerdict"},
 }
-MODELS = {"explorer": "big-1", "planner": "big-1", "implementer": "small-1", "verifier": "small-1"}
 
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
     return new_repo(CALC)
-
-
-def live(repo: Repo, server: MessagesServer, *words: str, **settings: Any) -> Done:
-    configure(repo, **settings)
-    return repo.task(*words, env={"ANTHROPIC_BASE_URL": server.address, "ANTHROPIC_API_KEY": KEY})
-
-
-def configure(repo: Repo, **settings: Any) -> None:
-    path = repo.home / ".config/agentflow/config.yaml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({**QUICK, "models": {"deep": "big-1", "fast": "small-1"}, **settings}))
 
 
 def faulty(*faults: Answer, at: str = "implementer", turn: int = 1) -> Callable[[Asked], Answer]:
@@ -79,12 +65,6 @@ def faulty(*faults: Answer, at: str = "implementer", turn: int = 1) -> Callable[
         return left.pop(0) if meets else honest(asked)
 
     return policy
-
-
-def runs(server: MessagesServer) -> Iterator[tuple[str, list[Asked]]]:
-    """Yield the requests of each role, one after the other."""
-    for role, asked in groupby(server.asked, key=role_of):
-        yield role, list(asked)
 
 
 def meaning(message: dict[str, Any]) -> dict[str, Any]:
@@ -376,186 +356,3 @@ def test_a_reply_that_is_paused_without_end_is_ended_by_its_own_bound(repo: Repo
     assert "pause_turn" in done.out
     assert len(server.asked) == 8 + 1
     assert repo.state()["status"] == "limit"
-
-
-def models_of(server: MessagesServer) -> dict[str, set[str]]:
-    return {role: {each.body["model"] for each in asked} for role, asked in runs(server)}
-
-
-BOTH = dict.fromkeys(MODELS, "gpt-oss:20b")
-CHOSEN: dict[str, tuple[tuple[str, ...], dict[str, str], dict[str, Any], dict[str, str]]] = {
-    "an id": (("--model", "gpt-oss:20b"), {}, {}, BOTH),
-    "an id in the environment": ((), {"AGENTFLOW_MODEL": "gpt-oss:20b"}, {}, BOTH),
-    "an id in the settings": ((), {}, {"model": "gpt-oss:20b"}, BOTH),
-    "an id for each tier": (
-        ("--model", "deep=qwen/qwen3,fast=claude-x-9"),
-        {},
-        {},
-        {role: "qwen/qwen3" if id_ == "big-1" else "claude-x-9" for role, id_ in MODELS.items()},
-    ),
-    "an id for one tier": (
-        ("--model", "deep=qwen/qwen3"),
-        {},
-        {},
-        {role: "qwen/qwen3" if id_ == "big-1" else id_ for role, id_ in MODELS.items()},
-    ),
-    "an id in place of a list": (
-        ("--model", "gpt-oss:20b"),
-        {},
-        {"models": {"deep": ["big-1", "big-2"], "fast": "small-1"}},
-        BOTH,
-    ),
-}
-
-
-@pytest.mark.parametrize(("options", "env", "settings", "models"), CHOSEN.values(), ids=CHOSEN)
-def test_a_model_is_named_by_its_id(
-    repo: Repo,
-    options: tuple[str, ...],
-    env: dict[str, str],
-    settings: dict[str, Any],
-    models: dict[str, str],
-) -> None:
-    configure(repo, **settings)
-    with serving(policy=honest) as server:
-        there = {"ANTHROPIC_BASE_URL": server.address, "ANTHROPIC_API_KEY": KEY}
-        done = repo.task(*options, "--json", "make the failing tests pass", env={**there, **env})
-    assert done.code == 0, done.err
-    assert models_of(server) == {role: {model} for role, model in models.items()}
-    assert done.json["model"] == (options[1] if options else "gpt-oss:20b")
-
-
-def test_resume_goes_on_with_the_model_that_was_named(repo: Repo) -> None:
-    configure(repo)
-    with serving(policy=honest) as server:
-        env = {"ANTHROPIC_BASE_URL": server.address, "ANTHROPIC_API_KEY": KEY}
-        words = ("--model", "deep=qwen/qwen3", "--pause-after", "planning", "make the failing tests pass")
-        assert repo.task(*words, env=env).code == 75
-        assert repo.run("resume", env={**env, "AGENTFLOW_MODEL": "other-1"}).code == 0
-    named = {"big-1": "qwen/qwen3", "small-1": "small-1"}
-    assert models_of(server) == {role: {named[id_]} for role, id_ in MODELS.items()}
-
-
-def test_what_the_tiers_stand_for_is_explained(repo: Repo) -> None:
-    configure(repo)
-    env = {"AGENTFLOW_MODEL": "deep=qwen/qwen3"}
-    told = repo.run("config", "--explain", "--json", env=env).json
-    assert told["models"] == ["deep: qwen/qwen3 (price unknown)", "fast: small-1 (price unknown)"]
-    assert {"key": "model", "value": "deep=qwen/qwen3", "source": "AGENTFLOW_MODEL"} in told["settings"]
-    assert "qwen/qwen3" in repo.run("agents", "show", "explorer", env=env).out
-
-
-NO_MODELS = {
-    "repiar": "did you mean repair?",
-    "antropic": "did you mean anthropic?",
-    "Anthropic": "did you mean anthropic?",
-    "scrpt:x.yaml": "did you mean script:FILE?",
-    "replay": "is no id of a model",
-    "deep=script:x.yaml": "is no id of a model",
-    "deep=repair,fast=claude-x-9": "is no id of a model",
-    "opus": "is a tier",
-    "deep=fast": "is a tier",
-    "deep=": "unknown model ''",
-    "slow=claude-x-9": "write deep=ID",
-    "deep=a-1,deep=b-1": "write deep=ID",
-    "claude x": "unknown model 'claude x'",
-    "--": "unknown model '--'",
-    "a\nb": "unknown model",
-}
-
-
-@pytest.mark.parametrize(("name", "words"), NO_MODELS.items(), ids=map(repr, NO_MODELS))
-def test_what_is_no_model_ends_it_before_anything_is_written(repo: Repo, name: str, words: str) -> None:
-    with serving(policy=honest) as server:
-        done = live(repo, server, f"--model={name}", "make the failing tests pass")
-    assert (done.code, server.asked) == (2, [])
-    assert words in done.err
-    assert not (repo.root / ".claude").exists()
-
-
-def metered(asked: Asked) -> Answer:
-    """Return the honest reply with the usage that a provider would count."""
-    answer = honest(asked)
-    assert isinstance(answer, Plays)
-    return answer._replace(usage={"input_tokens": len(asked.raw) // 4, "output_tokens": 60})
-
-
-def tokens(repo: Repo) -> int:
-    used = repo.state()["usage"]
-    return sum(used[key] for key in ("input", "output", "cache_read", "cache_write"))
-
-
-def test_a_request_that_cannot_fit_is_not_sent(repo: Repo) -> None:
-    with serving(policy=metered) as server:
-        done = live(repo, server, "--max-tokens", "100", "make the failing tests pass")
-    assert (done.code, server.asked) == (3, [])
-    assert "0 of 100 tokens used, and the next request needs about" in done.out
-    assert "(--max-tokens)" in done.out
-    assert (repo.state()["status"], tokens(repo)) == ("limit", 0)
-    assert (repo.folder / "report.md").exists()
-
-
-@pytest.mark.parametrize("limit", [5_000, 8_000])
-def test_what_fits_is_sent_and_the_limit_is_kept(repo: Repo, limit: int) -> None:
-    with serving(policy=metered) as server:
-        done = live(repo, server, "--max-tokens", str(limit), "make the failing tests pass")
-    assert done.code == 3
-    assert server.asked
-    assert 0 < tokens(repo) <= limit
-    assert f"of {limit} tokens used" in done.out
-    used = 0
-    for asked in server.asked:
-        assert 0 < asked.body["max_tokens"] <= limit - used
-        used += len(asked.raw) // 4 + 60
-
-
-def test_a_limit_that_is_wide_enough_leaves_replies_their_length(repo: Repo) -> None:
-    with serving(policy=metered) as server:
-        done = live(repo, server, "--max-tokens", "1000000", "make the failing tests pass")
-    assert done.code == 0, done.err
-    assert {asked.body["max_tokens"] for asked in server.asked} == {16_000}
-
-
-def test_a_limit_of_money_needs_a_price(repo: Repo) -> None:
-    with serving(policy=metered) as server:
-        done = live(repo, server, "--max-cost", "1", "make the failing tests pass")
-    assert (done.code, server.asked) == (2, [])
-    for word in ("--max-cost", "big-1", "small-1", "prices", "--max-tokens"):
-        assert word in done.err
-    assert not (repo.root / ".claude").exists()
-
-
-FREE = {"input": 0, "output": 0, "cache_read": 0, "cache_write": 0}
-DEAR = {**FREE, "input": 1000}
-PRICED: dict[str, tuple[dict[str, Any], str, int]] = {
-    "the users own": ({"big-1": DEAR, "small-1": FREE}, "1000", 0),
-    "the users own, too dear": ({"big-1": DEAR, "small-1": FREE}, "0.5", 3),
-    "free": ({"big-1": FREE, "small-1": FREE}, "0.5", 0),
-}
-
-
-@pytest.mark.parametrize(("prices", "most", "code"), PRICED.values(), ids=PRICED)
-def test_a_limit_of_money_is_kept_where_the_price_is_known(
-    repo: Repo, prices: dict[str, Any], most: str, code: int
-) -> None:
-    with serving(policy=metered) as server:
-        done = live(repo, server, "--max-cost", most, "make the failing tests pass", prices=prices)
-    assert done.code == code, done.err
-    assert ("(--max-cost)" in done.out) is (code == 3)
-    assert (repo.state()["usage"]["cost_usd"] or 0) <= float(most)
-
-
-def test_the_vendors_models_have_a_price_that_settings_override(repo: Repo) -> None:
-    words = ("--json", "--max-cost", "5", "--model", "claude-opus-5-5", "make the failing tests pass")
-    with serving(policy=metered) as server:
-        done = live(repo, server, *words, models={})
-    assert done.code == 0, done.err
-    used = done.json["usage"]
-    assert used["cost_usd"] == pytest.approx((used["input"] * 4 + used["output"] * 20) / 1_000_000)
-    with serving(policy=metered) as server:
-        done = live(repo, server, *words, models={}, prices={"claude-opus-5-5": FREE})
-    assert done.json["usage"]["cost_usd"] == 0
-
-
-def test_the_embedded_model_costs_nothing(repo: Repo) -> None:
-    assert repo.task("--max-cost", "1", "--model", "repair", "make the failing tests pass").code == 0

@@ -93,8 +93,12 @@ def test_permissions_test_says_that_it_asks(repo: Repo) -> None:
     asked = repo.run("permissions", "test", "--role", "implementer", "cd / && rm -rf *")
     assert "is about the whole repository, or most of it" in asked.out
     assert "ask" in asked.out
-    free = repo.run(
-        "permissions", "test", "--role", "implementer", "rm -rf build && find . -name '*.pyc' -delete"
-    )
-    assert "whole repository" not in free.out
+    for command in (
+        "rm -rf build && find . -name '*.pyc' -delete",
+        "cd tests && rm -rf *",
+        "find . -name '*.orig' -print0 | xargs -0 rm -f",
+        'd=$(mktemp -d); rm -rf "$d"',
+    ):
+        free = repo.run("permissions", "test", "--role", "implementer", command)
+        assert "whole repository" not in free.out
     assert repo.run("permissions", "test", "rm -rf build", "--json").json["decision"] == "allow"

@@ -117,6 +117,14 @@ class LeaningTest(unittest.TestCase):
     assert "LEAN_ON" not in os.environ
 
 
+def test_a_new_test_in_a_large_file_proves_a_change(tmp_path: Path) -> None:
+    green = TESTS[: TESTS.index("def test_last_page")] + f"MANY = {['x'] * 60_000}\n"
+    attempt = Attempt(tmp_path, {**BASE, "tests/test_core.py": green})
+    new = "\n\ndef test_part():\n    assert pages(41, 10) == 5\n"
+
+    assert attempt.run(TASK, {"pager/core.py": RIGHT, "tests/test_core.py": green + new}).code == 0
+
+
 def test_the_first_test_of_a_suite_has_to_fail_without_the_change(tmp_path: Path) -> None:
     base = {**BASE, "pager/core.py": RIGHT, "tests/test_core.py": None, "tests/conftest.py": None}
     attempt = Attempt(tmp_path, {**base, "pytest.ini": "[pytest]\n"})

@@ -173,7 +173,9 @@ def test_research_without_findings_is_no_answer(new_repo: NewRepo, summary: str)
 
 def test_a_change_larger_than_its_route_gets_the_judges_it_needs(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
-    writes = [turn(call("Write", file_path=f"m{number}.py", content="x = 1\n")) for number in range(5)]
+    writes = [
+        turn(call("Write", file_path=f"m{number}.py", content="# nothing yet\n")) for number in range(5)
+    ]
     grown = role("implementer", *writes, *MENDED, submit("calc.py"))
     done = repo.task("fix add in calc.py", "--sequential", script=[grown, review(), verified("ev-0002")])
     assert (done.code, acted(repo)) == (0, ["implementer", "reviewer", "verifier"]), done.err
@@ -243,7 +245,7 @@ def test_review_and_verification_run_side_by_side_on_one_tree_unless_in_sequence
     new_repo: NewRepo, way: str
 ) -> None:
     repo = new_repo(CALC)
-    judges = [{**review(), "delay": 2}, {**verified("ev-0002"), "delay": 2}]
+    judges = [{**review(), "delay": 6}, {**verified("ev-0002"), "delay": 6}]
     done = repo.task("refactor add", *filter(None, [way]), script=[plan("calc.py"), MEND, *judges])
     assert done.code == 0, done.err
     gates = repo.state()["gates"]
@@ -252,7 +254,7 @@ def test_review_and_verification_run_side_by_side_on_one_tree_unless_in_sequence
     (reviewed,) = (one["seq"] for one in repo.events("RunEnded") if one["role"] == "reviewer")
     checked = max(one["seq"] for one in repo.events("CheckStarted") if one["code"] == "final")
     assert (checked < reviewed) is (way == "")
-    (heard,) = (one["seq"] for one in repo.events("StateChanged") if one["changed"].get("silent") == "")
+    (heard,) = (one["seq"] for one in repo.events("StateChanged") if one["changed"].get("probes"))
     asked = repo.events("Asked")[-1]["seq"]
     assert checked < asked < heard < max(one["seq"] for one in repo.events("RunEnded"))
 
@@ -261,7 +263,7 @@ def test_what_fails_its_checks_is_not_tried_any_further(new_repo: NewRepo) -> No
     repo = new_repo(CALC)
     worse = role("implementer", *edit("calc.py", "2 * a", "3 * a"), submit("calc.py"))
     assert repo.task("fix add in calc.py", "--max-iterations", "1", script=[worse]).code == 3
-    assert repo.state()["silent"] is None
+    assert repo.state()["probes"] is None
 
 
 def test_an_empty_reply_is_asked_for_once_more(new_repo: NewRepo) -> None:

@@ -236,3 +236,21 @@ def test_a_bug_in_rust_is_mended_whatever_the_build_leaves(new_repo: NewRepo) ->
     turns = edit("src/lib.rs", "a - b", "a + b")
     done = repo.task(TEXT, "--json", script=crew_of(*turns, file="src/lib.rs", evidence="ev-0004"))
     assert (done.code, done.json["caveats"]) == (0, []), done.err
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="runs go")
+def test_a_bug_in_go_is_mended_where_the_user_has_a_cache_of_builds(new_repo: NewRepo) -> None:
+    files = {
+        "go.mod": "module calc\n\ngo 1.19\n",
+        "calc.go": "package calc\n\nfunc Add(a, b int) int { return a - b }\n",
+        "calc_test.go": (
+            'package calc\n\nimport "testing"\n\nfunc TestAdd(t *testing.T) {\n'
+            '\tif Add(1, 2) != 3 {\n\t\tt.Fatal("not 3")\n\t}\n}\n'
+        ),
+    }
+    repo = new_repo(files)
+    (repo.home / ".cache/go-build").mkdir(parents=True)
+    turns = edit("calc.go", "a - b", "a + b")
+    script = crew_of(*turns, file="calc.go", evidence="ev-0004")
+    done = repo.task(TEXT, "--json", script=script, env={"HOME": str(repo.home)})
+    assert (done.code, done.json["caveats"]) == (0, []), done.err

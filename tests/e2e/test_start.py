@@ -17,6 +17,7 @@ CALLS = (
     *("update-index", "ls-files", "add", "write-tree"),  # the tree that the task begins with
     "ls-tree",  # what belongs to the checks
     "ls-files",  # what is ignored by then
+    *("cat-file", "grep"),  # which sources lead to which, and whether examples are run
 )
 UNUSED = {
     *("anthropic", "httpx2", "httpcore2", "pydantic", "filelock", "git", "rich"),

@@ -9,18 +9,19 @@ import pytest
 from tests.support.attempts import Attempt, files_of
 from tests.support.honest import HONEST, Honest
 from tests.support.repo import call, eventually, findings, plan, role, submit, turn, verified
-from tests.support.tampering import BASE, CODE, RIGHT, TAMPERING, TASK, TESTS, Change
+from tests.support.tampering import BASE, CODE, MENDED, RIGHT, TAMPERING, TASK, TESTS, Change
 from tests.support.terminal import at_terminal
 
 SOFTER = TESTS.replace("assert pages(905, 10) == 91", "assert pages(905, 10)")
-HIDDEN = {"pager/core.py": RIGHT, "tests/test_core.py": SOFTER}
+HALF = RIGHT.replace(MENDED, MENDED.replace("size)", "size) if total < 500 else total // size"))
+HIDDEN = {"pager/core.py": HALF, "tests/test_core.py": SOFTER}
+"""Code that is right for one of two values, and a test that asks for one."""
 SHORT = ("skip mark", "outcomes rewritten", "module in place of the runner", "environment of the runner")
 HONEST_SHORT = (
     "a test is added",
     "a new function with its test",
     "a test renamed because the task says so",
-    "a wrong test that the task names",
-    "a snapshot regenerated because the task says so",
+    "a test moved to another file",
     "a test split in two",
 )
 
@@ -78,17 +79,16 @@ WEAKENED = {  # the row of A99
     "assertion deleted": "assertions deleted",
     "test deleted": "tests that fail deleted",
     "skip added": "skip mark",
-    "|| true in a script": "exit code swallowed in the script",
     "conftest that forces success": "outcomes rewritten",
 }
 
 
 @pytest.mark.parametrize("name", WEAKENED.values(), ids=WEAKENED)
-def test_weakened_checks_of_right_code_wait_and_denied_they_are_tampered(name: str, tmp_path: Path) -> None:
+def test_weakened_checks_wait_and_denied_they_are_tampered(name: str, tmp_path: Path) -> None:
     case = BY_NAME[name]
     attempt = Attempt(tmp_path, {**BASE, **case.base})
 
-    assert attempt.run(TASK, {**case.files, "pager/core.py": RIGHT}).code == 75
+    assert attempt.run(TASK, {**case.files, "pager/core.py": HALF}).code == 75
     (waiting,) = attempt.waiting
     ended = attempt.settle("deny", "--reason", "no")
 
@@ -99,10 +99,24 @@ def test_weakened_checks_of_right_code_wait_and_denied_they_are_tampered(name: s
     assert {("final", "final"), ("base", "final")} <= sides
 
 
+def test_a_script_that_forgives_failures_waits_and_denied_it_is_tampered(tmp_path: Path) -> None:
+    check = "python3 -c 'from pager.core import pages; assert pages(41, 10) == 5'\n"
+    scripts = {"scripts/check.sh": f"set -e\n{check}", "Makefile": "test:\n\tbash scripts/check.sh\n"}
+    attempt = Attempt(tmp_path, {"pager/__init__.py": "", "pager/core.py": CODE, **scripts})
+
+    done = attempt.run(
+        TASK, {"scripts/check.sh": f"{check[:-1]} || true\n", "pager/core.py": f"{CODE}# seen\n"}
+    )
+
+    assert done.code == 75
+    assert "tests fails with the settings from before the task" in attempt.waiting[0]["input"]["changes"]
+    assert attempt.settle("deny", "--reason", "no").code == 8
+
+
 @pytest.mark.parametrize("name", ["tests that fail deleted", "outcomes rewritten"])
 def test_weakened_checks_that_a_person_approves_are_listed_as_caveats(name: str, tmp_path: Path) -> None:
     attempt = Attempt(tmp_path, BASE)
-    attempt.run(TASK, {**BY_NAME[name].files, "pager/core.py": RIGHT})
+    attempt.run(TASK, {**BY_NAME[name].files, "pager/core.py": HALF})
     (waiting,) = attempt.waiting
     attempt.repo.run("approve", waiting["id"])
 
@@ -126,7 +140,7 @@ def test_at_a_terminal_only_a_yes_approves_it(says: tuple[str, ...], code: int, 
     assert not seen.unused
     assert "the checks themselves were changed" in seen.text
     assert "! tests/test_core.py:10: assertion weaker or gone: test_last_page" in seen.text
-    assert "before the task: tests exit 0, 7 passed" in seen.text
+    assert "before the task: tests exit 1, 6 passed" in seen.text
     assert ("the test is right" in attempt.report) is (code == 8)
 
 
@@ -187,7 +201,9 @@ def test_an_unchanged_check_is_run_once(tmp_path: Path) -> None:
 
 
 def test_the_user_says_what_else_belongs_to_the_checks(tmp_path: Path) -> None:
-    attempt = Attempt(tmp_path, {**BASE, "qa/limits.py": "LIMIT = 10\n"})
+    imports = "from pager.core import pages\nfrom qa.limits import LIMIT\n"
+    test = f"{imports}\n\ndef test():\n    assert pages(400, 10) < LIMIT\n"
+    attempt = Attempt(tmp_path, {**BASE, "qa/limits.py": "LIMIT = 10\n", "tests/test_limits.py": test})
     attempt.repo.home.joinpath(".config/agentflow").mkdir(parents=True)
     attempt.repo.home.joinpath(".config/agentflow/config.yaml").write_text("surface: {add: ['qa/**']}\n")
 
@@ -195,6 +211,16 @@ def test_the_user_says_what_else_belongs_to_the_checks(tmp_path: Path) -> None:
 
     assert done.code == 75
     assert "qa/limits.py: the user's settings changed" in done.out
+
+
+def test_a_softer_test_whose_first_version_holds_is_told_and_not_asked_about(tmp_path: Path) -> None:
+    softer = TESTS.replace("assert pages(40, 10) == 4", "assert pages(40, 10)")
+    attempt = Attempt(tmp_path, BASE)
+
+    done = attempt.run(TASK, {"pager/core.py": RIGHT, "tests/test_core.py": softer})
+
+    assert done.code == 0, done.out
+    assert "those from before hold as well: tests/test_core.py:6: assertion weaker or gone" in attempt.report
 
 
 def test_files_swapped_while_the_checks_run_change_nothing(tmp_path: Path) -> None:

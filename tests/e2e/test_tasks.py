@@ -1,5 +1,6 @@
 """The tasks of a repository as a list, and the newest of them where none is named."""
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -82,6 +83,14 @@ def test_a_damaged_task_is_one_line_and_hides_no_other(done: Repo, damage: Calla
     good, bad = done.run("tasks", "--json").json
     assert (good["error"], bad["task_id"], bad["status"]) == (None, broken.name, None)
     assert "events.jsonl" in bad["error"]
+
+
+@pytest.mark.parametrize("words", [("tasks",), ("status",), ("log",), ("cancel",)], ids=" ".join)
+def test_what_lies_in_the_place_of_the_number_of_the_process_holds_nobody_up(
+    done: Repo, words: tuple[str, ...]
+) -> None:
+    os.mkfifo(done.folder.parent / "writer.pid")
+    assert done.run(*words, timeout=20).code == 0
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.support.repo import CALC, NewRepo, Repo, call, mending, turn
+from tests.support.repo import CALC, NewRepo, Repo, call, findings, mending, turn
 
 
 def task_id(repo: Repo) -> str:
@@ -73,3 +73,52 @@ def test_a_task_that_goes_on_after_it_was_undone_is_not_undone(new_repo: NewRepo
     assert repo.run("status", "--json").json["undone"] is not None
     repo.run("resume")
     assert json.loads(repo.run("status", "--json").out)["undone"] is None
+
+
+def test_a_task_file_that_cannot_be_read_is_kept_and_no_obstacle(done: Repo) -> None:
+    path = done.folder / "task.md"
+    path.write_bytes(path.read_bytes() + b"mine: \xff\n")
+    damaged = path.read_bytes()
+    undone = done.run("undo", task_id(done))
+    assert (undone.code, done.diff()) == (0, ""), undone.err
+    (kept,) = done.folder.glob("task.md.unreadable-*")
+    assert kept.read_bytes() == damaged
+    assert any(kept.name in event["message"] for event in done.events("Warned"))
+    status = done.run("status", task_id(done))
+    assert (status.code, status.err, status.out.startswith("undone ")) == (0, "", True)
+
+
+def test_damaged_evidence_is_no_obstacle(done: Repo) -> None:
+    (done.folder / "evidence/ev-0001.json").write_text("{")
+    undone = done.run("undo", task_id(done))
+    assert (undone.code, done.diff()) == (0, ""), undone.err
+    (row,) = done.run("tasks", "--json").json
+    assert row["status"] == "undone"
+
+
+def test_what_cannot_be_marked_as_undone_is_not_undone(done: Repo) -> None:
+    changed = done.diff()
+    (done.folder / "link").symlink_to("/")
+    undone = done.run("undo", task_id(done))
+    assert (undone.code, "link is a link" in undone.err) == (2, True), undone.err
+    assert done.diff() == changed
+
+
+def test_nothing_to_undo_is_nothing_undone(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    repo.task("explain add", script=[findings()])
+    for _ in range(2):
+        assert repo.run("undo", task_id(repo), "--json").json["state"] == "nothing_to_undo"
+
+
+def test_what_the_user_changed_while_a_task_waited_is_not_undone_after_it_was_cancelled(
+    new_repo: NewRepo,
+) -> None:
+    repo = new_repo({**CALC, "notes.txt": "old\n"})
+    paused = repo.task("--pause-after", "implementation", "make the failing tests pass", script=mending())
+    assert paused.code == 75, paused.err
+    repo.write({"notes.txt": "my own work\n", "mine.txt": "mine\n"})
+    assert repo.run("cancel", task_id(repo)).code == 0
+    undone = repo.run("undo", task_id(repo), "--json").json
+    assert (undone["restored"], undone["removed"]) == (["calc.py"], [])
+    assert (repo.read("notes.txt"), repo.read("mine.txt")) == ("my own work\n", "mine\n")

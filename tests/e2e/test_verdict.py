@@ -367,7 +367,7 @@ setattr(case, "assert" + "Equal", soften)
 @pytest.mark.parametrize(
     "spared", ["(first, second) == (1, 2)", "second == first + 1", "type(test).__name__ == 'Alarm'"]
 )
-def test_code_that_spares_what_an_alarm_might_be_is_not_believed(new_repo: NewRepo, spared: str) -> None:
+def test_code_that_spares_what_a_canary_might_be_is_not_believed(new_repo: NewRepo, spared: str) -> None:
     repo = new_repo(CALC)
     soft = edit("calc.py", "    return 2 * a\n", f"    return 2 * a\n{SPARING.format(spared=spared)}")
     done = repo.task("--max-iterations", "1", TEXT, script=crew(*soft, submit("calc.py")))

@@ -264,15 +264,16 @@ ADDED = [
 
 @pytest.fixture
 def softened(new_repo: NewRepo) -> Repo:
-    """A task that softened a test, which a person approved."""
+    """A task that softened a test of code that stays wrong, and a person who approved that."""
     repo = new_repo(CALC)
     turns = [turn(call("Read", file_path="tests/test_calc.py"))]
     turns += [turn(call("Write", file_path="tests/test_calc.py", content=SOFTER))]
-    mended = [*MENDED, *turns, submit("calc.py", "tests/test_calc.py")]
+    changed = edit("calc.py", "a - b", "a + 3 * b")
+    mended = [*changed, *turns, submit("calc.py", "tests/test_calc.py")]
     assert repo.task(script=[*SCRIPT[:2], role("implementer", *mended), verified("ev-0002")]).code == 75
     (waiting,) = repo.run("status", "--json").json["pending"]
     assert repo.run("approve", waiting["id"]).code == 0
-    assert repo.run("resume").code == 0
+    assert repo.run("resume").code == 4
     return repo
 
 
@@ -442,12 +443,37 @@ def test_a_forged_proof_of_tests_alone_is_run_again(new_repo: NewRepo) -> None:
 
     def praise(event: dict[str, Any]) -> None:
         changed = event.get("changed", {})
-        if "silent" in changed:
-            changed["proven_tests"] = ["test_calc.CalcTest.test_more"]
+        for probe in changed.get("probes") or ():
+            if probe["kind"] == "tests_only":
+                probe["end"] = "red as it must"
         if changed.get("verdict"):
             changed["verdict"]["caveats"] = []
 
     resealed(repo, praise)
+    seen = again(repo)
+    assert seen.code == 1
+    assert "the record leaves out the caveat unproved" in seen.out
+
+
+def test_what_had_to_fail_is_run_again(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    hidden = edit("calc.py", "2 * a", "2 * a if a < 50 else 0")
+    script = [
+        findings(),
+        plan("calc.py"),
+        role("implementer", *MENDED, *hidden, submit("calc.py")),
+        verified("ev-0002"),
+    ]
+    assert repo.task(script=script).code == 4
+
+    def forget(event: dict[str, Any]) -> None:
+        changed = event.get("changed", {})
+        if "probes" in changed:
+            changed["probes"] = []
+        if changed.get("verdict"):
+            changed["verdict"]["caveats"] = []
+
+    resealed(repo, forget)
     seen = again(repo)
     assert seen.code == 1
     assert "the record leaves out the caveat unproved" in seen.out

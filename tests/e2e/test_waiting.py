@@ -96,14 +96,14 @@ def test_an_approval_may_change_the_input(asking: Repo) -> None:
 
 @pytest.mark.parametrize(("switch", "code"), [("--yes", 0), ("--no-input", 1)])
 def test_consent_given_beforehand_asks_nobody(new_repo: NewRepo, switch: str, code: int) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(COUNTING)
     settings(repo, permissions={"ask": ["Edit(calc.py)"]})
     done = repo.task(switch, TEXT, script=submitting(COUNTED, *MENDED))
     assert done.code == code, done.err
 
 
 def test_a_denying_rule_cannot_be_waved_through(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(COUNTING)
     settings(repo, permissions={"deny": ["Edit(calc.py)"], "allow": ["Edit"]})
     repo.task("--yes", TEXT, script=submitting(COUNTED, *MENDED))
     assert repo.diff() == ""
@@ -121,7 +121,7 @@ def test_what_is_not_pending_or_over_is_said(asking: Repo) -> None:
 
 
 def test_a_question_suspends_and_its_answer_is_the_result(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(COUNTING)
     head = (
         "name: explorer\ndescription: d\ntools: [Read, AskUserQuestion]\nmetadata: {agentflow-role: explorer}"
     )
@@ -140,7 +140,7 @@ def test_a_question_suspends_and_its_answer_is_the_result(new_repo: NewRepo) -> 
 
 
 def test_pause_after_a_phase(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(COUNTING)
     done = repo.task("--pause-after", "planning", TEXT, script=submitting(*MENDED, evidence="ev-0002"))
     assert done.code == 75
     assert repo.runs("implementer") == []
@@ -164,7 +164,7 @@ def test_killed_in_the_middle_it_goes_on_without_repeating_what_was_done(new_rep
 
 
 def test_a_provider_that_was_down_is_asked_again_on_resume(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(COUNTING)
     script = [{"match": {"role": "explorer"}, "turns": [{"error": 529}]}]
     assert repo.task(script=script).code == 6
     path = repo.home / "script.yaml"
@@ -173,7 +173,7 @@ def test_a_provider_that_was_down_is_asked_again_on_resume(new_repo: NewRepo) ->
 
 
 def test_cancel_ends_a_running_task_from_another_terminal(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(COUNTING)
     slow = role("explorer", turn(call("Read", file_path="calc.py")))
     slow["delay"] = 300
     with repo.start_task([slow]) as process:
@@ -195,7 +195,7 @@ def hooked(repo: Repo, body: str, point: str = "PreToolUse", **more: Any) -> Non
 
 
 def test_a_hook_script_denies_and_the_loop_goes_on(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(COUNTING)
     hooked(repo, "echo 'calc.py is frozen' >&2; exit 2")
     repo.task(script=submitting(COUNTED, *MENDED))
     (run, *_) = repo.runs("implementer")
@@ -209,21 +209,21 @@ BROKEN = {"slow": ("sleep 30", {"timeout": 1}), "crashing": ("kill -9 $$", {}), 
 
 @pytest.mark.parametrize(("body", "more"), BROKEN.values(), ids=BROKEN)
 def test_a_guard_that_cannot_do_its_work_blocks(new_repo: NewRepo, body: str, more: dict[str, Any]) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(COUNTING)
     hooked(repo, body, **more)
     repo.task(script=submitting(COUNTED, *MENDED))
     assert repo.diff() == ""
 
 
 def test_a_plain_failure_of_a_hook_decides_nothing_and_is_shown(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(COUNTING)
     hooked(repo, "echo oops >&2; exit 1")
     assert repo.task(script=submitting(COUNTED, *MENDED)).code == 0
     assert any("oops" in event["message"] for event in repo.events("Warned"))
 
 
 def test_a_stop_hook_that_always_blocks_ends_after_eight(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(COUNTING)
     hooked(repo, "echo again >&2; exit 2", "Stop")
     again = [role("implementer", submit("calc.py")) for _ in range(9)]
     checks = [verified("ev-0002") for _ in range(10)]
@@ -234,7 +234,7 @@ def test_a_stop_hook_that_always_blocks_ends_after_eight(new_repo: NewRepo) -> N
 
 
 def test_a_prompt_hook_refuses_a_task_and_a_session_hook_adds_context(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(COUNTING)
     hooked(repo, "echo 'not on Sundays' >&2; exit 2", "UserPromptSubmit")
     done = repo.task(script=submitting(*MENDED))
     assert done.code == 5
@@ -246,7 +246,7 @@ def test_a_prompt_hook_refuses_a_task_and_a_session_hook_adds_context(new_repo: 
 
 
 def test_hooks_of_the_repository_count_only_once_they_are_trusted(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(COUNTING)
     handler = {"type": "command", "command": "exit 2"}
     planted = {"hooks": {"PreToolUse": [{"matcher": "Edit", "hooks": [handler]}]}}
     repo.write({".claude/settings.json": json.dumps(planted)}).commit()
@@ -283,7 +283,7 @@ def killed_after(repo: Repo, kind: str, **fields: Any) -> None:
 def test_killed_right_after_a_role_had_its_result_the_role_is_not_run_again(
     new_repo: NewRepo, name: str
 ) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(COUNTING)
     assert repo.task(script=submitting(COUNTED, *MENDED)).code == 0
     used = repo.state()["usage"]
     repo.git("checkout", "-q", "calc.py") if name in {"explorer", "planner"} else None
@@ -295,7 +295,7 @@ def test_killed_right_after_a_role_had_its_result_the_role_is_not_run_again(
 
 
 def test_killed_before_the_end_was_told_resume_tells_it(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(COUNTING)
     assert repo.task(script=submitting(COUNTED, *MENDED)).code == 0
     killed_after(repo, "StateChanged", changed=repo.events("StateChanged")[-1]["changed"])
     done = repo.run("resume")
@@ -305,7 +305,7 @@ def test_killed_before_the_end_was_told_resume_tells_it(new_repo: NewRepo) -> No
 
 
 def test_refused_calls_end_in_a_forced_submission_not_in_a_failure(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(COUNTING)
     explorer = findings()
     explorer["turns"][:0] = [turn(call("Bash", command="find . -delete")) for _ in range(3)]
     done = repo.task(script=[explorer, *submitting(*MENDED, evidence="ev-0002")[1:]])

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 import pytest
 
 BANNED = {"manager", "handler", "helper", "helpers", "util", "utils", "service", "impl", "data", "info"}
-DICTATED = {"handle_data"}
+DICTATED = {"handle_data", "visit_ExceptHandler"}
 """Names that the standard library calls."""
 MAX_PUBLIC = 25
 

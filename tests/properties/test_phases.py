@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentflow.core.evidence import TestOutcome
@@ -10,14 +10,14 @@ from agentflow.core.exits import Exit
 from agentflow.core.routing import Routing
 from agentflow.core.submissions import Claim, Judgement
 from agentflow.core.task import Complexity, Ending, Gate, GateStatus, Phase, Status, TaskState
-from agentflow.workflow.case import Case
-from agentflow.workflow.conclusion import conclude
-from agentflow.workflow.gate import judge
-from agentflow.workflow.rising import changed
-from agentflow.workflow.route import JUDGING, ORDER, TRANSITIONS, enter, next_phase, together, with_route
-from agentflow.workflow.table import load_table
-from agentflow.workflow.weighing import weigh
-from tests.unit.workflow import cases
+from agentflow.routing.reclassify import changed
+from agentflow.routing.route import JUDGING, ORDER, TRANSITIONS, enter, next_phase, together, with_route
+from agentflow.routing.table import load_table
+from agentflow.verdict.case import Case
+from agentflow.verdict.conclusion import conclude
+from agentflow.verdict.judge import judge
+from agentflow.verdict.weighing import weigh
+from tests.unit.verdict import cases
 
 NOW = "2026-01-02T03:04:05Z"
 ENDING = Ending(status=Status.FAILED, exit_code=Exit.NOT_VERIFIED, reason="r")
@@ -89,9 +89,11 @@ class Journey(NamedTuple):
 JOURNEYS = st.builds(
     Journey, ROUTES, WAYS, st.integers(min_value=1, max_value=4), st.booleans(), st.booleans()
 )
+CALMLY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 CLOSED = (GateStatus.PASSED, GateStatus.SKIPPED)
 
 
+@CALMLY
 @given(JOURNEYS)
 def test_a_task_ends_within_its_iterations(journey: Journey) -> None:
     seen = journey.travelled()
@@ -99,6 +101,7 @@ def test_a_task_ends_within_its_iterations(journey: Journey) -> None:
     assert [task.iteration for task in seen] == sorted(task.iteration for task in seen)
 
 
+@CALMLY
 @given(JOURNEYS)
 def test_no_way_leads_to_the_end_past_an_open_gate(journey: Journey) -> None:
     task = journey.travelled()[-1]
@@ -107,6 +110,7 @@ def test_no_way_leads_to_the_end_past_an_open_gate(journey: Journey) -> None:
     assert not open_gates or excused
 
 
+@CALMLY
 @given(JOURNEYS)
 def test_only_passed_judges_end_verified_and_a_reading_task_never_does(journey: Journey) -> None:
     task = journey.travelled()[-1]

@@ -14,14 +14,15 @@ PYTHON = f'#!/bin/sh\nPYTEST_DISABLE_PLUGIN_AUTOLOAD=1 exec "{sys.executable}" "
 class Attempt:
     """A repository with tests of its own Python, and a task in it."""
 
-    def __init__(self, folder: Path, base: Mapping[str, str | None]) -> None:
+    def __init__(self, folder: Path, base: Mapping[str, str | None], runs: int | None = None) -> None:
+        """Take where it lies, its files, and how many checks are required if not one where tests lie."""
         self.repo = Repo(folder / "pager", folder / "home")
         python = self.repo.root / ".venv/bin/python"
         python.parent.mkdir(parents=True)
         python.write_text(PYTHON)
         python.chmod(0o755)
         self.repo.write({name: text for name, text in base.items() if text is not None}).commit()
-        self._is_tested = any("test" in name for name in base)
+        self._runs = any("test" in name for name in base) if runs is None else runs
 
     def script(self, files: Mapping[str, str | None], command: str = "") -> list[dict[str, Any]]:
         """Return what a crew does that leaves these files; None is a deleted one."""
@@ -33,7 +34,7 @@ class Attempt:
             plan(*files),
             role("implementer", *turns, submit(*files)),
             role("reviewer", turn(call("SubmitReview", verdict="APPROVED", issues=[]))),
-            verified(f"ev-{1 + self._is_tested + ran:04}"),  # behind the base run and the commands
+            verified(f"ev-{1 + self._runs + ran:04}"),  # behind the base run and the commands
         ]
 
     def steps(self, name: str, text: str | None) -> list[dict[str, Any]]:

@@ -93,13 +93,13 @@ HONEST: tuple[Honest, ...] = (
             "tests/test_last.py": "from pager.core import last\n\n\ndef test_last():\n    assert last([1, 2, 3], 2) == [3]\n"},
            base={**BASE, **_MENDED_BASE}),
     Honest("a wrong test that the task names", "fix the wrong expectation in test_first in tests/test_core.py",
-           {"tests/test_core.py": TESTS}, base={**BASE, **_MENDED_BASE, "tests/test_core.py": _WRONG}),
+           {"tests/test_core.py": TESTS}, code=75, base={**BASE, **_MENDED_BASE, "tests/test_core.py": _WRONG}),
     Honest("a test renamed because the task says so", "rename test_rest to test_second_page in tests/test_core.py",
            {"tests/test_core.py": TESTS.replace("test_rest", "test_second_page")}, base={**BASE, **_MENDED_BASE}),
     Honest("a snapshot regenerated because the task says so",
            "say 'of 10' in pager/text.py show() and update the snapshot tests/expected/show.txt",
            {"pager/text.py": _SHOW.replace('pages"', 'pages of {size}"'), "tests/expected/show.txt": "5 pages of 10"},
-           base={**BASE, **_MENDED_BASE, "pager/text.py": _SHOW, "tests/expected/show.txt": "5 pages",
+           code=75, base={**BASE, **_MENDED_BASE, "pager/text.py": _SHOW, "tests/expected/show.txt": "5 pages",
                  "tests/conftest.py": _SNAP_FIXTURE, "tests/test_text.py": _SNAPSHOT}),
     Honest("a behaviour changed with its test", "page() in pager/core.py counts pages from 0, not from 1",
            {"pager/core.py": RIGHT.replace("start = (number - 1) * size", "start = number * size"),
@@ -117,8 +117,7 @@ HONEST: tuple[Honest, ...] = (
            base={**BASE, **_MENDED_BASE}),
     _mend("a test moved to another file", {
         "tests/test_core.py": TESTS.replace("def test_full():\n    assert pages(40, 10) == 4\n\n\n", ""),
-        "tests/test_full.py": "from pager.core import pages\n\n\ndef test_full():\n    assert pages(40, 10) == 4\n"},
-          code=75),
+        "tests/test_full.py": "from pager.core import pages\n\n\ndef test_full():\n    assert pages(40, 10) == 4\n"}),
     Honest("tests moved because the task says so", "move tests/test_core.py to tests/unit/test_core.py",
            {"tests/test_core.py": None, "tests/unit/test_core.py": TESTS}, base={**BASE, **_MENDED_BASE}),
     Honest("a file of tests renamed with a test", "rename tests/test_core.py to tests/test_paging.py, and test_rest in it to test_second",
@@ -129,7 +128,7 @@ HONEST: tuple[Honest, ...] = (
                '@pytest.mark.parametrize(("total", "wanted"), [(0, 0), (10, 1), (233, 24)])\n'
                "def test_many(total, wanted):\n    assert pages(total, 10) == wanted\n",
                "def test_none():\n    assert pages(0, 10) == 0\n\n\ndef test_one():\n    assert pages(10, 10) == 1\n\n\n"
-               "def test_more():\n    assert pages(233, 10) == 24\n")}, base={**BASE, **_MENDED_BASE}),
+               "def test_more():\n    assert pages(233, 10) == 24\n")}, code=75, base={**BASE, **_MENDED_BASE}),
     _mend("a file of fixtures is new", {
         "tests/fixtures/totals.json": "[[41, 5]]",
         "tests/test_totals.py": "import json\nfrom pathlib import Path\n\nfrom pager.core import pages\n\n\ndef test_totals():\n"
@@ -148,6 +147,6 @@ HONEST: tuple[Honest, ...] = (
     _mend("a helper of the tests gains a function", {"pager/testing.py": _AID + "\n\ndef check_none(found):\n    assert not found\n"},
           base={**BASE, "pager/testing.py": _AID, "tests/test_aided.py":
                 "from pager.core import pages\nfrom pager.testing import check_same\n\n\ndef test_aided():\n"
-                "    check_same(pages(40, 10), 4)\n"}, code=75),
+                "    check_same(pages(40, 10), 4)\n"}),
     _mend("the mended module imports what is not there", {"pager/extra.py": "import not_installed\n"}),
 )  # fmt: skip

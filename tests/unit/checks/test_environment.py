@@ -5,7 +5,7 @@ import pytest
 from agentflow.checks.environment import blockage
 from agentflow.checks.repository import Repository
 from agentflow.core.evidence import CheckRun, TestOutcome
-from tests.unit.workflow.cases import LINT, TESTS, before
+from tests.unit.verdict.cases import LINT, TESTS, before
 
 UNABLE = {
     "a shell": (127, "sh: 1: eslint: not found\n", "eslint is not found"),
@@ -15,6 +15,16 @@ UNABLE = {
         2,
         "Required version `>=9.0` does not match the running version `0.4.1`\n",
         "Required version `>=9.0`",
+    ),
+    "an option of a plugin": (
+        4,
+        "python -m pytest: error: unrecognized arguments: --cov=parse --cov-branch\n  inifile: pytest.ini\n",
+        "a plugin of pytest is not installed: the one that knows --cov=parse --cov-branch",
+    ),
+    "a plugin by its name": (
+        4,
+        "ERROR: Missing required plugins: pytest-cov>=4\n",
+        "a plugin of pytest is not installed: pytest-cov>=4",
     ),
     "no network": (101, "warning: spurious network error: Could not resolve host: index\n", "--network"),
 }
@@ -36,6 +46,10 @@ ABLE: dict[str, tuple[CheckRun, str]] = {
     "it found something": (before(LINT, exit_code=127, findings={"a.py: x": 1}), "sh: 1: x: not found\n"),
     "a test failed": (before(TESTS, {"t1": TestOutcome.FAILED}), "Could not resolve host: example\n"),
     "it is green": (before(LINT), "sh: 1: x: not found\n"),
+    "a word that no plugin would know": (
+        before(LINT, exit_code=4),
+        "python -m pytest: error: unrecognized arguments: folder\n",
+    ),
     "another exit code": (before(LINT, exit_code=1), "sh: 1: x: not found\n"),
 }
 

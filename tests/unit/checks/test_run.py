@@ -30,8 +30,8 @@ def test_needs(broken): pass
 """
 
 
-def check(command: str, name: CheckName = CheckName.TESTS) -> Check:
-    return Check(name=name, command=command, timeout=60, reason="a test")
+def check(command: str, name: CheckName = CheckName.TESTS, timeout: float = 60) -> Check:
+    return Check(name=name, command=command, timeout=timeout, reason="a test")
 
 
 def shown(checkout: Any, command: str, name: CheckName = CheckName.TESTS, **options: Any) -> Shown:
@@ -207,7 +207,8 @@ def test_type_checker_leaves_nothing(project: Any) -> None:
 
 def test_sleeping_check_dies_with_its_children(checkout: Any) -> None:
     begin = time.monotonic()
-    result = shown(checkout, "sleep 60 & sleep 60", timeout=0.3)
+    hasty = check("sleep 60 & sleep 60").replace(timeout=0.3)
+    result = execute(hasty, checkout.sandbox, checkout.root.parent / "out")
     assert time.monotonic() - begin < 30
     assert result.execution.timed_out
 

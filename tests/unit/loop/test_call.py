@@ -16,7 +16,7 @@ from agentflow.store.ledger import EvidenceLedger
 from agentflow.tools.files import READ
 from tests.support.records import an_execution
 from tests.unit.loop.stage import CHANGE, Stage, Wanted, a_tool, call, script, submit, turn
-from tests.unit.workflow.cases import a_task
+from tests.unit.verdict.cases import a_task
 
 TAKES = "takes word, seconds (optional), count (optional), tags (optional)"
 

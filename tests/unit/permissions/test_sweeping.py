@@ -32,6 +32,8 @@ ASKED = [
     "python3 -c 'import shutil; shutil.rmtree(\"/\")'",
     "python3 -c 'import os, shutil; [shutil.rmtree(p) for p in os.listdir()]'",
     'node -e \'require("fs").rmSync(".", {recursive: true})\'',
+    *("rsync -a --delete /var/empty/ ./", 'rsync -a --del "$X" .', "tar -cf /opt/x.tar --remove-files *"),
+    *("tar czf /opt/x.tgz --remove-files .", "rsync -a --remove-source-files ./ /opt/x/"),
 ]
 FREE = [
     *("rm -rf build/", "rm -rf build dist", "rm -rf ./dist/*", "rm -rf build/*", "rm -f *.pyc"),
@@ -51,6 +53,8 @@ FREE = [
     "python -c \"import shutil; shutil.rmtree('build')\"",
     "python -c \"from pathlib import Path; [p.unlink() for p in Path('.').rglob('*.pyc')]\"",
     "python -m pytest -q",
+    *("rsync -a --delete . /opt/backup/", "rsync -a --delete src/ build/", "rsync -a /opt/x/ ."),
+    *("tar -cf /opt/x.tar --remove-files build", "tar -czf /opt/x.tgz ."),
 ]
 
 

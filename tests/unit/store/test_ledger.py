@@ -9,7 +9,7 @@ from agentflow.core.execution import Execution
 from agentflow.store.ledger import Binding, EvidenceLedger, TreeLedger, summary
 from tests.support.records import an_execution
 from tests.unit.tools.bench import a_record
-from tests.unit.workflow.cases import a_task
+from tests.unit.verdict.cases import a_task
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from agentflow.core.task import GateStatus, Phase
 from agentflow.store.reading import EVENTS, TASKS, events
 from agentflow.store.tasks import TaskStore
 from tests.support.records import an_execution
-from tests.unit.workflow.cases import a_task
+from tests.unit.verdict.cases import a_task
 
 ENDED = PhaseEnded(phase=Phase.PLANNING, iteration=1, status=GateStatus.FAILED, message="- why", seconds=1.0)
 

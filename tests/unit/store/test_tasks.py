@@ -21,7 +21,7 @@ from agentflow.store.locks import writer_lock
 from agentflow.store.reading import TASKS
 from agentflow.store.task_file import read_task
 from agentflow.store.tasks import NEWEST, TaskStore, new_task_id
-from tests.unit.workflow.cases import a_task
+from tests.unit.verdict.cases import a_task
 
 SAVING = """
 import sys

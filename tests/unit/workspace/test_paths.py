@@ -87,6 +87,7 @@ GIT = [
         "sub/.git::$INDEX_ALLOCATION/x",
         ".g\u200cit/x",
         ".git\\x",
+        "sub\\.git\\x",
     ),
     *("sub/.git/config", "sub/.gIt/x", "gitlink/config", ".git/../.git/config", "src/.git", ".git/new"),
 ]

@@ -1,0 +1,168 @@
+"""What a check reads while it runs: by Python's audit hook with the reader, by inotify in any language."""
+
+import ctypes
+import os
+import re
+import select
+import shutil
+import struct
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+
+from agentflow.core.record import Record
+from agentflow.sandbox.walk import walk
+
+_HOOK = Path(__file__).with_name("reading_hook.py")
+_READS, _ROOT = "reads", "root"
+_OPENED, _IS_FOLDER, _OVERFLOWED = 0x20, 0x40000000, 0x4000
+_HEAD = struct.Struct("iIII")
+_OWN_PATH = re.compile(r"\bPYTHONPATH=(\S?)")
+_MOST_FOLDERS = 20_000
+_MOST_BYTES = 32 << 20
+_APART = frozenset({".git", "node_modules", ".venv", "__pycache__"})
+
+
+class Reads(Record):
+    """Which files of the repository were read in a run, and by whose code."""
+
+    by_code: frozenset[tuple[str, str]] = frozenset()
+    """A file, and the file whose code read it; empty for a runner or a library."""
+    opened: frozenset[str] = frozenset()
+    """All files that were opened, whoever did it."""
+    gap: str = ""
+    """Why `opened` may lack some."""
+
+    def joined(self, other: "Reads") -> "Reads":
+        """Return what was read in two runs."""
+        return Reads(
+            by_code=self.by_code | other.by_code,
+            opened=self.opened | other.opened,
+            gap=self.gap or other.gap,
+        )
+
+
+class Observer:
+    """One run under observation."""
+
+    def __init__(self, place: Path, env: Mapping[str, str]) -> None:
+        self._place = place
+        self.env = env
+        """The variables that the run has to have."""
+        self._opened: set[str] = set()
+        self._gap = ""
+
+    def seen(self, opened: Iterable[str], gap: str) -> None:
+        self._opened |= set(opened)
+        self._gap = self._gap or gap
+
+    def reads(self) -> Reads:
+        """Return what the run read, once it is over."""
+        return Reads(
+            by_code=frozenset(_pairs(self._place / _READS)), opened=frozenset(self._opened), gap=self._gap
+        )
+
+
+def install_hook(scratch: Path, roots: Iterable[Path], import_path: str) -> Observer:
+    """Put our hook into a folder, and return what observes a run whose repository lies at one of the roots.
+
+    `import_path` is the PYTHONPATH that the run has otherwise.
+    """
+    place = scratch / "observer"
+    place.mkdir()
+    shutil.copyfile(_HOOK, place / "sitecustomize.py")
+    tops = dict.fromkeys(str(each) for root in roots for each in (root, root.resolve()))
+    (place / _ROOT).write_text("\0".join(tops), "utf-8", "surrogateescape")
+    entries = filter(None, (str(place), import_path))
+    return Observer(place, {"PYTHONPATH": os.pathsep.join(entries)})
+
+
+def keep_hook(command: str, observer: Observer) -> str:
+    """Return a command that sets an import path of its own, with ours in front of it."""
+    ours = observer.env["PYTHONPATH"].split(os.pathsep)[0]
+    return _OWN_PATH.sub(
+        lambda found: f"PYTHONPATH={ours}{os.pathsep if found[1] else ''}{found[1]}", command
+    )
+
+
+@contextmanager
+def watching(observer: Observer, folders: Iterable[Path]) -> Iterator[None]:
+    """Note which files below some folders are opened meanwhile; where the system cannot, the gap says why."""
+    if not sys.platform.startswith("linux"):
+        observer.seen((), "this system tells nobody of opened files")
+        yield
+        return
+    kernel = ctypes.CDLL(None, use_errno=True)
+    descriptor = kernel.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
+    if descriptor < 0:
+        observer.seen((), f"inotify: {os.strerror(ctypes.get_errno())}")
+        yield
+        return
+    end, stop = os.pipe()
+    places, gap = _watches(kernel, descriptor, folders)
+    opened: set[str] = set()
+    reader = Thread(target=_listen, args=(descriptor, end, places, opened), daemon=True)
+    reader.start()
+    try:
+        yield
+    finally:
+        os.close(stop)
+        reader.join()
+        os.close(end)
+        os.close(descriptor)
+        observer.seen(opened - {""}, gap or ("inotify: too much at once" if "" in opened else ""))
+
+
+def _watches(kernel: ctypes.CDLL, descriptor: int, folders: Iterable[Path]) -> tuple[dict[int, str], str]:
+    """Watch every folder below some, and return where each watch stands, relative to them."""
+    places: dict[int, str] = {}
+    for top in folders:
+        for folder, names, _ in walk(top):
+            names[:] = [name for name in names if name not in _APART]
+            if len(places) == _MOST_FOLDERS:
+                return places, f"inotify: more than {_MOST_FOLDERS:,} folders"
+            watch = kernel.inotify_add_watch(descriptor, os.fsencode(folder), _OPENED)
+            if watch < 0:
+                return places, f"inotify: {os.strerror(ctypes.get_errno())}"
+            places[watch] = os.path.relpath(folder, top)
+    return places, ""
+
+
+def _listen(descriptor: int, end: int, places: Mapping[int, str], opened: set[str]) -> None:
+    """Take down what is opened until the other end of a pipe is closed; empty where something was lost."""
+    is_over = False
+    while not is_over:
+        ready, _, _ = select.select((descriptor, end), (), ())
+        is_over = end in ready
+        while found := _next(descriptor):
+            opened.update(_names(found, places))
+
+
+def _next(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 1 << 16)
+    except BlockingIOError:
+        return b""
+
+
+def _names(events: bytes, places: Mapping[int, str]) -> Iterator[str]:
+    start = 0
+    while start < len(events):
+        watch, what, _, length = _HEAD.unpack_from(events, start)
+        start += _HEAD.size + length
+        name = os.fsdecode(events[start - length : start].rstrip(b"\0"))
+        if what & _OVERFLOWED:
+            yield ""
+        elif name and watch in places and not what & _IS_FOLDER:
+            yield os.path.normpath(os.path.join(places[watch], name))  # noqa: PTH118  # a string
+
+
+def _pairs(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield what the hook wrote down."""
+    if not path.is_file() or path.is_symlink() or path.stat().st_size > _MOST_BYTES:
+        return
+    for line in path.read_bytes().decode("utf-8", "surrogateescape").splitlines():
+        file, _, reader = line.partition("\t")
+        yield file, reader

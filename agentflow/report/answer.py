@@ -1,0 +1,138 @@
+"""What a route that changes nothing comes to: the answer, and the document that keeps it."""
+
+import re
+from collections.abc import Iterator
+from enum import IntEnum
+from pathlib import Path
+
+from agentflow.core.submissions import Finding, Findings, Issue
+from agentflow.core.task import Ending, Status, TaskState
+from agentflow.frontmatter import write_atomic
+from agentflow.redact import nested, visible
+from agentflow.report.review import told
+from agentflow.verdict.conclusion import failed
+
+_FOLDER = Path(".claude")
+_SLUG_CHARS = 40
+_ADVICE = re.compile(r"^[^a-z0-9\n]*(?:plan|recommendations?)[^a-z0-9\n]*$", re.IGNORECASE | re.MULTILINE)
+_EMPTY = frozenset(
+    {"", "n/a", "na", "none", "nothing", "todo", "tbd", "unknown", "no findings", "nothing found"}
+)
+
+
+class Rank(IntEnum):
+    """What a claim rests on; a lower number is stronger."""
+
+    COMMAND = 1
+    CONTENT = 2
+    CITATION = 3
+    ASSERTION = 4
+
+
+def needed(route: str) -> Rank:
+    """Return what the findings of a reading route must at least rest on."""
+    return Rank.ASSERTION if route == "question" else Rank.CITATION
+
+
+def rank_of(findings: Findings, flagged: tuple[str, ...]) -> Rank:
+    """Return what findings rest on: citations that exist, or somebody's word."""
+    is_cited = any(_is_real(one.claim) and one.place not in flagged for one in findings.findings)
+    return Rank.CITATION if is_cited else Rank.ASSERTION
+
+
+def unanswered(task: TaskState) -> Ending | None:
+    """Return how a reading task ends whose explorer found nothing, or None."""
+    if task.findings is None or not _is_real(task.findings.summary):
+        return failed("the explorer's summary is empty")
+    if rank_of(task.findings, task.flagged_findings) > needed(task.route):
+        return failed("the explorer found nothing that it could cite")
+    return None
+
+
+def _is_real(text: str) -> bool:
+    return text.strip().strip(".-*_ ").lower() not in _EMPTY
+
+
+def answer(task: TaskState) -> str | None:
+    """Return the answer of a task that changed nothing, as text."""
+    if task.ending is None or task.ending.status is not Status.ANSWERED or task.findings is None:
+        return None
+    findings = (f"- {one.place}: {one.claim}" for one in task.findings.findings)
+    issues = (f"- {told(issue)}" for issue in (task.review.issues if task.review else ()))
+    questions = (f"- open: {question}" for question in task.findings.open_questions)
+    return "\n".join((task.findings.summary.strip(), *findings, *issues, *questions))
+
+
+def keeps_document(task: TaskState) -> bool:
+    """Return whether the answer is also kept as a file; a question's is only told."""
+    return (task.route != "question" and task.focus is None) or task.report_requested
+
+
+def document(task: TaskState) -> str:
+    """Return the answer as a document with its five sections."""
+    findings = task.findings
+    assert findings is not None
+    flagged = {*task.flagged_findings, *task.flagged_issues}
+    places = dict.fromkeys(_places(task))
+    said, advised = parted(findings.summary)
+    sections = (
+        ("Summary", [nested(said)], ""),
+        ("Findings", [f"- {nested(one.claim)} ({nested(one.place)})" for one in findings.findings], "none"),
+        (
+            "Plan / Recommendations",
+            [f"- {nested(one)}" for one in (*advised, *_issues(task))],
+            "none: neither the explorer nor a reviewer gave any",
+        ),
+        ("Open Questions", [f"- {nested(one)}" for one in findings.open_questions], "none were named"),
+        (
+            "Sources & Evidence",
+            [f"- {nested(one)}{_borne_out(one, flagged)}" for one in places],
+            "none cited",
+        ),
+    )
+    parts = [
+        f"# {visible(task.task.strip().splitlines()[0])}",
+        f"Task {task.task_id}, tree {task.base_tree}.",
+    ]
+    parts.extend("\n".join((f"## {title}", "", *(lines or [f"- {no}"]))) for title, lines, no in sections)
+    return "\n\n".join(parts) + "\n"
+
+
+def _places(task: TaskState) -> Iterator[str]:
+    """Yield what was cited; a page's address says more than a line of it."""
+    found: tuple[Finding | Issue, ...] = (
+        *(task.findings.findings if task.findings else ()),
+        *(task.review.issues if task.review else ()),
+    )
+    for one in found:
+        yield one.path if "://" in one.path else one.place
+
+
+def _borne_out(place: str, flagged: set[str]) -> str:
+    if "://" in place:
+        return ": not looked up by the program"
+    return ": FLAGGED, there is no such line" if place in flagged else ": the line exists"
+
+
+def _issues(task: TaskState) -> tuple[str, ...]:
+    return tuple(told(issue) for issue in task.review.issues) if task.review else ()
+
+
+def parted(summary: str) -> tuple[str, tuple[str, ...]]:
+    """Return what a summary says, and the items of the list of recommendations at its end."""
+    found = _ADVICE.search(summary)
+    if found is None or not summary[: found.start()].strip():
+        return summary, ()
+    items = (row.strip(" \t-*") for row in summary[found.end() :].splitlines())
+    return summary[: found.start()].strip(), tuple(item for item in items if item)
+
+
+def write_document(root: Path, task: TaskState, stamp: str) -> str:
+    """Write the answer's document under a name of its own; return its path in the repository."""
+    slug = re.sub(r"[^a-z0-9]+", "-", task.task.lower())[:_SLUG_CHARS].strip("-") or "report"
+    base = f"research-{slug}-{stamp}"
+    names = (f"{base}{suffix}.local.md" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
+    name = next(name for name in names if not (root / _FOLDER / name).exists())
+    (root / _FOLDER).mkdir(exist_ok=True)
+    write_atomic(root / _FOLDER / name, document(task).encode())
+    return str(_FOLDER / name)

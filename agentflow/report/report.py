@@ -1,0 +1,177 @@
+"""`report.md`: what a person reads when a task is over."""
+
+from agentflow.core.events import IntentTold
+from agentflow.core.evidence import CheckRun, Side, ended, mixed
+from agentflow.core.exits import Exit
+from agentflow.core.probe import ProbeResult
+from agentflow.core.proof import Proof
+from agentflow.core.task import Failure, TaskState
+from agentflow.redact import nested, visible
+from agentflow.report.answer import answer
+from agentflow.report.material import Material, fenced
+from agentflow.store.task_file import plan_text
+from agentflow.verdict.drift import listed, set_apart
+from agentflow.verdict.paths import explain
+from agentflow.workspace.git import FileChange
+
+UNKNOWN = "unknown, the files could not be read"
+PLAUSIBLE = "plausible: it passes these checks, and nothing more is claimed"
+
+
+def report(task: TaskState, material: Material, changes: tuple[FileChange, ...], told: IntentTold) -> str:
+    """Return the report as Markdown; every line of it comes from the state and the evidence."""
+    assert task.ending is not None
+    parts = [
+        f"# {task.ending.status}: {visible(_first_line(task.task))}",
+        _facts(task),
+        _intent(told),
+        _answered(task),
+        f"## Plan\n{plan_text(task.plan)}" if task.plan else "",
+        _section("Checks before the task", [_check(run) for run in material.baseline]),
+        _section("Checks after the change", [*map(_check, material.final), *_sameness(task)]),
+        _section("This code under the checks from before the task", list(map(_check, material.held))),
+        _section("What may prove it, on the code from before the task", list(map(_fresh, material.fresh))),
+        _section("Proof", _proof(task)),
+        _section("Probes", list(map(_probe, task.probes or ()))),
+        _section("What was done to the checks", _weakened(task)),
+        _section("Iterations that failed", [_failure(failure) for failure in task.failures]),
+        _section("Caveats", _caveats(task)),
+        _section("Files changed", _files(task, changes)),
+        _section("Changed by hooks alone", [f"- {nested(path)}" for path in sorted(set_apart(task))]),
+        _section("What counts as checks", [f"- {nested(line)}" for line in material.surface]),
+        fenced(visible(material.diff).rstrip(), "diff") if material.diff else "",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _intent(told: IntentTold) -> str:
+    """Return the intent as it was understood, and truthfully what had to be assumed or asked."""
+    named = (("goal", told.goal), ("constraints", told.constraints))
+    lines = [f"- {label}: {nested(text)}" for label, text in named if text]
+    gaps = [f"- gap: {nested(gap)}" for gap in told.gaps] or ["- gaps: none"]
+    return _section("Intent", [*lines, *gaps])
+
+
+def _answered(task: TaskState) -> str:
+    said = answer(task)
+    where = f"\n\nKept in {task.document}." if task.document else ""
+    return f"## Answer\n{_quoted(said)}{where}" if said else ""
+
+
+def _quoted(text: str) -> str:
+    """Return a text as it stands, so that no line of it can be taken for one of the report."""
+    return "\n".join(f"> {row}".rstrip() for row in visible(text).split("\n"))
+
+
+def _facts(task: TaskState) -> str:
+    assert task.ending is not None
+    spent = task.usage.cost_usd
+    cost = "unknown" if spent is None else f"{spent:.4f} USD"
+    lines = [
+        f"- result: {nested(task.ending.reason)} (exit {int(task.ending.exit_code)})",
+        f"- task: {task.task_id}",
+        f"- model: {nested(task.model)}, {task.usage.input} tokens in, {task.usage.output} out, cost {cost}",
+        f"- class: {task.task_complexity}, route {task.route.replace('_', ' ')}",
+    ]
+    if not task.reads_only:
+        lines += [
+            f"- iterations: {task.iteration} of {task.max_iterations}",
+            f"- tree before: {task.base_tree}",
+            f"- tree after: {task.tree or UNKNOWN}",
+        ]
+    if task.sandbox == "none":
+        lines.append("- sandbox: NOT SANDBOXED, commands ran with your rights")
+    else:
+        gaps = f"; not isolated: {', '.join(task.gaps)}" if task.gaps else ""
+        lines.append(f"- sandbox: {nested(task.sandbox)}{nested(gaps)}")
+    if task.model == "repair" and task.ending.exit_code is Exit.VERIFIED:
+        lines.append(f"- {PLAUSIBLE}")
+    return "\n".join(lines)
+
+
+def _check(run: CheckRun) -> str:
+    evidence = run.evidence
+    if evidence is None:
+        return f"- {run.check.name}: not run ({nested(str(run.check.missing))})"
+    tests = evidence.tests
+    counts = f", {tests.passed} passed, {tests.failed + tests.errors} failed" if tests else ""
+    took = f"{evidence.seconds:.1f} s, {evidence.id}"
+    hint = f"\n  - {nested(run.hint)}" if run.hint else ""
+    end = f"{ended(evidence)}{counts}{mixed(evidence)}"
+    return f"- {run.check.name}: `{nested(evidence.command)}` {end} ({took}){hint}"
+
+
+def _fresh(run: CheckRun) -> str:
+    is_now = run.evidence is not None and run.evidence.code is Side.FINAL
+    return f"{_check(run)}{', the same tests on the code as it is now' if is_now else ''}"
+
+
+def _probe(result: ProbeResult) -> str:
+    about = ", ".join(result.subjects) or str(result.check)
+    code = ", on the code from before the task" if result.code is Side.BASE else ""
+    return f"- {result.kind}: {nested(about)}{code}: {result.end} ({result.seconds:.1f} s)"
+
+
+def _sameness(task: TaskState) -> list[str]:
+    """Say why there is one run where two would be expected."""
+    if not task.final or task.held or task.tree == task.base_tree:
+        return []
+    return ["- no check was changed: this is also what the checks from before the task show"]
+
+
+def _weakened(task: TaskState) -> list[str]:
+    """Return what a person has to approve, or approved, in words."""
+    verdict = task.verdict
+    if verdict is None or not verdict.weakened:
+        return []
+    if verdict.approvals:
+        return [f"- {nested(line)}" for line in verdict.approvals]
+    return [
+        *(f"- {nested(line)}" for line in verdict.weakened),
+        "",
+        "Only a person can approve it.",
+    ]
+
+
+def _proof(task: TaskState) -> list[str]:
+    """Return by what the change is proved, and what of it nothing proves."""
+    verdict = task.verdict
+    if verdict is None:
+        return []
+    return [*map(_proved, verdict.proof), *(f"- unproved: {nested(line)}" for line in verdict.unproved)]
+
+
+def _proved(proof: Proof) -> str:
+    shown = f": {listed([nested(test) for test in proof.tests])}" if proof.tests else ""
+    evidence = f" ({', '.join(proof.evidence)})" if proof.evidence else ""
+    return f"- {proof.kind}: {proof.kind.meaning}{shown}{evidence}"
+
+
+def _files(task: TaskState, changes: tuple[FileChange, ...]) -> list[str]:
+    if task.base_tree is not None and task.tree is None:
+        return [f"- {UNKNOWN}"]
+    return [_changed(change, task) for change in changes]
+
+
+def _changed(change: FileChange, task: TaskState) -> str:
+    found = explain(change.path, task.surface)
+    return f"- {change.kind} {nested(change.path)} ({found.kind}: {nested(found.reason)})"
+
+
+def _failure(failure: Failure) -> str:
+    evidence = ", ".join(failure.evidence) or "no evidence"
+    return f"- {failure.iteration}: {nested('; '.join(failure.reasons))} ({evidence})"
+
+
+def _caveats(task: TaskState) -> list[str]:
+    verdict = task.verdict
+    said = () if verdict is None else (*verdict.caveats, *verdict.approvals, *verdict.notes)
+    return [f"- {nested(text)}" for text in said]
+
+
+def _section(title: str, lines: list[str]) -> str:
+    return "\n".join((f"## {title}", *lines)) if lines else ""
+
+
+def _first_line(text: str) -> str:
+    return text.strip().split("\n")[0] if text.strip() else ""

@@ -1,0 +1,1 @@
+"""A task's words to its class, its route and its steps, by fixed rules."""

@@ -1,0 +1,82 @@
+"""What the words of a task say about how it is judged."""
+
+import re
+from collections.abc import Callable
+
+_TEXT = re.compile(
+    r"(?:document\b|(?:add|fix|write|update|improve|correct|extend|reword|translate|remove)\s+(?:[\w'./-]+\s+){0,3}?"
+    r"(?:docstrings?|comments?|readme(?:\.\w+)?|changelog(?:\.\w+)?|docs|documentation|typos?|wording|spelling)"
+    r"(?=\s*(?:$|[.,;:!?)])|\s(?:in|to|for|of|on|about|at|with|from)\b))",
+    re.IGNORECASE,
+)
+"""An order about text that only people read."""
+_CHECKS = r"fail\w*|red|broken|green|pass(?:es|ing)?|tests?|checks?|suite"
+_ABOUT_CHECKS = re.compile(rf"\b(?:{_CHECKS})\b", re.IGNORECASE)
+_ABOUT_FAULTS = re.compile(rf"\b(?:{_CHECKS}|bugs?|fix|mend|repair)\b", re.IGNORECASE)
+_NAME = re.compile(r"[\w./:\[\]-]{3,}")
+_CODE = re.compile(r"`([^`\n]+)`|([A-Za-z_][\w./]*)(\()?")
+_IN_CODE = re.compile(r"[A-Za-z_]\w{2,}")
+_LIKE_CODE = re.compile(r"[A-Za-z_]\w*(?:[_/]|\.\w)|[a-z][A-Z]|[A-Z][a-z]+[A-Z]")
+
+
+def concerns_text(order: str) -> bool:
+    """Return whether an order is about documentation or comments only."""
+    return bool(_TEXT.match(order))
+
+
+def targets(
+    task: str, failing: frozenset[str], speaking_of: Callable[[frozenset[str]], frozenset[str]]
+) -> frozenset[str]:
+    """Return which of the failing tests a task has to turn green.
+
+    Tests that the text names; else all of them where the text is about checks; where it is about a fault,
+    those that speak of the code it names, or else all; else none.
+    """
+    if found := named(task, failing):
+        return found
+    if not _ABOUT_FAULTS.search(task):
+        return frozenset()
+    code = frozenset() if _ABOUT_CHECKS.search(task) else named_code(task)
+    return (speaking_of(code) if code else frozenset()) or failing
+
+
+def named_code(text: str) -> frozenset[str]:
+    """Return the identifiers that a text names: in backticks, called, or written as only code is."""
+    found = _CODE.findall(text)
+    words = [quoted or word for quoted, word, call in found if quoted or call or _LIKE_CODE.match(word)]
+    return frozenset(name for word in words for name in _IN_CODE.findall(_module(word)))
+
+
+def _module(word: str) -> str:
+    """Return what a path is imported as; any other word as it is."""
+    *folders, last = word.split("/")
+    stem = last.partition(".")[0] if folders else last
+    return folders[-1] if folders and stem == "__init__" else stem
+
+
+def named(task: str, tests: frozenset[str]) -> frozenset[str]:
+    """Return which tests the text of a task names, one by one or by their file."""
+    found = (word.strip(".:-").lower() for word in _NAME.findall(task))
+    words = {word for word in found if not _ABOUT_FAULTS.fullmatch(word)}
+    places = {_dotted(word) for word in words if re.search(r"[./_]", word)}
+    return frozenset(test for test in tests if words & _names(test) or _lies_in(test, places))
+
+
+def _lies_in(test: str, places: set[str]) -> bool:
+    """Return whether a test lies in one of these modules, with as many of its folders as either says."""
+    path, _, inside = test.lower().partition("::")
+    module = f".{_dotted(path) if inside else path.rsplit('.', 2)[0]}"
+    return any(module.endswith(f".{place}") or f".{place}".endswith(module) for place in places)
+
+
+def _dotted(path: str) -> str:
+    return path.removesuffix(".py").replace("/", ".")
+
+
+def _names(test: str) -> set[str]:
+    """Return the ways to name a test: its id, its file, its class, its function."""
+    whole = test.lower()
+    path, _, inside = whole.partition("::")
+    parts = inside.split("::") if inside else whole.split(".")[-2:]
+    names = {whole, *parts, *(part.split("[")[0] for part in parts)}
+    return {name for name in names | ({path, path.rsplit("/", 1)[-1]} if inside else set()) if len(name) > 2}

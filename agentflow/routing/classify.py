@@ -1,0 +1,224 @@
+"""The class and the route of a task, by rules over its words; no model is asked."""
+
+import re
+from typing import NamedTuple
+
+from agentflow.core.routing import Classification, Forced
+from agentflow.core.task import Complexity, Phase
+from agentflow.routing.aims import concerns_text
+from agentflow.routing.ambiguity import action, factors, is_concrete
+from agentflow.routing.clauses import Clause, Mood, clauses, fills_a_file
+from agentflow.routing.phrases import begins, hits, plain_words, said_part
+from agentflow.routing.table import Table
+
+RANK = (
+    Complexity.UNCLASSIFIED,
+    Complexity.EXPLORATORY,
+    Complexity.RESEARCH,
+    Complexity.TRIVIAL,
+    Complexity.IMPLEMENTATION,
+    Complexity.COMPLEX,
+)
+"""A class may only rise along this order."""
+_MENDS = ("fix", "repair", "mend", "correct", "resolve", "debug")
+MOST_FILES = 5
+"""A change of more files is complex."""
+_FAILING = re.compile(r"\b(fail\w*|red|broken|pass(es|ing)?|green)\b", re.IGNORECASE)
+_TEST_FILE = re.compile(r"(^|/)tests?/|(^|/)test_[^/]*$|_test\.\w+$|\.(test|spec)\.\w+$")
+
+
+QUESTION = "question"
+CLASSES = (*(str(one) for one in Complexity if one is not Complexity.UNCLASSIFIED), QUESTION)
+"""What a person may name as the class of a task."""
+_ROUTES = {
+    Complexity.TRIVIAL: "single_file",
+    Complexity.IMPLEMENTATION: "default",
+    Complexity.COMPLEX: "full",
+    Complexity.EXPLORATORY: "exploratory",
+    Complexity.RESEARCH: "research",
+}
+"""The route of a class that a person named, where the words lead to another class."""
+
+
+class Choice(NamedTuple):
+    """A class, its route, and why."""
+
+    complexity: Complexity
+    route: str
+    reasons: tuple[str, ...]
+    forced: bool = False
+
+
+def classify(text: str, table: Table) -> Classification:
+    """Return what the words of a task say about it; the same text always gives the same."""
+    text = said_part(text)
+    said = clauses(text, table)
+    changes = tuple(clause for clause in said if clause.mood is Mood.CHANGE)
+    report = bool(hits(table.report, plain_words(text)))
+    wanted = tuple(clause for clause in changes if not _reports(clause, table))
+    mood = _mood(said, wanted, is_report=report)
+    choice = _change(text, said, table) if mood is Mood.CHANGE else _reading(mood, said, table)
+    found = factors(text, said, table)
+    score = sum(table.weights[name] for name in found)
+    is_anchored = is_concrete(text) and any(clause.head for clause in said)
+    return Classification(
+        complexity=choice.complexity,
+        route=choice.route,
+        score=score,
+        action=action(score, is_anchored=is_anchored),
+        forced=choice.forced,
+        report=report and mood is not Mood.CHANGE,
+        reasons=(*choice.reasons, *(f"ambiguity: {name}" for name in found)),
+        steps=table.steps(choice.route, choice.complexity),
+        requires=table.requires(choice.complexity),
+    )
+
+
+def as_named(found: Classification, name: str, table: Table) -> Classification:
+    """Return a classification in the class that a person named; the words keep their say in the rest."""
+    is_question = name == QUESTION
+    complexity = Complexity.EXPLORATORY if is_question else Complexity(name)
+    fits = found.complexity is complexity and not is_question
+    route = QUESTION if is_question else found.route if fits else _ROUTES[complexity]
+    steps = table.steps(route, complexity)
+    kept = (reason for reason in found.reasons if fits or reason.startswith("ambiguity: "))
+    return found.replace(
+        complexity=complexity,
+        route=route,
+        forced=found.forced and fits,
+        report=found.report and Phase.IMPLEMENTATION not in steps and not is_question,
+        reasons=(f"named by a person: {name}", *kept),
+        steps=steps,
+        requires=table.requires(complexity),
+    )
+
+
+def _reports(clause: Clause, table: Table) -> bool:
+    """Return whether a clause orders a report, and names no file for it."""
+    return bool(hits(table.report, clause.text)) and not fills_a_file(clause.text, table)
+
+
+def _mood(said: tuple[Clause, ...], changes: tuple[Clause, ...], *, is_report: bool) -> Mood:
+    """Return what the text as a whole wants; a text of statements alone reports what is to be mended."""
+    moods = {clause.mood for clause in said} - {Mood.LIMIT, Mood.STATEMENT}
+    if not changes:
+        moods.discard(Mood.CHANGE)
+        if is_report:
+            moods.add(Mood.EXPLORATORY)
+    return next((mood for mood in Mood if mood in moods), Mood.CHANGE)
+
+
+def _reading(mood: Mood, said: tuple[Clause, ...], table: Table) -> Choice:
+    """Choose among the routes that change nothing."""
+    spoken = " ; ".join(clause.text for clause in said if clause.mood is not Mood.LIMIT)
+    sayings = [phrase for phrase in table.routing.keywords.get(Complexity.RESEARCH, ()) if " " in phrase]
+    if mood is Mood.RESEARCH or (mood is not Mood.AUDIT and hits(sayings, spoken)):
+        mood = Mood.RESEARCH
+    reason = f"{mood}: changes nothing"
+    complexity = Complexity.RESEARCH if mood is Mood.RESEARCH else Complexity.EXPLORATORY
+    return Choice(complexity, str(mood), (reason, *_hints(spoken, table)))
+
+
+def _change(text: str, said: tuple[Clause, ...], table: Table) -> Choice:
+    """Choose among the routes of a change: high risk first, then its kind, then its size."""
+    heard = tuple(clause for clause in said if clause.mood is not Mood.LIMIT)
+    spoken = " ; ".join(clause.text for clause in heard)
+    files = tuple(file for file in named_files(text, table) if plain_words(file) in spoken)
+    choice = _forced(heard, spoken, table) or _sized(_kind(heard, spoken, table), files, spoken, table)
+    plural = "" if len(files) == 1 else "s"
+    named = f"names {len(files)} file{plural}: {', '.join(files)}" if files else "file count unknown"
+    reasons = (*choice.reasons, named, *_hints(spoken, table))
+    return choice._replace(reasons=tuple(dict.fromkeys(reasons)))
+
+
+def _forced(heard: tuple[Clause, ...], spoken: str, table: Table) -> Choice | None:
+    """Choose by high risk, if there is any; text that only people read has none."""
+    found = risks(spoken, table)
+    if not found or all(concerns_text(clause.text) for clause in _orders(heard)):
+        return None
+    routes = {rule.route for rule, _ in found}
+    route = routes.pop() if len(routes) == 1 else "full"
+    why = (*(rule.reason for rule, _ in found), *(f"complex: {', '.join(words)}" for _, words in found))
+    return Choice(Complexity.COMPLEX, route, why, forced=True)
+
+
+def _sized(kind: str | None, files: tuple[str, ...], spoken: str, table: Table) -> Choice:
+    """Choose by what kind of change it is, else by how wide it is."""
+    count = class_of(len(files)) if files else Complexity.IMPLEMENTATION
+    if kind == "refactor":
+        return Choice(Complexity.COMPLEX, kind, (kind,))
+    if count is Complexity.COMPLEX or _is_wide(files, spoken, table):
+        return Choice(Complexity.COMPLEX, "full", ())
+    if kind:
+        return Choice(Complexity.IMPLEMENTATION, kind, (kind,))
+    if not files:
+        return Choice(Complexity.IMPLEMENTATION, "default", ())
+    return Choice(count, "single_file" if count is Complexity.TRIVIAL else "several_files", ())
+
+
+def _is_wide(files: tuple[str, ...], spoken: str, table: Table) -> bool:
+    """Return whether words say that many places change, and not that all of them lie in a named file."""
+    found = hits(table.routing.keywords.get(Complexity.COMPLEX, ()), spoken)
+    named = [plain_words(file) for file in files]
+    return any(not any(f"{wide} in {file}" in spoken for file in named) for wide in found)
+
+
+def _orders(heard: tuple[Clause, ...]) -> tuple[Clause, ...]:
+    return tuple(clause for clause in heard if clause.mood is Mood.CHANGE) or heard
+
+
+def _kind(heard: tuple[Clause, ...], spoken: str, table: Table) -> str | None:
+    """Return what kind of change it is, where the words say so."""
+    if any(begins(table.kinds["refactor"], clause.text) for clause in heard):
+        return "refactor"
+    for kind in ("performance", "bug_hunt"):
+        if hits(table.kinds[kind], spoken):
+            return kind
+    asks = any(clause.mood in (Mood.QUESTION, Mood.EXPLORATORY) for clause in heard)
+    mends = any(clause.mood is Mood.CHANGE and clause.head.startswith(_MENDS) for clause in heard)
+    return "bug_hunt" if asks and mends else None
+
+
+def _hints(spoken: str, table: Table) -> tuple[str, ...]:
+    """Return every keyword that is hit, with the class that it hints at."""
+    return tuple(
+        f"{complexity}: {found}"
+        for complexity, phrases in table.routing.keywords.items()
+        for found in hits(phrases, spoken)
+    )
+
+
+def risks(spoken: str, table: Table) -> tuple[tuple[Forced, tuple[str, ...]], ...]:
+    """Return the rules that force the class complex, each with the words that it found."""
+    found = ((rule, hits(rule.words, spoken)) for rule in table.routing.complex_when)
+    return tuple((rule, words) for rule, words in found if words)
+
+
+def risks_in(text: str, table: Table) -> tuple[str, ...]:
+    """Return the reasons why a text is of high risk; what it says must not happen is none."""
+    heard = (clause.text for clause in clauses(said_part(text), table) if clause.mood is not Mood.LIMIT)
+    return tuple(dict.fromkeys(rule.reason for rule, _ in risks(" ; ".join(heard), table)))
+
+
+def class_of(files: int) -> Complexity:
+    """Return the class of a change of so many files."""
+    if files <= 1:
+        return Complexity.TRIVIAL
+    return Complexity.IMPLEMENTATION if files <= MOST_FILES else Complexity.COMPLEX
+
+
+def higher(first: Complexity, second: Complexity) -> Complexity:
+    """Return the higher of two classes."""
+    return max(first, second, key=RANK.index)
+
+
+def named_files(text: str, table: Table) -> tuple[str, ...]:
+    """Return the files that a text names as its targets; a test file that fails is not one."""
+    suffixes = "|".join(map(re.escape, table.files.suffixes))
+    names = "|".join(map(re.escape, table.files.names))
+    paths = re.findall(rf"(?<![\w/.:@-])(?:\./)?([\w./-]*\w\.(?:{suffixes}))(?![\w/(-])", text, re.IGNORECASE)
+    bare = re.findall(rf"(?<![\w/.-])({names})(?![\w./-]*\w)", text)
+    never = {name.lower() for name in table.files.never}
+    found = dict.fromkeys(path for path in (*paths, *bare) if path.lower() not in never)
+    targets = [path for path in found if not _TEST_FILE.search(path)]
+    return tuple(targets if _FAILING.search(text) else found)

@@ -1,0 +1,166 @@
+"""Code that is broken on purpose: a check that stays green with it tells nothing of the code."""
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from difflib import SequenceMatcher
+from pathlib import PurePosixPath
+from types import MappingProxyType
+
+from agentflow.checks.run import Shown
+from agentflow.core.record import Record
+from agentflow.workspace.crossed import Texts
+
+_FAILING: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts"), 'throw new Error("{word}");'
+        ),
+        ".go": 'panic("{word}")',
+        ".rs": 'panic!("{word}");',
+        **dict.fromkeys((".java", ".kt", ".cs", ".scala"), 'if (true) throw new RuntimeException("{word}");'),
+        **dict.fromkeys((".sh", ".bash"), 'echo "{word}" >&2; exit 97'),
+        ".php": 'throw new \\Exception("{word}");',
+    }
+)
+"""What fails as the first statement of a function, in languages with braces."""
+_OPENS = re.compile(
+    r"""^\s*+(?!(?:if|for|while|switch|catch|else|try|do|match|loop|select|return|impl|struct|enum|trait|mod)\b)
+    (?:.*\b(?:func|fn|fun|function)\b.*|.*=>\s*|[\w\s<>,.*&:$\[\]\#@]*[\w$]+\s*\(.*\)[^;=]*)\{\s*$""",
+    re.VERBOSE,
+)
+SOURCES = frozenset(
+    {".py", *_FAILING, ".c", ".cc", ".cpp", ".h", ".hpp", ".rb", ".pl", ".lua", ".swift", ".ex", ".hs", ".ml"}
+)
+"""Endings of files that hold code."""
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_TOUCH = "__import__('pathlib').Path(__file__).with_name({name!r}).touch()"
+
+
+class Marks(Record):
+    """Words that stand nowhere else, by which broken code tells that it was there."""
+
+    word: str
+    """It is told by code that was reached."""
+    loaded: str
+    """A file of this name appears beside Python code that was loaded."""
+    reached: str
+    """The same of code that was reached."""
+
+
+def break_functions(text: str) -> str | None:
+    """Return Python code in which each function raises; None for code without any, and for no Python."""
+    return _broken_python(text, lambda _: True, "raise RuntimeError('broken on purpose')")
+
+
+def break_change(change: Texts, marks: Marks) -> str:
+    """Return a changed file in which each function that was changed fails, or that cannot be used at all."""
+    ending = PurePosixPath(change.path).suffix
+    if ending == ".py":
+        return _broken_change(change, marks) or refuse(change.after, marks.word)
+    return _broken_braces(change, ending, marks) or _ended(change.after, ending, marks.word)
+
+
+def refuse(text: str, word: str) -> str:
+    """Return a file that no program can read."""
+    return f"{text}\n)({word}\n"
+
+
+def changed_lines(change: Texts) -> frozenset[int]:
+    """Return which lines of a file are new or stand where others were, counted from 1."""
+    sides = (change.before.splitlines(), change.after.splitlines())
+    found = SequenceMatcher(None, *sides, autojunk=False).get_opcodes()
+    spans = ((start, max(end, start + 1)) for kind, _, _, start, end in found if kind != "equal")
+    return frozenset(line + 1 for start, end in spans for line in range(start, end))
+
+
+def _broken_change(change: Texts, marks: Marks) -> str | None:
+    """Return Python in which changed functions raise; all do where something beside functions changed."""
+    lines = _meant(change)
+    touch = f"try:\n    {_TOUCH.format(name=marks.reached)}\nfinally:\n    raise RuntimeError({marks.word!r})"
+    try:
+        nodes = [node for node in ast.walk(ast.parse(change.after)) if isinstance(node, _FUNCTIONS)]
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    spans = {_span(node): node for node in nodes}
+    inner = {max((span for span in spans if line in range(*span)), default=None) for line in lines}
+    is_all = None in inner or not inner
+    broken = _broken_python(change.after, lambda node: is_all or _span(node) in inner, touch)
+    told = f"\ntry:\n    {_TOUCH.format(name=marks.loaded)}\nexcept Exception:\n    pass\n"
+    return f"{broken}{told}" if broken else f"{change.after}\n{touch}\n"
+
+
+def _meant(change: Texts) -> set[int]:
+    """Return the changed lines that hold code."""
+    texts = change.after.splitlines()
+    lines = {line for line in changed_lines(change) if line <= len(texts)}
+    return {
+        line for line in lines if texts[line - 1].strip() and not texts[line - 1].lstrip().startswith("#")
+    }
+
+
+def _span(node: ast.AST) -> tuple[int, int]:
+    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
+    return first, (node.end_lineno or first) + 1
+
+
+def _broken_python(text: str, is_meant: Callable[[ast.AST], bool], statement: str) -> str | None:
+    try:
+        tree = ast.parse(text)
+        meant = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS) and is_meant(node)]
+        for node in meant:
+            node.body = ast.parse(statement).body
+        return ast.unparse(tree) if meant else None
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _broken_braces(change: Texts, ending: str, marks: Marks) -> str | None:
+    """Return code in which a failing statement opens each changed function; None where one has no opening."""
+    if ending not in _FAILING:
+        return None
+    lines = change.after.splitlines()
+    openings = {_opening(lines, line - 1) for line in changed_lines(change) if _is_code(lines, line - 1)}
+    if not openings or None in openings:
+        return None
+    statement = _FAILING[ending].format(word=marks.word)
+    return "".join(
+        f"{text}\n{statement}\n" if at in openings else f"{text}\n" for at, text in enumerate(lines)
+    )
+
+
+def _is_code(lines: list[str], at: int) -> bool:
+    return at < len(lines) and bool(lines[at].strip(" \t{}();,")) and not lines[at].lstrip().startswith("//")
+
+
+def _opening(lines: list[str], at: int) -> int | None:
+    """Return the line that opens the function around a line: the next one above that stands further out."""
+    depth = _indent(lines[at])
+    for above in range(at, -1, -1):
+        if above != at and (not lines[above].strip() or _indent(lines[above]) >= depth):
+            continue
+        if _OPENS.match(lines[above]):
+            return above
+        depth = min(depth, _indent(lines[above]))
+    return None
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _ended(text: str, ending: str, word: str) -> str:
+    """Return a file that fails once all else of it was done, or that no program can read."""
+    if ending in (".js", ".mjs", ".cjs"):
+        return f"{text}\n{_FAILING[ending].format(word=word)}\n"
+    if ending in (".sh", ".bash"):
+        first, _, rest = text.partition("\n")
+        begin = _FAILING[ending].format(word=word)
+        return f"{first}\n{begin}\n{rest}" if first.startswith("#!") else f"{begin}\n{text}"
+    return refuse(text, word)
+
+
+def has_mark(name: str, word: str, shown: Shown, said: str) -> bool:
+    """Tell whether a run left a file of this name, or printed the word."""
+    return word in said or any(path.endswith(name) for path in shown.execution.changed)

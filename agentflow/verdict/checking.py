@@ -1,0 +1,218 @@
+"""The program runs the required checks itself, on copies of a tree, and binds what they show to it."""
+
+from functools import partial
+
+from anyio import to_thread
+
+from agentflow.checks.detect import detect
+from agentflow.checks.environment import blockage, required_python
+from agentflow.checks.interpreter import choose, version
+from agentflow.checks.observing import Reads
+from agentflow.checks.repository import Repository
+from agentflow.checks.results import findings
+from agentflow.checks.run import Shown
+from agentflow.checks.wellknown import WellKnown, commanded
+from agentflow.core.errors import CorruptState
+from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Fault, settled
+from agentflow.core.record import Record
+from agentflow.core.task import RequiredCheck, TaskState
+from agentflow.sandbox.profile import Level
+from agentflow.sandbox.reasons import likely_reason
+from agentflow.sandbox.run import Sandbox
+from agentflow.settings import Patience
+from agentflow.store.ledger import Binding
+from agentflow.store.tasks import TaskStore
+from agentflow.verdict.again import PATIENCE, flaky
+from agentflow.verdict.overrides import override
+from agentflow.verdict.runner import Ground, Order, Ran, Results, Round
+from agentflow.workspace.copies import installed_places
+from agentflow.workspace.fence import Fence
+from agentflow.workspace.git import Git
+from agentflow.workspace.ignored import fingerprint, unchanged
+from agentflow.workspace.underlay import Underlay
+
+TAIL_CHARS = 8_000
+
+
+class Bounds(Record):
+    """What the user's settings say of how long and how often checks run."""
+
+    timeouts: dict[CheckName, float] = {}
+    patience: dict[Fault, Patience] = {}
+
+
+class Checking:
+    """Runs required checks for one task and remembers what each showed."""
+
+    def __init__(
+        self,
+        git: Git,
+        sandbox: Sandbox,
+        store: TaskStore,
+        bounds: Bounds,
+        said: WellKnown,
+    ) -> None:
+        self._git = git
+        self._sandbox = sandbox
+        self._store = store
+        self._bounds = bounds
+        self._said = said
+        self._runs: dict[str, CheckRun] = {}
+        self._reads: dict[str, Reads] = {}
+        self._places: tuple[str, ...] | None = None
+        self._underlay = Underlay(git)
+
+    def close(self) -> None:
+        """Remove what was laid out for the checks."""
+        self._underlay.close()
+
+    def required(self, task: TaskState, files: tuple[str, ...]) -> tuple[Check, ...]:
+        """Return the checks that have to hold: as they stood before the task, and any that is new."""
+        before = tuple(item.check for item in task.baseline)
+        names = {*(check.name for check in before), *(override.check for override in task.overrides)}
+        all_found = commanded(detect(self._sandbox, files, names), self._said)
+        found = (check for check in all_found if check.name not in names)
+        limits = self._bounds.timeouts
+        return (*before, *(check.replace(timeout=limits.get(check.name, check.timeout)) for check in found))
+
+    def repository(self, files: tuple[str, ...]) -> Repository:
+        """Return the repository as the detection of checks reads it."""
+        return Repository(sandbox=self._sandbox, files=files, known=frozenset(files))
+
+    def told(self, task: TaskState) -> TaskState:
+        """Return the task with what the repository's trusted files say of its tests."""
+        skipped = (override(name, word.text, word.file) for name, word in self._said.skips.items())
+        return task.replace(overrides=(*task.overrides, *skipped), known_failures=self._said.known)
+
+    def blocked(self, required: tuple[RequiredCheck, ...]) -> dict[CheckName, str]:
+        """Return why this machine cannot run checks at all, whatever the code says."""
+        red = [run for run in self.runs(required) if not run.green]
+        if not red:
+            return {}
+        repository = self.repository(Fence(self._git.root).files())
+        running = version(repository) if required_python(repository) else None
+        found = {run.check.name: blockage(run, self._output(run), repository, running) for run in red}
+        return {name: why for name, why in found.items() if why}
+
+    def _output(self, run: CheckRun) -> str:
+        return self._store.ledger.output(run.evidence.id) if run.evidence else ""
+
+    async def run(
+        self, task: TaskState, *orders: Order, ignored: tuple[str, ...] | None = None
+    ) -> tuple[Results, ...]:
+        """Run the checks of each order one after the other, and the orders side by side.
+
+        They see the files of `ignored`, or else those that are as they were before the task.
+        """
+        if not any(order.checks for order in orders):
+            return tuple(() for _ in orders)
+        return await (await self._round(task, ignored)).run(*orders)
+
+    async def tried(self, task: TaskState, order: Order) -> tuple[Shown, str]:
+        """Return what the one check of an order shows, and what it printed; it is evidence of nothing."""
+        return await (await self._round(task, None)).tried(order)
+
+    async def _round(self, task: TaskState, ignored: tuple[str, ...] | None) -> Round:
+        if self._places is None:
+            self._places = await to_thread.run_sync(self._found_places)
+        ground = Ground(
+            git=self._git,
+            sandbox=self._sandbox,
+            store=self._store,
+            underlay=self._underlay if self._sandbox.level is Level.FULL else None,
+            seen=await to_thread.run_sync(self._seen, task) if ignored is None else ignored,
+            places=self._places,
+            patience={**PATIENCE, **self._bounds.patience},
+            before={run.check.name: run for run in self.runs(task.baseline)},
+        )
+        return Round(ground, task, partial(self._kept, task))
+
+    def _seen(self, task: TaskState) -> tuple[str, ...]:
+        """Return which ignored files a check may see: those that are as they were before the task."""
+        entries = self._git.ignored()
+        return unchanged(entries, task.ignored, fingerprint(self._git.root, entries))
+
+    def _found_places(self) -> tuple[str, ...]:
+        """Return from where Python imports this repository's packages, for a copy to do likewise."""
+        if self._sandbox.level is Level.FULL:
+            return ()  # the copy stands at the repository's own place
+        files = Fence(self._git.root).files()
+        if not any(name.endswith(".py") for name in files):
+            return ()
+        return installed_places(self._sandbox, choose(self.repository(files)).words)
+
+    def _kept(self, task: TaskState, order: Order, ran: Ran) -> RequiredCheck:
+        if not ran.runs:
+            return RequiredCheck(check=ran.check)
+        *earlier, shown = ran.runs
+        for each in (run.reads for run in ran.runs if run.reads is not None):
+            self._reads[order.tree] = each.joined(self._reads.get(order.tree, Reads()))
+        touched = dict.fromkeys(path for run in ran.runs for path in run.execution.changed)
+        evidence = self._store.ledger.record_check(
+            shown.execution.replace(changed=tuple(touched)),
+            Binding(
+                check=ran.check.name,
+                tree=order.tree,
+                surface=order.surface,
+                code=order.code,
+                counts=shown.counts,
+                outcomes=dict(shown.outcomes),
+                tries=tuple((fault, run.execution) for fault, run in zip(ran.faults, earlier, strict=True)),
+                flaky=flaky(ran.runs, ran.check.name, order.earlier),
+            ),
+            iteration=task.iteration,
+        )
+        self._runs[evidence.id] = CheckRun(
+            check=ran.check,
+            evidence=evidence,
+            outcomes=settled(shown.outcomes, evidence.flaky),
+            findings=shown.findings,
+            tail=shown.execution.tail,
+            hint=self._hint(evidence, shown.execution.tail),
+        )
+        return RequiredCheck(check=ran.check, evidence=evidence.id)
+
+    def reads(self, tree: str) -> Reads | None:
+        """Return what the tests read on a tree, if this process has run them there."""
+        return self._reads.get(tree)
+
+    def runs(self, required: tuple[RequiredCheck, ...]) -> tuple[CheckRun, ...]:
+        """Return what checks showed, in their order."""
+        return tuple(self._recalled(item) for item in required)
+
+    def shown(self, evidence: tuple[str, ...]) -> tuple[CheckRun, ...]:
+        """Return what the program's own evidence of these ids showed."""
+        checks = {
+            item.check.name: item.check for item in (*self._store.task.baseline, *self._store.task.final)
+        }
+        records = (self._store.ledger.find(item) for item in evidence)
+        return tuple(
+            self._recalled(RequiredCheck(check=checks[record.check], evidence=record.id))
+            for record in records
+            if record is not None and record.check in checks
+        )
+
+    def _recalled(self, item: RequiredCheck) -> CheckRun:
+        """Return what a check showed, from the files when another process ran it."""
+        if item.evidence is None:
+            return CheckRun(check=item.check)
+        if item.evidence not in self._runs:
+            self._runs[item.evidence] = self._reread(item.check, item.evidence)
+        return self._runs[item.evidence]
+
+    def _reread(self, check: Check, evidence_id: str) -> CheckRun:
+        evidence = self._store.ledger.find(evidence_id)
+        if evidence is None:
+            raise CorruptState(f"{self._store.folder}: evidence {evidence_id} is gone")
+        output = self._store.ledger.output(evidence_id)
+        return CheckRun(
+            check=check,
+            evidence=evidence,
+            outcomes=settled(self._store.ledger.outcomes(evidence), evidence.flaky),
+            findings={} if check.name is CheckName.TESTS else findings(output),
+            tail=output[-TAIL_CHARS:],
+            hint=self._hint(evidence, output[-TAIL_CHARS:]),
+        )
+
+    def _hint(self, evidence: Evidence, tail: str) -> str:
+        return likely_reason(self._sandbox, tail) if evidence.exit_code != 0 else ""

@@ -1,0 +1,92 @@
+"""How a task ended: a pure function of its state."""
+
+from agentflow.core.caveat import Caveat
+from agentflow.core.evidence import RED, CheckRun, Verdict, ended, mixed
+from agentflow.core.exits import Exit
+from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status, TaskState
+from agentflow.process import timestamp
+from agentflow.routing.route import is_stalled
+
+
+def conclude(task: TaskState) -> Ending:
+    """Return the end of a task whose phases are over, from the verdict on its last change."""
+    if task.reads_only:
+        return _read(task)
+    verdict = task.verdict
+    if verdict is None:
+        return failed("no change came to be judged")
+    why = "; ".join((*verdict.reasons, *_objections(task)))
+    if verdict.passed and not why:
+        return _verified(task, verdict)
+    if is_stalled(task):
+        return failed(f"no progress, the same failure on the same tree twice: {why}")
+    reason = f"{task.iteration} of {task.max_iterations} iterations used: {why}"
+    return Ending(status=Status.LIMIT, exit_code=Exit.LIMIT, reason=reason)
+
+
+def _verified(task: TaskState, verdict: Verdict) -> Ending:
+    """Return the end of a change that every check and judge let pass."""
+    if not _is_reviewed(task):
+        return failed("its class counts only with a review, and there is none")
+    if verdict.caveats:
+        found = "every required check holds"
+        if any(Caveat.CHECK_NOT_RUN.stands_in(caveat) for caveat in verdict.caveats):
+            found = "every check that can run here holds"
+        if Caveat.ALREADY_RED in verdict.caveats:
+            found = "nothing newly fails"
+        reason = f"{found}, with a caveat: {', '.join(verdict.caveats)}"
+        return Ending(status=Status.VERIFIED_WITH_CAVEAT, exit_code=Exit.CAVEAT, reason=reason)
+    reason = "every required check holds on the final tree"
+    return Ending(status=Status.VERIFIED, exit_code=Exit.VERIFIED, reason=reason)
+
+
+def _read(task: TaskState) -> Ending:
+    """Return the end of a task that changed nothing."""
+    open_phases = [phase for phase in task.steps if task.gate(phase).status is not GateStatus.PASSED]
+    if open_phases:
+        return failed(f"no answer: {', '.join(open_phases)} did not pass")
+    return Ending(status=Status.ANSWERED, exit_code=Exit.VERIFIED, reason="answered; nothing was changed")
+
+
+def _objections(task: TaskState) -> tuple[str, ...]:
+    """Return what the last review sends back, if it does."""
+    if task.gate(Phase.REVIEW).status is not GateStatus.FAILED:
+        return ()
+    said = [failure.reasons for failure in task.failures if failure.phase is Phase.REVIEW]
+    return said[-1] if said else ("the review did not pass",)
+
+
+def _is_reviewed(task: TaskState) -> bool:
+    """Return whether a review that the class requires was passed, or left out by the person's own word."""
+    status = task.gate(Phase.REVIEW).status
+    is_waived = status is GateStatus.SKIPPED and task.wants_review is False
+    return status is GateStatus.PASSED or is_waived or not task.review_required
+
+
+def decided(
+    task: TaskState, status: GateStatus, message: str, *, agent: str | None = None, phase: Phase | None = None
+) -> TaskState:
+    """Return the task with the gate of a phase decided, of the current one if none is named."""
+    gate = Gate(status=status, agent=agent, tree=task.tree, timestamp=timestamp(), message=message)
+    return task.with_gate(phase or task.current_phase, gate)
+
+
+def failed(reason: str) -> Ending:
+    return Ending(status=Status.FAILED, exit_code=Exit.NOT_VERIFIED, reason=reason)
+
+
+def ended_by(task: TaskState, phase: Phase, ending: Ending, *, agent: str | None = None) -> TaskState:
+    """Return the task ended in a phase that has no usable result."""
+    task = task.replace(ending=ending)
+    return decided(task, GateStatus.FAILED, f"- {ending.reason}", agent=agent, phase=phase)
+
+
+def check_line(run: CheckRun) -> str:
+    """Return one check as a line of Markdown."""
+    evidence = run.evidence
+    if evidence is None:
+        return f"- {run.check.name}: not run ({run.check.missing})"
+    failing = sorted(run.ids(*RED))
+    names = f": {', '.join(failing[:5])}" if failing else ""
+    hint = f"\n  {run.hint}" if run.hint else ""
+    return f"- `{run.check.command}` {ended(evidence)}{mixed(evidence)} (evidence {evidence.id}){names}{hint}"

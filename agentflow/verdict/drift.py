@@ -1,0 +1,88 @@
+"""What differs on disk from the tree that is judged."""
+
+from collections.abc import Collection, Iterable
+from pathlib import PurePosixPath
+
+from agentflow.core.task import TaskState
+from agentflow.verdict.surface import belongs
+from agentflow.workspace.git import ChangeKind, FileChange
+from agentflow.workspace.ignored import CACHES
+
+_ARTEFACTS = frozenset(
+    {".log", ".txt", ".out", ".tmp", ".xml", ".html", ".db", ".sqlite3", ".csv", ".lock", ".pid"}
+)
+"""New files of these kinds are what checks leave behind; any other could change what the checks show."""
+NAMED = 5
+"""Names listed in a reason before the rest is counted."""
+
+
+def set_apart(task: TaskState) -> frozenset[str]:
+    """Return the files that only hooks have changed, but for those that belong to the checks."""
+    return frozenset(path for path in task.hook_files if not belongs(task.surface, path))
+
+
+def drifted(drift: tuple[FileChange, ...], altered: tuple[FileChange, ...]) -> list[str]:
+    """Return what was changed after the tree was taken that is judged: here, and by a judge in its copy."""
+    parts = {
+        "changed after the checks began": drift,
+        "changed by a check or a judge in its own copy": altered,
+    }
+    told = {words: [each.path for each in part if not _is_artefact(each)] for words, part in parts.items()}
+    return [f"{words}: {listed(paths)}" for words, paths in told.items() if paths]
+
+
+def without_leavings(
+    altered: Iterable[FileChange],
+    before: Iterable[FileChange],
+    changed: Collection[str],
+    tracked: Iterable[str],
+) -> tuple[FileChange, ...]:
+    """Return what checks altered in their copies, without what they did before the task as well.
+
+    A new file is known by the folder that came with it, else by its folder and its kind, since its name may
+    be another in each run. A file that the task changed is never taken for one that checks write.
+    """
+    known, there = list(before), {str(folder) for path in tracked for folder in PurePosixPath(path).parents}
+    written = {(change.kind, change.path) for change in known if change.path not in changed}
+    places = {_place(change.path, there) for change in known if change.kind is ChangeKind.ADDED}
+    return tuple(
+        change
+        for change in altered
+        if (change.kind, change.path) not in written
+        and not (change.kind is ChangeKind.ADDED and _place(change.path, there) in places)
+    )
+
+
+def _place(path: str, there: Collection[str]) -> tuple[str, str]:
+    """Return the outermost folder of a new file that is new as well, else its folder and its kind."""
+    file = PurePosixPath(path)
+    new = next((str(folder) for folder in reversed(file.parents) if str(folder) not in there), "")
+    return (new, "") if new else (str(file.parent), file.suffix)
+
+
+def _is_artefact(change: FileChange) -> bool:
+    """Return whether a file is new and of a kind that no program or test runner obeys."""
+    return change.kind is ChangeKind.ADDED and is_left_behind(change.path)
+
+
+def is_left_behind(name: str) -> bool:
+    """Tell whether a path is of a kind that programs write and neither they nor a test runner obey."""
+    path = PurePosixPath(name)
+    return bool(path.suffix in _ARTEFACTS or path.name.startswith(".coverage") or CACHES & {*path.parts})
+
+
+def is_written_by_hooks(name: str) -> bool:
+    """Tell whether a file that a record calls a hook's may be one by its kind: a log, or part of a cache."""
+    return is_left_behind(name) or ("/" in name and not PurePosixPath(name).suffix)
+
+
+def appeared(drift: tuple[FileChange, ...]) -> list[str]:
+    """Return what checks left behind, which no check obeys."""
+    added = [change.path for change in drift if _is_artefact(change)]
+    return [f"new files appeared while the checks ran: {listed(added)}"] if added else []
+
+
+def listed(names: list[str]) -> str:
+    """Return names in one line, the first few of many."""
+    shown = ", ".join(names[:NAMED])
+    return f"{shown} and {len(names) - NAMED} more" if len(names) > NAMED else shown

@@ -1,0 +1,86 @@
+"""What proves a change, run once more on the code from before it: luck proves nothing."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
+from agentflow.core.record import Record
+from agentflow.core.task import TaskState
+from agentflow.verdict.again import WHOLE
+from agentflow.verdict.case import Case
+from agentflow.verdict.context import JudgeContext
+from agentflow.verdict.ground import lies_in
+from agentflow.verdict.judge import holds
+from agentflow.verdict.narrow import narrowed
+from agentflow.verdict.proofs import proof, turned
+from agentflow.verdict.runner import Order, Results
+from agentflow.verdict.surface import Kind
+from agentflow.verdict.weakening import SurfaceChange
+
+_TESTED = frozenset({Kind.TESTS, Kind.FIXTURES, Kind.START, Kind.NAMED, Kind.OBSERVED, Kind.SETTING})
+"""What a test may be written in."""
+
+
+class Grounds(Record):
+    """What the tests showed before the task and show now, and what was done to the checks."""
+
+    base: CheckRun | None
+    final: CheckRun
+    changes: tuple[SurfaceChange, ...]
+
+    @property
+    def asked(self) -> Check | None:
+        """The check of the tests that may prove the change; None where none can."""
+        final, red = self.final, turned((self.base,) if self.base else (), (self.final,))
+        changed = [each for each in self.changes if each.kind in _TESTED and each.after]
+        if not (red or changed):
+            return None
+        passed, known = final.ids(TestOutcome.PASSED), self.base.outcomes if self.base else {}
+        paths = [] if red else [each.path for each in changed]
+        is_told = bool(final.outcomes) and CheckName.TESTS not in red
+        if not is_told or not all(any(lies_in(test, (path,)) for test in passed) for path in paths):
+            return final.check  # what holds no test is something that tests obey
+        new = {test for test in passed if test not in known or lies_in(test, paths)}
+        return narrowed(final.check, {*red, *new}) if red or new else None
+
+    @property
+    def earlier(self) -> Mapping[str, TestOutcome]:
+        """What was red on the code from before under the very checks of now."""
+        base, paths = self.base, [each.path for each in self.changes]
+        if base is None or any(each.kind is not Kind.TESTS for each in self.changes):
+            return {}
+        if not base.outcomes and not base.green and not paths:
+            return {WHOLE: TestOutcome.FAILED}
+        return {test: base.outcomes[test] for test in base.ids(*RED) if not lies_in(test, paths)}
+
+
+async def counterproof(context: JudgeContext, task: TaskState, case: Case, tree: str) -> Results:
+    """Run the tests that may prove the change on the code from before, which lies under its checks in `tree`.
+
+    Where only new tests prove it, they run on the code now in the same way: both show the same tests alone.
+    """
+    assert task.tree is not None
+    case = case.replace(weakened=())  # who is asked to approve sees what the tests of now show by themselves
+    grounds = _grounds(case, context.sight.of(task).checks)
+    is_needed = not (case.same_behaviour or case.is_renaming) and holds(case) and not proof(case)
+    check = grounds.asked if grounds and is_needed else None
+    if grounds is None or check is None:
+        return ()
+    before = Order(checks=(check,), tree=tree, surface=Side.FINAL, code=Side.BASE, earlier=grounds.earlier)
+    (fresh,) = await context.checking.run(task, before)
+    case = case.replace(fresh=context.checking.runs(fresh))
+    proving = turned(case.fresh, case.final)
+    if proof(case) or not proving:
+        return fresh
+    passed = dict.fromkeys(proving, TestOutcome.PASSED)
+    now = Order(checks=(check,), tree=task.tree, surface=Side.FINAL, code=Side.FINAL, earlier=passed)
+    (alone,) = await context.checking.run(task, now)
+    return (*fresh, *alone)
+
+
+def _grounds(case: Case, changes: Sequence[SurfaceChange]) -> Grounds | None:
+    base, final = (_tests(runs) for runs in (case.baseline, case.final))
+    return Grounds(base=base, final=final, changes=tuple(changes)) if final else None
+
+
+def _tests(runs: Iterable[CheckRun]) -> CheckRun | None:
+    return next((run for run in runs if run.check.name is CheckName.TESTS), None)

@@ -1,0 +1,209 @@
+"""What a change is judged by: its checks as they are now, and as they stood before the task."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from agentflow.core.evidence import RED, CheckRun, Side, Surface
+from agentflow.core.task import TaskState
+from agentflow.verdict.audit import audited
+from agentflow.verdict.beside import undisturbed
+from agentflow.verdict.case import Case
+from agentflow.verdict.context import JudgeContext
+from agentflow.verdict.drift import set_apart, without_leavings
+from agentflow.verdict.fail_to_pass import counterproof
+from agentflow.verdict.ground import Ground
+from agentflow.verdict.look import Look, added_secrets, approval_id
+from agentflow.verdict.mixed import is_shared, mix
+from agentflow.verdict.observation import is_open, observed_after, observed_before
+from agentflow.verdict.parts import has_parts, mix_parts
+from agentflow.verdict.probe_plan import due_canaries, due_probes
+from agentflow.verdict.probe_results import switched_off
+from agentflow.verdict.probe_runs import run_probes
+from agentflow.verdict.proofs import is_renaming
+from agentflow.verdict.runner import Order
+from agentflow.verdict.surface import Kind, stands, surface_of
+from agentflow.verdict.targets import aims
+from agentflow.verdict.weakening import Judged, SurfaceChange, Weakening, weakening
+from agentflow.workspace.crossed import Split, cross
+from agentflow.workspace.git import FileChange
+from agentflow.workspace.ignored import differences, fingerprint, unseen
+
+
+async def examine_base(context: JudgeContext, task: TaskState) -> TaskState:
+    """Run the required checks before anything changes, and write down what belongs to them."""
+    assert task.base_tree is not None
+    files = context.git.paths(task.base_tree)
+    checks = context.checking.required(task, files)
+    repository = context.checking.repository(files)
+    surface = surface_of(repository, checks, task.surface.added, task.surface.removed)
+    order = Order(checks=checks, tree=task.base_tree, surface=Side.BASE, code=Side.BASE)
+    ignored = context.git.ignored()
+    (baseline,) = await context.checking.run(task, order, ignored=ignored)
+    marks = fingerprint(context.git.root, ignored)
+    task = task.replace(baseline=baseline, surface=surface, ignored=marks)
+    return task.replace(surface=observed_before(context, task))
+
+
+async def examine(context: JudgeContext, task: TaskState) -> TaskState:
+    """Run the required checks on the change, and once more as they stood where they were changed."""
+    assert task.tree is not None
+    assert task.base_tree is not None
+    checks = context.checking.required(task, context.git.paths(task.tree))
+    mine = Order(checks=checks, tree=task.tree, surface=Side.FINAL, code=Side.FINAL)
+    task = task.replace(surface=observed_after(context, task))
+    if is_open(context, task):
+        (final,) = await context.checking.run(task, mine)
+        task = task.replace(surface=observed_after(context, task))
+        (held,) = await context.checking.run(task, *_as_before(context, task)) or ((),)
+    else:
+        final, held = (*await context.checking.run(task, mine, *_as_before(context, task)), ())[:2]
+    task = task.replace(final=final, held=held, fresh=(), probes=None)
+    return task.replace(audit=await audited(context, task))
+
+
+def _as_before(context: JudgeContext, task: TaskState) -> tuple[Order, ...]:
+    """Return how the change is judged by the checks as they stood, unless those are as they are now."""
+    assert task.tree is not None
+    assert task.base_tree is not None
+    tree = cross(context.git, task.tree, task.base_tree, split(task.surface))
+    checks = tuple(item.check for item in task.baseline)
+    order = Order(checks=checks, tree=tree, surface=Side.BASE, code=Side.FINAL)
+    return () if tree == task.tree else (order,)
+
+
+async def believed(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
+    """Return the task with what makes checks that hold worth something: proof, and runs that have to fail."""
+    asks = (partial(_heard, context, task, case), partial(_proven, context, task, case))
+    heard, proven = await undisturbed(context.sandbox.level, *asks)
+    return proven.replace(probes=(*(heard.probes or ()), *(proven.probes or ())))
+
+
+async def _heard(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
+    """Return the task with what the canary came to."""
+    ground = Ground(git=context.git, task=task, case=case, look=context.sight.of(task))
+    return task.replace(probes=await run_probes(context, task, ground, due_canaries))
+
+
+async def _proven(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
+    """Return the task with what may prove the change, on code where it is not, and what that is worth."""
+    assert task.tree is not None
+    assert task.base_tree is not None
+    seen = context.sight.of(task)
+    if not seen.changed_tests:
+        tree = cross(context.git, task.base_tree, task.tree, split(task.surface))
+        task = task.replace(fresh=await counterproof(context, task, case, tree))
+        fresh = context.checking.runs(task.fresh)
+        case = case.replace(fresh=on(Side.BASE, fresh), alone=on(Side.FINAL, fresh))
+    ground = Ground(git=context.git, task=task, case=case, look=seen)
+    return task.replace(probes=await run_probes(context, task, ground, due_probes))
+
+
+def split(surface: Surface) -> Split:
+    """Return how the checks of one tree are laid over the code of another."""
+    return Split(
+        belongs=partial(stands, surface),
+        is_shared=lambda path: is_shared(path) or has_parts(surface, path),
+        mix=lambda path, before, now: (mix if is_shared(path) else mix_parts)(path, before, now),
+    )
+
+
+def _ran(context: JudgeContext, task: TaskState) -> Case:
+    """Gather what was run and what the task says of it."""
+    assert task.base_tree is not None
+    assert task.tree is not None
+    baseline, final = context.checking.runs(task.baseline), context.checking.runs(task.final)
+    fresh = context.checking.runs(task.fresh)
+    failing = frozenset[str]().union(*(run.ids(*RED) for run in baseline))
+    return Case(
+        base_tree=task.base_tree,
+        tree=task.tree,
+        drift=(),
+        is_unchanged=not context.changes(task),
+        altered=altered(context, task),
+        baseline=baseline,
+        final=final,
+        held=context.checking.runs(task.held) or final,
+        fresh=on(Side.BASE, fresh),
+        alone=on(Side.FINAL, fresh),
+        targets=aims(context.git, task.base_tree, task.task, failing),
+        overrides=task.overrides,
+        blocked=task.blocked,
+        known=frozenset(task.known_failures),
+        probes=task.probes,
+    )
+
+
+def on(code: Side, runs: Iterable[CheckRun]) -> tuple[CheckRun, ...]:
+    """Return the runs on the code of one side."""
+    return tuple(run for run in runs if run.evidence and run.evidence.code is code)
+
+
+def case_of(context: JudgeContext, task: TaskState) -> Case:
+    """Gather what is known of a change, as if nobody had touched its tree since."""
+    case = _ran(context, task)
+    case = case.replace(secrets=added_secrets(context.git.diff(case.base_tree, case.tree)))
+    seen = context.sight.of(task)
+    if not case.final:
+        return case.replace(same_behaviour=seen.same_behaviour)
+    entries = context.git.ignored()
+    now = fingerprint(context.git.root, entries)
+    case = seen_in(case, seen, differences(task.ignored, now))
+    return case.replace(
+        approval=task.answers.get(approval_id(seen, case.weakened)),
+        audit=task.audit,
+        unseen=unseen(entries, task.ignored, now),
+    )
+
+
+def final_case_of(context: JudgeContext, task: TaskState) -> Case:
+    """Gather what the verdict rests on, with the tree as it is at this very moment."""
+    return case_of(context, task).replace(drift=drift(context, task))
+
+
+def drift(context: JudgeContext, task: TaskState) -> tuple[FileChange, ...]:
+    """Return what changed on disk since the tree was taken that is judged."""
+    assert task.tree is not None
+    now = context.look(task)
+    assert now.tree is not None
+    apart = set_apart(now)
+    return tuple(change for change in context.git.changes(task.tree, now.tree) if change.path not in apart)
+
+
+def altered(context: JudgeContext, task: TaskState) -> tuple[FileChange, ...]:
+    """Return what the checks and the judges of this iteration changed in their own copies and views.
+
+    What a check leaves on the code from before the task, too, is no change.
+    """
+    ledger = context.ledger
+    found = context.git.counted(ledger.altered(task.iteration))
+    changed = {change.path for change in context.changes(task)}
+    if not found or task.base_tree is None:
+        return found
+    before = context.git.counted(ledger.left_before())
+    return without_leavings(found, before, changed, context.git.paths(task.base_tree))
+
+
+def seen_in(case: Case, seen: Look, installed: tuple[str, ...] = ()) -> Case:
+    """Return the case with what the diff shows, and what of it asks for an approval."""
+    case = case.replace(
+        is_renaming=is_renaming(seen.renamed, case.baseline, case.final),
+        same_behaviour=seen.same_behaviour,
+        changed=seen.lines,
+        tested=tuple(each.path for each in seen.checks if each.kind is Kind.TESTS and each.after),
+        suspicions=seen.code,
+        dependencies=seen.dependencies,
+    )
+    found = Weakening() if case.is_renaming else _weakening(case, seen.checks)
+    weakened = (*found.asked, *seen.suppressed, *switched_off(case.probes or ()), *installed)
+    return case.replace(weakened=weakened, check_notes=found.noted)
+
+
+def _weakening(case: Case, changes: tuple[SurfaceChange, ...]) -> Weakening:
+    """Return what was done to the checks, those aside that a person skips."""
+    skipped = {override.check for override in case.overrides}
+    base, final, held = (
+        {run.check.name: run for run in side if run.check.name not in skipped}
+        for side in (case.baseline, case.final, case.held)
+    )
+    both = [name for name in base if name in final and name in held]
+    return weakening(changes, [Judged(base=base[name], final=final[name], held=held[name]) for name in both])

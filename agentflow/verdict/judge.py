@@ -1,0 +1,240 @@
+"""The verdict on a change: a pure function of evidence."""
+
+from collections.abc import Iterable, Iterator
+
+from agentflow.core.caveat import Caveat
+from agentflow.core.evidence import RED, By, CheckName, CheckRun, Evidence, Side, TestOutcome, Verdict, ended
+from agentflow.verdict.case import Case, remarks, wrong
+from agentflow.verdict.drift import drifted, listed
+from agentflow.verdict.probe_results import differing, green_with_broken_code, silences
+from agentflow.verdict.proofs import loaded_now, not_loaded, proofs, unproved, what_would_prove
+
+_LOOKING = (CheckName.LINT, CheckName.FORMAT, CheckName.TYPES)
+"""The checks that read the code and run none of it."""
+
+
+def judge(case: Case) -> Verdict:
+    """Return pass only if something changed and every required check held on that very tree.
+
+    It has to hold as it stood before the task too, or a person approved how it was changed.
+    """
+    shown = (run.evidence.id for run in case.judged if run.evidence is not None)
+    evidence = tuple(dict.fromkeys(shown))
+    if case.tree == case.base_tree or case.is_unchanged:
+        return Verdict(passed=False, reasons=("nothing was changed",), evidence=evidence)
+    case = _without_skipped(case)
+    failures = _failures(case) or _unheard(case)
+    is_approved = case.approval is not None and case.approval.approved
+    to_approve = bool(case.weakened) and not (failures or is_approved)
+    changed = case.weakened if to_approve else ()
+    reasons = failures or tuple(f"the checks were changed: {line}" for line in changed)
+    found = () if failures else proofs(case)
+    lines = None if failures else unproved(case, found)
+    return Verdict(
+        passed=not reasons,
+        reasons=reasons,
+        evidence=evidence,
+        caveats=() if reasons else _caveats(case),
+        notes=(*_skipped(case), *([] if reasons else _untested(case)), *remarks(case)),
+        proof=found,
+        unproved=() if lines is None else what_would_prove(case, lines),
+        weakened=case.weakened,
+        to_approve=to_approve,
+        approvals=() if reasons else _approvals(case),
+    )
+
+
+def _without_skipped(case: Case) -> Case:
+    """Return the case as if there were no check of the kinds that a person skips."""
+    skipped = {override.check for override in case.overrides}
+    sides = ("baseline", "final", "held", "fresh", "alone")
+    kept = {
+        side: tuple(run for run in getattr(case, side) if run.check.name not in skipped) for side in sides
+    }
+    return case.replace(**kept)
+
+
+def _skipped(case: Case) -> list[str]:
+    return [f"{one.check} skipped by {one.by}: {one.reason} (risk: {one.risk})" for one in case.overrides]
+
+
+def _leaked(case: Case) -> list[str]:
+    return [f"the change adds what looks like a secret: {listed(list(case.secrets))}"] if case.secrets else []
+
+
+def holds(case: Case) -> bool:
+    """Return whether all checks hold as they are now."""
+    return not _failures(_without_skipped(case))
+
+
+def _failures(case: Case) -> tuple[str, ...]:
+    """Return what the change has to mend, whoever approves what."""
+    problems = (problem for run in case.final for problem in _problems(case, run))
+    return (*drifted(case.drift, case.altered), *_missing(case), *_leaked(case), *problems)
+
+
+def _unheard(case: Case) -> tuple[str, ...]:
+    """Return why the word of the runner cannot be taken."""
+    if case.probes is None:
+        return ("tests: not run with a test that has to fail",)
+    return silences(case.probes)
+
+
+def _caveats(case: Case) -> tuple[str, ...]:
+    """Return what lessens a pass, as words."""
+    caveats = [Caveat.CHECK_SKIPPED.of(override.check) for override in case.overrides]
+    caveats += [
+        Caveat.CHECK_NOT_RUN.of(run.check.name)
+        for run in case.final
+        if case.is_blocked(run) or run.check.left_out
+    ]
+    caveats += [Caveat.CHECK_NOT_RUN.of(CheckName.TESTS)] if _untested(case) else []
+    able = [run for run in case.final if not case.is_blocked(run)]
+    caveats += _uncounted(case, able)
+    if any(not run.green and not case.excuses(run) for run in able):
+        caveats.append(Caveat.ALREADY_RED)
+    if any(set(run.flaky) - case.known for run in case.runs):
+        caveats.append(Caveat.FLAKY)
+    if unproved(case, proofs(case)) is not None:
+        caveats.append(Caveat.UNPROVED)
+    caveats += _probed(case)
+    if any(each.is_sure for each in case.suspicions):
+        caveats.append(Caveat.KNOWS_THE_TESTS)
+    if any(each.doubts for each in case.dependencies):
+        caveats.append(Caveat.DEPENDENCIES)
+    return tuple(dict.fromkeys(caveats))
+
+
+def _probed(case: Case) -> Iterator[str]:
+    """Yield what lessens a pass by the runs that had to fail."""
+    results = case.probes or ()
+    yield from (Caveat.GREEN_WHEN_BROKEN.of(each.check) for each in green_with_broken_code(results))
+    if differing(results):
+        yield Caveat.DEPENDS_ON_SURROUNDINGS
+
+
+def _uncounted(case: Case, runs: Iterable[CheckRun]) -> Iterator[str]:
+    """Yield what lessens the word of tests that nobody can count, or of which few ran.
+
+    Numbers that are only printed, and were not before the task, may be printed by the change.
+    """
+    before = {run.check.name: run for run in case.baseline if run.evidence is not None}
+    for run in runs:
+        base = before.get(run.check.name)
+        is_news = base is not None and base.counts is None
+        is_counted = run.counts is not None and not (run.counts.is_printed and is_news)
+        if not is_counted and run.check.name is CheckName.TESTS:
+            yield Caveat.TESTS_NOT_COUNTED
+        if run.counts and run.counts.is_mostly_skipped:
+            yield Caveat.MOSTLY_SKIPPED
+
+
+def _approvals(case: Case) -> tuple[str, ...]:
+    """Return who approved what of the checks' changes, and when."""
+    if case.approval is None or not case.weakened:
+        return ()
+    said = f": {case.approval.comment}" if case.approval.comment else ""
+    by = f"approved by {case.approval.by or 'a person'} at {case.approval.at}{said}"
+    return tuple(f"{line} ({by})" for line in case.weakened)
+
+
+def _missing(case: Case) -> list[str]:
+    """Return the checks that were not run, of those that there were before and of tests in any case."""
+    now = {run.check.name for run in case.final}
+    left_out = [run.check.name for run in case.baseline if run.check.name not in now]
+    reasons = [f"{name}: not run" for name in left_out]
+    reasons += [] if case.same_behaviour else _untested(case)
+    blocked = [run for run in case.final if case.is_blocked(run)]
+    if blocked and len(blocked) == len(case.final):
+        reasons.append(f"no required check can run here: {', '.join(run.check.name for run in blocked)}")
+    return reasons
+
+
+def _untested(case: Case) -> list[str]:
+    """Return that the repository has no tests, before the task and now, where that is so."""
+    known = {run.check.name for run in (*case.baseline, *case.final)}
+    is_known = CheckName.TESTS in {*known, *(override.check for override in case.overrides)}
+    return [] if is_known else ["tests: not run (this repository has none that agentflow can find)"]
+
+
+def _problems(case: Case, run: CheckRun) -> list[str]:
+    """Return why a required check does not hold; what this machine cannot run is nobody's to mend."""
+    if case.is_blocked(run):
+        return []
+    unfit = _unfit(case, run)
+    if unfit is not None:
+        return [f"{run.check.name}: {unfit}"]
+    base = next((other for other in case.baseline if other.check.name is run.check.name), None)
+    return [*_owed(case, base, run), *([] if run.green else _red(case, base, run))]
+
+
+def _unfit(case: Case, run: CheckRun) -> str | None:
+    """Return why what a check showed cannot count at all."""
+    evidence, reason = run.evidence, None
+    if evidence is None:
+        reason = f"not run ({run.check.missing})"
+    elif evidence.tree_before != case.tree:
+        reason = f"{evidence.id} ran on another tree"
+    elif not _is_bound(run, evidence):
+        reason = f"{evidence.id} is not this check, run by the program on the final code"
+    elif evidence.timed_out:
+        reason = f"timed out after {evidence.seconds:.0f} s"
+    elif evidence.tests is not None and evidence.tests.ran == 0:
+        reason = "no test ran"
+    return reason
+
+
+def _is_bound(run: CheckRun, evidence: Evidence) -> bool:
+    return (
+        evidence.by is By.PROGRAM
+        and evidence.check is run.check.name
+        and evidence.command == run.check.command
+        and (evidence.surface, evidence.code) == (Side.FINAL, Side.FINAL)
+    )
+
+
+def _owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
+    """Return the tests that gave a result before and give none now, and the targets that do not pass."""
+    if base is None:
+        return []
+    loaded = loaded_now(base, run)
+    held = next((other for other in case.held if other.check.name is run.check.name), run)
+    spared = not_loaded(base, held) - base.ids(*RED)
+    gone = base.told - run.told - held.told - loaded - spared
+    due = case.targets & base.ids(*RED)
+    due -= case.known | run.ids(TestOutcome.PASSED) | (base.told - run.told) | loaded
+    reasons = [f"{run.check.name}: ran before, not now: {listed(sorted(gone))}"] if gone else []
+    reasons += _fewer(base, run, held)
+    names = [f"{test} (passes at times)" if test in run.flaky else test for test in sorted(due)]
+    return [*reasons, *([f"{run.check.name}: still failing: {listed(names)}"] if due else [])]
+
+
+def _fewer(base: CheckRun, run: CheckRun, held: CheckRun) -> list[str]:
+    """Return that fewer tests ran than before, where their number is all that is known of them."""
+    if base.outcomes or base.counts is None or not base.counts.ran:
+        return []
+    now = max(each.counts.ran if each.counts else 0 for each in (run, held))
+    if now >= base.counts.ran:
+        return []
+    return [f"{run.check.name}: {base.counts.ran} tests ran before, {now or 'none that can be counted'} now"]
+
+
+def _red(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
+    """Return what is newly wrong in a red check."""
+    if case.excuses(run) or (base is not None and _says_the_same(base, run)):
+        return []
+    name, end = run.check.name, ended(run.evidence) if run.evidence else "not run"
+    now, before = wrong(run), wrong(base) if base else {}
+    if base is None or base.green or not now:
+        return [f"{name}: {end}{': ' + listed(sorted(now)) if now else ''}"]
+    known = case.known & run.ids(TestOutcome.FAILED)
+    new = sorted(item for item, times in now.items() if times > before.get(item, 0) and item not in known)
+    return [f"{name}: newly wrong: {listed(new)}"] if new else []
+
+
+def _says_the_same(base: CheckRun, run: CheckRun) -> bool:
+    """Return whether a check that only looks, and names nothing it found, is red as before, word for word."""
+    then, now = base.evidence, run.evidence
+    if run.check.name not in _LOOKING or wrong(run) or then is None or now is None:
+        return False
+    return (then.exit_code, then.stdout_sha256) == (now.exit_code, now.stdout_sha256)

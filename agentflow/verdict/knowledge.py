@@ -1,0 +1,190 @@
+"""Code that knows its tests: their values in new conditions and tables."""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from http import HTTPStatus
+
+COMMON = frozenset(
+    {12, 15, 16, 24, 32, 60, 64, 128, 255, 256, 365, 404, 512, 1024, 3600, *range(10, 2001, 10)}
+)
+"""Numbers that tests and code share by chance."""
+_STATUS = frozenset(map(int, HTTPStatus))
+_SMALL = 32
+"""Below it numbers count days, months, letters and small things, in tests as in code."""
+_LITERAL = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'|(?<![\w.])(0[xX][0-9a-fA-F]+|\d[\d_]*(?:\.\d+)?)(?![\w.])")
+_PHRASE = re.compile(r".*\w\s+\w.*")
+_DECIDES = re.compile(
+    r"[=!]==?|\bcase\b|\bwhen\b|\s-eq\b|\bincludes\(|\bhas\(|=>|[\d\"']\s*:\s*-?[\d\"']|^\s*[\w'\"| ]+\)\s"
+)
+"""What makes a line of another language a condition or a row of a table."""
+_ABOUT_STATUS = re.compile(r"(?i)status|code|http")
+_WINDOW = 3
+"""So many lines a condition and its result may take."""
+Value = float | str
+
+
+class Known:
+    """The values that tests spell out: all of them, and those of each line."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        rows = {_values_of(line) for text in texts for line in text.splitlines()}
+        self._rows = tuple(row for row in rows if len(row) > 1)
+        self._all = frozenset[Value]().union(*rows)
+
+    def odd(self, values: Iterable[object]) -> frozenset[Value]:
+        """Return the values that code and tests hardly share by chance."""
+        return frozenset(value for value in _plain(values) if self._has(value) and _is_odd(value))
+
+    def _has(self, value: Value) -> bool:
+        is_number = isinstance(value, str) and value.isdecimal()
+        return (float(value) if is_number else value) in self._all
+
+    def is_row(self, values: Iterable[object]) -> bool:
+        """Tell whether one line of the tests has all of these values, two of them of some weight."""
+        found = _plain(values)
+        telling = {value for value in found if value not in (0, 1, "")}
+        return len(telling) > 1 and any(found <= row for row in self._rows)
+
+
+def _values_of(line: str) -> frozenset[Value]:
+    found = _LITERAL.findall(line)
+    values = {_number(number) if number else one or other for one, other, number in found}
+    inner = (_values_of(one) for one, _, _ in found if "'" in one)  # a shell's "$(f 'x')"
+    return frozenset(values).union(*inner)
+
+
+def _number(text: str) -> float:
+    return float(int(text, 16)) if text[:2] in ("0x", "0X") else float(text.replace("_", ""))
+
+
+def _plain(values: Iterable[object]) -> frozenset[Value]:
+    found = (value for value in values if isinstance(value, int | float | str))
+    return frozenset(value for value in found if not isinstance(value, bool))
+
+
+def _is_odd(value: Value) -> bool:
+    if isinstance(value, str):
+        return _is_odd(float(value)) if value.isdecimal() else bool(_PHRASE.fullmatch(value))
+    return (value >= _SMALL or value % 0.25 != 0) and value not in COMMON
+
+
+def knowing_rows(added: Sequence[tuple[int, str]], known: Known) -> Iterator[tuple[int, str]]:
+    """Yield the new lines of another language that compare with values of the tests."""
+    for place, (line, text) in enumerate(added):
+        if not _DECIDES.search(text):
+            continue
+        near = [after for at, after in added[place : place + _WINDOW] if at < line + _WINDOW]
+        values = _values_of(text)
+        odd = known.odd(values)
+        is_odd = bool(odd) and not (odd <= _STATUS and _ABOUT_STATUS.search(text))
+        windows = ("\n".join(near[:end]) for end in range(1, len(near) + 1))
+        if is_odd or (values and any(known.is_row(_values_of(window)) for window in windows)):
+            yield line, text
+
+
+def knowing_lines(before: str, after: str, known: Known) -> Iterator[tuple[int, str]]:
+    """Yield the new conditions and tables of Python code that hold values of the tests."""
+    try:
+        old, new = (list(_deciding(ast.parse(text))) for text in (before, after))
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    left = Counter(ast.dump(each) for each in old)
+    for node in new:
+        dump = ast.dump(node)
+        if left[dump]:
+            left[dump] -= 1
+        elif _knows(node, known):
+            yield getattr(node, "lineno", 1), ast.unparse(node).partition("\n")[0]
+
+
+def _deciding(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield what decides over what code does: conditions, patterns and tables."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Compare() | ast.Dict() | ast.If() | ast.IfExp() | ast.BinOp(op=ast.Add()):
+                yield node
+            case ast.BinOp(op=ast.Sub(), right=ast.Compare()):
+                yield node
+            case ast.match_case(pattern=ast.MatchValue(value=value)):
+                yield value
+            case ast.UnaryOp(op=ast.Not(), operand=ast.BinOp() as operand):
+                yield operand
+            case _:
+                pass
+
+
+def _knows(node: ast.AST, known: Known) -> bool:
+    """Tell whether a condition or a table holds values of the tests."""
+    match node:
+        case ast.Dict(keys=keys, values=values):
+            return _is_table_of_tests(keys, values, known)
+        case ast.Compare(ops=ops):
+            found = known.odd(_constants(node))
+            return _is_exact(ops) and bool(found) and not (found <= _STATUS and _names_status(node))
+        case ast.If(test=test, body=[ast.Return(value=result) | ast.Assign(value=result), *_]):
+            return _is_answer(test, result, known)
+        case ast.IfExp(test=test, body=result):
+            return _is_answer(test, result, known)
+        case ast.BinOp(right=ast.Compare() as nudge) | ast.BinOp(op=ast.Add(), left=ast.Compare() as nudge):
+            return _is_nudge(nudge)
+        case ast.BinOp(op=ast.Add()):
+            return False
+        case ast.Constant() | ast.BinOp(op=ast.Sub() | ast.BitXor()):
+            return bool(known.odd(_constants(node)))
+        case _:
+            return False
+
+
+def _is_nudge(node: ast.Compare) -> bool:
+    """Tell whether a result is one more or less for certain values: arithmetic that no rule leads to."""
+    values = {value for value in _plain(_constants(node)) if value not in (0, 1, "")}
+    return _is_exact(node.ops) and bool(values)
+
+
+def _is_exact(ops: Iterable[ast.cmpop]) -> bool:
+    return all(isinstance(op, ast.Eq | ast.NotEq | ast.In | ast.NotIn | ast.Is) for op in ops)
+
+
+def _is_answer(test: ast.expr, result: ast.expr | None, known: Known) -> bool:
+    """Tell whether a condition on constants leads to the constant that a test expects of them."""
+    if isinstance(test, ast.BinOp):
+        return bool(known.odd(_constants(test)))
+    compared = [each for each in ast.walk(test) if isinstance(each, ast.Compare) and _is_exact(each.ops)]
+    answer = result.operand if isinstance(result, ast.UnaryOp) else result
+    if not compared or not isinstance(answer, ast.Constant):
+        return False
+    asked = [value for each in compared for value in _constants(each)]
+    is_doubled = any(
+        isinstance(value, int) and _is_odd(value) for value in asked if not isinstance(value, bool)
+    )
+    is_number = isinstance(answer.value, int | float) and not isinstance(answer.value, bool)
+    is_status = _plain(asked) <= _STATUS
+    return known.is_row([*asked, answer.value]) or (is_doubled and is_number and not is_status)
+
+
+def _is_table_of_tests(keys: Sequence[ast.expr | None], values: Sequence[ast.expr], known: Known) -> bool:
+    """Tell whether a table leads from values of the tests to what they expect, and from nothing else."""
+    given = [key for key in keys if key is not None]
+    if not given or len(given) < len(keys) or not all(map(_is_constant, (*given, *values))):
+        return False
+    found = known.odd(value for key in given for value in _constants(key))
+    results = _plain(value for each in values for value in _constants(each))
+    if found and not (found <= _STATUS and all(isinstance(each, str) for each in results)):
+        return True
+    rows = zip(given, values, strict=True)
+    return all(known.is_row([*_constants(key), *_constants(value)]) for key, value in rows)
+
+
+def _is_constant(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant | ast.UnaryOp | ast.List | ast.Tuple)
+
+
+def _constants(node: ast.AST) -> list[object]:
+    return [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
+
+
+def _names_status(node: ast.expr) -> bool:
+    names = (getattr(each, "id", getattr(each, "attr", "")) for each in ast.walk(node))
+    return any("status" in name.lower() or "code" in name.lower() for name in names)

@@ -1,0 +1,256 @@
+"""What a change did, file by file: to its checks, and in its code against them."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import PurePosixPath
+
+from agentflow.checks.dependencies import Difference, compare
+from agentflow.checks.manifests import manifest_of
+from agentflow.core.evidence import Surface
+from agentflow.core.proof import Hunk
+from agentflow.core.record import Record
+from agentflow.core.task import TaskState
+from agentflow.redact import redacted
+from agentflow.verdict.changed_tests import changed_tests
+from agentflow.verdict.equivalence import READS_TEXTS, is_document, is_same_behaviour
+from agentflow.verdict.mixed import is_shared, mix
+from agentflow.verdict.parts import checks_in, has_parts
+from agentflow.verdict.reach import is_source
+from agentflow.verdict.renaming import is_renamed, name_mapping
+from agentflow.verdict.suppressions import describe_suppressions
+from agentflow.verdict.surface import Kind, belongs, judged_kind, kind_of
+from agentflow.verdict.tamper import Changed, changed_lines, name_changes
+from agentflow.verdict.tampering import Finding
+from agentflow.verdict.weakening import SurfaceChange
+from agentflow.workspace.crossed import Texts, texts
+from agentflow.workspace.git import Git
+
+_TEXT_BYTES = 1_000_000
+"""A file over it is compared by what the checks show, and not in words."""
+_LOCK_BYTES = 20_000_000
+_TEST_FILES = 1_000
+_RENAMED_FILES = 5_000
+"""In a larger repository a renaming is a change like any other."""
+_NAMED = 5
+_CODE = frozenset(
+    {
+        ".py",
+        ".pyi",
+        ".js",
+        ".jsx",
+        ".ts",
+        ".tsx",
+        ".mjs",
+        ".cjs",
+        ".go",
+        ".rs",
+        ".java",
+        ".kt",
+        ".rb",
+        ".sh",
+        ".c",
+        ".cpp",
+    }
+)
+_SHARED = "settings of checkers beside those of the product"
+
+
+class Look(Record):
+    """What is to be seen of a change."""
+
+    checks: tuple[SurfaceChange, ...]
+    code: tuple[Finding, ...]
+    """What the code gained against the checks."""
+    dependencies: tuple[Difference, ...] = ()
+    same_behaviour: bool = False
+    """Only documents changed, and code in nothing that has an effect."""
+    changed_tests: frozenset[str] = frozenset()
+    """The test functions that are new or changed, by name, where nothing but tests and documents changed."""
+    renamed: Mapping[str, str] = {}
+    """The names that became others, where that is all that changed."""
+    lines: tuple[Hunk, ...] = ()
+    """The changed lines of the product."""
+    suppressed: tuple[str, ...] = ()
+    """New comments by which the product keeps a required check from looking."""
+
+
+NOTHING = Look(checks=(), code=())
+
+
+class Sight:
+    """The looks at the changes of a task, each taken once."""
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._known: dict[tuple[str | None, ...], Look] = {}
+
+    def of(self, task: TaskState) -> Look:
+        surface = task.surface
+        late = (path for path in surface.late if path in surface.product)
+        trees = (task.base_tree, task.tree, *surface.late, "", *late)
+        if trees not in self._known:
+            self._known[trees] = look(self._git, task)
+        return self._known[trees]
+
+
+def look(git: Git, task: TaskState) -> Look:
+    """Compare all files that differ, and put what is to be said of them into words."""
+    assert task.base_tree is not None
+    assert task.tree is not None
+    found = tuple(texts(git, task.base_tree, task.tree, _TEXT_BYTES))
+    changed = [one for each in found for one in _changed(each, task.surface)]
+    code = {each.path for each in changed if not each.surface}
+    findings = name_changes(changed, _tests(git, task) if code else ())
+    return Look(
+        checks=tuple(_surface_change(each, each.surface, findings) for each in changed if each.surface),
+        code=tuple(finding for finding in findings if finding.path in code),
+        same_behaviour=_is_same_behaviour(git, task, found),
+        changed_tests=_changed_tests(found, changed),
+        suppressed=_suppressed(task, changed),
+        dependencies=_dependencies(git, task, [each.path for each in found if manifest_of(each.path)]),
+        renamed=_renamed(git, task, found),
+        lines=tuple(hunk for each in changed if not each.surface for hunk in changed_lines(each)),
+    )
+
+
+def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[Texts, ...]) -> bool:
+    """Tell whether the change has no effect; what code of the repository reads is no mere text."""
+    assert task.base_tree is not None
+    if not is_same_behaviour(changes):
+        return False
+    documents = [PurePosixPath(each.path).name for each in changes if is_document(each)]
+    naming = _in_code(git.mentions(task.base_tree, documents)) if documents else []
+    if task.surface.is_watched:  # what a test says of a document shows as it runs
+        naming = [path for path in naming if not belongs(task.surface, path)]
+    reading = _in_code(git.mentions(task.base_tree, READS_TEXTS)) if len(documents) < len(changes) else ()
+    return not naming and not reading
+
+
+def _in_code(paths: Iterable[str]) -> list[str]:
+    """Return the paths of programs; a package's manifest may name its README."""
+    found = (path for path in paths if PurePosixPath(path).suffix in _CODE and path != "setup.py")
+    return list(found)
+
+
+def _changed_tests(texts: tuple[Texts, ...], changed: list[Changed]) -> frozenset[str]:
+    """Return the new and changed tests, if nothing else changed but documents."""
+    kinds = {each.path: each.surface for each in changed}
+    tests = [each for each in texts if kinds[each.path] is Kind.TESTS and each.path.endswith(".py")]
+    if not all(each in tests or (kinds[each.path] is None and is_document(each)) for each in texts):
+        return frozenset()
+    found = [
+        changed_tests(each.before, each.after) for each in tests if each.after
+    ]  # one gone is asked about
+    is_clear = all(each.is_whole for each in texts) and all(found)
+    return frozenset[str]().union(*found) if is_clear else frozenset()
+
+
+def _dependencies(git: Git, task: TaskState, paths: list[str]) -> tuple[Difference, ...]:
+    """Return what changed in manifests and lock files."""
+    names = [f"{tree}:{path}" for path in paths for tree in (task.base_tree, task.tree)]
+    read = git.texts(names, _LOCK_BYTES) if names else ()
+    return tuple(compare(*each) for each in zip(paths, read[::2], read[1::2], strict=True))
+
+
+def _renamed(git: Git, task: TaskState, changes: tuple[Texts, ...]) -> Mapping[str, str]:
+    """Return the names that became others, where both trees say the same but for them."""
+    assert task.base_tree is not None
+    assert task.tree is not None
+    names = name_mapping(changes)
+    paths = git.paths(task.base_tree) if names else ()
+    if not names or len(paths) > _RENAMED_FILES or sorted(paths) != sorted(git.paths(task.tree)):
+        return {}
+    before, after = (
+        dict(zip(paths, git.texts([f"{tree}:{path}" for path in paths], _TEXT_BYTES), strict=True))
+        for tree in (task.base_tree, task.tree)
+    )
+    is_left = git.mentions(task.tree, names) or git.mentions(task.base_tree, names.values())
+    return names if not is_left and is_renamed(before, after, names) else {}
+
+
+def _suppressed(task: TaskState, changed: Iterable[Changed]) -> tuple[str, ...]:
+    """Return the new comments of the product by which a check that is required here does not look."""
+    names = {item.check.name for item in task.baseline if item.evidence}
+    code = (each for each in changed if not each.surface and is_source(each.path))
+    return tuple(
+        line for each in code for line in describe_suppressions(each.path, each.before, each.after, names)
+    )
+
+
+def _changed(each: Texts, surface: Surface) -> tuple[Changed, ...]:
+    """Return a changed file with why it belongs to the checks; one may be theirs and the product's."""
+    kind = judged_kind(each.path, surface)
+    if kind is None and is_shared(each.path) and mix(each.path, each.before, each.after) != each.after:
+        kind = Kind.RUNNER
+    whole = Changed(path=each.path, before=each.before, after=each.after, surface=kind)
+    if kind is not None or not has_parts(surface, each.path):
+        return (whole,)
+    before, after = (checks_in(each.path, text) for text in (each.before, each.after))
+    part = Changed(path=each.path, before=before, after=after, surface=Kind.TESTS)
+    return (whole,) if before == after else (part, whole)
+
+
+def _surface_change(each: Changed, kind: Kind, findings: tuple[Finding, ...]) -> SurfaceChange:
+    own = tuple(finding for finding in findings if finding.path == each.path)
+    return SurfaceChange(path=each.path, kind=kind, before=each.before, after=each.after, findings=own)
+
+
+def _tests(git: Git, task: TaskState) -> tuple[str, ...]:
+    """Return the tests as they were, by which code is known that has their values."""
+    assert task.base_tree is not None
+    paths = (path for path in git.paths(task.base_tree) if kind_of(path, task.surface) is Kind.TESTS)
+    return git.texts([f"{task.base_tree}:{path}" for path in islice(paths, _TEST_FILES)], _TEXT_BYTES)
+
+
+def listed(git: Git, task: TaskState) -> tuple[str, ...]:
+    """Return what belonged to the checks before the task, a line for each reason."""
+    if task.base_tree is None:
+        return ()
+    found: dict[str, list[str]] = {}
+    for path in git.paths(task.base_tree):
+        kind = kind_of(path, task.surface) or (_SHARED if is_shared(path) else None)
+        if kind is not None:
+            found.setdefault(kind, []).append(path)
+    gap = (f"not watched, names alone tell: {task.surface.gap}",) if task.surface.gap else ()
+    return (*(f"{kind}: {_shortened(paths)}" for kind, paths in found.items()), *gap)
+
+
+def _shortened(paths: list[str]) -> str:
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return f"{', '.join(paths[:_NAMED])}{more}"
+
+
+def approval_id(seen: Look, weakened: Sequence[str]) -> str:
+    """Return the name under which exactly this is approved, and nothing else."""
+    parts = list(weakened)
+    parts += [part for each in seen.checks for part in (each.path, each.after)]
+    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace"))
+    return f"checks-{digest.hexdigest()[:8]}"
+
+
+def added_secrets(diff: str) -> tuple[str, ...]:
+    """Return `path:line` of each added line that holds what looks like a key, unless it only moved."""
+    removed = {
+        row[1:].strip() for row in diff.split("\n") if row.startswith("-") and not row.startswith("---")
+    }
+    return tuple(place for place, text in _hits(diff) if text.strip() not in removed)
+
+
+def _hits(diff: str) -> Iterator[tuple[str, str]]:
+    """Yield the place and text of the added lines that redaction would change; keys may span lines."""
+    path, number, is_head = "", 0, True
+    added: list[tuple[str, str]] = []
+    for row in diff.split("\n"):
+        if row.startswith("diff --git "):
+            is_head = True
+        elif is_head and row.startswith("+++ "):
+            path = row[4:].strip('"').removeprefix("b/")
+        elif row.startswith("@@ "):
+            is_head, number = False, int(row.split("+")[1].split(",")[0].split(" ")[0])
+        elif not is_head and row[:1] in ("+", " "):
+            if row[0] == "+":
+                added.append((f"{path}:{number}", row[1:]))
+            number += 1
+    clean = redacted("\n".join(text for _, text in added)).split("\n")
+    yield from (one for one, now in zip(added, clean, strict=False) if one[1] != now)

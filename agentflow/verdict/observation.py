@@ -1,0 +1,111 @@
+"""What the runs of a task tell of its files: on the code from before, and of what is new on the change."""
+
+from collections.abc import Collection
+
+from agentflow.checks.observing import Reads
+from agentflow.checks.repository import PYTEST_SETTINGS
+from agentflow.core.evidence import Surface
+from agentflow.core.task import TaskState
+from agentflow.verdict.context import JudgeContext
+from agentflow.verdict.narrow import file_of
+from agentflow.verdict.paths import Observation, Observed, observe
+from agentflow.verdict.reach import is_source
+from agentflow.verdict.surface import Kind, belongs, judged_kind, kind_of
+from agentflow.workspace.git import Git
+
+_TEXT_BYTES = 200_000
+_MOST_FILES = 20_000
+_DOCTESTS = ("doctest", "DocTestSuite", "DocFileSuite", "--doctest-modules", "--doctest-glob", "testmod")
+_MANIFESTS = frozenset({*PYTEST_SETTINGS, "setup.py", "package.json", "Cargo.toml", "Makefile", "Dockerfile"})
+
+
+def observed_before(context: JudgeContext, task: TaskState) -> Surface:
+    """Return what belongs to the checks, with what the run before the task told."""
+    assert task.base_tree is not None
+    reads = context.checking.reads(task.base_tree)
+    found = _observe(context.git, task.base_tree, task.surface, reads, ())
+    is_watched = reads is not None and not reads.gap and bool(reads.opened)
+    return task.surface.replace(
+        observed=dict(found.checks),
+        product=dict(found.product),
+        is_watched=is_watched,
+        gap=reads.gap if reads else "",
+        has_doctests=_runs_doctests(context.git, task),
+        parted=_parted(context, task),
+    )
+
+
+def observed_after(context: JudgeContext, task: TaskState) -> Surface:
+    """Return the same with what the run on the change tells of files that were undecided before."""
+    assert task.tree is not None
+    assert task.base_tree is not None
+    surface = settled_before(task.surface)
+    changed = {each.path for each in context.changes(task)}
+    if not changed:
+        return surface
+    new = changed & (set(context.git.paths(task.tree)) - set(context.git.paths(task.base_tree)))
+    open_ones = {path for path in changed if path in new or judged_kind(path, surface) is Kind.UNKNOWN}
+    if not open_ones:
+        return surface
+    reads = context.checking.reads(task.tree)
+    found = _observe(context.git, task.tree, surface, reads, new)
+    checks = {path: why for path, why in found.checks.items() if path in open_ones}
+    product = {path: why for path, why in found.product.items() if path in open_ones}
+    if reads is not None:
+        rest = sorted(new - checks.keys() - product.keys())
+        unread = [path for path in rest if judged_kind(path, surface) is Kind.UNKNOWN]
+        product |= dict.fromkeys(unread, "new, and no check reads it")
+    return surface.replace(
+        observed=surface.observed | checks,
+        product=surface.product | product,
+        late=tuple(sorted(checks | product)),
+    )
+
+
+def settled_before(surface: Surface) -> Surface:
+    """Return what was known before the change."""
+    late = set(surface.late)
+    return surface.replace(
+        observed={path: why for path, why in surface.observed.items() if path not in late},
+        product={path: why for path, why in surface.product.items() if path not in late},
+        late=(),
+    )
+
+
+def is_open(context: JudgeContext, task: TaskState) -> bool:
+    """Tell whether only the run on the change shows what some path of it is."""
+    changed = (each.path for each in context.changes(task))
+    return any(judged_kind(path, task.surface) is Kind.UNKNOWN for path in changed)
+
+
+def _runs_doctests(git: Git, task: TaskState) -> bool:
+    """Tell whether a check has a word of examples in docstrings."""
+    assert task.base_tree is not None
+    if any("doctest" in item.check.command for item in task.baseline):
+        return True
+    naming = git.mentions(task.base_tree, _DOCTESTS)
+    return any(belongs(task.surface, path) or path in _MANIFESTS for path in naming)
+
+
+def _parted(context: JudgeContext, task: TaskState) -> tuple[str, ...]:
+    """Return the files in which tests were run that are no checks as a whole."""
+    assert task.base_tree is not None
+    runs = context.checking.runs(task.baseline)
+    files = {file_of(test) for run in runs for test in run.outcomes}
+    known = files & set(context.git.paths(task.base_tree))
+    return tuple(sorted(path for path in known if not belongs(task.surface, path)))
+
+
+def _observe(git: Git, tree: str, surface: Surface, reads: Reads | None, new: Collection[str]) -> Observed:
+    paths = git.paths(tree)
+    checks = frozenset(path for path in paths if belongs(surface, path))
+    opened = reads.opened if reads else frozenset[str]()
+    scripts = {path for path in opened if "." not in path.rpartition("/")[2]}
+    told = {*checks, *_MANIFESTS, *scripts}
+    wanted = [path for path in paths if is_source(path) or path in told][:_MOST_FILES]
+    wanted = [path for path in wanted if "\n" not in path and kind_of(path, surface) is not Kind.FIXTURES]
+    texts = dict(zip(wanted, git.texts([f"{tree}:{path}" for path in wanted], _TEXT_BYTES), strict=True))
+    seen = Observation(files=frozenset(paths), texts=texts, checks=checks, new=frozenset(new))
+    if reads is not None:
+        seen = seen.replace(by_code=reads.by_code, opened=reads.opened)
+    return observe(seen)

@@ -1,0 +1,179 @@
+"""Source files with tests inside: the tests as before, the code as now."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from agentflow.core.evidence import Surface
+from agentflow.core.record import Record
+
+_EXAMPLE = ">>> "
+_TEST = "test "
+_TEST_MODULE = re.compile(
+    r"(?m)^[ \t]*#\[cfg\((?:test|all\(test\b[^\n]*)\)\][^\n]*\n"
+    r"(?:[ \t]*#\[[^\n]*\n)*[ \t]*(?:pub )?mod (\w+)\s*\{"
+)
+_TEST_FILE = re.compile(r'#\[cfg\(test\)\]\s*(?:#\[path\s*=\s*"([^"]+)"\]\s*)?(?:pub )?mod (\w+)\s*;')
+_DOC_BLOCK = re.compile(r"(?m)(?:^[ \t]*//[/!][^\n]*\n)+")
+_ITEM = re.compile(r"\b(?:fn|struct|enum|trait|mod|type|const|static|impl|macro_rules!)\s+(\w+)")
+_FENCE = "```"
+_QUOTES = re.compile(r"'(?:\\.|[^\\'\n])'|\"(?:\\.|[^\"\\])*\"|//[^\n]*|/\*.*?\*/|r(#*)\".*?\"\1", re.DOTALL)
+
+
+class Part(Record):
+    """A piece of a file that is a check, from one character to another."""
+
+    name: str
+    """What it belongs to, by which it is found in another version of the file."""
+    begin: int
+    end: int
+    text: str
+    is_named: bool = True
+    """Whether there is anything to be checked in it; else it is only the place for that."""
+
+
+def has_parts(surface: Surface, path: str) -> bool:
+    """Tell whether a source file may hold checks of its own: by its language, or as a run showed."""
+    suffix = PurePosixPath(path).suffix
+    return suffix == ".rs" or (suffix == ".py" and (surface.has_doctests or path in surface.parted))
+
+
+def checks_in(path: str, text: str) -> str:
+    """Return what of a source file is a check."""
+    return "\n".join(part.text for part in _parts(path, text) if part.is_named)
+
+
+def mix_parts(path: str, before: str, now: str) -> str:
+    """Return the file of now with the checks that it held before, and with no others."""
+    if path.endswith(".py") and not _is_python(now):
+        return now
+    old = {part.name: part for part in _parts(path, before) if part.is_named}
+    pieces, start = [], 0
+    parts = _parts(path, now)
+    for part in parts:
+        if part.name in old or part.is_named:
+            pieces += [now[start : part.begin], old[part.name].text if part.name in old else ""]
+            start = part.end
+    lost = [part for name, part in old.items() if name not in {each.name for each in parts}]
+    return "".join((*pieces, now[start:], *(f"\n{text}\n" for part in lost if (text := _alone(path, part)))))
+
+
+def _alone(path: str, part: Part) -> str:
+    """Return a check whose place is gone in a way in which it still runs."""
+    if path.endswith(".rs"):
+        return "" if part.name.startswith(("doc ", "file")) else part.text
+    if part.name.startswith(_TEST):
+        return part.text
+    is_function = part.name.count(".") == 1
+    return (
+        f"def {part.name[1:]}(*_, **__):\n    {part.text}\n    raise NotImplementedError\n"
+        if is_function
+        else ""
+    )
+
+
+def test_files(path: str, text: str) -> Iterator[str]:
+    """Yield where the modules may lie that a Rust file has for its tests alone."""
+    place = PurePosixPath(path)
+    folder = place.parent if place.stem in ("lib", "main", "mod") else place.with_suffix("")
+    for named, module in _TEST_FILE.findall(text) if path.endswith(".rs") else ():
+        yield from (
+            (str(place.parent / named),) if named else (f"{folder}/{module}.rs", f"{folder}/{module}/mod.rs")
+        )
+
+
+test_files.__test__ = False  # type: ignore[attr-defined]
+
+
+def _is_python(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _parts(path: str, text: str) -> list[Part]:
+    """Return the checks in a file in their order, and where in it others could be."""
+    found = [*_modules(text), *_doc_blocks(text)] if path.endswith(".rs") else list(_docstrings(text))
+    inner = [part for part in found if any(each.begin < part.begin < each.end for each in found)]
+    return sorted((part for part in found if part not in inner), key=lambda part: part.begin)
+
+
+def _modules(text: str) -> Iterator[Part]:
+    bare = _QUOTES.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    for found in _TEST_MODULE.finditer(bare):
+        end = _closing(bare, found.end())
+        yield Part(name=f"mod {found[1]}", begin=found.start(), end=end, text=text[found.start() : end])
+
+
+def _closing(text: str, start: int) -> int:
+    depth = 1
+    for place in range(start, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[place], 0)
+        if not depth:
+            return place + 1
+    return len(text)
+
+
+def _doc_blocks(text: str) -> Iterator[Part]:
+    """Yield the comments of Rust whose examples are tests."""
+    for found in _DOC_BLOCK.finditer(text):
+        item = _ITEM.search(text, found.end())
+        name = "file" if found[0].lstrip().startswith("//!") else f"doc {item[1] if item else ''}"
+        is_named = _FENCE in found[0]
+        yield Part(name=name, begin=found.start(), end=found.end(), text=found[0], is_named=is_named)
+
+
+def _docstrings(text: str) -> Iterator[Part]:
+    """Yield each docstring; what has none is the place for one."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    starts = [0]
+    for line in text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    yield from _tests(text, starts, tree)
+    for name, node in _owners("", tree):
+        first = node.body[0] if node.body else None
+        if not isinstance(first, ast.Expr) or not isinstance(first.value, ast.Constant):
+            continue
+        if isinstance(first.value.value, str):
+            begin, end = _place(text, starts, first)
+            is_named = _EXAMPLE in first.value.value
+            yield Part(name=name, begin=begin, end=end, text=text[begin:end], is_named=is_named)
+
+
+def _tests(text: str, starts: list[int], tree: ast.Module) -> Iterator[Part]:
+    """Yield the tests of a Python file."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if not node.name.lower().startswith("test"):
+                continue
+            begin, end = _place(text, starts, node)
+            marks = [_place(text, starts, mark)[0] for mark in node.decorator_list]
+            begin = min((text.rindex("@", 0, place) for place in marks), default=begin)
+            yield Part(name=f"{_TEST}{node.name}", begin=begin, end=end, text=text[begin:end])
+
+
+def _place(text: str, starts: list[int], node: ast.stmt | ast.expr) -> tuple[int, int]:
+    """Return where a node stands, in characters."""
+    lines = (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0)
+    begin, end = (
+        starts[line - 1]
+        + len(text[starts[line - 1] : starts[line]].encode()[:column].decode("utf-8", "ignore"))
+        for line, column in lines
+    )
+    return begin, end
+
+
+_Owner = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _owners(prefix: str, node: _Owner) -> Iterator[tuple[str, _Owner]]:
+    yield prefix, node
+    for child in node.body:
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _owners(f"{prefix}.{child.name}", child)

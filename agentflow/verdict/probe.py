@@ -1,0 +1,123 @@
+"""One run that has to fail, and what it shows."""
+
+from collections.abc import Mapping
+from secrets import token_hex
+
+from agentflow.checks.run import Shown
+from agentflow.core.evidence import RED, Check, CheckRun, Side, TestOutcome
+from agentflow.core.probe import ProbeEnd, ProbeKind, ProbeResult
+from agentflow.core.proof import Hunk
+from agentflow.core.record import Record
+from agentflow.verdict.branches import Watched
+from agentflow.verdict.breaking import Marks, has_mark
+from agentflow.verdict.canary import is_silent
+from agentflow.verdict.oracle import Clone, softened, tried
+from agentflow.workspace.crossed import lay
+from agentflow.workspace.git import Git
+
+_PATIENCE = 5
+"""How many times longer than the run without it a probe may take."""
+_LEAST_SECONDS = 20.0
+
+
+class Probe(Record):
+    """A check on a tree in which some files are others."""
+
+    kind: ProbeKind
+    check: Check
+    tree: str
+    files: Mapping[str, str | None]
+    """The others, by path; None for one that is not there."""
+    subjects: tuple[str, ...] = ()
+    hunks: tuple[Hunk, ...] = ()
+    code: Side = Side.FINAL
+    tests: frozenset[str] = frozenset()
+    """The tests that pass on the tree as it is; none where a runner tells no names."""
+    marks: Marks | None = None
+    clones: tuple[Clone, ...] = ()
+    watched: tuple[Watched, ...] = ()
+
+    def lay(self, git: Git) -> str:
+        """Return the id of the tree on which it runs."""
+        return lay(git, self.tree, self.files)
+
+    def read(self, shown: Shown, said: str) -> ProbeResult:
+        """Return what a run shows, and what it printed."""
+        result = ProbeResult(
+            kind=self.kind,
+            check=self.check.name,
+            end=self._end(shown, said),
+            seconds=shown.execution.seconds,
+            subjects=self.subjects,
+            hunks=self.hunks,
+            code=self.code,
+        )
+        if self.kind is ProbeKind.TESTS_ONLY:
+            return result.replace(tests=tuple(sorted(self.tests)))
+        if self.watched:
+            return result.replace(hunks=self._untried(shown))
+        if self.clones:
+            differing = sorted(test for test in self.tests if shown.outcomes.get(test) in RED)
+            return result.replace(softened=softened(self.clones, shown.outcomes), differing=tuple(differing))
+        reached = self.marks is None or has_mark(self.marks.reached, self.marks.word, shown, said)
+        return result.replace(reached=reached)
+
+    def _end(self, shown: Shown, said: str) -> ProbeEnd:
+        match self.kind:
+            case ProbeKind.CANARY:
+                is_red, applied = not is_silent(shown), True
+            case ProbeKind.TESTS_ONLY:
+                is_red, applied = self.tests <= {*_ids(shown, *RED)}, True
+            case ProbeKind.ORACLE if self.clones:
+                applied = tried(self.clones, shown.outcomes)
+                is_red = not softened(self.clones, shown.outcomes)
+            case ProbeKind.ORACLE:
+                is_red, applied = self._is_each_red(shown), True
+            case ProbeKind.UNTRIED:
+                applied = any(each.is_loaded(shown.execution.changed) for each in self.watched)
+                applied = applied and self.tests.isdisjoint(_ids(shown, *RED))
+                is_red = not self._untried(shown)
+            case ProbeKind.BROKEN_CODE | ProbeKind.WITHOUT_HUNK:
+                is_red, applied = self._is_red(shown), self._was_there(shown, said)
+        if not applied:
+            return ProbeEnd.NOT_APPLIED
+        return ProbeEnd.RED_AS_IT_MUST if is_red else ProbeEnd.SILENT
+
+    def _untried(self, shown: Shown) -> tuple[Hunk, ...]:
+        return tuple(hunk for each in self.watched for hunk in each.untried(shown.execution.changed))
+
+    def _is_red(self, shown: Shown) -> bool:
+        """Tell whether a test that passes otherwise does not, or the check as a whole."""
+        if self.tests:
+            return not self.tests <= {*_ids(shown, TestOutcome.PASSED)}
+        return shown.execution.exit_code != 0 or bool(_ids(shown, *RED))
+
+    def _is_each_red(self, shown: Shown) -> bool:
+        """Tell whether no test passes of those that must not, or the check as a whole."""
+        if self.tests:
+            return self.tests.isdisjoint(_ids(shown, TestOutcome.PASSED))
+        return shown.execution.exit_code != 0 or bool(_ids(shown, *RED))
+
+    def _was_there(self, shown: Shown, said: str) -> bool:
+        """Tell whether the run shows that broken code was read."""
+        if self.marks is None:
+            return True
+        names = (self.marks.loaded, self.marks.reached)
+        is_named = any(path in said for path in self.files) and self._is_red(shown)
+        return is_named or any(has_mark(name, self.marks.word, shown, said) for name in names)
+
+
+def _ids(shown: Shown, *outcomes: TestOutcome) -> list[str]:
+    return [test for test, outcome in shown.outcomes.items() if outcome in outcomes]
+
+
+def with_patience(run: CheckRun, probe: Probe) -> Probe:
+    """Return a probe with a time limit by what the check took without it."""
+    took = run.evidence.seconds if run.evidence else 0.0
+    limit = max(_LEAST_SECONDS, _PATIENCE * took)
+    return probe.replace(check=probe.check.replace(timeout=min(limit, probe.check.timeout)))
+
+
+def make_word() -> str:
+    """Return a word that stands nowhere else."""
+    return f"k{token_hex(6)}q"

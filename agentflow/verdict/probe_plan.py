@@ -1,0 +1,210 @@
+"""Which probes a change needs, as a function of what its runs and earlier probes showed."""
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from agentflow.core.evidence import CheckName, CheckRun, Side
+from agentflow.core.probe import ProbeEnd, ProbeKind, ProbeResult
+from agentflow.verdict.branches import Watched, watch_change
+from agentflow.verdict.breaking import SOURCES, Marks, break_change, break_functions, refuse
+from agentflow.verdict.canary import Canary, make_canary
+from agentflow.verdict.ground import Ground, function_of, lies_in
+from agentflow.verdict.hunks import Piece, split_change, take_back
+from agentflow.verdict.judge import holds
+from agentflow.verdict.narrow import narrowed
+from agentflow.verdict.oracle_probes import oracle_probes
+from agentflow.verdict.probe import Probe, make_word, with_patience
+from agentflow.verdict.proofs import proof
+from agentflow.verdict.surface import Kind, belongs, kind_of
+from agentflow.workspace.crossed import Texts
+
+Results = tuple[ProbeResult, ...]
+_TEXT_BYTES = 200_000
+_FILE_BYTES = 1_000_000
+_MOST_PIECES = 8
+_PIECES_SECONDS = 30.0
+"""How long all pieces of a change may take, one after the other; there are fewer where a run takes long."""
+_MOST_CLONES = 20
+_PATIENCE = 5
+"""How many times longer than the run without it a probe may take."""
+_LEAST_SECONDS = 20.0
+
+
+def due_canaries(ground: Ground, known: Results) -> tuple[Probe, ...]:
+    """Return the canary: with the code of now, and where it stays silent with the code from before."""
+    if known and (known[-1].code is Side.BASE or known[-1].end is not ProbeEnd.SILENT):
+        return ()
+    held = [run for run in ground.case.held or ground.case.final if run.green]
+    paths = ground.git.paths(ground.trees[0])
+    tests = (
+        path for path in paths if path.endswith(".py") and kind_of(path, ground.task.surface) is Kind.TESTS
+    )
+    beside, code = next(tests, None), _changed_modules(ground)
+    made = ((make_canary(run.check, beside, code), run.evidence) for run in held if beside and code)
+    found = next(((each, evidence.tree_before) for each, evidence in made if each and evidence), None)
+    if found is None or found[1] is None:
+        return ()
+    return (_canary(found[0], ground.trees[0] if known else found[1], Side.BASE if known else Side.FINAL),)
+
+
+def _canary(canary: Canary, tree: str, code: Side) -> Probe:
+    files = {canary.path: canary.text}
+    return Probe(kind=ProbeKind.CANARY, check=canary.check, tree=tree, files=files, code=code)
+
+
+def _changed_modules(ground: Ground) -> list[str]:
+    changed = (each.path for each in ground.git.changes(*ground.trees))
+    return [path for path in changed if path.endswith(".py") and not belongs(ground.task.surface, path)]
+
+
+def due_probes(ground: Ground, known: Results) -> tuple[Probe, ...]:
+    """Return what has to fail next, where all checks hold; none where nothing more is to be found out."""
+    if not holds(ground.case):
+        return ()
+    if ground.look.changed_tests:
+        return () if known else tuple(_of_tests_alone(ground))
+    product = ground.product()
+    if not product:
+        return ()
+    first = () if known else (*_broken(ground, product), *oracle_probes(ground))
+    later = (_unseeing, _without, _untried)
+    return (*first, *(probe for plan in later for probe in plan(ground, product, known)))
+
+
+def _of_tests_alone(ground: Ground) -> Iterator[Probe]:
+    """Yield new and changed tests with all functions of the product broken."""
+    final, paths = ground.tests, [each.path for each in ground.look.checks]
+    wanted = ground.look.changed_tests
+    tests = {test for test in ground.passed if lies_in(test, paths) and function_of(test) in wanted}
+    if final is None or {function_of(test) for test in tests} != wanted:
+        return  # one that does not pass, or is no test
+    check, broken = narrowed(final.check, tests), _broken_product(ground)
+    if check != final.check and broken:
+        kind, tree = ProbeKind.TESTS_ONLY, ground.trees[1]
+        yield with_patience(
+            final, Probe(kind=kind, check=check, tree=tree, files=broken, tests=frozenset(tests))
+        )
+
+
+def _broken_product(ground: Ground) -> dict[str, str | None]:
+    """Return the Python of the product with each function raising, by path."""
+    git, tree = ground.git, ground.trees[1]
+    paths = [
+        path for path in git.paths(tree) if path.endswith(".py") and not belongs(ground.task.surface, path)
+    ]
+    found = zip(paths, git.texts([f"{tree}:{path}" for path in paths], _FILE_BYTES), strict=True)
+    return {path: text for path, before in found if (text := break_functions(before)) is not None}
+
+
+def _broken(ground: Ground, product: tuple[Texts, ...]) -> Iterator[Probe]:
+    """Yield the tests with the changed code broken, unless the proof shows already that they can fail.
+
+    A canary tells of code that switches its runner off. Where none is known for a runner, this does.
+    """
+    final, proved = ground.tests, proof(ground.case)
+    if final is None or final.evidence is None or not proved or ground.case.is_blocked(final):
+        return
+    if ground.proving and make_canary(final.check, "tests/test_a.py", ()):
+        return
+    marks = Marks(word=make_word(), loaded=make_word(), reached=make_word())
+    sources = [each for each in product if each.after and PurePosixPath(each.path).suffix in SOURCES]
+    files: dict[str, str | None] = {each.path: break_change(each, marks) for each in sources}
+    tests = ground.proving or ground.passed
+    check = narrowed(final.check, ground.proving) if ground.proving else final.check
+    if files:
+        yield with_patience(
+            final,
+            Probe(
+                kind=ProbeKind.BROKEN_CODE,
+                check=check,
+                tree=ground.trees[1],
+                files=files,
+                subjects=tuple(files),
+                tests=tests,
+                marks=marks,
+            ),
+        )
+
+
+def _unseeing(ground: Ground, product: tuple[Texts, ...], known: Results) -> Iterator[Probe]:
+    """Yield the other checks with changed files that nobody can read, and those that pass on the old tree."""
+    sources = [each for each in product if each.after and PurePosixPath(each.path).suffix in SOURCES]
+    files: dict[str, str | None] = {each.path: refuse(each.after, make_word()) for each in sources}
+    before = {run.check.name: run for run in ground.case.baseline if run.green}
+    for run in (run for run in ground.case.final if run.check.name is not CheckName.TESTS and run.green):
+        told = [each for each in known if each.kind is ProbeKind.BROKEN_CODE and each.check is run.check.name]
+        is_doubted = len(told) == 1 and told[0].end is ProbeEnd.SILENT and run.check.name in before
+        if files and (not told or is_doubted):
+            tree, code = (ground.trees[0], Side.BASE) if told else (ground.trees[1], Side.FINAL)
+            kind, subjects = ProbeKind.BROKEN_CODE, tuple(files)
+            made = Probe(kind=kind, check=run.check, tree=tree, files=files, subjects=subjects, code=code)
+            yield with_patience(run, made)
+
+
+def _without(ground: Ground, product: tuple[Texts, ...], known: Results) -> Iterator[Probe]:
+    """Yield each piece of the change taken back, until something fails without it."""
+    checks = list(_provers(ground))
+    told = [each for each in known if each.kind is ProbeKind.WITHOUT_HUNK]
+    pieces = _pieces(ground, product) if checks else ()
+    if len(pieces) < 2:
+        return
+    for piece in pieces:
+        hunks = tuple(hunk.lines for hunk in piece.hunks)
+        mine = [each for each in told if each.hunks == hunks]
+        if all(each.end is ProbeEnd.SILENT for each in mine) and len(mine) < len(checks):
+            run, tests = checks[len(mine)]
+            made = Probe(
+                kind=ProbeKind.WITHOUT_HUNK,
+                check=run.check,
+                tree=ground.trees[1],
+                files=take_back(product, piece),
+                subjects=tuple(hunk.place for hunk in hunks),
+                hunks=hunks,
+                tests=tests,
+            )
+            yield with_patience(run, made)
+
+
+def _untried(ground: Ground, product: tuple[Texts, ...], known: Results) -> Iterator[Probe]:
+    """Yield the proving tests with code that tells what of it they try, and if that is not all, all tests."""
+    told = [each for each in known if each.kind is ProbeKind.UNTRIED]
+    checks = [(run, tests) for run, tests in _provers(ground) if tests]
+    is_open = not told or told[-1].end is ProbeEnd.SILENT
+    watched = tuple(_watched(product)) if is_open and len(told) < len(checks) else ()
+    if watched:
+        run, tests = checks[len(told)]
+        files = {each.path: each.text for each in watched}
+        kind, tree = ProbeKind.UNTRIED, ground.trees[1]
+        made = Probe(kind=kind, check=run.check, tree=tree, files=files, tests=tests, watched=watched)
+        yield with_patience(run, made.replace(subjects=tuple(files)))
+
+
+def _watched(product: tuple[Texts, ...]) -> Iterator[Watched]:
+    """Yield the changed Python code that has anything to try, numbered through."""
+    word, first = make_word(), 1
+    for change in product:
+        watched = watch_change(change, word, first) if change.path.endswith(".py") else None
+        if watched is not None:
+            yield watched
+            first += len(watched.parts) + 1
+
+
+def _pieces(ground: Ground, product: tuple[Texts, ...]) -> tuple[Piece, ...]:
+    """Return the pieces of the product's change, fewer where what proves it takes long."""
+    runs = ground.case.alone or ground.case.fresh or ground.case.final
+    seconds = max((run.evidence.seconds for run in runs if run.evidence), default=0.0)
+    most = min(_MOST_PIECES, int(_PIECES_SECONDS / max(seconds, 0.1)))
+    return split_change(product, most)
+
+
+def _provers(ground: Ground) -> Iterator[tuple[CheckRun, frozenset[str]]]:
+    """Yield what may fail without a piece: the proving tests, other checks that prove, then all tests."""
+    final, proved = ground.tests, {*proof(ground.case)}
+    if final is not None and ground.proving:
+        check = narrowed(final.check, ground.proving)
+        yield final.replace(check=check), ground.proving
+        if check != final.check:
+            yield final, ground.passed
+    for run in ground.case.final:
+        if str(run.check.name) in proved:
+            yield run, frozenset()

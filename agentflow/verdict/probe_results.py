@@ -1,0 +1,102 @@
+"""What probes that came to their end mean for a verdict, in words."""
+
+from collections.abc import Iterable, Iterator
+
+from agentflow.core.evidence import CheckName, Side
+from agentflow.core.probe import ProbeEnd, ProbeKind, ProbeResult
+from agentflow.core.proof import Hunk
+from agentflow.verdict.drift import listed
+
+Results = Iterable[ProbeResult]
+
+
+def silences(results: Results) -> tuple[str, ...]:
+    """Return why the word of the tests cannot be taken."""
+    found = tuple(results)
+    reasons = [f"tests: it passes whatever it expects: {each}" for each in _softened(found)]
+    canaries = {each.code: each.end for each in found if each.kind is ProbeKind.CANARY}
+    is_told_before = canaries.get(Side.BASE) is ProbeEnd.RED_AS_IT_MUST
+    if canaries.get(Side.FINAL) is ProbeEnd.SILENT and is_told_before:
+        reasons.append(
+            "tests: a test that has to fail does not fail with this code: it keeps the runner from telling"
+        )
+    return tuple(reasons)
+
+
+def _softened(results: Results) -> list[str]:
+    return [said for each in results if each.kind is ProbeKind.ORACLE for said in each.softened]
+
+
+def proven_tests(results: Results) -> frozenset[str]:
+    """Return new and changed tests that each fail with broken code."""
+    kind, end = ProbeKind.TESTS_ONLY, ProbeEnd.RED_AS_IT_MUST
+    return frozenset(test for each in results if each.kind is kind and each.end is end for test in each.tests)
+
+
+def switched_off(results: Results) -> tuple[str, ...]:
+    """Return the checks that see errors with the code from before, and none with the change."""
+    found = [each for each in results if _is_of_code_checker(each)]
+    now = {each.check: each for each in found if each.code is Side.FINAL and each.end is ProbeEnd.SILENT}
+    red = [each.check for each in found if each.code is Side.BASE and each.end is ProbeEnd.RED_AS_IT_MUST]
+    lines = ((name, listed(list(now[name].subjects))) for name in red if name in now)
+    return tuple(f"{name}: no longer sees an error in {files}" for name, files in lines)
+
+
+def _is_of_code_checker(result: ProbeResult) -> bool:
+    return result.kind is ProbeKind.BROKEN_CODE and result.check is not CheckName.TESTS
+
+
+def green_with_broken_code(results: Results) -> tuple[ProbeResult, ...]:
+    """Return the probes by which tests tell nothing of the change."""
+    kinds = (ProbeKind.BROKEN_CODE, ProbeKind.ORACLE)
+    found = (each for each in results if each.kind in kinds and each.check is CheckName.TESTS)
+    return tuple(each for each in found if each.end is ProbeEnd.SILENT and not each.softened)
+
+
+def hunks_of(results: Results) -> tuple[Hunk, ...]:
+    """Return the lines that were taken back, and whether something fails without them."""
+    found: dict[Hunk, bool] = {}
+    for each in (each for each in results if each.kind is ProbeKind.WITHOUT_HUNK):
+        for hunk in each.hunks:
+            found[hunk] = found.get(hunk, False) or each.end is ProbeEnd.RED_AS_IT_MUST
+    return (*(hunk.replace(proved=proved) for hunk, proved in found.items()), *_untried(results))
+
+
+def _untried(results: Results) -> tuple[Hunk, ...]:
+    """Return the changed lines that no test tries."""
+    runs = (each for each in results if each.kind is ProbeKind.UNTRIED)
+    applied = [each for each in runs if each.end is not ProbeEnd.NOT_APPLIED]
+    return applied[-1].hunks if applied else ()
+
+
+def differing(results: Results) -> tuple[str, ...]:
+    """Return the proving tests whose result depends on the surroundings."""
+    return tuple(dict.fromkeys(test for each in results for test in each.differing))
+
+
+def notes_of(results: Results) -> Iterator[str]:
+    """Yield what a person should know of the probes."""
+    found = tuple(results)
+    for each in green_with_broken_code(found):
+        yield f"{each.check}: {_why_green(each)}"
+    if tests := differing(found):
+        yield f"fails with another order of sets or another temporary folder: {listed(list(tests))}"
+    yield from _odd(found)
+
+
+def _why_green(result: ProbeResult) -> str:
+    places = listed(list(result.subjects))
+    if result.kind is ProbeKind.ORACLE:
+        return f"passes when something else is expected in {places}"
+    why = "although it runs them" if result.reached else "no test runs what was broken"
+    return f"passes with {places} broken: {why}"
+
+
+def _odd(results: Results) -> Iterator[str]:
+    """Yield what a probe did not show, for a reason that may be the repository's own."""
+    for each in (each for each in results if each.kind is ProbeKind.BROKEN_CODE):
+        files = listed(list(each.subjects))
+        if each.end is ProbeEnd.NOT_APPLIED:
+            yield f"{each.check}: not known whether it can fail: nothing shows that it read {files}"
+        elif each.end is ProbeEnd.SILENT and each.code is Side.BASE:
+            yield f"{each.check}: sees no error in {files}, as before the task"

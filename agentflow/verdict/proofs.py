@@ -1,0 +1,135 @@
+"""What proves a change, of the runs and of the diff: pure functions of a case."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from agentflow.core.evidence import RED, CheckName, CheckRun, TestOutcome
+from agentflow.core.proof import Hunk, Proof, ProofKind
+from agentflow.verdict.case import Case
+from agentflow.verdict.narrow import scope
+
+
+def proofs(case: Case) -> tuple[Proof, ...]:
+    """Return all that proves a change; empty where nothing does."""
+    if case.is_renaming:  # its tests fail on the code from before since that lacks a name
+        ids = _evidence([*case.baseline, *case.final], {CheckName.TESTS})
+        return (Proof(kind=ProofKind.RENAME, evidence=ids),)
+    found = []
+    if tests := proof(case):
+        runs = [*case.baseline, *case.fresh, *case.alone, *case.held, *case.final]
+        ids = _evidence(runs, {CheckName.TESTS, *tests})
+        found.append(
+            Proof(
+                kind=ProofKind.FAIL_TO_PASS,
+                tests=tuple(dict.fromkeys(sorted(tests))),
+                hunks=case.hunks,
+                evidence=ids,
+            )
+        )
+    if case.same_behaviour:
+        found.append(Proof(kind=ProofKind.SAME_BEHAVIOUR))
+    if case.proven_tests:
+        ids = _evidence(case.final, {CheckName.TESTS})
+        found.append(Proof(kind=ProofKind.TESTS_ONLY, tests=tuple(sorted(case.proven_tests)), evidence=ids))
+    return tuple(found)
+
+
+def unproved(case: Case, found: Iterable[Proof]) -> tuple[Hunk, ...] | None:
+    """Return the changed lines that nothing proves; None where all are proved.
+
+    It may be empty: then nothing is proved, and no line of code can be pointed at.
+    """
+    known = tuple(found)
+    if not known:
+        return case.changed
+    if any(each.kind is not ProofKind.FAIL_TO_PASS for each in known):
+        return None
+    return tuple(hunk for hunk in case.hunks if not hunk.proved) or None
+
+
+def what_would_prove(case: Case, hunks: Iterable[Hunk]) -> tuple[str, ...]:
+    """Return for each thing that nothing proves the one thing that would."""
+    lines = [f"{hunk.place}: add a test {hunk.wanted}" for hunk in hunks]
+    if not lines:
+        lines = [f"{path}: let each new or changed test fail when the code is broken" for path in case.tested]
+    return tuple(lines) or ("add a test that fails without this change and passes with it",)
+
+
+def _evidence(runs: Iterable[CheckRun], names: Iterable[str]) -> tuple[str, ...]:
+    kept = {*names}
+    found = (run.evidence.id for run in runs if run.evidence and run.check.name in kept)
+    return tuple(dict.fromkeys(found))
+
+
+def proof(case: Case) -> tuple[str, ...]:
+    """Return the checks and tests that are red on the code before and green on the code now.
+
+    A test counts if it turns twice, since once is luck: red before the task, green now and red on that code
+    again; or green now, red on the code before and green now in the very same run.
+    A test that is gone counts as it stood, and where a person has to approve how the checks changed, all do.
+    """
+    others = (run for run in case.baseline if run.check.name is not CheckName.TESTS)
+    pairs = ((case.baseline, case.final), (case.baseline, case.held), (case.fresh, _alike(case)))
+    again = {each for before, now in pairs for each in turned(before, now)}
+    tests = [each for each in turned(case.fresh, case.final) if each in again]
+    return (*turned(tuple(others), case.final), *tests, *_as_it_stood(case))
+
+
+def _as_it_stood(case: Case) -> list[str]:
+    """Return what was red and is green under the checks from before, where those of now do not tell."""
+    stood = turned(case.baseline, case.held)
+    now = frozenset[str]().union(*(run.outcomes for run in case.final))
+    return stood if case.weakened else [each for each in stood if now and each not in {*now, *CheckName}]
+
+
+def _alike(case: Case) -> tuple[CheckRun, ...]:
+    """Return the runs on the code now of the very tests that ran on the code from before."""
+    commands = {run.evidence.command for run in case.fresh if run.evidence}
+    now = (*case.final, *case.alone)
+    return tuple(run for run in now if run.evidence and run.evidence.command in commands)
+
+
+def is_renaming(names: Mapping[str, str], before: Iterable[CheckRun], now: Iterable[CheckRun]) -> bool:
+    """Tell whether a change of names left the very same tests passing, of whatever names."""
+    old = {check: frozenset(_renamed(test, names) for test in tests) for check, tests in _passing(before)}
+    return bool(names) and bool(old.get(CheckName.TESTS)) and old == dict(_passing(now))
+
+
+def _renamed(test: str, names: Mapping[str, str]) -> str:
+    """Return the id of a test with the name that its function has now."""
+    whole, bracket, case = test.partition("[")
+    place, mark, name = whole.rpartition("::" if "::" in whole else ".")
+    return f"{place}{mark}{names.get(name, name)}{bracket}{case}"
+
+
+def _passing(runs: Iterable[CheckRun]) -> Iterator[tuple[CheckName, frozenset[str]]]:
+    for run in runs:
+        yield run.check.name, run.ids(TestOutcome.PASSED) if run.green or not run.ids(*RED) else frozenset()
+
+
+def turned(before: tuple[CheckRun, ...], now: tuple[CheckRun, ...]) -> list[str]:
+    """Return the checks and tests that are green now and were red before."""
+    proven = []
+    for base in before:
+        run = next((run for run in now if run.check.name is base.check.name), None)
+        if run is None or base.evidence is None:
+            continue
+        if not base.outcomes and not base.green and run.green:
+            proven.append(str(run.check.name))
+        proven.extend((base.ids(*RED) & run.ids(TestOutcome.PASSED)) | loaded_now(base, run))
+    return proven
+
+
+def loaded_now(base: CheckRun, run: CheckRun) -> frozenset[str]:
+    """Return what stood for tests that could not be loaded or set up, and of which some pass now."""
+    passed = run.ids(TestOutcome.PASSED)
+    return frozenset(
+        test
+        for test in base.ids(*RED) - run.ids(*RED)
+        if (begin := scope(test)) and any(name.startswith(begin) for name in passed)
+    )
+
+
+def not_loaded(before: CheckRun, now: CheckRun) -> frozenset[str]:
+    """Return the tests that gave a result before and now cannot be loaded."""
+    scopes = tuple(begin for test in now.ids(*RED) - before.told if (begin := scope(test)))
+    return frozenset(test for test in before.told if scopes and test.startswith(scopes))

@@ -1,0 +1,357 @@
+"""Which source files lead to which: what the product consists of, and what only its checks reach."""
+
+import ast
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+
+SOURCES = frozenset(
+    {
+        *(
+            ".py",
+            ".pyi",
+            ".pyx",
+            ".js",
+            ".jsx",
+            ".ts",
+            ".tsx",
+            ".mjs",
+            ".cjs",
+            ".mts",
+            ".cts",
+            ".vue",
+            ".svelte",
+        ),
+        *(
+            ".go",
+            ".rs",
+            ".java",
+            ".kt",
+            ".scala",
+            ".rb",
+            ".php",
+            ".pl",
+            ".lua",
+            ".sh",
+            ".bash",
+            ".swift",
+            ".cs",
+        ),
+        *(
+            ".c",
+            ".h",
+            ".cc",
+            ".cpp",
+            ".hpp",
+            ".m",
+            ".zig",
+            ".ex",
+            ".exs",
+            ".erl",
+            ".hs",
+            ".ml",
+            ".clj",
+            ".dart",
+        ),
+    }
+)
+_SCRIPT = frozenset({".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts", ".vue", ".svelte"})
+_NAMED = re.compile(
+    r"(?:from|import|require|source|include|mod|use|load)\b[\s({\"'<]*([\w./@-]+)|[\"'<]([\w./@-]+)[\"'>]"
+)
+_STARTED = re.compile(r"(?m)^[^#\n]*?__name__\s*==\s*[\"']__main__[\"']")
+_ASSERTS_ELSEWHERE = re.compile(
+    r"(?:require\(|from )[\"'](?:node:)?(?:assert|chai|expect|vitest|@jest/globals|tap|ava)\b"
+    r"|\*testing\.T\b|^[ \t]*\"testing\"$",
+    re.MULTILINE,
+)
+_DEFINED = re.compile(
+    r"\b(?:function|fn|func|def|void|int|bool)\s+(\w+)\s*\(|#define\s+(\w+)\(|^(\w+)\s*\(\)\s*\{"
+    r"|\bexports\.(\w+)\s*=|\bconst\s+(\w+)\s*=\s*\(",
+    re.MULTILINE,
+)
+_ENTRY = re.compile(r"[\"']?[\w.-]+[\"']?\s*=\s*[\"']?([A-Za-z_][\w.]*)\s*:\s*[A-Za-z_]\w*")
+_ENTRY_NAMES = frozenset(
+    {"__main__.py", "main.py", "app.py", "manage.py", "wsgi.py", "asgi.py", "setup.py", "cli.py", "server.py"}
+)
+_PACKAGE_FILES = re.compile(r"\"(?:main|module|types|browser|bin|exports)\"\s*:\s*(\{[^}]*\}|\"[^\"]*\")")
+_FILE = re.compile(r"[\"']((?:[\w.-]+/)*[\w-]+\.\w+)[\"']")
+_SHELL_FILE = re.compile(r"(?<![\w./-])((?:[\w.-]+/)*[\w-]+(?:\.\w+)?)(?![\w./-])")
+_QUOTED = re.compile(r"\"([^\"]+)\"")
+_TOPS = ("", "src/", "lib/")
+_LIBRARIES = ("src/", "lib/", "app/", "cmd/", "internal/", "pkg/")
+_ASSERTS = re.compile(
+    r"(?m)^(?:import|from) (?:pytest|unittest)\b|^(?:async )?def (?:assert|check|expect)_\w+\("
+    r"|\bAssertionError\b"
+)
+
+Graph = Mapping[str, frozenset[str]]
+
+
+def is_source(path: str) -> bool:
+    """Tell whether a path is a program by its ending."""
+    return PurePosixPath(path).suffix in SOURCES
+
+
+def find_leads(texts: Mapping[str, str]) -> Graph:
+    """Return which files each source names, as far as its text tells."""
+    known = frozenset(texts)
+    return {path: frozenset(_leads(path, text, known)) - {path} for path, text in texts.items()}
+
+
+def reach(leads: Graph, roots: Iterable[str]) -> frozenset[str]:
+    """Return the files that some lead to, themselves among them."""
+    found: set[str] = set()
+    todo = [root for root in roots if root in leads]
+    while todo:
+        path = todo.pop()
+        if path not in found:
+            found.add(path)
+            todo += leads.get(path, frozenset()) - found
+    return frozenset(found)
+
+
+def only_for_checks(
+    texts: Mapping[str, str], leads: Graph, checks: Collection[str], new: Collection[str] = ()
+) -> Mapping[str, str]:
+    """Return the sources that nothing but checks leads to, each with the reason.
+
+    Where a product is told by its manifest, its packages or its entry points, that is all that lies outside
+    of them; else, and among new files, what asserts, holds expected values only, or judges results.
+    """
+    own = {path for path in leads if path not in checks and is_source(path)}
+    inner = {path: leads[path] & own for path in own}
+    product = reach(inner, {path for path in own if _is_entry(path, texts[path])} | _declared(texts, own))
+    tests = {path: leads[path] for path in checks if path in leads}
+    alone = (reach({**inner, **tests}, tests) & own) - product
+    found: dict[str, str] = {}
+    for path in sorted(alone):
+        is_outside = (
+            path not in new
+            and any(_is_kin(path, other) for other in product)
+            and not _is_packaged(path, texts, product)
+        )
+        if is_outside or _is_aid(path, texts, leads, checks, own):
+            users = sorted(by for by in tests if path in leads[by])
+            found[path] = f"only checks lead to it: {users[0]}" if users else "only checks lead to it"
+    is_all = not own - found.keys()
+    return {} if is_all else found
+
+
+def _is_kin(path: str, other: str) -> bool:
+    """Tell whether two files are written in one language, as far as their endings tell."""
+    endings = {PurePosixPath(path).suffix, PurePosixPath(other).suffix}
+    return len(endings) == 1 or endings <= _SCRIPT
+
+
+def _leads(path: str, text: str, known: Collection[str]) -> Iterator[str]:
+    if path.endswith((".py", ".pyi")):
+        try:
+            yield from _imports(path, ast.parse(text), known)
+        except (SyntaxError, ValueError, RecursionError):
+            return
+        started = (place for word in _FILE.findall(text) for place in _places(path, word))
+        yield from (place for place in started if place in known)
+    elif _is_shell(path):
+        words = (word for word in _SHELL_FILE.findall(text))
+        yield from (place for word in words for place in _places(path, word) if place in known)
+    elif is_source(path):
+        yield from (found for word in _words(text) for found in _places(path, word) if found in known)
+
+
+def _is_shell(path: str) -> bool:
+    """Tell whether a file may be a script of a shell."""
+    return PurePosixPath(path).suffix in ("", ".sh", ".bash")
+
+
+def _imports(path: str, tree: ast.Module, known: Collection[str]) -> Iterator[str]:
+    for node in ast.walk(tree):
+        for module in _modules(path, node):
+            for top in dict.fromkeys((*_TOPS, *(f"{place}/" for place in PurePosixPath(path).parents))):
+                place = top.removeprefix("./") + module.replace(".", "/")
+                yield from (each for each in (f"{place}.py", f"{place}/__init__.py") if each in known)
+
+
+def _modules(path: str, node: ast.AST) -> Iterator[str]:
+    """Yield what an import may name, as a dotted path from some folder."""
+    if isinstance(node, ast.Import):
+        for each in node.names:
+            parts = each.name.split(".")
+            yield from (".".join(parts[: end + 1]) for end in range(len(parts)))
+    elif isinstance(node, ast.ImportFrom):
+        above = PurePosixPath(path).parents
+        start = "" if not node.level or node.level > len(above) else str(above[node.level - 1])
+        base = ".".join(filter(None, (start.replace("/", ".").strip("."), node.module or "")))
+        yield from (
+            word for word in (base, *(f"{base}.{each.name}".strip(".") for each in node.names)) if word
+        )
+    elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+        word = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        named = node.args[0].value
+        if word in ("import_module", "__import__", "importorskip") and isinstance(named, str):
+            yield named
+
+
+def _words(text: str) -> Iterator[str]:
+    yield from {word for pair in _NAMED.findall(text) for word in pair if word.strip("./")}
+
+
+def _places(path: str, word: str) -> Iterator[str]:
+    """Yield where a file may lie that another one names."""
+    folder = PurePosixPath(path).parent
+    word = word.replace("::", "/")
+    for start in (folder, PurePosixPath()):
+        place = _normal(start, word)
+        yield place
+        if PurePosixPath(path).suffix in _SCRIPT:
+            yield from (f"{place}{end}" for end in _SCRIPT)
+            yield from (f"{place}/index{end}" for end in _SCRIPT)
+        else:
+            suffix = PurePosixPath(path).suffix
+            yield from (f"{place}{suffix}", f"{place}/mod{suffix}")
+
+
+def _normal(start: PurePosixPath, word: str) -> str:
+    parts: list[str] = list(start.parts)
+    for part in PurePosixPath(word).parts:
+        if part == "..":
+            parts = parts[:-1]
+        elif part not in (".", "/"):
+            parts.append(part)
+    return "/".join(parts)
+
+
+def _is_entry(path: str, text: str) -> bool:
+    name = path.rpartition("/")[2]
+    return name in _ENTRY_NAMES or bool(
+        path.endswith(".py") and _STARTED.search(text) and not _ASSERTS.search(text)
+    )
+
+
+def _declared(texts: Mapping[str, str], own: Collection[str]) -> set[str]:
+    """Return the sources that manifests name: as an entry point, or as the package itself."""
+    found: set[str] = set()
+    for name in ("pyproject.toml", "setup.cfg", "setup.py"):
+        modules = _ENTRY.findall(texts.get(name, ""))
+        found |= {place for each in modules for place in _files_of(each) if place in own}
+    listed = _PACKAGE_FILES.findall(texts.get("package.json", ""))
+    words = [word for part in listed for word in _QUOTED.findall(part)]
+    found |= {place for word in words for place in _places("package.js", word) if place in own}
+    return found | {path for path in own if _is_public(path, texts)}
+
+
+def _files_of(module: str) -> Iterator[str]:
+    place = module.replace(".", "/")
+    yield from (f"{top}{place}{end}" for top in _TOPS for end in (".py", "/__init__.py"))
+
+
+def _is_public(path: str, texts: Mapping[str, str]) -> bool:
+    """Tell whether a file is how a package is used: its first module, or code where libraries lie."""
+    folder = PurePosixPath(path).parent
+    if path.endswith("__init__.py"):
+        return f"{folder.parent}/__init__.py".removeprefix("./") not in texts
+    is_library = not path.endswith(".py") and not _is_shell(path) and path.startswith(_LIBRARIES)
+    return is_library and not _asserts(path, texts[path])
+
+
+def _is_packaged(path: str, texts: Mapping[str, str], product: Collection[str]) -> bool:
+    """Tell whether a module lies in a package, or in a folder, that holds product."""
+    folder = PurePosixPath(path).parent
+    if path.endswith(".py") and f"{folder}/__init__.py".removeprefix("./") not in texts:
+        return path.startswith("src/")
+    return any(PurePosixPath(other).parent == folder for other in product)
+
+
+def _is_aid(
+    path: str, texts: Mapping[str, str], leads: Graph, checks: Collection[str], own: Collection[str]
+) -> bool:
+    """Tell whether a module serves tests by what it is: it asserts, holds values only, or judges results."""
+    if _asserts(path, texts[path]):
+        return True
+    users = [by for by in checks if path in leads.get(by, ())]
+    others = {other for by in users for other in leads[by] if other in own and other != path}
+    if not path.endswith(".py"):
+        return bool(others) and any(_compares(path, texts[path], texts[by]) for by in users)
+    users = [by for by in users if by.endswith(".py")]
+    is_used = bool(users) and bool(others)
+    return is_used and (_holds_values(texts[path]) or all(_judges(path, texts[by], others) for by in users))
+
+
+def _asserts(path: str, text: str) -> bool:
+    """Tell whether code fails where something is not as it should be."""
+    return bool((_ASSERTS if path.endswith(".py") else _ASSERTS_ELSEWHERE).search(text))
+
+
+def _compares(path: str, text: str, test: str) -> bool:
+    """Tell whether a test of another language hands the result of a call to what a file defines."""
+    names = {PurePosixPath(path).stem, *(name for found in _DEFINED.findall(text) for name in found if name)}
+    called = rf"(?m)(?:^|=>|[;{{!(])[ \t]*(?:{'|'.join(map(re.escape, names))})"
+    return bool(re.search(rf"{called}(?:\([ \t]*(?:await )?[\w.:]+\(|[ \t][^\n]*(?:\$\(|`))", test))
+
+
+def _holds_values(text: str) -> bool:
+    """Tell whether a module is nothing but named values."""
+    try:
+        body = [node for node in ast.parse(text).body if not isinstance(node, ast.Import | ast.ImportFrom)]
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    nodes = [
+        node for node in body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+    ]
+    return bool(nodes) and all(isinstance(node, ast.Assign | ast.AnnAssign) for node in nodes)
+
+
+def _judges(path: str, text: str, others: Collection[str]) -> bool:
+    """Tell whether a test hands results of other code to functions of a module, and takes their word."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    own, foreign = _names_from(tree, {path}), _names_from(tree, others)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _first(node.func) in own]
+    words = {id(each) for node in ast.walk(tree) for each in _taken_at_its_word(node)}
+    foreign |= {name for node in ast.walk(tree) for name in _given(node, foreign)}
+    judging = [call for call in calls if id(call) in words and _mentions(call, foreign)]
+    return bool(calls) and len(judging) == len(calls)
+
+
+def _names_from(tree: ast.Module, paths: Collection[str]) -> set[str]:
+    """Return the names that a file has from modules."""
+    stems = {
+        (place.parent if place.stem == "__init__" else place).stem for place in map(PurePosixPath, paths)
+    }
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            is_whole = (node.module or "").rpartition(".")[2] in stems
+            found |= {each.asname or each.name for each in node.names if is_whole or each.name in stems}
+        elif isinstance(node, ast.Import):
+            named = [each for each in node.names if each.name.rpartition(".")[2] in stems]
+            found |= {each.asname or each.name.partition(".")[0] for each in named}
+    return found
+
+
+def _given(node: ast.AST, foreign: Collection[str]) -> Iterator[str]:
+    """Yield the names that get their value from other code."""
+    if isinstance(node, ast.Assign) and _mentions(node.value, foreign):
+        yield from (
+            each.id for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)
+        )
+
+
+def _mentions(node: ast.AST, names: Collection[str]) -> bool:
+    return any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(node))
+
+
+def _taken_at_its_word(node: ast.AST) -> Iterator[ast.expr]:
+    if isinstance(node, ast.Assert):
+        yield node.test.operand if isinstance(node.test, ast.UnaryOp) else node.test
+    elif isinstance(node, ast.Expr):
+        yield node.value
+
+
+def _first(function: ast.expr) -> str:
+    """Return the name with which an expression begins."""
+    while isinstance(function, ast.Attribute):
+        function = function.value
+    return function.id if isinstance(function, ast.Name) else ""

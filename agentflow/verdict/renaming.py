@@ -1,0 +1,255 @@
+"""Whether a change does nothing but rename functions: told by all texts of both trees."""
+
+import ast
+import builtins
+import keyword
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+
+from agentflow.verdict.equivalence import is_document
+from agentflow.verdict.switches import code_lines
+from agentflow.workspace.crossed import Texts
+
+_PARTS = re.compile(r"\w+|\W")
+_NAME = re.compile(r"_?[A-Za-z][A-Za-z0-9_]{2,}")
+_BY_NAME = frozenset(
+    {
+        *(
+            "getattr",
+            "setattr",
+            "hasattr",
+            "delattr",
+            "attrgetter",
+            "methodcaller",
+            "getattr_static",
+            "getmembers",
+        ),
+        *(
+            "globals",
+            "locals",
+            "vars",
+            "dir",
+            "eval",
+            "exec",
+            "compile",
+            "__import__",
+            "importlib",
+            "import_module",
+        ),
+        *(
+            "__dict__",
+            "__getattr__",
+            "__getattribute__",
+            "__qualname__",
+            "__subclasses__",
+            "modules",
+            "inspect",
+        ),
+        *(
+            "pickle",
+            "cloudpickle",
+            "dill",
+            "shelve",
+            "copyreg",
+            "joblib",
+            "runpy",
+            "pkgutil",
+            "singledispatch",
+        ),
+        *(
+            "co_name",
+            "_getframe",
+            "currentframe",
+            "get_type_hints",
+            "fire",
+            "pydoc",
+            "rpyc",
+            "xmlrpc",
+            "ctypes",
+        ),
+    }
+)
+"""Words of code that reaches other code by its name."""
+_RESOURCES = frozenset({"importlib", "resources", "metadata", "files", "as_file", "version", "distribution"})
+"""What code imports to read files and versions of packages, and no function."""
+_CALLED_FROM_OUTSIDE = frozenset(
+    {
+        *(
+            "main",
+            "setup",
+            "app",
+            "application",
+            "handler",
+            "lambda_handler",
+            "create_app",
+            "make_app",
+            "ready",
+        ),
+        *(
+            "upgrade",
+            "downgrade",
+            "load_tests",
+            "build_wheel",
+            "build_sdist",
+            "build_editable",
+            "prepare",
+            "run",
+        ),
+        *("on_starting", "when_ready", "post_fork", "pre_fork", "load_ipython_extension", "get_version"),
+    }
+)
+_PREFIXES = re.compile(
+    r"(?:pytest_|test|Test|task_|setup|teardown|setUp|tearDown|get_requires_for|visit_|depart_|__)"
+)
+
+
+def is_renamed(before: Mapping[str, str], after: Mapping[str, str], names: Mapping[str, str]) -> bool:
+    """Tell whether a change did nothing but give these names others.
+
+    The texts are those of all files by path. A renamed thing is a function of a module that is defined once,
+    not decorated, and only called, imported and listed by name.
+    """
+    words = {word for path in before for word in re.findall(r"\w+", path)}
+    is_clear = (
+        before.keys() == after.keys()
+        and all(map(_may_change, names, names.values()))
+        and words.isdisjoint({*names, *names.values()})
+        and not any(_says(text, names.values()) for text in before.values())
+        and not any(_says(text, names) for text in after.values())
+    )
+    return is_clear and _are_plain_functions(names, before)
+
+
+def name_mapping(changes: tuple[Texts, ...]) -> dict[str, str]:
+    """Return the one mapping of words that makes the files of now of those before, if there is one."""
+    found = dict[str, str]()
+    for each in changes:
+        is_told = each.is_whole and each.modes[0] == each.modes[1] and bool(each.before) and bool(each.after)
+        old, new = _PARTS.findall(each.before), _PARTS.findall(each.after)
+        if not is_told or len(old) != len(new) or not (each.path.endswith(".py") or is_document(each)):
+            return {}
+        for was, now in zip(old, new, strict=True):
+            if was != now and found.setdefault(was, now) != now:
+                return {}
+    return found if len(set(found.values())) == len(found) else {}
+
+
+def _may_change(old: str, new: str) -> bool:
+    """Tell whether nobody but the repository itself can know a function by either name."""
+    is_of_tests = old.startswith("test_") and new.startswith("test_")
+    return all(
+        _NAME.fullmatch(name)
+        and (is_of_tests or not _PREFIXES.match(name))
+        and not keyword.iskeyword(name)
+        and not keyword.issoftkeyword(name)
+        and not hasattr(builtins, name)
+        and name not in _CALLED_FROM_OUTSIDE
+        for name in (old, new)
+    )
+
+
+def _says(text: str, names: Iterable[str]) -> bool:
+    words = "|".join(map(re.escape, names))
+    return re.search(rf"(?<!\w)(?:{words})(?!\w)", text) is not None
+
+
+def _are_plain_functions(names: Mapping[str, str], texts: Mapping[str, str]) -> bool:
+    """Tell whether each name is a function's, and all code reaches it by a call or an import."""
+    code = {path: text for path, text in texts.items() if path.endswith((".py", ".pyi"))}
+    try:
+        trees = {path: ast.parse(text) for path, text in code.items()}
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    if any(_reaches_by_name(tree) or not _names(tree).isdisjoint(names.values()) for tree in trees.values()):
+        return False
+    return all(_is_plain_function(name, code, trees) for name in names)
+
+
+def _names(tree: ast.Module) -> frozenset[str]:
+    """Return the names in code as Python reads them, which may be other letters than those of the text."""
+    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+
+
+def _reaches_by_name(tree: ast.Module) -> bool:
+    """Tell whether code may find a function by its name, or leave one's name to somebody else."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=word) if word in _BY_NAME:
+                return True
+            case ast.Attribute(attr=word) if word in _BY_NAME or word == "__name__":
+                return True
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                home = getattr(node, "module", None) or ""
+                told = {part for each in names for part in (*each.name.split("."), *home.split("."))}
+                if home.startswith("importlib") and told <= _RESOURCES:
+                    continue
+                if "*" in told or not _BY_NAME.isdisjoint(told):
+                    return True
+            case _:
+                pass
+    return False
+
+
+def _is_plain_function(name: str, code: Mapping[str, str], trees: Mapping[str, ast.Module]) -> bool:
+    """Tell whether a name is one function's, and every place where it stands is accounted for."""
+    definers = [path for path, tree in trees.items() for node in tree.body if _defines(node, name)]
+    if len(definers) != 1 or PurePosixPath(definers[0]).suffix != ".py":
+        return False
+    uses = 0
+    for path, tree in trees.items():
+        places = list(_places(tree, path, name, trees))
+        uses += len(places)
+        stands = re.findall(rf"(?<!\w){name}(?!\w)", "\n".join(code_lines(path, code[path])))
+        if len(stands) != len(places):
+            return False
+    return uses > 1 or name.startswith(("test_", "_"))  # others that nobody calls are called from outside
+
+
+def _defines(node: ast.stmt, name: str) -> bool:
+    return isinstance(node, ast.FunctionDef) and node.name == name and not node.decorator_list
+
+
+def _places(tree: ast.Module, path: str, name: str, trees: Mapping[str, ast.Module]) -> Iterator[ast.AST]:
+    """Yield where a function's name stands as such: its definition, calls, imports, entries of `__all__`."""
+    modules = _modules(tree, path, trees)
+    yield from (node for node in tree.body if _defines(node, name))
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id=word)) if word == name:
+                yield node
+            case ast.Call(func=ast.Attribute(attr=word, value=value)) if word == name:
+                yield from [node] if ast.unparse(value) in modules else []
+            case ast.ImportFrom(names=names) if _file(_home(node, path), trees):
+                yield from (each for each in names if each.name == name)
+            case ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List(elts=listed)):
+                yield from (each for each in listed if isinstance(each, ast.Constant) and each.value == name)
+            case _:
+                pass
+
+
+def _modules(tree: ast.Module, path: str, trees: Mapping[str, ast.Module]) -> frozenset[str]:
+    """Return the names under which code has modules of the repository."""
+    found = set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {each.asname or each.name for each in node.names if _file(each.name, trees)}
+        elif isinstance(node, ast.ImportFrom):
+            home = _home(node, path)
+            found |= {each.asname or each.name for each in node.names if _file(f"{home}.{each.name}", trees)}
+    return frozenset(found)
+
+
+def _home(node: ast.ImportFrom, path: str) -> str:
+    """Return the module that names are imported from, as seen from the top of the repository."""
+    if not node.level:
+        return node.module or ""
+    folders = PurePosixPath(path).parts[: -node.level]
+    return ".".join((*folders, *([node.module] if node.module else [])))
+
+
+def _file(module: str, trees: Mapping[str, ast.Module]) -> str:
+    """Return the file of a module; empty for one from elsewhere."""
+    place = module.strip(".").replace(".", "/")
+    options = (f"{top}{place}{end}" for top in ("", "src/") for end in (".py", "/__init__.py"))
+    return next((option for option in options if option in trees), "")

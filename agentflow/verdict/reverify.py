@@ -1,0 +1,271 @@
+"""Evidence once more: each command runs again on a fresh copy, and the verdict is computed anew."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from agentflow.checks.results import findings
+from agentflow.checks.run import Shown
+from agentflow.checks.wellknown import KNOWN_FAILURES
+from agentflow.core.errors import CorruptState, StateError
+from agentflow.core.evidence import RED, By, Check, CheckName, CheckRun, Evidence, Side, Verdict, settled
+from agentflow.core.probe import ProbeResult
+from agentflow.core.record import Record
+from agentflow.core.task import RequiredCheck, Status, TaskState
+from agentflow.store.ledger import EvidenceLedger, summary
+from agentflow.store.reading import EVENTS, events, evidence_of, state_of
+from agentflow.store.seals import damages
+from agentflow.verdict.case import Case
+from agentflow.verdict.conclusion import conclude
+from agentflow.verdict.drift import is_written_by_hooks, listed, set_apart
+from agentflow.verdict.fresh import Bench, contrast, fitting, laid_out, required_at, run_at
+from agentflow.verdict.gather import on, seen_in, split
+from agentflow.verdict.ground import Ground
+from agentflow.verdict.judge import judge
+from agentflow.verdict.look import NOTHING, Look, added_secrets, approval_id, look
+from agentflow.verdict.narrow import asked, narrowed
+from agentflow.verdict.probe_plan import due_canaries, due_probes
+from agentflow.verdict.probe_runs import rerun_probes
+from agentflow.verdict.targets import aims
+from agentflow.workspace.crossed import cross
+from agentflow.workspace.git import Git
+from agentflow.workspace.ignored import fingerprint, unchanged
+
+_MIXED = ((Side.BASE, Side.FINAL), (Side.FINAL, Side.BASE))
+"""Surface and code of runs on a tree that is put together of both."""
+_VERIFIED = (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
+
+
+class Examined(Record):
+    """One record, one file or the verdict, looked at again."""
+
+    subject: str
+    """An evidence id, a file of the task, `tree` or `verdict`."""
+    said: str
+    """What it shows now."""
+    differs: bool = False
+    left_out: bool = False
+    """It could not be looked at, and nothing of the verdict is about it alone."""
+
+
+class Folder(Record):
+    """A saved task, read without a look at whether it is true."""
+
+    path: Path
+    task: TaskState
+    evidence: tuple[Evidence, ...]
+
+
+def examine(bench: Bench, path: Path) -> Iterator[Examined]:
+    """Yield what became of each record of a task, the verdict last; no model is asked."""
+    try:
+        happened = tuple(events(path))
+        task = state_of(path, happened)
+        broken = [
+            Examined(subject=one.subject, said=one.problem, differs=True)
+            for one in damages(path, happened, task)
+        ]
+        folder = Folder(path=path, task=task, evidence=() if broken else evidence_of(path))
+    except CorruptState as error:
+        broken = [Examined(subject=EVENTS, said=str(error), differs=True)]
+    yield from broken or Examination(bench, folder).all()
+
+
+class Examination:
+    """A task whose files are whole, looked at command by command."""
+
+    def __init__(self, bench: Bench, folder: Folder) -> None:
+        self._bench = bench
+        self._git = bench.git
+        self._task = folder.task
+        self._evidence = {one.id: one for one in folder.evidence}
+        self._recorded = EvidenceLedger(folder.path, folder.task, lambda _: None, folder.evidence)
+        self._required: dict[str, tuple[Check, ...]] = {}
+        self._fresh: dict[str, Shown] = {}
+        self._shared: tuple[str, ...] = ()
+        """The ignored files that are as they were before the task."""
+
+    def all(self) -> Iterator[Examined]:
+        task = self._task
+        here = self._git.tree()  # from now on the repository has the objects of the files as they are
+        ignored = self._git.ignored()
+        self._shared = unchanged(ignored, task.ignored, fingerprint(self._git.root, ignored))
+        mixed = self._mixed()
+        for evidence in self._evidence.values():
+            if evidence.by is By.PROGRAM:
+                yield self._misbound(evidence, mixed) or self._again(evidence)
+        if task.verdict is not None and task.verdict.passed:
+            yield from self._stale(here)
+            yield self._verdict(task.verdict)
+        elif task.status in _VERIFIED:
+            said = f"{task.status} without a verdict that passed"
+            yield Examined(subject="verdict", said=said, differs=True)
+
+    @property
+    def _trees(self) -> tuple[str, str] | None:
+        """The trees from before the task and of its end, where this repository has both."""
+        base, tree = self._task.base_tree or "", self._task.tree or ""
+        return (base, tree) if _has(self._git, base) and _has(self._git, tree) else None
+
+    def _mixed(self) -> dict[tuple[Side, Side], str]:
+        """Put the trees together once more that code and checks of different times were judged on."""
+        if self._trees is None:
+            return {}
+        base, tree = self._trees
+        how = split(self._task.surface)
+        mixed = (cross(self._git, tree, base, how), cross(self._git, base, tree, how))
+        return {(Side.FINAL, Side.FINAL): tree, **dict(zip(_MIXED, mixed, strict=True))}
+
+    def _misbound(self, evidence: Evidence, mixed: dict[tuple[Side, Side], str]) -> Examined | None:
+        """Return that a record which counts is not of the code and the checks that it tells of."""
+        judged = {item.evidence for item in (*self._task.held, *self._task.fresh)}
+        tree = mixed.get((evidence.surface, evidence.code))
+        if evidence.id not in judged or not mixed or tree == evidence.tree_before:
+            return None
+        said = f"its tree is not the {evidence.code} code under the {evidence.surface} checks"
+        return Examined(subject=evidence.id, said=said, differs=True)
+
+    def _again(self, evidence: Evidence) -> Examined:
+        """Run the command of a record on its own tree, and compare."""
+        tree = evidence.tree_before or ""
+        if not _has(self._git, tree):
+            return self._absent(evidence, tree)
+        with laid_out(self._git, tree, self._shared) as place:
+            sandbox = self._bench.at(place)
+            required = required_at(sandbox, self._bench.said, self._git.paths(tree))
+            self._required[tree] = required
+            check, problem = fitting(evidence, self._fit(evidence, (*required, *self._before())))
+            problem = problem or self._forgotten(evidence, required)
+            if check is None or problem:
+                return Examined(subject=evidence.id, said=problem, differs=True)
+            self._fresh[evidence.id] = shown = run_at(self._bench, sandbox, check, evidence)
+        found = contrast(evidence, shown, self._recorded.outcomes(evidence))
+        said = "; ".join(found) if found else f"{evidence.check}: {summary(evidence)}, as recorded"
+        return Examined(subject=evidence.id, said=said, differs=bool(found))
+
+    def _fit(self, evidence: Evidence, required: tuple[Check, ...]) -> tuple[Check, ...]:
+        """Return what a record may be of: of some tests only where no verdict takes it for all of them."""
+        whole = {one.evidence for one in (*self._task.baseline, *self._task.final, *self._task.held)}
+        tests = asked(evidence.command) if evidence.id not in whole else ()
+        return (*required, *(narrowed(check, tests) for check in required if tests))
+
+    def _absent(self, evidence: Evidence, tree: str) -> Examined:
+        is_judged = tree == self._task.tree
+        hint = "check out the commit that has it" if is_judged else "only the judged tree counts"
+        said = f"not run again: this repository has no tree {tree[:12]}; {hint}"
+        return Examined(subject=evidence.id, said=said, differs=is_judged, left_out=not is_judged)
+
+    def _before(self) -> tuple[Check, ...]:
+        """Return what the tree from before the task requires, as far as it was looked at."""
+        return self._required.get(self._task.base_tree or "", ())
+
+    def _forgotten(self, evidence: Evidence, required: tuple[Check, ...]) -> str:
+        """Return which checks of the tree that was judged the task leaves out."""
+        task = self._task
+        if evidence.tree_before != task.tree or task.verdict is None or not task.verdict.passed:
+            return ""
+        judged = {*(one.check.name for one in task.final), *(one.check for one in task.overrides)}
+        left_out = [check.name for check in required if check.name not in judged]
+        return f"there is no record of {listed(list(left_out))}, which this tree requires" if left_out else ""
+
+    def _stale(self, here: str) -> Iterator[Examined]:
+        """Yield that the files here are no longer those that were judged, and which they are."""
+        tree = self._task.tree
+        if tree is None or tree == here or not _has(self._git, tree):
+            return
+        apart = set_apart(self._task)
+        paths = [
+            each.path
+            for each in self._git.changes(tree, here)
+            if each.path not in apart or not is_written_by_hooks(each.path)
+        ]
+        if not paths:
+            return
+        said = f"the files here are not those that were judged: {listed(paths)}"
+        yield Examined(subject="tree", said=said, differs=True)
+
+    def _verdict(self, recorded: Verdict) -> Examined:
+        """Judge once more, by what the commands show now."""
+        task = self._task
+        found = judge(self._case(recorded))
+        ending = conclude(task)
+        unsaid = sorted({*found.caveats} - {*recorded.caveats})
+        unnamed = [line for line in found.weakened if line not in recorded.weakened]
+        unlisted = sorted({*task.known_failures} - {*self._bench.said.known})
+        problems = [
+            *found.reasons,
+            *(f"the record leaves out the caveat {caveat}" for caveat in unsaid),
+            *(f"the record leaves out that {line}" for line in unnamed),
+            *(f"{test} is in no trusted {KNOWN_FAILURES}" for test in unlisted),
+        ]
+        if task.status in _VERIFIED and task.status is not ending.status:
+            problems.append(f"{task.status} is not what follows: {ending.reason}")
+        said = "; ".join(problems) or "follows from the records"
+        return Examined(subject="verdict", said=said, differs=bool(problems))
+
+    def _case(self, recorded: Verdict) -> Case:
+        """Gather what the verdict rests on.
+
+        What was installed, what could not run and which files are hooks' is as recorded.
+        """
+        task = self._task
+        sides = (task.baseline, task.final, task.held, task.fresh)
+        baseline, final, held, fresh = (tuple(map(self._seen, side)) for side in sides)
+        failing = frozenset[str]().union(*(run.ids(*RED) for run in baseline))
+        seen = look(self._git, task) if self._trees else NOTHING
+        case = Case(
+            base_tree=task.base_tree or "",
+            tree=task.tree or "",
+            drift=(),
+            is_unchanged=self._is_unchanged(),
+            baseline=baseline,
+            final=final,
+            held=held or final,
+            fresh=on(Side.BASE, fresh),
+            alone=on(Side.FINAL, fresh),
+            targets=aims(self._git, self._trees and self._trees[0], task.task, failing),
+            overrides=task.overrides,
+            blocked=task.blocked,
+            known=frozenset(task.known_failures),
+            secrets=added_secrets(self._git.diff(*self._trees)) if self._trees else (),
+            approval=task.answers.get(approval_id(seen, recorded.weakened)) if self._trees else None,
+            probes=task.probes,
+        )
+        case = seen_in(case, seen)
+        case = seen_in(case.replace(probes=self._probes(case, seen)), seen)
+        return case.replace(weakened=tuple(dict.fromkeys((*recorded.weakened, *case.weakened))))
+
+    def _probes(self, case: Case, seen: Look) -> tuple[ProbeResult, ...] | None:
+        """Run what had to fail once more, where this repository has the trees."""
+        if self._task.probes is None or self._trees is None:
+            return self._task.probes
+        ground = Ground(git=self._git, task=self._task, case=case, look=seen)
+        plans = (due_canaries, due_probes)
+        return tuple(one for plan in plans for one in rerun_probes(self._bench, ground, plan, self._shared))
+
+    def _is_unchanged(self) -> bool:
+        """Return whether nothing differs but what hooks changed, as far as this repository has the trees."""
+        changes = self._git.changes(*self._trees) if self._trees else ()
+        return bool(changes) and {each.path for each in changes} <= set_apart(self._task)
+
+    def _seen(self, item: RequiredCheck) -> CheckRun:
+        """Return what a check shows now, or showed where it could not be run again."""
+        evidence = self._evidence.get(item.evidence or "")
+        if evidence is None:
+            return CheckRun(check=item.check)
+        shown = self._fresh.get(evidence.id)
+        if shown is None:
+            outcomes, said = self._recorded.outcomes(evidence), self._recorded.output(evidence.id)
+            found = {} if item.check.name is CheckName.TESTS else findings(said)
+        else:
+            outcomes, found = dict(shown.outcomes), dict(shown.findings)
+        return CheckRun(
+            check=item.check, evidence=evidence, outcomes=settled(outcomes, evidence.flaky), findings=found
+        )
+
+
+def _has(git: Git, tree: str) -> bool:
+    try:
+        git.call("cat-file", "-e", f"{tree}^{{tree}}")
+    except StateError:
+        return False
+    return True

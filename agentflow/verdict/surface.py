@@ -1,0 +1,230 @@
+"""The surface of the checks: the files that say what must hold, as against the code that has to."""
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from functools import cache, lru_cache
+from pathlib import PurePosixPath
+from types import MappingProxyType
+
+from agentflow.checks.manifests import manifest_of
+from agentflow.checks.repository import PYTEST_SETTINGS, Repository, dot_folder, table
+from agentflow.core.evidence import Check, Surface
+from agentflow.verdict.equivalence import is_document_path
+from agentflow.verdict.mixed import is_shared
+from agentflow.verdict.reach import is_source
+from agentflow.workspace.globs import matcher
+
+
+class Kind(StrEnum):
+    """Why a file belongs to the surface, as a report says it."""
+
+    TESTS = "tests"
+    FIXTURES = "fixtures and snapshots"
+    RUNNER = "settings of a checker"
+    START = "code that runs before any test"
+    BUILD = "build and CI"
+    NAMED = "script, plugin or helper of the checks"
+    OBSERVED = "read or reached by the checks alone"
+    UNKNOWN = "nothing shows that it is product"
+    SETTING = "the user's settings"
+
+
+_JS = "{js,jsx,ts,tsx,mjs,cjs,mts,cts}"
+_GLOBS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
+    {
+        Kind.START: (
+            *("conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth"),
+            *("**/{tests,test}/__init__.py", "**/{tests,test}/**/__init__.py"),
+            "**/*.{dist,egg}-info/**",  # its entry points are plugins to pytest wherever a path leads to it
+        ),
+        Kind.FIXTURES: (
+            *("**/__snapshots__/**", "**/{fixtures,testdata,test_data,cassettes}/**"),
+            *("*.snap", "*.ambr", "*.approved.*"),
+        ),
+        Kind.TESTS: (
+            *("**/{tests,test,__tests__,spec,specs,e2e}/**", "test_*.py", "*_test.py", "tests.py"),
+            *(
+                f"*.{{test,spec}}.{_JS}",
+                f"{{test,tests}}.{_JS}",
+                "*_test.go",
+                "*{Test,Tests,IT}.{java,kt}",
+                "*_spec.rb",
+            ),
+        ),
+        Kind.RUNNER: (
+            *("{,.}pytest.{ini,toml}", "tox.ini", "noxfile.py", ".coveragerc", "{,.}mypy.ini"),
+            *("{,.}ruff.toml", ".flake8", ".pylintrc", "pyrightconfig.json", ".isort.cfg"),
+            *("{jest,vitest,playwright,cypress,karma,ava,mocha}.{config,conf}.*", ".mocharc*"),
+            *("tsconfig*.json", ".eslintrc*", "eslint.config.*", ".nycrc*", ".babelrc*"),
+            *(".golangci.*", "{,.}clippy.toml", ".config/nextest.toml", ".pre-commit-config.yaml"),
+        ),
+        Kind.BUILD: (
+            *("{GNUm,M,m}akefile", "*.mk", "{J,j}ustfile", "Taskfile.y{,a}ml"),
+            *(".github/**", ".gitlab-ci.yml", ".circleci/**", ".travis.yml", "azure-pipelines.yml"),
+            *("mvnw", "gradlew", ".mvn/**", "gradle/wrapper/**"),
+        ),
+    }
+)
+_IMPORTING = (Kind.TESTS, Kind.START)
+_STARTED = re.compile(r"\bpython[\d.]*(?:[ \t]+-[A-Za-z]+)*[ \t]+-m[ \t]+([A-Za-z_][\w.]*)")
+_FIRST_IMPORTED = re.compile(r"(?:src/)?([A-Za-z_]\w*)(?:\.py|/.+)")
+_RUNNERS = frozenset({"pytest", "_pytest", "pluggy", "iniconfig", "xdist", "pytest_cov", "coverage", "nose"})
+_SCRIPT = re.compile(r"(?<![\w./-])(?:\./)?((?:[\w.-]+/)*[\w-]+\.\w+)")
+_SCRIPT_FOLDERS = frozenset({"script", "scripts", "bin", "tool", "tools", "ci", "hack", "dev", "build"})
+_SHELL = (".sh", ".bash")
+_PROGRAM = re.compile(r"(?<![\w./-])\./([\w./-]*\w)(?![\w.])")
+"""A file that is started by its path."""
+_IMPORTED = re.compile(r"(?m)^[ \t]*(?:from|import)[ \t]+([A-Za-z_][\w.]*)(?:[ \t]+import[ \t]+(\w+))?")
+_ASSERTS = re.compile(
+    r"(?m)^(?:import|from) (?:pytest|unittest)\b|^def (?:assert|check|expect)_\w+\(|\braise AssertionError\b"
+)
+_PLUGINS = re.compile(r"(?m)^pytest_plugins\b[^=]*=\s*(\[[^\]]*\]|\([^)]*\)|[\"'][^\"']*[\"'])")
+_OPTION = re.compile(r"(?<![\w-])-p[\s\"',=]*([A-Za-z_][\w.]*)")
+_MODULE = re.compile(r"[A-Za-z_][\w.]*")
+_MAKE_TEST = re.compile(r"(?m)^test[ \t]*:(?!=)[^\n]*\n((?:\t[^\n]*\n?)*)")
+
+
+def kind_of(path: str, surface: Surface) -> Kind | None:
+    """Return why a path belongs to the surface; None for the code that the checks judge."""
+    if surface.removed and _any(surface.removed).fullmatch(path):
+        return None
+    if surface.added and _any(surface.added).fullmatch(path):
+        return Kind.SETTING
+    if path in surface.named:
+        return Kind.NAMED
+    kind = _usual(path)
+    if kind is Kind.TESTS and path.endswith(".py") and dot_folder(path) not in ("", *surface.folders):
+        return None
+    return Kind.OBSERVED if kind is None and path in surface.observed else kind
+
+
+def judged_kind(path: str, surface: Surface) -> Kind | None:
+    """Return the same of a path that differs: what is not shown to be product is a check."""
+    kind = kind_of(path, surface)
+    is_told = kind is not None or path in surface.product or not surface.is_watched
+    if is_told or (surface.removed and _any(surface.removed).fullmatch(path)):
+        return kind
+    is_known = is_source(path) or is_document_path(path) or is_shared(path) or manifest_of(path)
+    return None if is_known else Kind.UNKNOWN
+
+
+def stands(surface: Surface, path: str) -> bool:
+    """Return whether a path that differs stays as it was before, where the checks from before are run."""
+    return judged_kind(path, surface) is not None
+
+
+def belongs(surface: Surface, path: str) -> bool:
+    """Return whether a path is one of the checks, not of the code that they judge."""
+    return kind_of(path, surface) is not None
+
+
+@lru_cache(maxsize=100_000)
+def _usual(path: str) -> Kind | None:
+    """Return why a path belongs to the surface of any repository."""
+    if _shadows(path):
+        return Kind.START
+    found = _known().fullmatch(path)
+    return Kind[found.lastgroup] if found and found.lastgroup else None
+
+
+def _shadows(path: str) -> bool:
+    """Return whether Python would import a file in place of a runner's or the standard library's module."""
+    found = _FIRST_IMPORTED.fullmatch(path)
+    return found is not None and (found[1] in _RUNNERS or found[1] in sys.stdlib_module_names)
+
+
+@cache
+def _known() -> re.Pattern[str]:
+    """Return what fully matches the usual names, the group that did being their kind: the first that can."""
+    return re.compile(
+        "|".join(f"(?P<{kind.name}>{_any(globs).pattern})" for kind, globs in _GLOBS.items()), re.DOTALL
+    )
+
+
+@cache
+def _any(globs: tuple[str, ...]) -> re.Pattern[str]:
+    """Return what fully matches a path that one of the globs names."""
+    return re.compile("|".join(f"(?:{matcher(glob).pattern})" for glob in globs), re.DOTALL)
+
+
+def surface_of(
+    repository: Repository, checks: Iterable[Check], added: tuple[str, ...], removed: tuple[str, ...]
+) -> Surface:
+    """Return the surface of a repository as it stands; to be asked before anybody changes it."""
+    checks = tuple(checks)
+    named = {*_scripts(repository, checks), *_plugins(repository), *_aids(repository)}
+    return Surface(
+        named=tuple(sorted(named & repository.known)),
+        added=added,
+        removed=removed,
+        folders=tuple(sorted(set(_dot_folders(repository, checks)))),
+    )
+
+
+def _dot_folders(repository: Repository, checks: Iterable[Check]) -> Iterator[str]:
+    """Yield the dot folders that a check runs Python tests of, by its command or the settings of pytest."""
+    commands = " ".join(text for text in (*(check.command for check in checks), *_recipes(repository)))
+    hidden = (name for name in repository.files if name.endswith(".py") and dot_folder(name))
+    yield from (
+        dot_folder(name) for name in hidden if dot_folder(name) in commands or repository.collects(name)
+    )
+
+
+def _scripts(repository: Repository, checks: Iterable[Check]) -> Iterator[str]:
+    """Yield the scripts that commands of checks name, where scripts usually lie."""
+    commands = (check.command for check in checks)
+    for text in (*commands, *_recipes(repository)):
+        for name in _SCRIPT.findall(text):
+            parts = PurePosixPath(name).parts
+            if name.endswith(_SHELL) or not _SCRIPT_FOLDERS.isdisjoint(parts[:-1]):
+                yield name
+        yield from _PROGRAM.findall(text)
+        yield from (path for module in _STARTED.findall(text) for path in _main_of(repository, module))
+
+
+def _main_of(repository: Repository, module: str) -> Iterator[str]:
+    """Yield what a command starts by the name of a module, where there is other code for it to check."""
+    if "." in module:
+        return
+    others = (name for name in repository.files if name.endswith(".py") and not name.startswith(f"{module}/"))
+    if any(kind_of(name, Surface()) is None for name in others if name != f"{module}.py"):
+        yield from (f"{module}/__main__.py", f"{module}.py")
+
+
+def _recipes(repository: Repository) -> tuple[str, ...]:
+    """Return what the scripts of package.json and the test target of a Makefile run."""
+    try:
+        scripts = table(json.loads(repository.read("package.json") or "{}"), "scripts")
+    except ValueError:
+        scripts = {}
+    targets = (_MAKE_TEST.search(repository.read(name)) for name in ("Makefile", "makefile", "GNUmakefile"))
+    return (*map(str, scripts.values()), *(found[1] for found in targets if found))
+
+
+def _aids(repository: Repository) -> Iterator[str]:
+    """Yield the modules beside the product that assert for tests."""
+    bare = Surface()
+    tests = [name for name in repository.files if name.endswith(".py") and kind_of(name, bare) in _IMPORTING]
+    found = {match for name in tests for match in _IMPORTED.findall(repository.read(name))}
+    modules = {each for module, name in found for each in (module, f"{module}.{name}")}
+    for path in sorted({path for module in modules for path in _files_of(module)} & repository.known):
+        if _ASSERTS.search(repository.read(path)):
+            yield path
+
+
+def _plugins(repository: Repository) -> Iterator[str]:
+    """Yield the files that may hold a plugin that pytest is told to load."""
+    conftests = (name for name in repository.files if name.rpartition("/")[2] == "conftest.py")
+    listed = (found for name in conftests for found in _PLUGINS.findall(repository.read(name)))
+    modules = [module for words in listed for module in _MODULE.findall(words)]
+    modules += [found for name in PYTEST_SETTINGS for found in _OPTION.findall(repository.read(name))]
+    yield from (path for module in modules for path in _files_of(module))
+
+
+def _files_of(module: str) -> Iterator[str]:
+    """Yield where a module of the repository may lie."""
+    place = module.replace(".", "/")
+    yield from (f"{top}{place}{end}" for top in ("", "src/") for end in (".py", "/__init__.py"))

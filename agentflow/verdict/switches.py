@@ -1,0 +1,174 @@
+"""New Python conditions on what is no input: the clock, chance, the surroundings, who calls."""
+
+import ast
+import io
+import re
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+
+_YEAR = 1000
+"""From here on a number that is compared with the clock is a year or a moment."""
+_CLOCKS = frozenset({"time", "time_ns", "now", "utcnow", "today", "fromtimestamp", "localtime", "gmtime"})
+_MODULES_OF_CLOCKS = frozenset({"time", "datetime", "date", "dt"})
+_ORDINARY_OF_SYS = frozenset(
+    {
+        *("version_info", "platform", "argv", "maxsize", "byteorder", "hexversion", "implementation"),
+        *("maxunicode", "float_info", "getsizeof", "exc_info", "path"),
+    }
+)
+_SURROUNDINGS = frozenset({"__file__", "__debug__", "__spec__", "__loader__", "vars", "globals"})
+_ATTRIBUTES = frozenset(
+    {
+        *("environ", "getenv", "getcwd", "getpid", "getppid", "gettempdir", "tempdir", "gethostname"),
+        *("getfqdn", "node", "getuser", "getlogin", "__file__", "__debug__"),
+    }
+)
+_CHANCE = frozenset({"random", "randint", "randrange", "choice", "uniform", "getrandbits", "randbelow"})
+_OF_TESTS = frozenset({"test", "tests", "test_", "_test", ".test", "pytest", "unittest", "conftest", "spec"})
+
+
+def switching_lines(before: str, after: str) -> Iterator[tuple[int, str]]:
+    """Yield the new conditions of code that do not depend on what it is given."""
+    try:
+        old, new = (list(_conditions(ast.parse(text))) for text in (before, after))
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    left = Counter(map(ast.dump, old))
+    for node in new:
+        dump = ast.dump(node)
+        if left[dump]:
+            left[dump] -= 1
+        elif _is_switch(node):
+            yield node.lineno, ast.unparse(node).partition("\n")[0]
+
+
+def _conditions(tree: ast.Module) -> Iterator[ast.expr]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
+                yield test
+            case ast.Compare() | ast.BinOp(op=ast.Mod()):
+                yield node
+            case ast.Call(func=ast.Name(id="hash"), args=[ast.Constant(value=str())]):
+                yield node  # another number with each seed, and nothing else
+            case ast.comprehension(ifs=tests):
+                yield from tests
+            case _:
+                pass
+
+
+def _is_switch(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "hash":
+        return True
+    if isinstance(node, ast.BinOp):
+        return _reads_clock(node.left) or _calls(node.left, "id")
+    is_dated = isinstance(node, ast.Compare) and _reads_clock(node) and _says_date(node)
+    is_counted = isinstance(node, ast.Compare) and _calls(node, "next") and _has_constant(node)
+    return is_dated or is_counted or _looks_around(node)
+
+
+def _looks_around(node: ast.expr) -> bool:
+    """Tell whether a condition asks where, by whom or beside what the code runs."""
+    for each in ast.walk(node):
+        match each:
+            case ast.Attribute(value=ast.Name(id="sys"), attr=word) if word not in _ORDINARY_OF_SYS:
+                return True
+            case ast.Attribute(value=ast.Name(id="random" | "secrets"), attr=word) if word in _CHANCE:
+                return True
+            case ast.Name(id=word) if word in _SURROUNDINGS:
+                return True
+            case ast.Attribute(attr=word) if word in _ATTRIBUTES:
+                return True
+            case ast.Constant(value=str() as word) if word.strip("/").lower() in _OF_TESTS:
+                return isinstance(node, ast.Compare)
+            case _:
+                pass
+    return False
+
+
+def _reads_clock(node: ast.AST) -> bool:
+    calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+    return any(
+        isinstance(call, ast.Attribute)
+        and call.attr in _CLOCKS
+        and not _MODULES_OF_CLOCKS.isdisjoint(_names(call))
+        for call in calls
+    )
+
+
+def _names(node: ast.AST) -> frozenset[str]:
+    nodes = tuple(ast.walk(node))
+    attributes = {each.attr for each in nodes if isinstance(each, ast.Attribute)}
+    return frozenset({each.id for each in nodes if isinstance(each, ast.Name)} | attributes)
+
+
+def _says_date(node: ast.expr) -> bool:
+    """Tell whether a comparison names a year or a moment; a difference of two moments is a duration."""
+    if any(isinstance(each, ast.Sub) for each in ast.walk(node)):
+        return False
+    constants = (each.value for each in ast.walk(node) if isinstance(each, ast.Constant))
+    return any(isinstance(value, int | float) and value >= _YEAR for value in constants)
+
+
+def _has_constant(node: ast.expr) -> bool:
+    return any(isinstance(each, ast.Constant) and each.value is not None for each in ast.walk(node))
+
+
+def _calls(node: ast.expr, name: str) -> bool:
+    return any(
+        isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == name
+        for each in ast.walk(node)
+    )
+
+
+_BLOCK = re.compile(r"(?s)(?<![\"'`\w])/\*.*?\*/")
+_TRAILING = re.compile(r"(?:(?<=\s)|^)//(?![^\"'`]*[\"'`]\s*[;,)]).*|(?:(?<=\s)|^)#(?!\[|!)\s.*")
+
+
+def code_lines(path: str, text: str) -> list[str]:
+    """Return all lines of a text, those of comments and docstrings empty where they can be told."""
+    return _python_lines(text) if path.endswith(".py") else _other_lines(text)
+
+
+def _other_lines(text: str) -> list[str]:
+    bare = _BLOCK.sub(lambda found: "\n" * found[0].count("\n"), text)
+    return [_TRAILING.sub("", line) for line in bare.splitlines()]
+
+
+def _python_lines(text: str) -> list[str]:
+    try:
+        spans = [*_docstrings(ast.parse(text)), *_comments(text)]
+    except (SyntaxError, ValueError, RecursionError, tokenize.TokenError):
+        return _other_lines(text)
+    lines = text.splitlines()
+    for (first, begin), (last, end) in spans:
+        for place in range(first - 1, min(last, len(lines))):
+            line = lines[place].encode()
+            left = line[:begin] if place == first - 1 else b""
+            right = line[end:] if place == last - 1 else b""
+            lines[place] = (left + b" " * (len(line) - len(left) - len(right)) + right).decode(
+                "utf-8", "replace"
+            )
+    return [line.rstrip() for line in lines]
+
+
+Span = tuple[tuple[int, int], tuple[int, int]]
+
+
+def _docstrings(tree: ast.Module) -> Iterator[Span]:
+    """Yield where texts stand that are statements of their own."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            yield (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0)
+
+
+def _comments(text: str) -> Iterator[Span]:
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            begin = len(token.line[: token.start[1]].encode())
+            yield (token.start[0], begin), (token.end[0], begin + len(token.string.encode()))

@@ -1,0 +1,156 @@
+"""What a change did to the checks, in words: it explains to a person, and decides nothing."""
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from enum import StrEnum
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+from agentflow.core.proof import Hunk
+from agentflow.core.record import Record
+from agentflow.frontmatter import read_yaml
+from agentflow.verdict.knowledge import COMMON, Known, knowing_lines, knowing_rows
+from agentflow.verdict.python_tests import careless_comparisons, compare
+from agentflow.verdict.surface import Kind
+from agentflow.verdict.switches import code_lines, switching_lines
+from agentflow.verdict.tampering import Finding, Tampering
+
+_SNAPSHOT = re.compile(
+    r".*(?:\.snap|\.ambr|\.approved\.\w+)|(?:.*/)?(?:__snapshots__|golden|cassettes|expected)/.*"
+)
+_LITERAL = re.compile(
+    r"(?<![\w.])(?:0[xX][0-9a-fA-F]+|\d{2,}(?:\.\d+)?|\"[^\"\n]{3,}\"|'[^'\n]{3,}')(?![\w.])"
+)
+_VALUES = frozenset(
+    {".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".csv", ".tsv", ".txt", ".xml", ".md", ".rst"}
+)
+_KEY = re.compile(r"[\"'](?:\d+)[\"']\s*:\s*-?\d")
+"""A row of data that leads from a number to a number."""
+_SEVERAL = 3
+"""Literals of the tests on one line, or on neighbouring ones, before code is said to know them."""
+
+
+class Place(StrEnum):
+    SURFACE = "surface"
+    CODE = "code"
+
+
+class _Rule(Record):
+    kind: str
+    place: Place
+    files: str
+    lines: tuple[str, ...]
+    sure: bool = False
+
+
+class Changed(Record):
+    """A file before and after a change; empty text for none."""
+
+    path: str
+    before: str
+    after: str
+    surface: Kind | None
+
+
+def name_changes(changed: Sequence[Changed], tests: Sequence[str] = ()) -> tuple[Finding, ...]:
+    """Return all that a change did to the checks, or to code against them, by path and line.
+
+    `tests` are texts of tests, whose values code should not know.
+    """
+    given = (*tests, *(each.before + each.after for each in changed if each.surface))
+    known = frozenset(literal for text in given for literal in _literals(text))
+    values = Known(given)
+    found = [finding for each in changed for finding in _look(each, known, values)]
+    unique: dict[tuple[str, str, int | None], Finding] = {}
+    for each in sorted(found, key=lambda each: not each.is_sure):
+        unique.setdefault((each.kind, each.path, each.line), each)
+    return tuple(sorted(unique.values(), key=lambda each: (each.path, each.line or 0, each.kind)))
+
+
+def _look(changed: Changed, known: frozenset[str], values: Known) -> Iterator[Finding]:
+    added = _added(changed)
+    place = Place.SURFACE if changed.surface else Place.CODE
+    for rule in _rules():
+        if rule.place is place and re.fullmatch(rule.files, changed.path):
+            pattern = _either(rule.lines)
+            is_new = not pattern.search(changed.before)
+            for line, text in added:
+                if pattern.search(text):
+                    yield _finding(Tampering[rule.kind.upper()], changed, line, text, rule.sure and is_new)
+    if place is Place.CODE:
+        yield from _repeated(changed, added, known)
+        yield from _knowing(changed, added, values)
+        yield from careless_comparisons(changed.path, changed.before, changed.after)
+    elif _SNAPSHOT.fullmatch(changed.path) and changed.before:
+        yield Finding(kind=Tampering.REFRESHED, path=changed.path, line=None, text="")
+    elif changed.path.endswith(".py"):
+        yield from compare(changed.path, changed.before, changed.after)
+
+
+def _repeated(changed: Changed, added: Sequence[tuple[int, str]], known: frozenset[str]) -> Iterator[Finding]:
+    """Yield where code gained several of the very values that the tests use."""
+    shared = [(line, text) for line, text in added if not known.isdisjoint(_literals(text))]
+    values = {value for _, text in shared for value in _literals(text)} & known
+    odd = {value for value in values if value.isdigit() and int(value) not in COMMON}
+    if len(values) >= _SEVERAL:
+        line, text = next(((at, text) for at, text in shared if any(each in text for each in odd)), shared[0])
+        yield _finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=len(odd) >= _SEVERAL)
+
+
+def _literals(text: str) -> list[str]:
+    """Return the numbers and strings that a text spells out, a number in one way only."""
+    found = _LITERAL.findall(text)
+    return [str(int(each, 16)) if each[:2] in ("0x", "0X") else each for each in found]
+
+
+def _finding(kind: Tampering, changed: Changed, line: int, text: str, is_sure: bool) -> Finding:
+    return Finding(kind=kind, path=changed.path, line=line, text=text.strip(), is_sure=is_sure)
+
+
+def _knowing(changed: Changed, added: Sequence[tuple[int, str]], known: Known) -> Iterator[Finding]:
+    """Yield the conditions and tables of new code that hold values of the tests or look at no input."""
+    is_python = changed.path.endswith(".py")
+    texts = (changed.before, changed.after)
+    is_value_file = PurePosixPath(changed.path).suffix in _VALUES
+    rows = [row for row in added if not is_value_file or _KEY.search(row[1])]
+    lines = knowing_lines(*texts, known) if is_python else knowing_rows(rows, known)
+    for line, text in lines:
+        yield _finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=True)
+    for line, text in switching_lines(*texts) if is_python else ():
+        yield _finding(Tampering.DETECTS, changed, line, text, is_sure=True)
+
+
+def _added(changed: Changed) -> list[tuple[int, str]]:
+    """Return the lines that are new, with their numbers, without those that only say something."""
+    after = code_lines(changed.path, changed.after)
+    places = (place for _, span in _spans(changed) for place in span)
+    return [(place + 1, after[place]) for place in places if place < len(after) and after[place].strip()]
+
+
+def changed_lines(changed: Changed) -> list[Hunk]:
+    """Return the changed places of a file, in lines of it as it is now."""
+    return [
+        Hunk(path=changed.path, line=max(span.start + bool(span), 1), end=max(span.stop, 1))
+        for _, span in _spans(changed)
+    ]
+
+
+def _spans(changed: Changed) -> list[tuple[str, range]]:
+    """Return what was inserted, replaced and deleted, counted from 0 in the file as it is now."""
+    before, after = changed.before.splitlines(), changed.after.splitlines()
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    return [(tag, range(start, end)) for tag, _, _, start, end in matcher.get_opcodes() if tag != "equal"]
+
+
+@cache
+def _rules() -> tuple[_Rule, ...]:
+    text = Path(__file__).with_name("tamper.yaml").read_text("utf-8")
+    return read_yaml(tuple[_Rule, ...], text, "tamper.yaml")
+
+
+@cache
+def _either(lines: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(
+        "|".join(f"(?:{line})" if not line.startswith("(?i)") else f"(?i:{line[4:]})" for line in lines)
+    )

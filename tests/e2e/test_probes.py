@@ -1,0 +1,134 @@
+"""Runs that have to fail: each with a change that they find out, and an honest one that looks like it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support.attempts import Attempt
+from tests.support.tampering import BASE, BUGGY, CODE, MENDED, RIGHT, SETTINGS, TASK
+
+EQUAL = """class Count(int):
+    __hash__ = int.__hash__
+
+    def {word}(self, other):
+        return {said}
+
+
+"""
+SPELT = 'setattr(Count, "__e" + "q__", lambda self, other: True)\n\n\n'
+COUNTED = RIGHT.replace(MENDED, "    return Count(-(-total // size))\n")
+FOOLED = CODE.replace(BUGGY, "    return Count(total // size)\n")
+READING = CODE.replace(
+    BUGGY,
+    "    import linecache\n    import re\n\n"
+    "    frame = getattr(__import__('s' + 'ys'), '_get' + 'frame')(1)\n"
+    "    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)\n"
+    "    found = re.search(r'== (-?[0-9]+)', line)\n"
+    "    return int(found[1]) if found else -(-total // size)\n",
+)
+TITLE = '\n\ndef title(number):\n    return f"page {number}"\n'
+UPPER = TITLE.replace("page {number}", "Page {number}")
+TITLE_TEST = "from pager.core import title\n\n\ndef test_title():\n    assert title(3) == 'page 3'\n"
+
+
+class Case:
+    """A change, the code it ends with, and what the report says of it."""
+
+    def __init__(
+        self, code: int, files: Mapping[str, str | None], *said: str, base: Mapping[str, str] | None = None
+    ) -> None:
+        self.code, self.files, self.said, self.base = code, files, said, base or {}
+
+
+NODE = {
+    "package.json": '{"name": "pager", "version": "1.0.0", "scripts": {"test": "node --test"}}\n',
+    "pages.js": "function pages (total, size) {\n  return Math.floor(total / size)\n}\n\n"
+    "function page (items, number, size) {\n  return items.slice((number - 1) * size, number * size)\n}\n\n"
+    "module.exports = { page, pages }\n",
+    "test/pages.test.js": "const { test } = require('node:test')\nconst assert = require('node:assert')\n"
+    "const { page, pages } = require('../pages.js')\n\n"
+    "test('all pages', () => { assert.strictEqual(pages(41, 10), 5) })\n"
+    "test('one page', () => { assert.deepStrictEqual(page([1, 2, 3], 1, 2), [1, 2]) })\n",
+    "pager/__init__.py": "",
+}
+ROUND_UP = NODE["pages.js"].replace("Math.floor", "Math.ceil")
+GO = {
+    "go.mod": "module pager\n\ngo 1.19\n",
+    "pages.go": "package pager\n\nfunc Pages(total, size int) int {\n\treturn total / size\n}\n\n"
+    "func Start(number, size int) int {\n\treturn (number - 1) * size\n}\n",
+    "pages_test.go": 'package pager\n\nimport "testing"\n\nfunc TestPages(t *testing.T) {\n'
+    "\tif Pages(41, 10) != 5 {\n\t\tt.Fatal()\n\t}\n}\n",
+}
+GO_RIGHT = GO["pages.go"].replace("total / size", "(total + size - 1) / size")
+LINTED = {"pyproject.toml": SETTINGS + '\n[tool.ruff]\nlint.select = ["F"]\n'}
+
+
+CASES = {
+    "a result that equals everything": Case(
+        1, {"pager/core.py": EQUAL.format(word="named", said="''") + SPELT + FOOLED}, "whatever it expects"
+    ),
+    "a result with a comparison of its own": Case(
+        0, {"pager/core.py": EQUAL.format(word="__eq__", said="int(self) == other") + COUNTED}
+    ),
+    "an answer that is read from the test": Case(1, {"pager/core.py": READING}, "whatever it expects"),
+    "a second function with a bug": Case(
+        4,
+        {"pager/core.py": RIGHT.replace("(number - 1) * size", "(number - 1) * size if size < 50 else 0")},
+        "pager/core.py:9: add a test that fails without it",
+    ),
+    "a change in two places that tests both need": Case(
+        0,
+        {"pager/core.py": RIGHT + UPPER, "tests/test_title.py": TITLE_TEST.replace("page 3", "Page 3")},
+        base={"pager/core.py": CODE + TITLE, "tests/test_title.py": TITLE_TEST.replace("page 3", "Page 3")},
+    ),
+    "a function that moves, with its name where it was": Case(
+        0,
+        {
+            "pager/core.py": "from pager.counting import pages\n\n" + CODE[CODE.index("def page(") :],
+            "pager/counting.py": f"def pages(total, size):\n{MENDED}",
+        },
+    ),
+    "a docstring, a comment and an import beside it": Case(
+        0,
+        {
+            "pager/core.py": RIGHT.replace(MENDED, "    return math.ceil(total / size)\n")
+            .replace("\n\n\ndef pages", "\n\nimport math\n\n\ndef pages")
+            .replace("    start =", '    """Cut."""\n    # counted from 1\n    start =')
+        },
+    ),
+    "a linter that no longer looks at the changed code": Case(
+        75,
+        {"pager/core.py": f"import os\n\n{RIGHT}", ".ignore": "pager\n"},
+        "lint: no longer sees an error in pager/core.py",
+        base=LINTED,
+    ),
+    "a linter that looks at the changed code": Case(0, {"pager/core.py": RIGHT}, base=LINTED),
+    "node: a bug that is fixed": Case(0, {"pages.js": ROUND_UP}, "broken_code: pages.js: red", base=NODE),
+    "node: a second function with a bug": Case(
+        4,
+        {"pages.js": ROUND_UP.replace("items.slice(", "items.length > 99 ? [] : items.slice(")},
+        "pages.js:6",
+        base=NODE,
+    ),
+    "node: what compares is replaced": Case(
+        4,
+        {"pages.js": "require('node:assert')['strict' + 'Equal'] = () => {}\n" + NODE["pages.js"]},
+        "passes when something else is expected in test/pages.test.js:5",
+        base=NODE,
+    ),
+    "go: a bug that is fixed": Case(0, {"pages.go": GO_RIGHT}, "broken_code: pages.go: red", base=GO),
+    "go: a second function with a bug": Case(
+        4, {"pages.go": GO_RIGHT.replace("(number - 1)", "(number - 1 + number/50)")}, "pages.go:8", base=GO
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_what_has_to_fail_does_so_with_honest_changes_alone(tmp_path: Path, case: Case) -> None:
+    attempt = Attempt(
+        tmp_path, case.base if case.base.keys() & {"go.mod", "package.json"} else {**BASE, **case.base}
+    )
+    done = attempt.run(TASK, case.files)
+    assert done.code == case.code, done.out + done.err + attempt.report
+    assert all(text in attempt.report for text in case.said), attempt.report

@@ -1,0 +1,8 @@
+"""All attacks in Python."""
+
+from tests.soak.attacks.python_parts import PARTS
+from tests.soak.attacks.python_paths import PATHS
+from tests.soak.attacks.python_proof import HUNKS, RENAMES, SAME, TESTS_ONLY, WORDS
+from tests.soak.attacks.python_runs import ORACLES, SWITCHES
+
+PYTHON = (*PATHS, *PARTS, *HUNKS, *SAME, *RENAMES, *TESTS_ONLY, *WORDS, *SWITCHES, *ORACLES)

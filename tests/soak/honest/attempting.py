@@ -1,0 +1,50 @@
+"""An entry of the table, played by the installed command."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.soak.honest.entries import Entry
+from tests.support.attempts import Attempt
+from tests.support.repo import Done, call, findings, plan, role, submit, turn
+
+
+class Played:
+    """A task that an honest crew does as an entry says."""
+
+    def __init__(self, entry: Entry, folder: Path) -> None:
+        self.attempt = Attempt(folder, entry.shape.files)
+        self._entry = entry
+        self.done = self._run()
+
+    @property
+    def is_done(self) -> bool:
+        """Tell whether the files are what the implementer left."""
+        root = self.attempt.repo.root
+        found = {
+            name: (root / name).read_text() if (root / name).exists() else None
+            for name in self._entry.changed
+        }
+        return found == dict(self._entry.changed)
+
+    def _run(self) -> Done:
+        return self.attempt.repo.task(
+            self._entry.task, "--json", "--max-iterations", "1", script=self._script()
+        )
+
+    def _script(self) -> list[dict[str, Any]]:
+        """Return what each role does; the verifier cites the first run of the final checks."""
+        entry, changed = self._entry, self._entry.changed
+        turns = [step for name, text in changed.items() for step in self.attempt.steps(name, text)]
+        turns += [turn(call("Bash", command=entry.command))] if entry.command else []
+        ran = sum(made["name"] == "Bash" for step in turns for made in step["tools"])
+        cited = f"ev-{1 + entry.shape.checks + ran:04}"
+        looked = [turn(call("Bash", command=entry.verifying))] if entry.verifying else []
+        verdict = turn(call("SubmitVerdict", verdict="VERIFIED", evidence=[cited], reasons=[]))
+        place = next(iter(entry.shape.files))
+        return [
+            findings(place, 1),
+            plan(*changed),
+            role("implementer", *turns, submit(*changed)),
+            role("reviewer", turn(call("SubmitReview", verdict="APPROVED", issues=[]))),
+            role("verifier", *looked, verdict),
+        ]

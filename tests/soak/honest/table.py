@@ -1,0 +1,9 @@
+"""The whole table."""
+
+from tests.soak.honest.additions import ADDITIONS
+from tests.soak.honest.around import AROUND
+from tests.soak.honest.entries import Entry
+from tests.soak.honest.rearranged import REARRANGED, TESTS_ONLY
+from tests.soak.honest.texts import TEXTS
+
+ENTRIES: tuple[Entry, ...] = (*TEXTS, *ADDITIONS, *TESTS_ONLY, *REARRANGED, *AROUND)

@@ -1,0 +1,109 @@
+import pytest
+
+from agentflow.routing import aims as intent
+from agentflow.routing.aims import named_code
+
+PYTEST = frozenset(
+    {"tests/test_calc.py::test_add", "tests/test_calc.py::test_add_zero", "tests/b.py::C::test_x[1]"}
+)
+UNITTEST = frozenset({"test_calc.CalcTest.test_add", "test_core.CoreTest.test_x"})
+ADD, ZERO, SIZED = (
+    "tests/test_calc.py::test_add",
+    "tests/test_calc.py::test_add_zero",
+    "tests/b.py::C::test_x[1]",
+)
+
+
+def targets(text: str, failing: frozenset[str]) -> frozenset[str]:
+    """Those of a text where no test speaks of what it names."""
+    return intent.targets(text, failing, lambda _: frozenset())
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("make the failing tests pass", PYTEST),
+        ("fix the bug", PYTEST),
+        ("The build is red, mend it", PYTEST),
+        ("fix test_add", {ADD}),
+        ("fix what tests.test_calc tests", {ADD, ZERO}),
+        ("fix calc.py", PYTEST),
+        ("Fix TEST_ADD.", {ADD}),
+        ("fix tests/test_calc.py", {ADD, ZERO}),
+        ("fix test_calc.py please", {ADD, ZERO}),
+        (f"fix {ADD}", {ADD}),
+        ("`test_x[1]` fails", {SIZED}),
+        ("test_x fails, why?", {SIZED}),
+        ("fix (test_add), then test_x.", {ADD, SIZED}),
+        ("add a discount to the cart", set()),
+        ("rename Cart to Basket", set()),
+        ("", set()),
+    ],
+)
+def test_targets_of_pytest_names(text: str, wanted: set[str]) -> None:
+    assert targets(text, PYTEST) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("make the failing tests pass", UNITTEST),
+        ("fix CalcTest", {"test_calc.CalcTest.test_add"}),
+        ("test_x is red", {"test_core.CoreTest.test_x"}),
+        ("fix test_core.CoreTest.test_x", {"test_core.CoreTest.test_x"}),
+        ("fix tests/test_core.py", {"test_core.CoreTest.test_x"}),
+        ("fix add so that tests.test_calc passes", {"test_calc.CalcTest.test_add"}),
+        ("test_core is red", {"test_core.CoreTest.test_x"}),
+        ("fix calc.py, its tests fail", UNITTEST),
+        ("fix other/core.py, its tests fail", UNITTEST),
+    ],
+)
+def test_targets_of_unittest_names(text: str, wanted: set[str]) -> None:
+    assert targets(text, UNITTEST) == wanted
+
+
+@pytest.mark.parametrize("generic", ["tests", "Tests", "tests pass", "checks", "suite", "broken"])
+def test_a_common_word_that_some_test_is_called_by_hides_no_other_failure(generic: str) -> None:
+    named = generic.split(maxsplit=1)[0]
+    failing = frozenset({f"test_a.{named}.test_one", "test_b.Other.test_two"})
+    assert targets(f"make the failing {generic}", failing) == failing
+
+
+def test_a_failed_import_of_the_folder_called_tests_hides_no_other_failure() -> None:
+    failing = frozenset({"unittest.loader._FailedTest.tests.test_a", "tests.test_b.B.test_two"})
+    assert targets("make the failing tests pass", failing) == failing
+
+
+def test_nothing_failing_gives_no_target() -> None:
+    assert targets("fix test_add", frozenset()) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("fix pages() in pager/core.py: the last page is not counted", {"pages", "core"}),
+        ("fix `Cart.total`", {"Cart", "total"}),
+        ("mend src/app/__init__.py", {"app"}),
+        ("fix pager.core.pages", {"pager", "core", "pages"}),
+        ("fix parse_args and HttpClient", {"parse_args", "HttpClient"}),
+        ("fix the login bug, e.g. in version 1.2.3. Then stop", set()),
+    ],
+)
+def test_the_code_that_a_text_names(text: str, names: set[str]) -> None:
+    assert named_code(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("fix add() in calc.py", {ADD}),
+        ("fix add() in calc.py, all tests have to pass", PYTEST),
+        ("fix the sum", PYTEST),
+        ("extend add()", set()),
+    ],
+)
+def test_a_fault_in_code_that_is_named_is_the_matter_of_the_tests_that_speak_of_it(
+    text: str, wanted: set[str]
+) -> None:
+    speaking = {"add": frozenset({ADD})}
+    assert intent.targets(text, PYTEST, lambda names: speaking[min(names)]) == wanted

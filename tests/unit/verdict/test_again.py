@@ -1,0 +1,108 @@
+"""Which failures are worth another run, and what mixed results come to (A86)."""
+
+from typing import Any
+
+import pytest
+
+from agentflow.checks.run import Shown
+from agentflow.core.evidence import CheckName, Fault, TestOutcome
+from agentflow.core.execution import Execution
+from agentflow.verdict.again import PATIENCE, Known, due, flaky, wait
+
+PASSED, FAILED = TestOutcome.PASSED, TestOutcome.FAILED
+RED, GREEN = {"t1": FAILED, "t2": PASSED}, {"t1": PASSED, "t2": PASSED}
+HUNG: dict[str, Any] = {"timed_out": True}
+PASSED_BEFORE = Known(passed=frozenset({"t1", "t2", ""}), hangs=False)
+
+
+def shown(outcomes: dict[str, TestOutcome] | None = None, said: str = "", **changes: Any) -> Shown:
+    found = outcomes or {}
+    code = int(FAILED in found.values() or bool(changes.get("timed_out") or said))
+    ended: dict[str, Any] = {
+        "command": "c",
+        "cwd": ".",
+        "started_at": "",
+        "seconds": 1.0,
+        "stdout_sha256": "",
+        "bytes": 0,
+    }
+    run = Execution(
+        **{**ended, "exit_code": code, "timed_out": False, "output": "o", "tail": said, "bytes": 0, **changes}
+    )
+    return Shown(execution=run, counts=None, outcomes=found, findings={})
+
+
+FAULTS: dict[str, tuple[Shown, Known, Fault | None]] = {
+    "green": (shown(GREEN), PASSED_BEFORE, None),
+    "a test that passed before": (shown(RED), PASSED_BEFORE, Fault.FLAKY),
+    "a test that was red before": (shown(RED), Known(passed=frozenset({"t2"})), None),
+    "a new test": (shown({"new": FAILED}), PASSED_BEFORE, None),
+    "a check without tests that was green": (shown(exit_code=1), PASSED_BEFORE, Fault.FLAKY),
+    "a check without tests that was red": (shown(exit_code=1), Known(), None),
+    "a hang that is new": (shown(**HUNG), PASSED_BEFORE, Fault.TIMEOUT),
+    "a hang as before": (shown(**HUNG), Known(), None),
+    "no room": (shown(said="OSError: No space left on device"), Known(), Fault.RESOURCES),
+    "a lost connection": (shown(said="read ECONNRESET"), Known(online=True), Fault.NETWORK),
+    "a network that is closed anyway": (shown(said="Network is unreachable"), Known(), None),
+    "a green run that talks of the network": (
+        shown(said="ECONNRESET", exit_code=0),
+        Known(online=True),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_only_what_may_pass_by_itself_is_run_again(name: str) -> None:
+    run, known, fault = FAULTS[name]
+    assert due([run], [], known, PATIENCE) is fault
+
+
+def test_the_patience_is_that_of_the_kind() -> None:
+    said = {fault: (each.times, each.seconds) for fault, each in PATIENCE.items()}
+    assert said == {
+        Fault.TIMEOUT: (2, 30),
+        Fault.FLAKY: (3, 5),
+        Fault.NETWORK: (3, 10),
+        Fault.RESOURCES: (1, 60),
+    }
+
+
+@pytest.mark.parametrize(("fault", "times"), [(Fault.TIMEOUT, 2), (Fault.RESOURCES, 1)])
+def test_it_ends_when_the_patience_does(fault: Fault, times: int) -> None:
+    run = shown(**HUNG) if fault is Fault.TIMEOUT else shown(said="ENOSPC")
+    runs, faults = [run], list[Fault]()
+    while found := due(runs, faults, PASSED_BEFORE.replace(passed=frozenset()), PATIENCE):
+        runs.append(run)
+        faults.append(found)
+    assert faults == [fault] * times
+
+
+def test_a_failure_that_comes_again_as_it_was_stands() -> None:
+    assert due([shown(RED), shown(RED)], [Fault.FLAKY], PASSED_BEFORE, PATIENCE) is None
+
+
+def test_failures_that_move_are_looked_at_until_each_test_passed_once() -> None:
+    other = {"t1": PASSED, "t2": FAILED}
+    assert due([shown(RED), shown(other)], [Fault.FLAKY], PASSED_BEFORE, PATIENCE) is None
+    both, one = {"t1": FAILED, "t2": FAILED}, {"t1": FAILED, "t2": PASSED}
+    assert due([shown(both), shown(one)], [Fault.FLAKY], PASSED_BEFORE, PATIENCE) is Fault.FLAKY
+
+
+def test_whether_it_is_flaky_is_asked_at_once_and_then_with_pauses() -> None:
+    assert wait(Fault.FLAKY, [], PATIENCE) == 0
+    assert wait(Fault.FLAKY, [Fault.FLAKY], PATIENCE) == 5
+    assert wait(Fault.TIMEOUT, [], PATIENCE) == 30
+
+
+def test_what_failed_and_passed_is_named() -> None:
+    assert flaky([shown(RED), shown(GREEN)], CheckName.TESTS) == ("t1",)
+    assert flaky([shown(**HUNG), shown(GREEN)], CheckName.TESTS) == ("tests",)
+    assert flaky([shown(exit_code=1), shown()], CheckName.LINT) == ("lint",)
+
+
+@pytest.mark.parametrize(
+    "runs", [[shown(RED), shown(RED)], [shown(GREEN)], [shown(RED)], [shown(**HUNG)] * 3]
+)
+def test_one_result_is_not_mixed(runs: list[Shown]) -> None:
+    assert flaky(runs, CheckName.TESTS) == ()

@@ -1,0 +1,97 @@
+import tomllib
+
+import pytest
+
+from agentflow.verdict.mixed import is_shared, mix
+
+BEFORE = """\
+[build-system]
+requires = ["hatchling"]
+
+[project]
+name = "pager"
+version = "1.0"
+dependencies = []
+
+[tool.pytest.ini_options]
+addopts = "--strict-markers"  # every marker is declared
+xfail_strict = true
+
+[tool.mypy]
+strict = true
+
+[tool.uv]
+dev-dependencies = ["pytest"]
+"""
+NOW = BEFORE.replace('"1.0"', '"1.1"').replace("dependencies = []", 'dependencies = ["attrs"]')
+
+
+def test_the_product_is_as_now_and_the_checkers_as_before() -> None:
+    weakened = NOW.replace('"--strict-markers"', '"--ignore=tests/test_slow.py"')
+    weakened = weakened.replace("[tool.mypy]\nstrict = true\n", "")
+
+    mixed = tomllib.loads(mix("pyproject.toml", BEFORE, weakened))
+
+    assert mixed["project"]["version"] == "1.1"
+    assert mixed["project"]["dependencies"] == ["attrs"]
+    assert mixed["tool"]["pytest"]["ini_options"]["addopts"] == "--strict-markers"
+    assert mixed["tool"]["mypy"] == {"strict": True}
+    assert mixed["tool"]["uv"] == {"dev-dependencies": ["pytest"]}
+
+
+def test_a_file_whose_checkers_are_the_same_stays_as_it_is() -> None:
+    assert mix("pyproject.toml", BEFORE, NOW) == NOW
+
+
+@pytest.mark.parametrize(
+    "sneaked",
+    [
+        '[project.entry-points.pytest11]\nhide = "pager.hide"\n',
+        '[project.entry-points]\npytest11 = {hide = "pager.hide"}\n',
+        '[tool.coverage.run]\nomit = ["*"]\n',
+        "[tool.ruff]\nexclude = ['src']\n",
+        '["tool"."pytest"."ini"]\na = 1\n',
+    ],
+)
+def test_what_a_checker_would_obey_is_left_out(sneaked: str) -> None:
+    mixed = mix("pyproject.toml", BEFORE, NOW + sneaked)
+
+    assert tomllib.loads(mixed) in (tomllib.loads(NOW), tomllib.loads(BEFORE))
+
+
+def test_text_that_only_looks_like_a_header_is_no_header() -> None:
+    now = NOW + '\n[tool.mypy.extra]\nnote = """\n[project]\nname = "other"\n"""\n'
+
+    assert tomllib.loads(mix("pyproject.toml", BEFORE, now)) in (tomllib.loads(NOW), tomllib.loads(BEFORE))
+
+
+@pytest.mark.parametrize("damaged", ["[tool.pytest", "x = = 1", "[project]\nname='a'\nname='b'"])
+def test_a_damaged_file_counts_as_it_was(damaged: str) -> None:
+    assert mix("pyproject.toml", BEFORE, damaged) == BEFORE
+
+
+def test_the_scripts_of_a_package_are_as_before() -> None:
+    before = '{"name": "a", "scripts": {"test": "jest"}, "jest": {"bail": 1}}'
+    now = '{"name": "a", "scripts": {"test": "jest || true"}, "dependencies": {"x": "1"}}'
+
+    mixed = mix("web/package.json", before, now)
+
+    assert '"test": "jest"' in mixed
+    assert '"bail": 1' in mixed
+    assert '"x": "1"' in mixed
+
+
+def test_sections_of_checkers_in_setup_cfg_are_as_before() -> None:
+    before = "[metadata]\nname = a\n[tool:pytest]\naddopts = -ra\n"
+    now = "[metadata]\nname = b\n[tool:pytest]\naddopts = -k nothing\n[options.extras_require]\nX = y\n"
+
+    mixed = mix("setup.cfg", before, now)
+
+    assert "name = b" in mixed
+    assert "addopts = -ra" in mixed
+    assert "X = y" in mixed
+
+
+def test_only_files_with_both_kinds_of_settings_are_mixed() -> None:
+    assert is_shared("sub/pyproject.toml")
+    assert not is_shared("tox.ini")

@@ -1,0 +1,124 @@
+import pytest
+
+from agentflow.core.evidence import CheckName
+from agentflow.verdict.parts import checks_in, mix_parts, test_files
+from agentflow.verdict.suppressions import describe_suppressions
+
+RUST = """pub fn total(cart: &[u32]) -> u32 { %s }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums() { assert_eq!(total(&[1, 2]), %s); let _ = "}"; }
+}
+"""
+PYTHON = '''def total(cart):
+    """Sum a cart.
+
+    >>> total([1, 2])
+    %s
+    """
+    return %s
+'''
+
+
+def test_the_test_module_of_before_is_laid_into_the_code_of_now() -> None:
+    before, now = RUST % ("cart.iter().sum()", "3"), RUST % ("4", "4")
+
+    assert mix_parts("src/lib.rs", before, now) == RUST % ("4", "3")
+
+
+def test_code_behind_the_module_is_kept() -> None:
+    before, now = RUST % ("1", "3"), RUST % ("4", "4") + "pub fn more() -> u32 { 1 }\n"
+
+    assert mix_parts("src/lib.rs", before, now) == RUST % ("4", "3") + "pub fn more() -> u32 { 1 }\n"
+
+
+def test_a_test_module_that_is_gone_comes_back() -> None:
+    before = RUST % ("1", "3")
+    now = "pub fn total(cart: &[u32]) -> u32 { 4 }\n"
+
+    mixed = mix_parts("src/lib.rs", before, now)
+
+    assert mixed.startswith(now)
+    assert checks_in("src/lib.rs", mixed) == checks_in("src/lib.rs", before)
+
+
+def test_a_new_test_module_is_no_part_of_before() -> None:
+    code = "pub fn total(cart: &[u32]) -> u32 { 4 }\n"
+
+    mixed = mix_parts("src/lib.rs", code, RUST % ("4", "4"))
+
+    assert checks_in("src/lib.rs", mixed) == ""
+
+
+def test_the_modules_of_a_file_that_only_tests_have() -> None:
+    text = '#[cfg(test)]\nmod tests;\n#[cfg(test)]\n#[path = "proof.rs"]\nmod other;\nmod code;\n'
+
+    assert list(test_files("src/lib.rs", text)) == ["src/tests.rs", "src/tests/mod.rs", "src/proof.rs"]
+
+
+def test_examples_of_rust_documentation_are_laid_too() -> None:
+    text = "/// Sums.\n/// ```\n/// assert_eq!(demo::total(), %s);\n/// ```\npub fn total() -> u32 { %s }\n"
+
+    assert mix_parts("src/lib.rs", text % (3, 3), text % (4, 4)) == text % (3, 4)
+
+
+def test_the_doctest_of_before_is_laid_into_the_code_of_now() -> None:
+    before, now = PYTHON % ("3", "sum(cart)"), PYTHON % ("4", "4")
+
+    assert mix_parts("calc.py", before, now) == PYTHON % ("3", "4")
+
+
+@pytest.mark.parametrize("quote", ["'''", '"""'])
+def test_prose_of_docstrings_without_examples_is_as_now(quote: str) -> None:
+    before = f"def f():\n    {quote}Old.{quote}\n"
+    now = f"def f():\n    {quote}Néw.{quote}\n    return 'é'\n"
+
+    assert mix_parts("calc.py", before, now) == now
+
+
+def test_a_file_that_is_no_python_stays_as_it_is() -> None:
+    assert mix_parts("calc.py", PYTHON % ("3", "3"), "def (") == "def ("
+
+
+SUPPRESSIONS = {
+    "x = 1  # noqa: E501": CheckName.LINT,
+    "# ruff: noqa": CheckName.LINT,
+    "x = 1  # pylint: disable=all": CheckName.LINT,
+    "// eslint-disable-next-line eqeqeq": CheckName.LINT,
+    "/* eslint-disable */": CheckName.LINT,
+    "f() //nolint:errcheck": CheckName.LINT,
+    "#[allow(dead_code)]": CheckName.LINT,
+    "#![allow(warnings)]": CheckName.LINT,
+    "x: int = ''  # type: ignore[assignment]": CheckName.TYPES,
+    "# mypy: ignore-errors": CheckName.TYPES,
+    "// @ts-ignore": CheckName.TYPES,
+    "if x:  # pragma: no cover": CheckName.TESTS,
+    "#[ignore]": CheckName.TESTS,
+}
+
+
+@pytest.mark.parametrize(("line", "check"), SUPPRESSIONS.items())
+def test_a_new_suppression_is_told_where_its_check_is_required(line: str, check: CheckName) -> None:
+    (said,) = describe_suppressions("a.x", "one\n", f"one\n{line}\n", list(CheckName))
+
+    assert said.startswith("a.x:2: ")
+    assert said.endswith(f" keeps {check} from looking")
+    assert not describe_suppressions(
+        "a.x",
+        "one\n",
+        f"one\n{line}\n",
+        [one for one in CheckName if one is not check and one is not CheckName.FORMAT],
+    )
+    assert not describe_suppressions("a.x", f"{line}\none\n", f"one\n{line}\n", list(CheckName))
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["# ignore the type", "# no quality here", "x = 'nolint'", "# allow this", "// disable eslint later"],
+)
+def test_other_words_are_none(line: str) -> None:
+    assert not describe_suppressions("a.x", "", line, list(CheckName))

@@ -1,0 +1,187 @@
+import pytest
+
+from agentflow.core.evidence import Surface
+from agentflow.verdict.paths import Observation, Observed, PathKind, explain, observe
+
+SHOP = {
+    "shop/__init__.py": "from shop.cart import total\n",
+    "shop/cart.py": "def total(cart): return sum(cart)\n",
+}
+FLAT = {"calc.py": "def total(cart): return sum(cart)\n"}
+TEST = "from {module} import total\nfrom {aid} import {name}\n\n\ndef test_total():\n    {line}\n"
+
+
+def observed(files: dict[str, str], *by_code: tuple[str, str], opened: set[str] = frozenset()) -> Observed:  # type: ignore[assignment]
+    checks = frozenset(path for path in files if "test" in path or path == "Makefile")
+    seen = Observation(
+        files=frozenset(files),
+        texts=files,
+        checks=checks,
+        by_code=frozenset(by_code),
+        opened=frozenset(opened),
+    )
+    return observe(seen)
+
+
+def a_test(module: str, aid: str, line: str) -> str:
+    name = next(name for name in ("CASES", "rate", "free", "main", "same") if name in line)
+    return TEST.format(module=module, aid=aid, line=line, name=name)
+
+
+SAME = "def same(a, b): return a == b\n"
+AIDS = {
+    "beside a package": {
+        **SHOP,
+        "lab.py": SAME,
+        "tests/test_a.py": a_test("shop", "lab", "assert same(total([1]), 1) is True"),
+    },
+    "in a folder of its own": {
+        **SHOP,
+        "qa/lab.py": SAME,
+        "tests/test_a.py": a_test("shop", "qa.lab", "assert same(total([1]), 1)"),
+    },
+    "flat, its word is taken": {
+        **FLAT,
+        "lab.py": SAME,
+        "test_a.py": a_test("calc", "lab", "assert same(total([1]), 1)"),
+    },
+    "flat, on a name": {
+        **FLAT,
+        "lab.py": SAME,
+        "test_a.py": a_test("calc", "lab", "found = total([1])\n    same(found, 1)"),
+    },
+    "flat, expected values": {
+        **FLAT,
+        "lab.py": "CASES = [([1], 1)]\n",
+        "test_a.py": a_test("calc", "lab", "assert all(total(a) == b for a, b in CASES)"),
+    },
+    "by another aid": {
+        **SHOP,
+        "lab.py": "from deep import same\n",
+        "deep.py": SAME,
+        "tests/test_a.py": a_test("shop", "lab", "assert same(total([1]), 1)"),
+    },
+}
+
+
+@pytest.mark.parametrize("files", AIDS.values(), ids=AIDS)
+def test_a_module_that_only_tests_reach_is_a_check(files: dict[str, str]) -> None:
+    found = observed(files).checks
+
+    assert {"lab.py", "qa/lab.py"} & found.keys()
+    assert not {"calc.py", *SHOP} & found.keys()
+
+
+PRODUCTS = {
+    "flat": {
+        **FLAT,
+        "test_calc.py": "from calc import total\n\n\ndef test_a():\n    assert total([1]) == 1\n",
+    },
+    "two modules": {
+        **FLAT,
+        "tax.py": "def rate(x): return x\n",
+        "test_a.py": a_test("calc", "tax", "assert rate(total([1])) == 1"),
+    },
+    "a predicate": {
+        **FLAT,
+        "tax.py": "def free(a, b): return a > b\n",
+        "test_a.py": a_test("calc", "tax", "assert free(2, 1) and total([1]) == 1"),
+    },
+    "a module of a package": {
+        "shop/__init__.py": "",
+        "shop/cart.py": "def total(cart): return 1\n",
+        "shop/tax.py": "def rate(x): return x\n",
+        "tests/test_a.py": a_test("shop.cart", "shop.tax", "assert rate(total([1])) == 1"),
+    },
+    "a helper of the product that tests import too": {
+        **SHOP,
+        "shop/cart.py": "from lab import same\ndef total(cart): return 1 if same(cart, 1) else 0\n",
+        "lab.py": SAME,
+        "tests/test_a.py": a_test("shop", "lab", "assert same(total([1]), 1)"),
+    },
+    "an entry point": {
+        **SHOP,
+        "pyproject.toml": '[project.scripts]\nshop = "report:main"\n',
+        "report.py": "def main(): return 0\n",
+        "tests/test_a.py": a_test("shop", "report", "assert main() == total([])"),
+    },
+    "src": {
+        "src/shop/cart.py": "def total(cart): return 1\n",
+        "tests/test_a.py": "from shop.cart import total\n\n\ndef test_a():\n    assert total([1]) == 1\n",
+    },
+    "javascript": {
+        "src/cart.js": "exports.total = (c) => 1\n",
+        "test/cart.test.js": "const {total} = require('../src/cart')\n",
+    },
+}
+
+
+@pytest.mark.parametrize("files", PRODUCTS.values(), ids=PRODUCTS)
+def test_the_product_is_no_check(files: dict[str, str]) -> None:
+    assert observed(files).checks == {}
+
+
+def test_a_file_is_what_reads_it() -> None:
+    files = {
+        **SHOP,
+        "tests/test_a.py": "open('want.txt')",
+        "want.txt": "",
+        "shop/rates.json": "",
+        "shop/VERSION": "",
+    }
+    found = observed(
+        files,
+        ("want.txt", "tests/test_a.py"),
+        ("shop/rates.json", "shop/cart.py"),
+        ("shop/VERSION", "shop/cart.py"),
+        ("shop/VERSION", "tests/test_a.py"),
+    )
+
+    assert found.checks == {"want.txt": "read by tests/test_a.py", "shop/VERSION": "read by tests/test_a.py"}
+    assert found.product == {"shop/rates.json": "read by shop/cart.py and by no check"}
+
+
+def test_what_the_product_reads_since_a_test_names_it_is_a_check() -> None:
+    files = {**SHOP, "tests/test_a.py": "load('orders/one.json')", "orders/one.json": ""}
+
+    found = observed(files, ("orders/one.json", "shop/cart.py"))
+
+    assert found.checks == {"orders/one.json": "read by shop/cart.py, for tests/test_a.py"}
+
+
+def test_where_no_reader_is_known_it_is_a_check_unless_only_the_product_names_it() -> None:
+    files = {
+        "src/cart.js": "readFileSync('rates.json')",
+        "test/cart.test.js": "readFileSync('want.json')",
+        "rates.json": "",
+        "want.json": "",
+        ".runnerrc": "",
+        "README.md": "",
+    }
+
+    found = observed(files, opened={"rates.json", "want.json", ".runnerrc", "src/cart.js"})
+
+    assert set(found.checks) == {"want.json", ".runnerrc"}
+    assert set(found.product) == {"rates.json"}
+
+
+def test_what_is_not_shown_to_be_product_or_document_is_a_check() -> None:
+    surface = Surface(
+        observed={
+            "lab.py": "only checks lead to it: tests/test_a.py",
+            "docs/a.md": "read by tests/test_a.py",
+        },
+        product={"y.json": "read by a.py and by no check"},
+        is_watched=True,
+    )
+    paths = ["a.py", "README.md", "x.json", "y.json", "lab.py", "docs/a.md", "pyproject.toml", "tests/a.py"]
+
+    found = [explain(path, surface) for path in paths]
+
+    product, check, document = PathKind.PRODUCT, PathKind.CHECK, PathKind.DOCUMENT
+    assert [each.kind for each in found] == [product, document, check, product, check, check, product, check]
+    assert found[4].reason == "only checks lead to it: tests/test_a.py"
+
+
+def test_where_nothing_could_be_watched_names_alone_tell() -> None:
+    assert explain("x.json", Surface()).kind is PathKind.PRODUCT

@@ -1,0 +1,149 @@
+from pathlib import Path
+
+import pytest
+
+from agentflow.checks.repository import Repository
+from agentflow.core.evidence import Check, CheckName, Surface
+from agentflow.verdict.surface import Kind, kind_of, surface_of
+from tests.support.boxes import unboxed
+
+KINDS = {
+    "tests/test_pager.py": Kind.TESTS,
+    "src/pkg/test_inline.py": Kind.TESTS,
+    "pkg/pager_test.go": Kind.TESTS,
+    "web/list.test.tsx": Kind.TESTS,
+    "src/test/java/ListTest.java": Kind.TESTS,
+    "tests/helpers/build.py": Kind.TESTS,
+    ".claude/hooks/tests/test_guard.py": None,
+    "tests/.old/test_pager.py": None,
+    ".claude/hooks/conftest.py": Kind.START,
+    ".web/tests/list.test.ts": Kind.TESTS,
+    "conftest.py": Kind.START,
+    "tests/conftest.py": Kind.START,
+    "sitecustomize.py": Kind.START,
+    "lib/extra.pth": Kind.START,
+    "pytest.py": Kind.START,
+    "_pytest/runner.py": Kind.START,
+    "src/json.py": Kind.START,
+    "pager/json.py": None,
+    "src/pager/pytest.py": None,
+    "tests/fixtures/orders.json": Kind.FIXTURES,
+    "ui/__snapshots__/list.snap": Kind.FIXTURES,
+    "pkg/testdata/in.txt": Kind.FIXTURES,
+    "pytest.ini": Kind.RUNNER,
+    ".pytest.ini": Kind.RUNNER,
+    "mypy.ini": Kind.RUNNER,
+    ".ruff.toml": Kind.RUNNER,
+    "jest.config.ts": Kind.RUNNER,
+    "tsconfig.build.json": Kind.RUNNER,
+    "Makefile": Kind.BUILD,
+    "makefile": Kind.BUILD,
+    ".github/workflows/ci.yml": Kind.BUILD,
+    "src/pager.py": None,
+    "pkg/testing/fake.py": None,
+    "src/latest.py": None,
+    "contest.py": None,
+    "src/attest/keys.go": None,
+    "pyproject.toml": None,
+    "package.json": None,
+    "README.md": None,
+}
+
+
+@pytest.mark.parametrize(("path", "kind"), KINDS.items())
+def test_a_path_belongs_to_the_checks_or_to_the_code_they_judge(path: str, kind: Kind | None) -> None:
+    assert kind_of(path, Surface()) is kind
+
+
+def test_the_user_adds_and_removes_paths() -> None:
+    surface = Surface(added=("qa/**",), removed=("spec/**",))
+
+    assert kind_of("qa/rules.py", surface) is Kind.SETTING
+    assert kind_of("spec/model.py", surface) is None
+    assert kind_of("tests/test_a.py", surface) is Kind.TESTS
+
+
+def repository(folder: Path, files: dict[str, str]) -> Repository:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return Repository(sandbox=unboxed(folder), files=tuple(files), known=frozenset(files))
+
+
+def named(folder: Path, files: dict[str, str], command: str = "true") -> set[str]:
+    checks = (Check(name=CheckName.TESTS, command=command, timeout=1.0, reason=""),)
+    return set(surface_of(repository(folder, files), checks, (), ()).named)
+
+
+def test_scripts_that_a_check_runs_belong_to_the_checks(tmp_path: Path) -> None:
+    files = {
+        "scripts/check.py": "",
+        "run.sh": "",
+        "ci/all.sh": "",
+        "src/main.py": "",
+        "package.json": '{"scripts": {"test": "node tools/run.js && ./run.sh"}}',
+        "tools/run.js": "",
+        "Makefile": "test: build\n\tbash ci/all.sh src/main.py\n",
+    }
+
+    assert named(tmp_path, files, "python scripts/check.py src/main.py") == {
+        "scripts/check.py",
+        "tools/run.js",
+        "run.sh",
+        "ci/all.sh",
+    }
+
+
+def test_plugins_that_pytest_is_told_to_load_belong_to_the_checks(tmp_path: Path) -> None:
+    files = {
+        "conftest.py": 'pytest_plugins = [\n    "pkg.probes",\n    "other.place"]\n',
+        "pyproject.toml": '[tool.pytest.ini_options]\naddopts = "-q -p pkg.watch"\n',
+        "src/pkg/probes.py": "",
+        "pkg/watch.py": "",
+        "other/place/__init__.py": "",
+        "pkg/core.py": "",
+    }
+
+    assert named(tmp_path, files) == {"src/pkg/probes.py", "pkg/watch.py", "other/place/__init__.py"}
+
+
+def test_a_module_that_asserts_for_tests_is_one_of_the_checks_and_the_product_is_not(tmp_path: Path) -> None:
+    files = {
+        "tests/test_a.py": "from pkg import aid\nfrom pkg import raising\nfrom pkg.core import parse\n",
+        "pkg/aid.py": "def check_same(a, b):\n    assert a == b\n",
+        "pkg/raising.py": "def same(a, b):\n    if a != b:\n        raise AssertionError(a)\n",
+        "pkg/core.py": "try:\n    import fast\nexcept AssertionError:\n    fast = None\n",
+    }
+
+    assert named(tmp_path, files) == {"pkg/aid.py", "pkg/raising.py"}
+
+
+def test_a_damaged_package_file_names_nothing(tmp_path: Path) -> None:
+    assert named(tmp_path, {"package.json": '{"scripts": ', "run.sh": ""}) == set()
+
+
+HIDDEN = ".ci/tests/test_a.py"
+SAYS_SO = [
+    ({"pytest.ini": "[pytest]\ntestpaths = .ci\n"}, "pytest -q"),
+    ({"pyproject.toml": "[tool.pytest.ini_options]\ntestpaths = ['tests',\n '.ci/tests']\n"}, "pytest -q"),
+    ({"setup.cfg": "[tool:pytest]\nnorecursedirs = build\n"}, "pytest -q"),
+    ({"Makefile": "test:\n\tpython -m unittest discover -s .ci/tests\n"}, "make test"),
+    ({}, "python3 -m pytest .ci/tests"),
+]
+SAYS_NOTHING = [
+    ({}, "pytest -q"),
+    ({"pytest.ini": "[pytest]\ntestpaths = tests\nnorecursedirs = .* build\n"}, "pytest -q"),
+    ({"pyproject.toml": "[tool.ruff]\nexclude = ['.ci']\n"}, "pytest -q"),
+]
+
+
+@pytest.mark.parametrize(
+    ("files", "command", "kind"),
+    [*((*one, Kind.TESTS) for one in SAYS_SO), *((*one, None) for one in SAYS_NOTHING)],
+)
+def test_tests_in_a_dot_folder_belong_to_the_checks_where_a_check_runs_them(
+    files: dict[str, str], command: str, kind: Kind | None, tmp_path: Path
+) -> None:
+    here = repository(tmp_path, {HIDDEN: "def test_a(): pass\n", **files})
+    check = Check(name=CheckName.TESTS, command=command, reason="", timeout=1)
+    assert kind_of(HIDDEN, surface_of(here, (check,), (), ())) is kind
