@@ -21,6 +21,13 @@ def brief(task: TaskState, phase: Phase, material: Material) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
+def failed_brief(task: TaskState, material: Material) -> str:
+    """Return what the implementer's conversation is told as a new iteration begins: only what is new."""
+    new = (failure for failure in task.failures if failure.iteration == task.iteration - 1)
+    head = f"# Iteration {task.iteration} of {task.max_iterations}"
+    return "\n\n".join((f"{head}\n{prompt_text('failed.md')}", *(_failure(each, material) for each in new)))
+
+
 def _explored(task: TaskState, phase: Phase) -> str:
     """Return an earlier exploration for those who find out, plan or change; who judges gets no such help."""
     if not task.explored or phase in (Phase.REVIEW, Phase.VERIFICATION):
