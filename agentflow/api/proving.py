@@ -12,7 +12,7 @@ from agentflow.sandbox.scratch import scratch_folder
 from agentflow.store.bundle import unpacked
 from agentflow.store.reading import find
 from agentflow.verdict.drift import listed
-from agentflow.verdict.fresh import Bench
+from agentflow.verdict.fresh import Copies
 from agentflow.verdict.reverify import Examined, examine
 from agentflow.view.text import Line, Span, Style, line, span
 from agentflow.workspace.git import open_repository
@@ -22,7 +22,7 @@ def examined(sandbox: Sandbox, task_id: str) -> Iterator[Row]:
     """Yield one row for each record of a task, and one for its verdict."""
     git = open_repository(sandbox.root)
     with _record(git.root, task_id) as path:
-        for one in examine(Bench(git=git, sandbox=sandbox, said=well_known(git.root)), path):
+        for one in examine(Copies(git=git, sandbox=sandbox, said=well_known(git.root)), path):
             shown = line(_mark(one), f"{one.subject}: {one.said}", hang=4)
             yield Row(lines=(shown,), told=plain(one), holds=not one.differs, name=one.subject)
 

@@ -1,7 +1,6 @@
 """What `verify` shows: each required check of this repository, run by the program."""
 
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -9,9 +8,10 @@ from typing import Any
 
 from agentflow.api.trusting import untrusted, well_known
 from agentflow.checks.detect import detect, detect_quick, limited_by
-from agentflow.checks.interchange import Ran, junit_xml, sarif
+from agentflow.checks.interchange import Ran as Interchanged
+from agentflow.checks.interchange import junit_xml, sarif
 from agentflow.checks.required import QUICK_LIMITS
-from agentflow.checks.run import Shown, execute
+from agentflow.checks.run import Shown
 from agentflow.checks.wellknown import WellKnown, commanded
 from agentflow.core.errors import ConfigError
 from agentflow.core.evidence import RED, Check, CheckName, Fault, ended, repeated
@@ -21,8 +21,9 @@ from agentflow.sandbox.reasons import likely_reason
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
 from agentflow.settings import Patience, Settings, load_settings
-from agentflow.verdict.again import PATIENCE, WHOLE, Known, due, flaky, wait
+from agentflow.verdict.again import PATIENCE, WHOLE, Known, flaky
 from agentflow.verdict.drift import listed
+from agentflow.verdict.runner import Place, Ran
 from agentflow.view.text import Line, Span, Style, column, line, span
 from agentflow.view.words import counts, duration, held_mark
 from agentflow.workspace.fence import Fence
@@ -48,7 +49,7 @@ class Row(Record):
     name: str
     caveat: bool = False
     """It holds, but a person should know how."""
-    ran: Ran | None = None
+    ran: Interchanged | None = None
     """For other programs' formats; None where it is about a record."""
 
 
@@ -142,7 +143,7 @@ def interchanged(shown: Sequence[Row], junit: Path | None, sarif_file: Path | No
 
 def _ran(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], accepted: frozenset[str]) -> Row:
     with scratch_folder() as scratch:
-        runs = _runs(check, sandbox, patience, scratch)
+        runs = _runs(check, sandbox, patience, scratch).runs
         output = Path(runs[-1].execution.output).read_text("utf-8", "replace")
     shown, chance = runs[-1], flaky(runs, check.name)
     holds = _holds(shown, accepted.union(chance))
@@ -153,7 +154,7 @@ def _ran(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], acc
     told |= {"tests": plain(shown.counts), "sandbox": sandbox.level, "runs": len(runs), "flaky": chance}
     return row.replace(
         lines=(*row.lines, *(() if holds else _why(check, sandbox, shown))),
-        ran=Ran(check=check, shown=shown, holds=holds, output=output),
+        ran=Interchanged(check=check, shown=shown, holds=holds, output=output),
         told={**row.told, **told},
         caveat=bool(chance or doubts),
     )
@@ -187,16 +188,17 @@ def _holds(shown: Shown, accepted: frozenset[str]) -> bool:
     return is_sound and red <= accepted and shown.execution.exit_code in ((0, 1) if red else (0,))
 
 
-def _runs(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], scratch: Path) -> list[Shown]:
+def _runs(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], scratch: Path) -> Ran:
     """Run a check; red tests once more, which tells whether they fail by chance, and if so more often."""
-    runs, faults = [execute(check, sandbox, scratch / "1")], list[Fault]()
+    place = Place(sandbox=sandbox)
+
+    def begin(number: int) -> Shown:
+        return place.run(check, scratch / str(number))
+
+    first = Ran(check=check, runs=(begin(1),))
     is_tests = check.name is CheckName.TESTS
-    known = Known(passed=frozenset(runs[0].outcomes) | {WHOLE} if is_tests else frozenset())
-    while fault := due(runs, faults, known, patience):
-        time.sleep(wait(fault, faults, patience))
-        faults.append(fault)
-        runs.append(execute(check, sandbox, scratch / str(len(runs) + 1)))
-    return runs
+    known = Known(passed=frozenset(first.runs[0].outcomes) | {WHOLE} if is_tests else frozenset())
+    return place.run_again(first, known, patience, begin)
 
 
 def _words(shown: Shown, earlier: Sequence[Shown], chance: Sequence[str]) -> str:
@@ -218,5 +220,5 @@ def _row(
         span(f"{took}{check.command}", Style.DIM),
         hang=4,
     )
-    ran = Ran(check=check, shown=None, holds=holds, why=words)
+    ran = Interchanged(check=check, shown=None, holds=holds, why=words)
     return Row(lines=(shown,), told=told, holds=holds, name=check.name, ran=ran)

@@ -113,7 +113,8 @@ def _run(setup: Setup, store: TaskStore, recorded: TaskState) -> TaskState:
 @contextmanager
 def _copied(git: Git, path: Path, tree: str) -> Iterator[Path]:
     """Yield a repository of its own with the files of a tree and the task's folder."""
-    with laid_out(git, tree) as root:
+    with laid_out(git, tree) as stage:
+        root = stage.view.place
         (root / ".git/info").mkdir(exist_ok=True)
         (root / ".git/info/exclude").write_text("/.venv\n/venv\n/env\n/node_modules\n", "utf-8")
         open_repository(root).call("read-tree", tree)

@@ -1,14 +1,15 @@
 """Changed dependencies, shown to a tool that knows of vulnerabilities, where there is one and it may ask."""
 
+from anyio import to_thread
+
 from agentflow.checks.dependencies import audit_of
 from agentflow.checks.interpreter import program
 from agentflow.checks.manifests import manifest_of
 from agentflow.checks.required import require
-from agentflow.core.evidence import CheckName, Side, ended
+from agentflow.core.evidence import CheckName, ended
 from agentflow.core.task import TaskState
 from agentflow.sandbox.profile import CHECKS
 from agentflow.verdict.context import JudgeContext
-from agentflow.verdict.runner import Order
 from agentflow.workspace.git import ChangeKind
 
 _CLOSED = "not run (the network is closed to checks: `network: [checks]` in config.yaml opens it)"
@@ -35,8 +36,9 @@ async def _said(context: JudgeContext, task: TaskState, command: str) -> str:
         return f"not run ({name} is not installed)"
     assert task.tree is not None
     check = require(CheckName.LINT, command, "the dependencies changed")
-    order = Order(checks=(check,), tree=task.tree, surface=Side.FINAL, code=Side.FINAL)
-    execution = (await context.checking.tried(task, order))[0].execution
+    async with context.checking.copy(task, task.tree) as place:
+        shown, _ = await to_thread.run_sync(place.tried, check)
+    execution = shown.execution
     lines = [line.strip() for line in execution.tail.splitlines() if line.strip()]
     last = next((line for line in lines if "vulnerabilit" in line), lines[-1] if lines else "")
     return f"{command}: {ended(execution)}{f': {last}' if last else ''}"

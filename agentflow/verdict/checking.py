@@ -1,5 +1,7 @@
 """The program runs the required checks itself, on copies of a tree, and binds what they show to it."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 
 from anyio import to_thread
@@ -10,7 +12,6 @@ from agentflow.checks.interpreter import choose, version
 from agentflow.checks.observing import Reads
 from agentflow.checks.repository import Repository
 from agentflow.checks.results import findings
-from agentflow.checks.run import Shown
 from agentflow.checks.wellknown import WellKnown, commanded
 from agentflow.core.errors import CorruptState
 from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Fault, settled
@@ -24,7 +25,7 @@ from agentflow.store.ledger import Binding
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.again import PATIENCE, flaky
 from agentflow.verdict.overrides import override
-from agentflow.verdict.runner import Ground, Order, Ran, Results, Round
+from agentflow.verdict.runner import Bench, Order, Place, Ran, Results, Round
 from agentflow.workspace.copies import installed_places
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git
@@ -106,16 +107,19 @@ class Checking:
         """
         if not any(order.checks for order in orders):
             return tuple(() for _ in orders)
-        return await (await self._round(task, ignored)).run(*orders)
+        bench = await self._bench(task, ignored)
+        return await Round(bench, task, partial(self._kept, task)).run(*orders)
 
-    async def tried(self, task: TaskState, order: Order) -> tuple[Shown, str]:
-        """Return what the one check of an order shows, and what it printed; it is evidence of nothing."""
-        return await (await self._round(task, None)).tried(order)
+    @asynccontextmanager
+    async def copy(self, task: TaskState, tree: str) -> AsyncIterator[Place]:
+        """Yield a copy of a tree; what runs there is evidence of nothing."""
+        async with (await self._bench(task, None)).copy(tree) as place:
+            yield place
 
-    async def _round(self, task: TaskState, ignored: tuple[str, ...] | None) -> Round:
+    async def _bench(self, task: TaskState, ignored: tuple[str, ...] | None) -> Bench:
         if self._places is None:
             self._places = await to_thread.run_sync(self._found_places)
-        ground = Ground(
+        return Bench(
             git=self._git,
             sandbox=self._sandbox,
             store=self._store,
@@ -125,7 +129,6 @@ class Checking:
             patience={**PATIENCE, **self._bounds.patience},
             before={run.check.name: run for run in self.runs(task.baseline)},
         )
-        return Round(ground, task, partial(self._kept, task))
 
     def _seen(self, task: TaskState) -> tuple[str, ...]:
         """Return which ignored files a check may see: those that are as they were before the task."""

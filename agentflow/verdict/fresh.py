@@ -8,14 +8,14 @@ from pathlib import Path
 from agentflow.checks.detect import detect
 from agentflow.checks.interpreter import choose
 from agentflow.checks.repository import Repository
-from agentflow.checks.run import Manner, Shown, execute
+from agentflow.checks.run import Shown
 from agentflow.checks.wellknown import WellKnown, commanded
 from agentflow.core.evidence import Check, Evidence, TestOutcome, ended
 from agentflow.core.record import Record
 from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.scratch import scratch_folder
 from agentflow.verdict.drift import listed
+from agentflow.verdict.runner import Place
 from agentflow.workspace.copies import import_places, paths_for
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git
@@ -23,17 +23,25 @@ from agentflow.workspace.ignored import is_environment
 from agentflow.workspace.stage import Stage
 
 
-class Bench(Record):
-    """Where the commands of a record run again."""
+class Copies(Record):
+    """Copies of a repository's trees, each at a place of its own."""
 
     git: Git
     sandbox: Sandbox
     said: WellKnown
     """What the repository's trusted files say of its tests."""
 
-    def at(self, place: Path) -> Sandbox:
-        """Return the sandbox for a copy, which sees the repository's own environments."""
-        return seeing(self.sandbox.replace(root=place), self.git.root)
+    @contextmanager
+    def open(self, tree: str, seen: Iterable[str]) -> Iterator[Place]:
+        """Yield a copy, which sees some ignored files and the repository's own environments."""
+        with laid_out(self.git, tree, seen) as stage:
+            folder = stage.view.place
+            sandbox = seeing(self.sandbox.replace(root=folder), self.git.root)
+            yield Place(sandbox=sandbox, imports=_imports(self, folder), stage=stage)
+
+    def required(self, place: Place, tree: str) -> tuple[Check, ...]:
+        """Return what has to hold of the files of a tree that were laid out."""
+        return commanded(detect(place.sandbox, self.git.paths(tree)), self.said)
 
 
 def seeing(sandbox: Sandbox, root: Path) -> Sandbox:
@@ -45,7 +53,7 @@ def seeing(sandbox: Sandbox, root: Path) -> Sandbox:
 
 
 @contextmanager
-def laid_out(git: Git, tree: str, seen: Iterable[str] = ()) -> Iterator[Path]:
+def laid_out(git: Git, tree: str, seen: Iterable[str] = ()) -> Iterator[Stage]:
     """Yield a folder with the files of a tree and ignored ones, beside the environments a check may need."""
     stage = Stage(git, tree, tuple(entry for entry in seen if not is_environment(entry)))
     try:
@@ -53,43 +61,19 @@ def laid_out(git: Git, tree: str, seen: Iterable[str] = ()) -> Iterator[Path]:
         for shared in SHARED:
             if (git.root / shared).is_dir() and not (stage.view.place / shared).exists():
                 (stage.view.place / shared).symlink_to(git.root / shared, target_is_directory=True)
-        yield stage.view.place
+        yield stage
     finally:
         stage.remove()
 
 
-def required_at(sandbox: Sandbox, said: WellKnown, files: tuple[str, ...]) -> tuple[Check, ...]:
-    """Return what has to hold of the files of a tree that were laid out."""
-    return commanded(detect(sandbox, files), said)
-
-
-def run_at(bench: Bench, sandbox: Sandbox, check: Check, evidence: Evidence) -> Shown:
-    """Run a check as a record says that it was run, with time enough."""
-    with scratch_folder() as scratch:
-        patient = check.replace(timeout=max(check.timeout, 3 * evidence.seconds))
-        return execute(patient, sandbox, scratch / "output", env=_imports(bench, sandbox.root))
-
-
-def try_at(bench: Bench, sandbox: Sandbox, check: Check) -> tuple[Shown, str]:
-    """Run a check in surroundings that no result may depend on, and return what it printed, too."""
-    with scratch_folder() as scratch:
-        env, sink = _imports(bench, sandbox.root), scratch / "output"
-        shown = execute(check, sandbox, sink, env=env, manner=Manner.ELSEWHERE)
-        return shown, sink.read_text("utf-8", "replace")
-
-
-def _imports(bench: Bench, place: Path) -> Mapping[str, str]:
+def _imports(bench: Copies, place: Path) -> str:
     """Return the import path under which a copy tests itself, where an environment may lead elsewhere."""
     root = bench.git.root
     if not any((root / name / "pyvenv.cfg").exists() for name in SHARED):
-        return {}
+        return ""
     files = Fence(root).files()
     words = choose(Repository(sandbox=bench.sandbox, files=files, known=frozenset(files))).words
-    return (
-        {"PYTHONPATH": paths_for(place, import_places(bench.sandbox, words[0], {}))}
-        if len(words) == 1
-        else {}
-    )
+    return paths_for(place, import_places(bench.sandbox, words[0], {})) if len(words) == 1 else ""
 
 
 _STARTER = re.compile(r"(?:\b(?:uv run --no-sync|poetry run) )?(?:[^\s;{}]*/)?\bpython[\d.]* (?:-m )?")

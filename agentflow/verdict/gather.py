@@ -1,10 +1,10 @@
 """What a change is judged by: its checks as they are now, and as they stood before the task."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from agentflow.core.evidence import RED, CheckRun, Side, Surface
-from agentflow.core.task import TaskState
+from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.verdict.audit import audited
 from agentflow.verdict.beside import undisturbed
 from agentflow.verdict.case import Case
@@ -25,8 +25,11 @@ from agentflow.verdict.surface import Kind, stands, surface_of
 from agentflow.verdict.targets import aims
 from agentflow.verdict.weakening import Judged, SurfaceChange, Weakening, weakening
 from agentflow.workspace.crossed import Split, cross
-from agentflow.workspace.git import FileChange
+from agentflow.workspace.git import FileChange, Git
 from agentflow.workspace.ignored import differences, fingerprint, unseen
+
+Shown = Callable[[tuple[RequiredCheck, ...]], tuple[CheckRun, ...]]
+"""Tells what checks showed."""
 
 
 async def examine_base(context: JudgeContext, task: TaskState) -> TaskState:
@@ -107,30 +110,32 @@ def split(surface: Surface) -> Split:
     )
 
 
-def _ran(context: JudgeContext, task: TaskState) -> Case:
-    """Gather what was run and what the task says of it."""
-    assert task.base_tree is not None
-    assert task.tree is not None
-    baseline, final = context.checking.runs(task.baseline), context.checking.runs(task.final)
-    fresh = context.checking.runs(task.fresh)
+def build_case(git: Git, task: TaskState, trees: tuple[str, str] | None, shown: Shown, seen: Look) -> Case:
+    """Gather what a verdict rests on: what each check of a task shows, and what is seen of its change.
+
+    `trees` are those from before the task and of now, where the repository has both.
+    """
+    baseline, final, fresh = shown(task.baseline), shown(task.final), shown(task.fresh)
     failing = frozenset[str]().union(*(run.ids(*RED) for run in baseline))
-    return Case(
-        base_tree=task.base_tree,
-        tree=task.tree,
+    changes = git.changes(*trees) if trees else ()
+    case = Case(
+        base_tree=task.base_tree or "",
+        tree=task.tree or "",
         drift=(),
-        is_unchanged=not context.changes(task),
-        altered=altered(context, task),
+        is_unchanged=bool(trees) and {each.path for each in changes} <= set_apart(task),
         baseline=baseline,
         final=final,
-        held=context.checking.runs(task.held) or final,
+        held=shown(task.held) or final,
         fresh=on(Side.BASE, fresh),
         alone=on(Side.FINAL, fresh),
-        targets=aims(context.git, task.base_tree, task.task, failing),
+        targets=aims(git, trees and trees[0], task.task, failing),
         overrides=task.overrides,
         blocked=task.blocked,
         known=frozenset(task.known_failures),
+        secrets=added_secrets(git.diff(*trees)) if trees else (),
         probes=task.probes,
     )
+    return seen_in(case, seen) if final else case.replace(same_behaviour=seen.same_behaviour)
 
 
 def on(code: Side, runs: Iterable[CheckRun]) -> tuple[CheckRun, ...]:
@@ -140,16 +145,19 @@ def on(code: Side, runs: Iterable[CheckRun]) -> tuple[CheckRun, ...]:
 
 def case_of(context: JudgeContext, task: TaskState) -> Case:
     """Gather what is known of a change, as if nobody had touched its tree since."""
-    case = _ran(context, task)
-    case = case.replace(secrets=added_secrets(context.git.diff(case.base_tree, case.tree)))
-    seen = context.sight.of(task)
+    assert task.base_tree is not None
+    assert task.tree is not None
+    seen, trees = context.sight.of(task), (task.base_tree, task.tree)
+    case = build_case(context.git, task, trees, context.checking.runs, seen)
+    case = case.replace(altered=altered(context, task))
     if not case.final:
-        return case.replace(same_behaviour=seen.same_behaviour)
+        return case
     entries = context.git.ignored()
     now = fingerprint(context.git.root, entries)
-    case = seen_in(case, seen, differences(task.ignored, now))
+    weakened = (*case.weakened, *differences(task.ignored, now))
     return case.replace(
-        approval=task.answers.get(approval_id(seen, case.weakened)),
+        weakened=weakened,
+        approval=task.answers.get(approval_id(seen, weakened)),
         audit=task.audit,
         unseen=unseen(entries, task.ignored, now),
     )
@@ -183,7 +191,7 @@ def altered(context: JudgeContext, task: TaskState) -> tuple[FileChange, ...]:
     return without_leavings(found, before, changed, context.git.paths(task.base_tree))
 
 
-def seen_in(case: Case, seen: Look, installed: tuple[str, ...] = ()) -> Case:
+def seen_in(case: Case, seen: Look) -> Case:
     """Return the case with what the diff shows, and what of it asks for an approval."""
     case = case.replace(
         is_renaming=is_renaming(seen.renamed, case.baseline, case.final),
@@ -194,7 +202,7 @@ def seen_in(case: Case, seen: Look, installed: tuple[str, ...] = ()) -> Case:
         dependencies=seen.dependencies,
     )
     found = Weakening() if case.is_renaming else _weakening(case, seen.checks)
-    weakened = (*found.asked, *seen.suppressed, *switched_off(case.probes or ()), *installed)
+    weakened = (*found.asked, *seen.suppressed, *switched_off(case.probes or ()))
     return case.replace(weakened=weakened, check_notes=found.noted)
 
 

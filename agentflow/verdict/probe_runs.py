@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from functools import partial
 
-from agentflow.core.evidence import Side
+from anyio import to_thread
+
 from agentflow.core.probe import ProbeResult
 from agentflow.core.task import TaskState
 from agentflow.verdict.beside import undisturbed
 from agentflow.verdict.context import JudgeContext
-from agentflow.verdict.fresh import Bench, laid_out, try_at
+from agentflow.verdict.fresh import Copies
 from agentflow.verdict.ground import Ground
 from agentflow.verdict.probe import Probe
-from agentflow.verdict.runner import Order
 
 Plan = Callable[[Ground, tuple[ProbeResult, ...]], tuple[Probe, ...]]
 _AT_ONCE = 2
@@ -30,15 +30,17 @@ async def run_probes(
 
 
 async def _run(context: JudgeContext, task: TaskState, probe: Probe) -> ProbeResult:
-    order = Order(checks=(probe.check,), tree=probe.lay(context.git), surface=Side.FINAL, code=probe.code)
-    return probe.read(*await context.checking.tried(task, order))
+    async with context.checking.copy(task, probe.lay(context.git)) as place:
+        return probe.read(*await to_thread.run_sync(place.tried, probe.check))
 
 
-def rerun_probes(bench: Bench, ground: Ground, plan: Plan, seen: tuple[str, ...]) -> tuple[ProbeResult, ...]:
+def rerun_probes(
+    copies: Copies, ground: Ground, plan: Plan, seen: tuple[str, ...]
+) -> tuple[ProbeResult, ...]:
     """Return the same of a record, run where nothing of its task is."""
     known: tuple[ProbeResult, ...] = ()
     while due := plan(ground, known):
         for probe in due:
-            with laid_out(bench.git, probe.lay(bench.git), seen) as place:
-                known += (probe.read(*try_at(bench, bench.at(place), probe.check)),)
+            with copies.open(probe.lay(copies.git), seen) as place:
+                known += (probe.read(*place.tried(probe.check)),)
     return known

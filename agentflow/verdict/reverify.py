@@ -6,28 +6,28 @@ from pathlib import Path
 from agentflow.checks.results import findings
 from agentflow.checks.run import Shown
 from agentflow.checks.wellknown import KNOWN_FAILURES
-from agentflow.core.errors import CorruptState, StateError
-from agentflow.core.evidence import RED, By, Check, CheckName, CheckRun, Evidence, Side, Verdict, settled
+from agentflow.core.errors import CorruptState
+from agentflow.core.evidence import By, Check, CheckName, CheckRun, Evidence, Side, Verdict, settled
 from agentflow.core.probe import ProbeResult
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, Status, TaskState
+from agentflow.sandbox.scratch import scratch_folder
 from agentflow.store.ledger import EvidenceLedger, summary
 from agentflow.store.reading import EVENTS, events, evidence_of, state_of
 from agentflow.store.seals import damages
 from agentflow.verdict.case import Case
 from agentflow.verdict.conclusion import conclude
 from agentflow.verdict.drift import is_written_by_hooks, listed, set_apart
-from agentflow.verdict.fresh import Bench, contrast, fitting, laid_out, required_at, run_at
-from agentflow.verdict.gather import on, seen_in, split
+from agentflow.verdict.fresh import Copies, contrast, fitting
+from agentflow.verdict.gather import build_case, seen_in, split
 from agentflow.verdict.ground import Ground
 from agentflow.verdict.judge import judge
-from agentflow.verdict.look import NOTHING, Look, added_secrets, approval_id, look
+from agentflow.verdict.look import NOTHING, Look, approval_id, look
 from agentflow.verdict.narrow import asked, narrowed
 from agentflow.verdict.probe_plan import due_canaries, due_probes
 from agentflow.verdict.probe_runs import rerun_probes
-from agentflow.verdict.targets import aims
+from agentflow.verdict.runner import Place
 from agentflow.workspace.crossed import cross
-from agentflow.workspace.git import Git
 from agentflow.workspace.ignored import fingerprint, unchanged
 
 _MIXED = ((Side.BASE, Side.FINAL), (Side.FINAL, Side.BASE))
@@ -55,7 +55,7 @@ class Folder(Record):
     evidence: tuple[Evidence, ...]
 
 
-def examine(bench: Bench, path: Path) -> Iterator[Examined]:
+def examine(copies: Copies, path: Path) -> Iterator[Examined]:
     """Yield what became of each record of a task, the verdict last; no model is asked."""
     try:
         happened = tuple(events(path))
@@ -67,18 +67,21 @@ def examine(bench: Bench, path: Path) -> Iterator[Examined]:
         folder = Folder(path=path, task=task, evidence=() if broken else evidence_of(path))
     except CorruptState as error:
         broken = [Examined(subject=EVENTS, said=str(error), differs=True)]
-    yield from broken or Examination(bench, folder).all()
+    yield from broken or Examination(copies, folder).all()
 
 
 class Examination:
     """A task whose files are whole, looked at command by command."""
 
-    def __init__(self, bench: Bench, folder: Folder) -> None:
-        self._bench = bench
-        self._git = bench.git
+    def __init__(self, copies: Copies, folder: Folder) -> None:
+        self._copies = copies
+        self._git = copies.git
         self._task = folder.task
         self._evidence = {one.id: one for one in folder.evidence}
         self._recorded = EvidenceLedger(folder.path, folder.task, lambda _: None, folder.evidence)
+        trees = (folder.task.base_tree or "", folder.task.tree or "")
+        self._trees = trees if all(map(self._git.has_tree, trees)) else None
+        """From before the task and of its end, where this repository has both."""
         self._required: dict[str, tuple[Check, ...]] = {}
         self._fresh: dict[str, Shown] = {}
         self._shared: tuple[str, ...] = ()
@@ -99,12 +102,6 @@ class Examination:
         elif task.status in _VERIFIED:
             said = f"{task.status} without a verdict that passed"
             yield Examined(subject="verdict", said=said, differs=True)
-
-    @property
-    def _trees(self) -> tuple[str, str] | None:
-        """The trees from before the task and of its end, where this repository has both."""
-        base, tree = self._task.base_tree or "", self._task.tree or ""
-        return (base, tree) if _has(self._git, base) and _has(self._git, tree) else None
 
     def _mixed(self) -> dict[tuple[Side, Side], str]:
         """Put the trees together once more that code and checks of different times were judged on."""
@@ -127,17 +124,15 @@ class Examination:
     def _again(self, evidence: Evidence) -> Examined:
         """Run the command of a record on its own tree, and compare."""
         tree = evidence.tree_before or ""
-        if not _has(self._git, tree):
+        if not self._git.has_tree(tree):
             return self._absent(evidence, tree)
-        with laid_out(self._git, tree, self._shared) as place:
-            sandbox = self._bench.at(place)
-            required = required_at(sandbox, self._bench.said, self._git.paths(tree))
-            self._required[tree] = required
+        with self._copies.open(tree, self._shared) as place:
+            self._required[tree] = required = self._copies.required(place, tree)
             check, problem = fitting(evidence, self._fit(evidence, (*required, *self._before())))
             problem = problem or self._forgotten(evidence, required)
             if check is None or problem:
                 return Examined(subject=evidence.id, said=problem, differs=True)
-            self._fresh[evidence.id] = shown = run_at(self._bench, sandbox, check, evidence)
+            self._fresh[evidence.id] = shown = _run(place, check, evidence)
         found = contrast(evidence, shown, self._recorded.outcomes(evidence))
         said = "; ".join(found) if found else f"{evidence.check}: {summary(evidence)}, as recorded"
         return Examined(subject=evidence.id, said=said, differs=bool(found))
@@ -170,7 +165,7 @@ class Examination:
     def _stale(self, here: str) -> Iterator[Examined]:
         """Yield that the files here are no longer those that were judged, and which they are."""
         tree = self._task.tree
-        if tree is None or tree == here or not _has(self._git, tree):
+        if tree is None or tree == here or not self._git.has_tree(tree):
             return
         apart = set_apart(self._task)
         paths = [
@@ -190,7 +185,7 @@ class Examination:
         ending = conclude(task)
         unsaid = sorted({*found.caveats} - {*recorded.caveats})
         unnamed = [line for line in found.weakened if line not in recorded.weakened]
-        unlisted = sorted({*task.known_failures} - {*self._bench.said.known})
+        unlisted = sorted({*task.known_failures} - {*self._copies.said.known})
         problems = [
             *found.reasons,
             *(f"the record leaves out the caveat {caveat}" for caveat in unsaid),
@@ -207,30 +202,12 @@ class Examination:
 
         What was installed, what could not run and which files are hooks' is as recorded.
         """
-        task = self._task
-        sides = (task.baseline, task.final, task.held, task.fresh)
-        baseline, final, held, fresh = (tuple(map(self._seen, side)) for side in sides)
-        failing = frozenset[str]().union(*(run.ids(*RED) for run in baseline))
-        seen = look(self._git, task) if self._trees else NOTHING
-        case = Case(
-            base_tree=task.base_tree or "",
-            tree=task.tree or "",
-            drift=(),
-            is_unchanged=self._is_unchanged(),
-            baseline=baseline,
-            final=final,
-            held=held or final,
-            fresh=on(Side.BASE, fresh),
-            alone=on(Side.FINAL, fresh),
-            targets=aims(self._git, self._trees and self._trees[0], task.task, failing),
-            overrides=task.overrides,
-            blocked=task.blocked,
-            known=frozenset(task.known_failures),
-            secrets=added_secrets(self._git.diff(*self._trees)) if self._trees else (),
-            approval=task.answers.get(approval_id(seen, recorded.weakened)) if self._trees else None,
-            probes=task.probes,
+        task, trees = self._task, self._trees
+        seen = look(self._git, task) if trees else NOTHING
+        case = build_case(self._git, task, trees, lambda items: tuple(map(self._seen, items)), seen)
+        case = case.replace(
+            approval=task.answers.get(approval_id(seen, recorded.weakened)) if trees else None
         )
-        case = seen_in(case, seen)
         case = seen_in(case.replace(probes=self._probes(case, seen)), seen)
         return case.replace(weakened=tuple(dict.fromkeys((*recorded.weakened, *case.weakened))))
 
@@ -240,12 +217,7 @@ class Examination:
             return self._task.probes
         ground = Ground(git=self._git, task=self._task, case=case, look=seen)
         plans = (due_canaries, due_probes)
-        return tuple(one for plan in plans for one in rerun_probes(self._bench, ground, plan, self._shared))
-
-    def _is_unchanged(self) -> bool:
-        """Return whether nothing differs but what hooks changed, as far as this repository has the trees."""
-        changes = self._git.changes(*self._trees) if self._trees else ()
-        return bool(changes) and {each.path for each in changes} <= set_apart(self._task)
+        return tuple(one for plan in plans for one in rerun_probes(self._copies, ground, plan, self._shared))
 
     def _seen(self, item: RequiredCheck) -> CheckRun:
         """Return what a check shows now, or showed where it could not be run again."""
@@ -263,9 +235,8 @@ class Examination:
         )
 
 
-def _has(git: Git, tree: str) -> bool:
-    try:
-        git.call("cat-file", "-e", f"{tree}^{{tree}}")
-    except StateError:
-        return False
-    return True
+def _run(place: Place, check: Check, evidence: Evidence) -> Shown:
+    """Run a check as a record says that it was run, with time enough."""
+    with scratch_folder() as scratch:
+        patient = check.replace(timeout=max(check.timeout, 3 * evidence.seconds))
+        return place.run(patient, scratch / "output")

@@ -1,11 +1,13 @@
 """Required checks side by side, each order in a copy of its tree; what fails by chance runs again, alone."""
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
 import anyio
-from anyio import to_thread
+from anyio import from_thread, to_thread
 
 from agentflow.checks.run import Manner, Shown, execute
 from agentflow.core.events import CheckStarted
@@ -53,7 +55,55 @@ class Ran(Record):
     """Why each run but the last did not stand."""
 
 
-class Ground(Record):
+class Place(Record):
+    """Where checks run: a repository as it lies there, or a copy of one of its trees."""
+
+    sandbox: Sandbox
+    imports: str = ""
+    """The PYTHONPATH under which a copy tests itself, where it needs one."""
+    stage: Stage | None = None
+    """The copy, which tells what a check did to its files."""
+    cancelled: Callable[[], bool] = lambda: False
+    pause: Callable[[float], None] = time.sleep
+
+    def run(self, check: Check, sink: Path, manner: Manner = Manner.PLAIN) -> Shown:
+        """Run a check, its output going to `sink`."""
+        env = {"PYTHONPATH": self.imports} if self.imports else {}
+        shown = execute(check, self.sandbox, sink, cancelled=self.cancelled, env=env, manner=manner)
+        if self.stage is None:
+            return shown
+        return shown.replace(execution=shown.execution.replace(changed=self.stage.changed()))
+
+    def tried(self, check: Check) -> tuple[Shown, str]:
+        """Return what a check shows in surroundings that no result may depend on, and what it printed."""
+        with scratch_folder() as scratch:
+            shown = self.run(check, sink := scratch / "output", Manner.ELSEWHERE)
+            return shown, sink.read_text("utf-8", "replace")
+
+    def run_again(
+        self,
+        ran: Ran,
+        known: Known,
+        patience: Mapping[Fault, Patience],
+        begin: Callable[[int], Shown],
+        belongs: Callable[[str], bool] = lambda _: False,
+    ) -> Ran:
+        """Run a check again as long as that tells more about its failure."""
+        while ran.runs and (fault := due(ran.runs, ran.faults, known, patience)):
+            self.pause(wait(fault, ran.faults, patience))
+            if self.stage is not None:
+                self.stage.restore(belongs)
+            shown = begin(len(ran.runs) + 1)
+            ran = ran.replace(runs=(*ran.runs, shown), faults=(*ran.faults, fault))
+        return ran
+
+
+def _sleep(seconds: float) -> None:
+    """Wait in a worker thread, which a cancelled task ends."""
+    from_thread.run(anyio.sleep, seconds)
+
+
+class Bench(Record):
     """Where the checks of a task run, and how patiently."""
 
     git: Git
@@ -69,13 +119,30 @@ class Ground(Record):
     before: Mapping[CheckName, CheckRun]
     """What each check showed before the task."""
 
+    @asynccontextmanager
+    async def copy(self, tree: str) -> AsyncIterator[Place]:
+        """Yield a copy of a tree."""
+        stage = Stage(self.git, tree, self.seen)
+        try:
+            await to_thread.run_sync(stage.fill, self.underlay)
+            yield Place(
+                sandbox=self.sandbox.on(stage.view),
+                imports=paths_for(stage.view.place, self.places),
+                stage=stage,
+                cancelled=stop_asked,
+                pause=_sleep,
+            )
+        finally:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(stage.remove)
+
 
 class Round:
     """One run of several orders; ids of evidence are given in their order."""
 
-    def __init__(self, ground: Ground, task: TaskState, keep: Callable[[Order, Ran], RequiredCheck]) -> None:
-        self._ground = ground
-        self._task = task
+    def __init__(self, bench: Bench, task: TaskState, keep: Callable[[Order, Ran], RequiredCheck]) -> None:
+        self._bench = bench
+        self._belongs = partial(belongs, task.surface)
         self._keep = keep
         self._firsts: dict[CheckName, frozenset[str]] = {}
         self._going = 0
@@ -98,40 +165,23 @@ class Round:
 
     async def _follow(self, order: Order, turn: anyio.Event) -> Results:
         """Run an order in a copy of its own; what it shows is kept as soon as it is its turn."""
-        stage = Stage(self._ground.git, order.tree, self._ground.seen)
         ran: list[Ran] = []
         kept: list[RequiredCheck] = []
-        try:
-            await to_thread.run_sync(stage.fill, self._ground.underlay)
-            for place, check in enumerate(order.checks):
-                if place:
-                    await to_thread.run_sync(stage.restore, partial(belongs, self._task.surface))
-                runs = await self._first(order, check, stage)
-                if place == len(order.checks) - 1:
+        async with self._bench.copy(order.tree) as place:
+            assert place.stage is not None
+            for number, check in enumerate(order.checks):
+                if number:
+                    await to_thread.run_sync(place.stage.restore, self._belongs)
+                begin = partial(self._once, order, check, place)
+                runs = await self._first(order, check, begin)
+                if number == len(order.checks) - 1:
                     await self._alone(turn)
-                ran.append(await self._settled(order, stage, Ran(check=check, runs=runs)))
+                first, known = Ran(check=check, runs=runs), self._known(order, check)
+                again = partial(place.run_again, first, known, self._bench.patience, begin, self._belongs)
+                ran.append(await to_thread.run_sync(again))
                 if turn.is_set():
                     kept += [self._keep(order, each) for each in ran[len(kept) :]]
             return tuple(kept)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(stage.remove)
-
-    async def tried(self, order: Order) -> tuple[Shown, str]:
-        """Return what the one check of an order shows in other surroundings, and its output; keep nothing."""
-        stage, (check,) = Stage(self._ground.git, order.tree, self._ground.seen), order.checks
-        with scratch_folder() as scratch:
-            try:
-                await to_thread.run_sync(stage.fill, self._ground.underlay)
-                sink = scratch / "output"
-                begin = partial(self._execute, check, stage, sink, manner=Manner.ELSEWHERE)
-                shown = await to_thread.run_sync(begin)
-                changed = await to_thread.run_sync(stage.changed)
-                said = sink.read_text("utf-8", "replace")
-                return shown.replace(execution=shown.execution.replace(changed=changed)), said
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await to_thread.run_sync(stage.remove)
 
     async def _alone(self, turn: anyio.Event) -> None:
         """Wait until nothing else runs: what runs at once may disturb each other."""
@@ -141,30 +191,19 @@ class Round:
         await self._idle.wait()
         await turn.wait()
 
-    async def _first(self, order: Order, check: Check, stage: Stage) -> tuple[Shown, ...]:
+    async def _first(self, order: Order, check: Check, begin: Callable[[int], Shown]) -> tuple[Shown, ...]:
         if check.missing is not None:
             return ()
-        store = self._ground.store
-        store.emit(
+        self._bench.store.emit(
             CheckStarted(check=check.name, command=check.command, surface=order.surface, code=order.code)
         )
-        shown = await self._once(order, check, stage, 1)
+        shown = await to_thread.run_sync(begin, 1)
         self._firsts[check.name] = self._firsts.get(check.name, frozenset()) | passing(shown)
         return (shown,)
 
-    async def _settled(self, order: Order, stage: Stage, ran: Ran) -> Ran:
-        """Run a check again as long as that tells more about its failure."""
-        patience, known = self._ground.patience, self._known(order, ran.check)
-        while ran.runs and (fault := due(ran.runs, ran.faults, known, patience)):
-            await anyio.sleep(wait(fault, ran.faults, patience))
-            await to_thread.run_sync(stage.restore, partial(belongs, self._task.surface))
-            shown = await self._once(order, ran.check, stage, len(ran.runs) + 1)
-            ran = ran.replace(runs=(*ran.runs, shown), faults=(*ran.faults, fault))
-        return ran
-
     def _known(self, order: Order, check: Check) -> Known:
         """Return what speaks against a failure; on the code from before the task, a failure is no news."""
-        sandbox, before = self._ground.sandbox, self._ground.before.get(check.name)
+        sandbox, before = self._bench.sandbox, self._bench.before.get(check.name)
         online = sandbox.level is Level.NONE or CHECKS in sandbox.opened.network
         if order.code is Side.BASE or before is None or before.evidence is None:
             return Known(online=online)
@@ -175,35 +214,14 @@ class Round:
             online=online,
         )
 
-    async def _once(self, order: Order, check: Check, stage: Stage, number: int) -> Shown:
-        """Run a check, and see what it did to the files."""
-        shown = await self._shown(order, check, stage, number)
-        changed = await to_thread.run_sync(stage.changed)
-        return shown.replace(execution=shown.execution.replace(changed=changed))
-
-    async def _shown(self, order: Order, check: Check, stage: Stage, number: int) -> Shown:
-        patient, sink = check.replace(timeout=self._time_for(check)), self._sink(order, check, number)
-        begin = partial(self._execute, patient, stage, sink, manner=order.manner(check))
-        return await to_thread.run_sync(begin)
-
-    def _execute(self, check: Check, stage: Stage, sink: Path, *, manner: Manner) -> Shown:
-        places = paths_for(stage.view.place, self._ground.places)
-        return execute(
-            check,
-            self._ground.sandbox.on(stage.view),
-            sink,
-            cancelled=stop_asked,
-            env={"PYTHONPATH": places} if places else {},
-            manner=manner,
-        )
-
-    def _sink(self, order: Order, check: Check, number: int) -> Path:
+    def _once(self, order: Order, check: Check, place: Place, number: int) -> Shown:
         name = f"check-{check.name}-{order.surface}-{order.code}-{number}.out"
-        return self._ground.store.folder / "outputs" / name
+        sink = self._bench.store.folder / "outputs" / name
+        return place.run(check.replace(timeout=self._time_for(check)), sink, order.manner(check))
 
     def _time_for(self, check: Check) -> float:
         """Return the seconds a check may take: for tests at least three times the base run."""
-        before = self._ground.before.get(check.name)
+        before = self._bench.before.get(check.name)
         if check.name is not CheckName.TESTS or before is None or before.evidence is None:
             return check.timeout
         return max(check.timeout, 3 * before.evidence.seconds)

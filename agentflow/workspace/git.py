@@ -120,6 +120,14 @@ class Git(Record):
             return ()
         return _changes(self, before, after)
 
+    def has_tree(self, tree: str) -> bool:
+        """Tell whether the repository has a tree."""
+        try:
+            self.call("cat-file", "-e", f"{tree}^{{tree}}")
+        except StateError:
+            return False
+        return True
+
     def paths(self, tree: str) -> tuple[str, ...]:
         """Return the paths of all files of a tree."""
         return _paths(self, tree)

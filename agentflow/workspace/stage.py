@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from agentflow.core.errors import StateError
 from agentflow.process import capture
+from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.scratch import scratch_folder
 from agentflow.sandbox.throwaway import View
 from agentflow.workspace.apart import cast
@@ -83,7 +84,8 @@ class Stage:
     def _is_laid(self, path: str) -> bool:
         """Tell whether a file was put here beside the tree."""
         entries = {entry.rstrip("/") for entry in self._ignored}
-        return any(path == entry or path.startswith(f"{entry}/") for entry in entries)
+        is_below = any(path == entry or path.startswith(f"{entry}/") for entry in entries)
+        return is_below or path in SHARED  # a link to an environment
 
     def remove(self) -> None:
         self._opened.close()
