@@ -17,6 +17,7 @@ class Caveat(StrEnum):
     MOSTLY_SKIPPED = "mostly_skipped"
     GREEN_WHEN_BROKEN = "green_when_broken"
     DEPENDS_ON_SURROUNDINGS = "depends_on_surroundings"
+    NOT_ALL_TRIED = "not_all_tried"
     KNOWS_THE_TESTS = "knows_the_tests"
     DEPENDENCIES = "dependencies"
     NOT_REVIEWED = "not_reviewed"
@@ -46,6 +47,7 @@ _MEANINGS: Mapping[str, str] = MappingProxyType(
         Caveat.KNOWS_THE_TESTS: "lines of the new code look as if they knew the tests: see the notes",
         Caveat.GREEN_WHEN_BROKEN: "these tests pass with the changed code broken, too: see the notes",
         Caveat.DEPENDS_ON_SURROUNDINGS: "a proving test fails in other surroundings: see the notes",
+        Caveat.NOT_ALL_TRIED: "the tests take too long to try all that has to fail: see the notes",
         Caveat.DEPENDENCIES: "what the change depends on now is for a person to look at: see the notes",
         Caveat.NOT_REVIEWED: "its class asks for a review, which --no-review left out",
         Caveat.REVIEWER_DISAGREES: "the checks hold, but the reviewer objected without naming a line",

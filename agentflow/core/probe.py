@@ -27,6 +27,8 @@ class ProbeEnd(StrEnum):
     SILENT = "stayed green"
     NOT_APPLIED = "not applied"
     """Nothing shows that what was broken was in place, so that nothing follows."""
+    LEFT_OUT = "left out"
+    """All probes together would have taken too long."""
 
 
 class ProbeResult(Record):

@@ -10,16 +10,26 @@ def changed_tests(before: str, after: str) -> frozenset[str]:
     Further imports are no difference. None are returned for what is no Python, and where anything beside
     such functions changed: a helper, a fixture, a constant or a base class can weaken every test.
     """
+    functions = altered_functions(before, after)
+    return functions_named(functions) if functions and all(map(_asserts, functions.values())) else frozenset()
+
+
+def altered_functions(before: str, after: str) -> dict[str, ast.AST] | None:
+    """Return the functions that are new or changed, with their owners; None where all else is not equal."""
     try:
         old, new = ast.parse(before), ast.parse(after)
     except (SyntaxError, ValueError, RecursionError):
-        return frozenset()
+        return None
     was, now = (dict(_functions(tree, "")) for tree in (old, new))
     changed = {name: node for name, node in now.items() if name not in was or _differs(was[name], node)}
-    names = frozenset(name.rpartition(".")[2] for name in changed)
     gone = {name for name in was if name not in now}
     is_rest_equal = not before or _rest(old, gone | changed.keys()) == _rest(new, changed.keys())
-    return names if is_rest_equal and all(map(_asserts, changed.values())) else frozenset()
+    return changed if is_rest_equal else None
+
+
+def functions_named(functions: Collection[str]) -> frozenset[str]:
+    """Return the bare names of functions."""
+    return frozenset(name.rpartition(".")[2] for name in functions)
 
 
 def _differs(old: ast.AST, new: ast.AST) -> bool:

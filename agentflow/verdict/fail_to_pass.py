@@ -7,8 +7,9 @@ from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.verdict.again import WHOLE
 from agentflow.verdict.case import Case
+from agentflow.verdict.changed_tests import altered_functions, functions_named
 from agentflow.verdict.context import JudgeContext
-from agentflow.verdict.ground import lies_in
+from agentflow.verdict.ground import function_of, lies_in
 from agentflow.verdict.judge import holds
 from agentflow.verdict.narrow import narrowed
 from agentflow.verdict.proofs import proof, turned
@@ -39,7 +40,8 @@ class Grounds(Record):
         is_told = bool(final.outcomes) and CheckName.TESTS not in red
         if not is_told or not all(any(lies_in(test, (path,)) for test in passed) for path in paths):
             return final.check  # what holds no test is something that tests obey
-        new = {test for test in passed if test not in known or lies_in(test, paths)}
+        new = {test for test in passed if test not in known}
+        new |= {test for each in ([] if red else changed) for test in _touched(each, passed)}
         return narrowed(final.check, {*red, *new}) if red or new else None
 
     @property
@@ -51,6 +53,16 @@ class Grounds(Record):
         if not base.outcomes and not base.green and not paths:
             return {WHOLE: TestOutcome.FAILED}
         return {test: base.outcomes[test] for test in base.ids(*RED) if not lies_in(test, paths)}
+
+
+def _touched(change: SurfaceChange, tests: Iterable[str]) -> set[str]:
+    """Return the tests of a changed file that may be others: those that differ, where nothing else does."""
+    mine = {test for test in tests if lies_in(test, (change.path,))}
+    functions = altered_functions(change.before, change.after) if change.path.endswith(".py") else None
+    names = functions_named(functions or ())
+    told = {test for test in mine if function_of(test) in names}
+    is_clear = functions is not None and {function_of(test) for test in told} == names
+    return told if is_clear else mine  # whatever else changed may be part of every test
 
 
 async def counterproof(context: JudgeContext, task: TaskState, case: Case, tree: str) -> Results:

@@ -6,7 +6,7 @@ from agentflow.core.caveat import Caveat
 from agentflow.core.evidence import RED, By, CheckName, CheckRun, Evidence, Side, TestOutcome, Verdict, ended
 from agentflow.verdict.case import Case, remarks, wrong
 from agentflow.verdict.drift import drifted, listed
-from agentflow.verdict.probe_results import differing, green_with_broken_code, silences
+from agentflow.verdict.probe_results import differing, green_with_broken_code, left_out, silences
 from agentflow.verdict.proofs import loaded_now, not_loaded, proofs, unproved, what_would_prove
 
 _LOOKING = (CheckName.LINT, CheckName.FORMAT, CheckName.TYPES)
@@ -109,6 +109,8 @@ def _probed(case: Case) -> Iterator[str]:
     """Yield what lessens a pass by the runs that had to fail."""
     results = case.probes or ()
     yield from (Caveat.GREEN_WHEN_BROKEN.of(each.check) for each in green_with_broken_code(results))
+    if left_out(results):
+        yield Caveat.NOT_ALL_TRIED
     if differing(results):
         yield Caveat.DEPENDS_ON_SURROUNDINGS
 

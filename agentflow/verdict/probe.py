@@ -62,6 +62,18 @@ class Probe(Record):
         reached = self.marks is None or has_mark(self.marks.reached, self.marks.word, shown, said)
         return result.replace(reached=reached)
 
+    def leave_out(self) -> ProbeResult:
+        """Return that there was no time for it."""
+        return ProbeResult(
+            kind=self.kind,
+            check=self.check.name,
+            end=ProbeEnd.LEFT_OUT,
+            seconds=0,
+            subjects=self.subjects,
+            hunks=self.hunks,
+            code=self.code,
+        )
+
     def _end(self, shown: Shown, said: str) -> ProbeEnd:
         match self.kind:
             case ProbeKind.CANARY:

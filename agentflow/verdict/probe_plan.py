@@ -14,6 +14,7 @@ from agentflow.verdict.judge import holds
 from agentflow.verdict.narrow import narrowed
 from agentflow.verdict.oracle_probes import oracle_probes
 from agentflow.verdict.probe import Probe, make_word, with_patience
+from agentflow.verdict.probe_results import silences
 from agentflow.verdict.proofs import proof
 from agentflow.verdict.surface import Kind, belongs, kind_of
 from agentflow.workspace.crossed import Texts
@@ -24,10 +25,6 @@ _FILE_BYTES = 1_000_000
 _MOST_PIECES = 8
 _PIECES_SECONDS = 30.0
 """How long all pieces of a change may take, one after the other; there are fewer where a run takes long."""
-_MOST_CLONES = 20
-_PATIENCE = 5
-"""How many times longer than the run without it a probe may take."""
-_LEAST_SECONDS = 20.0
 
 
 def due_canaries(ground: Ground, known: Results) -> tuple[Probe, ...]:
@@ -59,7 +56,7 @@ def _changed_modules(ground: Ground) -> list[str]:
 
 def due_probes(ground: Ground, known: Results) -> tuple[Probe, ...]:
     """Return what has to fail next, where all checks hold; none where nothing more is to be found out."""
-    if not holds(ground.case):
+    if not holds(ground.case) or silences(known):
         return ()
     if ground.look.changed_tests:
         return () if known else tuple(_of_tests_alone(ground))

@@ -65,13 +65,18 @@ def hunks_of(results: Results) -> tuple[Hunk, ...]:
 def _untried(results: Results) -> tuple[Hunk, ...]:
     """Return the changed lines that no test tries."""
     runs = (each for each in results if each.kind is ProbeKind.UNTRIED)
-    applied = [each for each in runs if each.end is not ProbeEnd.NOT_APPLIED]
+    applied = [each for each in runs if each.end not in (ProbeEnd.NOT_APPLIED, ProbeEnd.LEFT_OUT)]
     return applied[-1].hunks if applied else ()
 
 
 def differing(results: Results) -> tuple[str, ...]:
     """Return the proving tests whose result depends on the surroundings."""
     return tuple(dict.fromkeys(test for each in results for test in each.differing))
+
+
+def left_out(results: Results) -> tuple[ProbeResult, ...]:
+    """Return the probes for which there was no time."""
+    return tuple(each for each in results if each.end is ProbeEnd.LEFT_OUT)
 
 
 def notes_of(results: Results) -> Iterator[str]:
@@ -81,6 +86,9 @@ def notes_of(results: Results) -> Iterator[str]:
         yield f"{each.check}: {_why_green(each)}"
     if tests := differing(found):
         yield f"fails with another order of sets or another temporary folder: {listed(list(tests))}"
+    if late := left_out(found):
+        subjects = dict.fromkeys(subject for each in late for subject in each.subjects)
+        yield f"no time was left to see whether the checks fail without, or broken: {listed(list(subjects))}"
     yield from _odd(found)
 
 

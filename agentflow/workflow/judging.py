@@ -24,6 +24,7 @@ from agentflow.workflow.dispatch import dispatch
 from agentflow.workflow.session import stopped
 from agentflow.workflow.waiting import waiting
 
+_NOTHING_NEW = "- not asked again: nothing changed since the last iteration failed"
 _NO_ANSWER = Verdict(
     passed=False, reasons=("the verifier was not asked, since a check was red",), evidence=()
 )
@@ -34,6 +35,8 @@ async def judged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> Task
     task = crew.look(task)
     if not task.reads_only and not crew.changes(task):
         return _unchanged(crew, task.replace(final=()), phases)
+    if repeated := _repeated(task):
+        return _as_before(crew, task, repeated)
     crew.store.save(task)
     gathered = await side_by_side(*(partial(_JUDGES[phase], crew) for phase in phases))
     runs, task = dict(zip(phases, gathered, strict=True)), crew.store.task
@@ -45,6 +48,32 @@ async def judged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> Task
         task = await _verification_decided(crew, task, runs[Phase.VERIFICATION])
     if Phase.REVIEW in task.steps and Phase.VERIFICATION in runs:
         crew.store.emit(merged("judging", {phase: task.gate(phase) for phase in JUDGING}))
+    return task
+
+
+def _repeated(task: TaskState) -> tuple[Failure, ...]:
+    """Return the failures of the iteration before, where its tree is still as it was judged.
+
+    Once Stop hooks have sent a change back they are asked again: they may look at other things than files.
+    """
+    last = [failure for failure in task.failures if failure.iteration == task.iteration - 1]
+    is_same = bool(last) and all(failure.tree == task.tree for failure in last)
+    return tuple(last) if is_same and not task.stop_blocks else ()
+
+
+def _as_before(crew: Crew, task: TaskState, failures: tuple[Failure, ...]) -> TaskState:
+    """Return the task failed as in the iteration before; no judge is asked about the same tree again."""
+    verdict, failed = judge(final_case_of(crew.judging, task)), {each.phase: each for each in failures}
+    for phase in (phase for phase in JUDGING if task.gate(phase).status is not GateStatus.SKIPPED):
+        known = failed.get(phase)
+        status = GateStatus.FAILED if known else GateStatus.SKIPPED
+        message = "\n".join(f"- {reason}" for reason in known.reasons) if known else _NOTHING_NEW
+        task = decided(task, status, message, phase=phase)
+    if known := failed.get(Phase.VERIFICATION):
+        verdict = verdict.replace(passed=False, reasons=known.reasons, caveats=())
+    task = task.replace(verdict=verdict)
+    for each in failures:
+        task = _sent_back(task, each.phase, each.reasons, each.evidence)
     return task
 
 

@@ -123,6 +123,9 @@ def test_a_new_test_in_a_large_file_proves_a_change(tmp_path: Path) -> None:
     new = "\n\ndef test_part():\n    assert pages(41, 10) == 5\n"
 
     assert attempt.run(TASK, {"pager/core.py": RIGHT, "tests/test_core.py": green + new}).code == 0
+    narrowed = [command for command in commands(attempt.repo) if " -k " in command]
+    assert {command.rpartition(" -k ")[2] for command in narrowed} == {"test_part"}
+    assert len(narrowed) == 2
 
 
 def test_the_first_test_of_a_suite_has_to_fail_without_the_change(tmp_path: Path) -> None:
