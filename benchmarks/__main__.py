@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from benchmarks import commands, imports, sandbox, state, tampering, tokens, turns, verification
+from benchmarks import commands, imports, sandbox, state, tampering, tokens, turns, verification, work
 from benchmarks.report import Row, header, json_line, table
 
 LEAST_ROUNDS = 3
@@ -21,6 +21,7 @@ SUITES: Mapping[str, Callable[[int], Iterator[Row]]] = MappingProxyType(
         "sandbox": sandbox.rows,
         "tampering": tampering.rows,
         "verification": verification.rows,
+        "work": work.rows,
     }
 )
 

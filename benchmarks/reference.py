@@ -9,7 +9,7 @@ from typing import Any
 
 SYSTEM = "You are a coding agent that changes a repository by shell commands and reports. " * 23
 """As long as the prompt of a small peer: about 450 tokens."""
-PROMPT = "make the failing tests pass"
+PROMPT = os.environ.get("BENCHMARK_PROMPT", "make the failing tests pass")
 TOOL = {
     "name": "Bash",
     "description": "Run a shell command.",

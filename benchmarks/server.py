@@ -27,10 +27,12 @@ class Asked(NamedTuple):
     raw: bytes
     arrived: float
     ended: float
+    made: int = 0
+    """Tokens of the answer."""
 
 
-Script = Callable[[str, int, bytes], Calls | None]
-"""Role, turn and body of a request, to the calls of its answer; none ends, None gives no answer."""
+Script = Callable[[str, int, bytes], Calls | Plays | None]
+"""Role, turn and body of a request, to its answer or the calls of it; none ends, None gives no answer."""
 
 
 class ModelServer:
@@ -78,9 +80,11 @@ class ModelServer:
         with self._lock:
             turn = self._turns[role]
             self._turns[role] += 1
-        calls = self.script(role, turn, raw)
-        answer = b"" if calls is None else _encoded(_reply(role, turn, calls), stream=b'"stream":true' in raw)
-        self.asked.append(Asked(role, turn, raw, arrived, time.monotonic()))
+        said = self.script(role, turn, raw)
+        reply = said if isinstance(said, Plays | None) else plays(role, turn, said)
+        answer = b"" if reply is None else _encoded(reply, stream=b'"stream":true' in raw)
+        made = reply.counts["output_tokens"] if reply else 0
+        self.asked.append(Asked(role, turn, raw, arrived, time.monotonic(), made))
         connection.sendall(answer)
 
 
@@ -92,7 +96,8 @@ def _begun(reader: BinaryIO) -> bool:
         return False
 
 
-def _reply(role: str, turn: int, calls: Calls) -> Plays:
+def plays(role: str, turn: int, calls: Calls) -> Plays:
+    """Return the reply that makes some calls."""
     blocks = [use(name, given, f"toolu_{role}_{turn}_{number}") for number, (name, given) in enumerate(calls)]
     return Plays((text(f"Turn {turn}."), *blocks))
 

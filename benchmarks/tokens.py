@@ -9,6 +9,7 @@ from benchmarks.clients import AGENTFLOW, BLOCK, STDLIB, command_of, scratch, st
 from benchmarks.prompts import Parts, append_only, billed, parts, prefix_share, tokens
 from benchmarks.report import Row, alone, at_least, at_most, compared, exactly
 from benchmarks.server import Asked, Calls, Script, rehearsed, serving, submission
+from tests.support.messages_server import Plays
 from tests.support.repo import CALC
 
 CAT = f"cat {BLOCK}"
@@ -117,7 +118,7 @@ def killed_and_resumed(turn: int) -> tuple[bytes, bytes]:
     """Return the request that was never answered, and the first one after `resume`."""
     plays = rehearsed(turn + 2, CAT)
 
-    def silent(role: str, number: int, raw: bytes) -> Calls | None:
+    def silent(role: str, number: int, raw: bytes) -> Calls | Plays | None:
         return None if (role, number) == ("implementer", turn) else plays(role, number, raw)
 
     with scratch() as place, serving(silent) as server:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks import commands, prompts, report, state, tokens
+from benchmarks import commands, prompts, report, state, tokens, work
 from benchmarks.clients import AGENTFLOW, STDLIB, measure, scratch
 from benchmarks.report import Row
 from benchmarks.server import Asked, rehearsed
+from benchmarks.tasks import tasks
 
 SHORT = 12
 COMMANDS = [(words, forbidden) for words, _, forbidden in commands.COMMANDS]
@@ -78,6 +79,22 @@ def test_a_run_is_measured() -> None:
     assert 0 < found.exit < 30
     assert found.cpu > 0
     assert found.pss > 1
+
+
+def test_each_task_of_the_tables_can_be_done() -> None:
+    for task in tasks():
+        files = task.files
+        for edit in task.change:
+            files = edit.apply(files)
+        assert (files == task.files) == (task.kind == "question")
+
+
+def test_work_is_counted_by_role() -> None:
+    (question,) = (task for task in tasks() if task.kind == "question")
+    cost = work.tried(AGENTFLOW, question, "competent")
+    assert (cost.verdict, cost.refused, cost.requests) == ("answered", (), {"explorer": 3})
+    assert cost.input["explorer"] > cost.output["explorer"] > 0
+    assert not work.tried(STDLIB, tasks()[0], "lazy").is_right
 
 
 def test_state_is_written_in_little_time() -> None:
