@@ -67,7 +67,7 @@ def replay(folder: Path, task_id: str | None) -> Replayed:
         wish = Wish(no_sandbox=task.sandbox == "none" and not explain_foreign(git, path))
         setup = prepare(root, f"replay:{path.name}", task.task, wish)
         setup = setup.replace(sandbox=seeing(setup.sandbox, git.root))
-        store = TaskStore.create(root, _begun(setup, happened))
+        store = TaskStore.create(root, _begun(setup, happened, task))
         ended = _run(setup, store, task)
         told = _difference(happened, tuple(events(store.folder)), (str(git.root), str(root)))
     assert ended.ending is not None
@@ -88,12 +88,13 @@ def _ran_through(happened: tuple[Stamped, ...]) -> bool:
     return bool(ends) and not cut and ends[-1].status is not Status.SUSPENDED
 
 
-def _begun(setup: Setup, happened: tuple[Stamped, ...]) -> TaskState:
-    """Return the state that the task began with, under a name of its own."""
+def _begun(setup: Setup, happened: tuple[Stamped, ...], recorded: TaskState) -> TaskState:
+    """Return the state that the task began with, under a name of its own, in the place as it was then."""
     first = next(one.event.changed for one in happened if isinstance(one.event, StateChanged))
     fresh = new_task(setup, first["task"], first["max_iterations"])
     keys = ("task_id", "started_at", "model", "sandbox", "gaps")
-    return fit(TaskState, {**first, **{key: plain(fresh)[key] for key in keys}})
+    then = {key: plain(recorded)[key] for key in ("surroundings", "instructions", "excerpts")}
+    return fit(TaskState, {**first, **{key: plain(fresh)[key] for key in keys}, **then})
 
 
 def _run(setup: Setup, store: TaskStore, recorded: TaskState) -> TaskState:

@@ -62,6 +62,8 @@ class RunOpened(Record, tag=True):
     """Direct answers of one turn are put one after the other."""
     angle: str = ""
     """What it looks at, where several look at once."""
+    shown: tuple[str, ...] = ()
+    """The files that its brief shows whole, which count as read."""
 
 
 class MessageAdded(Record, tag=True):

@@ -8,6 +8,7 @@ from agentflow.core.exits import Exit
 from agentflow.core.messages import Usage
 from agentflow.core.pending import Answer, Pending
 from agentflow.core.probe import ProbeResult
+from agentflow.core.quotes import Excerpt, Instruction
 from agentflow.core.record import Record
 from agentflow.core.submissions import Change, Findings, Judgement, Plan, Review
 from agentflow.core.todo import Todo
@@ -167,6 +168,16 @@ class TaskState(Record):
     """Citations of the explorer that no file bears out, as `path:line`."""
     flagged_issues: tuple[str, ...] = ()
     """The same of the reviewer."""
+    unseen_findings: tuple[str, ...] = ()
+    """Citations of the explorer that exist and were not shown to it, as `path:line`."""
+    excerpts: tuple[Excerpt, ...] = ()
+    """The short files that the task names, and its failing tests, as they stood before it."""
+    cited: tuple[Excerpt, ...] = ()
+    """What the explorer cited, as it stood then."""
+    surroundings: tuple[str, ...] = ()
+    """Where the task began, in lines for every brief."""
+    instructions: tuple[Instruction, ...] = ()
+    """What the repository said of how to work on it as the task began; a change of it counts next time."""
     focus: str | None = None
     """The folder that a deep exploration is about, empty for all; None for any other task."""
     explored: str = ""

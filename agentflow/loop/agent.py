@@ -49,6 +49,8 @@ class Surroundings(Record):
     """Every known tool's name, to the role that has it."""
     angle: str = ""
     """What it looks at, where several look at once."""
+    shown: tuple[str, ...] = ()
+    """The files that its brief shows whole."""
     watch: Watch | None = None
     """Told when hooks or the role may change files."""
 
@@ -120,6 +122,7 @@ def open_run(agent: Agent, brief: str) -> Run:
         parent=agent.parent,
         concatenates=agent.role.concatenates,
         angle=agent.around.angle,
+        shown=agent.around.shown,
     )
     agent.around.journal.append(head)
     return say(agent, Run(head=head), brief, Notice.BRIEF)

@@ -1,7 +1,7 @@
 """What a route that changes nothing comes to: the answer, and the document that keeps it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from enum import IntEnum
 from pathlib import Path
 
@@ -86,7 +86,7 @@ def document(task: TaskState) -> str:
         ("Open Questions", [f"- {nested(one)}" for one in findings.open_questions], "none were named"),
         (
             "Sources & Evidence",
-            [f"- {nested(one)}{_borne_out(one, flagged)}" for one in places],
+            [f"- {nested(one)}{_borne_out(one, flagged, task.unseen_findings)}" for one in places],
             "none cited",
         ),
     )
@@ -108,10 +108,12 @@ def _places(task: TaskState) -> Iterator[str]:
         yield one.path if "://" in one.path else one.place
 
 
-def _borne_out(place: str, flagged: set[str]) -> str:
+def _borne_out(place: str, flagged: set[str], unseen: Collection[str]) -> str:
     if "://" in place:
         return ": not looked up by the program"
-    return ": FLAGGED, there is no such line" if place in flagged else ": the line exists"
+    if place in flagged:
+        return ": FLAGGED, there is no such line"
+    return ": the line exists, but the explorer did not see it" if place in unseen else ": the line exists"
 
 
 def _issues(task: TaskState) -> tuple[str, ...]:

@@ -1,9 +1,10 @@
 """What the state of a task refers to, as a report or a prompt quotes it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from agentflow.core.evidence import CheckRun
 from agentflow.core.record import Record
+from agentflow.core.role import Role
 
 
 class Material(Record):
@@ -23,6 +24,12 @@ class Material(Record):
     """Changed tests on the code from before the task."""
     surface: tuple[str, ...] = ()
     """What belonged to the checks before the task, in lines."""
+    changed: tuple[str, ...] = ()
+    """The files that differ from before the task."""
+    roles: Mapping[str, Role] = {}
+    """The roles by their part, each with the limits that are left for it."""
+    network: tuple[str, ...] = ()
+    """Whose commands reach the network."""
 
 
 def fenced(text: str, language: str = "") -> str:

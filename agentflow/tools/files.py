@@ -180,7 +180,8 @@ def _listed(lines: list[int]) -> str:
 
 
 def _require_seen(path: str, context: ToolContext) -> None:
-    if not any(_is_about(call, path, context.workspace) for call in _succeeded(context.run)):
+    was_read = (_is_about(call, path, context.workspace) for call in _succeeded(context.run))
+    if path not in context.run.head.shown and not any(was_read):
         raise InvalidInput(f"{path} exists and was not read in this run: Read it first")
 
 

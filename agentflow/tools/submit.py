@@ -19,6 +19,7 @@ from agentflow.core.submissions import (
     Submission,
 )
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+from agentflow.tools.excerpts import excerpts_of, was_shown
 
 _WEB = ("https://", "http://")
 """A page is cited by its address; whether it says so cannot be looked up here."""
@@ -28,7 +29,15 @@ Cited = TypeVar("Cited", Finding, Issue)
 def submit_findings(wanted: Findings, context: ToolContext) -> Output:
     """Hand in what was found and end; each finding names a file and a line that exist."""
     placed, flagged = _judged(wanted.findings, context)
-    return _submitted("findings", wanted.replace(findings=placed), flagged_findings=flagged)
+    borne = [one for one in placed if one.place not in flagged and not one.path.startswith(_WEB)]
+    unseen = [one.place for one in borne if not was_shown(context.run, one, context.workspace)]
+    return _submitted(
+        "findings",
+        wanted.replace(findings=placed),
+        flagged_findings=flagged,
+        unseen_findings=unseen,
+        cited=plain(excerpts_of(context.workspace, borne)),
+    )
 
 
 def submit_plan(wanted: Plan, context: ToolContext) -> Output:  # noqa: ARG001  # all tools have one signature
@@ -68,7 +77,7 @@ SUBMIT_TOOLS = (
 )
 
 
-def _submitted(key: str, submission: Submission, **others: list[str]) -> Output:
+def _submitted(key: str, submission: Submission, **others: list[Any]) -> Output:
     return Output(content="submitted", changes={key: plain(submission), **others}, submitted=True)
 
 

@@ -17,6 +17,15 @@ _OR = " or "
 _MOST_NAMES = 50
 _MOST_CHARS = 20_000
 """A command is one argument of `bash -c`."""
+_ONE = {
+    "go test ./...": "go test ./FOLDER -run NAME",
+    "cargo test": "{} NAME",
+    "npm test": "{} -- FILE",
+    **dict.fromkeys(("pnpm test", "yarn test", "bun run test"), "{} FILE"),
+    "mvn": "{} -Dtest=CLASS#METHOD",
+    "gradle": "{} --tests CLASS.METHOD",
+}
+"""How other runners are told of one test, by what stands in their command."""
 
 
 def scope(test: str) -> str | None:
@@ -46,6 +55,16 @@ def narrowed(check: Check, tests: Collection[str]) -> Check:
     is_fit = check.name is CheckName.TESTS and tests and runs and not any(map(_is_odd, tests))
     command = every(runs) if is_fit else ""
     return check.replace(command=command) if 0 < len(command) < _MOST_CHARS else check
+
+
+def one_test(check: Check) -> str:
+    """Return how one test is run, with words in capitals to fill in; empty for an unknown runner."""
+    if found := PYTEST.search(check.command):
+        return f"{found['start'].strip()} FILE -k NAME"
+    if found := UNITTEST.search(check.command):
+        return f"{found['start'].strip()} {found['search'].rstrip()} -k NAME"
+    form = next((form for start, form in _ONE.items() if start in check.command), "")
+    return form.format(check.command)
 
 
 def asked(command: str) -> frozenset[str]:

@@ -22,14 +22,14 @@ def _speaking_of(git: Git, tree: str | None, tests: frozenset[str], names: froze
     """Return the tests in whose files one of the names stands."""
     if tree is None:
         return frozenset()
-    files = _files(git.paths(tree), tests)
+    files = files_of(git.paths(tree), tests)
     paths = sorted(path for path in set(files.values()) if "\n" not in path)
     texts = git.texts([f"{tree}:{path}" for path in paths], _FILE_BYTES)
     found = {path for path, text in zip(paths, texts, strict=True) if names & set(_IDENTIFIER.findall(text))}
     return frozenset(test for test in tests if files.get(test) in found)
 
 
-def _files(paths: Iterable[str], tests: Iterable[str]) -> dict[str, str]:
+def files_of(paths: Iterable[str], tests: Iterable[str]) -> dict[str, str]:
     """Return the file of each test, by pytest's id of it or by unittest's, as far as it is known."""
     modules = defaultdict[str, dict[str, str]](dict)
     for path in paths:

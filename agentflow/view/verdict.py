@@ -61,7 +61,8 @@ def _answer(state: TaskState) -> Iterator[Line]:
     yield from (line(span(visible(row))) for row in findings.summary.strip().splitlines())
     yield BLANK
     for one in findings.findings:
-        flag = span(" (no such line)" if one.place in state.flagged_findings else "", Style.BAD)
+        doubt = " (not seen by the explorer)" if one.place in state.unseen_findings else ""
+        flag = span(" (no such line)" if one.place in state.flagged_findings else doubt, Style.BAD)
         yield line(
             "  ", span(one_line(one.place), Style.ACCENT), flag, f"  {one_line(one.claim, _REASON)}", hang=4
         )

@@ -1,7 +1,7 @@
 """From which angles a repository is explored: six always, and more for what is large; pure."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import PurePosixPath
 
@@ -63,5 +63,11 @@ def _workspaces(paths: list[PurePosixPath]) -> Iterator[str]:
 
 def _languages(paths: list[PurePosixPath]) -> Iterator[str]:
     """Yield each language but the main one."""
-    found = Counter(_LANGUAGES[path.suffix] for path in paths if path.suffix in _LANGUAGES)
-    return (f"what is written in {name}" for name, _ in found.most_common()[1:])
+    return (f"what is written in {name}" for name in languages(map(str, paths))[1:])
+
+
+def languages(files: Iterable[str]) -> tuple[str, ...]:
+    """Return the languages that files are written in, the main one first."""
+    suffixes = (f".{path.rpartition('.')[2]}" for path in files)
+    found = Counter(_LANGUAGES[suffix] for suffix in suffixes if suffix in _LANGUAGES)
+    return tuple(name for name, _ in found.most_common())

@@ -32,6 +32,7 @@ from agentflow.verdict.context import JudgeContext
 from agentflow.verdict.look import Sight, listed
 from agentflow.workflow.budget import within
 from agentflow.workflow.intent import is_kept
+from agentflow.workflow.opening import whole_files
 from agentflow.workspace.deleted import WithDeleted
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import FileChange, Git
@@ -100,6 +101,7 @@ class Crew(Record):
             journal=RunFile(path, lambda _: None),  # what it notes is its own, not the task's
             transcript=path,
             angle="",
+            shown=(),
         )
         return Cradle(
             around=around,
@@ -125,6 +127,7 @@ class Crew(Record):
             consent=self.consent,
             interrupted=phase in task.asked or (self.consent is Consent.SUSPEND and is_kept(task, phase)),
             owners=self._owners(),
+            shown=whole_files(task, self._changed(task)) if phase is Phase.IMPLEMENTATION else (),
             watch=self.watch,
         )
 
@@ -152,14 +155,20 @@ class Crew(Record):
             shown=self.checking.shown,
             diff=self.diff(task),
             folder=f"{TASKS}/{task.task_id}",
+            changed=self._changed(task),
+            roles={part: _affordable(self.roles.part(part), task) for part in PIPELINE},
+            network=self.sandbox.opened.network,
         )
 
     def diff(self, task: TaskState) -> str:
         """Return the change so far, as of the last tree that was taken, without what only hooks changed."""
-        paths = tuple(change.path for change in self.changes(task))
+        paths = self._changed(task)
         if task.base_tree is None or task.tree is None or not paths:
             return ""
         return redacted(self.git.diff(task.base_tree, task.tree, *(paths if task.hook_files else ())))
+
+    def _changed(self, task: TaskState) -> tuple[str, ...]:
+        return tuple(change.path for change in self.changes(task))
 
     @property
     def judging(self) -> JudgeContext:

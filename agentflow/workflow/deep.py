@@ -21,6 +21,7 @@ from agentflow.verdict.conclusion import decided, ended_by, failed
 from agentflow.workflow.angles import Angle, angles
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import dispatch
+from agentflow.workflow.opening import opening
 from agentflow.workspace.git import Git
 
 PATH = Path(".claude/deep-dive.local.md")
@@ -48,7 +49,9 @@ class Seen(Record):
 async def explore_deeply(crew: Crew, task: TaskState) -> TaskState:
     """Explore from every angle at once, and write the document; one angle without a result is a failure."""
     focus = task.focus or ""
-    looks = angles(crew.workspace.files(focus or "."), focus)
+    head = opening(task, Phase.EXPLORATION, crew.material(task))
+    found = angles(crew.workspace.files(focus or "."), focus)
+    looks = tuple(each.replace(told=f"{head}\n\n{each.told}") for each in found)
     limiter = anyio.CapacityLimiter(SIDE_BY_SIDE)
 
     async def look(angle: Angle) -> Seen:

@@ -25,6 +25,7 @@ from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import GIVE_UP, dispatch
 from agentflow.workflow.intent import QUESTION, gap_of, intent_of, intent_told, settled, unconfirmed
 from agentflow.workflow.judging import judged
+from agentflow.workflow.survey import surveyed
 from agentflow.workflow.waiting import answered, waiting
 
 
@@ -39,8 +40,9 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
     if task.status is Status.SUSPENDED:
         return task
     if task.reads_only:
+        task = surveyed(crew, task)
         return decided(task, GateStatus.PASSED, "- changes nothing, so that no check is needed")
-    task = await examine_base(crew.judging, crew.checking.told(task))
+    task = surveyed(crew, await examine_base(crew.judging, crew.checking.told(task)))
     task = task.replace(blocked=crew.checking.blocked(task.baseline))
     able = [item for item in task.baseline if item.check.name not in task.blocked]
     if CheckName.TESTS in task.blocked and not able:

@@ -97,7 +97,7 @@ def test_a_question_is_answered_by_one_run_and_nothing_else(new_repo: NewRepo) -
     done = repo.task("where is", "add defined?", script=[findings()])
     assert (done.code, acted(repo)) == (0, ["explorer"])
     assert done.out.startswith("found\n")
-    assert "calc.py:2  here" in done.out
+    assert "calc.py:2 (not seen by the explorer)  here" in done.out
     assert repo.state()["status"] == "answered"
     assert repo.evidence() == []
     assert list((repo.root / ".claude").glob("research-*")) == []

@@ -1,0 +1,122 @@
+"""What a repository says of how to work on it: CLAUDE.md, AGENTS.md, what they import, and rules."""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+from agentflow.core.errors import InvalidFile, ToolError
+from agentflow.core.ports import Workspace
+from agentflow.core.quotes import Instruction
+from agentflow.frontmatter import split
+from agentflow.redact import redacted
+from agentflow.workspace.globs import matcher
+
+MAX_CHARS = 20_000
+"""Of all instructions in one brief."""
+MAX_FILES = 100
+MAX_HOPS = 4
+"""How far imports lead, as in the public convention."""
+NAMES = ("CLAUDE.md", "AGENTS.md")
+_ROOT = ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md", "CLAUDE.local.md")
+_RULES = ".claude/rules"
+_FENCED = re.compile(r"(?ms)(^ {0,3}(?P<fence>`{3,}|~{3,}).*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z))")
+_COMMENT = re.compile(r"(?ms)^[ \t]*<!--.*?-->[ \t]*\n?")
+_CODE = re.compile(r"(`+).+?\1", re.DOTALL)
+_IMPORT = re.compile(r"(?<![\w@`/.-])@([\w./-]*\w)")
+
+
+def load_instructions(workspace: Workspace, files: Iterable[str]) -> tuple[Instruction, ...]:
+    """Return the instructions at the root, then those of folders, the nearest last.
+
+    `files` are the repository's; of those only the files named like instructions are read.
+    """
+    known: dict[str, Instruction] = {}
+    for path in _ROOT:
+        _take(workspace, path, "", MAX_HOPS, known)
+    for path in _rules(workspace):
+        _take(workspace, path, "", MAX_HOPS, known)
+    nested = (path for path in files if "/" in path and PurePosixPath(path).name in NAMES)
+    for path in sorted(nested, key=lambda path: (path.count("/"), path.rpartition("/")[0], _rank(path))):
+        if not path.startswith(".claude/"):
+            _take(workspace, path, path.rpartition("/")[0], MAX_HOPS, known)
+    return tuple(known.values())
+
+
+def relevant(instructions: Iterable[Instruction], paths: Iterable[str]) -> tuple[Instruction, ...]:
+    """Return the instructions that count where these files are worked on."""
+    touched = tuple(paths)
+    return tuple(each for each in instructions if _counts(each, touched))
+
+
+def _counts(one: Instruction, paths: tuple[str, ...]) -> bool:
+    if not one.folder and not one.globs:
+        return True
+    below = [path for path in paths if not one.folder or path.startswith(f"{one.folder}/")]
+    return any(not one.globs or any(matcher(glob).fullmatch(path) for glob in one.globs) for path in below)
+
+
+def _rank(path: str) -> int:
+    return NAMES.index(PurePosixPath(path).name)
+
+
+def _take(workspace: Workspace, path: str, folder: str, hops: int, known: dict[str, Instruction]) -> None:
+    """Add a file with what it imports, each real file once; what cannot be read is left out."""
+    try:
+        name = workspace.relative(path)
+        if name in known or len(known) >= MAX_FILES:
+            return
+        raw = workspace.read(name)
+    except ToolError:
+        return
+    if b"\0" in raw:
+        return
+    globs, text = _parted(path, redacted(raw.decode("utf-8", "replace")).replace("\r\n", "\n"))
+    if not text:
+        return
+    known[name] = Instruction(path=path, text=text[:MAX_CHARS], folder=folder, globs=globs, size=len(text))
+    for found in _imports(text) if hops else ():
+        _take(workspace, str(PurePosixPath(path).parent / found), folder, hops - 1, known)
+
+
+def _parted(path: str, raw: str) -> tuple[tuple[str, ...], str]:
+    """Return the globs that a rule names in its head, and the text without head and comments."""
+    head: dict[str, Any] = {}
+    body = raw
+    if path.startswith(f"{_RULES}/"):
+        try:
+            head, body = split(raw, path)
+        except InvalidFile:
+            body = raw  # no head, or none that can be read: it counts everywhere
+    said = head.get("paths", ())
+    globs = [said] if isinstance(said, str) else said if isinstance(said, list) else []
+    names = (part.strip() for glob in globs for part in str(glob).split(","))
+    return tuple(name for name in names if name), _without_comments(body).strip()
+
+
+def _without_comments(text: str) -> str:
+    return "".join(part if is_code else _COMMENT.sub("", part) for part, is_code in _parts(text))
+
+
+def _imports(text: str) -> Iterator[str]:
+    """Yield what a text imports; in code an `@` means something else."""
+    for part, is_code in _parts(text):
+        if not is_code:
+            yield from (found[1] for found in _IMPORT.finditer(_CODE.sub("", part)))
+
+
+def _parts(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the pieces of a text, and whether each is a block of code."""
+    place = 0
+    for found in _FENCED.finditer(text):
+        yield text[place : found.start()], False
+        yield found[0], True
+        place = found.end()
+    yield text[place:], False
+
+
+def _rules(workspace: Workspace) -> Iterator[str]:
+    """Yield the rules, none where their folder is a link: it could hold anything."""
+    folder = workspace.root / _RULES
+    for path in sorted(folder.rglob("*.md")) if folder.resolve() == folder else ():
+        yield path.relative_to(workspace.root).as_posix()

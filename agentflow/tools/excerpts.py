@@ -1,0 +1,121 @@
+"""Lines of files for the roles that come next, and whether a role was shown the lines it cites."""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+
+from agentflow.core.errors import ToolError
+from agentflow.core.messages import Served, Text, ToolCall, ToolResult
+from agentflow.core.ports import Workspace
+from agentflow.core.quotes import Excerpt
+from agentflow.core.run import Run
+from agentflow.core.submissions import Finding
+from agentflow.redact import redacted
+
+WHOLE_LINES = 80
+WHOLE_CHARS = 4_000
+"""A file up to these is shown whole."""
+NEAR = 6
+"""Lines on either side of a cited one."""
+MAX_CHARS = 12_000
+"""Of all excerpts together."""
+_NUMBER = re.compile(r"^ *(\d+)\t", re.MULTILINE)
+_TELLING = 200
+"""Characters by which a line is known again; tools cut long ones."""
+
+
+def short_file(workspace: Workspace, path: str) -> Excerpt | None:
+    """Return a short text file as a whole, or None."""
+    lines = _lines(workspace, path)
+    is_short = 0 < len(lines) <= WHOLE_LINES and sum(map(len, lines)) <= WHOLE_CHARS
+    return Excerpt(path=path, first=1, lines=lines, is_whole=True) if is_short else None
+
+
+def around(workspace: Workspace, path: str, wanted: re.Pattern[str], below: int) -> Iterator[Excerpt]:
+    """Yield the first line that a pattern is found in, with lines below it."""
+    lines = _lines(workspace, path)
+    place = next((place for place, line in enumerate(lines) if wanted.search(line)), None)
+    if place is not None:
+        yield Excerpt(path=path, first=place + 1, lines=lines[place : place + below])
+
+
+def excerpts_of(workspace: Workspace, findings: Iterable[Finding]) -> tuple[Excerpt, ...]:
+    """Return what stands at the cited places, file by file in the order of the findings."""
+    places: dict[str, set[int]] = {}
+    for one in findings:
+        places.setdefault(one.path, set()).add(one.line)
+    found, left = list[Excerpt](), MAX_CHARS
+    for path, numbers in places.items():
+        whole = short_file(workspace, path)
+        for each in (whole,) if whole else _near(path, _lines(workspace, path), numbers):
+            left -= sum(map(len, each.lines))
+            if left >= 0:
+                found.append(each)
+    return tuple(found)
+
+
+def was_shown(run: Run, one: Finding, workspace: Workspace) -> bool:
+    """Return whether a role was shown a line of a file, by any call, or by its brief.
+
+    A result shows it by its number, as Read numbers lines, or by its text beside the file's name.
+    """
+    lines = _lines(workspace, one.path)
+    text = lines[one.line - 1].strip()[:_TELLING] if one.line <= len(lines) else ""
+    return any(_shows(asked, said, one, text, workspace) for asked, said in _exchanges(run))
+
+
+def _exchanges(run: Run) -> Iterator[tuple[ToolCall | None, str]]:
+    """Yield what a run was shown, with the call that it answers."""
+    calls = {call.id: call for message in run.messages for call in message.calls}
+    parts = (part for message in run.messages for part in message.parts)
+    for part in (*parts, *run.answers):
+        match part:
+            case ToolResult():
+                yield calls.get(part.call_id), part.content
+            case Text():
+                yield None, part.text
+            case Served():
+                yield None, part.said
+            case _:
+                continue
+
+
+def _shows(asked: ToolCall | None, said: str, one: Finding, text: str, workspace: Workspace) -> bool:
+    if asked is not None and asked.name == "Read":
+        given = str(asked.input.get("file_path", ""))
+        return _is_file(given, one.path, workspace) and str(one.line) in _NUMBER.findall(said)
+    name = PurePosixPath(one.path).name
+    about = said if asked is None else f"{asked.input}\n{said}"
+    return name in about and text in said
+
+
+def _is_file(given: str, path: str, workspace: Workspace) -> bool:
+    try:
+        return workspace.relative(given) == path
+    except ToolError:
+        return False
+
+
+def _near(path: str, lines: tuple[str, ...], numbers: set[int]) -> Iterator[Excerpt]:
+    """Yield the lines around some numbers, those that touch as one."""
+    begin = end = 0
+    for number in sorted(number for number in numbers if number <= len(lines)):
+        if number - NEAR > end + 1:
+            yield from _between(path, lines, begin, end)
+            begin = number - NEAR
+        begin, end = max(1, begin), min(len(lines), number + NEAR)
+    yield from _between(path, lines, begin, end)
+
+
+def _between(path: str, lines: tuple[str, ...], begin: int, end: int) -> Iterator[Excerpt]:
+    if end:
+        yield Excerpt(path=path, first=begin, lines=lines[begin - 1 : end])
+
+
+def _lines(workspace: Workspace, path: str) -> tuple[str, ...]:
+    """Return the lines of a text file; none of what cannot be read or is binary."""
+    try:
+        content = workspace.read(path)
+    except ToolError:
+        return ()
+    return () if b"\0" in content else tuple(redacted(content.decode("utf-8", "replace")).splitlines())
