@@ -3,15 +3,28 @@
 import re
 from collections.abc import Callable
 
+from agentflow.core.record import Record
+
 _TEXT = re.compile(
     r"(?:document\b|(?:add|fix|write|update|improve|correct|extend|reword|translate|remove)\s+(?:[\w'./-]+\s+){0,3}?"
     r"(?:docstrings?|comments?|readme(?:\.\w+)?|changelog(?:\.\w+)?|docs|documentation|typos?|wording|spelling)"
-    r"(?=\s*(?:$|[.,;:!?)])|\s(?:in|to|for|of|on|about|at|with|from)\b))",
+    r"(?=\s*(?:$|[.,;:!?)])|\s['\"`]|\s(?:in|to|for|of|on|about|at|with|from)\b))",
     re.IGNORECASE,
 )
 """An order about text that only people read."""
 _CHECKS = r"fail\w*|red|broken|green|pass(?:es|ing)?|tests?|checks?|suite"
-_ABOUT_CHECKS = re.compile(rf"\b(?:{_CHECKS})\b", re.IGNORECASE)
+_CHECK = r"(?:tests?|checks?|suite|build|ci|pipeline)"
+_STATE = r"(?:fail\w*|red|broken|green|pass(?:es|ing)?)"
+_ABOUT_CHECKS = re.compile(
+    rf"\bfailing\b|\b{_CHECK}\b(?:\W+\w+){{0,4}}?\W+{_STATE}\b|\b{_STATE}\W+(?:\w+\W+)?{_CHECK}\b"
+    rf"|\b(?:fix|mend|repair)\W+(?:(?:the|all|our|my|these|those)\W+)*{_CHECK}\b",
+    re.IGNORECASE,
+)
+"""What a text says that wants checks to pass."""
+_NEW_TEST = re.compile(
+    rf"\b(?:add|write|includ|with|cover|extend)\w*\W+(?:\w+\W+){{0,3}}?{_CHECK}\b[^.;]*", re.IGNORECASE
+)
+"""An order for further tests, which says nothing of those that are there."""
 _ABOUT_FAULTS = re.compile(rf"\b(?:{_CHECKS}|bugs?|fix|mend|repair)\b", re.IGNORECASE)
 _NAME = re.compile(r"[\w./:\[\]-]{3,}")
 _CODE = re.compile(r"`([^`\n]+)`|([A-Za-z_][\w./]*)(\()?")
@@ -24,20 +37,31 @@ def concerns_text(order: str) -> bool:
     return bool(_TEXT.match(order))
 
 
+class Targets(Record):
+    """The failing tests that a task is about."""
+
+    asked: frozenset[str] = frozenset()
+    """Those that its words ask for: they have to pass."""
+    guessed: frozenset[str] = frozenset()
+    """Those that may show its fault: they have to pass unless something else proves the change."""
+
+
 def targets(
     task: str, failing: frozenset[str], speaking_of: Callable[[frozenset[str]], frozenset[str]]
-) -> frozenset[str]:
+) -> Targets:
     """Return which of the failing tests a task has to turn green.
 
-    Tests that the text names; else all of them where the text is about checks; where it is about a fault,
-    those that speak of the code it names, or else all; else none.
+    Tests that the text names are asked for; else all of them where the text wants checks to pass. Where it is
+    about a fault, those that speak of the code it names are guessed, or else all.
     """
     if found := named(task, failing):
-        return found
-    if not _ABOUT_FAULTS.search(task):
-        return frozenset()
-    code = frozenset() if _ABOUT_CHECKS.search(task) else named_code(task)
-    return (speaking_of(code) if code else frozenset()) or failing
+        return Targets(asked=found)
+    if _ABOUT_CHECKS.search(_NEW_TEST.sub("", task)):
+        return Targets(asked=failing)
+    if concerns_text(task) or not _ABOUT_FAULTS.search(task):
+        return Targets()
+    code = named_code(task)
+    return Targets(guessed=(speaking_of(code) if code else frozenset()) or failing)
 
 
 def named_code(text: str) -> frozenset[str]:

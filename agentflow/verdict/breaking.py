@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 from types import MappingProxyType
@@ -87,7 +87,23 @@ def _broken_change(change: Texts, marks: Marks) -> str | None:
     is_all = None in inner or not inner
     broken = _broken_python(change.after, lambda node: is_all or _span(node) in inner, touch)
     told = f"\ntry:\n    {_TOUCH.format(name=marks.loaded)}\nexcept Exception:\n    pass\n"
-    return f"{broken}{told}" if broken else f"{change.after}\n{touch}\n"
+    return f"{broken}{told}" if broken else _broken_script(change.after, lines, touch)
+
+
+def _broken_script(text: str, lines: Collection[int], touch: str) -> str:
+    """Return Python without functions that fails where it changed first: at its end all would be done."""
+    first, rows = min(lines, default=1), text.splitlines()
+    meant = (each for each in ast.parse(text).body if (each.end_lineno or 0) >= first and not _is_head(each))
+    node = next(meant, None)
+    parts = (node, *getattr(node, "decorator_list", ())) if node else ()
+    at = min((part.lineno - 1 for part in parts), default=len(rows))
+    return "\n".join((*rows[:at], touch, *rows[at:], ""))
+
+
+def _is_head(node: ast.stmt) -> bool:
+    """Tell whether a statement has to stand first in a file."""
+    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return is_text or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
 
 
 def _meant(change: Texts) -> set[int]:

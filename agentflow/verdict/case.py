@@ -27,6 +27,8 @@ class Case(Record):
     final: tuple[CheckRun, ...]
     targets: frozenset[str]
     """Tests that the task has to turn green."""
+    guessed: frozenset[str] = frozenset()
+    """Tests that may show what it is about: they have to turn green unless others prove the change."""
     same_behaviour: bool = False
     """Only documents, comments, form or annotations differ, so that no test could tell."""
     altered: tuple[FileChange, ...] = ()

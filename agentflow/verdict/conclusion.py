@@ -29,14 +29,16 @@ def _verified(task: TaskState, verdict: Verdict) -> Ending:
     if not _is_reviewed(task):
         return failed("its class counts only with a review, and there is none")
     if verdict.caveats:
-        found = "every required check holds"
+        found = "every required check holds" if verdict.evidence else "no check ran"
         if any(Caveat.CHECK_NOT_RUN.stands_in(caveat) for caveat in verdict.caveats):
-            found = "every check that can run here holds"
+            found = "every check that can run here holds" if verdict.evidence else "no check ran"
         if Caveat.ALREADY_RED in verdict.caveats:
             found = "nothing newly fails"
         reason = f"{found}, with a caveat: {', '.join(verdict.caveats)}"
         return Ending(status=Status.VERIFIED_WITH_CAVEAT, exit_code=Exit.CAVEAT, reason=reason)
     reason = "every required check holds on the final tree"
+    if not verdict.evidence:
+        reason = "only texts for people differ, and there is no check to run"
     return Ending(status=Status.VERIFIED, exit_code=Exit.VERIFIED, reason=reason)
 
 

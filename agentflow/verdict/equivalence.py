@@ -5,12 +5,15 @@ import builtins
 import collections.abc
 import re
 import symtable
+import tomllib
 import typing
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from doctest import DocTestParser
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
+from agentflow.verdict.unused import sort_imports, take_out_unused
 from agentflow.workspace.crossed import Texts
 
 _DOCUMENT_NAME = re.compile(
@@ -18,6 +21,9 @@ _DOCUMENT_NAME = re.compile(
     r"|security|code_of_conduct|governance|maintainers|roadmap)(?:\.[a-z]{2})?",
     re.IGNORECASE,
 )
+_DESCRIBES = frozenset({"description", "authors", "maintainers", "keywords", "classifiers", "urls"})
+"""What a manifest tells people of a project."""
+_PARSER = DocTestParser()
 _DOCUMENT_FOLDERS = frozenset({"doc", "docs", "documentation"})
 _DOCUMENT_ENDINGS = frozenset({".md", ".rst", ".adoc", ".markdown"})
 _OBEYED = re.compile(
@@ -38,7 +44,7 @@ READS_TEXTS = (
 )
 """Words of code by which docstrings or annotations are a part of what a program does."""
 _READS_TEXTS = re.compile(
-    rf">>> |\b(?:{'|'.join(READS_TEXTS)}|getsource|signature|singledispatch|Cmd)\b"
+    rf"\b(?:{'|'.join(READS_TEXTS)}|getsource|signature|singledispatch|Cmd)\b"
     r"|\b(?:attrs?|beartype|cattrs|click|dataclass_json|fastapi|fire|injector|msgspec|ply|pydantic|strawberry|typer)\b"
 )
 _PLAIN_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "override", "abstractmethod"})
@@ -54,13 +60,19 @@ _ARITY: Mapping[str, int] = MappingProxyType(
 _PLAIN, _ABSENT = "100644", "000000"
 
 
-def is_same_behaviour(changes: Iterable[Texts]) -> bool:
+def is_same_behaviour(changes: Iterable[Texts], own: Collection[str] = ()) -> bool:
     """Tell whether all files that differ are documents, or Python code with an equal meaning.
 
-    Comments, docstrings, formatting and annotations may differ where nothing in the file reads them.
+    Comments, docstrings, formatting and annotations may differ where nothing in the file reads them, and the
+    order of imports from the standard library. `own` are the names of the repository's modules and folders.
     """
     found = tuple(changes)
-    return bool(found) and all(is_document(each) or _is_equal_code(each) for each in found)
+    return bool(found) and all(
+        is_document(each)
+        or is_description(each)
+        or (is_equal_but_examples(each, own) and _examples(each.before) == _examples(each.after))
+        for each in found
+    )
 
 
 def is_document(change: Texts) -> bool:
@@ -77,7 +89,8 @@ def is_document_path(name: str) -> bool:
     return bool((is_top and is_named) or is_placed)
 
 
-def _is_equal_code(change: Texts) -> bool:
+def is_equal_but_examples(change: Texts, own: Collection[str] = ()) -> bool:
+    """Tell whether Python code has an equal meaning, but for examples in docstrings, which are tests."""
     before, after = change.before, change.after
     is_code = change.path.endswith(".py") and change.is_whole and before != after
     if not is_code or set(change.modes) not in ({_PLAIN}, {"100755"}) or _marks(before) != _marks(after):
@@ -89,12 +102,43 @@ def _is_equal_code(change: Texts) -> bool:
             old, new = ast.parse(before), ast.parse(after)
         if not reads_texts:
             was, now = _Bare(old), _Bare(new)
+            take_out_unused(old, new, own)
             _take_out_imports(new, before)
             old, new = was.visit(old), now.visit(new)
+        sort_imports(old, own)
+        sort_imports(new, own)
         bare = (without_local_names(old, before), without_local_names(new, after))
         return ast.dump(bare[0]) == ast.dump(bare[1])
     except (SyntaxError, ValueError, RecursionError):  # no Python, or too deep to compare
         return False
+
+
+def is_description(change: Texts) -> bool:
+    """Tell whether a project's manifest differs in nothing but what it says about it to people."""
+    if change.path != "pyproject.toml" or set(change.modes) != {_PLAIN}:
+        return False
+    try:
+        sides = [tomllib.loads(text) for text in (change.before, change.after)]
+        for told in (side.get("project", {}) for side in sides):
+            for key in _DESCRIBES & told.keys():
+                del told[key]
+    except (ValueError, AttributeError, TypeError):
+        return False
+    return sides[0] == sides[1]
+
+
+def _examples(text: str) -> list[object]:
+    """Return the examples of docstrings that a check may run; of what cannot be read, the text."""
+    try:
+        texts = [
+            ast.get_docstring(node) or ""
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, (ast.Module, *_DECORATED))
+        ]
+        found = (each for docstring in texts for each in _PARSER.get_examples(docstring))
+        return [(each.source, each.want, sorted(each.options.items())) for each in found]
+    except (SyntaxError, ValueError, RecursionError):
+        return [text]
 
 
 def _marks(text: str) -> list[str]:

@@ -118,6 +118,7 @@ def build_case(git: Git, task: TaskState, trees: tuple[str, str] | None, shown: 
     baseline, final, fresh = shown(task.baseline), shown(task.final), shown(task.fresh)
     failing = frozenset[str]().union(*(run.ids(*RED) for run in baseline))
     changes = git.changes(*trees) if trees else ()
+    targets = aims(git, trees and trees[0], task.task, failing)
     case = Case(
         base_tree=task.base_tree or "",
         tree=task.tree or "",
@@ -128,7 +129,8 @@ def build_case(git: Git, task: TaskState, trees: tuple[str, str] | None, shown: 
         held=shown(task.held) or final,
         fresh=on(Side.BASE, fresh),
         alone=on(Side.FINAL, fresh),
-        targets=aims(git, trees and trees[0], task.task, failing),
+        targets=targets.asked,
+        guessed=targets.guessed,
         overrides=task.overrides,
         blocked=task.blocked,
         known=frozenset(task.known_failures),
@@ -150,8 +152,6 @@ def case_of(context: JudgeContext, task: TaskState) -> Case:
     seen, trees = context.sight.of(task), (task.base_tree, task.tree)
     case = build_case(context.git, task, trees, context.checking.runs, seen)
     case = case.replace(altered=altered(context, task))
-    if not case.final:
-        return case
     entries = context.git.ignored()
     now = fingerprint(context.git.root, entries)
     weakened = (*case.weakened, *differences(task.ignored, now))

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from agentflow.core.proof import Hunk
 from agentflow.core.record import Record
-from agentflow.verdict.equivalence import is_same_behaviour
+from agentflow.verdict.equivalence import is_equal_but_examples, is_same_behaviour
 from agentflow.workspace.crossed import Texts
 
 _FRAME = re.compile(r"(?=.*\S)[\s()\[\]{};,]*(?:(?:else|try|finally)\s*[:{]?|end|fi|done)?\s*")
@@ -213,7 +213,9 @@ def _is_neutral(files: Mapping[str, Texts], piece: Piece) -> bool:
         files[path].replace(before=_without(files[path], piece), modes=(files[path].modes[1],) * 2)
         for path in paths
     ]
-    return all(is_same_behaviour((each,)) or _is_commented(each) for each in taken)
+    return all(
+        is_same_behaviour((each,)) or is_equal_but_examples(each) or _is_commented(each) for each in taken
+    )
 
 
 def _is_commented(change: Texts) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from agentflow.core.caveat import Caveat
 from agentflow.core.evidence import RED, By, CheckName, CheckRun, Evidence, Side, TestOutcome, Verdict, ended
+from agentflow.core.proof import ProofKind
 from agentflow.verdict.case import Case, remarks, wrong
 from agentflow.verdict.drift import drifted, listed
 from agentflow.verdict.probe_results import differing, green_with_broken_code, left_out, silences
@@ -23,7 +24,7 @@ def judge(case: Case) -> Verdict:
     if case.tree == case.base_tree or case.is_unchanged:
         return Verdict(passed=False, reasons=("nothing was changed",), evidence=evidence)
     case = _without_skipped(case)
-    failures = _failures(case) or _unheard(case)
+    failures = _failures(case) or _unheard(case) or _unanswered(case)
     is_approved = case.approval is not None and case.approval.approved
     to_approve = bool(case.weakened) and not (failures or is_approved)
     changed = case.weakened if to_approve else ()
@@ -88,7 +89,9 @@ def _caveats(case: Case) -> tuple[str, ...]:
         for run in case.final
         if case.is_blocked(run) or run.check.left_out
     ]
-    caveats += [Caveat.CHECK_NOT_RUN.of(CheckName.TESTS)] if _untested(case) else []
+    caveats += (
+        [Caveat.CHECK_NOT_RUN.of(CheckName.TESTS)] if _untested(case) and not case.same_behaviour else []
+    )
     able = [run for run in case.final if not case.is_blocked(run)]
     caveats += _uncounted(case, able)
     if any(not run.green and not case.excuses(run) for run in able):
@@ -141,11 +144,10 @@ def _approvals(case: Case) -> tuple[str, ...]:
 
 
 def _missing(case: Case) -> list[str]:
-    """Return the checks that were not run, of those that there were before and of tests in any case."""
+    """Return the checks that were not run, of those that there were before."""
     now = {run.check.name for run in case.final}
     left_out = [run.check.name for run in case.baseline if run.check.name not in now]
     reasons = [f"{name}: not run" for name in left_out]
-    reasons += [] if case.same_behaviour else _untested(case)
     blocked = [run for run in case.final if case.is_blocked(run)]
     if blocked and len(blocked) == len(case.final):
         reasons.append(f"no required check can run here: {', '.join(run.check.name for run in blocked)}")
@@ -203,12 +205,24 @@ def _owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
     held = next((other for other in case.held if other.check.name is run.check.name), run)
     spared = not_loaded(base, held) - base.ids(*RED)
     gone = base.told - run.told - held.told - loaded - spared
-    due = case.targets & base.ids(*RED)
-    due -= case.known | run.ids(TestOutcome.PASSED) | (base.told - run.told) | loaded
     reasons = [f"{run.check.name}: ran before, not now: {listed(sorted(gone))}"] if gone else []
-    reasons += _fewer(base, run, held)
+    return [*reasons, *_fewer(base, run, held), *_still_failing(case, base, run, case.targets)]
+
+
+def _still_failing(case: Case, base: CheckRun, run: CheckRun, wanted: frozenset[str]) -> list[str]:
+    """Return the wanted tests that were red and do not pass."""
+    due = wanted & base.ids(*RED)
+    due -= case.known | run.ids(TestOutcome.PASSED) | (base.told - run.told) | loaded_now(base, run)
     names = [f"{test} (passes at times)" if test in run.flaky else test for test in sorted(due)]
-    return [*reasons, *([f"{run.check.name}: still failing: {listed(names)}"] if due else [])]
+    return [f"{run.check.name}: still failing: {listed(names)}"] if due else []
+
+
+def _unanswered(case: Case) -> tuple[str, ...]:
+    """Return the tests that show what a task may be about and stay red, where no other proves the change."""
+    if any(each.kind is ProofKind.FAIL_TO_PASS for each in proofs(case)):
+        return ()
+    runs = [(base, run) for base in case.baseline for run in case.final if base.check.name is run.check.name]
+    return tuple(line for base, run in runs for line in _still_failing(case, base, run, case.guessed))
 
 
 def _fewer(base: CheckRun, run: CheckRun, held: CheckRun) -> list[str]:

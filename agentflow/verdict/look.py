@@ -1,7 +1,7 @@
 """What a change did, file by file: to its checks, and in its code against them."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import PurePosixPath
 
@@ -13,7 +13,7 @@ from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.redact import redacted
 from agentflow.verdict.changed_tests import changed_tests
-from agentflow.verdict.equivalence import READS_TEXTS, is_document, is_same_behaviour
+from agentflow.verdict.equivalence import READS_TEXTS, is_description, is_document, is_same_behaviour
 from agentflow.verdict.mixed import is_shared, mix
 from agentflow.verdict.parts import checks_in, has_parts
 from agentflow.verdict.reach import is_source
@@ -22,6 +22,7 @@ from agentflow.verdict.suppressions import describe_suppressions
 from agentflow.verdict.surface import Kind, belongs, judged_kind, kind_of
 from agentflow.verdict.tamper import Changed, changed_lines, name_changes
 from agentflow.verdict.tampering import Finding
+from agentflow.verdict.unused import dropped_names, is_taken, looks_up
 from agentflow.verdict.weakening import SurfaceChange
 from agentflow.workspace.crossed import Texts, texts
 from agentflow.workspace.git import Git
@@ -117,7 +118,9 @@ def look(git: Git, task: TaskState) -> Look:
 def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[Texts, ...]) -> bool:
     """Tell whether the change has no effect; what code of the repository reads is no mere text."""
     assert task.base_tree is not None
-    if not is_same_behaviour(changes):
+    paths = git.paths(task.base_tree)
+    own = {part.partition(".")[0] for path in paths for part in path.split("/")}
+    if not is_same_behaviour(changes, own) or _is_needed(git, task.base_tree, changes, own):
         return False
     documents = [PurePosixPath(each.path).name for each in changes if is_document(each)]
     naming = _in_code(git.mentions(task.base_tree, documents)) if documents else []
@@ -125,6 +128,29 @@ def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[Texts, ...]) ->
         naming = [path for path in naming if not belongs(task.surface, path)]
     reading = _in_code(git.mentions(task.base_tree, READS_TEXTS)) if len(documents) < len(changes) else ()
     return not naming and not reading
+
+
+def _is_needed(git: Git, tree: str, changes: tuple[Texts, ...], own: Collection[str]) -> bool:
+    """Tell whether other files may need a name that is no longer bound, or a project's description."""
+    if any(map(is_description, changes)) and _in_code(git.mentions(tree, ["metadata"])):
+        return True
+    for each in (each for each in changes if each.path.endswith(".py")):
+        names = dropped_names(each.before, each.after, own)
+        functions = [name for name, kind in names.items() if kind == "function"]
+        saying = [path for path in git.mentions(tree, names) if path != each.path] if names else []
+        if functions and git.mentions(tree, functions) != (each.path,):
+            return True
+        paths = [path for path in git.paths(tree) if path.endswith(".py")] if functions else saying
+        others = git.texts([f"{tree}:{path}" for path in paths], _TEXT_BYTES)
+        if any(
+            is_taken(each.path, names, text)
+            for path, text in zip(paths, others, strict=True)
+            if path in saying
+        ):
+            return True
+        if functions and any(map(looks_up, others)):
+            return True
+    return False
 
 
 def _in_code(paths: Iterable[str]) -> list[str]:

@@ -90,7 +90,7 @@ async def _verify(crew: Crew) -> Run | None:
         shown = {name: getattr(found, name) for name in kept}
         crew.store.save(crew.store.task.replace(**shown))
     case = case_of(crew.judging, crew.store.task)
-    so_far = judge(case.replace(probes=case.probes or ()))
+    so_far = judge(case.replace(probes=case.probes or (), guessed=frozenset()))  # no proof is known yet
     if not (so_far.passed or so_far.to_approve):
         return None
     is_asked = Phase.VERIFICATION in task.steps and so_far.passed and bool(so_far.evidence)

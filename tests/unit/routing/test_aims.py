@@ -15,8 +15,36 @@ ADD, ZERO, SIZED = (
 
 
 def targets(text: str, failing: frozenset[str]) -> frozenset[str]:
-    """Those of a text where no test speaks of what it names."""
-    return intent.targets(text, failing, lambda _: frozenset())
+    """Those of a text where no test speaks of what it names, asked for or guessed."""
+    found = intent.targets(text, failing, lambda _: frozenset())
+    assert not (found.asked and found.guessed)
+    return found.asked | found.guessed
+
+
+@pytest.mark.parametrize(
+    ("text", "is_asked"),
+    [
+        ("make the failing tests pass", True),
+        ("the tests in CI are red", True),
+        ("fix the test suite", True),
+        ("fix the build", True),
+        ("all tests have to pass", True),
+        ("fix add_all", False),
+        ("fix add_all and add a test that fails without the fix", False),
+        ("fix the sum, with a test", False),
+        ("pass the rate on, and fix the sum", False),
+    ],
+)
+def test_what_words_ask_for_and_what_they_only_lead_to(text: str, is_asked: bool) -> None:
+    found = intent.targets(text, PYTEST, lambda _: frozenset())
+    assert (found.asked, found.guessed) == ((PYTEST, set()) if is_asked else (set(), PYTEST))
+
+
+@pytest.mark.parametrize(
+    "text", ["fix the typo 'totl' in README.md", "fix the docstring of add()", "correct the spelling in docs"]
+)
+def test_an_order_about_text_is_about_no_test(text: str) -> None:
+    assert targets(text, PYTEST) == set()
 
 
 @pytest.mark.parametrize(
@@ -106,4 +134,5 @@ def test_a_fault_in_code_that_is_named_is_the_matter_of_the_tests_that_speak_of_
     text: str, wanted: set[str]
 ) -> None:
     speaking = {"add": frozenset({ADD})}
-    assert intent.targets(text, PYTEST, lambda names: speaking[min(names)]) == wanted
+    found = intent.targets(text, PYTEST, lambda names: speaking[min(names)])
+    assert found.asked | found.guessed == wanted

@@ -36,6 +36,19 @@ def test_all_functions_raise_where_something_beside_them_changed(tmp_path: Path)
     assert call(tmp_path, broken("A = 1\n", "A = 2\n", "mod.py"), "") == "RuntimeError: qw1"
 
 
+@pytest.mark.parametrize("head", ["", '"""A script."""\nfrom __future__ import annotations\n\n'])
+def test_a_script_fails_before_it_does_what_changed(tmp_path: Path, head: str) -> None:
+    before = f"{head}print('a')\nprint('b')\n"
+    text = broken(before, before.replace("'b'", "'c'"), "mod.py")
+    (tmp_path / "mod.py").write_text(text)
+    done = subprocess.run(
+        [sys.executable, "mod.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.returncode) == ("a\n", 1)
+    assert "RuntimeError: qw1" in done.stderr
+    assert call(tmp_path, broken(head, f"{head}A = 1\n", "mod.py"), "") == "RuntimeError: qw1"
+
+
 def test_what_is_no_python_is_refused() -> None:
     assert broken("", "def (", "mod.py").endswith("\n)(qw1\n")
 

@@ -61,6 +61,7 @@ PASSES: dict[str, Case] = {
     "a red test that is gone is green as it stood": a_case(
         (ran(TESTS, {"t2": PASSED}),), (WAS_RED,), held=(ran(TESTS, {"t1": PASSED, "t2": PASSED}),)
     ),
+    "no tests at all, and nothing that a test could tell": a_case((), same_behaviour=True),
     "nothing new is asked for": a_case((GREEN,), (WAS_GREEN,), same_behaviour=True),
     "a new test passes beside": a_case(
         (ran(TESTS, {"t1": PASSED, "t2": PASSED, "t3": PASSED}),), (WAS_RED,), targets=frozenset({"t1"})
@@ -194,9 +195,18 @@ CAVEATS: dict[str, tuple[Case, tuple[str, ...]]] = {
         a_case((GREEN, ran(LINT, findings={"m": 1})), (WAS_RED, before(LINT, findings={"m": 2, "n": 1}))),
         (Caveat.ALREADY_RED,),
     ),
-    "no tests at all, and nothing that a test could tell": (
-        a_case((), same_behaviour=True),
+    "no check at all": (a_case(()), (Caveat.CHECK_NOT_RUN.of("tests"), Caveat.UNPROVED)),
+    "no tests at all, and a linter that is green now": (
+        a_case((ran(LINT),), (before(LINT, findings={"m": 1}),)),
         (Caveat.CHECK_NOT_RUN.of("tests"),),
+    ),
+    "a red test that the task may be about, and another proves it": (
+        a_case(
+            (ran(TESTS, {"t1": FAILED, "t2": PASSED, "t3": PASSED}, exit_code=1),),
+            (before(TESTS, {"t1": FAILED, "t2": PASSED, "t3": FAILED}),),
+            guessed=frozenset({"t1"}),
+        ),
+        (Caveat.ALREADY_RED,),
     ),
     "a linter that cannot read its settings, as before": (
         a_case((GREEN, ran(LINT, exit_code=2)), (WAS_RED, before(LINT, exit_code=2))),
@@ -244,7 +254,14 @@ REFUSED: dict[str, tuple[Case, str]] = {
         a_case((ABSENT, NO_RUNNER), (ABSENT, NO_RUNNER)),
         "no required check can run here: build, tests",
     ),
-    "a tool is missing where there are no tests": (a_case((ABSENT,), (ABSENT,)), "tests: not run"),
+    "a tool is missing where there are no tests": (
+        a_case((ABSENT,), (ABSENT,)),
+        "no required check can run here: build",
+    ),
+    "a red test that the task may be about, and no proof": (
+        a_case((STILL_RED,), (WAS_RED,), guessed=frozenset({"t1"})),
+        "tests: still failing: t1",
+    ),
     "a check that could not begin before complains now": (
         a_case(
             (GREEN, ran(LINT, exit_code=1, findings={"m": 1})),
@@ -283,8 +300,6 @@ REFUSED: dict[str, tuple[Case, str]] = {
         a_case((ran(TESTS, tests=TestCounts(passed=9)),), (WAS_RED,)),
         "tests: ran before, not now: t1, t2",
     ),
-    "no tests at all": (a_case((ran(LINT),), (before(LINT, findings={"m": 1}),)), "tests: not run"),
-    "no check at all": (a_case(()), "tests: not run"),
     "zero tests": (swapped(GREEN, tests=TestCounts()), "tests: no test ran"),
     "only skipped tests": (a_case((ran(TESTS, {"t1": SKIPPED}),), (WAS_RED,)), "tests: no test ran"),
     "time is over": (swapped(GREEN, timed_out=True, seconds=600.0), "tests: timed out after 600 s"),
