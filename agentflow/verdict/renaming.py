@@ -1,14 +1,13 @@
-"""Whether a change does nothing but rename functions: told by all texts of both trees."""
+"""Whether a change does nothing but give things other names: told by all texts of both trees."""
 
 import ast
 import builtins
 import keyword
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import PurePosixPath
+from collections.abc import Iterable, Mapping
 
 from agentflow.verdict.equivalence import is_document
-from agentflow.verdict.switches import code_lines
+from agentflow.verdict.name_uses import is_plain
 from agentflow.workspace.crossed import Texts
 
 _PARTS = re.compile(r"\w+|\W")
@@ -107,8 +106,8 @@ _PREFIXES = re.compile(
 def is_renamed(before: Mapping[str, str], after: Mapping[str, str], names: Mapping[str, str]) -> bool:
     """Tell whether a change did nothing but give these names others.
 
-    The texts are those of all files by path. A renamed thing is a function of a module that is defined once,
-    not decorated, and only called, imported and listed by name.
+    The texts are those of all files by path. A renamed thing is a function or class that one module defines,
+    not decorated, and only called, imported and compared; or a parameter, a variable, an own attribute.
     """
     words = {word for path in before for word in re.findall(r"\w+", path)}
     is_clear = (
@@ -118,7 +117,7 @@ def is_renamed(before: Mapping[str, str], after: Mapping[str, str], names: Mappi
         and not any(_says(text, names.values()) for text in before.values())
         and not any(_says(text, names) for text in after.values())
     )
-    return is_clear and _are_plain_functions(names, before)
+    return is_clear and _are_plain(names, before)
 
 
 def name_mapping(changes: tuple[Texts, ...]) -> dict[str, str]:
@@ -154,8 +153,8 @@ def _says(text: str, names: Iterable[str]) -> bool:
     return re.search(rf"(?<!\w)(?:{words})(?!\w)", text) is not None
 
 
-def _are_plain_functions(names: Mapping[str, str], texts: Mapping[str, str]) -> bool:
-    """Tell whether each name is a function's, and all code reaches it by a call or an import."""
+def _are_plain(names: Mapping[str, str], texts: Mapping[str, str]) -> bool:
+    """Tell whether each place where a name stands is known, and no code finds things by name."""
     code = {path: text for path, text in texts.items() if path.endswith((".py", ".pyi"))}
     try:
         trees = {path: ast.parse(text) for path, text in code.items()}
@@ -163,7 +162,7 @@ def _are_plain_functions(names: Mapping[str, str], texts: Mapping[str, str]) -> 
         return False
     if any(_reaches_by_name(tree) or not _names(tree).isdisjoint(names.values()) for tree in trees.values()):
         return False
-    return all(_is_plain_function(name, code, trees) for name in names)
+    return all(is_plain(name, code, trees) for name in names)
 
 
 def _names(tree: ast.Module) -> frozenset[str]:
@@ -177,6 +176,8 @@ def _reaches_by_name(tree: ast.Module) -> bool:
         match node:
             case ast.Name(id=word) if word in _BY_NAME:
                 return True
+            case ast.Attribute(value=ast.Name(id="re"), attr="compile"):
+                pass
             case ast.Attribute(attr=word) if word in _BY_NAME or word == "__name__":
                 return True
             case ast.Import(names=names) | ast.ImportFrom(names=names):
@@ -189,67 +190,3 @@ def _reaches_by_name(tree: ast.Module) -> bool:
             case _:
                 pass
     return False
-
-
-def _is_plain_function(name: str, code: Mapping[str, str], trees: Mapping[str, ast.Module]) -> bool:
-    """Tell whether a name is one function's, and every place where it stands is accounted for."""
-    definers = [path for path, tree in trees.items() for node in tree.body if _defines(node, name)]
-    if len(definers) != 1 or PurePosixPath(definers[0]).suffix != ".py":
-        return False
-    uses = 0
-    for path, tree in trees.items():
-        places = list(_places(tree, path, name, trees))
-        uses += len(places)
-        stands = re.findall(rf"(?<!\w){name}(?!\w)", "\n".join(code_lines(path, code[path])))
-        if len(stands) != len(places):
-            return False
-    return uses > 1 or name.startswith(("test_", "_"))  # others that nobody calls are called from outside
-
-
-def _defines(node: ast.stmt, name: str) -> bool:
-    return isinstance(node, ast.FunctionDef) and node.name == name and not node.decorator_list
-
-
-def _places(tree: ast.Module, path: str, name: str, trees: Mapping[str, ast.Module]) -> Iterator[ast.AST]:
-    """Yield where a function's name stands as such: its definition, calls, imports, entries of `__all__`."""
-    modules = _modules(tree, path, trees)
-    yield from (node for node in tree.body if _defines(node, name))
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(func=ast.Name(id=word)) if word == name:
-                yield node
-            case ast.Call(func=ast.Attribute(attr=word, value=value)) if word == name:
-                yield from [node] if ast.unparse(value) in modules else []
-            case ast.ImportFrom(names=names) if _file(_home(node, path), trees):
-                yield from (each for each in names if each.name == name)
-            case ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List(elts=listed)):
-                yield from (each for each in listed if isinstance(each, ast.Constant) and each.value == name)
-            case _:
-                pass
-
-
-def _modules(tree: ast.Module, path: str, trees: Mapping[str, ast.Module]) -> frozenset[str]:
-    """Return the names under which code has modules of the repository."""
-    found = set[str]()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {each.asname or each.name for each in node.names if _file(each.name, trees)}
-        elif isinstance(node, ast.ImportFrom):
-            home = _home(node, path)
-            found |= {each.asname or each.name for each in node.names if _file(f"{home}.{each.name}", trees)}
-    return frozenset(found)
-
-
-def _home(node: ast.ImportFrom, path: str) -> str:
-    """Return the module that names are imported from, as seen from the top of the repository."""
-    if not node.level:
-        return node.module or ""
-    folders = PurePosixPath(path).parts[: -node.level]
-    return ".".join((*folders, *([node.module] if node.module else [])))
-
-
-def _file(module: str, trees: Mapping[str, ast.Module]) -> str:
-    """Return the file of a module; empty for one from elsewhere."""
-    place = module.strip(".").replace(".", "/")
-    options = (f"{top}{place}{end}" for top in ("", "src/") for end in (".py", "/__init__.py"))
-    return next((option for option in options if option in trees), "")

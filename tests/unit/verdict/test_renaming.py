@@ -1,3 +1,4 @@
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -65,6 +66,62 @@ def test_files_of_packages_are_no_functions() -> None:
 def test_a_private_function_may_have_no_callers() -> None:
     before = {"pager/core.py": "def _pages():\n    return 1\n"}
     assert tried(before, swapped(before, _pages="_count")) == ("_pages",)
+
+
+SHAPES = """class Broken(ValueError):
+    pass
+
+
+class Circle:
+    def __init__(self, radius):
+        self.radius = radius
+
+    def wider(self, by=1):
+        return Circle(radius=self.radius + by)
+
+
+def check(shape: Circle) -> Circle:
+    if not isinstance(shape, Circle):
+        raise Broken("none")
+    return shape
+"""
+DRAWN = {
+    "shapes.py": SHAPES,
+    "tests/test_shapes.py": "import pytest\n\nfrom shapes import Broken, Circle, check\n\n\n"
+    '@pytest.mark.parametrize("radius, by", [(1, 2)])\ndef test_all(radius, by):\n'
+    "    assert check(Circle(radius).wider(by))\n    with pytest.raises(Broken):\n        check(3)\n",
+}
+
+
+@pytest.mark.parametrize("name", ["Circle", "Broken", "radius", "by", "shape"])
+def test_a_class_and_a_parameter_are_renamed(name: str) -> None:
+    after = {path: re.sub(rf"\b{name}\b", f"{name}_of", text) for path, text in DRAWN.items()}
+    assert tried(DRAWN, after) == ((name,) if len(name) > 2 else ())
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("Circle", "import lib\nfrom shapes import Circle\n\nlib.register(Circle)\n"),
+        ("Circle", "from shapes import Circle\n\nMADE = {c.__name__: c for c in [Circle]}\n"),
+        ("Circle", "import lib\n\n\nclass Circle(lib.Model):\n    pass\n"),
+        ("radius", "import json\nfrom shapes import Circle\n\nprint(Circle(**json.loads(input())))\n"),
+        ("radius", "def size(shape):\n    return shape.radius\n"),
+        ("radius", "import lib\n\nprint(lib.Circle(radius=3))\n"),
+        ("radius", "def size(shape):\n    return vars(shape)\n"),
+        ("radius", "class Line:\n    radius = 3\n"),
+        ("shape", "import lib\nfrom shapes import check\n\nlib.connect(check)\n"),
+        ("shape", "import lib\n\n\n@lib.command\ndef draw(shape):\n    return shape\n"),
+        (
+            "shape",
+            "import lib\n\n\nclass View(lib.View):\n    def draw(self, shape):\n        return shape\n",
+        ),
+    ],
+)
+def test_a_name_that_others_may_use_is_no_renaming(name: str, text: str) -> None:
+    before = {**DRAWN, "more.py": text}
+    after = {path: re.sub(rf"\b{name}\b", f"{name}_of", text) for path, text in before.items()}
+    assert tried(before, after) == ()
 
 
 def base(path: str, text: str) -> dict[str, str]:
