@@ -31,6 +31,11 @@ def explain_foreign(git: Git, folder: Path) -> str:
     return "no record of yours says that you began it so"
 
 
+def is_own_task(git: Git, folder: Path) -> bool:
+    """Tell whether a task is this user's. Raises CorruptState."""
+    return not explain_foreign(git, folder)
+
+
 def require_own(git: Git, folder: Path) -> None:
     """Refuse a task that somebody else may have made. Raises StateError."""
     if why := explain_foreign(git, folder):

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from agentflow.api.boundary import Wish, boundary, masked, notice, swept
@@ -16,6 +17,7 @@ from agentflow.api.models import (
     tier_models,
     with_chosen,
 )
+from agentflow.api.ownership import is_own_task
 from agentflow.api.trusting import (
     project_here,
     project_hooks,
@@ -230,7 +232,14 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
         toolbox=setup.toolbox,
         store=store,
         sight=Sight(setup.git),
-        checking=Checking(setup.git, setup.sandbox, store, bounds, well_known(setup.git.root)),
+        checking=Checking(
+            setup.git,
+            setup.sandbox,
+            store,
+            bounds,
+            well_known(setup.git.root),
+            partial(is_own_task, setup.git),
+        ),
         watch=watch_hooks(setup, store.task),
         past=Past(setup.git, store.task.task_id),
         table=setup.table,

@@ -35,7 +35,7 @@ from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
 
 _TAIL_LINES = 40
-_TAIL_CHARS = 8_000
+TAIL_CHARS = 8_000
 _REPORT_BYTES = 64 << 20
 """Of a hundred thousand tests; a check may write as much as the disk holds."""
 _SETTINGS = MappingProxyType(
@@ -187,7 +187,7 @@ def _readable(finished: Execution, sink: Path, raw: str) -> Execution:
     written = text.encode()
     sink.write_bytes(written)
     sha = hashlib.sha256(written).hexdigest()
-    return finished.replace(tail=text[-_TAIL_CHARS:], stdout_sha256=sha, bytes=len(written))
+    return finished.replace(tail=text[-TAIL_CHARS:], stdout_sha256=sha, bytes=len(written))
 
 
 def _environment(check: Check, sandbox: Sandbox, scratch: Path) -> dict[str, str]:
@@ -257,6 +257,6 @@ def _execution(check: Check, sandbox: Sandbox, finished: Execution) -> Execution
     return finished.replace(
         command=check.command,
         cwd=str(sandbox.root),
-        tail="\n".join([*finished.tail.splitlines(), *finished.notes][-_TAIL_LINES:])[-_TAIL_CHARS:],
+        tail="\n".join([*finished.tail.splitlines(), *finished.notes][-_TAIL_LINES:])[-TAIL_CHARS:],
         sandbox=sandbox.level,
     )

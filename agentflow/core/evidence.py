@@ -166,6 +166,12 @@ class Evidence(Record):
     """The runs of this check on this tree before this one."""
     flaky: tuple[str, ...] = ()
     """The tests with mixed results among all these runs; the check's name where the runner tells none."""
+    surroundings: str = ""
+    """A mark of what the result may depend on beside the tree."""
+    reads_file: str | None = None
+    """Path in the task folder of what the tests read."""
+    taken_from: str = ""
+    """Task and record of the run, where an earlier one on this tree was taken over."""
 
 
 Ended = Evidence | Try | Execution
@@ -180,7 +186,8 @@ def ended(run: Ended) -> str:
 
 def mixed(evidence: Evidence) -> str:
     """Return what to add to the words for a run that was not the first on its tree; else empty."""
-    return repeated(evidence.tries, evidence.flaky)
+    taken = f", as {evidence.taken_from} showed" if evidence.taken_from else ""
+    return f"{taken}{repeated(evidence.tries, evidence.flaky)}"
 
 
 def repeated(tries: Sequence[Ended], flaky: Sequence[str]) -> str:

@@ -8,7 +8,9 @@ from pathlib import Path
 from agentflow.core.errors import ConfigError
 from agentflow.frontmatter import write_whole
 
-_PARTS = re.compile(r"events\.jsonl|task\.md|report\.md|evidence/ev-\d+(?:\.try-\d+)?\.(?:json|out|ids)")
+_PARTS = re.compile(
+    r"events\.jsonl|task\.md|report\.md|evidence/ev-\d+(?:\.try-\d+)?\.(?:json|out|ids|reads)"
+)
 """What a record is made of; the messages of the runs stay where they are."""
 _ROOM = 1_000_000_000
 """Bytes that a record may have when it is unpacked."""

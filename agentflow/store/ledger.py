@@ -41,6 +41,10 @@ class Binding(Record):
     tries: tuple[tuple[Fault, Execution], ...] = ()
     """The runs before, and why each did not stand."""
     flaky: tuple[str, ...] = ()
+    surroundings: str = ""
+    reads: bytes | None = None
+    """What its tests read, as it is to be kept."""
+    taken_from: str = ""
 
 
 class EvidenceLedger:
@@ -55,6 +59,10 @@ class EvidenceLedger:
         self._observe = observe
         self._records = {evidence.id: evidence for evidence in known}
         self._number = int(known[-1].id.removeprefix("ev-")) if known else 0
+
+    @property
+    def records(self) -> tuple[Evidence, ...]:
+        return tuple(self._records.values())
 
     def find(self, evidence_id: str) -> Evidence | None:
         return self._records.get(evidence_id)
@@ -82,11 +90,7 @@ class EvidenceLedger:
 
     def outcomes(self, evidence: Evidence) -> dict[str, TestOutcome]:
         """Return test ids with their outcomes, where the runner told them."""
-        if evidence.tests is None or evidence.tests.ids_file is None:
-            return {}
-        lines = (self._folder.parent / evidence.tests.ids_file).read_text("utf-8").split("\n")[:-1]
-        pairs = (line.partition(" ") for line in lines)
-        return {_unescaped(test): TestOutcome(outcome) for outcome, _, test in pairs}
+        return outcomes_in(self._folder.parent, evidence)
 
     def record(self, execution: Execution, *, role: str | None, iteration: int, by: By) -> Evidence:
         """Keep a command that an agent chose, and take its output; nothing is judged by it."""
@@ -104,6 +108,9 @@ class EvidenceLedger:
             tests=self._with_ids(draft.id, binding),
             tries=tuple(self._try(draft.id, number, *each) for number, each in enumerate(binding.tries, 1)),
             flaky=tuple(map(redacted, binding.flaky)),
+            surroundings=binding.surroundings,
+            reads_file=self._with_reads(draft.id, binding),
+            taken_from=binding.taken_from,
         )
         return self._keep(bound, execution)
 
@@ -137,6 +144,13 @@ class EvidenceLedger:
         write_atomic(self._folder / name, redacted("".join(lines)).encode())
         return binding.counts.replace(ids_file=f"evidence/{name}")
 
+    def _with_reads(self, evidence_id: str, binding: Binding) -> str | None:
+        if binding.reads is None:
+            return None
+        name = f"{evidence_id}.reads"
+        write_whole(self._folder / name, binding.reads)
+        return f"evidence/{name}"
+
     def _keep(self, evidence: Evidence, execution: Execution) -> Evidence:
         output = self._folder / f"{evidence.id}.out"
         Path(execution.output).replace(output)
@@ -158,6 +172,15 @@ class EvidenceLedger:
             )
         )
         return evidence
+
+
+def outcomes_in(folder: Path, evidence: Evidence) -> dict[str, TestOutcome]:
+    """Return test ids with their outcomes from a task's folder, where the runner told them."""
+    if evidence.tests is None or evidence.tests.ids_file is None:
+        return {}
+    lines = (folder / evidence.tests.ids_file).read_text("utf-8").split("\n")[:-1]
+    pairs = (line.partition(" ") for line in lines)
+    return {_unescaped(test): TestOutcome(outcome) for outcome, _, test in pairs}
 
 
 class TreeLedger(Record):

@@ -28,7 +28,8 @@ def files_of(evidence: Evidence) -> tuple[str, ...]:
     names = (f"evidence/{evidence.id}.json", f"evidence/{evidence.id}.out")
     ids = evidence.tests.ids_file if evidence.tests else None
     tries = (each.output for each in evidence.tries)
-    return (*names, *([ids] if ids else []), *tries)
+    others = (name for name in (ids, evidence.reads_file) if name)
+    return (*names, *others, *tries)
 
 
 def fingerprint(path: Path) -> str:

@@ -1,8 +1,9 @@
 """The program runs the required checks itself, on copies of a tree, and binds what they show to it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path, PurePosixPath
 
 from anyio import to_thread
 
@@ -12,6 +13,7 @@ from agentflow.checks.interpreter import choose, version
 from agentflow.checks.observing import Reads
 from agentflow.checks.repository import Repository
 from agentflow.checks.results import findings
+from agentflow.checks.run import TAIL_CHARS
 from agentflow.checks.wellknown import WellKnown, commanded
 from agentflow.core.errors import CorruptState
 from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Fault, settled
@@ -24,15 +26,14 @@ from agentflow.settings import Patience
 from agentflow.store.ledger import Binding
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.again import PATIENCE, flaky
+from agentflow.verdict.earlier import EarlierRuns, reads_told
 from agentflow.verdict.overrides import override
 from agentflow.verdict.runner import Bench, Order, Place, Ran, Results, Round
 from agentflow.workspace.copies import installed_places
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git
-from agentflow.workspace.ignored import fingerprint, unchanged
+from agentflow.workspace.ignored import CACHES, fingerprint, unchanged
 from agentflow.workspace.underlay import Underlay
-
-TAIL_CHARS = 8_000
 
 
 class Bounds(Record):
@@ -52,12 +53,14 @@ class Checking:
         store: TaskStore,
         bounds: Bounds,
         said: WellKnown,
+        is_own: Callable[[Path], bool],
     ) -> None:
         self._git = git
         self._sandbox = sandbox
         self._store = store
         self._bounds = bounds
         self._said = said
+        self._earlier = EarlierRuns(store, is_own)
         self._runs: dict[str, CheckRun] = {}
         self._reads: dict[str, Reads] = {}
         self._places: tuple[str, ...] | None = None
@@ -119,21 +122,25 @@ class Checking:
     async def _bench(self, task: TaskState, ignored: tuple[str, ...] | None) -> Bench:
         if self._places is None:
             self._places = await to_thread.run_sync(self._found_places)
+        entries, marks = await to_thread.run_sync(self._marks)
+        seen = unchanged(entries, task.ignored, marks) if ignored is None else ignored
         return Bench(
             git=self._git,
             sandbox=self._sandbox,
             store=self._store,
             underlay=self._underlay if self._sandbox.level is Level.FULL else None,
-            seen=await to_thread.run_sync(self._seen, task) if ignored is None else ignored,
+            seen=seen,
             places=self._places,
             patience={**PATIENCE, **self._bounds.patience},
             before={run.check.name: run for run in self.runs(task.baseline)},
+            marks={name: mark for name, mark in marks.items() if name.startswith(seen) and _lasts(name)},
+            earlier=self._earlier,
         )
 
-    def _seen(self, task: TaskState) -> tuple[str, ...]:
-        """Return which ignored files a check may see: those that are as they were before the task."""
+    def _marks(self) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Return the ignored files, and marks of those that a tool does not make as it runs."""
         entries = self._git.ignored()
-        return unchanged(entries, task.ignored, fingerprint(self._git.root, entries))
+        return entries, fingerprint(self._git.root, entries)
 
     def _found_places(self) -> tuple[str, ...]:
         """Return from where Python imports this repository's packages, for a copy to do likewise."""
@@ -162,6 +169,9 @@ class Checking:
                 outcomes=dict(shown.outcomes),
                 tries=tuple((fault, run.execution) for fault, run in zip(ran.faults, earlier, strict=True)),
                 flaky=flaky(ran.runs, ran.check.name, order.earlier),
+                surroundings=ran.surroundings,
+                reads=reads_told(shown.reads),
+                taken_from=ran.taken_from,
             ),
             iteration=task.iteration,
         )
@@ -219,3 +229,8 @@ class Checking:
 
     def _hint(self, evidence: Evidence, tail: str) -> str:
         return likely_reason(self._sandbox, tail) if evidence.exit_code != 0 else ""
+
+
+def _lasts(name: str) -> bool:
+    """Tell whether an ignored file is none that tools write as they run."""
+    return CACHES.isdisjoint(PurePosixPath(name).parts)

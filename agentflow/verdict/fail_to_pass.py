@@ -77,14 +77,15 @@ async def counterproof(context: JudgeContext, task: TaskState, case: Case, tree:
     check = grounds.asked if grounds and is_needed else None
     if grounds is None or check is None:
         return ()
-    before = Order(checks=(check,), tree=tree, surface=Side.FINAL, code=Side.BASE, earlier=grounds.earlier)
+    anew = Order(checks=(check,), tree=tree, surface=Side.FINAL, code=Side.BASE, runs_anew=True)
+    before = anew.replace(earlier=grounds.earlier)
     (fresh,) = await context.checking.run(task, before)
     case = case.replace(fresh=context.checking.runs(fresh))
     proving = turned(case.fresh, case.final)
     if proof(case) or not proving:
         return fresh
     passed = dict.fromkeys(proving, TestOutcome.PASSED)
-    now = Order(checks=(check,), tree=task.tree, surface=Side.FINAL, code=Side.FINAL, earlier=passed)
+    now = anew.replace(tree=task.tree, code=Side.FINAL, earlier=passed)
     (alone,) = await context.checking.run(task, now)
     return (*fresh, *alone)
 

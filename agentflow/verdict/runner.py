@@ -21,6 +21,7 @@ from agentflow.sandbox.scratch import scratch_folder
 from agentflow.settings import Patience
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.again import Known, due, passing, wait
+from agentflow.verdict.earlier import EarlierRuns, mark_surroundings
 from agentflow.verdict.surface import belongs
 from agentflow.workspace.copies import paths_for
 from agentflow.workspace.git import Git
@@ -39,6 +40,8 @@ class Order(Record):
     code: Side
     earlier: Mapping[str, TestOutcome] = {}
     """What tests came to before on the same code under the same checks."""
+    runs_anew: bool = False
+    """No earlier run stands for it: only one more tells what is luck."""
 
     def manner(self, check: Check) -> Manner:
         """Return how a check is run: what tests read tells what the files of their tree are."""
@@ -53,6 +56,9 @@ class Ran(Record):
     runs: tuple[Shown, ...] = ()
     faults: tuple[Fault, ...] = ()
     """Why each run but the last did not stand."""
+    taken_from: str = ""
+    """Task and record of an earlier run, where that stands for one."""
+    surroundings: str = ""
 
 
 class Place(Record):
@@ -118,6 +124,31 @@ class Bench(Record):
     patience: Mapping[Fault, Patience]
     before: Mapping[CheckName, CheckRun]
     """What each check showed before the task."""
+    marks: Mapping[str, str]
+    """Of ignored files and environments that a check may see."""
+    earlier: EarlierRuns
+
+    def taken(self, order: Order) -> tuple[Ran, ...]:
+        """Return what all checks of an order showed on its very tree; none where one would have to run."""
+        if order.runs_anew or self.sandbox.level is Level.NONE:  # there anybody can write a record
+            return ()
+        found = [self._taken(order, check) for check in order.checks]
+        return tuple(each for each in found if each) if all(found) else ()
+
+    def _taken(self, order: Order, check: Check) -> Ran | None:
+        if check.missing is not None:
+            return Ran(check=check)
+        mark = mark_surroundings(self.sandbox, self.marks, check)
+        sink = self.sink(order, check, 0)
+        known = self.earlier.find(order.tree, order.code, check, mark, sink)
+        if known is None:
+            return None
+        return Ran(check=check, runs=(known.shown,), taken_from=known.source, surroundings=mark)
+
+    def sink(self, order: Order, check: Check, number: int) -> Path:
+        """Return where the output of a run goes at first."""
+        name = f"check-{check.name}-{order.surface}-{order.code}-{number}.out"
+        return self.store.folder / "outputs" / name
 
     @asynccontextmanager
     async def copy(self, tree: str) -> AsyncIterator[Place]:
@@ -165,6 +196,9 @@ class Round:
 
     async def _follow(self, order: Order, turn: anyio.Event) -> Results:
         """Run an order in a copy of its own; what it shows is kept as soon as it is its turn."""
+        if taken := await to_thread.run_sync(self._bench.taken, order):
+            await self._alone(turn)
+            return tuple(self._keep(order, each) for each in taken)
         ran: list[Ran] = []
         kept: list[RequiredCheck] = []
         async with self._bench.copy(order.tree) as place:
@@ -176,8 +210,16 @@ class Round:
                 runs = await self._first(order, check, begin)
                 if number == len(order.checks) - 1:
                     await self._alone(turn)
-                first, known = Ran(check=check, runs=runs), self._known(order, check)
-                again = partial(place.run_again, first, known, self._bench.patience, begin, self._belongs)
+                mark = mark_surroundings(self._bench.sandbox, self._bench.marks, check)
+                first = Ran(check=check, runs=runs, surroundings=mark)
+                again = partial(
+                    place.run_again,
+                    first,
+                    self._known(order, check),
+                    self._bench.patience,
+                    begin,
+                    self._belongs,
+                )
                 ran.append(await to_thread.run_sync(again))
                 if turn.is_set():
                     kept += [self._keep(order, each) for each in ran[len(kept) :]]
@@ -215,9 +257,8 @@ class Round:
         )
 
     def _once(self, order: Order, check: Check, place: Place, number: int) -> Shown:
-        name = f"check-{check.name}-{order.surface}-{order.code}-{number}.out"
-        sink = self._bench.store.folder / "outputs" / name
-        return place.run(check.replace(timeout=self._time_for(check)), sink, order.manner(check))
+        patient = check.replace(timeout=self._time_for(check))
+        return place.run(patient, self._bench.sink(order, check, number), order.manner(check))
 
     def _time_for(self, check: Check) -> float:
         """Return the seconds a check may take: for tests at least three times the base run."""

@@ -1,0 +1,166 @@
+"""Results of checks that ran before on the very tree in the same surroundings, and need not run again."""
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from agentflow.checks.observing import Reads
+from agentflow.checks.results import findings
+from agentflow.checks.run import TAIL_CHARS, Shown
+from agentflow.core.errors import AgentflowError
+from agentflow.core.events import EvidenceRecorded
+from agentflow.core.evidence import By, Check, CheckName, Evidence, Side
+from agentflow.core.execution import Execution
+from agentflow.core.record import Record, encode, shared
+from agentflow.parse import decode
+from agentflow.sandbox.profile import CHECKS
+from agentflow.sandbox.run import Sandbox
+from agentflow.store.ledger import outcomes_in
+from agentflow.store.reading import events, evidence_of, is_task_id
+from agentflow.store.seals import files_of, fingerprint
+from agentflow.store.tasks import TaskStore
+
+_LATEST = 2
+"""So many earlier tasks are looked at."""
+_LASTING = timedelta(hours=1)
+_WORD = re.compile(r"[\w./+-]+")
+_PASSING = frozenset({"_", "SHLVL", "PWD", "OLDPWD"})
+"""Variables that a shell sets anew for each command."""
+
+
+class Taken(Record):
+    """What an earlier run showed."""
+
+    shown: Shown
+    source: str
+    """Task and record of that run."""
+
+
+def mark_surroundings(sandbox: Sandbox, marks: Mapping[str, str], check: Check) -> str:
+    """Return a mark of what the result of a check may depend on beside the files of its tree.
+
+    That is this machine, the programs of its command with what is installed beside them, ignored files and
+    environments by their `marks`, all variables, and the boundary.
+    """
+    opened = sandbox.opened
+    told = (
+        (platform.node(), platform.platform(), str(sandbox.root), str(sandbox.level)),
+        (CHECKS in opened.network, sorted(map(str, opened.readable)), sorted(opened.environment.items())),
+        sorted(pair for pair in os.environ.items() if pair[0] not in _PASSING),
+        sorted(marks.items()),
+        [_mark(place) for place in _programs(check.command, sandbox.root)],
+    )
+    return hashlib.sha256(repr(told).encode("utf-8", "backslashreplace")).hexdigest()[:32]
+
+
+def _programs(command: str, root: Path) -> Iterator[Path]:
+    """Yield the programs that a command names, and the folders of packages beside them."""
+    for word in dict.fromkeys(_WORD.findall(command)):
+        found = shutil.which(root / word if "/" in word else word)
+        if found is not None:
+            for place in dict.fromkeys((Path(found), Path(found).resolve())):
+                yield place
+                yield from sorted(place.parent.parent.glob("lib*/python3*/*-packages"))
+
+
+def _mark(place: Path) -> tuple[str, int, int]:
+    said = place.stat()
+    return str(place), said.st_size, said.st_mtime_ns
+
+
+class EarlierRuns:
+    """The runs of this task, and of the latest before it that this user began."""
+
+    def __init__(self, store: TaskStore, is_own: Callable[[Path], bool]) -> None:
+        self._store = store
+        self._is_own = is_own
+        self._others: tuple[tuple[Path, Evidence], ...] | None = None
+
+    def find(self, tree: str, code: Side, check: Check, surroundings: str, sink: Path) -> Taken | None:
+        """Return what a check showed on a tree, its output copied to `sink`; None where that is not known.
+
+        A run counts that was the only one on its tree and came to its end by itself; of other tasks only for
+        the code from before.
+        """
+        for folder, evidence in (*self._mine(), *(self._older() if code is Side.BASE else ())):
+            same = (tree, check.name, check.command, surroundings)
+            known = (evidence.tree_before, evidence.check, evidence.command, evidence.surroundings)
+            is_sound = not evidence.tries and evidence.exit_code is not None and not evidence.timed_out
+            if known == same and is_sound and (taken := _read(folder, evidence, sink)):
+                return taken
+        return None
+
+    def _mine(self) -> Iterator[tuple[Path, Evidence]]:
+        records = self._store.ledger.records
+        chancy = {record.check for record in records if record.flaky}
+        for record in records:
+            if record.by is By.PROGRAM and record.check not in chancy:
+                yield self._store.folder, record
+
+    def _older(self) -> tuple[tuple[Path, Evidence], ...]:
+        if self._others is None:
+            mine = self._store.folder
+            begun = [place for place in mine.parent.iterdir() if is_task_id(place.name) and place != mine]
+            latest = sorted((place for place in begun if not place.is_symlink()), reverse=True)[:_LATEST]
+            self._others = tuple(one for folder in latest for one in self._of_task(folder))
+        return self._others
+
+    def _of_task(self, folder: Path) -> tuple[tuple[Path, Evidence], ...]:
+        """Return the runs of another task that are recent, and whose files are as they were written."""
+        try:
+            if not self._is_own(folder):
+                return ()
+            told = [one.event for one in events(folder) if isinstance(one.event, EvidenceRecorded)]
+            sums = {event.evidence: event.files for event in told}
+            found = [each for each in evidence_of(folder) if each.by is By.PROGRAM and _is_recent(each)]
+            chancy = {each.check for each in found if each.flaky}
+            sound = (each for each in found if each.check not in chancy)
+            return tuple((folder, each) for each in sound if _is_whole(folder, each, sums.get(each.id, {})))
+        except (AgentflowError, OSError, ValueError):
+            return ()  # a damaged task tells nothing
+
+
+def _is_recent(evidence: Evidence) -> bool:
+    age = datetime.now(UTC) - datetime.fromisoformat(evidence.started_at)
+    return timedelta() <= age < _LASTING
+
+
+def _is_whole(folder: Path, evidence: Evidence, sums: Mapping[str, str]) -> bool:
+    return all(sums.get(name) == fingerprint(folder / name) for name in files_of(evidence))
+
+
+def _read(folder: Path, evidence: Evidence, sink: Path) -> Taken | None:
+    """Return what a record says; None where it lacks what the tests read, or its output is gone."""
+    is_tests = evidence.check is CheckName.TESTS
+    reads = folder / evidence.reads_file if evidence.reads_file else None
+    try:
+        shutil.copyfile(folder / f"evidence/{evidence.id}.out", sink)
+        said = sink.read_text("utf-8", "replace")
+        shown = Shown(
+            execution=Execution(output=str(sink), tail=said[-TAIL_CHARS:], **shared(evidence, Execution)),
+            counts=evidence.tests.replace(ids_file=None) if evidence.tests else None,
+            outcomes=outcomes_in(folder, evidence),
+            findings={} if is_tests else findings(said),
+            reads=decode(Reads, reads.read_bytes(), str(reads)) if reads else None,
+        )
+    except (AgentflowError, OSError):
+        return None
+    return None if is_tests and reads is None else Taken(shown=shown, source=evidence_name(folder, evidence))
+
+
+def evidence_name(folder: Path, evidence: Evidence) -> str:
+    """Return the name of a record among those of all tasks, the first run of one that was taken over."""
+    return evidence.taken_from or f"{folder.name}/{evidence.id}"
+
+
+def reads_told(reads: Reads | None) -> bytes | None:
+    """Return what a run read, to be kept; None where a name cannot be written down."""
+    try:
+        return encode(reads) if reads is not None else None
+    except UnicodeEncodeError:
+        return None
