@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from agentflow.core.context import ContextLimits
 from agentflow.core.errors import ConfigError, InvalidFile
 from agentflow.core.evidence import CheckName, Fault
 from agentflow.core.record import Record
@@ -125,6 +126,10 @@ class Settings(Record):
     """Whether the endpoint searches the web itself; left out, only the vendor's own does."""
     prices: dict[str, Price] = {}
     """By model id, before the shipped ones; where there is none, the cost is unknown."""
+    windows: dict[str, Annotated[int, Meta(ge=4_000)]] = {}
+    """Tokens that a model's requests and replies may have, by its id, before the shipped ones."""
+    limits: ContextLimits = ContextLimits()
+    """How long conversations, results and summaries may be."""
     endpoint: str | None = None
     """Address of a server that speaks the Messages API, unless the environment names one."""
     api_key_env: str | None = None

@@ -56,7 +56,9 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
 
     A file that plays no part of the pipeline was written for other tools too: it is left out with a warning.
     """
-    roles = load_roles(folders(os.environ).claude, trusted_roles(root))
+    roles = load_roles(
+        folders(os.environ).claude, trusted_roles(root), load_settings(os.environ).limits.calls
+    )
     skills = load_skills(places(root))
     used, warnings = [], [*roles.warnings, *skills.warnings]
     for role in roles.all:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from agentflow.core.allowance import Budget
+from agentflow.core.context import ContextLimits
 from agentflow.core.errors import ModelRejected, UsageError
 from agentflow.core.ports import Model, Observer
 from agentflow.core.role import Role
@@ -144,6 +145,15 @@ def _live_one(model: Model) -> "Messages | None":
 def tier_models(name: str, settings: Settings) -> dict[str, str]:
     """Return what the tiers stand for; the embedded model is the same in each."""
     return {DEEP: REPAIR, FAST: REPAIR} if name == REPAIR else first_ids(settings.models)
+
+
+def room_of(model_id: str, settings: Settings) -> ContextLimits:
+    """Return how long a conversation with a model may be; the embedded one reads all of it."""
+    if model_id == REPAIR:
+        return settings.limits.replace(context=sys.maxsize, trigger=None)
+    from agentflow.model.prices import find_window
+
+    return settings.limits.within(find_window(model_id, settings))
 
 
 def refuse_without_tools(model: Model, roles: Iterable[Role], settings: Settings) -> None:

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from agentflow.core.evidence import By
-from agentflow.loop.nodes import request_of
+from agentflow.core.messages import Reply
+from agentflow.loop.context import request_of
 from agentflow.model.recorded import Exchange, Recorded
-from agentflow.store.exchanges import exchanges
+from agentflow.store.exchanges import Asked, exchanges
 from agentflow.store.journal import load_run
 from agentflow.store.reading import evidence_of, find
 
@@ -20,9 +21,21 @@ def recorded_model(name: str, root: Path) -> Recorded:
     """Return the model that plays a task's replies. Raises TaskNotFound."""
     path = find(root, name.removeprefix("replay:"))
     known: dict[int, list[Exchange]] = {}
+    summaries: dict[int, list[Reply | str]] = {}
     for file in (path / "runs").glob("*.jsonl"):
-        for run, force, reply in exchanges(file):
-            request = request_of(run, force) if run else None
-            known.setdefault(int(file.name.split("-")[0]), []).append(Exchange(request=request, reply=reply))
+        number = int(file.name.split("-")[0])
+        for one in exchanges(file):
+            if isinstance(one, Asked):
+                known.setdefault(number, []).append(_exchange(one))
+            elif told := one.reply or one.failure:
+                summaries.setdefault(number, []).append(told)
     roots = {str(root), *(evidence.cwd for evidence in evidence_of(path) if evidence.by is By.PROGRAM)}
-    return Recorded(name, known, tuple(roots))
+    return Recorded(name, known, tuple(roots), summaries)
+
+
+def _exchange(one: Asked) -> Exchange:
+    return Exchange(
+        request=request_of(one.run, one.force) if one.run else None,
+        reply=one.reply,
+        refused=request_of(one.refused, one.force) if one.refused else None,
+    )

@@ -14,6 +14,7 @@ from agentflow.api.models import (
     observed,
     refuse_without_tools,
     require_price,
+    room_of,
     tier_models,
     with_chosen,
 )
@@ -44,7 +45,7 @@ from agentflow.hooks.matching import sees
 from agentflow.library.bundled import bundled
 from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
-from agentflow.loop.nodes import request_of
+from agentflow.loop.context import request_of
 from agentflow.permissions.exceptions import exceptions
 from agentflow.permissions.ruling import Rules, denied_tools, load_rules, named_tools
 from agentflow.process import timestamp
@@ -241,6 +242,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
             partial(is_own_task, setup.git),
         ),
         watch=watch_hooks(setup, store.task),
+        room=partial(room_of, settings=setup.settings),
         past=Past(setup.git, store.task.task_id),
         table=setup.table,
         consent=consent,

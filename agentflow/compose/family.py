@@ -55,7 +55,8 @@ class Family(Record):
         builder = AgentBuilder.standard(role, around, self.kit.replace(skills=self.skills(role)))
         for capability in (agents, Handoffs(role=role, known=self.known), *self.capabilities):
             builder = builder.with_capability(capability)
-        return builder.build().replace(depth=depth, within=parents)
+        agent = builder.build()
+        return agent.replace(depth=depth, within=parents, room=self.kit.room(agent.model_id))
 
     def _personas(self, first: Agent, around: Surroundings) -> dict[str, Persona]:
         """Return everybody whom the conversation can come to, however often it is handed on."""

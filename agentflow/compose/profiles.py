@@ -1,12 +1,13 @@
 """Which capabilities "standard" means: an ordinary list, in one place, that can be printed."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from agentflow.compose.capabilities.kit import EventLog, RecallOutputs, UseHooks, UseModel
 from agentflow.compose.capabilities.role import RolePrompt, RoleTools, Submission
 from agentflow.compose.capabilities.skills import UseSkills
 from agentflow.compose.capabilities.todos import CurrentTodo
 from agentflow.compose.channels import Capability, channels_of
+from agentflow.core.context import DEFAULT_ROOM, ContextLimits
 from agentflow.core.hook import Hook
 from agentflow.core.ports import Model, Observer
 from agentflow.core.record import Record
@@ -32,6 +33,8 @@ class Kit(Record):
     skills: Offer = Offer()
     todos: tuple[Todo, ...] = ()
     """Those of the task, for a role that works on them."""
+    room: Callable[[str], ContextLimits] = lambda _: DEFAULT_ROOM
+    """How long a conversation with a model may be, by its id."""
 
 
 def standard_capabilities(role: Role, kit: Kit) -> tuple[Capability, ...]:

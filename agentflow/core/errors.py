@@ -3,7 +3,7 @@
 AgentflowError            has .hint and the exit code of CONTRACT section 2
   UsageError              the command line asks for something impossible
   ConfigError             InvalidFile, UnknownRole, UnknownTool, UnknownSkill
-  ModelError              ModelUnavailable, ModelRejected
+  ModelError              ModelUnavailable, ModelRejected (PromptTooLong)
   NoSandbox               commands cannot be kept in, and nobody said that they need not be
   Halted                  a hook ended the whole task
   StateError              CorruptState, TaskNotFound, TaskLocked, TaskOver, Suspended
@@ -80,6 +80,10 @@ class ModelUnavailable(ModelError):
 
 class ModelRejected(ModelError):
     """The model cannot do this; asking again changes nothing."""
+
+
+class PromptTooLong(ModelRejected):
+    """The request does not fit into the model's window; a shorter one may."""
 
 
 class NoSandbox(AgentflowError):

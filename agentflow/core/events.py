@@ -7,7 +7,7 @@ from agentflow.core.evidence import CheckName, Side
 from agentflow.core.messages import Stop, Usage
 from agentflow.core.pending import PendingKind
 from agentflow.core.record import Record
-from agentflow.core.run import RunOutcome
+from agentflow.core.run import CompactionTrigger, RunOutcome
 from agentflow.core.task import Complexity, GateStatus, Phase, Status
 from agentflow.core.todo import PlanChanged
 
@@ -153,6 +153,22 @@ class HandedOff(Record, tag=True):
     reason: str
 
 
+class Compacted(Record, tag=True):
+    """The history of a run was made shorter; the entry of the run's file says how it reads from here on."""
+
+    run: int
+    turn: int
+    trigger: CompactionTrigger
+    archived: tuple[str, ...]  # calls whose results are read again by RecallOutput
+    shortened: tuple[str, ...]  # calls whose long arguments went
+    replaced: int  # messages in whose place a summary stands
+    from_tokens: int  # of the next request, estimated
+    to_tokens: int
+    summary: str  # `model`, `program` where the model gave none, or empty
+    usage: Usage  # of the summary
+    seconds: float
+
+
 class EvidenceRecorded(Record, tag=True):
     evidence: str
     check: CheckName | None
@@ -250,6 +266,7 @@ Event = (
     | ToolBlocked
     | Delegated
     | HandedOff
+    | Compacted
     | EvidenceRecorded
     | CheckStarted
     | RunEnded

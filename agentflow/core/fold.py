@@ -2,6 +2,8 @@
 
 from typing import assert_never
 
+from agentflow.core.compaction import apply_compaction, head_size, with_message
+from agentflow.core.context import calibrate_rate
 from agentflow.core.delegation import Saved
 from agentflow.core.messages import Message, Notice, Reply, Served, Speaker, Stop
 from agentflow.core.record import shared
@@ -9,6 +11,7 @@ from agentflow.core.run import (
     CallAnswered,
     CallsStarted,
     HandedOver,
+    HistoryCompacted,
     MessageAdded,
     PauseAnswered,
     ReplyReceived,
@@ -23,6 +26,8 @@ from agentflow.core.run import (
 
 DELEGATE = "Agent"
 """The tool by which a role gives work to a sub-agent."""
+RECALL = "RecallOutput"
+"""The tool that reads archived results."""
 CHARACTERS_A_TOKEN = 4
 
 
@@ -30,33 +35,40 @@ def advance(run: Run, entry: RunEntry) -> Run:
     """Return the run after one more entry."""
     match entry:
         case RunOpened():
-            after = Run(head=entry)
+            after = Run(head=entry, size=head_size(entry))
         case MessageAdded():
-            after = run.replace(
-                messages=(*run.messages, entry.message),
+            after = with_message(
+                run,
+                entry.message,
+                notices=run.notices | {entry.notice: entry.message},
                 noted=run.turns if entry.notice is Notice.TODOS else run.noted,
                 reminded=run.reminded or entry.notice is Notice.REMINDER,
                 finalized=run.finalized or entry.notice is Notice.FINALIZE,
                 held=run.held + (entry.notice is Notice.HELD),
             )
         case RequestSent():
-            after = run.replace(turns=entry.turn, sent=len(run.messages))
+            size = 0 if entry.changed else run.size
+            after = run.replace(turns=entry.turn, sent=len(run.messages), sent_size=size)
         case ReplyReceived():
             after = _with_reply(run, entry.reply).replace(seconds=run.seconds + entry.seconds)
         case CallsStarted():
             after = run.replace(started=entry.calls)
         case CallAnswered():
             after = _with_answer(run, entry)
-        case RunPaused() | PauseAnswered() | RunStopped() | HandedOver() | RunClosed():
+        case RunPaused() | PauseAnswered() | RunStopped() | HandedOver() | HistoryCompacted() | RunClosed():
             after = _moved(run, entry)
         case _:
             assert_never(entry)
     return after
 
 
-def _moved(run: Run, entry: RunPaused | PauseAnswered | RunStopped | HandedOver | RunClosed) -> Run:
-    """Return the run as it waits, goes on under another role, or is over."""
+def _moved(
+    run: Run, entry: RunPaused | PauseAnswered | RunStopped | HandedOver | HistoryCompacted | RunClosed
+) -> Run:
+    """Return the run as it waits, goes on under another role or with a shorter history, or is over."""
     match entry:
+        case HistoryCompacted():
+            return apply_compaction(run, entry)
         case HandedOver():
             return _taken_over(run, entry)
         case RunPaused():
@@ -76,8 +88,13 @@ def _moved(run: Run, entry: RunPaused | PauseAnswered | RunStopped | HandedOver 
 def _with_reply(run: Run, reply: Reply) -> Run:
     message = Message(speaker=Speaker.ASSISTANT, parts=reply.parts)
     served = sum(isinstance(part, Served) and not part.is_result for part in reply.parts)
-    return run.replace(
-        messages=(*run.messages, message),
+    recalled = tuple(call.id for call in message.calls if call.name == RECALL)
+    return with_message(
+        run,
+        message,
+        rate=calibrate_rate(run.rate, run.sent_size, reply.usage),
+        recalls=(*run.recalls, *recalled),
+        is_refused=False,
         used=(*run.used, reply.usage),
         tool_calls=run.tool_calls + served,
         made=0,
@@ -115,8 +132,10 @@ def _with_results(run: Run) -> Run:
     """Return the run once each call of its newest reply has its result."""
     by_call = {answer.call_id: answer for answer in run.answers}
     results = tuple(by_call[call.id] for call in run.messages[-1].calls)
-    after = run.replace(
-        messages=(*run.messages, Message(speaker=Speaker.USER, parts=results)),
+    after = with_message(
+        run,
+        Message(speaker=Speaker.USER, parts=results),
+        is_new=True,
         answers=(),
         started=(),
         stumbles=0 if run.made else run.stumbles + 1,
@@ -140,8 +159,10 @@ def _direct_answer(run: Run) -> str | None:
 
 def _taken_over(run: Run, entry: HandedOver) -> Run:
     """Return the run under another role: its conversation stays, its limits count from here."""
+    head = run.head.replace(**shared(entry, RunOpened))
     return run.replace(
-        head=run.head.replace(**shared(entry, RunOpened)),
+        head=head,
+        size=run.size - head_size(run.head) + head_size(head),
         active=entry.agent,
         before=run.tally,
         handoff=None,

@@ -6,6 +6,9 @@ from typing import Any
 
 from agentflow.core.record import Record
 
+SUMMARIZER = "summarizer"
+"""Whose request it is that asks for a summary of a run's messages."""
+
 
 class Speaker(StrEnum):
     USER = "user"
@@ -150,3 +153,7 @@ class Request(Record):
     messages: tuple[Message, ...]
     force: str | None = None
     """The tool the model must call now, if any."""
+    replies: int = 0
+    """How many requests of this kind the run got an answer to before."""
+    reply_tokens: int | None = None
+    """The most tokens that the reply may have, where the settings allow more."""

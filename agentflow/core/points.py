@@ -125,9 +125,16 @@ class PhasePassing(Record):
     task_description: str
 
 
-class Compaction(Record):
+class Compacting(Record):
     trigger: str
     """`manual` or `auto`."""
+    custom_instructions: str = ""
+
+
+class CompactionDone(Record):
+    trigger: str
+    compact_summary: str
+    """What the model is told in place of older messages; empty where only outputs were archived."""
 
 
 class Stopped(Record):
@@ -175,7 +182,8 @@ Payload = (
     | SubagentStarted
     | SubagentStopped
     | PhasePassing
-    | Compaction
+    | Compacting
+    | CompactionDone
     | Stopped
     | Failed
     | Notified

@@ -1,8 +1,10 @@
 """One agent run: the entries of its file, and where it stands after them."""
 
 from enum import StrEnum
+from math import ceil
 from typing import Any
 
+from agentflow.core.context import TOKENS_A_CHARACTER
 from agentflow.core.delegation import Delegated, HandOff, Saved, Tally
 from agentflow.core.messages import (
     Message,
@@ -120,6 +122,42 @@ class HandedOver(Record, tag=True):
     tools: tuple[ToolSpec, ...]
 
 
+class CompactionTrigger(StrEnum):
+    """Why a conversation is compacted."""
+
+    LIMIT = "limit"
+    """The next request would have more tokens than the limits say."""
+    OVERFLOW = "overflow"
+    """The provider answered that the request is too long."""
+
+
+class HistoryCompacted(Record, tag=True, omit_defaults=True):
+    """The messages as they are sent from here on; what is taken out of them is kept in `outputs/`."""
+
+    trigger: CompactionTrigger
+    results: dict[str, str] = {}
+    """By call id, what stands in place of a result."""
+    inputs: dict[str, dict[str, Any]] = {}
+    """By call id, the input with long texts shortened."""
+    until: int = 1
+    """The messages from the second up to this place are replaced."""
+    instead: tuple[Message, ...] = ()
+    """What stands in their place."""
+    tools: tuple[ToolSpec, ...] = ()
+    """What is offered from here on; nothing where that does not change."""
+    reply: Reply | None = None
+    """The model's summary."""
+    failure: str | None = None
+    """Why the model gave no summary."""
+    blocked: str | None = None
+    """Why a hook kept the compaction from happening."""
+    seconds: float = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.results or self.inputs or self.until > 1)
+
+
 class RunStopped(Record, tag=True):
     """A hook ends the run here, or with `halt` the whole task."""
 
@@ -158,6 +196,7 @@ RunEntry = (
     | CallsStarted
     | CallAnswered
     | HandedOver
+    | HistoryCompacted
     | RunStopped
     | RunPaused
     | PauseAnswered
@@ -175,9 +214,32 @@ class Run(Record):
     started: tuple[str, ...] = ()
     sent: int = 0
     """How many of the messages were in the newest request."""
+    size: int = 0
+    """Characters of head and messages."""
+    sent_size: int = 0
+    """The same of the newest request; 0 where a hook had something else sent."""
+    rate: float = TOKENS_A_CHARACTER
+    """Tokens a character has, as the replies tell."""
+    ceiling: int | None = None
+    """Tokens of a request above which it was too long for the provider."""
+    is_new: bool = False
+    """Results came since the conversation was last compacted."""
+    is_refused: bool = False
+    """The newest request was too long, and none was answered since."""
+    notices: dict[Notice, Message] = {}
+    """What the program said last, by the reason for it."""
+    summaries: int = 0
+    """How often the model was asked for a summary."""
+    recalls: tuple[str, ...] = ()
+    """Calls that read archived results."""
+    is_archived: bool = False
+    """Some results stand in `outputs/` only."""
     turns: int = 0
     tool_calls: int = 0
     used: tuple[Usage, ...] = ()
+    """Of each reply."""
+    billed: tuple[Usage, ...] = ()
+    """Of each summary."""
     seconds: float = 0
     """What model and tools took together."""
     reminded: bool = False
@@ -224,7 +286,12 @@ class Run(Record):
 
     @property
     def usage(self) -> Usage:
-        return total(self.used)
+        return total((*self.used, *self.billed))
+
+    @property
+    def tokens(self) -> int:
+        """What the next request has, as far as is known."""
+        return ceil(self.size * self.rate)
 
     @property
     def cost(self) -> Usage:

@@ -5,6 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from agentflow.core.context import DEFAULT_ROOM
 from agentflow.core.delegation import Delegated, HandOff
 from agentflow.core.execution import Execution
 from agentflow.core.pending import Pending
@@ -34,6 +35,25 @@ class Category(StrEnum):
     AGENT = "agent"
 
 
+class Retention(StrEnum):
+    """What is left of an old heavy result in a conversation that is compacted."""
+
+    KEEP_FULL = "keep_full"
+    KEEP_STRUCTURED = "keep_structured"
+    """A marker with its first and its last line, such as exit code and evidence."""
+    SUMMARIZE_ARCHIVE = "summarize_archive"
+    """A marker with its first line."""
+    DROP = "drop"
+    """A marker, and no copy: the call can be made again."""
+
+
+_BY_CATEGORY = {
+    Category.STATE: Retention.KEEP_FULL,
+    Category.ASK: Retention.KEEP_FULL,
+    Category.SHELL: Retention.KEEP_STRUCTURED,
+}
+
+
 class Output(Record):
     """What a tool call gives back."""
 
@@ -59,6 +79,8 @@ class Shell(Record):
     runner: Runner
     outputs: Path
     """Folder for full outputs, one file a call."""
+    shown_bytes: int = DEFAULT_ROOM.result_chars
+    """Of an output, to the model."""
 
 
 class ToolContext(Record):
@@ -91,6 +113,13 @@ class Tool(Record):
 
     by_provider: bool = False
     """The model's provider runs it, so that no hook and no rule sees a call before it is made."""
+
+    retention: Retention | None = None
+    """None follows from the category."""
+
+    @property
+    def kept_as(self) -> Retention:
+        return self.retention or _BY_CATEGORY.get(self.category, Retention.SUMMARIZE_ARCHIVE)
 
     def only_reads(self, given: dict[str, Any]) -> bool:
         """Return whether a call may run beside others."""

@@ -78,18 +78,19 @@ class _File(Record):
             raise self.wrong(key, f"{key}: {error.problem.removeprefix('tools: ')}") from None
 
 
-def load_roles(user: Path, project: Iterable[Path] = ()) -> Roles:
+def load_roles(user: Path, project: Iterable[Path] = (), calls: int = Limits().tool_calls) -> Roles:
     """Return the shipped roles, the user's and the trusted files of a project; the later ones win.
 
     A shipped file, and one that claims a part of the pipeline, must be right (InvalidFile). Another one is
-    left out with a warning, since those folders are shared with other tools.
+    left out with a warning, since those folders are shared with other tools. `calls` is the limit of tool
+    calls of a role that names none.
     """
-    roles = [read_role(path, "bundled")[0] for path in sorted(bundled("agents").glob("*.md"))]
+    roles = [read_role(path, "bundled", calls)[0] for path in sorted(bundled("agents").glob("*.md"))]
     warnings: list[str] = []
     others = [(path, "user") for path in sorted((user / "agents").glob("**/*.md"))]
     for path, origin in (*others, *((path, "project") for path in project)):
         try:
-            role, notes = read_role(path, origin)
+            role, notes = read_role(path, origin, calls)
         except InvalidFile as error:
             if path.is_file() and PART_KEY in path.read_text("utf-8", "replace"):
                 raise
@@ -105,7 +106,7 @@ def load_roles(user: Path, project: Iterable[Path] = ()) -> Roles:
     return found
 
 
-def read_role(path: Path, origin: str) -> tuple[Role, tuple[str, ...]]:
+def read_role(path: Path, origin: str, calls: int = Limits().tool_calls) -> tuple[Role, tuple[str, ...]]:
     """Return the role in a file, and warnings. Raises InvalidFile naming file, line and key."""
     source = str(path)
     try:
@@ -116,7 +117,7 @@ def read_role(path: Path, origin: str) -> tuple[Role, tuple[str, ...]]:
     file = _File(source=source, origin=origin, text=text)
     warnings = _strange_keys(keys, file)
     head = _head({name: value for name, value in keys.items() if name in _KNOWN}, file)
-    return _role(head, prompt, file), warnings
+    return _role(head, prompt, file, calls), warnings
 
 
 _KNOWN = frozenset(field.encode_name for field in msgspec.structs.fields(RoleHead))
@@ -151,7 +152,7 @@ def _head(known: dict[str, Any], file: _File) -> RoleHead:
     return head
 
 
-def _role(head: RoleHead, prompt: str, file: _File) -> Role:
+def _role(head: RoleHead, prompt: str, file: _File, calls: int) -> Role:
     refused = {"disallowedTools": head.disallowed_tools, "deny": head.deny}
     denied = {rule.tool for key, value in refused.items() for rule in file.rules(key, value)}
     tools = file.rules("tools", head.tools or [])
@@ -168,7 +169,7 @@ def _role(head: RoleHead, prompt: str, file: _File) -> Role:
         denied=tuple(sorted(denied)),
         inherits=head.tools is None,
         skills=tuple(map(str, file.rules("skills", head.skills))),
-        limits=_limits(head, file),
+        limits=_limits(head, file, calls),
         write_paths=head.write_paths,
         direct=tuple(map(str, file.rules("metadata", head.metadata.get(DIRECT_KEY, "")))),
         concatenates=MERGE_KEY in head.metadata,
@@ -176,11 +177,11 @@ def _role(head: RoleHead, prompt: str, file: _File) -> Role:
     )
 
 
-def _limits(head: RoleHead, file: _File) -> Limits:
+def _limits(head: RoleHead, file: _File, calls: int) -> Limits:
     unknown = set(head.limits) - set(Limits.__struct_fields__)
     if unknown:
         raise file.wrong("limits", f"limits: unknown limit {min(unknown)}")
     try:
-        return fit(Limits, {"turns": head.max_turns, **head.limits})
+        return fit(Limits, {"turns": head.max_turns, "tool_calls": calls, **head.limits})
     except Mismatch as error:
         raise file.wrong("limits", f"limits.{error}") from None

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from agentflow.core.context import DEFAULT_ROOM, ContextLimits
 from agentflow.core.fold import advance
 from agentflow.core.messages import Message, Notice, Speaker, Text, ToolSpec
 from agentflow.core.pending import Consent
@@ -14,6 +15,7 @@ from agentflow.core.run import MessageAdded, Run, RunEntry, RunOpened
 from agentflow.core.task import Phase
 from agentflow.core.tool import Tool
 from agentflow.hooks.chain import Chain
+from agentflow.tools.recall import RECALL
 from agentflow.tools.registry import spec
 
 
@@ -24,6 +26,7 @@ class Persona(Record):
     model_id: str
     system: str
     tools: tuple[Tool, ...]
+    room: ContextLimits
 
 
 class Surroundings(Record):
@@ -69,6 +72,8 @@ class Agent(Record):
     """The tool that ends the run."""
     around: Surroundings
     observe: Observer
+    room: ContextLimits = DEFAULT_ROOM
+    """How long its conversation may be."""
     hooks: Chain = Chain()
     withheld: dict[str, dict[str, Any]] = {}
     """Inputs of calls not made yet that hold a secret, by call id: they are written down nowhere."""
@@ -90,11 +95,13 @@ class Agent(Record):
 
 
 def acting(agent: Agent, run: Run) -> Agent:
-    """Return the agent as whoever the conversation was handed to."""
-    if run.active is None:
-        return agent
-    persona = agent.personas[run.active]
-    return agent.replace(within=(*agent.within, agent.role), **shared(persona, Agent))
+    """Return the agent as whoever the conversation was handed to, with what a compaction offers it."""
+    if run.active is not None:
+        persona = agent.personas[run.active]
+        agent = agent.replace(within=(*agent.within, agent.role), **shared(persona, Agent))
+    if run.is_archived and agent.tool(RECALL.name) is None:
+        agent = agent.replace(tools=(*agent.tools, RECALL))
+    return agent
 
 
 def note(agent: Agent, run: Run, entry: RunEntry) -> Run:

@@ -26,8 +26,6 @@ from agentflow.process import stop_asked
 from agentflow.redact import one_line, redacted, redacted_values
 from agentflow.tools.recall import recall_note
 
-MAX_RESULT_CHARS = 32_768
-
 
 async def answer(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | RunPaused:
     """Make a call, say why it is not made, or let it wait; never raises for what a model did wrong."""
@@ -64,7 +62,11 @@ async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> C
         call_id=call.id,
         run=run,
         cancelled=stop_asked,
-        shell=Shell(runner=agent.around.runner, outputs=agent.around.outputs),
+        shell=Shell(
+            runner=agent.around.runner,
+            outputs=agent.around.outputs,
+            shown_bytes=agent.room.result_size(run.rate),
+        ),
         **shared(agent.around, ToolContext),
     )
     try:
@@ -109,10 +111,11 @@ def _kept(agent: Agent, run: Run, call: ToolCall, output: Output) -> str:
         role = agent.role.part or agent.role.name
         kept = agent.around.ledger.record(execution, role=role, iteration=agent.around.iteration, by=By.AGENT)
         return f"{output.content}, evidence {kept.id}"
-    if len(output.content) > MAX_RESULT_CHARS:
+    most = agent.room.result_size(run.rate)
+    if len(output.content) > most:
         full.write_text(output.content, "utf-8", "backslashreplace")
         note = f"[clipped; {recall_note(run.head.tools, call.id)}]"
-        return f"{output.content[:MAX_RESULT_CHARS]}\n{note}"
+        return f"{output.content[:most]}\n{note}"
     return output.content
 
 

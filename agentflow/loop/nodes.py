@@ -5,15 +5,16 @@ from itertools import takewhile
 
 import anyio
 
-from agentflow.core.errors import ModelUnavailable
+from agentflow.core.errors import ModelUnavailable, PromptTooLong
 from agentflow.core.events import Asked, HandedOff, Replied
 from agentflow.core.fold import DELEGATE
-from agentflow.core.messages import Message, Reply, Request, Speaker, ToolCall
+from agentflow.core.messages import Message, Reply, Speaker, ToolCall
 from agentflow.core.points import Point
-from agentflow.core.record import plain, shared
+from agentflow.core.record import plain
 from agentflow.core.run import (
     CallAnswered,
     CallsStarted,
+    CompactionTrigger,
     HandedOver,
     ReplyReceived,
     RequestSent,
@@ -24,6 +25,8 @@ from agentflow.core.run import (
 from agentflow.core.submissions import Findings
 from agentflow.loop.agent import Agent, note
 from agentflow.loop.call import answer
+from agentflow.loop.compact import compact, with_recall
+from agentflow.loop.context import request_of
 from agentflow.loop.lifecycle import (
     ending,
     heeded,
@@ -40,7 +43,6 @@ from agentflow.loop.route import conclusion, is_stopped
 from agentflow.redact import one_line
 from agentflow.tools.registry import spec
 
-PARALLEL_READS = 4
 PARALLEL_CHILDREN = 3
 
 
@@ -59,7 +61,13 @@ async def ask(agent: Agent, run: Run) -> Run:
     run = note(agent, run.replace(messages=messages), sent)
     agent.observe(Asked(run=agent.around.number, turn=run.turns))
     begin = time.monotonic()
-    reply = await agent.model.complete(request)
+    try:
+        reply = await agent.model.complete(request)
+    except PromptTooLong:
+        after = run if run.is_refused else await compact(agent, run, CompactionTrigger.OVERFLOW)
+        if after.tokens >= run.tokens:
+            raise
+        return after
     return await _replied(agent, run, reply, round(time.monotonic() - begin, 3))
 
 
@@ -84,10 +92,6 @@ async def _replied(agent: Agent, run: Run, reply: Reply, seconds: float) -> Run:
     return await turn_ended(agent, heeded(agent, run, said, Point.MODEL_RESPONSE))
 
 
-def request_of(run: Run, force: str | None = None) -> Request:
-    return Request(messages=run.messages, force=force, **shared(run.head, Request))
-
-
 async def act(agent: Agent, run: Run) -> Run:
     """Make the next batch of calls: neighbouring reads side by side, anything else alone."""
     batch = _batch(agent, run)
@@ -96,7 +100,7 @@ async def act(agent: Agent, run: Run) -> Run:
         return await turn_ended(agent, note(agent, run, error_of(first, why)))
     if not _reads(agent, batch[0]):  # a read that was cut short is made again, so nobody need know of it
         run = note(agent, run, CallsStarted(calls=tuple(call.id for call in batch)))
-    reads, children = anyio.CapacityLimiter(PARALLEL_READS), anyio.CapacityLimiter(PARALLEL_CHILDREN)
+    reads, children = anyio.CapacityLimiter(agent.room.parallel), anyio.CapacityLimiter(PARALLEL_CHILDREN)
     lost: list[ModelUnavailable] = []
 
     async def make(call: ToolCall) -> None:
@@ -141,11 +145,12 @@ async def hand_over(agent: Agent, run: Run) -> Run:
     to, reason = run.handoff.to, one_line(run.handoff.reason)
     persona = agent.personas[to]
     agent.observe(HandedOff(run=agent.around.number, source=run.head.agent, to=to, reason=reason))
+    tools = tuple(map(spec, persona.tools))
     entry = HandedOver(
         agent=persona.role.name,
         model=persona.model_id,
         system=persona.system,
-        tools=tuple(map(spec, persona.tools)),
+        tools=with_recall(tools) if run.is_archived else tools,
     )
     return note(agent, run, entry)
 

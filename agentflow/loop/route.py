@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from enum import StrEnum
 
+from agentflow.core.context import DEFAULT_ROOM, ContextLimits
 from agentflow.core.messages import Speaker, Stop, ToolResult
 from agentflow.core.role import Limits
 from agentflow.core.run import Run, RunOutcome
@@ -46,16 +47,17 @@ class Step(StrEnum):
     REMIND = "remind"
     NUDGE = "nudge"
     FINALIZE = "finalize"
+    COMPACT = "compact"
     CLOSE = "close"
     END = "end"
 
 
-def next_step(run: Run, limits: Limits) -> Step:
+def next_step(run: Run, limits: Limits, room: ContextLimits = DEFAULT_ROOM) -> Step:
     """Return the next node to run; the same state always gives the same one."""
-    return next(_due(run, limits))
+    return next(_due(run, limits, room))
 
 
-def _due(run: Run, limits: Limits) -> Iterator[Step]:
+def _due(run: Run, limits: Limits, room: ContextLimits) -> Iterator[Step]:
     """Yield the steps that could come now, the one that has to come first at the head."""
     if run.outcome is not None or run.pause is not None:
         yield Step.END
@@ -71,7 +73,13 @@ def _due(run: Run, limits: Limits) -> Iterator[Step]:
         yield Step.REMIND
     if not run.finalized and _is_stale(run):
         yield Step.NUDGE
-    yield Step.ASK
+    yield Step.COMPACT if _is_full(run, room) else Step.ASK
+
+
+def _is_full(run: Run, room: ContextLimits) -> bool:
+    """Return whether the history has to be compacted, and anything came since it last was."""
+    most = room.compacted_at if run.ceiling is None else min(room.compacted_at, run.ceiling)
+    return run.is_new and run.tokens >= most
 
 
 def conclusion(run: Run, limits: Limits) -> RunOutcome | None:

@@ -11,6 +11,7 @@ from agentflow.core.record import shared
 from agentflow.core.run import CallAnswered, PauseAnswered, Run, RunOutcome
 from agentflow.core.tool import Category, Effect
 from agentflow.loop.agent import Agent, acting, note, open_run
+from agentflow.loop.compact import compact
 from agentflow.loop.lifecycle import begun, failed
 from agentflow.loop.nodes import act, ask, close, hand_over
 from agentflow.loop.notices import finalize, nudge, remind
@@ -24,6 +25,7 @@ NODES: Mapping[Step, Callable[[Agent, Run], Awaitable[Run]]] = {
     Step.REMIND: remind,
     Step.NUDGE: nudge,
     Step.FINALIZE: finalize,
+    Step.COMPACT: compact,
     Step.CLOSE: close,
 }
 
@@ -59,8 +61,8 @@ async def _told(agent: Agent, run: Run) -> Run:
     begin = time.monotonic()
     agent.observe(RunStarted(**shared(run.head, RunStarted)))
     try:
-        while (step := next_step(run, acting(agent, run).role.limits)) is not Step.END:
-            run = await NODES[step](acting(agent, run), run)
+        while (step := _next_of(now := acting(agent, run), run)) is not Step.END:
+            run = await NODES[step](now, run)
     except ModelError as error:
         await failed(agent, error)
         _end_told(agent, run, RunOutcome.ERROR, begin)
@@ -68,6 +70,10 @@ async def _told(agent: Agent, run: Run) -> Run:
     if run.outcome is not None:
         _end_told(agent, run, run.outcome, begin)
     return run
+
+
+def _next_of(agent: Agent, run: Run) -> Step:
+    return next_step(run, agent.role.limits, agent.room)
 
 
 def _end_told(agent: Agent, run: Run, outcome: RunOutcome, begin: float) -> None:

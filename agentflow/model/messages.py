@@ -118,7 +118,7 @@ class Messages:
     async def _persisted(self, request: Request, used: list[Usage], failures: list[str]) -> Reply:
         """Ask one model until it answers or is given up; a failed try counts in what was used as well."""
         price = find_price(request.model, choice_of(self.name).kind, self._settings)
-        most = self._settings.max_tokens
+        most = min(self._settings.max_tokens, request.reply_tokens or self._settings.max_tokens)
 
         def room(size: int) -> int:
             return self._meter.reply_room(request, size, price, most)

@@ -1,4 +1,4 @@
-"""What tokens cost: as the user says, else as the vendor's list says that is shipped."""
+"""What tokens cost, and how many fit: as the user says, else as the vendor's list says that is shipped."""
 
 from datetime import date
 from functools import cache
@@ -19,6 +19,8 @@ class Listed(Record):
     as_of: date
     source: str
     prices: dict[str, Price]
+    windows: dict[str, int] = {}
+    """Tokens of a model's context window."""
 
 
 @cache
@@ -35,6 +37,13 @@ def find_price(model: str, kind: str, settings: Settings) -> Price | None:
     if model in settings.prices or kind != "anthropic":
         return settings.prices.get(model)
     return next((each.prices[model] for each in listed_prices() if model in each.prices), None)
+
+
+def find_window(model: str, settings: Settings) -> int | None:
+    """Return how many tokens a model's context window has, or None where that is unknown."""
+    if model in settings.windows:
+        return settings.windows[model]
+    return next((each.windows[model] for each in listed_prices() if model in each.windows), None)
 
 
 def searches(reply: Reply) -> int:

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
+from types import MappingProxyType
 
-from agentflow.core.errors import ModelRejected
-from agentflow.core.messages import Reply, Request, Speaker
+from agentflow.core.errors import ModelRejected, PromptTooLong
+from agentflow.core.messages import SUMMARIZER, Reply, Request
 from agentflow.core.record import Record, encode
 
 _VOLATILE = (
@@ -24,15 +25,22 @@ class Exchange(Record):
     request: Request | None
     """None where a hook had something else sent, which is not kept."""
     reply: Reply
+    refused: Request | None = None
+    """What was too long for the provider before."""
 
 
 class Recorded:
     """Plays the replies of each run in their order; a request that was never made gets none."""
 
     def __init__(
-        self, name: str, exchanges: Mapping[int, Sequence[Exchange]], roots: Sequence[str] = ()
+        self,
+        name: str,
+        exchanges: Mapping[int, Sequence[Exchange]],
+        roots: Sequence[str] = (),
+        summaries: Mapping[int, Sequence[Reply | str]] = MappingProxyType({}),
     ) -> None:
-        """`roots` are the folders that stand for the same repository."""
+        """`roots` are the folders that stand for the same repository; a summary that failed is its reason."""
+        self._summaries = summaries
         self.name = name
         self._exchanges = exchanges
         self._roots = roots
@@ -41,15 +49,26 @@ class Recorded:
         return None
 
     async def complete(self, request: Request) -> Reply:
-        place = sum(message.speaker is Speaker.ASSISTANT for message in request.messages)
+        if request.role == SUMMARIZER:
+            return self._summary(request)
+        place = request.replies
         where = f"run {request.run} ({request.role}), turn {place + 1}"
         exchanges = self._exchanges.get(request.run, ())
         if place >= len(exchanges):
             raise ModelRejected(f"{where}: no reply to this is recorded")
         found = exchanges[place]
+        if found.refused is not None and not self._difference(found.refused, request):
+            raise PromptTooLong(f"{where}: it was too long")
         if found.request is not None and (said := self._difference(found.request, request)):
             raise ModelRejected(f"{where}: another request than was recorded: {said}")
         return found.reply
+
+    def _summary(self, request: Request) -> Reply:
+        known = self._summaries.get(request.run, ())
+        found = known[request.replies] if request.replies < len(known) else "no summary is recorded"
+        if isinstance(found, str):
+            raise ModelRejected(found)
+        return found
 
     def _difference(self, then: Request, now: Request) -> str:
         """Return the first difference of two requests in words, or empty."""

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from agentflow.core.errors import ModelRejected
+from agentflow.core.errors import ModelRejected, PromptTooLong
 from agentflow.core.messages import Reply, ReplyPart, Served, Stop, Text, Thought, ToolCall, Usage
 from agentflow.core.record import encode
 from agentflow.model.provided import served_call, served_result
@@ -24,8 +24,8 @@ _STOPS: Mapping[str, Stop] = {
 }
 _REFUSED: Mapping[str, str] = {
     "refusal": "the model refused to go on",
-    "model_context_window_exceeded": "the conversation no longer fits into the model's context window",
 }
+_TOO_LONG = "model_context_window_exceeded"
 _NOT_WHOLE = "its input did not arrive as a JSON object; nothing was run, make the call again"
 
 
@@ -55,6 +55,8 @@ def whole_body(raw: bytes) -> RawTurn:
 def reply(turn: RawTurn) -> tuple[Reply, frozenset[str]]:
     """Return a turn as a reply, and the kinds of what was skipped. Raises BadReply, or ModelRejected."""
     stop = _STOPS.get(turn.stop)
+    if turn.stop == _TOO_LONG:
+        raise PromptTooLong("the conversation no longer fits into the model's context window")
     if stop is None:
         raise ModelRejected(
             _REFUSED.get(turn.stop, f"the model stopped for a reason we do not know: {turn.stop}")

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import anyio
 
-from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
+from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable, PromptTooLong
 from agentflow.model.wire import BadReply, ModelUnfit, NobodyThere, ServerGone, TryFailed
 from agentflow.settings import Retry
 
@@ -28,6 +28,14 @@ _NO_TOOLS = re.compile(
     r"\bsupport\w*\b[^.]{0,40}\btools?\b|\btools?\b[^.]{0,20}\bnot (supported|available|enabled)\b",
     re.IGNORECASE,
 )
+_TOO_LONG = re.compile(
+    r"\b(prompt|input|context|messages?|tokens)\b.{0,80}\b(too (long|large|many)|exceed|maximum|limit)"
+    r"|\b(too (long|large|many)|exceeds?|exceeded|maximum)\b.{0,80}\b(prompt|context|tokens)\b",
+    re.IGNORECASE,
+)
+"""What endpoints say of a request that has more tokens than the model takes."""
+_OF_THE_REPLY = "output tokens"
+_LONG = 413
 _TOOLS_HINT = "every role needs tools; give its tier a model that takes them, under models in config.yaml"
 _STATUS: Mapping[str, int] = {
     "invalid_request_error": 400,
@@ -93,6 +101,9 @@ def by_status(status: int, message: str, retry_after: str | None) -> ModelError:
     said = f"the model's endpoint answered {status}" + (f": {message}" if message else "")
     if status in _PASSING:
         return TryFailed(said, retry_after=seconds(retry_after))
+    is_about_prompt = _TOO_LONG.search(message) and _OF_THE_REPLY not in message
+    if status == _LONG or (status in _UNFIT and is_about_prompt):
+        return PromptTooLong(said)
     kind = ModelUnfit if status in _UNFIT else ModelRejected
     takes_no_tools = status in _UNFIT and _NO_TOOLS.search(message)
     return kind(said, hint=_TOOLS_HINT if takes_no_tools else _HINTS.get(status, ""))

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 
 from agentflow.core.errors import ConfigError, InvalidFile, ModelRejected, ModelUnavailable
-from agentflow.core.messages import Reply, Request, Speaker, Stop, Text, ToolCall, Usage
+from agentflow.core.messages import SUMMARIZER, Reply, Request, Stop, Text, ToolCall, Usage
 from agentflow.core.record import Record
 from agentflow.frontmatter import read_yaml
 
@@ -49,28 +49,29 @@ class Scripted:
     def __init__(self, name: str, entries: tuple[Entry, ...]) -> None:
         self.name = name
         self._unused = list(entries)
-        self._playing: dict[int, Entry] = {}
+        self._playing: dict[tuple[int, bool], Entry] = {}
+        """By run, its summaries apart."""
 
     def refusal(self, task: str) -> str | None:  # noqa: ARG002  # a script takes any task
         return None
 
     async def complete(self, request: Request) -> Reply:
         self.recall(request)
-        entry = self._playing[request.run]
+        entry = self._playing[_part(request)]
         await anyio.sleep(entry.delay)
-        position = sum(message.speaker is Speaker.ASSISTANT for message in request.messages)
+        position = request.replies
         if position >= len(entry.turns):
             return Reply(parts=(), model=request.model)
         return _reply(entry.turns[position], request, position)
 
     def recall(self, request: Request) -> None:
         """Take the entry of a run, if it has none yet; also for one that an earlier process played."""
-        if request.run in self._playing:
+        if _part(request) in self._playing:
             return
         entry = next((entry for entry in self._unused if _fits(entry.match, request)), None)
         if entry is not None:
             self._unused.remove(entry)
-        self._playing[request.run] = entry or Entry(turns=())
+        self._playing[_part(request)] = entry or Entry(turns=())
 
 
 def load_script(path: str) -> Scripted:
@@ -85,7 +86,13 @@ def load_script(path: str) -> Scripted:
     return Scripted(f"script:{path}", entries)
 
 
+def _part(request: Request) -> tuple[int, bool]:
+    return request.run, request.role == SUMMARIZER
+
+
 def _fits(match: Match, request: Request) -> bool:
+    if request.role == SUMMARIZER and match.role != SUMMARIZER:
+        return False  # an entry for any role is for one that works on the task
     said = "\n".join((request.system, *(message.text for message in request.messages)))
     return (
         match.role in (None, request.role)

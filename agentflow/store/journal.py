@@ -12,6 +12,7 @@ from agentflow.core.record import encode
 from agentflow.core.run import (
     CallAnswered,
     CallsStarted,
+    HistoryCompacted,
     MessageAdded,
     ReplyReceived,
     RequestSent,
@@ -98,7 +99,11 @@ def _misplaced(run: Run, entry: RunEntry) -> str | None:
             problem = "a reply to no request"
         case RunClosed() if run.outcome is not None:
             problem = "a second end"
-        case MessageAdded() | RequestSent() | ReplyReceived() | RunClosed() if run.pending:
+        case HistoryCompacted() if not 1 <= entry.until <= len(run.messages):
+            problem = "a compaction of messages that are not there"
+        case MessageAdded() | RequestSent() | ReplyReceived() | RunClosed() | HistoryCompacted() if (
+            run.pending
+        ):
             problem = "a call before it has no result"
         case _:
             pass

@@ -1,16 +1,15 @@
-"""RecallOutput: what was left out of a long result, read again by the id of its call."""
+"""RecallOutput: what was left out of a long or old result, read again by the id of its call."""
 
 import re
 from collections.abc import Iterable
 
 from agentflow.core.errors import InvalidInput, NotAllowed
-from agentflow.core.messages import ToolCall, ToolSpec
+from agentflow.core.fold import RECALL as NAME
+from agentflow.core.messages import ToolSpec
 from agentflow.core.record import Record
-from agentflow.core.run import Run
-from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+from agentflow.core.tool import Category, Effect, Output, Retention, Tool, ToolContext
 from agentflow.redact import redacted
 
-NAME = "RecallOutput"
 MAX_CALLS = 8
 """Of one run; whoever needs more asks for less with a command."""
 PAGE = 16_000
@@ -38,8 +37,7 @@ def recall(wanted: RecallInput, context: ToolContext) -> Output:
     """Read on in a clipped result."""
     if wanted.offset < 0 or not 1 <= wanted.limit <= MAX_PAGE:
         raise InvalidInput(f"offset is 0 or more, limit is 1 to {MAX_PAGE}")
-    asked = [call.id for call in _calls(context.run) if call.name == NAME]
-    if context.call_id in asked[MAX_CALLS:]:
+    if context.call_id in context.run.recalls[MAX_CALLS:]:
         raise NotAllowed(f"{NAME} was used {MAX_CALLS} times; filter the output with a command")
     known = clipped_calls(context)
     if wanted.call_id not in known:
@@ -54,13 +52,11 @@ def recall(wanted: RecallInput, context: ToolContext) -> Output:
 
 
 def clipped_calls(context: ToolContext) -> tuple[str, ...]:
-    """Return the calls of this run whose full result is kept."""
-    ids = (call.id for call in _calls(context.run) if _CALL_ID.fullmatch(call.id))
+    """Return the calls of this run whose full result is kept, also those that a summary stands for."""
+    shown = (call.id for message in context.run.messages for call in message.calls)
+    own = (path.stem for path in context.shell.outputs.glob(f"c{context.run.head.run}-*.out"))
+    ids = (one for one in dict.fromkeys((*shown, *sorted(own))) if _CALL_ID.fullmatch(one))
     return tuple(one for one in ids if (context.shell.outputs / f"{one}.out").is_file())
-
-
-def _calls(run: Run) -> tuple[ToolCall, ...]:
-    return tuple(call for message in run.messages for call in message.calls)
 
 
 def _page(text: bytes, offset: int, limit: int) -> str:
@@ -88,4 +84,5 @@ RECALL = Tool(
     input=RecallInput,
     call=recall,
     granted=True,
+    retention=Retention.DROP,
 )

@@ -14,10 +14,8 @@ from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.process import Command
 from agentflow.tools.recall import recall_note
 
-HEAD_BYTES = 8 * 1024
-TAIL_BYTES = 24 * 1024
-SHOWN_BYTES = HEAD_BYTES + TAIL_BYTES
-"""What the model sees of a long output, from its begin and its end."""
+HEAD_SHARE = 4
+"""What the model sees of a long output: the fourth part from its begin, the rest from its end."""
 EXECUTION_TAIL = 4000
 _CALL_ID = re.compile(r"[\w-]{1,200}", re.ASCII)
 _CONTINUATION = bytes(range(0x80, 0xC0))
@@ -44,7 +42,8 @@ def bash(wanted: BashInput, context: ToolContext) -> Output:
         finished = context.shell.runner.run(command, sink, context.cancelled)
     except OSError as error:
         raise ToolError(f"the command could not be started: {error.strerror}") from None
-    shown = _clipped(sink, finished.bytes, recall_note(context.run.head.tools, context.call_id))
+    most, kept = context.shell.shown_bytes, recall_note(context.run.head.tools, context.call_id)
+    shown = _clipped(sink, finished.bytes, most, kept)
     parts = (shown, *finished.notes, _ending(wanted, finished, context))
     return Output(
         content="\n".join(part for part in parts if part),
@@ -54,7 +53,7 @@ def bash(wanted: BashInput, context: ToolContext) -> Output:
             tail=finished.tail[-EXECUTION_TAIL:],
             sandbox=context.shell.runner.level,
         ),
-        clipped=finished.bytes > SHOWN_BYTES,
+        clipped=finished.bytes > most,
     )
 
 
@@ -68,14 +67,14 @@ def _sink(context: ToolContext) -> Path:
     return context.shell.outputs / f"{context.call_id}.out"
 
 
-def _clipped(sink: Path, size: int, kept: str) -> str:
-    if size <= SHOWN_BYTES:
+def _clipped(sink: Path, size: int, most: int, kept: str) -> str:
+    if size <= most:
         return sink.read_bytes().decode("utf-8", "replace").removesuffix("\n")
     with sink.open("rb") as file:
-        head = file.read(HEAD_BYTES)
-        file.seek(-TAIL_BYTES, 2)
+        head = file.read(most // HEAD_SHARE)
+        file.seek(len(head) - most, 2)
         tail = file.read()
-    between = size - SHOWN_BYTES
+    between = size - most
     note = f"[{between} bytes left out here; {kept}]"
     # neither end may show a character that the cut went through
     first = codecs.getincrementaldecoder("utf-8")("replace").decode(head)

@@ -5,6 +5,7 @@ from functools import singledispatch
 
 from agentflow.core.events import (
     Classified,
+    Compacted,
     EvidenceRecorded,
     GatesMerged,
     HandedOff,
@@ -187,6 +188,17 @@ def _handed_off(event: HandedOff, _memory: Memory) -> tuple[Row, ...]:
     return (
         (span("    ▸ ", Style.ACCENT), span(hands), span(f"  {one_line(event.reason, _SAID)}", Style.DIM)),
     )
+
+
+@rows.register
+def _compacted(event: Compacted, _memory: Memory) -> tuple[Row, ...]:
+    parts = (
+        plural(len(event.archived), "output") + " archived" if event.archived else "",
+        plural(event.replaced, "message") + " summarized" if event.replaced else "",
+    )
+    what = ", ".join(filter(None, parts)) or "long arguments shortened"
+    size = f"  {what}: about {event.from_tokens:,} to {event.to_tokens:,} tokens"
+    return ((span("    ▸ ", Style.DIM), span("history compacted"), span(size, Style.DIM)),)
 
 
 @rows.register

@@ -1,11 +1,12 @@
 """The crew of a task: one agent for each role, the checks, the store."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from agentflow.compose.channels import Capability
 from agentflow.compose.family import Cradle, Family
 from agentflow.compose.profiles import Kit
+from agentflow.core.context import DEFAULT_ROOM, ContextLimits
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Model, Watch, Workspace
 from agentflow.core.record import Record
@@ -60,6 +61,8 @@ class Crew(Record):
     """The rules that classify the task."""
     watch: Watch
     """Tells what only hooks changed."""
+    room: Callable[[str], ContextLimits] = lambda _: DEFAULT_ROOM
+    """How long a conversation with a model may be, by its id."""
     consent: Consent = Consent.SUSPEND
     """What is done at once about something that would wait for a person."""
     attended: bool = False
@@ -79,6 +82,7 @@ class Crew(Record):
                 toolbox=self.toolbox,
                 events=self.store.emit,
                 todos=task.todos,
+                room=self.room,
             ),
             capabilities=self.capabilities,
             known=tuple(_affordable(role, task) for role in subagents(self.roles.all)),

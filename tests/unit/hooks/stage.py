@@ -35,8 +35,8 @@ PAYLOADS: Mapping[Point, Payload] = MappingProxyType(
             agent_id="2", agent_type="scout", last_assistant_message="found"
         ),
         Point.TASK_COMPLETED: points.PhasePassing(task_subject="planning", task_description="mend it"),
-        Point.PRE_COMPACT: points.Compaction(trigger="auto"),
-        Point.POST_COMPACT: points.Compaction(trigger="auto"),
+        Point.PRE_COMPACT: points.Compacting(trigger="auto"),
+        Point.POST_COMPACT: points.CompactionDone(trigger="auto", compact_summary="s"),
         Point.STOP: points.Stopped(last_assistant_message="done"),
         Point.STOP_FAILURE: points.Failed(error="overloaded"),
         Point.NOTIFICATION: points.Notified(message="look", notification_type="idle"),

@@ -3,12 +3,12 @@ from pathlib import Path
 import anyio
 import pytest
 
+from agentflow.core.context import DEFAULT_ROOM
 from agentflow.core.events import ToolBlocked, ToolStarted
 from agentflow.core.messages import Reply, ToolCall
 from agentflow.core.role import ToolRule
 from agentflow.core.run import RunOutcome
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
-from agentflow.loop.call import MAX_RESULT_CHARS
 from agentflow.loop.run import run_agent
 from agentflow.model.scripted import ScriptedCall
 from agentflow.store.journal import RunFile, load_run
@@ -111,14 +111,14 @@ def test_a_long_result_is_clipped_and_kept_in_full(stage: Stage) -> None:
     stage.play(turn(call("Look", "x" * 100, count=500)), submit())
     (result, _) = stage.results
     (kept,) = stage.outputs.iterdir()
-    assert len(result.content) < MAX_RESULT_CHARS + 200
+    assert len(result.content) < DEFAULT_ROOM.result_chars + 200
     assert kept.read_text("utf-8") == f"saw {'x' * 100}" * 500
     assert result.call_id in result.content
 
 
 def test_a_result_that_just_fits_is_left_alone(stage: Stage) -> None:
-    stage.play(turn(call("Look", "x" * (MAX_RESULT_CHARS - 4))), submit())
-    assert len(stage.results[0].content) == MAX_RESULT_CHARS
+    stage.play(turn(call("Look", "x" * (DEFAULT_ROOM.result_chars - 4))), submit())
+    assert len(stage.results[0].content) == DEFAULT_ROOM.result_chars
     assert list(stage.outputs.iterdir()) == []
 
 

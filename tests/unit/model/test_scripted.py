@@ -21,6 +21,7 @@ def asked(run: int = 1, turns: int = 0, said: str = "do it", **changes: object) 
         system="You build.",
         tools=(),
         messages=(told, *[replied, told] * turns),
+        replies=turns,
     )
     return request.replace(**changes)
 

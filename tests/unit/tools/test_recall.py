@@ -2,10 +2,13 @@ import re
 
 import pytest
 
+from agentflow.core.context import DEFAULT_ROOM
 from agentflow.core.errors import InvalidInput, NotAllowed
 from agentflow.tools.recall import MAX_CALLS, RECALL
-from agentflow.tools.shell import BASH, HEAD_BYTES
+from agentflow.tools.shell import BASH, HEAD_SHARE
 from tests.unit.tools.bench import Bench
+
+HEAD_BYTES = DEFAULT_ROOM.result_chars // HEAD_SHARE
 
 NEXT = re.compile(r"\n\[bytes (\d+) to (\d+) of (\d+)(?:; the next offset is (\d+)|, the end)\]\Z")
 

@@ -4,11 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from agentflow.core.context import DEFAULT_ROOM
 from agentflow.core.errors import InvalidInput
 from agentflow.parse import Mismatch
-from agentflow.tools.shell import BASH, HEAD_BYTES, TAIL_BYTES
+from agentflow.tools.shell import BASH, HEAD_SHARE
 from tests.support.boxes import unboxed
 from tests.unit.tools.bench import Bench
+
+HEAD_BYTES = DEFAULT_ROOM.result_chars // HEAD_SHARE
+TAIL_BYTES = DEFAULT_ROOM.result_chars - HEAD_BYTES
 
 
 def test_shows_output_and_exit_code_and_keeps_a_record(bench: Bench) -> None:

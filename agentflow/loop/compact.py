@@ -1,0 +1,169 @@
+"""The step that makes a conversation shorter before it would not fit."""
+
+import time
+from itertools import takewhile
+
+from agentflow.core.compaction import apply_compaction
+from agentflow.core.context import size_of
+from agentflow.core.events import Compacted, Warned
+from agentflow.core.hook import Decision
+from agentflow.core.messages import Message, Notice, Speaker, Text, ToolCall, ToolSpec, Usage
+from agentflow.core.points import Compacting, CompactionDone, Point
+from agentflow.core.run import CompactionTrigger, HistoryCompacted, Run
+from agentflow.core.tool import Retention
+from agentflow.loop.agent import Agent, note
+from agentflow.loop.archive import HEAVY, Archive, archive, joined, newest_batch, pairs, turn_place
+from agentflow.loop.lifecycle import asked, heeded
+from agentflow.loop.route import TODO_TOOLS
+from agentflow.loop.summary import summarize
+from agentflow.redact import one_line
+from agentflow.tools.recall import RECALL
+from agentflow.tools.registry import spec
+
+_GOAL = 0.5
+"""Of the tokens that are allowed: what a compaction aims at, so that the next one is not due at once."""
+_NO_RELIEF = 0.9
+"""Of a request that was too long: where no more than this could go, the newest results go as well."""
+_PASSING = (Notice.BRIEF, Notice.TODOS)
+"""What the program says that is not pinned: the first message stays anyway, the other is out of date."""
+
+
+async def compact(agent: Agent, run: Run, trigger: CompactionTrigger = CompactionTrigger.LIMIT) -> Run:
+    """Archive old outputs and, where that is not enough, put a summary in the place of old messages."""
+    said = await asked(agent, Point.PRE_COMPACT, lambda: Compacting(trigger="auto"))
+    if said.halt is not None:
+        return heeded(agent, run, said)
+    if said.decision is Decision.DENY:
+        agent.observe(Warned(message=f"the history was not compacted: {said.reason}"))
+        return note(agent, run, HistoryCompacted(trigger=trigger, blocked=said.reason))
+    begin = time.monotonic()
+    goal = int(min(agent.room.compacted_at, run.tokens) * _GOAL)
+    old = archive_old(agent, run, goal)
+    entry = _archiving(run, HistoryCompacted(trigger=trigger), old)
+    if apply_compaction(run, entry).tokens > goal:
+        entry = await _summarized(agent, run, entry, goal, said.context)
+    if trigger is CompactionTrigger.OVERFLOW:
+        old = joined(old, _last_resort(agent, apply_compaction(run, entry), int(run.tokens * _NO_RELIEF)))
+        entry = _archiving(run, entry, old)
+    _keep(agent, old)
+    after = note(agent, run, entry.replace(seconds=round(time.monotonic() - begin, 3)))
+    if not entry.is_empty:
+        await _tell(agent, run, after, entry)
+    return after
+
+
+def with_recall(tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+    """Return tools with the one that reads archived results, by name."""
+    found = {tool.name: tool for tool in (*tools, spec(RECALL))}
+    return tuple(found[name] for name in sorted(found))
+
+
+def archive_old(agent: Agent, run: Run, goal: int) -> Archive:
+    """Return what is archived: all that is older than the turns that are kept, then more as far as needed."""
+    newest = newest_batch(run.messages)
+    old = min(newest, turn_place(run.messages, agent.room.turns_kept))
+    first = _archive(agent, run, range(1, old), run.size)
+    excess = run.size - first.saved - int(goal / run.rate)
+    return joined(first, _archive(agent, run, range(max(1, old), newest), excess))
+
+
+def _archive(agent: Agent, run: Run, places: range, excess: int) -> Archive:
+    return archive(run, lambda name: _kept_as(agent, name), with_recall(run.head.tools), places, excess)
+
+
+def _kept_as(agent: Agent, name: str) -> Retention:
+    tool = agent.tool(name)
+    return Retention.SUMMARIZE_ARCHIVE if tool is None else tool.kept_as
+
+
+def _last_resort(agent: Agent, run: Run, most: int) -> Archive:
+    """Return what of the newest results goes where nothing else could; the provider takes no more."""
+    places = range(newest_batch(run.messages), len(run.messages))
+    return _archive(agent, run, places, run.size - int(most / run.rate))
+
+
+def _archiving(run: Run, entry: HistoryCompacted, old: Archive) -> HistoryCompacted:
+    """Return an entry that also archives this, and offers to read it where that is not offered yet."""
+    tools = with_recall(run.head.tools) if old.files else run.head.tools
+    changed = () if tools == run.head.tools else tools
+    return entry.replace(results=old.results, inputs=old.inputs, tools=changed)
+
+
+async def _summarized(
+    agent: Agent, run: Run, entry: HistoryCompacted, goal: int, advice: str
+) -> HistoryCompacted:
+    """Return an entry that also puts a summary in the place of all but the newest turns."""
+    shorter = apply_compaction(run, entry)
+    until = _kept_from(agent, shorter, goal)
+    old = shorter.messages[1:until]
+    kept = (*pairs(old, lambda call: _is_pinned(agent, run, call)), *_pinned(shorter, old))
+    if sum(map(size_of, old)) - sum(map(size_of, kept)) <= HEAVY:
+        return entry
+    told = await summarize(agent, shorter, old, advice)
+    text = "\n\n".join(filter(None, (told.text, _todos(run))))
+    first = Message(speaker=Speaker.USER, parts=(Text(text=text),))
+    return entry.replace(until=until, instead=(first, *kept), reply=told.reply, failure=told.failure)
+
+
+def _kept_from(agent: Agent, run: Run, goal: int) -> int:
+    """Return the place from which on the messages stay: the newest turns that fit into half of the goal."""
+    newest, room = newest_batch(run.messages), goal / 2 / run.rate
+    turns = [
+        place
+        for place in range(newest, 0, -1)
+        if place < len(run.messages) and run.messages[place].speaker is Speaker.ASSISTANT
+    ]
+    sizes = {place: sum(map(size_of, run.messages[place:])) for place in turns[: agent.room.turns_kept]}
+    fitting = list(takewhile(lambda place: sizes[place] <= room, sizes))
+    return fitting[-1] if fitting else newest
+
+
+def _is_pinned(agent: Agent, run: Run, call: ToolCall) -> bool:
+    """Return whether a call stays as it is: what a person answered, and skills that were opened."""
+    if call.name in TODO_TOOLS or call.name == run.head.submit:
+        return False
+    return _kept_as(agent, call.name) is Retention.KEEP_FULL
+
+
+def _pinned(run: Run, old: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return the newest word of the program of each kind, the newest failure among them."""
+    newest = [message for notice, message in run.notices.items() if notice not in _PASSING]
+    return tuple(message for message in old if message in newest)
+
+
+def _todos(run: Run) -> str:
+    """Return the todos as they stand, where the run has changed them."""
+    todos = run.changes.get("todos")
+    if not todos:
+        return ""
+    lines = (f"{todo['id']}. {one_line(todo['title'], 200)} ({todo['status']})" for todo in todos)
+    return "\n".join(("## Todos as they stand now", *lines))
+
+
+def _keep(agent: Agent, old: Archive) -> None:
+    """Write down what is archived; a longer text of the same call is there already and stays."""
+    for call_id, text in old.files.items():
+        path = agent.around.outputs / f"{call_id}.out"
+        if not path.exists():
+            path.write_text(text, "utf-8", "backslashreplace", newline="")
+
+
+async def _tell(agent: Agent, before: Run, after: Run, entry: HistoryCompacted) -> None:
+    by = "" if entry.until == 1 else "model" if entry.failure is None else "program"
+    agent.observe(
+        Compacted(
+            run=agent.around.number,
+            turn=before.turns,
+            trigger=entry.trigger,
+            archived=tuple(entry.results),
+            shortened=tuple(entry.inputs),
+            replaced=entry.until - 1,
+            from_tokens=before.tokens,
+            to_tokens=after.tokens,
+            summary=by,
+            usage=entry.reply.usage if entry.reply else Usage(),
+            seconds=entry.seconds,
+        )
+    )
+    told = "\n\n".join(message.text for message in entry.instead[:1])
+    await asked(agent, Point.POST_COMPACT, lambda: CompactionDone(trigger="auto", compact_summary=told))

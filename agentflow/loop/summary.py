@@ -1,0 +1,179 @@
+"""The summary that stands in the place of old messages: the model's, or a list of calls by the program."""
+
+from collections.abc import Iterable, Iterator
+
+import anyio
+
+from agentflow.core.errors import ModelError
+from agentflow.core.hook import Decision
+from agentflow.core.messages import (
+    SUMMARIZER,
+    Message,
+    Reply,
+    Request,
+    Speaker,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+)
+from agentflow.core.points import Answered, Asking, Point
+from agentflow.core.record import Record, encode, shared
+from agentflow.core.run import Run
+from agentflow.loop.agent import Agent
+from agentflow.loop.arguments import submission_in, writable
+from agentflow.loop.context import prompt_text
+from agentflow.loop.lifecycle import asked
+from agentflow.parse import Mismatch, fit, schema
+from agentflow.redact import one_line, redacted
+
+MAX_SECONDS = 180
+"""For one summary; the work goes on without it."""
+CHARACTERS_A_TOKEN = 4
+_PART = 2_000
+"""Characters of one text or result that the summary is made from."""
+_LISTED = 40
+"""Calls that are listed by name."""
+
+
+class Summary(Record):
+    """What a summary says, one line an item."""
+
+    facts: tuple[str, ...] = ()
+    goals: tuple[str, ...] = ()
+    open_questions: tuple[str, ...] = ()
+    discarded: tuple[str, ...] = ()
+
+
+SUBMIT_SUMMARY = ToolSpec(
+    name="SubmitSummary", description="Hand in the summary and end.", input_schema=schema(Summary)
+)
+
+
+class Told(Record):
+    """A summary as the role reads it, and what came of asking for it."""
+
+    text: str
+    reply: Reply | None = None
+    failure: str | None = None
+
+
+async def summarize(agent: Agent, run: Run, old: tuple[Message, ...], advice: str) -> Told:
+    """Return a summary of messages; where the model gives none, the program's list of calls."""
+    most = agent.room.summary * CHARACTERS_A_TOKEN
+    reply, failure = await _reply(agent, _request(agent, run, old, advice))
+    said = _markdown(reply)[:most] if reply is not None else ""
+    if reply is not None and said:
+        names = "\n".join(("## Calls that were made", *_calls(old)[-_LISTED:]))
+        text = prompt_text("summarized.md").format(summary=f"{said}\n\n{names}")
+        return Told(text=redacted(writable(text)), reply=reply)
+    before = [message.text[: most // 2] for message in old[:1] if message.speaker is Speaker.USER]
+    listed = "\n".join((*before, *_calls(old)))[-most:]
+    text = prompt_text("truncated.md").format(summary=listed)
+    return Told(text=redacted(writable(text)), reply=reply, failure=failure or "the summary was empty")
+
+
+def _request(agent: Agent, run: Run, old: tuple[Message, ...], advice: str) -> Request:
+    room = int(agent.room.context / 2 / run.rate)
+    parts = (
+        f"# What the role was told\n{run.messages[0].text[: room // 8]}",
+        f"# Messages\n{_transcript(old, room // 2)}",
+        advice,
+    )
+    told = Message(
+        speaker=Speaker.USER, parts=(Text(text=redacted(writable("\n\n".join(filter(None, parts))))),)
+    )
+    return Request(
+        **{
+            **shared(run.head, Request),
+            "role": SUMMARIZER,
+            "agent": SUMMARIZER,
+            "system": prompt_text("summary.md"),
+            "tools": (SUBMIT_SUMMARY,),
+        },
+        messages=(told,),
+        force=SUBMIT_SUMMARY.name,
+        replies=run.summaries,
+        reply_tokens=agent.room.summary,
+    )
+
+
+async def _reply(agent: Agent, request: Request) -> tuple[Reply | None, str | None]:
+    """Return the model's reply, or why there is none; hooks see request and reply as they see any other."""
+    said = await asked(agent, Point.MODEL_REQUEST, lambda: Asking(request=request))
+    if said.decision is Decision.DENY or said.halt is not None:
+        return None, said.halt or said.reason
+    try:
+        with anyio.fail_after(MAX_SECONDS):
+            reply = await agent.model.complete(said.request or request)
+    except (ModelError, TimeoutError) as error:
+        return None, redacted(writable(str(error) or "it took too long"))
+    said = await asked(agent, Point.MODEL_RESPONSE, lambda: Answered(reply=reply))
+    if said.decision is Decision.DENY or said.halt is not None:
+        return reply.replace(parts=()), said.halt or said.reason
+    text = redacted(writable(_markdown(said.reply or reply)))
+    return reply.replace(parts=(Text(text=text),) if text else ()), None
+
+
+def _markdown(reply: Reply) -> str:
+    """Return what a reply says: the sections of a summary, else its text as it is."""
+    text = "\n".join(part.text for part in reply.parts if isinstance(part, Text)).strip()
+    given = next((part.input for part in reply.parts if isinstance(part, ToolCall)), None)
+    try:
+        found = fit(Summary, submission_in(text, Summary) if given is None else given)
+    except Mismatch:
+        return text
+    sections = (
+        ("Facts", found.facts),
+        ("Goals", found.goals),
+        ("Open questions", found.open_questions),
+        ("Discarded", found.discarded),
+    )
+    listed = ((title, "\n".join(f"- {item}" for item in items)) for title, items in sections)
+    return "\n\n".join(f"## {title}\n{items}" for title, items in listed if items) or text
+
+
+def _transcript(messages: tuple[Message, ...], most: int) -> str:
+    """Return messages as text: the first, then as many of the newest as there is room for."""
+    first, *others = list(_rendered(messages)) or [""]
+    kept, size = list[str](), len(first)
+    for one in reversed(others):
+        size += len(one)
+        if size > most:
+            kept.append("[older messages are left out here]")
+            break
+        kept.append(one)
+    return "\n".join((first, *reversed(kept)))
+
+
+def _rendered(messages: Iterable[Message]) -> Iterator[str]:
+    for message in messages:
+        for part in message.parts:
+            match part:
+                case Text():
+                    yield f"{message.speaker}: {part.text[: _PART * 10]}"
+                case ToolCall():
+                    yield f"call {part.id}: {part.name} {encode(part.input).decode()[:_PART]}"
+                case ToolResult():
+                    yield f"result of {part.call_id}: {part.content[:_PART]}"
+                case _:
+                    pass
+
+
+def _calls(messages: tuple[Message, ...]) -> tuple[str, ...]:
+    """Return each call in a line: its id, its tool, what it is about, and how its result ends."""
+    parts = [part for message in messages for part in message.parts]
+    ends = {
+        part.call_id: part.content.strip().rpartition("\n")[2]
+        for part in parts
+        if isinstance(part, ToolResult)
+    }
+    return tuple(
+        f"- {part.id} {part.name} {one_line(_about(part), 100)}: {one_line(ends.get(part.id, ''), 100)}"
+        for part in parts
+        if isinstance(part, ToolCall)
+    )
+
+
+def _about(call: ToolCall) -> str:
+    return next((value for value in call.input.values() if isinstance(value, str)), "")
