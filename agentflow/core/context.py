@@ -5,12 +5,13 @@ from typing import Annotated
 from msgspec import Meta
 
 from agentflow.core.messages import Message, Part, Served, Text, Thought, ToolCall, ToolResult, Usage
-from agentflow.core.record import Record, encode
+from agentflow.core.record import Record
 
 TOKENS_A_CHARACTER = 0.25
 """As long as no reply tells otherwise."""
 _SHARE = 0.75
 """Of the context, which is compacted before it is full."""
+_SUMMARY_PART = 16
 _LEAST_SAMPLE = 20_000
 """Characters of a request from which on its usage says how long our texts are in tokens."""
 _BELIEVED = (0.1, 2.0)
@@ -40,6 +41,11 @@ class ContextLimits(Record):
         """Tokens of a request from which on the conversation is compacted."""
         return int(self.context * _SHARE) if self.trigger is None else min(self.trigger, self.context)
 
+    @property
+    def summary_tokens(self) -> int:
+        """Tokens of a summary, which is a small part of the context."""
+        return min(self.summary, self.context // _SUMMARY_PART)
+
     def within(self, window: int | None) -> "ContextLimits":
         """Return the limits for a model of this window; None is not known."""
         if window is None or window >= self.context:
@@ -66,9 +72,9 @@ def part_size(part: Part) -> int:
         case ToolResult():
             return len(part.content)
         case ToolCall():
-            return len(encode(part.input))
+            return len(repr(part.input))
         case Thought() | Served():
-            return len(encode(part.block))
+            return len(repr(part.block))
 
 
 def calibrate_rate(rate: float, sent_size: int, usage: Usage) -> float:

@@ -1,6 +1,7 @@
 """The summary that stands in the place of old messages: the model's, or a list of calls by the program."""
 
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
 import anyio
 
@@ -32,8 +33,6 @@ MAX_SECONDS = 180
 CHARACTERS_A_TOKEN = 4
 _PART = 2_000
 """Characters of one text or result that the summary is made from."""
-_LISTED = 40
-"""Calls that are listed by name."""
 
 
 class Summary(Record):
@@ -60,16 +59,16 @@ class Told(Record):
 
 async def summarize(agent: Agent, run: Run, old: tuple[Message, ...], advice: str) -> Told:
     """Return a summary of messages; where the model gives none, the program's list of calls."""
-    most = agent.room.summary * CHARACTERS_A_TOKEN
+    most = agent.room.summary_tokens * CHARACTERS_A_TOKEN
     reply, failure = await _reply(agent, _request(agent, run, old, advice))
     said = _markdown(reply)[:most] if reply is not None else ""
     if reply is not None and said:
-        names = "\n".join(("## Calls that were made", *_calls(old)[-_LISTED:]))
+        names = f"## Calls that were made\n{_newest(_calls(old), most // 2)}"
         text = prompt_text("summarized.md").format(summary=f"{said}\n\n{names}")
         return Told(text=redacted(writable(text)), reply=reply)
     before = [message.text[: most // 2] for message in old[:1] if message.speaker is Speaker.USER]
-    listed = "\n".join((*before, *_calls(old)))[-most:]
-    text = prompt_text("truncated.md").format(summary=listed)
+    listed = _newest(_calls(old), most // 2)
+    text = prompt_text("truncated.md").format(summary="\n".join((*before, listed)))
     return Told(text=redacted(writable(text)), reply=reply, failure=failure or "the summary was empty")
 
 
@@ -94,7 +93,7 @@ def _request(agent: Agent, run: Run, old: tuple[Message, ...], advice: str) -> R
         messages=(told,),
         force=SUBMIT_SUMMARY.name,
         replies=run.summaries,
-        reply_tokens=agent.room.summary,
+        reply_tokens=agent.room.summary_tokens,
     )
 
 
@@ -173,6 +172,12 @@ def _calls(messages: tuple[Message, ...]) -> tuple[str, ...]:
         for part in parts
         if isinstance(part, ToolCall)
     )
+
+
+def _newest(lines: tuple[str, ...], most: int) -> str:
+    """Return as many of the last lines as there is room for."""
+    sizes = accumulate(len(line) + 1 for line in reversed(lines))
+    return "\n".join(lines[-max(1, sum(size <= most for size in sizes)) :])
 
 
 def _about(call: ToolCall) -> str:

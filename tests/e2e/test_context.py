@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from tests.support.crew import role_of
-from tests.support.live import KEY, configure, live
-from tests.support.messages_server import Answer, Asked, MessagesServer, Plays, refuses, serving, text, use
+from tests.support.live import live
+from tests.support.messages_server import Answer, Asked, MessagesServer, Plays, serving, use
 from tests.support.repo import CALC, Done, NewRepo, Repo
 
 QUESTION = ("where is", "add defined?")
@@ -113,11 +113,10 @@ def test_output_that_would_not_fit_is_archived_and_the_task_ends_right(
     with serving(policy=Reader(turns, a_turn)) as server:
         answered(live(repo, server, *QUESTION))
     told = repo.events("Compacted")
-    assert told and all(each["from_tokens"] >= 72_000 > each["to_tokens"] for each in told)
+    assert told
+    assert all(each["from_tokens"] >= 72_000 > each["to_tokens"] for each in told)
     assert max(map(size, work(server))) / 4 < 96_000
-    changed = sum(
-        not survives(one, other) for one, other in zip(work(server), work(server)[1:], strict=False)
-    )
+    changed = sum(not survives(one, other) for one, other in pairwise(work(server)))
     assert changed == len(told)  # each request begins with the one before it but for the compactions
     for body in work(server):
         assert "add defined?" in json.dumps(body["messages"][0])

@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import anyio
 from msgspec import Meta
 
+from agentflow.core.context import DEFAULT_ROOM
 from agentflow.core.errors import InvalidInput
 from agentflow.core.events import Event
 from agentflow.core.hook import Hook
@@ -105,6 +106,7 @@ class Stage:
         self.extra: tuple[Tool, ...] = ()
         self.ledger: Ledger = Records()
         self.hooks: tuple[Hook, ...] = ()
+        self.room = DEFAULT_ROOM
         self.meeting: Barrier | None = None
         """Where calls wait for each other; whoever waits in vain fails."""
 
@@ -135,6 +137,7 @@ class Stage:
             ),
             observe=self.events.append,
             hooks=Chain(self.hooks),
+            room=self.room,
         )
 
     def play(self, *turns: Turn) -> Run:

@@ -75,6 +75,20 @@ NEXT = {
         Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), turns=1, answer="a.py"),
         Step.CLOSE,
     ),
+    "too long": (Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), size=288_000, is_new=True), Step.COMPACT),
+    "nearly too long": (
+        Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), size=287_000, is_new=True),
+        Step.ASK,
+    ),
+    "too long with nothing new": (Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), size=400_000), Step.ASK),
+    "too long as the replies count": (
+        Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), size=150_000, rate=0.5, is_new=True),
+        Step.COMPACT,
+    ),
+    "longer than the provider took": (
+        Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), size=50_000, ceiling=10_000, is_new=True),
+        Step.COMPACT,
+    ),
     "waiting for a person": (Run(head=HEAD, messages=(TOLD, CALLING), pause=PAUSE), Step.END),
     "over": (Run(head=HEAD, messages=(TOLD, CALLING), outcome=RunOutcome.CONFUSED), Step.END),
 }
