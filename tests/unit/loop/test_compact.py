@@ -11,6 +11,7 @@ import pytest
 from agentflow.core.context import ContextLimits
 from agentflow.core.errors import ModelUnavailable, PromptTooLong
 from agentflow.core.events import Compacted
+from agentflow.core.fold import RECALL
 from agentflow.core.hook import Hook, HookResult
 from agentflow.core.messages import SUMMARIZER, Reply, Request, ToolCall, ToolResult, Usage
 from agentflow.core.points import HookEvent, Point
@@ -19,7 +20,6 @@ from agentflow.core.run import HistoryCompacted, Run
 from agentflow.core.tool import Category, Effect, Output, Retention, Tool, ToolContext
 from agentflow.loop.run import run_agent
 from agentflow.model.scripted import Entry, Match, Scripted, ScriptedCall, Turn
-from agentflow.tools.recall import NAME
 from tests.unit.loop.stage import Prompter, Stage, Wanted, call, script, submit, turn
 
 SMALL = ContextLimits(context=8_000)
@@ -76,8 +76,8 @@ def test_old_outputs_become_markers_and_the_newest_stays(stage: Stage) -> None:
     assert "saw x000" in first
     assert (stage.outputs / "c1-1-1.out").read_text() == "saw x000" * 875
     assert shown(requests[-1])[-1] == "saw x004" * 875
-    assert NAME in {tool.name for tool in requests[-1].tools}
-    assert NAME not in {tool.name for tool in requests[0].tools}
+    assert RECALL in {tool.name for tool in requests[-1].tools}
+    assert RECALL not in {tool.name for tool in requests[0].tools}
 
 
 def test_a_request_begins_with_the_one_before_it_but_for_a_compaction(stage: Stage) -> None:
@@ -177,7 +177,7 @@ def test_a_request_that_stays_too_long_ends_the_run(stage: Stage) -> None:
 def test_large_arguments_become_their_beginning_and_their_hash_once_they_were_used(stage: Stage) -> None:
     long = "z" * 2_100
     first = turn(call("Change", long), call("Refusing", long))
-    _, requests = played(stage, first, *looks(4, 7_000), submit())
+    _, requests = played(stage, first, *looks(4, 6_000), submit())
     parts = [part for message in requests[-1].messages for part in message.parts]
     used, refused, *_ = [part.input["word"] for part in parts if isinstance(part, ToolCall)]
     assert used.startswith("z" * 200 + "…")
