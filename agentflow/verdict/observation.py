@@ -1,5 +1,6 @@
 """What the runs of a task tell of its files: on the code from before, and of what is new on the change."""
 
+import re
 from collections.abc import Collection
 
 from agentflow.checks.observing import Reads
@@ -8,14 +9,16 @@ from agentflow.core.evidence import Surface
 from agentflow.core.task import TaskState
 from agentflow.verdict.context import JudgeContext
 from agentflow.verdict.narrow import file_of
-from agentflow.verdict.paths import Observation, Observed, observe
+from agentflow.verdict.paths import Observation, observe
 from agentflow.verdict.reach import is_source
 from agentflow.verdict.surface import Kind, belongs, judged_kind, kind_of
 from agentflow.workspace.git import Git
 
 _TEXT_BYTES = 200_000
 _MOST_FILES = 20_000
-_DOCTESTS = ("doctest", "DocTestSuite", "DocFileSuite", "--doctest-modules", "--doctest-glob", "testmod")
+_DOCTESTS = re.compile(
+    r"(?<!\w)(?:doctest|DocTestSuite|DocFileSuite|--doctest-modules|--doctest-glob|testmod)(?!\w)"
+)
 _MANIFESTS = frozenset({*PYTEST_SETTINGS, "setup.py", "package.json", "Cargo.toml", "Makefile", "Dockerfile"})
 
 
@@ -23,14 +26,15 @@ def observed_before(context: JudgeContext, task: TaskState) -> Surface:
     """Return what belongs to the checks, with what the run before the task told."""
     assert task.base_tree is not None
     reads = context.checking.reads(task.base_tree)
-    found = _observe(context.git, task.base_tree, task.surface, reads, ())
+    seen = _seen(context.git, task.base_tree, task.surface, reads, ())
+    found = observe(seen)
     is_watched = reads is not None and not reads.gap and bool(reads.opened)
     return task.surface.replace(
         observed=dict(found.checks),
         product=dict(found.product),
         is_watched=is_watched,
         gap=reads.gap if reads else "",
-        has_doctests=_runs_doctests(context.git, task),
+        has_doctests=_runs_doctests(task, seen),
         parted=_parted(context, task),
     )
 
@@ -48,7 +52,7 @@ def observed_after(context: JudgeContext, task: TaskState) -> Surface:
     if not open_ones:
         return surface
     reads = context.checking.reads(task.tree)
-    found = _observe(context.git, task.tree, surface, reads, new)
+    found = observe(_seen(context.git, task.tree, surface, reads, new))
     checks = {path: why for path, why in found.checks.items() if path in open_ones}
     product = {path: why for path, why in found.product.items() if path in open_ones}
     if reads is not None:
@@ -78,13 +82,11 @@ def is_open(context: JudgeContext, task: TaskState) -> bool:
     return any(judged_kind(path, task.surface) is Kind.UNKNOWN for path in changed)
 
 
-def _runs_doctests(git: Git, task: TaskState) -> bool:
+def _runs_doctests(task: TaskState, seen: Observation) -> bool:
     """Tell whether a check has a word of examples in docstrings."""
-    assert task.base_tree is not None
     if any("doctest" in item.check.command for item in task.baseline):
         return True
-    naming = git.mentions(task.base_tree, _DOCTESTS)
-    return any(belongs(task.surface, path) or path in _MANIFESTS for path in naming)
+    return any(_DOCTESTS.search(seen.texts.get(path, "")) for path in seen.checks | _MANIFESTS)
 
 
 def _parted(context: JudgeContext, task: TaskState) -> tuple[str, ...]:
@@ -96,7 +98,7 @@ def _parted(context: JudgeContext, task: TaskState) -> tuple[str, ...]:
     return tuple(sorted(path for path in known if not belongs(task.surface, path)))
 
 
-def _observe(git: Git, tree: str, surface: Surface, reads: Reads | None, new: Collection[str]) -> Observed:
+def _seen(git: Git, tree: str, surface: Surface, reads: Reads | None, new: Collection[str]) -> Observation:
     paths = git.paths(tree)
     checks = frozenset(path for path in paths if belongs(surface, path))
     opened = reads.opened if reads else frozenset[str]()
@@ -108,4 +110,4 @@ def _observe(git: Git, tree: str, surface: Surface, reads: Reads | None, new: Co
     seen = Observation(files=frozenset(paths), texts=texts, checks=checks, new=frozenset(new))
     if reads is not None:
         seen = seen.replace(by_code=reads.by_code, opened=reads.opened)
-    return observe(seen)
+    return seen

@@ -31,7 +31,7 @@ from agentflow.workflow.waiting import answered, waiting
 
 async def refine(crew: Crew, task: TaskState) -> TaskState:
     """Write down what is asked, the route it takes, and how the checks stand before anything changes."""
-    tree = crew.git.tree()
+    tree = task.base_tree or crew.git.tree()
     intent = task.intent if task.intent.goal else intent_of(task.task, crew.table)
     task, event = classified(task.replace(intent=intent, base_tree=tree, tree=tree), crew.table)
     crew.store.emit(event)

@@ -5,6 +5,7 @@ import time
 from agentflow.core.errors import Halted, ModelError, ModelUnavailable, StateError
 from agentflow.core.events import Paused, PhaseEnded, PhaseStarted, TaskEnded, TaskStarted, Warned
 from agentflow.core.exits import Exit
+from agentflow.core.points import Point
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.process import timestamp
 from agentflow.report.report import report
@@ -20,12 +21,16 @@ from agentflow.workflow.phases import PHASES
 from agentflow.workflow.session import begun, ended
 from agentflow.workflow.waiting import paused, suspended
 
+_BEFORE = (Point.SESSION_START, Point.USER_PROMPT_SUBMIT)
+"""Where hooks may change files before the task begins."""
 _VERIFIED = (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
 
 
 async def run_task(crew: Crew, task: TaskState) -> TaskState:
     """Take a task, new or saved, to its end or to where it waits for a person."""
-    crew.past.begin(last_sign(crew.store.folder))
+    tree = crew.past.begin(last_sign(crew.store.folder))
+    if task.current_phase is Phase.REFINEMENT:
+        task = task.replace(base_tree=None if any(map(crew.hooks.has, _BEFORE)) else tree)
     crew.store.save(task)
     began = time.monotonic()
     crew.store.emit(

@@ -46,10 +46,23 @@ def shoot(git: Git, known: Files | None = None) -> Shot:
         if missing:
             git.call("update-index", "-z", "--index-info", env=env, stdin=_lines(missing))
         tree = Shadow(call=git.call, root=git.root, env=env).write()
-    listed = _listed(git, tree)
-    modes = {path: mode for path in listed if (mode := _mode(f"{git.root}/{path}")) is not None}
-    unusual = {path: mode for path, mode in modes.items() if mode != _USUAL.get(listed[path][0])}
-    return Shot(tree=tree, modes=unusual)
+    return _shot(git, tree, {path: kind for path, (kind, _) in _listed(git, tree).items()})
+
+
+def shoot_commit(git: Git) -> Shot | None:
+    """Record the files where they are found to be those of the newest commit, byte for byte."""
+    entries = git.trees.known(git.head) if git.head else None
+    if git.head is None or entries is None or git.trees.may_convert(git.call, entries):
+        return None
+    _make_store(git)
+    return _shot(git, git.head, {os.fsdecode(entry.path): f"{entry.mode:o}" for entry in entries})
+
+
+def _shot(git: Git, tree: str, kinds: Mapping[str, str]) -> Shot:
+    modes = {path: mode for path in kinds if (mode := _mode(f"{git.root}/{path}")) is not None}
+    return Shot(
+        tree=tree, modes={path: mode for path, mode in modes.items() if mode != _USUAL.get(kinds[path])}
+    )
 
 
 def unread(git: Git, paths: Iterable[str]) -> Files:
@@ -116,5 +129,9 @@ def _mode(place: str) -> int | None:
 
 def _folder(git: Git) -> AbstractContextManager[dict[str, str]]:
     """Return the variables of a git folder of our own that converts nothing."""
-    Path(own_objects(git.source)[OBJECTS], "pack").mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_store(git)
     return git.exact.folder(git.call)
+
+
+def _make_store(git: Git) -> None:
+    Path(own_objects(git.source)[OBJECTS], "pack").mkdir(mode=0o700, parents=True, exist_ok=True)

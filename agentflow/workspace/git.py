@@ -110,6 +110,10 @@ class Git(Record):
         """
         return self.trees.write(self.call)
 
+    def is_committed(self) -> bool:
+        """Tell whether the tree of the files as they are now is found to be that of the newest commit."""
+        return self.head is not None and self.trees.are_committed(self.call, self.head)
+
     def ignored(self) -> tuple[str, ...]:
         """Return what git ignores now, by the rules of `tree`; a folder it ignores whole has a slash."""
         return self.trees.ignored(self.call)
@@ -130,7 +134,8 @@ class Git(Record):
 
     def paths(self, tree: str) -> tuple[str, ...]:
         """Return the paths of all files of a tree."""
-        return _paths(self, tree)
+        known = self.trees.known(tree)
+        return _paths(self, tree) if known is None else tuple(os.fsdecode(entry.path) for entry in known)
 
     def texts(self, objects: Iterable[str], limit: int) -> tuple[str, ...]:
         """Return what files hold, by id or `TREE:PATH`; of one with more bytes than the limit nothing."""

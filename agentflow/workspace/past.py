@@ -7,7 +7,7 @@ from agentflow.core.errors import StateError
 from agentflow.core.record import Record, encode
 from agentflow.frontmatter import write_atomic
 from agentflow.parse import decode
-from agentflow.workspace.exact import Files, Shot, as_shot, files_of, hold, shoot, unread
+from agentflow.workspace.exact import Files, Shot, as_shot, files_of, hold, shoot, shoot_commit, unread
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored import precious
 
@@ -47,15 +47,21 @@ class Past:
     def save(self, kept: Kept) -> None:
         write_atomic(self._path, encode(kept))
 
-    def begin(self, moment: float) -> None:
-        """Record the files before a task, or what the user did since it stopped at `moment`."""
+    def begin(self, moment: float) -> str | None:
+        """Record the files before a task, or what the user did since it stopped at `moment`.
+
+        Return the tree of the files if it was found to be that of the newest commit.
+        """
         if self._path.exists():
             self._go_on(self.load(), moment)
-            return
-        ignored = _ignored(self._git)
-        shot = shoot(self._git, unread(self._git, precious(self._git.root, ignored)))
+            return None
+        ignored = self._git.ignored()
+        lasting = unread(self._git, precious(self._git.root, ignored))
+        tree = self._git.head if self._git.is_committed() else None
+        shot = (None if lasting or tree is None else shoot_commit(self._git)) or shoot(self._git, lasting)
         hold(self._git, shot)
         self.save(Kept(base=shot, last=shot, ignored=ignored))
+        return tree
 
     def note(self, *, is_over: bool = False) -> None:
         """Record the files as the task has made them; one that ended before it began made none."""
@@ -94,8 +100,3 @@ def changed_after(place: Path, moment: float) -> bool:
     while not os.path.lexists(place):
         place = place.parent
     return os.lstat(place).st_ctime > moment
-
-
-def _ignored(git: Git) -> tuple[str, ...]:
-    said = git.call("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
-    return tuple(os.fsdecode(path) for path in said.split(b"\0") if path and not path.startswith(b".claude/"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from agentflow.core.record import Record
 from agentflow.sandbox.scratch import scratch_folder
 from agentflow.workspace.apart import Call, Source, alone, cast
+from agentflow.workspace.index import Entry, read_index, write_index
 
 SKIPPED = b"S "
 _USER = (("core.excludesfile", "ignore"), ("core.attributesfile", "attributes"))
@@ -22,7 +23,9 @@ class Found(Record):
     files: Mapping[str, bytes]
     """The user's ignore rules and attributes, by where a git folder of our own has them."""
     index: bytes
-    """The paths of the repository's index, with the ids of folders; empty when there is none."""
+    """The paths of the repository's index; empty when there is none."""
+    entries: tuple[Entry, ...] | None = None
+    """The same as files, sorted; None where only git can tell."""
 
 
 class Start(Record):
@@ -56,7 +59,11 @@ class Origin:
                 "info/attributes": _content(self.source.attributes),
                 **_of_user(call, self.root, env),
             }
-            if self.source.index.exists():
+            raw = _content(self.source.index)
+            entries = read_index(raw, self.source.hash)
+            if entries:
+                return Found(files=files, index=write_index(entries, self.source.hash), entries=entries)
+            if raw:
                 _rebuild(call, self.source.index, folder, {**env, **alone(folder)})
             return Found(files=files, index=_content(folder / "index"))
 
@@ -71,14 +78,21 @@ def _of_user(call: Call, root: Path, env: Mapping[str, str]) -> dict[str, bytes]
 
 def started(call: Call, found: Found, folder: Path, env: Mapping[str, str], attributes: bytes) -> Start:
     """Let git look at each file once in a folder of our own; `attributes` are the last word."""
-    files = {**found.files, "info/attributes": found.files["info/attributes"] + attributes}
-    _lay(files, folder)
+    files = lay_found(found, folder, attributes)
     if not found.index:
         return Start(files=files, index=b"", index_time=0)
     index = folder / "index"
-    index.write_bytes(found.index)
     call("update-index", *_REFRESH, env={**env, **alone(folder)})
     return Start(files=files, index=index.read_bytes(), index_time=index.stat().st_mtime_ns)
+
+
+def lay_found(found: Found, folder: Path, attributes: bytes) -> dict[str, bytes]:
+    """Leave what was found in a git folder of our own; return the files of it that are rules."""
+    files = {**found.files, "info/attributes": found.files["info/attributes"] + attributes}
+    _lay(files, folder)
+    if found.index:
+        (folder / "index").write_bytes(found.index)
+    return files
 
 
 def _rebuild(call: Call, theirs: Path, folder: Path, env: Mapping[str, str]) -> None:

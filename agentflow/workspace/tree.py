@@ -10,12 +10,18 @@ from types import MappingProxyType
 from agentflow.core.record import Record
 from agentflow.sandbox.scratch import scratch_folder
 from agentflow.workspace.apart import AS_JUDGED, Call, alone, cast
-from agentflow.workspace.start import SKIPPED, Origin, Start, lay, started
+from agentflow.workspace.index import Entry, folders_of, tree_id
+from agentflow.workspace.start import SKIPPED, Origin, Start, lay, lay_found, started
 
 OURS = (".claude/agentflow", ".claude/*.local.*", ".claude/learnings.md")
 """Paths that are never part of a tree id or of the files changed; each has two parts."""
 _PLAIN = (b"H 100644 ", b"H 100755 ", b"H 120000 ")
 _GITLINK = b"160000"
+_LOOK = ("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames")
+_AS_ADDED = b"1 A. "
+"""How `status` begins to tell of a file that is as the index has it, where there is no commit."""
+_ENCODING = b"working-tree-encoding"
+_OF_THE_MACHINE = Path("/etc/gitattributes")
 
 
 class Listing(Record):
@@ -115,6 +121,37 @@ class Trees:
         self._objects = objects
         """Variables that say where git keeps objects, unless in the repository."""
         self._start: Start | None = None
+        self._known: dict[str, tuple[Entry, ...]] = {}
+
+    def are_committed(self, call: Call, head: str) -> bool:
+        """Tell whether the files on disk are the tree of a commit and nothing else, by one look at each.
+
+        If they are not, or if this cannot be told so simply, the answer is no.
+        """
+        entries = self.origin.found(call).entries or ()
+        if any(entry.is_skipped or is_ours(entry.path) for entry in entries):
+            return False
+        if tree_id(entries, self.origin.source.hash) != head:
+            return False
+        with self._laid(call) as env:
+            said = call(*_LOOK, env=env)
+        others = (line for line in said.split(b"\0") if line and not line.startswith(_AS_ADDED))
+        if not all(line.startswith(b"? ") and is_ours(line[2:]) for line in others):
+            return False
+        self._known[head] = entries
+        return True
+
+    def known(self, tree: str) -> tuple[Entry, ...] | None:
+        """Return the files of a tree that was found to be on disk as it is committed."""
+        return self._known.get(tree)
+
+    def may_convert(self, call: Call, entries: Iterable[Entry]) -> bool:
+        """Tell whether an attribute may give files another content in a tree than on disk."""
+        folders = {b"", *folders_of(entry.path for entry in entries)}
+        places = [self.origin.root / os.fsdecode(folder) / ".gitattributes" for folder in folders]
+        told = [place.read_bytes() for place in places if place.is_file()]
+        words = (*told, *self.origin.found(call).files.values())
+        return _OF_THE_MACHINE.exists() or any(_ENCODING in text for text in words)
 
     def write(self, call: Call) -> str:
         """Return the id of the tree of the files as they are on disk now."""
@@ -123,7 +160,7 @@ class Trees:
 
     def ignored(self, call: Call) -> tuple[str, ...]:
         """Return what is not part of the tree because it is ignored, our own files left out."""
-        with self.folder(call) as env:
+        with self._laid(call) as env:
             raw = call(
                 "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z", env=env
             )
@@ -140,6 +177,14 @@ class Trees:
                 self._start = started(call, self.origin.found(call), folder, env, self._attributes)
             else:
                 lay(self._start, folder)
+            yield env | alone(folder)
+
+    @contextmanager
+    def _laid(self, call: Call) -> Iterator[dict[str, str]]:
+        """Yield the same where no content has to be known."""
+        with scratch_folder() as folder:
+            env = {**cast(self.origin.root, self.origin.source, folder), **self._objects}
+            lay_found(self.origin.found(call), folder, self._attributes)
             yield env | alone(folder)
 
 

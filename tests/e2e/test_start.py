@@ -10,14 +10,12 @@ from tests.support.messages_server import Answer, Asked, refuses, serving
 from tests.support.repo import NewRepo, Repo
 
 CALLS = (
-    "rev-parse",  # where everything lies
-    "ls-files",  # what git ignores and no tool makes anew
-    *("config", "ls-files", "update-index", "write-tree"),  # the user's rules and index, once for all trees
-    *("update-index", "ls-files", "add", "write-tree", "ls-tree"),  # every byte
-    *("update-index", "ls-files", "add", "write-tree"),  # the tree that the task begins with
-    "ls-tree",  # what belongs to the checks
-    "ls-files",  # what is ignored by then
-    *("cat-file", "grep"),  # which sources lead to which, and whether examples are run
+    "rev-parse",  # where everything lies, and what is committed
+    "config",  # the user's rules, once for all trees
+    "ls-files",  # what is ignored and no tool makes anew
+    "status",  # that each file is as it is committed: the tree, and every byte
+    "ls-files",  # what is ignored as the checks have run
+    "cat-file",  # which sources lead to which, and whether examples are run
 )
 UNUSED = {
     *("anthropic", "httpx2", "httpcore2", "pydantic", "filelock", "git", "rich"),
