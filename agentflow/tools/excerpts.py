@@ -19,6 +19,9 @@ NEAR = 6
 """Lines on either side of a cited one."""
 MAX_CHARS = 12_000
 """Of all excerpts together."""
+MOST = 30
+"""Lines of one block."""
+_CLOSING = ("}", ")", "]")
 _NUMBER = re.compile(r"^ *(\d+)\t", re.MULTILINE)
 _TELLING = 200
 """Characters by which a line is known again; tools cut long ones."""
@@ -31,12 +34,17 @@ def short_file(workspace: Workspace, path: str) -> Excerpt | None:
     return Excerpt(path=path, first=1, lines=lines, is_whole=True) if is_short else None
 
 
-def around(workspace: Workspace, path: str, wanted: re.Pattern[str], below: int) -> Iterator[Excerpt]:
-    """Yield the first line that a pattern is found in, with lines below it."""
-    lines = _lines(workspace, path)
-    place = next((place for place, line in enumerate(lines) if wanted.search(line)), None)
-    if place is not None:
-        yield Excerpt(path=path, first=place + 1, lines=lines[place : place + below])
+def block_of(workspace: Workspace, path: str, name: str) -> Excerpt | None:
+    """Return the first line with a name, the lines that stand deeper below it, and one that closes them."""
+    lines, word = _lines(workspace, path), re.compile(rf"\b{re.escape(name)}\b")
+    place = next((place for place, line in enumerate(lines) if word.search(line)), None)
+    if place is None:
+        return None
+    depth, end = _depth(lines[place]), place + 1
+    while end < min(len(lines), place + MOST) and (not lines[end].strip() or _depth(lines[end]) > depth):
+        end += 1
+    end += end < len(lines) and lines[end].strip()[:1] in _CLOSING
+    return Excerpt(path=path, first=place + 1, lines=tuple("\n".join(lines[place:end]).rstrip().split("\n")))
 
 
 def excerpts_of(workspace: Workspace, findings: Iterable[Finding]) -> tuple[Excerpt, ...]:
@@ -87,6 +95,10 @@ def _shows(asked: ToolCall | None, said: str, one: Finding, text: str, workspace
     name = PurePosixPath(one.path).name
     about = said if asked is None else f"{asked.input}\n{said}"
     return name in about and text in said
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _is_file(given: str, path: str, workspace: Workspace) -> bool:

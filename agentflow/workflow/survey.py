@@ -13,7 +13,7 @@ from agentflow.core.quotes import Excerpt
 from agentflow.core.task import TaskState
 from agentflow.library.instructions import load_instructions
 from agentflow.redact import one_line
-from agentflow.tools.excerpts import around, short_file
+from agentflow.tools.excerpts import block_of, short_file
 from agentflow.verdict.targets import files_of
 from agentflow.workflow.angles import languages
 from agentflow.workflow.crew import Crew
@@ -24,8 +24,6 @@ MAX_FILES = 3
 MAX_TESTS = 3
 _BRANCH = "ref: refs/heads/"
 _WORD = re.compile(r"[\w./-]*\w")
-_BELOW = 25
-"""Lines of a failing test that are shown."""
 
 
 def surveyed(crew: Crew, task: TaskState) -> TaskState:
@@ -79,12 +77,14 @@ def _excerpts(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[E
     named = tuple(islice(_named(f"{task.task}\n{task.intent.goal}", files), MAX_FILES))
     for path in named:
         yield short_file(crew.workspace, path) or Excerpt(path=path, first=1, lines=())
-    failing = sorted({test for run in crew.checking.runs(task.baseline) for test in run.ids(*RED)})
-    shown = failing[:MAX_TESTS]
-    for test, path in files_of(files, shown).items():
-        if path in files and path not in named:
-            name = re.split(r"::|\.", test.partition("[")[0])[-1]
-            yield from around(crew.workspace, path, re.compile(rf"\b{re.escape(name)}\b"), _BELOW)
+    runs = crew.checking.runs(task.baseline)
+    printed = "\n".join(run.tail for run in runs)
+    failing = sorted({test for run in runs for test in run.ids(*RED)})[:MAX_TESTS]
+    for test, path in files_of(files, failing).items():
+        name = re.split(r"::|\.", test.partition("[")[0])[-1]
+        block = block_of(crew.workspace, path, name) if path in files and path not in named else None
+        if block and not all(line.strip() in printed for line in block.lines):
+            yield block
 
 
 def _named(text: str, files: tuple[str, ...]) -> Iterator[str]:
