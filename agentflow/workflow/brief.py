@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from agentflow.core.evidence import RED, CheckRun, Side, ended, mixed
+from agentflow.core.evidence import RED, CheckRun, Side, ended, repeated
 from agentflow.core.submissions import Plan
 from agentflow.core.task import Failure, Phase, TaskState
 from agentflow.loop.context import prompt_text
@@ -135,7 +135,7 @@ def _check_line(run: CheckRun, folder: str) -> str:
     if (evidence.surface, evidence.code) == (Side.BASE, Side.FINAL):
         name = f"{name}, as they stood before the task"
     colour = "green" if run.green else "red"
-    end = f"{ended(evidence)}{mixed(evidence)}{_counted(run)}"
+    end = f"{ended(evidence)}{repeated(evidence.tries, evidence.flaky)}{_counted(run)}"
     lines = [
         f"- {name}: {colour}, {end}, evidence {evidence.id}, output in {folder}/evidence/{evidence.id}.out",
         f"  `{run.check.command}`",
