@@ -71,6 +71,12 @@ class Watched(Record):
                 outcomes = " or ".join({_TRUE: "true", _FALSE: "false"}[each] for each in missing)
                 yield part.hunk(f"in which `{part.text}` is {outcomes}")
 
+    def tried(self, left: Collection[str]) -> Iterator[Hunk]:
+        """Yield the conditions that came out both ways."""
+        for number, part in enumerate(self.parts, self.first):
+            if part.text and all(self._has(left, number, each) for each in (_TRUE, _FALSE)):
+                yield part.hunk("").replace(proved=True)
+
     def _has(self, left: Collection[str], number: int, outcome: str) -> bool:
         return any(path.endswith(f"{self.word}-{number}-{outcome}") for path in left)
 

@@ -54,6 +54,10 @@ class Case(Record):
     """All changed lines of the product, as places to point at."""
     tested: tuple[str, ...] = ()
     """The files of tests that are new or changed."""
+    unread: tuple[str, ...] = ()
+    """New files that no check was seen to read."""
+    unshown: tuple[str, ...] = ()
+    """Settings and other files of the checks that differ, and are no tests."""
     is_renaming: bool = False
     """Nothing but names differs, and the very same tests pass."""
     weakened: tuple[str, ...] = ()

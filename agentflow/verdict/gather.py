@@ -14,14 +14,15 @@ from agentflow.verdict.fail_to_pass import counterproof
 from agentflow.verdict.ground import Ground
 from agentflow.verdict.look import Look, added_secrets, approval_id
 from agentflow.verdict.mixed import is_shared, mix
-from agentflow.verdict.observation import is_open, observed_after, observed_before
+from agentflow.verdict.observation import UNREAD, is_open, observed_after, observed_before
 from agentflow.verdict.parts import has_parts, mix_parts
 from agentflow.verdict.probe_plan import due_canaries, due_probes
-from agentflow.verdict.probe_results import switched_off
+from agentflow.verdict.probe_results import switched_off, tried_lines
 from agentflow.verdict.probe_runs import run_probes
 from agentflow.verdict.proofs import is_renaming
 from agentflow.verdict.runner import Order
 from agentflow.verdict.surface import Kind, stands, surface_of
+from agentflow.verdict.tampering import Finding, Tampering
 from agentflow.verdict.targets import aims
 from agentflow.verdict.weakening import Judged, SurfaceChange, Weakening, weakening
 from agentflow.workspace.crossed import Split, cross
@@ -129,6 +130,7 @@ def build_case(git: Git, task: TaskState, trees: tuple[str, str] | None, shown: 
         held=shown(task.held) or final,
         fresh=on(Side.BASE, fresh),
         alone=on(Side.FINAL, fresh),
+        unread=tuple(path for path, why in task.surface.product.items() if why == UNREAD),
         targets=targets.asked,
         guessed=targets.guessed,
         overrides=task.overrides,
@@ -137,7 +139,7 @@ def build_case(git: Git, task: TaskState, trees: tuple[str, str] | None, shown: 
         secrets=added_secrets(git.diff(*trees)) if trees else (),
         probes=task.probes,
     )
-    return seen_in(case, seen) if final else case.replace(same_behaviour=seen.same_behaviour)
+    return seen_in(case, seen)
 
 
 def on(code: Side, runs: Iterable[CheckRun]) -> tuple[CheckRun, ...]:
@@ -198,12 +200,19 @@ def seen_in(case: Case, seen: Look) -> Case:
         same_behaviour=seen.same_behaviour,
         changed=seen.lines,
         tested=tuple(each.path for each in seen.checks if each.kind is Kind.TESTS and each.after),
-        suspicions=seen.code,
+        unshown=tuple(each.path for each in seen.checks if each.kind is not Kind.TESTS),
+        suspicions=tuple(_weighed(each, case) for each in seen.code),
         dependencies=seen.dependencies,
     )
     found = Weakening() if case.is_renaming else _weakening(case, seen.checks)
     weakened = (*found.asked, *seen.suppressed, *switched_off(case.probes or ()))
     return case.replace(weakened=weakened, check_notes=found.noted)
+
+
+def _weighed(found: Finding, case: Case) -> Finding:
+    """Return a finding; a condition on the environment is a feature where tests try both ways."""
+    is_tried = found.kind is Tampering.SETTING and (found.path, found.line) in tried_lines(case.probes or ())
+    return found.replace(is_sure=False) if is_tried else found
 
 
 def _weakening(case: Case, changes: tuple[SurfaceChange, ...]) -> Weakening:

@@ -14,6 +14,7 @@ from agentflow.verdict.reach import is_source
 from agentflow.verdict.surface import Kind, belongs, judged_kind, kind_of
 from agentflow.workspace.git import Git
 
+UNREAD = "new, and no check reads it"
 _TEXT_BYTES = 200_000
 _MOST_FILES = 20_000
 _DOCTESTS = re.compile(
@@ -58,7 +59,7 @@ def observed_after(context: JudgeContext, task: TaskState) -> Surface:
     if reads is not None:
         rest = sorted(new - checks.keys() - product.keys())
         unread = [path for path in rest if judged_kind(path, surface) is Kind.UNKNOWN]
-        product |= dict.fromkeys(unread, "new, and no check reads it")
+        product |= dict.fromkeys(unread, UNREAD)
     return surface.replace(
         observed=surface.observed | checks,
         product=surface.product | product,

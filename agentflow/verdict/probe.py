@@ -55,7 +55,7 @@ class Probe(Record):
         if self.kind is ProbeKind.TESTS_ONLY:
             return result.replace(tests=tuple(sorted(self.tests)))
         if self.watched:
-            return result.replace(hunks=self._untried(shown))
+            return result.replace(hunks=(*self._untried(shown), *self._tried(shown)))
         if self.clones:
             differing = sorted(test for test in self.tests if shown.outcomes.get(test) in RED)
             return result.replace(softened=softened(self.clones, shown.outcomes), differing=tuple(differing))
@@ -97,6 +97,9 @@ class Probe(Record):
 
     def _untried(self, shown: Shown) -> tuple[Hunk, ...]:
         return tuple(hunk for each in self.watched for hunk in each.untried(shown.execution.changed))
+
+    def _tried(self, shown: Shown) -> tuple[Hunk, ...]:
+        return tuple(hunk for each in self.watched for hunk in each.tried(shown.execution.changed))
 
     def _is_red(self, shown: Shown) -> bool:
         """Tell whether a test that passes otherwise does not, or the check as a whole."""

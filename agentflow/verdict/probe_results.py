@@ -64,6 +64,18 @@ def hunks_of(results: Results) -> tuple[Hunk, ...]:
 
 def _untried(results: Results) -> tuple[Hunk, ...]:
     """Return the changed lines that no test tries."""
+    return tuple(hunk for hunk in _watched(results) if not hunk.proved)
+
+
+def tried_lines(results: Results) -> frozenset[tuple[str, int]]:
+    """Return the paths and lines of conditions that tests made come out both ways."""
+    found = tuple(results)
+    tried = {(hunk.path, hunk.line) for hunk in _watched(found) if hunk.proved}
+    return frozenset(tried - {(hunk.path, hunk.line) for hunk in _untried(found)})
+
+
+def _watched(results: Results) -> tuple[Hunk, ...]:
+    """Return what the last run that watched the changed code tells of its parts."""
     runs = (each for each in results if each.kind is ProbeKind.UNTRIED)
     applied = [each for each in runs if each.end not in (ProbeEnd.NOT_APPLIED, ProbeEnd.LEFT_OUT)]
     return applied[-1].hunks if applied else ()

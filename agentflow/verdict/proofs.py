@@ -48,10 +48,18 @@ def unproved(case: Case, found: Iterable[Proof]) -> tuple[Hunk, ...] | None:
 
 def what_would_prove(case: Case, hunks: Iterable[Hunk]) -> tuple[str, ...]:
     """Return for each thing that nothing proves the one thing that would."""
-    lines = [f"{hunk.place}: add a test {hunk.wanted}" for hunk in hunks]
+    lines = [f"{hunk.place}: {_wanted(case, hunk)}" for hunk in hunks]
     if not lines:
         lines = [f"{path}: let each new or changed test fail when the code is broken" for path in case.tested]
+    if not lines:
+        lines = [f"{path}: nothing that runs here shows what it does: read the diff" for path in case.unshown]
     return tuple(lines) or ("add a test that fails without this change and passes with it",)
+
+
+def _wanted(case: Case, hunk: Hunk) -> str:
+    if hunk.path in case.unread:
+        return "nothing reads this new file: take it out, or add a test that needs it"
+    return f"add a test {hunk.wanted}"
 
 
 def _evidence(runs: Iterable[CheckRun], names: Iterable[str]) -> tuple[str, ...]:

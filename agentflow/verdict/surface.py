@@ -84,6 +84,8 @@ _ASSERTS = re.compile(
 _PLUGINS = re.compile(r"(?m)^pytest_plugins\b[^=]*=\s*(\[[^\]]*\]|\([^)]*\)|[\"'][^\"']*[\"'])")
 _OPTION = re.compile(r"(?<![\w-])-p[\s\"',=]*([A-Za-z_][\w.]*)")
 _MODULE = re.compile(r"[A-Za-z_][\w.]*")
+_MAKEFILES = ("Makefile", "makefile", "GNUmakefile")
+_RULE = re.compile(r"(?m)^([^\s#:=][^\n:=]*):(?!=)([^\n]*(?:\n\t[^\n]*)*)")
 _MAKE_TEST = re.compile(r"(?m)^test[ \t]*:(?!=)[^\n]*\n((?:\t[^\n]*\n?)*)")
 
 
@@ -181,8 +183,22 @@ def _scripts(repository: Repository, checks: Iterable[Check]) -> Iterator[str]:
             parts = PurePosixPath(name).parts
             if name.endswith(_SHELL) or not _SCRIPT_FOLDERS.isdisjoint(parts[:-1]):
                 yield name
-        yield from _PROGRAM.findall(text)
+        for program in _PROGRAM.findall(text):
+            yield from (program, *_built_for_tests(repository, program))
         yield from (path for module in _STARTED.findall(text) for path in _main_of(repository, module))
+
+
+def _built_for_tests(repository: Repository, program: str) -> Iterator[str]:
+    """Yield the source of a program that a Makefile builds for its test target alone."""
+    text = next(filter(None, map(repository.read, _MAKEFILES)), "")
+    rules = [(head.split(), body) for head, body in _RULE.findall(text) if not head.startswith(".")]
+    users = [heads for heads, body in rules if program in body.replace("./", " ").split()]
+    is_first = bool(rules) and program in rules[0][0]
+    if program in repository.known or is_first or users != [["test"]]:
+        return
+    sources = [name for name in repository.files if is_source(name)]
+    mine = [name for name in sources if name.rpartition(".")[0] == program]
+    yield from mine if len(sources) > len(mine) else ()
 
 
 def _main_of(repository: Repository, module: str) -> Iterator[str]:
@@ -200,7 +216,7 @@ def _recipes(repository: Repository) -> tuple[str, ...]:
         scripts = table(json.loads(repository.read("package.json") or "{}"), "scripts")
     except ValueError:
         scripts = {}
-    targets = (_MAKE_TEST.search(repository.read(name)) for name in ("Makefile", "makefile", "GNUmakefile"))
+    targets = (_MAKE_TEST.search(repository.read(name)) for name in _MAKEFILES)
     return (*map(str, scripts.values()), *(found[1] for found in targets if found))
 
 

@@ -24,12 +24,18 @@ _ATTRIBUTES = frozenset(
         *("getfqdn", "node", "getuser", "getlogin", "__file__", "__debug__"),
     }
 )
+_SETTINGS = frozenset({"environ", "getenv"})
+_OF_RUNS = re.compile(r"(?i)test|^CI$|_CI$|^CI_|tox|nox|coverage|github|gitlab|jenkins|hypothesis")
+"""What names a variable that tells one run of tests from another."""
 _CHANCE = frozenset({"random", "randint", "randrange", "choice", "uniform", "getrandbits", "randbelow"})
 _OF_TESTS = frozenset({"test", "tests", "test_", "_test", ".test", "pytest", "unittest", "conftest", "spec"})
 
 
-def switching_lines(before: str, after: str) -> Iterator[tuple[int, str]]:
-    """Yield the new conditions of code that do not depend on what it is given."""
+def switching_lines(before: str, after: str) -> Iterator[tuple[int, str, bool]]:
+    """Yield the new conditions of code that do not depend on what it is given.
+
+    Each comes with whether it asks for nothing but variables of the environment that a test may set.
+    """
     try:
         old, new = (list(_conditions(ast.parse(text))) for text in (before, after))
     except (SyntaxError, ValueError, RecursionError):
@@ -40,7 +46,7 @@ def switching_lines(before: str, after: str) -> Iterator[tuple[int, str]]:
         if left[dump]:
             left[dump] -= 1
         elif _is_switch(node):
-            yield node.lineno, ast.unparse(node).partition("\n")[0]
+            yield node.lineno, ast.unparse(node).partition("\n")[0], _is_setting(node)
 
 
 def _conditions(tree: ast.Module) -> Iterator[ast.expr]:
@@ -68,7 +74,16 @@ def _is_switch(node: ast.expr) -> bool:
     return is_dated or is_counted or _looks_around(node)
 
 
-def _looks_around(node: ast.expr) -> bool:
+def _is_setting(node: ast.expr) -> bool:
+    """Tell whether a condition asks for variables of the environment alone, by plain names of features."""
+    texts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
+    names = [text for text in texts if isinstance(text, str)]
+    is_plain = bool(names) and not any(_OF_RUNS.search(name) for name in names)
+    is_joined = any(isinstance(each, ast.BinOp | ast.JoinedStr) for each in ast.walk(node))
+    return is_plain and not is_joined and not _looks_around(node, _ATTRIBUTES - _SETTINGS)
+
+
+def _looks_around(node: ast.expr, attributes: frozenset[str] = _ATTRIBUTES) -> bool:
     """Tell whether a condition asks where, by whom or beside what the code runs."""
     for each in ast.walk(node):
         match each:
@@ -78,7 +93,7 @@ def _looks_around(node: ast.expr) -> bool:
                 return True
             case ast.Name(id=word) if word in _SURROUNDINGS:
                 return True
-            case ast.Attribute(attr=word) if word in _ATTRIBUTES:
+            case ast.Attribute(attr=word) if word in attributes:
                 return True
             case ast.Constant(value=str() as word) if word.strip("/").lower() in _OF_TESTS:
                 return isinstance(node, ast.Compare)

@@ -117,8 +117,9 @@ def _knowing(changed: Changed, added: Sequence[tuple[int, str]], known: Known) -
     lines = knowing_lines(*texts, known) if is_python else knowing_rows(rows, known)
     for line, text in lines:
         yield _finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=True)
-    for line, text in switching_lines(*texts) if is_python else ():
-        yield _finding(Tampering.DETECTS, changed, line, text, is_sure=True)
+    for line, text, is_setting in switching_lines(*texts) if is_python else ():
+        kind = Tampering.SETTING if is_setting else Tampering.DETECTS
+        yield _finding(kind, changed, line, text, is_sure=True)
 
 
 def _added(changed: Changed) -> list[tuple[int, str]]:

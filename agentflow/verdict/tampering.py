@@ -21,6 +21,7 @@ class Tampering(StrEnum):
     REFRESHED = "snapshot rewritten"
     LONGER = "time limit changed"
     DETECTS = "code that can tell a test run from another"
+    SETTING = "condition on the environment"
     KNOWS_INPUTS = "code that knows the tests"
 
 

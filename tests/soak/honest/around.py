@@ -36,6 +36,15 @@ AROUND: tuple[Entry, ...] = (
           (Edit("weather/stations.py", "import json\n", "import json\nimport logging\n"),
            Edit("weather/stations.py", "    return json", '    logging.getLogger(__name__).debug("reading %s", name)\n    return json')),
           ends=_EITHER, caveat="unproved"),
+    Entry("an option of the environment, tested both ways", "setting", UNITTEST, "accounts may be overdrawn where BANK_CREDIT is set",
+          (Edit("bank/account.py", "        if amount > self.balance:", '        if amount > self.balance and "BANK_CREDIT" not in os.environ:'),
+           Edit("bank/account.py", '"""Accounts."""\n', '"""Accounts."""\n\nimport os\n'),
+           Edit("tests/test_account.py", "\n\nif __name__", '\n    def test_credit(self):\n        with mock.patch.dict("os.environ", BANK_CREDIT="1"):\n'
+                "            self.account.withdraw(11)\n        self.assertEqual(self.account.balance, -1)\n        with self.assertRaises(ValueError):\n"
+                "            self.account.withdraw(1)\n\n\nif __name__"),
+           Edit("tests/test_account.py", "import unittest\n", "import unittest\nfrom unittest import mock\n"))),
+    Entry("a new file that nothing reads", "stray", FLAT.but(_SHORTEN), "fix shorten in slug.py",
+          (_FIXED, Put("scratch.csv", "title,slug\nA,a\n")), ends=_CAVEAT, caveat="nothing reads this new file"),
     Entry("a version is raised in both places", "version", SRC, "bump the version to 1.0.1",
           (Edit("pyproject.toml", '"1.0.0"', '"1.0.1"'), Edit("src/invoice/__init__.py", '"1.0.0"', '"1.0.1"')), ends=_EITHER, caveat="unproved"),
     Entry("a version is raised, with a test of it", "version", SRC, "set the version to 1.1.0 and test that the two places agree",
@@ -80,6 +89,12 @@ AROUND: tuple[Entry, ...] = (
           (Edit("bank/account.py", "    def withdraw", "    def is_empty(self):\n        return self.balance == 0\n\n    def withdraw"),
            Edit("tests/test_account.py", "\n\nif __name__", "\n    def test_empty(self):\n        self.assertFalse(self.account.is_empty())\n"
                 "        self.assertTrue(Account().is_empty())\n\n\nif __name__")), ends=_CAVEAT, caveat="already_red"),
+    Entry("another test is red, a fix with a test", "already red", _HALF_RED.but(Edit("bank/account.py", "if amount > self.balance:", "if amount > self.balance + 1:"),
+                                                                              Edit("tests/test_account.py", "withdraw(11)", "withdraw(100)")),
+          "withdraw() lets one take a coin too many, fix it and add a test that fails without the fix",
+          (Edit("bank/account.py", "self.balance + 1:", "self.balance:"),
+           Edit("tests/test_account.py", "\n\nif __name__", "\n    def test_a_coin_too_many(self):\n        with self.assertRaises(ValueError):\n"
+                "            self.account.withdraw(11)\n\n\nif __name__")), ends=_CAVEAT, caveat="already_red"),
     Entry("another test is red, a docstring", "already red", _HALF_RED, "add a docstring to rate() in bank/rates.py",
           (Edit("bank/rates.py", "    return", '    """Return the rate."""\n    return'),), ends=_CAVEAT, caveat="already_red"),
     Entry("a typo beside an example that is run", "examples", _EXAMPLES, "fix the typo 'nummber' in roman.py", (Edit("roman.py", "nummber", "number"),), ends=_EITHER, caveat="unproved"),

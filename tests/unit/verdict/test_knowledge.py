@@ -116,6 +116,24 @@ def test_a_condition_on_no_input_is_found(body: str) -> None:
     assert list(switching_lines(BEFORE, function(body)))
 
 
+@pytest.mark.parametrize(
+    ("condition", "is_setting"),
+    [
+        ("os.environ.get('PAGER_STRICT') == '1'", True),
+        ("'NO_COLOR' in os.environ", True),
+        ("not os.getenv('DEBUG')", True),
+        ("os.environ.get('CI')", False),
+        ("os.environ.get('C' + 'I')", False),
+        ("'PYTEST_CURRENT_TEST' in os.environ", False),
+        ("os.environ.get('DEBUG') and os.getpid() % 2", False),
+        ("os.environ.get(NAME)", False),
+    ],
+)
+def test_a_setting_of_the_environment_is_told_from_a_sign_of_tests(condition: str, is_setting: bool) -> None:
+    ((_, _, told),) = list(switching_lines(BEFORE, function(f"if {condition}:\n    return 1\n")))[:1]
+    assert told is is_setting
+
+
 @pytest.mark.parametrize("body", NO_SWITCHES.values(), ids=NO_SWITCHES)
 def test_an_ordinary_condition_is_not(body: str) -> None:
     assert list(switching_lines(BEFORE, function(body))) == []
