@@ -1,8 +1,6 @@
 """The Python that a repository's own checks run in, which is never the one that runs us."""
 
-import os
 import shlex
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +8,7 @@ from pathlib import Path
 from agentflow.checks.repository import Repository
 from agentflow.core.record import Record
 from agentflow.process import Command
+from agentflow.sandbox.environment import find_environment, find_program
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
 
@@ -65,16 +64,14 @@ def find_tools(repository: Repository, names: Sequence[str]) -> Tools:
 def choose(repository: Repository) -> Interpreter:
     """Return the Python of this repository: VIRTUAL_ENV, .venv, uv or poetry, PATH."""
     root = repository.root
-    for folder in _environments(root):
-        python = folder / "bin" / "python"
-        if python.is_file():
-            shown = _shown(python, root)
-            return Interpreter(words=(shown,), installer=f"{shlex.quote(shown)} -m pip install")
-    if repository.has("uv.lock") and program("uv", root):
+    if (folder := find_environment(root)) is not None:
+        shown = _shown(folder / "bin" / "python", root)
+        return Interpreter(words=(shown,), installer=f"{shlex.quote(shown)} -m pip install")
+    if repository.has("uv.lock") and find_program("uv", root):
         return Interpreter(words=("uv", "run", "--no-sync", "python"), installer="uv pip install")
-    if repository.has("poetry.lock") and program("poetry", root):
+    if repository.has("poetry.lock") and find_program("poetry", root):
         return Interpreter(words=("poetry", "run", "python"), installer="poetry run pip install")
-    name = next((name for name in ("python3", "python") if program(name, root)), None)
+    name = next((name for name in ("python3", "python") if find_program(name, root)), None)
     word = name or str(Path(sys.base_prefix, "bin", "python3"))
     return Interpreter(words=(word,), installer=f"{shlex.quote(word)} -m pip install")
 
@@ -84,50 +81,6 @@ def version(repository: Repository) -> tuple[int, ...] | None:
     said = _said(repository.sandbox, (*choose(repository).words, "-c", _VERSION)) or ""
     lines = [line for line in said.splitlines() if line.startswith(_ANSWER)]
     return tuple(int(part) for part in lines[-1].split()[1:]) if lines else None
-
-
-def program(name: str, root: Path) -> str | None:
-    """Return the path of a program a check may use, or None."""
-    return shutil.which(name, path=search_path(root))
-
-
-def search_path(root: Path) -> str:
-    """Return PATH without the folder of our own environment, and without what a repository could fill."""
-    entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    kept = [entry for entry in entries if _outside(entry, root) and not _ours(Path(entry).parent, root)]
-    return os.pathsep.join(kept) or os.defpath
-
-
-def _outside(entry: str, root: Path) -> bool:
-    """Tell whether a folder on PATH is absolute and not in the repository, its own environment excepted."""
-    path, tops = Path(os.path.normpath(entry)), (root.absolute(), root.resolve())
-    if any(path == top / ".venv" / "bin" for top in tops):
-        return True
-    inside = any(place.is_relative_to(top) for place in (path, Path(entry).resolve()) for top in tops)
-    return path.is_absolute() and not inside
-
-
-def active_environment(root: Path) -> str:
-    """Return VIRTUAL_ENV, or empty when it is not set or is our own environment."""
-    named = os.environ.get("VIRTUAL_ENV", "")
-    return "" if named and _ours(Path(named), root) else named
-
-
-def variables(root: Path) -> dict[str, str]:
-    """Return what keeps a child of ours out of our own environment."""
-    return {"PATH": search_path(root), "VIRTUAL_ENV": active_environment(root)}
-
-
-def _ours(folder: Path, root: Path) -> bool:
-    """Tell whether a folder is the environment that runs us, and not the repository's as well."""
-    prefix = Path(sys.prefix).resolve()
-    isolated = sys.prefix != sys.base_prefix
-    return isolated and folder.resolve() == prefix and (root / ".venv").resolve() != prefix
-
-
-def _environments(root: Path) -> tuple[Path, ...]:
-    named = active_environment(root)
-    return (root / named, root / ".venv") if named else (root / ".venv",)
 
 
 def _shown(python: Path, root: Path) -> str:
@@ -146,13 +99,13 @@ def _importable(sandbox: Sandbox, chosen: Interpreter, names: Sequence[str]) -> 
 
 def _answers(sandbox: Sandbox, name: str) -> bool:
     """Tell whether a program on PATH starts; a version manager's shim may stand for nothing."""
-    return program(name, sandbox.root) is not None and _said(sandbox, (name, "--version")) is not None
+    return find_program(name, sandbox.root) is not None and _said(sandbox, (name, "--version")) is not None
 
 
 def _said(sandbox: Sandbox, argv: Sequence[str]) -> str | None:
     """Return what a short program prints, or None when it fails."""
     root = sandbox.root
-    command = Command(argv=tuple(argv), cwd=str(root), timeout=_PROBE_SECONDS, env=variables(root))
+    command = Command(argv=tuple(argv), cwd=str(root), timeout=_PROBE_SECONDS)
     with scratch_folder() as scratch:
         try:
             finished = sandbox.of(None).run(command, scratch / "said")

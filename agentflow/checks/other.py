@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from agentflow.checks.interpreter import program
 from agentflow.checks.repository import Repository, table
 from agentflow.checks.required import require
 from agentflow.core.evidence import Check, CheckName
+from agentflow.sandbox.environment import find_program
 
 _NO_TEST = "no test specified"
 """What `npm init` writes in place of tests."""
@@ -127,7 +127,7 @@ def _script(tool: str, script: str) -> str:
 
 
 def _missing(repository: Repository, name: str, hint: str) -> str | None:
-    return None if program(name, repository.root) else f"{name}: {hint}"
+    return None if find_program(name, repository.root) else f"{name}: {hint}"
 
 
 def _wrapped(repository: Repository, wrapper: str, name: str, hint: str) -> tuple[str, str | None]:

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Any
 
 from agentflow.checks.bytecode import had_bytecode, has_bytecode
-from agentflow.checks.interpreter import variables
 from agentflow.checks.observing import Observer, Reads, install_hook, keep_hook, watching
 from agentflow.checks.printed import (
     Told,
@@ -30,6 +29,7 @@ from agentflow.core.evidence import Check, CheckName, TestCounts, TestOutcome
 from agentflow.core.execution import Execution
 from agentflow.core.record import Record
 from agentflow.process import Command
+from agentflow.sandbox.environment import find_shell
 from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
@@ -41,8 +41,6 @@ _REPORT_BYTES = 64 << 20
 _SETTINGS = MappingProxyType(
     {
         "CI": "true",  # nobody is there: test runners neither watch nor ask
-        "NO_COLOR": "1",
-        "PY_COLORS": "0",
         "PYTHONHASHSEED": "0",  # base and final run are compared; set order must not tell them apart
         "PYTHONUNBUFFERED": "1",  # what a test prints stays where it was printed
         "RUFF_OUTPUT_FORMAT": "concise",
@@ -164,7 +162,7 @@ def _run(
     runs = job.sandbox.of(CHECKS, scratch)
     reporting = job.reporting(scratch)
     command = Command(
-        argv=("bash", "-c", job.command(scratch)),
+        argv=(find_shell(job.sandbox.root), "-c", job.command(scratch)),
         cwd=str(job.sandbox.root),
         timeout=job.check.timeout,
         env={
@@ -204,7 +202,7 @@ def _environment(check: Check, sandbox: Sandbox, scratch: Path) -> dict[str, str
         f"--junitxml={scratch / 'junit.xml'}",
     )
     pytest = {"PYTEST_ADDOPTS": shlex.join(options)} if check.name is CheckName.TESTS else {}
-    return {**_SETTINGS, **caches, **pytest, **_compiled(sandbox.folders, scratch), **variables(sandbox.root)}
+    return {**_SETTINGS, **caches, **pytest, **_compiled(sandbox.folders, scratch)}
 
 
 def _other_surroundings(scratch: Path) -> dict[str, str]:

@@ -29,16 +29,20 @@ def explained(
     folder: Path = FOLDER,
 ) -> None:
     """Explain how a command would be decided. Each part, the rule, its file; nothing is run."""
+    from agentflow.api.boundary import Wish, bounded
     from agentflow.api.content import load_content
     from agentflow.api.wiring import hooks_here, rules_here
     from agentflow.core.points import Point
     from agentflow.core.record import plain
     from agentflow.permissions.explain import explain
+    from agentflow.permissions.scope import scope_of
     from agentflow.tools.registry import standard
     from agentflow.workspace.git import open_repository
 
     root = open_repository(folder).root
-    answer = explain(load_content(root, standard()).role(role), rules_here(root), command, root)
+    found = load_content(root, standard()).role(role)
+    runner = bounded(folder, Wish(must_run=True)).of(found.part)
+    answer = explain(found, rules_here(root), command, root, scope_of(found, runner))
     hooks = [hook.name for hook in hooks_here(root)[0] if hook.point is Point.PRE_TOOL_USE]
     besides = (_reach(role), *(f"hook: {name} may still refuse it" for name in hooks))
     if json:

@@ -78,6 +78,10 @@ class Runner(Protocol):
     def level(self) -> str:
         """How well they are kept in: `full`, `partial` or `none`."""
 
+    @property
+    def is_sealed(self) -> bool:
+        """Tell whether nothing that a command does lasts in the repository or gets out of the sandbox."""
+
     def run(self, command: Command, sink: Path, cancelled: Callable[[], bool]) -> Execution:
         """Run a command to its end, its output going to `sink`."""
 

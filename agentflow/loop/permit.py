@@ -16,6 +16,7 @@ from agentflow.loop.arguments import parsed
 from agentflow.loop.lifecycle import asked
 from agentflow.parse import Mismatch
 from agentflow.permissions.decide import refusal
+from agentflow.permissions.scope import scope_of
 from agentflow.process import timestamp
 from agentflow.redact import one_line
 from agentflow.tools.ask import KINDS, Escalation
@@ -131,7 +132,7 @@ def _checked(agent: Agent, tool: Tool, given: dict[str, Any]) -> Admitted:
     # roles that bound this one have a say about the tools that they have themselves
     outer = (role for role in agent.within if role.rules_of(tool.name, tool.category))
     for role in (agent.role, *outer):
-        if why := refusal(role, tool, subject):
+        if why := refusal(role, tool, subject, scope_of(role, agent.around.runner)):
             raise NotAllowed(why)
     return Admitted(tool=tool, given=fitted, input=judged, subject=subject)
 

@@ -18,6 +18,8 @@ _ARITHMETIC = frozenset(
         *("number", "variable_name", "word", "compound_statement", "test_command", "arithmetic_expansion"),
     }
 )
+_EXPANDED = re.compile(r"\$\w+|\$\{\w+\}|\\[^\n]")
+"""What is replaced in a here-document without running anything."""
 _FILLING = frozenset({b"read", b"mapfile", b"readarray", b"printf", b"getopts"})
 """Commands that give a variable any text."""
 
@@ -46,7 +48,7 @@ def require_certain_end(heredoc: "Node") -> None:
     is_plain = re.fullmatch(r"\w+", name) and parts.get("heredoc_end", "").strip() == name
     if not is_plain or any(line.strip() == name for line in body.splitlines()):
         raise TooComplex("the end of a here-document is not clear")
-    if start == name and re.search(r"[`$\\]", body):
+    if start == name and re.search(r"[`$\\]", _EXPANDED.sub("", body)):
         raise TooComplex("a here-document with expansions is not judged; quote its delimiter")
 
 

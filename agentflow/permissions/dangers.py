@@ -48,6 +48,24 @@ DANGERS: Mapping[str, Danger] = {
             *("--xslt-html-report", "--xslt-txt-report", "--shadow-file", "--write"),
         )
     ),
+    "bandit": Danger(words=("--output", "--configfile", "--ini", "--baseline"), letters="oc"),
+    "black": Danger(words=("--config", "--code"), letters="c"),
+    "isort": Danger(words=("--settings-path", "--settings-file", "--config-root", "--resolve-all-configs")),
+    "pylint": Danger(words=("--init-hook", "--load-plugins", "--output", "--rcfile", "--generate-rcfile")),
+    "golangci-lint": Danger(words=("--fix", "--config", "--out-format", "--output"), letters="c"),
+    "rubocop": Danger(
+        words=("--autocorrect", "--autocorrect-all", "--auto-gen-config", "--require", "--plugin", "--out"),
+        letters="aAxro",
+    ),
+    "tsc": Danger(
+        words=("--outDir", "--outFile", "--declarationDir", "--build", "--init", "--generateTrace"),
+        letters="b",
+    ),
+    "codespell": Danger(words=("--write-changes", "--config"), letters="wi"),
+    "phpstan": Danger(words=("--autoload-file", "--configuration", "--generate-baseline"), letters="acb"),
+    "cppcheck": Danger(
+        words=("--addon", "--dump", "--output-file", "--plist-output", "--cppcheck-build-dir")
+    ),
     "prettier": Danger(words=("--write", "--plugin"), letters="w"),
     "pyright": Danger(words=("--createstub", "--pythonpath", "--writebaseline", "--venvpath")),
     "pytest": Danger(

@@ -8,10 +8,13 @@ from agentflow.core.role import PIPELINE, Role, ToolRule
 from agentflow.core.submissions import SUBMITTED_BY
 from agentflow.core.tool import Category, Tool
 from agentflow.permissions.dangers import dangerous_argument
+from agentflow.permissions.launching import launched
+from agentflow.permissions.looking import bad_argument, bad_variable, looks_refusal, only_looks
 from agentflow.permissions.opaque import SHELLS, program_of
 from agentflow.permissions.opening import RUNNERS, judged
 from agentflow.permissions.patterns import expression
 from agentflow.permissions.reading import bad_assignment, is_reading
+from agentflow.permissions.scope import Scope
 from agentflow.permissions.words import Redirection, Script, Simple, TooComplex, spelled
 from agentflow.redact import one_line
 from agentflow.sandbox.profile import is_git
@@ -19,6 +22,9 @@ from agentflow.workspace.globs import matcher
 from agentflow.workspace.guarded import policy_part
 
 READ_ONLY = "built-in: only reads"
+KEPT_IN = "built-in: the sandbox lets it change nothing"
+ON_A_COPY = "built-in: works on a copy that is thrown away"
+_SHOWN = 10
 _WRITERS = ("Write", "Edit", Category.FS.value)
 
 
@@ -31,8 +37,11 @@ class PartRuling(Record):
     """Why the part may not run."""
 
 
-def refusal(role: Role, tool: Tool, subject: str) -> str | None:
-    """Return why a role may not make a call, or None if it may; `subject` is the command or relative path."""
+def refusal(role: Role, tool: Tool, subject: str, scope: Scope = Scope.LISTED) -> str | None:
+    """Return why a role may not make a call, or None if it may; `subject` is the command or relative path.
+
+    `scope` says what decides about a command.
+    """
     if tool.input in SUBMITTED_BY:
         part = SUBMITTED_BY[tool.input]
         return None if role.part == part else f"{tool.name} belongs to the {part}"
@@ -40,7 +49,7 @@ def refusal(role: Role, tool: Tool, subject: str) -> str | None:
     if not (rules or tool.granted):
         return f"{role.name} may not use {tool.name}"
     if tool.category is Category.SHELL and not tool.granted:
-        return _command_refusal(role, subject, rules)
+        return _command_refusal(role, subject, rules, scope)
     if tool.granted or any(rule.pattern is None or _covers(tool, rule.pattern, subject) for rule in rules):
         return None
     return f"{role.name} may use {tool.name} only on {', '.join(str(rule.pattern) for rule in rules)}"
@@ -57,47 +66,87 @@ def _is_bounded(role: Role, tool_name: str) -> bool:
     return all(rule.pattern is not None for rule in role.rules_for(tool_name))
 
 
-def _command_refusal(role: Role, command: str, rules: tuple[ToolRule, ...]) -> str | None:
+def _command_refusal(role: Role, command: str, rules: tuple[ToolRule, ...], scope: Scope) -> str | None:
     try:
         script = judged(command)
     except TooComplex as reason:
-        return f"{role.name} may not run a command that cannot be judged: {reason}"
-    refused = (found.refused for found in part_rulings(role, script, rules) if found.refused)
+        if scope is Scope.ANYTHING:
+            return None  # the sandbox alone decides
+        return f"{role.name} may not run a command that cannot be judged: {reason}; write it out plainly"
+    refused = (found.refused for found in part_rulings(role, script, rules, scope) if found.refused)
     return next(refused, None)
 
 
-def part_rulings(role: Role, script: Script, rules: tuple[ToolRule, ...]) -> Iterator[PartRuling]:
+def part_rulings(
+    role: Role, script: Script, rules: tuple[ToolRule, ...], scope: Scope = Scope.LISTED
+) -> Iterator[PartRuling]:
     """Yield what a role's list says about each part of a command, its redirections too."""
-    unbounded = next((rule for rule in rules if rule.pattern is None), None)
+    unbounded = next((str(rule) for rule in rules if rule.pattern is None), None)
+    free = unbounded or (ON_A_COPY if scope is Scope.ANYTHING else None)
     for simple in script.commands:
-        shown = one_line(simple.source)
-        if unbounded is not None:
-            yield PartRuling(part=shown, rule=str(unbounded))
-        elif not simple.is_opened or bad_assignment(simple):
-            yield _part(role, simple, rules)
-    if unbounded is None and {"cd", "git"} <= {program_of(simple.words) for simple in script.commands}:
+        if free is not None:
+            yield PartRuling(part=one_line(simple.source), rule=free)
+        elif not simple.is_opened or _variable(simple, scope):
+            yield _part(role, simple, rules, scope)
+    is_elsewhere = {"cd", "git"} <= {program_of(simple.words) for simple in script.commands}
+    if free is None and scope is Scope.LISTED and is_elsewhere:
         reason = f"{role.name} may not run git in another folder, whose configuration git would obey"
         yield PartRuling(part="cd, git", refused=reason)
     for redirection in script.redirections:
         if redirection.writes:
-            yield _written(role, redirection, unbounded)
+            yield _written(role, redirection, free, scope)
 
 
-def _part(role: Role, simple: Simple, rules: tuple[ToolRule, ...]) -> PartRuling:
+def _part(role: Role, simple: Simple, rules: tuple[ToolRule, ...], scope: Scope) -> PartRuling:
     shown = one_line(simple.source)
-    rule = READ_ONLY if is_reading(simple) else _allowing(simple, rules)
-    if (name := bad_assignment(simple)) is not None:
-        return PartRuling(part=shown, refused=f"{role.name} may not set {name}, which programs obey")
+    if (name := _variable(simple, scope)) is not None:
+        return PartRuling(
+            part=shown, refused=f"{role.name} may not set {name}, which programs obey; leave it out"
+        )
+    rule, why = _listed(simple, rules) if scope is Scope.LISTED else _kept_in(simple, rules, scope)
     if rule is None:
-        patterns = ", ".join(str(rule.pattern) for rule in rules)
-        why = f"{role.name} may not run {shown}; it may run {patterns}, and commands that only read"
-        return PartRuling(part=shown, refused=why)
-    argument = dangerous_argument(simple.words) if simple.words else None
+        why = why or f"it may run {_patterns(rules)}, and commands that only read"
+        return PartRuling(part=shown, refused=f"{role.name} may not run {shown}; {why}")
+    argument = _argument(simple, scope)
     if argument is not None:
         program = simple.words[0].text
         why = f"{role.name} may not give {argument} to {program}: it can run, write or delete something"
-        return PartRuling(part=shown, refused=why)
+        return PartRuling(part=shown, refused=f"{why}; leave it out")
     return PartRuling(part=shown, rule=rule)
+
+
+def _patterns(rules: tuple[ToolRule, ...]) -> str:
+    """Return what a list allows, as far as it fits a line."""
+    more = f", and {len(rules) - _SHOWN} more like these" if len(rules) > _SHOWN else ""
+    return ", ".join(str(rule.pattern) for rule in rules[:_SHOWN]) + more
+
+
+def _listed(simple: Simple, rules: tuple[ToolRule, ...]) -> tuple[str | None, str]:
+    return READ_ONLY if is_reading(simple) else _allowing(simple, rules), ""
+
+
+def _kept_in(simple: Simple, rules: tuple[ToolRule, ...], scope: Scope) -> tuple[str | None, str]:
+    """Return what allows a command whose effects the operating system keeps in, or why nothing does."""
+    if not simple.words:
+        return READ_ONLY, ""
+    tool = simple.replace(words=launched(simple.words))
+    if only_looks(simple) or only_looks(tool):
+        return READ_ONLY, ""
+    if (rule := _allowing(simple, rules) or _allowing(tool, rules)) is not None:
+        return rule, ""
+    why = looks_refusal(tool) if scope is Scope.LOOKING else ""
+    return KEPT_IN if why is None else None, why or ""
+
+
+def _variable(simple: Simple, scope: Scope) -> str | None:
+    return bad_assignment(simple) if scope is Scope.LISTED else bad_variable(simple)
+
+
+def _argument(simple: Simple, scope: Scope) -> str | None:
+    if not simple.words:
+        return None
+    words = simple.words if scope is Scope.LISTED else launched(simple.words)
+    return dangerous_argument(words) if scope is Scope.LISTED else bad_argument(words)
 
 
 def _allowing(simple: Simple, rules: tuple[ToolRule, ...]) -> str | None:
@@ -111,20 +160,22 @@ def _allowing(simple: Simple, rules: tuple[ToolRule, ...]) -> str | None:
     return None
 
 
-def _written(role: Role, redirection: Redirection, unbounded: ToolRule | None) -> PartRuling:
+def _written(role: Role, redirection: Redirection, free: str | None, scope: Scope) -> PartRuling:
     """Judge a redirection as the writing of its file."""
     shown, target = one_line(redirection.source), redirection.target
     path = PurePosixPath(target.text)
     if policy_part(target.text) or any(map(is_git, path.parts)):
         return PartRuling(part=shown, refused=f"{shown}: no role writes there")
-    if unbounded is not None:
-        return PartRuling(part=shown, rule=str(unbounded))
+    is_temporary = target.is_known and path.parts[:2] == ("/", "tmp") and ".." not in path.parts
+    if free is not None or (scope is not Scope.LISTED and is_temporary):
+        return PartRuling(part=shown, rule=free or KEPT_IN)
     rules = [rule for name in _WRITERS for rule in role.rules_for(name)]
     inside = target.is_known and not path.is_absolute() and ".." not in path.parts
     for rule in rules:
         if rule.pattern is None or (inside and matcher(rule.pattern).fullmatch(path.as_posix())):
             return PartRuling(part=shown, rule=str(rule))
-    return PartRuling(part=shown, refused=f"{role.name} may not write files, so not {shown} either")
+    why = f"{role.name} may not write files, so not {shown} either; let it print instead"
+    return PartRuling(part=shown, refused=why)
 
 
 def _covers(tool: Tool, pattern: str, subject: str) -> bool:

@@ -9,7 +9,8 @@ from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.permissions.decide import part_rulings
 from agentflow.permissions.opening import judged
-from agentflow.permissions.ruling import Call, Rules, Ruling, restriction, sweep
+from agentflow.permissions.ruling import Call, Rules, Ruling, restriction, sweep, uncertain
+from agentflow.permissions.scope import Scope
 from agentflow.permissions.words import Script, TooComplex
 from agentflow.redact import one_line
 
@@ -34,8 +35,8 @@ class Explanation(Record):
     parts: tuple[Part, ...] = ()
 
 
-def explain(role: Role, rules: Rules, command: str, root: Path) -> Explanation:
-    """Return how a role's list and the rules decide about a command."""
+def explain(role: Role, rules: Rules, command: str, root: Path, scope: Scope) -> Explanation:
+    """Return how a role's list and the rules decide about a command; `scope` says what else does."""
     shell = (*role.rules_for("Bash"), *role.rules_for("shell"))
     if not shell:
         return _told(role, command, f"{role.name} has no Bash: {role.place('tools')}", ())
@@ -43,7 +44,7 @@ def explain(role: Role, rules: Rules, command: str, root: Path) -> Explanation:
         script = judged(command)
         restricted = _restricted(rules, script, command, root)
     except TooComplex as reason:
-        return _told(role, command, f"it cannot be judged: {reason}", ())
+        return _uncertain(role, rules, command, str(reason), scope)
     place = role.place("tools")
     listed = [
         Part(
@@ -52,9 +53,20 @@ def explain(role: Role, rules: Rules, command: str, root: Path) -> Explanation:
             rule=found.refused or found.rule or "",
             source="" if (found.rule or "").startswith("built-in") else place,
         )
-        for found in part_rulings(role, script, shell)
+        for found in part_rulings(role, script, shell, scope)
     ]
     return _told(role, command, "", (*listed, *restricted))
+
+
+def _uncertain(role: Role, rules: Rules, command: str, reason: str, scope: Scope) -> Explanation:
+    """Return what decides about a command that cannot be judged."""
+    said = uncertain(rules, command, reason)
+    if scope is not Scope.ANYTHING:
+        return _told(role, command, f"it cannot be judged: {reason}", ())
+    rule = said.rule or f"built-in: the sandbox alone decides, since {reason}"
+    decision = "allow" if said.decision is Decision.NONE else said.decision.name.lower()
+    part = Part(part=one_line(command), decision=decision, rule=rule, source=said.source)
+    return _told(role, command, "", (part,))
 
 
 def _restricted(rules: Rules, script: Script, command: str, root: Path) -> list[Part]:

@@ -59,8 +59,6 @@ def require_clear(simple: Simple) -> None:
         raise TooComplex("an index is evaluated")
     if name in (".", "source") and not (len(words) > 1 and words[1].is_known):
         raise TooComplex(f"{name} of a file that is known only when it runs")
-    if _reads_program(name, texts):
-        raise TooComplex(f"{name} runs what it reads from its input; write it to a file and run that")
     if name == "git":
         _require_plain_git(words)
 
@@ -78,11 +76,12 @@ def _require_plain_git(words: tuple[Word, ...]) -> None:
         raise TooComplex("git runs a command line of its own")
 
 
-def _reads_program(name: str, texts: list[str]) -> bool:
-    """Tell whether an interpreter is called without a program, so that its input is one."""
+def reads_program(simple: Simple) -> bool:
+    """Tell whether a shell or interpreter is called without a program, so that its input is one."""
+    name, texts = program_of(simple.words), [word.text for word in simple.words[1:]]
     if name not in SHELLS and not INTERPRETERS.fullmatch(name):
         return False
-    return not texts or all(text == "-" or re.fullmatch("-[sil]+", text) for text in texts)
+    return not texts or texts[0] == "-" or all(re.fullmatch("-[silu]+", text) for text in texts)
 
 
 def _require_program(word: Word) -> None:

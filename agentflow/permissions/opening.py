@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from agentflow.core.record import Record
-from agentflow.permissions.opaque import SHELLS, program_of, require_clear
+from agentflow.permissions.opaque import SHELLS, program_of, reads_program, require_clear
 from agentflow.permissions.shell import MAX_COMMANDS, parse_command
 from agentflow.permissions.words import UNKNOWN, Redirection, Script, Simple, TooComplex, Word
 
@@ -66,6 +66,13 @@ def judged(command: str) -> Script:
     redirections: list[Redirection] = [*script.redirections]
     for simple in script.commands:
         _open(simple, commands, redirections, _DEPTH)
+    for at, simple in enumerate(tuple(commands)):
+        if program_of(simple.words) in SHELLS and reads_program(simple):
+            commands[at] = simple.replace(is_opened=True)
+            found = _fed(simple, script)
+            redirections.extend(found.redirections)
+            for each in found.commands:
+                _open(each, commands, redirections, _DEPTH)
     return script.replace(commands=tuple(commands), redirections=tuple(redirections))
 
 
@@ -85,6 +92,17 @@ def _open(simple: Simple, commands: list[Simple], redirections: list[Redirection
     commands.append(simple.replace(is_opened=is_wrapper or bool(texts)))
     for found in inner:
         _open(found, commands, redirections, depth - 1)
+
+
+def _fed(simple: Simple, script: Script) -> Script:
+    """Return the here-document that a shell runs. Raises TooComplex where it runs another text."""
+    if len(script.commands) > 1 or not script.document:
+        name = program_of(simple.words)
+        raise TooComplex(f"{name} runs what it reads from its input; write it to a file and run that")
+    found = parse_command(script.document)
+    if any(map(reads_program, found.commands)):
+        raise TooComplex("commands are nested too deeply")
+    return found
 
 
 def _run_by(simple: Simple) -> Iterator[Simple]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from agentflow.permissions.opaque import program_of
+from agentflow.permissions.opaque import INTERPRETERS, program_of, reads_program
 from agentflow.permissions.opening import judged, possible
 from agentflow.permissions.words import UNKNOWN, Script, TooComplex, Word, spelled
 from agentflow.workspace.globs import matcher
@@ -59,13 +59,34 @@ def touches(pattern: str, script: Script) -> bool:
     """Tell whether a pattern is about any part of a command, however it is written."""
     bare = _by_basename(pattern)
     texts = {script.source, *(simple.source for simple in script.commands)}
-    return any(meets(pattern, text) for text in texts) or any(
-        meets(pattern, text) or meets(bare, text)
-        for simple in script.commands
-        for words in possible(simple)
-        if words
-        for text in _spellings(words)
+    return (
+        any(meets(pattern, text) for text in texts)
+        or any(
+            meets(pattern, text) or meets(bare, text)
+            for simple in script.commands
+            for words in possible(simple)
+            if words
+            for text in _spellings(words)
+        )
+        or any(_names(bare, code) for code in _codes(script))
     )
+
+
+def _codes(script: Script) -> Iterator[str]:
+    """Yield the code that interpreters run, as far as it stands in a command."""
+    for simple in script.commands:
+        if not INTERPRETERS.fullmatch(program_of(simple.words)):
+            continue
+        if reads_program(simple):
+            yield script.document or script.source
+        else:
+            yield from (word.text for word in simple.words[2:3])
+
+
+def _names(pattern: str, code: str) -> bool:
+    """Tell whether code names every word of a pattern, as it must to run such a command."""
+    wanted = re.findall(r"[\w.+-]+", pattern.partition(":")[0])
+    return bool(wanted) and set(wanted) <= set(re.findall(r"[\w.+-]+", code))
 
 
 def may_touch(pattern: str, command: str) -> bool:

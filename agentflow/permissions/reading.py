@@ -30,7 +30,7 @@ _GIT_READING = frozenset(
         *("rev-list", "cat-file", "describe", "shortlog", "grep", "merge-base", "name-rev"),
         *("diff-tree", "diff-index", "diff-files", "for-each-ref", "count-objects"),
         *("check-ignore", "whatchanged", "version", "cherry", "range-diff", "show-ref"),
-        *("check-attr", "var"),
+        *("check-attr", "var", "show-branch", "annotate"),
     }
 )
 _GIT_LISTING = re.compile(
@@ -38,7 +38,10 @@ _GIT_LISTING = re.compile(
     r"|--(?:list|all|remotes|show-current|verbose|merged|no-merged|contains)(?:[ =]\S+)?))*"
     r"|tag(?: (?:-l|--list)(?: \S+)*| -n\d*)*|remote(?: -v| get-url \S+)?|stash (?:list|show(?: -p| --stat)*)"
     r"|config (?:--(?:local|global) )?(?:--get(?:-all|-regexp)?|--list|-l|get|list)(?: [^-]\S*)*"
-    r"|worktree list(?: --porcelain)?|reflog(?: show.*| -\d+)?|symbolic-ref (?:--short )?\S+|submodule"
+    r"|worktree list(?: --porcelain)?|reflog(?: show.*| -\d+)?|symbolic-ref (?:--short )?\S+"
+    r"|submodule(?: status)?"
+    r"|notes (?:list|show)(?: \S+)*|bisect log|remote show -n \S+"
+    r"|apply (?:--(?:check|stat|numstat|summary) )+\S+"
 )
 _GIT_GLOBAL = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs"})
 _HARMLESS = re.compile(
@@ -62,6 +65,11 @@ def bad_assignment(simple: Simple) -> str | None:
     return next((name for name, _ in simple.assigned if _OBEYED.fullmatch(name)), None)
 
 
+def is_obeyed(name: str) -> bool:
+    """Tell whether programs or the shell obey a variable of this name, and not only in how they print."""
+    return _OBEYED.fullmatch(name) is not None and not _HARMLESS.fullmatch(name)
+
+
 def is_reading(simple: Simple) -> bool:
     """Tell whether a command is one that only reads, so that it needs no rule."""
     if not simple.words or simple.words[0].text == "[":
@@ -70,7 +78,7 @@ def is_reading(simple: Simple) -> bool:
     if _VERSIONED.fullmatch(program) and rest in (["--version"], ["-V"]):
         return True
     if program == "git":
-        return _is_reading_git(simple.words)
+        return is_reading_git(simple.words)
     if program == "command":
         return bool(rest) and rest[0] in ("-v", "-V")
     return program in _READING and _reads(program, simple.words[1:])
@@ -99,7 +107,7 @@ def _without_runs(arguments: tuple[Word, ...]) -> Iterator[Word]:
         is_inside = word.text not in (";", "+") if is_inside else word.text in ("-exec", "-execdir")
 
 
-def _is_reading_git(words: tuple[Word, ...]) -> bool:
+def is_reading_git(words: tuple[Word, ...]) -> bool:
     rest = list(words[1:])
     while rest and rest[0].text in _GIT_GLOBAL:
         rest.pop(0)

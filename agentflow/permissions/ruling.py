@@ -17,13 +17,18 @@ from agentflow.permissions.opening import judged
 from agentflow.permissions.patterns import EDITORS, READERS, about_path, expression, touches
 from agentflow.permissions.reading import bad_assignment, is_reading
 from agentflow.permissions.rules import parse_rules
-from agentflow.permissions.secrets import secret_in, secret_path
+from agentflow.permissions.secrets import secret_in, secret_path, secrets_named
 from agentflow.permissions.sweeping import find_sweep
 from agentflow.permissions.words import Script, Simple, TooComplex, spelled
 from agentflow.redact import one_line
 from agentflow.trust import content
 
 _ALLOWING_GLOB = re.compile(r"mcp__\w+?__[\w*-]*|[^*]*")
+_DELETING = re.compile(
+    r"\b(?:rm|rimraf|chmod|chown)\s+(?:\S+\s+)*?-\w*[rR]|\bfind\b.*-delete|\bgit\s+clean\b.*-\w*[xX]",
+    re.DOTALL,
+)
+"""What deletes folders, or changes the modes of all that they hold."""
 _NAMED_BY: Mapping[str, str] = {"Agent": "subagent_type", "Skill": "skill"}
 
 
@@ -98,8 +103,22 @@ def ruling(rules: Rules, tool: str, given: dict[str, Any], root: Path) -> Ruling
         call = Call(tool=tool, given=given, root=root, script=script)
         restricted = restriction(rules, call) or sweep(rules, call)
     except TooComplex as reason:
-        return Ruling(decision=Decision.DENY, rule=f"built-in: cannot be judged, {reason}")
+        return uncertain(rules, str(command), str(reason))
     return _allowed(rules, call) if restricted is None else restricted
+
+
+def uncertain(rules: Rules, command: str, reason: str) -> Ruling:
+    """Return what the rules say about a command that cannot be judged: whatever one may be about, it is."""
+    if _DELETING.search(command) or (named := next(secrets_named(command), None)) is not None:
+        what = "deletes" if _DELETING.search(command) else f"names {named}, a secret,"
+        why = f"built-in: it {what} and cannot be judged ({reason}); write that part out plainly"
+        return Ruling(decision=Decision.DENY, rule=why)
+    for decision, listed in ((Decision.DENY, rules.deny), (Decision.ASK, rules.ask)):
+        rule = next((one for one in listed if one.tool in ("Read", "Edit") or _is_tool(one, "Bash")), None)
+        if rule is not None:
+            told = f"{rule} may be about it, since {reason}; write its parts out plainly"
+            return Ruling(decision=decision, rule=told, source=rule.source)
+    return Ruling()
 
 
 def restriction(rules: Rules, call: Call) -> Ruling | None:

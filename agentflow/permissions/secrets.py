@@ -33,6 +33,11 @@ def secret_in(script: Script) -> Iterator[str]:
             yield word.text.replace(UNKNOWN, "*")
 
 
+def secrets_named(text: str) -> Iterator[str]:
+    """Yield the pieces of a text, whatever they mean, that have the name of a secret."""
+    yield from (piece for piece in re.split(r"[^\w.*~-]+", text) if _CERTAIN.fullmatch(piece))
+
+
 def _may_name(name: str) -> bool:
     """Tell whether a name with globs, its beginning known, may turn out to be a secret's."""
     glob = name.replace(UNKNOWN, "*")

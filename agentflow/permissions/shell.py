@@ -57,6 +57,8 @@ _WORDS = _LITERAL | {
 _PLAIN_EXPANSION = re.compile(
     r"\$\{(?:#?\w+|\w+(?::?[-+?=]|%%?|##?|//?|\^\^?|,,?)[^`$\\]*|\w+:\d+(?::\d+)?|\w+\[[@*\d]+\])\}"
 )
+_DASH = re.compile(rb"(?<=[ \t])-(?=[ \t]*<<)")
+"""The parser loses this word, unless it is escaped."""
 _NUMERIC = re.compile(r"-(?:eq|ne|lt|le|gt|ge)")
 
 
@@ -68,10 +70,13 @@ def parse_command(command: str) -> Script:
         raise TooComplex("it holds control or invisible characters")
     if command.count("|") > _MAX_PIPES:
         raise TooComplex("it has too many commands")
-    reader = _Reader(command.encode())
+    reader = _Reader(_DASH.sub(rb"\\-", command.encode()))
     reader.read()
     return Script(
-        commands=tuple(reader.commands), redirections=tuple(reader.redirections), source=command.strip()
+        commands=tuple(reader.commands),
+        redirections=tuple(reader.redirections),
+        source=command.strip(),
+        document=reader.document,
     )
 
 
@@ -82,6 +87,7 @@ class _Reader:
         self.raw = raw
         self.commands: list[Simple] = []
         self.redirections: list[Redirection] = []
+        self.document = ""
 
     def read(self) -> None:
         import tree_sitter_bash  # noqa: PLC0415  # loaded only where a command is judged
@@ -198,12 +204,21 @@ class _Reader:
             raise TooComplex("a redirection is not clear")
         target = self._word(targets[0], depth)
         self.redirections.append(Redirection(operator=operator, target=target, source=self._text(node)))
+        if operator == "<<<" and target.is_known:
+            self.document = target.text
 
     def _heredoc(self, node: "Node", depth: int) -> None:
         """Take a here-document whose end is certain and whose text the shell leaves alone."""
-        if self.raw.count(b"<<") > 1:
+        body = next((child for child in node.children if child.type == "heredoc_body"), node)
+        begin, end = (body.start_byte, body.end_byte) if body is not node else (0, 0)
+        if (self.raw[:begin] + self.raw[end:]).count(b"<<") > 1:
             raise TooComplex("where its here-documents end is not clear")
         require_certain_end(node)
+        text = self.raw[begin:end].decode()
+        is_quoted = any(
+            child.type == "heredoc_start" and b"'" in (child.text or b"") for child in node.children
+        )
+        self.document = text if is_quoted or not re.search(r"[$\\]", text) else ""
         for child in node.children:
             if child.type in ("file_redirect", "pipeline"):
                 self._walk(child, depth + 1)

@@ -129,7 +129,9 @@ def _is_sweep(words: tuple[Word, ...], place: Place, script: Script) -> bool:
         return _is_fed(rest, place, script)
     if name == "git":
         return _cleans(rest, place)
-    code = next((word.text for word in rest if _CALLED.search(word.text)), None)
+    code = next(
+        (text for text in (*(word.text for word in rest), script.document) if _CALLED.search(text)), None
+    )
     return bool(INTERPRETERS.fullmatch(name) and code and _runs_over(code, place))
 
 

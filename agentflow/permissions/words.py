@@ -56,6 +56,8 @@ class Script(Record):
     commands: tuple[Simple, ...]
     redirections: tuple[Redirection, ...] = ()
     source: str = ""
+    document: str = ""
+    """The text of its here-document, unless the shell changes it."""
 
 
 def unquoted(text: str) -> Word:

@@ -14,6 +14,7 @@ from agentflow.core.record import Record
 from agentflow.process import Command
 from agentflow.sandbox import throwaway
 from agentflow.sandbox.confine import STARTED, doors, seatbelted, wrapped
+from agentflow.sandbox.environment import variables
 from agentflow.sandbox.links import find_links
 from agentflow.sandbox.places import Places, find_places
 from agentflow.sandbox.probe import Ability
@@ -63,6 +64,12 @@ class Sandbox(Record):
     def level(self) -> Level:
         return self.ability.level
 
+    @property
+    def is_sealed(self) -> bool:
+        """Tell whether nothing that a command does lasts in the repository or gets out of the sandbox."""
+        is_kept = ACCESS.get(self.who, Access.READ) in (Access.READ, Access.THROW_AWAY) and self.view is None
+        return self.level is Level.FULL and is_kept and self.who not in self.opened.network
+
     def of(self, who: str | None, *writable: Path) -> Self:
         """Return the sandbox of another caller."""
         return self.replace(who=who or "", writable=writable)
@@ -80,6 +87,7 @@ class Sandbox(Record):
 
         Raises OSError when the program cannot be started, and NoSandbox when the sandbox cannot be set up.
         """
+        command = command.replace(env={**variables(self.root), **self.opened.environment, **command.env})
         access = ACCESS.get(self.who, Access.READ)
         if access is Access.WRITE:
             names = protected_names(self.root)
@@ -185,8 +193,7 @@ class Sandbox(Record):
     ) -> Execution:
         temporary = _INSIDE if self.level is Level.FULL else str(profile.writable[-1])
         caches = {"TMPDIR": temporary, "GOCACHE": f"{temporary}/go-build"}  # go ends where it may not write
-        env = {**self._home(temporary), **caches, **self.opened.environment, **command.env}
-        command = command.replace(env=env)
+        command = command.replace(env={**self._home(temporary), **caches, **command.env})
         if sys.platform == "darwin":
             return process.run(seatbelted(command, profile), sink, cancelled)
         with doors(profile, self.ability) as opened:

@@ -12,6 +12,7 @@ from agentflow.core.execution import Execution
 from agentflow.core.record import Record
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.process import Command
+from agentflow.sandbox.environment import find_shell
 from agentflow.tools.recall import recall_note
 
 HEAD_SHARE = 4
@@ -33,7 +34,7 @@ def bash(wanted: BashInput, context: ToolContext) -> Output:
         raise InvalidInput("command: holds a NUL character")
     sink = _sink(context)
     command = Command(
-        argv=("bash", "-c", wanted.command),
+        argv=(find_shell(context.workspace.root), "-c", wanted.command),
         cwd=str(context.workspace.root),
         timeout=wanted.timeout / 1000,
         env={"PYTHONDONTWRITEBYTECODE": "1"},  # compiled code would become a part of the change

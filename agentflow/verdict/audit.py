@@ -3,11 +3,11 @@
 from anyio import to_thread
 
 from agentflow.checks.dependencies import audit_of
-from agentflow.checks.interpreter import program
 from agentflow.checks.manifests import manifest_of
 from agentflow.checks.required import require
 from agentflow.core.evidence import CheckName, ended
 from agentflow.core.task import TaskState
+from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.profile import CHECKS
 from agentflow.verdict.context import JudgeContext
 from agentflow.workspace.git import ChangeKind
@@ -32,7 +32,7 @@ async def audited(context: JudgeContext, task: TaskState) -> str:
 
 async def _said(context: JudgeContext, task: TaskState, command: str) -> str:
     name = command.split(maxsplit=1)[0]
-    if program(name, context.git.root) is None:
+    if find_program(name, context.git.root) is None:
         return f"not run ({name} is not installed)"
     assert task.tree is not None
     check = require(CheckName.LINT, command, "the dependencies changed")

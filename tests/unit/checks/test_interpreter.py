@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agentflow.checks.detect import detect
-from agentflow.checks.interpreter import program, search_path
+from agentflow.sandbox.environment import find_program, search_path
 
 TESTS = {"test_a.py": "def test_a():\n    pass\n"}
 
@@ -82,7 +82,7 @@ class TestOurOwnEnvironment:
         checkout.write(TESTS)
         monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.prefix, "bin")), str(checkout.programs)]))
         assert search_path(checkout.root) == str(checkout.programs)
-        assert program("python3", checkout.root) is None
+        assert find_program("python3", checkout.root) is None
         (tests,) = detect(checkout.sandbox, checkout.files)
         assert tests.command == f"{sys.base_prefix}/bin/python3 -m pytest -q"
 

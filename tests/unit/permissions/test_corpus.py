@@ -11,6 +11,7 @@ from agentflow.library.roles import read_role
 from agentflow.permissions.decide import refusal
 from agentflow.permissions.rules import parse_rules
 from agentflow.permissions.ruling import Rules, ruling
+from agentflow.permissions.scope import Scope
 from agentflow.tools.shell import BASH
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -50,6 +51,28 @@ def test_no_reader_gets_past_its_list(roles: dict[str, Role], command: str, name
 def test_everyday_commands_are_not_lost(roles: dict[str, Role]) -> None:
     lost = [(name, command) for name, command in ALLOWED if refusal(roles[name], BASH, command) is not None]
     assert len(lost) <= MAX_REFUSED * len(ALLOWED), lost
+
+
+SEALED = {"explorer": Scope.LOOKING, "reviewer": Scope.READING, "verifier": Scope.ANYTHING}
+READS = [(role, command) for command, roles in lines("reads.txt") for role in roles]
+RUNS = [(role, command) for command, roles in lines("runs.txt") for role in roles if role != "verifier"]
+
+
+def test_everyday_reading_is_not_refused_where_the_sandbox_keeps_it_in(roles: dict[str, Role]) -> None:
+    assert len({command for _, command in READS}) >= 200
+    lost = [(name, text) for name, text in READS if refusal(roles[name], BASH, text, SEALED[name])]
+    assert len(lost) <= MAX_REFUSED * len(READS), lost
+
+
+def test_who_looks_or_reviews_runs_no_test_in_any_spelling(roles: dict[str, Role]) -> None:
+    assert len(RUNS) >= 200
+    through = [(name, text) for name, text in RUNS if not refusal(roles[name], BASH, text, SEALED[name])]
+    assert through == []
+
+
+def test_a_refusal_is_one_line(roles: dict[str, Role]) -> None:
+    told = [refusal(roles[name], BASH, text, SEALED[name]) or "" for name, text in RUNS]
+    assert [why for why in told if "\n" in why or "; " not in why or len(why) > 400] == []
 
 
 def test_reading_never_asks(tmp_path: Path) -> None:

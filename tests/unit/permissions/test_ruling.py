@@ -110,12 +110,58 @@ def test_deny_beats_ask_beats_allow(tmp_path: Path, lists: dict[str, list[str]],
         ("timeout 9 make test", Decision.ALLOW),
         ("./make test", Decision.NONE),
         ("git diff", Decision.ALLOW),
-        ("eval make test", Decision.DENY),
+        ("eval make test", Decision.NONE),
     ],
 )
 def test_to_allow_every_part_has_to_be_allowed(tmp_path: Path, command: str, decision: Decision) -> None:
     given = rules(allow=["Bash(make test:*)", "Edit(out/**)"])
     assert decided(given, "Bash", tmp_path, command=command) is decision
+
+
+UNCLEAR = ("eval x", 'bash -c "$X"', "$X y", "echo rm x | sh", "ls <<A <<B\nA\nB", "f() { $1; }; f rm")
+
+
+@pytest.mark.parametrize("command", UNCLEAR)
+@pytest.mark.parametrize(
+    ("given", "decision"),
+    [
+        ({}, Decision.NONE),
+        ({"allow": ["Bash"]}, Decision.NONE),
+        ({"deny": ["WebFetch"]}, Decision.NONE),
+        ({"deny": ["Bash(rm *)"]}, Decision.DENY),
+        ({"ask": ["Bash(git push *)"]}, Decision.ASK),
+        ({"ask": ["Bash(rm *)"], "deny": ["Edit(*.lock)"]}, Decision.DENY),
+    ],
+)
+def test_a_rule_that_could_be_about_an_unclear_command_is(
+    tmp_path: Path, command: str, given: dict[str, list[str]], decision: Decision
+) -> None:
+    assert decided(rules(**given), "Bash", tmp_path, command=command) is decision
+
+
+@pytest.mark.parametrize(
+    ("command", "denied"),
+    [
+        ("bash <<'E'\nls; rm x\nE", True),
+        ("env bash -s <<'E'\nrm x\nE", True),
+        ("python3 - <<'E'\nimport os; os.system('rm x')\nE", True),
+        ("echo 'import os; os.system(\"rm x\")' | python3", True),
+        ("python3 -c 'import os; os.system(\"rm x\")'", True),
+        ("python3 - <<'E'\nprint('form')\nE", False),
+        ("cat > notes.txt <<'E'\nrm x\nE", False),
+        ("for f in a b; do python3 $f; done", False),
+    ],
+)
+def test_a_here_document_gets_no_command_past_a_rule(tmp_path: Path, command: str, denied: bool) -> None:
+    expected = Decision.DENY if denied else Decision.NONE
+    assert decided(rules(deny=["Bash(rm *)"]), "Bash", tmp_path, command=command) is expected
+
+
+@pytest.mark.parametrize(
+    "command", ["eval rm -rf x", 'X="rm -rf *"; $X', "echo .env | xargs -I{} sh -c 'cat {}'; $X"]
+)
+def test_what_deletes_or_names_a_secret_is_written_out_plainly(tmp_path: Path, command: str) -> None:
+    assert decided(rules(), "Bash", tmp_path, command=command) is Decision.DENY
 
 
 @pytest.mark.parametrize(

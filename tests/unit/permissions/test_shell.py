@@ -94,7 +94,7 @@ def is_judged(command: str) -> bool:
             "coproc ls",
             "select a in b; do ls; done",
         ),
-        *("python3 <<'E'\n1\nE", "sh", "cat x | bash", "bash -s <x", "bash -c $X", 'bash -c "$X"', "node -"),
+        *("sh", "cat x | bash", "x=1; bash <<E\n$x\nE", "bash -s <x", "bash -c $X", 'bash -c "$X"'),
         *("echo $((a[$(x)]))", "x='a[1]'; echo $((x))", "a[$(x)]=1", "[[ $x -gt 3 ]]", "test -v x"),
         *("git -c a.b=c log", "git submodule foreach x", "echo ${x@P}", "echo ${!x}", "cat <<E\n$(x)\nE"),
         *("set -a", "env -S 'x y'", "for ((;;)); do ls; done", "printf -v x y"),

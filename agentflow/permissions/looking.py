@@ -1,0 +1,280 @@
+"""What a role that only looks may run where the operating system keeps its commands from every effect.
+
+Nothing here keeps files safe: the sandbox does. It keeps a role that looks from running tests, builds and
+the program itself, and says early what would only fail.
+"""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from agentflow.permissions.dangers import DANGERS, dangerous_argument
+from agentflow.permissions.opaque import INTERPRETERS, SHELLS, program_of
+from agentflow.permissions.opening import RUNNERS
+from agentflow.permissions.reading import is_obeyed, is_reading, is_reading_git
+from agentflow.permissions.words import Simple, Word
+
+_ALSO_READING = frozenset(
+    {
+        *("xxd", "hd", "zcat", "bzcat", "xzcat", "zstdcat", "zgrep", "bzgrep", "xzgrep", "zipinfo", "zless"),
+        *("less", "more", "ps", "env", "printenv", "hostname", "free", "uptime", "lscpu", "locale", "who"),
+        *("nm", "objdump", "readelf", "size", "yq", "xmllint", "bat", "batcat", "eza", "exa", "cloc", "scc"),
+        *("tokei", "shuf", "numfmt", "base64", "base32", "b2sum", "sha224sum", "sha384sum", "sha512sum"),
+        *("sum", "getconf", "pathchk", "tty", "arch", "groups", "logname", "whereis", "locate", "ag", "ack"),
+        *("look", "iconv", "pr", "ptx", "factor", "bc", "dc", "cal", "man", "info", "apropos", "whatis"),
+        *("lsb_release", "lsof", "pgrep", "pstree", "vmstat", "diff3", "sdiff", "colordiff", "wdiff"),
+        *("fd", "fdfind", "gawk", "mawk", "nawk", "gsed", "dpkg-query", "getent", "ctags", "delta", "glow"),
+        *("pygmentize", "msgcat", "gitk", "let", "local", "export", "declare", "set", "shopt", "typeset"),
+        *("umask", "ulimit", "wait", "jobs", "unset", "history", "tput", "clear", "pushd", "popd", "dirs"),
+    }
+)
+"""Beside those that a list of options keeps reading."""
+_READING_WITH: Mapping[str, re.Pattern[str]] = MappingProxyType(
+    {
+        "tar": re.compile(
+            r"-?[a-zA-Z]*t[a-zA-Z]*|-?[a-zA-Z]*xO[a-zA-Z]*|-?[a-zA-Z]*Ox[a-zA-Z]*|--list|--diff"
+        ),
+        "unzip": re.compile(r"-[a-zA-Z0-9]*[lptvZ][a-zA-Z0-9]*"),
+        "gzip": re.compile(r"-[a-zA-Z]*(?:c|l|t)[a-zA-Z]*|--(?:list|test|stdout)"),
+        "7z": re.compile("l|t"),
+        "pip": re.compile("list|show|freeze|check|inspect|debug|config|index"),
+        "uv": re.compile("tree|version"),
+        "npm": re.compile("ls|list|ll|la|view|info|show|outdated|explain|why|root|prefix|query|fund"),
+        "yarn": re.compile("list|why|info|workspaces"),
+        "pnpm": re.compile("ls|list|ll|why|root|outdated"),
+        "go": re.compile("version|env|list|doc|vet|help"),
+        "cargo": re.compile("tree|metadata|version|pkgid|locate-project|search|help"),
+        "rustup": re.compile("show|which|toolchain"),
+        "poetry": re.compile("show|version|about|check"),
+        "conda": re.compile("list|info"),
+        "composer": re.compile("show|info|validate|licenses|depends|why"),
+        "bundle": re.compile("list|show|info|outdated"),
+        "gem": re.compile("list|info|which|env|environment|contents"),
+        "dotnet": re.compile("--info|--list-sdks|--list-runtimes|sln"),
+        "brew": re.compile("list|info|deps"),
+        "apt": re.compile("list|show|search|policy"),
+        "apt-cache": re.compile(".*"),
+        "dpkg": re.compile("-[lLsS]|--list|--listfiles|--status|--search"),
+        "rpm": re.compile("-q.*"),
+        "sqlite3": re.compile("-readonly|--readonly"),
+        "openssl": re.compile("version|x509|dgst"),
+        "bash": re.compile("-n"),
+        "sh": re.compile("-n"),
+    }
+)
+"""Programs that also write or run, and what their first word is where they read."""
+_GIT = frozenset(
+    {"help", "fsck", "verify-commit", "verify-tag", "merge-tree", "archive", "ls-remote", "check-mailmap"}
+)
+_PASSING = re.compile(r"/tmp/(?!.*\.\.)|/dev/(?:null|stderr|stdout)$|-")  # noqa: S108  # a command has its own
+_MAKES = re.compile(r"-[dDmMcCfuasF]|--(?:delete|move|copy|force|edit|set-|unset-|track|annotate|sign|file)")
+_MODULES = frozenset(
+    {
+        *("json.tool", "site", "sysconfig", "platform", "tokenize", "ast", "dis", "pydoc", "calendar"),
+        *("tabnanny", "pyclbr", "symtable", "this", "zipfile", "tarfile", "base64", "inspect", "keyword"),
+    }
+)
+"""Of Python's own library: they print."""
+_ASKING = (["--version"], ["-V"], ["--help"], ["version"])
+_OWN_LANGUAGES = re.compile(
+    r"node|ruby|perl|java|php|lua|go|rustc|cargo|npm|gcc|cc|clang|cmake|make|tsc|deno"
+)
+_INLINE = re.compile(r"-c.*|--eval.*|--print.*|-[a-zA-Z0-9]*[eErp]|-")
+"""What makes an interpreter run text that stands in the command, or comes on its input."""
+_RUNNING = frozenset(
+    {
+        *("pytest", "py.test", "nosetests", "nose2", "trial", "tox", "nox", "coverage", "hatch", "behave"),
+        *("make", "gmake", "bmake", "cmake", "ctest", "ninja", "meson", "bazel", "buck", "scons", "waf"),
+        *("gradle", "gradlew", "mvn", "mvnw", "ant", "sbt", "lein", "just", "task", "invoke", "rake", "thor"),
+        *("npx", "bunx", "bun", "deno", "uvx", "pipx", "pipenv", "pdm", "rye", "mise", "direnv", "jest"),
+        *("vitest", "mocha", "karma", "ava", "tap", "jasmine", "cypress", "playwright", "ts-node", "tsx"),
+        *("webpack", "vite", "rollup", "esbuild", "parcel", "gulp", "grunt", "next", "nest", "ng"),
+        *(
+            "phpunit",
+            "pest",
+            "rspec",
+            "minitest",
+            "cucumber",
+            "bats",
+            "prove",
+            "busted",
+            "swift",
+            "xcodebuild",
+        ),
+        *(
+            "docker",
+            "podman",
+            "docker-compose",
+            "kubectl",
+            "helm",
+            "terraform",
+            "ansible-playbook",
+            "vagrant",
+        ),
+        *("flask", "django-admin", "uvicorn", "gunicorn", "celery", "streamlit", "jupyter", "rails", "mix"),
+        *("stack", "cabal", "dune", "opam", "zig", "nimble", "gcc", "g++", "cc", "c++", "clang", "clang++"),
+        *("rustc", "javac", "java", "kotlinc", "scalac", "ghc", "go", "cargo", "vim", "vi", "nano"),
+        *("ed", "ex", "emacs", "gdb", "lldb", "git-lfs", "pre-commit", "husky", "lerna", "nx", "turbo"),
+        *("source", ".", "at", "batch", "crontab", "kill", "pkill", "killall", "xdg-open", "open"),
+    }
+)
+"""Tests, builds and whatever else runs the repository's own code; a role that looks leaves that to others."""
+_REACHING = frozenset(
+    {
+        "curl",
+        "wget",
+        "nc",
+        "ncat",
+        "netcat",
+        "telnet",
+        "ftp",
+        "sftp",
+        "scp",
+        "ping",
+        "dig",
+        "host",
+        "nslookup",
+    }
+)
+_WRITING = frozenset(
+    {
+        *(
+            "touch",
+            "rm",
+            "mv",
+            "cp",
+            "ln",
+            "mkdir",
+            "rmdir",
+            "chmod",
+            "chown",
+            "chgrp",
+            "setfacl",
+            "truncate",
+        ),
+        *("install", "dd", "tee", "rsync", "patch", "shred", "unlink", "mkfifo", "mknod", "split", "csplit"),
+        *("unlzma", "gunzip", "bunzip2", "unxz", "bzip2", "xz", "zip", "cpio", "ar", "chattr", "sponge"),
+    }
+)
+_RUNS_TEXT = re.compile(r"""system\s*\(|\|\s*"|\|\s*getline|\|&|@load""")
+_RUNS_LINE = re.compile(r"(?:^|[;{}\n!/\d$])\s*e(?:\s|$)|s([/|#,:@])(?:(?!\1).)*\1(?:(?!\1).)*\1[gpiImM\d]*e")
+"""In a script of awk, and of sed: what runs a command."""
+_SHOWN_AS_TEXT = re.compile(r"(?:GIT_|MAN)?PAGER|GIT_OPTIONAL_LOCKS|GIT_TERMINAL_PROMPT|LESS(?:CHARSET)?")
+
+
+def bad_variable(simple: Simple) -> str | None:
+    """Return a variable that is set and could make a reading program run something."""
+    return next(
+        (
+            name
+            for name, value in simple.assigned
+            if is_obeyed(name)
+            and not (_SHOWN_AS_TEXT.fullmatch(name) and value.text in ("cat", "", "0", "-R"))
+        ),
+        None,
+    )
+
+
+def only_looks(simple: Simple) -> bool:
+    """Tell whether a program, by its name and what it is told to do, only looks."""
+    name, texts = program_of(simple.words), [word.text for word in simple.words[1:]]
+    if _is_of_repository(simple.words[0]):
+        return False
+    if is_reading(simple) or name in _ALSO_READING or (name == "tee" and _only_there(texts)):
+        return True
+    if name == "git":
+        plain = _without_folder(simple.words)
+        return is_reading_git(plain) or _lists(tuple(word.text for word in plain[1:]))
+    if name == "find":
+        return not any(text in ("-delete", "-fprint", "-fprint0", "-fprintf", "-fls") for text in texts)
+    if texts in _ASKING or (texts in (["-v"], ["-version"]) and _is_language(name)):
+        return True
+    if INTERPRETERS.fullmatch(name) and texts[:1] == ["-m"]:
+        rest = texts[1:]
+        return rest[:1] in [[module] for module in _MODULES] or (
+            rest[:1] == ["pip"] and _reads("pip", rest[1:])
+        )
+    return _reads(re.sub(r"[\d.]+$", "", name) if name.startswith("pip") else name, texts)
+
+
+def _lists(texts: tuple[str, ...]) -> bool:
+    """Tell whether a git command only lists: by its name, or as no name is given that it could make."""
+    name, rest = texts[0] if texts else "", texts[1:]
+    if name == "config":
+        return len(rest) == 1 and not rest[0].startswith("-")
+    is_bare = name in ("branch", "tag") and all(text.startswith("-") for text in rest)
+    return name in _GIT or (is_bare and not any(map(_MAKES.match, rest)))
+
+
+def looks_refusal(simple: Simple) -> str | None:
+    """Return why a role that may run any program but the repository's own may not run this one."""
+    if only_looks(simple):
+        return None
+    name, texts = program_of(simple.words), [word.text for word in simple.words[1:]]
+    if INTERPRETERS.fullmatch(name):
+        is_inline = not texts or any(map(_INLINE.fullmatch, texts[:3]))
+        return None if is_inline and "-m" not in texts[:2] else "code of the repository is read, not run"
+    is_running = name in _RUNNING or name in _READING_WITH or _is_of_repository(simple.words[0])
+    is_writing = name in _WRITING and not _only_there(texts[-1:] if name in ("cp", "mv", "ln") else texts)
+    reasons = (
+        (name in SHELLS, "a script is read with cat, not run"),
+        (
+            is_running,
+            "tests, builds and programs of the repository are for other roles; read the code instead",
+        ),
+        (name == "find", "find may print only, with its other options"),
+        (name in RUNNERS, "give the program that only reads without what runs it"),
+        (name in _REACHING, "there is no network"),
+        (is_writing, "nothing can be written but in /tmp; print to the output instead"),
+        (name == "git", "it changes the repository; git log, show, diff, blame and the like read it"),
+    )
+    return next((why for holds, why in reasons if holds), None)
+
+
+def bad_argument(words: tuple[Word, ...]) -> str | None:
+    """Return an argument by which a reading program would run a command, or is told to write a file."""
+    name = {"gawk": "awk", "mawk": "awk", "nawk": "awk", "gsed": "sed"}.get(
+        program_of(words), program_of(words)
+    )
+    if name in ("awk", "sed"):
+        runs = _RUNS_TEXT if name == "awk" else _RUNS_LINE
+        is_edited = name == "sed" and any(
+            re.match(r"-[a-zA-Z]*i|--in-place", word.text) for word in words[1:]
+        )
+        return next((word.text for word in words[1:] if runs.search(word.text) or is_edited), None)
+    if name not in DANGERS:
+        return None
+    known = tuple(word.replace(loose=False) for word in (_without_folder(words) if name == "git" else words))
+    return dangerous_argument(known)
+
+
+def _only_there(texts: list[str]) -> bool:
+    """Tell whether files lie in the temporary folder, which is a command's own."""
+    return all(map(_PASSING.match, texts))
+
+
+def _reads(name: str, texts: list[str]) -> bool:
+    wanted = _READING_WITH.get(name)
+    given = [
+        text for text in texts if name in ("tar", "7z") or text not in ("-q", "--quiet", "-s", "--silent")
+    ]
+    return wanted is not None and bool(given) and wanted.fullmatch(given[0]) is not None
+
+
+def _is_language(name: str) -> bool:
+    return _OWN_LANGUAGES.fullmatch(name) is not None or INTERPRETERS.fullmatch(name) is not None
+
+
+def _is_of_repository(program: Word) -> bool:
+    """Tell whether a program is named by a path that is not one of the system's."""
+    is_system = re.match(r"/(?:usr/|opt/|s?bin/)", program.text) and ".." not in program.text
+    is_known = re.fullmatch(r"(?:.*/)?(?:\.venv|venv|env)/bin/(?:python|pip)[\d.]*", program.text)
+    return "/" in program.text and not is_system and not is_known
+
+
+def _without_folder(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Return a git command without its folder, and without settings, which are known to be harmless."""
+    at = 1
+    while at + 1 < len(words) and words[at].text in ("-C", "-c"):
+        at += 2
+    return (words[0], *words[at:])

@@ -1,0 +1,84 @@
+"""The variables of a command: the environment of the repository stands first on PATH, ours never."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+_PLAIN: Mapping[str, str] = MappingProxyType(
+    {"NO_COLOR": "1", "PY_COLORS": "0", "CLICOLOR": "0", "TERM": "dumb"}
+)
+"""Nobody sees colours."""
+_FOLDERS = (".venv", "venv", "env")
+_PROGRAMS = ("node_modules/.bin", "vendor/bin")
+"""Where packages of a repository put their programs."""
+
+
+def variables(root: Path) -> dict[str, str]:
+    """Return what a command is told of where its programs are, and that nobody sees colours."""
+    found = find_environment(root)
+    conda = os.environ.get("CONDA_PREFIX", "")
+    if found is None and conda and not _is_ours(Path(conda), root):
+        found = Path(conda)
+    told = {"CONDA_PREFIX": conda} if conda and found == Path(conda) else {}
+    is_virtual = found is not None and not told
+    return {**_PLAIN, **told, "PATH": _path(root, found), "VIRTUAL_ENV": str(found) if is_virtual else ""}
+
+
+def find_environment(root: Path) -> Path | None:
+    """Return the Python environment that the user named or the repository holds."""
+    named = active_environment(root)
+    marked = (root / name for name in _FOLDERS if name == ".venv" or _is_marked(root / name))
+    folders = (*((root / named,) if named else ()), *marked)
+    return next((folder for folder in folders if (folder / "bin" / "python").is_file()), None)
+
+
+def find_program(name: str, root: Path) -> str | None:
+    """Return the path of a program that a command may use, or None."""
+    return shutil.which(name, path=variables(root)["PATH"])
+
+
+def find_shell(root: Path) -> str:
+    """Return the bash of this machine, which no environment of a repository replaces."""
+    return shutil.which("bash", path=search_path(root)) or "bash"
+
+
+def search_path(root: Path) -> str:
+    """Return PATH without the folder of our own environment, and without what a repository could fill."""
+    entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    kept = [entry for entry in entries if _is_outside(entry, root) and not _is_ours(Path(entry).parent, root)]
+    return os.pathsep.join(kept) or os.defpath
+
+
+def active_environment(root: Path) -> str:
+    """Return VIRTUAL_ENV, or empty when it is not set or is our own environment."""
+    named = os.environ.get("VIRTUAL_ENV", "")
+    return "" if named and _is_ours(Path(named), root) else named
+
+
+def _path(root: Path, found: Path | None) -> str:
+    own = (str(found / "bin"),) if found else ()
+    beside = (str(root / name) for name in _PROGRAMS if (root / name).is_dir())
+    return os.pathsep.join(dict.fromkeys((*own, *beside, *search_path(root).split(os.pathsep))))
+
+
+def _is_marked(folder: Path) -> bool:
+    return any((folder / name).exists() for name in ("pyvenv.cfg", "conda-meta"))
+
+
+def _is_outside(entry: str, root: Path) -> bool:
+    """Tell whether a folder on PATH is absolute and not in the repository, its own environment excepted."""
+    path, tops = Path(os.path.normpath(entry)), (root.absolute(), root.resolve())
+    if any(path == top / ".venv" / "bin" for top in tops):
+        return True
+    inside = any(place.is_relative_to(top) for place in (path, Path(entry).resolve()) for top in tops)
+    return path.is_absolute() and not inside
+
+
+def _is_ours(folder: Path, root: Path) -> bool:
+    """Tell whether a folder is the environment that runs us, and not the repository's as well."""
+    prefix = Path(sys.prefix).resolve()
+    isolated = sys.prefix != sys.base_prefix
+    return isolated and folder.resolve() == prefix and (root / ".venv").resolve() != prefix
