@@ -87,6 +87,7 @@ _BEGIN = "-----BEGIN"
 _END = re.compile("-----END[A-Z0-9 ]{0,60}-----")
 _LONGEST = 32_768
 """Characters that are held back at most until it shows whether they are a secret."""
+_COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-B])")
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff"
     "\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]"
@@ -272,6 +273,11 @@ def _before_name(text: str, end: int) -> int:
     """Return where a line begins that has named a secret and may still bring it; else `end`."""
     start = text.rfind("\n", 0, end) + 1
     return start if _NAMED.search(text, max(start, end - 300), end) else end
+
+
+def uncoloured(text: str) -> str:
+    """Return text without the sequences that colour it, set titles or move the cursor."""
+    return _COLOURS.sub("", text) if "\x1b" in text else text
 
 
 def visible(text: str) -> str:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from agentflow.checks.results import counts, worst
 from agentflow.core.evidence import TestCounts, TestOutcome
 from agentflow.core.record import Record
+from agentflow.redact import uncoloured
 
 PASSED, FAILED, SKIPPED, ERROR = (
     TestOutcome.PASSED,
@@ -16,7 +17,6 @@ PASSED, FAILED, SKIPPED, ERROR = (
     TestOutcome.SKIPPED,
     TestOutcome.ERROR,
 )
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _GO_WORDS = MappingProxyType({"pass": PASSED, "fail": FAILED, "skip": SKIPPED})
 _GO_TEST = re.compile(r"(?P<start>(?:^|[;&|{(] *)(?:\w+=\S+ )*go test)(?= |$)(?![^;&|]* -json\b)")
 _GO_BROKEN = re.compile(r"FAIL\t(?P<package>\S+) \[(?:build|setup) failed\]")
@@ -72,7 +72,7 @@ class Told(Record):
 
 def plain_text(output: str) -> str:
     """Return an output without colours."""
-    return _ANSI.sub("", output).replace("\r\n", "\n")
+    return uncoloured(output).replace("\r\n", "\n")
 
 
 def ask_for_json(command: str) -> str:

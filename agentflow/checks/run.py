@@ -29,6 +29,7 @@ from agentflow.core.evidence import Check, CheckName, TestCounts, TestOutcome
 from agentflow.core.execution import Execution
 from agentflow.core.record import Record
 from agentflow.process import Command
+from agentflow.redact import uncoloured
 from agentflow.sandbox.environment import find_shell
 from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.run import Sandbox
@@ -252,9 +253,10 @@ def _report(path: Path) -> str:
 
 def _execution(check: Check, sandbox: Sandbox, finished: Execution) -> Execution:
     """Return what ran, as it stands in the repository whatever copy it ran on."""
+    lines = [*uncoloured(finished.tail).splitlines(), *finished.notes]
     return finished.replace(
         command=check.command,
         cwd=str(sandbox.root),
-        tail="\n".join([*finished.tail.splitlines(), *finished.notes][-_TAIL_LINES:])[-TAIL_CHARS:],
+        tail="\n".join(lines[-_TAIL_LINES:])[-TAIL_CHARS:],
         sandbox=sandbox.level,
     )

@@ -133,7 +133,11 @@ class InvalidInput(ToolError):
 
 
 class NotAllowed(ToolError):
-    """The role may not make this call."""
+    """The role may not make this call; `by` names the list, rule or hook that says so."""
+
+    def __init__(self, message: str, by: str = "") -> None:
+        super().__init__(message)
+        self.by = by
 
 
 class OutsideWorkspace(ToolError):

@@ -112,6 +112,7 @@ def _with_answer(run: Run, entry: CallAnswered) -> Run:
         answers=answers,
         tool_calls=run.tool_calls + (entry.made and not submits),
         made=run.made + entry.made,
+        refused_by=(*run.refused_by, *filter(None, (entry.refused_by,))),
         rejected=run.rejected + (submits and entry.result.is_error),
         changes={**run.changes, **entry.changes},
         noted=run.turns if "todos" in entry.changes else run.noted,
@@ -139,6 +140,7 @@ def _with_results(run: Run) -> Run:
         answers=(),
         started=(),
         stumbles=0 if run.made else run.stumbles + 1,
+        refused_by=() if run.made else tuple(dict.fromkeys(run.refused_by)),
     )
     answer = _direct_answer(run)
     if answer is None:
@@ -171,4 +173,5 @@ def _taken_over(run: Run, entry: HandedOver) -> Run:
         finalized=False,
         rejected=0,
         stumbles=0,
+        refused_by=(),
     )

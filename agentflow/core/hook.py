@@ -127,6 +127,8 @@ class HookDecision(Record):
     decision: Decision = Decision.NONE
     reasons: tuple[str, ...] = ()
     """Of those whose decision holds."""
+    deciders: tuple[str, ...] = ()
+    """The names of the hooks that gave them."""
     contexts: tuple[str, ...] = ()
     """Texts for the model."""
     updated_input: dict[str, Any] | None = None

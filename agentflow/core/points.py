@@ -9,6 +9,9 @@ from agentflow.core.ports import Watch
 from agentflow.core.record import Record
 from agentflow.core.task import Phase
 
+RULES = "permission rules"
+"""The hook that holds the user's rules."""
+
 
 class Point(StrEnum):
     """Where a hook can stand, by the public name; those after `Notification` take functions only."""

@@ -109,6 +109,8 @@ class CallAnswered(Record, tag=True):
     """What the tool took."""
     made: bool = True
     """False for a call that had no chance of an effect: skipped, refused or malformed."""
+    refused_by: str = ""
+    """The list, rule or hook that did not let the call be made."""
     delegated: Delegated | None = None
     handoff: HandOff | None = None
 
@@ -252,6 +254,8 @@ class Run(Record):
     """Submissions that did not fit."""
     stumbles: int = 0
     """Turns in a row in which no call could be made."""
+    refused_by: tuple[str, ...] = ()
+    """Who refused calls in those turns."""
     made: int = 0
     """Calls of the newest reply that were made."""
     changes: dict[str, Any] = {}

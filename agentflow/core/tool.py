@@ -114,6 +114,8 @@ class Tool(Record):
     by_provider: bool = False
     """The model's provider runs it, so that no hook and no rule sees a call before it is made."""
 
+    scope: str = ""
+    """What the role may do with it, for the model."""
     retention: Retention | None = None
     """None follows from the category."""
 
@@ -127,4 +129,4 @@ class Tool(Record):
 
     @property
     def description(self) -> str:
-        return " ".join((self.call.__doc__ or "").split())
+        return " ".join(f"{self.call.__doc__ or ''} {self.scope}".split())

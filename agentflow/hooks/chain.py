@@ -152,12 +152,14 @@ def _joined(before: HookDecision, hook: Hook, answer: Told) -> HookDecision:
     decision, reason = _judgement(hook, answer)
     reasons = before.reasons if decision <= before.decision else ()
     said = (reason,) if reason and decision is not Decision.NONE and decision >= before.decision else ()
+    deciders = before.deciders if decision <= before.decision else ()
     result = answer.result
     problems = (text for text in (answer.trouble, *answer.notices) if text is not None)
     told = (result.notice, *(f"hook {hook.name} at {hook.point}: {text}" for text in problems))
     return before.replace(
         decision=max(decision, before.decision),
         reasons=reasons + said,
+        deciders=deciders + ((hook.name,) if said else ()),
         contexts=before.contexts + ((result.context,) if result.context else ()),
         bail=_first(before.bail, result.bail),
         stop=_first(before.stop, result.stop),

@@ -7,7 +7,7 @@ from agentflow.core.events import Answered, ToolBlocked
 from agentflow.core.hook import Decision, HookDecision
 from agentflow.core.messages import ToolCall, ToolResult
 from agentflow.core.pending import Answer, Pending, PendingKind, decided_now
-from agentflow.core.points import Point, ToolUse
+from agentflow.core.points import RULES, Point, ToolUse
 from agentflow.core.record import Record, plain
 from agentflow.core.run import CallAnswered, Run, RunPaused
 from agentflow.core.tool import Category, Tool
@@ -53,7 +53,7 @@ async def admit(agent: Agent, run: Run, call: ToolCall) -> Ruling:
     except Halted as error:
         return error_of(call, str(error)).replace(halt=str(error))
     except NotAllowed as error:
-        return _blocked(agent, call, str(error))
+        return _blocked(agent, call, str(error)).replace(refused_by=error.by)
     except ToolError as error:
         return error_of(call, str(error))
 
@@ -112,8 +112,14 @@ async def _said_before(agent: Agent, call: ToolCall, checked: Admitted) -> HookD
     if said.halt is not None:
         raise Halted(said.halt)
     if said.decision is Decision.DENY:
-        raise NotAllowed(said.reason)
+        raise NotAllowed(said.reason, by=_decider(said))
     return said
+
+
+def _decider(said: HookDecision) -> str:
+    """Return which hook denied a call, or which rule."""
+    is_rule = said.deciders[-1:] == (RULES,)
+    return one_line(said.reasons[-1]) if is_rule else f"hook {', '.join(said.deciders)}"
 
 
 def error_of(call: ToolCall, message: str) -> CallAnswered:
@@ -133,7 +139,7 @@ def _checked(agent: Agent, tool: Tool, given: dict[str, Any]) -> Admitted:
     outer = (role for role in agent.within if role.rules_of(tool.name, tool.category))
     for role in (agent.role, *outer):
         if why := refusal(role, tool, subject, scope_of(role, agent.around.runner)):
-            raise NotAllowed(why)
+            raise NotAllowed(why, by=f"the list of the {role.name}")
     return Admitted(tool=tool, given=fitted, input=judged, subject=subject)
 
 
@@ -191,7 +197,8 @@ def _foreign(agent: Agent, call: ToolCall) -> CallAnswered:
     if owner is None:
         return error_of(call, f"there is no tool {call.name}; yours are {offered}")
     why = "is not available here" if owner == agent.role.part else f"belongs to the {owner}"
-    return _blocked(agent, call, f"{call.name} {why}; yours are {offered}", owner)
+    blocked = _blocked(agent, call, f"{call.name} {why}; yours are {offered}", owner)
+    return blocked.replace(refused_by=f"the list of the {agent.role.name}")
 
 
 def _blocked(agent: Agent, call: ToolCall, reason: str, owner: str | None = None) -> CallAnswered:

@@ -41,7 +41,7 @@ WITHOUT_RESULT: Mapping[RunOutcome, Meaning] = MappingProxyType(
         RunOutcome.TIME_LIMIT: _limit("seconds"),
         RunOutcome.COST_LIMIT: _limit("money"),
         RunOutcome.INVALID_SUBMISSION: _invalid("its submission did not fit, twice"),
-        RunOutcome.CONFUSED: _invalid("for three turns it made only calls that are not allowed"),
+        RunOutcome.CONFUSED: _invalid("its last three turns held only calls that were refused{by}"),
         RunOutcome.NO_SUBMISSION: _invalid("it ended without a submission"),
         RunOutcome.ANSWERED: _invalid("it ended without a submission"),
         RunOutcome.SUBMITTED: Meaning(Status.FAILED, Exit.NOT_VERIFIED, "the {role} gave no result"),
@@ -54,5 +54,6 @@ def without_result(run: Run) -> Ending:
     """Return how a task ends whose role gave no result that its phase can use."""
     meaning = WITHOUT_RESULT[run.outcome or RunOutcome.ERROR]
     why = run.halt or run.stop or ""
-    reason = meaning.reason.replace("{role}", run.head.role).replace("{why}", why)
+    by = f" (by {', '.join(run.refused_by)})" if run.refused_by else ""
+    reason = meaning.reason.replace("{role}", run.head.role).replace("{why}", why).replace("{by}", by)
     return Ending(status=meaning.status, exit_code=meaning.exit_code, reason=reason)

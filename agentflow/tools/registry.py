@@ -16,7 +16,7 @@ from agentflow.tools.ask import ASK, ESCALATE
 from agentflow.tools.files import EDIT, READ, WRITE
 from agentflow.tools.notes import TODO_WRITE
 from agentflow.tools.search import GLOB, GREP
-from agentflow.tools.shell import BASH
+from agentflow.tools.shell import BASH, shell_scope
 from agentflow.tools.submit import SUBMIT_TOOLS
 
 SUBMITS: Mapping[str, str] = {SUBMITTED_BY[tool.input]: tool.name for tool in SUBMIT_TOOLS}
@@ -64,6 +64,8 @@ class Toolbox(Record):
         offered = {tool.name: tool for tool in common if {tool.name, tool.category.value} & listed}
         submits = (tool for tool in self.tools if SUBMITTED_BY.get(tool.input) == role.part is not None)
         offered.update((tool.name, tool) for tool in submits)
+        if BASH.name in offered:
+            offered[BASH.name] = offered[BASH.name].replace(scope=shell_scope(role))
         return tuple(offered[name] for name in sorted(offered))
 
     def _common(self) -> tuple[Tool, ...]:

@@ -2,7 +2,9 @@
 
 import codecs
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 from msgspec import Meta
@@ -10,8 +12,10 @@ from msgspec import Meta
 from agentflow.core.errors import InvalidInput, ToolError
 from agentflow.core.execution import Execution
 from agentflow.core.record import Record
+from agentflow.core.role import Role
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.process import Command
+from agentflow.redact import uncoloured
 from agentflow.sandbox.environment import find_shell
 from agentflow.tools.recall import recall_note
 
@@ -26,6 +30,28 @@ class BashInput(Record):
     command: Annotated[str, Meta(min_length=1, description="For `bash -c`, at the root.")]
     description: str = ""
     timeout: Annotated[int, Meta(ge=1, le=600_000, description="Milliseconds.")] = 120_000
+
+
+_SCOPES: Mapping[str, str] = MappingProxyType(
+    {
+        "explorer": "Any program that looks, in pipes and loops, also `python3 -c` and `cd DIR && git log`. "
+        "Not: tests, builds, programs of the repository, writing outside /tmp, the network.",
+        "implementer": "Any program, with pipes, loops and here-documents. It writes the repository, "
+        "but not .git, .claude and the like.",
+        "reviewer": "Static analysis (`ruff check`, `mypy`, `npx eslint` and the like) and programs that "
+        "only read, in pipes and loops. Not: tests, builds, the program itself, writing.",
+        "verifier": "Any command: the checks with any arguments, scripts of your own in /tmp. It works on a "
+        "copy of the repository that is thrown away after each call; do not change tracked files in it.",
+    }
+)
+"""What the shipped roles may run, by their part in the pipeline."""
+
+
+def shell_scope(role: Role) -> str:
+    """Return what a role may run, for the model."""
+    patterns = [rule.pattern for rule in role.rules_for("Bash") if rule.pattern is not None]
+    listed = f"You may run {', '.join(patterns)}, and programs that only read." if patterns else ""
+    return _SCOPES.get(role.part or "", listed) if role.origin == "bundled" else listed
 
 
 def bash(wanted: BashInput, context: ToolContext) -> Output:
@@ -70,7 +96,7 @@ def _sink(context: ToolContext) -> Path:
 
 def _clipped(sink: Path, size: int, most: int, kept: str) -> str:
     if size <= most:
-        return sink.read_bytes().decode("utf-8", "replace").removesuffix("\n")
+        return uncoloured(sink.read_bytes().decode("utf-8", "replace")).removesuffix("\n")
     with sink.open("rb") as file:
         head = file.read(most // HEAD_SHARE)
         file.seek(len(head) - most, 2)
@@ -80,7 +106,7 @@ def _clipped(sink: Path, size: int, most: int, kept: str) -> str:
     # neither end may show a character that the cut went through
     first = codecs.getincrementaldecoder("utf-8")("replace").decode(head)
     last = tail.lstrip(_CONTINUATION).decode("utf-8", "replace").removesuffix("\n")
-    return f"{first}\n{note}\n{last}"
+    return uncoloured(f"{first}\n{note}\n{last}")
 
 
 def _ending(wanted: BashInput, finished: Execution, context: ToolContext) -> str:

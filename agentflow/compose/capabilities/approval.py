@@ -4,7 +4,7 @@ import sys
 
 from agentflow.compose.channels import HookChannel
 from agentflow.core.hook import Decision, Hook, HookResult
-from agentflow.core.points import HookEvent, Point, ToolUse
+from agentflow.core.points import RULES, HookEvent, Point, ToolUse
 from agentflow.core.record import Record
 from agentflow.permissions.conditions import Asked, Modes, asks
 from agentflow.permissions.exceptions import question
@@ -21,7 +21,7 @@ class Approval(Record):
 
     def install_hooks(self, hooks: HookChannel) -> None:
         last = -sys.maxsize  # after every hook that may change the input
-        hooks.add(Hook(name="permission rules", point=Point.PRE_TOOL_USE, body=self._rule_on, priority=last))
+        hooks.add(Hook(name=RULES, point=Point.PRE_TOOL_USE, body=self._rule_on, priority=last))
 
     def _rule_on(self, event: HookEvent) -> HookResult:
         assert isinstance(event.payload, ToolUse)
