@@ -57,6 +57,8 @@ class Surface(Record):
     """Further paths that belong by what ran, each with the reason."""
     product: dict[str, str] = {}
     """Files beside sources that the product reads, each with the reason."""
+    read: tuple[str, ...] = ()
+    """Files beside sources that code of the product was seen to read, whoever else does."""
     late: tuple[str, ...] = ()
     """Of both, those that only the run on the change told about."""
     is_watched: bool = False

@@ -18,6 +18,8 @@ class ProbeKind(StrEnum):
     """The proving tests, with other values expected."""
     UNTRIED = "untried"
     """The tests, while the changed code tells which of its branches and conditions they try."""
+    PLANTED = "planted"
+    """A linter or type checker, with an unknown name in each function that it may have complained of."""
     TESTS_ONLY = "tests_only"
     """New and changed tests with all of the code broken, where nothing else changed."""
 

@@ -124,7 +124,7 @@ def remarks(case: Case) -> tuple[str, ...]:
         _mixed(case),
         _unproven(case),
         _suspected(case),
-        notes_of(case.probes or ()),
+        notes_of(case.probes or (), dict.fromkeys(hunk.path for hunk in case.changed)),
     )
     return tuple(remark for part in (*parts, _depended(case), _unseen(case)) for remark in part)
 

@@ -64,9 +64,11 @@ class Ground(Record):
         return tuple(each for each in found if each.path not in apart and self._is_product(each))
 
     def _is_product(self, change: Texts) -> bool:
-        path = change.path
+        path, surface = change.path, self.task.surface
+        if path in surface.read:
+            return change.is_whole  # whatever its name says
         is_named = manifest_of(path) or is_shared(path) or PurePosixPath(path).name.startswith(".")
-        is_other = is_named or belongs(self.task.surface, path) or is_document(change)
+        is_other = is_named or belongs(surface, path) or is_document(change)
         return change.is_whole and not is_other
 
 
@@ -76,9 +78,13 @@ def lies_in(test: str, paths: Iterable[str]) -> bool:
 
 
 def _is_of_module(test: str, path: str) -> bool:
+    return any(test.startswith(f"{module}.") for module in modules_of(path))
+
+
+def modules_of(path: str) -> list[str]:
+    """Return as what a file of Python may be imported."""
     parts = path.removesuffix(".py").split("/")
-    modules = (".".join(parts[place:]) for place in range(len(parts)))
-    return any(test.startswith(f"{module}.") for module in modules)
+    return [".".join(parts[place:]) for place in range(len(parts))]
 
 
 def function_of(test: str) -> str:

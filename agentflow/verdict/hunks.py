@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from agentflow.core.proof import Hunk
 from agentflow.core.record import Record
-from agentflow.verdict.equivalence import is_equal_but_examples, is_same_behaviour
+from agentflow.verdict.equivalence import is_document, is_equal_but_examples, is_same_behaviour
 from agentflow.workspace.crossed import Texts
 
 _FRAME = re.compile(r"(?=.*\S)[\s()\[\]{};,]*(?:(?:else|try|finally)\s*[:{]?|end|fi|done)?\s*")
@@ -19,6 +19,7 @@ _COMMENT = re.compile(r"\s*(?://|#(?!!))")
 _OBEYED = re.compile(
     r"//(?:go:|\s*\+build|/)|@ts-|eslint|nolint|prettier|istanbul|c8 |shellcheck|ignore|disable"
 )
+_DECLARED = re.compile(r"[A-Za-z_][\w\s*]*?\b(\w+)\([^{}]*\);")
 _HASHED = (".sh", ".bash", ".rb", ".yml", ".yaml", ".toml", ".pl")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -56,7 +57,7 @@ def split_change(changes: Iterable[Texts], most: int) -> tuple[Piece, ...]:
     """Return the pieces of a change that may alter what code does, neighbours joined where there are more."""
     files = {each.path: each for each in changes if each.is_whole}
     pieces = [piece for each in files.values() for piece in _loadable(each, _pieces(each))]
-    pieces = _with_users(files, _with_targets(files, pieces))
+    pieces = _with_users(files, _with_targets(files, _with_definitions(files, pieces)))
     pieces = [piece for piece in pieces if not _is_neutral(files, piece)]
     size = -(-len(pieces) // max(most, 1)) or 1
     chunks = (pieces[start : start + size] for start in range(0, len(pieces), size))
@@ -180,6 +181,21 @@ def _imported(files: Mapping[str, Texts], piece: Piece) -> frozenset[str]:
     return frozenset(names) if len(imports) == len(nodes) else frozenset()
 
 
+def _with_definitions(files: Mapping[str, Texts], pieces: list[Piece]) -> list[Piece]:
+    """Join declarations of functions in C, without which compilers only warn, with what defines them."""
+    kept = list(pieces)
+    for piece in pieces:
+        lines = _core(_added(files, piece)).splitlines()
+        names = [found[1] for line in lines if (found := _DECLARED.fullmatch(line))]
+        others = (each for each in kept if each != piece)
+        user = next(
+            (each for each in others if any(f"{name}(" in _added(files, each) for name in names)), None
+        )
+        if user is not None and len(names) == len(lines):
+            kept = [user.joined(piece) if each == user else each for each in kept if each != piece]
+    return kept
+
+
 def _with_targets(files: Mapping[str, Texts], pieces: list[Piece]) -> list[Piece]:
     """Join lines that are gone with the piece that has them elsewhere: code was moved."""
     kept = list(pieces)
@@ -213,9 +229,13 @@ def _is_neutral(files: Mapping[str, Texts], piece: Piece) -> bool:
         files[path].replace(before=_without(files[path], piece), modes=(files[path].modes[1],) * 2)
         for path in paths
     ]
-    return all(
-        is_same_behaviour((each,)) or is_equal_but_examples(each) or _is_commented(each) for each in taken
-    )
+    return all(map(_is_equal, taken))
+
+
+def _is_equal(change: Texts) -> bool:
+    """Tell whether a program is equal but for what it says; a document is here since the program reads it."""
+    is_equal = is_same_behaviour((change,)) or is_equal_but_examples(change) or _is_commented(change)
+    return is_equal and not is_document(change)
 
 
 def _is_commented(change: Texts) -> bool:

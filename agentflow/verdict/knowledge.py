@@ -19,6 +19,9 @@ _DECIDES = re.compile(
     r"[=!]==?|\bcase\b|\bwhen\b|\s-eq\b|\bincludes\(|\bhas\(|=>|[\d\"']\s*:\s*-?[\d\"']|^\s*[\w'\"| ]+\)\s"
 )
 """What makes a line of another language a condition or a row of a table."""
+_BETWEEN = re.compile(r"[|,;:=\t{}\[\]\"']+")
+_SHELL_FUNCTION = re.compile(r"(?m)^[ \t]*(?:function[ \t]+)?(\w+)[ \t]*\([ \t]*\)")
+_ASKED = re.compile(r"\b(?:command -[vV]|type|which|hash|declare -[fF]|typeset -f)[ \t]+[\"']?(\w+)")
 _ABOUT_STATUS = re.compile(r"(?i)status|code|http")
 _WINDOW = 3
 """So many lines a condition and its result may take."""
@@ -81,6 +84,24 @@ def knowing_rows(added: Sequence[tuple[int, str]], known: Known) -> Iterator[tup
         is_odd = bool(odd) and not (odd <= _STATUS and _ABOUT_STATUS.search(text))
         windows = ("\n".join(near[:end]) for end in range(1, len(near) + 1))
         if is_odd or (values and any(known.is_row(_values_of(window)) for window in windows)):
+            yield line, text
+
+
+def find_copied_rows(text: str, tests: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yield the rows of a file of data if each stands in a line of the tests, odd values among them."""
+    lines = [line for each in tests for line in each.splitlines()]
+    rows = [(at, row) for at, row in enumerate(text.splitlines(), 1) if row.strip()]
+    fields = [[field for part in _BETWEEN.split(row) if (field := part.strip())] for _, row in rows]
+    is_known = all(len(row) > 1 and any(all(map(line.__contains__, row)) for line in lines) for row in fields)
+    if rows and is_known and any(_is_odd(field) for row in fields for field in row):
+        yield from rows
+
+
+def find_asking_rows(added: Iterable[tuple[int, str]], tests: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yield the new lines of a shell that ask whether a function of the tests is there."""
+    names = {name for text in tests for name in _SHELL_FUNCTION.findall(text)}
+    for line, text in added:
+        if not names.isdisjoint(_ASKED.findall(text)):
             yield line, text
 
 

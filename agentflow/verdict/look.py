@@ -122,6 +122,8 @@ def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[Texts, ...]) ->
     own = {part.partition(".")[0] for path in paths for part in path.split("/")}
     if not is_same_behaviour(changes, own) or _is_needed(git, task.base_tree, changes, own):
         return False
+    if any(each.path in task.surface.read for each in changes):
+        return False
     documents = [PurePosixPath(each.path).name for each in changes if is_document(each)]
     naming = _in_code(git.mentions(task.base_tree, documents)) if documents else []
     if task.surface.is_watched:  # what a test says of a document shows as it runs
@@ -225,7 +227,8 @@ def _surface_change(each: Changed, kind: Kind, findings: tuple[Finding, ...]) ->
 def _tests(git: Git, task: TaskState) -> tuple[str, ...]:
     """Return the tests as they were, by which code is known that has their values."""
     assert task.base_tree is not None
-    paths = (path for path in git.paths(task.base_tree) if kind_of(path, task.surface) is Kind.TESTS)
+    kinds = (Kind.TESTS, Kind.OBSERVED, Kind.NAMED)
+    paths = (path for path in git.paths(task.base_tree) if kind_of(path, task.surface) in kinds)
     return git.texts([f"{task.base_tree}:{path}" for path in islice(paths, _TEST_FILES)], _TEXT_BYTES)
 
 

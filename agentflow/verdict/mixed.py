@@ -125,7 +125,16 @@ def _mix_json(before: str, now: str) -> str:
         return before
     mixed = {key: value for key, value in new.items() if key not in _CHECKER_KEYS}
     mixed |= {key: value for key, value in old.items() if key in _CHECKER_KEYS}
+    if names := {**_names_in(new), **_names_in(old)}:
+        mixed["imports"] = names  # checks load code by names that had a meaning before
+    if mixed in (old, new):
+        return now if mixed == new else before
     return json.dumps(mixed, indent=2, ensure_ascii=False) + "\n"
+
+
+def _names_in(document: dict[str, Any]) -> dict[str, Any]:
+    found = document.get("imports")
+    return found if isinstance(found, dict) else {}
 
 
 _MIXERS: Mapping[str, Callable[[str, str], str]] = MappingProxyType(

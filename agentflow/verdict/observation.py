@@ -1,14 +1,16 @@
 """What the runs of a task tell of its files: on the code from before, and of what is new on the change."""
 
 import re
-from collections.abc import Collection
+from itertools import accumulate
 
 from agentflow.checks.observing import Reads
 from agentflow.checks.repository import PYTEST_SETTINGS
 from agentflow.core.evidence import Surface
+from agentflow.core.record import Record, shared
 from agentflow.core.task import TaskState
 from agentflow.verdict.context import JudgeContext
-from agentflow.verdict.narrow import file_of
+from agentflow.verdict.ground import modules_of
+from agentflow.verdict.narrow import file_of, scope
 from agentflow.verdict.paths import Observation, observe
 from agentflow.verdict.reach import is_source
 from agentflow.verdict.surface import Kind, belongs, judged_kind, kind_of
@@ -27,12 +29,14 @@ def observed_before(context: JudgeContext, task: TaskState) -> Surface:
     """Return what belongs to the checks, with what the run before the task told."""
     assert task.base_tree is not None
     reads = context.checking.reads(task.base_tree)
-    seen = _seen(context.git, task.base_tree, task.surface, reads, ())
+    told = _Told(tests=frozenset(test for test in _told(context, task) if "::" not in test))
+    seen = _seen(context.git, task.base_tree, task.surface, reads, told)
     found = observe(seen)
     is_watched = reads is not None and not reads.gap and bool(reads.opened)
     return task.surface.replace(
         observed=dict(found.checks),
         product=dict(found.product),
+        read=(*found.product, *found.both),
         is_watched=is_watched,
         gap=reads.gap if reads else "",
         has_doctests=_runs_doctests(task, seen),
@@ -48,14 +52,16 @@ def observed_after(context: JudgeContext, task: TaskState) -> Surface:
     changed = {each.path for each in context.changes(task)}
     if not changed:
         return surface
-    new = changed & (set(context.git.paths(task.tree)) - set(context.git.paths(task.base_tree)))
+    new = frozenset(changed & (set(context.git.paths(task.tree)) - set(context.git.paths(task.base_tree))))
     open_ones = {path for path in changed if path in new or judged_kind(path, surface) is Kind.UNKNOWN}
     if not open_ones:
         return surface
     reads = context.checking.reads(task.tree)
-    found = observe(_seen(context.git, task.tree, surface, reads, new))
+    told = _Told(new=new, loaded=_loaded(context, task) if new else frozenset())
+    found = observe(_seen(context.git, task.tree, surface, reads, told))
     checks = {path: why for path, why in found.checks.items() if path in open_ones}
     product = {path: why for path, why in found.product.items() if path in open_ones}
+    read = (*surface.read, *product, *(path for path in found.both if path in checks))
     if reads is not None:
         rest = sorted(new - checks.keys() - product.keys())
         unread = [path for path in rest if judged_kind(path, surface) is Kind.UNKNOWN]
@@ -63,6 +69,7 @@ def observed_after(context: JudgeContext, task: TaskState) -> Surface:
     return surface.replace(
         observed=surface.observed | checks,
         product=surface.product | product,
+        read=read,
         late=tuple(sorted(checks | product)),
     )
 
@@ -73,6 +80,7 @@ def settled_before(surface: Surface) -> Surface:
     return surface.replace(
         observed={path: why for path, why in surface.observed.items() if path not in late},
         product={path: why for path, why in surface.product.items() if path not in late},
+        read=tuple(path for path in surface.read if path not in late),
         late=(),
     )
 
@@ -99,16 +107,40 @@ def _parted(context: JudgeContext, task: TaskState) -> tuple[str, ...]:
     return tuple(sorted(path for path in known if not belongs(task.surface, path)))
 
 
-def _seen(git: Git, tree: str, surface: Surface, reads: Reads | None, new: Collection[str]) -> Observation:
+def _loaded(context: JudgeContext, task: TaskState) -> frozenset[str]:
+    """Return the Python files with tests that gave a result before the task, whatever result."""
+    assert task.base_tree is not None
+    told = [test for test in _told(context, task) if not scope(test)]
+    files = {file_of(test) for test in told}
+    modules = {module for test in files for module in accumulate(test.split("."), "{}.{}".format)}
+    paths = (path for path in context.git.paths(task.base_tree) if path.endswith(".py"))
+    return frozenset(path for path in paths if path in files or not modules.isdisjoint(modules_of(path)))
+
+
+def _told(context: JudgeContext, task: TaskState) -> frozenset[str]:
+    """Return the tests that gave a result before the task."""
+    return frozenset(test for run in context.checking.runs(task.baseline) for test in run.outcomes)
+
+
+class _Told(Record):
+    """What else is known than what a tree holds and what was read."""
+
+    new: frozenset[str] = frozenset()
+    loaded: frozenset[str] = frozenset()
+    tests: frozenset[str] = frozenset()
+
+
+def _seen(git: Git, tree: str, surface: Surface, reads: Reads | None, told: _Told) -> Observation:
     paths = git.paths(tree)
     checks = frozenset(path for path in paths if belongs(surface, path))
     opened = reads.opened if reads else frozenset[str]()
     scripts = {path for path in opened if "." not in path.rpartition("/")[2]}
-    told = {*checks, *_MANIFESTS, *scripts}
-    wanted = [path for path in paths if is_source(path) or path in told][:_MOST_FILES]
+    texts_of = {*checks, *_MANIFESTS, *scripts}
+    wanted = [path for path in paths if is_source(path) or path in texts_of][:_MOST_FILES]
     wanted = [path for path in wanted if "\n" not in path and kind_of(path, surface) is not Kind.FIXTURES]
     texts = dict(zip(wanted, git.texts([f"{tree}:{path}" for path in wanted], _TEXT_BYTES), strict=True))
-    seen = Observation(files=frozenset(paths), texts=texts, checks=checks, new=frozenset(new))
+    seen = Observation(files=frozenset(paths), texts=texts, checks=checks)
+    seen = seen.replace(**shared(told, Observation))
     if reads is not None:
         seen = seen.replace(by_code=reads.by_code, opened=reads.opened)
     return seen

@@ -4,6 +4,7 @@ import ast
 import copy
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import islice
 
 from agentflow.core.evidence import RED, TestOutcome
 from agentflow.core.record import Record
@@ -15,6 +16,8 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _OFFSET = 7_919
 _MOST_LEAVES = 4
 """Of one assertion; a table of a hundred rows is not tried row by row."""
+_ROUGH = re.compile(r"approx|almost|close|near|tol|delta|places|digits|round", re.IGNORECASE)
+"""An assertion that itself says that neighbours may do."""
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -137,9 +140,9 @@ class _Maker:
         control = self._name(function)
         nodes: list[ast.stmt] = [_with(function, control, [(place, _failing(self._word))])]
         group = control if is_group else ""
-        for spot in spots[:_MOST_LEAVES]:
+        changes = self._changes(spots[:_MOST_LEAVES], is_rough=is_group or _is_rough(place))
+        for spot, changed in islice(changes, self._most - len(self.made)):
             name = self._name(function)
-            changed = spot.changed(self._word)
             nodes.append(_with(function, name, [(spot.node, changed)]))
             said = f"{function.name}: {ast.unparse(spot.node)}"
             self.made.append(Clone(name=name, control=control, said=said, group=group or name))
@@ -150,6 +153,12 @@ class _Maker:
             self.made.append(Clone(name=name, control=control, said=said, group=group))
         return nodes
 
+    def _changes(self, spots: list["_Spot"], *, is_rough: bool) -> Iterator[tuple["_Spot", ast.expr]]:
+        """Yield the other values of literals, those far off before those beside them."""
+        yield from ((spot, each) for spot in spots for each in spot.far(self._word))
+        if not is_rough:
+            yield from ((spot, each) for spot in spots for each in spot.near)
+
     def _of_rows(self, function: _Function) -> Iterator[list[ast.stmt]]:
         """Yield clones of a test with one row of its table, in which what it expects is another."""
         table = _table(function)
@@ -159,17 +168,22 @@ class _Maker:
         assertion, column = place
         for row in table.rows[:_MOST_LEAVES]:
             cell = table.cell(row, column)
-            for spot in list(_leaves(cell))[:2] if cell is not None else []:
+            spots = list(_leaves(cell))[:1] if cell is not None else []
+            for spot, changed in self._changes(spots, is_rough=_is_rough(assertion)):
                 if len(self.made) < self._most:
-                    yield self._row(function, (table, row), assertion, spot)
+                    yield self._row(function, (table, row), assertion, (spot, changed))
 
     def _row(
-        self, function: _Function, at: tuple["_Table", ast.expr], assertion: ast.stmt, spot: "_Spot"
+        self,
+        function: _Function,
+        at: tuple["_Table", ast.expr],
+        assertion: ast.stmt,
+        change: tuple["_Spot", ast.expr],
     ) -> list[ast.stmt]:
-        table, row = at
+        (table, row), (spot, other) = at, change
         control, name = self._name(function), self._name(function)
         alone = ast.List(elts=[row], ctx=ast.Load())
-        changed = copy.deepcopy(alone, {id(spot.node): spot.changed(self._word)})
+        changed = copy.deepcopy(alone, {id(spot.node): other})
         said = f"{function.name}: {ast.unparse(spot.node)} in {ast.unparse(row)}"
         self.made.append(Clone(name=name, control=control, said=said, group=name))
         return [
@@ -185,9 +199,17 @@ class _Maker:
 class _Spot:
     """A literal that a test expects."""
 
-    def __init__(self, node: ast.expr, change: Callable[[str], ast.expr]) -> None:
+    def __init__(
+        self, node: ast.expr, far: Callable[[str], tuple[ast.expr, ...]], near: tuple[ast.expr, ...] = ()
+    ) -> None:
         self.node = node
-        self.changed = change
+        self.far = far
+        """Values that nothing takes for the first, made with a word that stands nowhere else."""
+        self.near = near
+
+
+def _is_rough(place: ast.stmt) -> bool:
+    return _ROUGH.search(ast.unparse(place)) is not None
 
 
 def _with(function: _Function, name: str, changes: Iterable[tuple[ast.AST, ast.AST]]) -> _Function:
@@ -239,14 +261,14 @@ def _leaves(node: ast.expr) -> Iterator[_Spot]:
     """Yield the literals of an operand that is a literal itself, or holds some side by side."""
     match node:
         case ast.Constant(value=bool() | str() | bytes() | None as value):
-            yield _Spot(node, lambda word: ast.Constant(value=_other(value, word)))
+            yield _Spot(node, lambda word: (ast.Constant(value=_other(value, word)),))
         case ast.Constant(value=int() | float() as number):  # a comparison may be left in one direction
-            yield _Spot(node, lambda _: ast.Constant(value=-number - _OFFSET))
-            yield _Spot(node, lambda _: ast.Constant(value=abs(number) + _OFFSET))
+            far, near = _others(number, (-number - _OFFSET, abs(number) + _OFFSET)), (number - 1, number + 1)
+            yield _Spot(node, lambda _: far, _others(number, near))
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant()):
-            yield _Spot(node, lambda word: ast.Constant(value=f"{word}"))
+            yield _Spot(node, lambda word: (ast.Constant(value=f"{word}"),))
         case ast.List(elts=[]) | ast.Tuple(elts=[]) | ast.Dict(values=[]):
-            yield _Spot(node, lambda word: ast.Constant(value=word))
+            yield _Spot(node, lambda word: (ast.Constant(value=word),))
         case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
             for part in parts:
                 yield from _leaves(part)
@@ -254,6 +276,11 @@ def _leaves(node: ast.expr) -> Iterator[_Spot]:
             yield from _leaves(first)
         case _:
             return
+
+
+def _others(number: float, others: Iterable[float]) -> tuple[ast.expr, ...]:
+    """Return numbers as literals; a very large one is equal to what lies beside it."""
+    return tuple(ast.Constant(value=each) for each in others if each != number)
 
 
 def _other(value: bool | str | bytes | None, word: str) -> bool | str | bytes:

@@ -8,7 +8,8 @@ from agentflow.core.evidence import Surface
 from agentflow.core.record import Record
 from agentflow.verdict.equivalence import is_document_path
 from agentflow.verdict.mixed import is_shared
-from agentflow.verdict.reach import find_leads, is_source, only_for_checks
+from agentflow.verdict.reach import find_holders, find_leads, is_source, only_for_checks
+from agentflow.verdict.shadows import find_shadows
 from agentflow.verdict.surface import Kind, judged_kind
 
 
@@ -33,6 +34,8 @@ class Observed(Record):
 
     checks: Mapping[str, str] = {}
     product: Mapping[str, str] = {}
+    both: tuple[str, ...] = ()
+    """Of the checks, what code of the product reads as well."""
 
 
 class Observation(Record):
@@ -48,6 +51,10 @@ class Observation(Record):
     opened: frozenset[str] = frozenset()
     new: frozenset[str] = frozenset()
     """The files that were not there before the task."""
+    tests: frozenset[str] = frozenset()
+    """The names of the tests that ran before the task."""
+    loaded: frozenset[str] = frozenset()
+    """The checks whose imports led somewhere before the task."""
 
 
 def observe(seen: Observation) -> Observed:
@@ -58,7 +65,9 @@ def observe(seen: Observation) -> Observed:
             leads[reader].add(path)
     found = {path: frozenset(named) for path, named in leads.items()}
     scripts = {path for path in seen.opened & seen.texts.keys() if not is_source(path)}
-    checks = dict(only_for_checks(seen.texts, found, seen.checks | scripts, seen.new))
+    checks = dict(find_holders(seen.texts, found, seen.checks | scripts, seen.tests))
+    checks |= only_for_checks(seen.texts, found, seen.checks | scripts | checks.keys(), seen.new)
+    checks |= find_shadows(seen.texts, seen.loaded, seen.new)
     product: dict[str, str] = {}
     judging = seen.checks | checks.keys()
     read = {path for path, _ in seen.by_code} | seen.opened
@@ -66,7 +75,12 @@ def observe(seen: Observation) -> Observed:
         if not (is_source(path) or is_shared(path) or manifest_of(path)):
             is_check, reason = _read_by(path, seen, judging)
             (checks if is_check else product)[path] = reason
-    return Observed(checks=checks, product=product)
+    both = {path for path, reader in seen.by_code if path in checks and _is_product(reader, judging)}
+    return Observed(checks=checks, product=product, both=tuple(sorted(both)))
+
+
+def _is_product(reader: str, judging: Collection[str]) -> bool:
+    return is_source(reader) and reader not in judging
 
 
 def _read_by(path: str, seen: Observation, judging: Collection[str]) -> tuple[bool, str]:
@@ -77,7 +91,7 @@ def _read_by(path: str, seen: Observation, judging: Collection[str]) -> tuple[bo
         return True, f"read by {first}"
     naming = _naming(path, seen.texts)
     checks = [each for each in naming if each in judging]
-    others = [each for each in naming if each not in judging and is_source(each)]
+    others = [each for each in naming if _is_product(each, judging)]
     if readers:
         is_given = bool(checks) and not others
         return is_given, f"read by {readers[0]}" + (f", for {checks[0]}" if is_given else " and by no check")

@@ -12,6 +12,7 @@ from agentflow.verdict.branches import Watched
 from agentflow.verdict.breaking import Marks, has_mark
 from agentflow.verdict.canary import is_silent
 from agentflow.verdict.oracle import Clone, softened, tried
+from agentflow.verdict.planting import Planted
 from agentflow.workspace.crossed import lay
 from agentflow.workspace.git import Git
 
@@ -36,6 +37,7 @@ class Probe(Record):
     marks: Marks | None = None
     clones: tuple[Clone, ...] = ()
     watched: tuple[Watched, ...] = ()
+    planted: tuple[Planted, ...] = ()
 
     def lay(self, git: Git) -> str:
         """Return the id of the tree on which it runs."""
@@ -54,6 +56,8 @@ class Probe(Record):
         )
         if self.kind is ProbeKind.TESTS_ONLY:
             return result.replace(tests=tuple(sorted(self.tests)))
+        if self.planted:
+            return result.replace(subjects=self._places(said))
         if self.watched:
             return result.replace(hunks=(*self._untried(shown), *self._tried(shown)))
         if self.clones:
@@ -80,15 +84,17 @@ class Probe(Record):
                 is_red, applied = not is_silent(shown), True
             case ProbeKind.TESTS_ONLY:
                 is_red, applied = self.tests <= {*_ids(shown, *RED)}, True
-            case ProbeKind.ORACLE if self.clones:
-                applied = tried(self.clones, shown.outcomes)
-                is_red = not softened(self.clones, shown.outcomes)
             case ProbeKind.ORACLE:
-                is_red, applied = self._is_each_red(shown), True
+                applied = not self.clones or tried(self.clones, shown.outcomes)
+                is_red = (
+                    self._is_each_red(shown) if not self.clones else not softened(self.clones, shown.outcomes)
+                )
             case ProbeKind.UNTRIED:
                 applied = any(each.is_loaded(shown.execution.changed) for each in self.watched)
                 applied = applied and self.tests.isdisjoint(_ids(shown, *RED))
                 is_red = not self._untried(shown)
+            case ProbeKind.PLANTED:
+                is_red, applied = bool(self._places(said)) is (self.code is Side.BASE), True
             case ProbeKind.BROKEN_CODE | ProbeKind.WITHOUT_HUNK:
                 is_red, applied = self._is_red(shown), self._was_there(shown, said)
         if not applied:
@@ -100,6 +106,11 @@ class Probe(Record):
 
     def _tried(self, shown: Shown) -> tuple[Hunk, ...]:
         return tuple(hunk for each in self.watched for hunk in each.tried(shown.execution.changed))
+
+    def _places(self, said: str) -> tuple[str, ...]:
+        """Return where a check does not see the planted name now, or where it saw it before."""
+        is_told = self.code is Side.BASE
+        return tuple(each.place for each in self.planted if (each.word in said) is is_told)
 
     def _is_red(self, shown: Shown) -> bool:
         """Tell whether a test that passes otherwise does not, or the check as a whole."""

@@ -13,6 +13,7 @@ from agentflow.verdict.hunks import Piece, split_change, take_back
 from agentflow.verdict.judge import holds
 from agentflow.verdict.narrow import narrowed
 from agentflow.verdict.oracle_probes import oracle_probes
+from agentflow.verdict.planting import plant_names
 from agentflow.verdict.probe import Probe, make_word, with_patience
 from agentflow.verdict.probe_results import silences
 from agentflow.verdict.proofs import proof
@@ -20,6 +21,7 @@ from agentflow.verdict.surface import Kind, belongs, kind_of
 from agentflow.workspace.crossed import Texts
 
 Results = tuple[ProbeResult, ...]
+_SEEING = (CheckName.LINT, CheckName.TYPES)
 _TEXT_BYTES = 200_000
 _FILE_BYTES = 1_000_000
 _MOST_PIECES = 8
@@ -64,7 +66,7 @@ def due_probes(ground: Ground, known: Results) -> tuple[Probe, ...]:
     if not product:
         return ()
     first = () if known else (*_broken(ground, product), *oracle_probes(ground))
-    later = (_unseeing, _without, _untried)
+    later = (_unseeing, _looking_away, _without, _untried)
     return (*first, *(probe for plan in later for probe in plan(ground, product, known)))
 
 
@@ -136,6 +138,32 @@ def _unseeing(ground: Ground, product: tuple[Texts, ...], known: Results) -> Ite
             kind, subjects = ProbeKind.BROKEN_CODE, tuple(files)
             made = Probe(kind=kind, check=run.check, tree=tree, files=files, subjects=subjects, code=code)
             yield with_patience(run, made)
+
+
+def _looking_away(ground: Ground, product: tuple[Texts, ...], known: Results) -> Iterator[Probe]:
+    """Yield the checkers of code that prove the change with unknown names planted: now, then where unseen."""
+    proved = {*proof(ground.case)}
+    for run in (each for each in ground.case.final if str(each.check.name) in proved):
+        told = [each for each in known if each.kind is ProbeKind.PLANTED and each.check is run.check.name]
+        if run.check.name not in _SEEING or len(told) > 1 or (told and told[0].end is not ProbeEnd.SILENT):
+            continue
+        paths = {each.path for each in product if each.path.endswith(".py")} | _complained_of(ground, run)
+        tree, code = (ground.trees[0], Side.BASE) if told else (ground.trees[1], Side.FINAL)
+        found = ground.git.texts([f"{tree}:{path}" for path in sorted(paths)], _TEXT_BYTES)
+        files, planted = plant_names(dict(zip(sorted(paths), found, strict=True)), make_word())
+        planted = tuple(each for each in planted if not told or each.place in told[0].subjects)
+        if planted:
+            kind = ProbeKind.PLANTED
+            made = Probe(kind=kind, check=run.check, tree=tree, files=files, planted=planted, code=code)
+            yield with_patience(run, made)
+
+
+def _complained_of(ground: Ground, run: CheckRun) -> frozenset[str]:
+    """Return the Python of the product that a check found fault with before."""
+    base = next((each for each in ground.case.baseline if each.check.name is run.check.name), run)
+    named = {finding.partition(":")[0].removeprefix("./") for finding in base.findings}
+    known = named & {path for path in ground.git.paths(ground.trees[1]) if path.endswith(".py")}
+    return frozenset(path for path in known if not belongs(ground.task.surface, path))
 
 
 def _without(ground: Ground, product: tuple[Texts, ...], known: Results) -> Iterator[Probe]:

@@ -35,10 +35,13 @@ def proven_tests(results: Results) -> frozenset[str]:
 
 def switched_off(results: Results) -> tuple[str, ...]:
     """Return the checks that see errors with the code from before, and none with the change."""
-    found = [each for each in results if _is_of_code_checker(each)]
-    now = {each.check: each for each in found if each.code is Side.FINAL and each.end is ProbeEnd.SILENT}
-    red = [each.check for each in found if each.code is Side.BASE and each.end is ProbeEnd.RED_AS_IT_MUST]
-    lines = ((name, listed(list(now[name].subjects))) for name in red if name in now)
+    found = tuple(results)
+    broken = [each for each in found if _is_of_code_checker(each)]
+    now = {each.check: each for each in broken if each.code is Side.FINAL and each.end is ProbeEnd.SILENT}
+    red = [each.check for each in broken if each.code is Side.BASE and each.end is ProbeEnd.RED_AS_IT_MUST]
+    lines = [(name, listed(list(now[name].subjects))) for name in red if name in now]
+    planted = (each for each in found if each.kind is ProbeKind.PLANTED and each.code is Side.BASE)
+    lines += [(each.check, listed(list(each.subjects))) for each in planted if each.subjects]
     return tuple(f"{name}: no longer sees an error in {files}" for name, files in lines)
 
 
@@ -91,11 +94,11 @@ def left_out(results: Results) -> tuple[ProbeResult, ...]:
     return tuple(each for each in results if each.end is ProbeEnd.LEFT_OUT)
 
 
-def notes_of(results: Results) -> Iterator[str]:
-    """Yield what a person should know of the probes."""
-    found = tuple(results)
+def notes_of(results: Results, changed: Iterable[str]) -> Iterator[str]:
+    """Yield what a person should know of the probes; `changed` are the changed files of the product."""
+    found, files = tuple(results), listed(list(changed))
     for each in green_with_broken_code(found):
-        yield f"{each.check}: {_why_green(each)}"
+        yield f"{each.check}: {_why_green(each, files)}"
     if tests := differing(found):
         yield f"fails with another order of sets or another temporary folder: {listed(list(tests))}"
     if late := left_out(found):
@@ -104,10 +107,10 @@ def notes_of(results: Results) -> Iterator[str]:
     yield from _odd(found)
 
 
-def _why_green(result: ProbeResult) -> str:
+def _why_green(result: ProbeResult, changed: str) -> str:
     places = listed(list(result.subjects))
     if result.kind is ProbeKind.ORACLE:
-        return f"passes when something else is expected in {places}"
+        return f"passes with the change of {changed} when something else is expected in {places}"
     why = "although it runs them" if result.reached else "no test runs what was broken"
     return f"passes with {places} broken: {why}"
 

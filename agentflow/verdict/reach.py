@@ -138,6 +138,20 @@ def only_for_checks(
     return {} if is_all else found
 
 
+def find_holders(
+    texts: Mapping[str, str], leads: Graph, checks: Collection[str], tests: Iterable[str]
+) -> Mapping[str, str]:
+    """Return the sources that alone say the names of tests which ran, and that no other source uses."""
+    own = {path: text for path, text in texts.items() if path not in checks and is_source(path)}
+    used = frozenset[str]().union(*(leads[path] for path in own))
+    found: dict[str, str] = {}
+    for name in sorted(tests):
+        saying = [path for path, text in texts.items() if f'"{name}"' in text or f"'{name}'" in text]
+        if len(saying) == 1 and saying[0] in own and saying[0] not in used:
+            found[saying[0]] = f"says the name of a test: {name}"
+    return found
+
+
 def _is_kin(path: str, other: str) -> bool:
     """Tell whether two files are written in one language, as far as their endings tell."""
     endings = {PurePosixPath(path).suffix, PurePosixPath(other).suffix}

@@ -10,8 +10,16 @@ from pathlib import Path, PurePosixPath
 from agentflow.core.proof import Hunk
 from agentflow.core.record import Record
 from agentflow.frontmatter import read_yaml
-from agentflow.verdict.knowledge import COMMON, Known, knowing_lines, knowing_rows
+from agentflow.verdict.knowledge import (
+    COMMON,
+    Known,
+    find_asking_rows,
+    find_copied_rows,
+    knowing_lines,
+    knowing_rows,
+)
 from agentflow.verdict.python_tests import careless_comparisons, compare
+from agentflow.verdict.reach import is_source
 from agentflow.verdict.surface import Kind
 from agentflow.verdict.switches import code_lines, switching_lines
 from agentflow.verdict.tampering import Finding, Tampering
@@ -27,6 +35,7 @@ _VALUES = frozenset(
 )
 _KEY = re.compile(r"[\"'](?:\d+)[\"']\s*:\s*-?\d")
 """A row of data that leads from a number to a number."""
+_SHELLS = ("", ".sh", ".bash")
 _SEVERAL = 3
 """Literals of the tests on one line, or on neighbouring ones, before code is said to know them."""
 
@@ -62,6 +71,7 @@ def name_changes(changed: Sequence[Changed], tests: Sequence[str] = ()) -> tuple
     known = frozenset(literal for text in given for literal in _literals(text))
     values = Known(given)
     found = [finding for each in changed for finding in _look(each, known, values)]
+    found += [finding for each in changed if not each.surface for finding in _knowing_as_text(each, given)]
     unique: dict[tuple[str, str, int | None], Finding] = {}
     for each in sorted(found, key=lambda each: not each.is_sure):
         unique.setdefault((each.kind, each.path, each.line), each)
@@ -120,6 +130,16 @@ def _knowing(changed: Changed, added: Sequence[tuple[int, str]], known: Known) -
     for line, text, is_setting in switching_lines(*texts) if is_python else ():
         kind = Tampering.SETTING if is_setting else Tampering.DETECTS
         yield _finding(kind, changed, line, text, is_sure=True)
+
+
+def _knowing_as_text(changed: Changed, tests: Sequence[str]) -> Iterator[Finding]:
+    """Yield where a new file of data, or a script, has what stands in the tests."""
+    ending = PurePosixPath(changed.path).suffix
+    is_table = not changed.before and (ending in _VALUES or not is_source(changed.path))
+    for line, text in find_copied_rows(changed.after, tests) if is_table else ():
+        yield _finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=True)
+    for line, text in find_asking_rows(_added(changed), tests) if ending in _SHELLS else ():
+        yield _finding(Tampering.DETECTS, changed, line, text, is_sure=True)
 
 
 def _added(changed: Changed) -> list[tuple[int, str]]:

@@ -53,8 +53,13 @@ def weakening(changes: Sequence[SurfaceChange], judged: Iterable[Judged]) -> Wea
     asked = [line for each in runs for line in (*_lost_tests(each, changes), *_other_results(each))]
     asked += _untold(changes, runs)
     told = [line for change in changes for line in _weakened(change)]
-    lines = tuple(dict.fromkeys((*asked, *told)))
+    new = [line for each in changes if asked and _is_new_aid(each) for line in _said(each)]
+    lines = tuple(dict.fromkeys((*asked, *new, *told)))
     return Weakening(asked=lines) if asked else Weakening(noted=lines)
+
+
+def _is_new_aid(change: SurfaceChange) -> bool:
+    return not change.before and change.kind is not Kind.TESTS
 
 
 def _lost_tests(judged: Judged, changes: Sequence[SurfaceChange]) -> Iterator[str]:
@@ -117,9 +122,9 @@ def _untold(changes: Sequence[SurfaceChange], judged: Sequence[Judged]) -> Itera
 
 
 def _said(change: SurfaceChange) -> list[str]:
-    """Return what was done to a file, at least that it changed."""
+    """Return what was done to a file, at least that it changed or is new."""
     found = [finding.said() for finding in change.findings]
-    return found or [f"{change.path}: {change.kind} changed"]
+    return found or [f"{change.path}: {change.kind} {'changed' if change.before else 'is new'}"]
 
 
 def _weakened(change: SurfaceChange) -> list[str]:
