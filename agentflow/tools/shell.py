@@ -34,14 +34,12 @@ class BashInput(Record):
 
 _SCOPES: Mapping[str, str] = MappingProxyType(
     {
-        "explorer": "Any program that looks, in pipes and loops, also `python3 -c` and `cd DIR && git log`. "
-        "Not: tests, builds, programs of the repository, writing outside /tmp, the network.",
-        "implementer": "Any program, with pipes, loops and here-documents. It writes the repository, "
-        "but not .git, .claude and the like.",
-        "reviewer": "Static analysis (`ruff check`, `mypy`, `npx eslint` and the like) and programs that "
-        "only read, in pipes and loops. Not: tests, builds, the program itself, writing.",
-        "verifier": "Any command: the checks with any arguments, scripts of your own in /tmp. It works on a "
-        "copy of the repository that is thrown away after each call; do not change tracked files in it.",
+        "explorer": "Runs what looks, in pipes and loops, also `python3 -c`; no tests, builds or programs of "
+        "the repository.",
+        "implementer": "Runs any program; .git and .claude stay.",
+        "reviewer": "Runs static analysis (`ruff check`, `npx eslint` and the like) and what only reads; no "
+        "tests, builds or programs of the repository.",
+        "verifier": "Runs anything, on a copy that is thrown away after each call; changes no tracked file.",
     }
 )
 """What the shipped roles may run, by their part in the pipeline."""
@@ -55,7 +53,7 @@ def shell_scope(role: Role) -> str:
 
 
 def bash(wanted: BashInput, context: ToolContext) -> Output:
-    """Run a shell command and return its output and exit code; each call is a new shell."""
+    """Run a command in a new shell, return output and exit code."""
     if "\0" in wanted.command:
         raise InvalidInput("command: holds a NUL character")
     sink = _sink(context)
