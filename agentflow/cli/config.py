@@ -35,7 +35,7 @@ def _lines(rows: list[dict[str, Any]], parts: dict[str, list[str]]) -> Iterator[
     for row in rows:
         usual = row["source"] == "default"
         value = column(f"{_words(row['value']) or '-'}  ", 30, Style.DIM if usual else Style.BOLD)
-        yield labelled(row["key"], value, span(row["source"], Style.DIM if usual else Style.ACCENT), width=17)
+        yield labelled(row["key"], value, span(row["source"], Style.DIM if usual else Style.ACCENT), width=22)
     for title, told in parts.items():
         yield from (BLANK, line(span(title, Style.BOLD)))
         yield from (line("  ", span(one), hang=4) for one in told or ["none"])
@@ -78,6 +78,9 @@ def _settings(folder: Path) -> list[dict[str, Any]]:
         said = ((path, mine[key] != default[key]), (PROJECT_FILE, value != mine[key]))
         sources = [file for file, is_said in said if is_said]
         rows[key] = {"key": key, "value": value, "source": ", ".join(sources) or "default"}
+    for name, value in plain(own.limits.within(None)).items():
+        source = "default" if value == default["limits"].get(name) or mine["limits"][name] is None else path
+        rows[f"limits.{name}"] = {"key": f"limits.{name}", "value": value, "source": source}
     unsaid = (Project(), tightening(Project(), own))
     for key, each in {"checks": project.checks, "limits": project.limits}.items():
         value = {name: one for name, one in plain(each).items() if one is not None}

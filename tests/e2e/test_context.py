@@ -32,13 +32,14 @@ metadata: {agentflow-role: explorer}
 You look.
 """
 LINES = 410
+PAGES = 10
 
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
     """Return a repository with a file whose pages fill a result each."""
     made = new_repo(
-        {**CALC, "big.txt": "".join(f"{number:07d} {'x' * 60}\n" for number in range(100 * LINES))}
+        {**CALC, "big.txt": "".join(f"{number:07d} {'x' * 60}\n" for number in range(PAGES * LINES))}
     )
     made.give_role("explorer", ROLE)
     return made
@@ -49,7 +50,7 @@ def is_summary(asked: Asked) -> bool:
 
 
 def page(number: int) -> dict[str, Any]:
-    return use("Read", {"file_path": "big.txt", "offset": 1 + number * LINES, "limit": LINES}, f"t{number}")
+    return use("Read", {"file_path": "big.txt", "offset": 1 + number % PAGES * LINES, "limit": LINES}, f"t{number}")
 
 
 class Reader:
