@@ -39,7 +39,18 @@ _NOTHING = '{"type":"nothing"}'
 _NAMING = ("phase", "role", "tool", "check")
 """What tells an event from others of its type."""
 _WIDE = 600
-_VOLATILE = frozenset({"seconds", "files", "report", "model", "sandbox", "gaps"})
+_VOLATILE = frozenset(
+    {
+        "seconds",
+        "files",
+        "report",
+        "model",
+        "sandbox",
+        "gaps",
+        "from_tokens",
+        "to_tokens",
+    }  # as long as paths are
+)
 
 
 class Replayed(Record):

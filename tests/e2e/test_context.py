@@ -3,13 +3,16 @@
 import json
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
+from subprocess import DEVNULL
+from threading import Event
 from typing import Any
 
 import pytest
 
-from tests.support.live import live
-from tests.support.messages_server import Answer, Asked, MessagesServer, Plays, serving, use
-from tests.support.repo import CALC, Done, NewRepo, Repo
+from tests.support.live import configure, live
+from tests.support.messages_server import Answer, Asked, MessagesServer, Plays, refuses, serving, use
+from tests.support.repo import CALC, MENDED, Done, NewRepo, Repo, call, findings, role, submit, turn, verified
 
 QUESTION = ("where is", "add defined?")
 FOUND = {"summary": "in calc.py", "findings": [{"claim": "here", "path": "calc.py", "line": 1}]}
@@ -50,7 +53,9 @@ def is_summary(asked: Asked) -> bool:
 
 
 def page(number: int) -> dict[str, Any]:
-    return use("Read", {"file_path": "big.txt", "offset": 1 + number % PAGES * LINES, "limit": LINES}, f"t{number}")
+    return use(
+        "Read", {"file_path": "big.txt", "offset": 1 + number % PAGES * LINES, "limit": LINES}, f"t{number}"
+    )
 
 
 class Reader:
@@ -107,6 +112,18 @@ def answered(done: Done) -> None:
     assert "in calc.py" in done.out
 
 
+def test_the_limits_are_printed_with_their_sources(repo: Repo) -> None:
+    configure(repo, limits={"context": 40_000, "turns_kept": 3})
+    rows = {
+        row["key"]: (row["value"], row["source"]) for row in repo.run("config", "--json").json["settings"]
+    }
+    own = str(repo.home / ".config/agentflow/config.yaml")
+    assert rows["limits.context"] == (40_000, own)
+    assert rows["limits.trigger"] == (30_000, "default")
+    assert rows["limits.turns_kept"] == (3, own)
+    assert rows["limits.summary"] == (5_000, "default")
+
+
 @pytest.mark.parametrize(("turns", "a_turn"), [(10, 1), (24, 4)], ids=["300 KB", "3 MB"])
 def test_output_that_would_not_fit_is_archived_and_the_task_ends_right(
     repo: Repo, turns: int, a_turn: int
@@ -128,3 +145,122 @@ def test_output_that_would_not_fit_is_archived_and_the_task_ends_right(
     for call_id in told[0]["archived"]:
         kept = (repo.folder / f"outputs/{call_id}.out").read_text("utf-8")
         assert kept in [each for body in work(server) for each in results(body)]
+
+
+def test_summaries_are_billed_and_a_failed_one_ends_nothing(repo: Repo) -> None:
+    reader = Reader(9)
+    failing = iter((refuses(500), refuses(500), refuses(400)))
+    reader.summary = lambda _: next(failing, Plays((use("SubmitSummary", SUMMARY),)))
+    hooks = {"PreCompact": "cat >> pre.json", "PostCompact": "cat >> post.json"}
+    entries = {
+        name: [{"matcher": "auto", "hooks": [{"type": "command", "command": said}]}]
+        for name, said in hooks.items()
+    }
+    settings = repo.home / ".claude/settings.json"
+    settings.write_text(json.dumps({"hooks": entries}))
+    with serving(policy=reader) as server:
+        answered(live(repo, server, *QUESTION, limits={"context": 8_000, "result_chars": 12_000}))
+    told = repo.events("Compacted")
+    by = [each["summary"] for each in told]
+    assert by.index("program") < by.index("model")
+    replies = len(server.asked) - 3
+    assert repo.state()["usage"]["input"] == 10 * replies
+    assert sum(each["usage"]["input"] for each in told) == 10 * (sum(map(is_summary, server.asked)) - 3)
+    read = [json.loads(line) for line in repo.read("post.json").splitlines()]
+    assert [each["hook_event_name"] for each in read] == ["PostCompact"] * len(told)
+    assert "big.txt holds numbers" in read[by.index("model")]["compact_summary"]
+    assert len(repo.read("pre.json").splitlines()) == len(told)
+
+
+def test_a_prompt_that_is_too_long_is_compacted_and_sent_once_more(repo: Repo) -> None:
+    reader = Reader(6)
+
+    def short(asked: Asked) -> Answer:
+        message = "prompt is too long: 25001 tokens > 25000 maximum"
+        return refuses(400, "invalid_request_error", message) if len(asked.raw) > 100_000 else reader(asked)
+
+    with serving(policy=short) as server:
+        answered(live(repo, server, *QUESTION))
+    assert repo.events("Compacted")[0]["trigger"] == "overflow"
+    assert sum(len(asked.raw) > 100_000 for asked in server.asked) == 1
+
+
+def test_a_killed_task_goes_on_with_the_same_bytes_and_reads_archived_output(repo: Repo) -> None:
+    lines = [f"{number:07d} {'y' * 500}" for number in range(2_000)]
+    repo.write({"wide.txt": "\n".join(lines)}).commit()
+    reader, waiting, released = Reader(11), Event(), Event()
+
+    def policy(asked: Asked) -> Answer:
+        if not reader.made:
+            reader.made = 1
+            return Plays((use("Read", {"file_path": "wide.txt"}, "wide"),))
+        if "RecallOutput" in asked.tools and not waiting.is_set():
+            waiting.set()
+            released.wait(60)
+        return reader(asked)
+
+    def last(asked: Asked) -> Answer:
+        pages = [each for each in results(asked.body) if "next offset" in each]
+        recall = {"call_id": "c1-1-1", "offset": 16_000, "limit": 16_000}
+        return Plays((SUBMIT if pages else use("RecallOutput", recall, "r"),))
+
+    reader.last = last  # type: ignore[method-assign]
+    with serving(policy=policy) as server:
+        configure(repo, endpoint=server.address, model="anthropic")
+        started = repo.start("task", *QUESTION, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
+        assert waiting.wait(60)
+        begun = len(server.asked)
+        started.kill()
+        started.wait()
+        released.set()
+        answered(repo.run("resume"))
+    assert server.asked[begun - 1].raw == server.asked[begun].raw
+    whole = (repo.folder / "outputs/c1-1-1.out").read_bytes()
+    assert len(whole) > 1_000_000
+    (page_two,) = {each for body in work(server) for each in results(body) if "next offset" in each}
+    text, _, note = page_two.rpartition("\n[bytes ")
+    assert text.encode() == whole[16_000:32_000]
+    assert note.startswith(f"16000 to 32000 of {len(whole)}")
+
+
+PLANNED = role(
+    "planner",
+    turn(
+        call(
+            "TodoWrite",
+            todos=[{"content": "fix add", "status": "in_progress"}, {"content": "look", "status": "pending"}],
+        )
+    ),
+    turn(
+        call(
+            "SubmitPlan",
+            summary="plan",
+            steps=[{"title": "fix", "files": ["calc.py"]}],
+            acceptance=[],
+            risks=[],
+        )
+    ),
+)
+
+
+def test_many_compactions_leave_plan_todos_and_gates_as_they_were(tmp_path: Path) -> None:
+    files = {**CALC, "long.txt": "".join(f"{number} {'z' * 40}\n" for number in range(80))}
+    reads = [turn(call("Read", file_path="long.txt"), text=f"{number}") for number in range(24)]
+    summary = role("summarizer", *[turn(call("SubmitSummary", **SUMMARY))] * 40)
+    work = (*reads[:12], *MENDED, *reads[12:], submit("calc.py"))
+    review = role("reviewer", turn(call("SubmitReview", verdict="APPROVED", issues=[])))
+    script = [findings(), PLANNED, role("implementer", *work), review, verified("ev-0002"), summary]
+    states = []
+    for limits in ({}, {"context": 6_000}):
+        place = tmp_path / ("small" if limits else "usual")
+        repo = Repo(place / "repo", place / "home").write(files).commit()
+        configure(repo, limits=limits)
+        assert repo.task("make the failing tests pass", "--class", "complex", script=script).code == 0
+        states.append(repo.state())
+    assert len(repo.events("Compacted")) >= 10
+    for key in ("plan", "todos"):
+        assert states[0][key] == states[1][key]
+    one, other = ({phase: gate["status"] for phase, gate in state["gates"].items()} for state in states)
+    assert one == other
+    again = repo.run("replay")
+    assert again.code == 0, again.err + again.out
