@@ -13,7 +13,7 @@ from agentflow.core.messages import Reply, Request, Usage, total
 from agentflow.core.ports import Observer
 from agentflow.model.encode import Encoder
 from agentflow.model.meter import Meter
-from agentflow.model.prices import find_price, priced, searches
+from agentflow.model.prices import find_price, find_window, priced, searches
 from agentflow.model.reply import reply, whole_body
 from agentflow.model.retry import by_status, by_type, persist
 from agentflow.model.stream import (
@@ -42,6 +42,8 @@ from agentflow.settings import Settings
 
 _LAST_BYTES_SECONDS = 0.5
 """For what follows the final event."""
+_LEAST_ROOM = 1_000
+"""Tokens of a reply that are asked for where a request seems to fill the window: the provider knows better."""
 _ADDRESS = f"check {ADDRESS}"
 _NOT_THE_API = "this endpoint is not the Messages API"
 
@@ -120,8 +122,11 @@ class Messages:
         price = find_price(request.model, choice_of(self.name).kind, self._settings)
         most = min(self._settings.max_tokens, request.reply_tokens or self._settings.max_tokens)
 
+        window = find_window(request.model, self._settings)
+
         def room(size: int) -> int:
-            return self._meter.reply_room(request, size, price, most)
+            left = most if window is None else window - self._meter.tokens_of(size)
+            return self._meter.reply_room(request, size, price, min(most, max(left, _LEAST_ROOM)))
 
         def count(usage: Usage) -> None:
             used.append(usage)
