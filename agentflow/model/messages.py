@@ -43,7 +43,7 @@ from agentflow.settings import Settings
 _LAST_BYTES_SECONDS = 0.5
 """For what follows the final event."""
 _LEAST_ROOM = 1_000
-"""Tokens of a reply that are asked for where a request seems to fill the window: the provider knows better."""
+"""Tokens of a reply that are asked for where a request seems to fill the window."""
 _ADDRESS = f"check {ADDRESS}"
 _NOT_THE_API = "this endpoint is not the Messages API"
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from subprocess import DEVNULL
 from threading import Event
 from typing import Any
