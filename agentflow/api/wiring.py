@@ -66,7 +66,7 @@ from agentflow.store.journal import load_run
 from agentflow.store.tasks import TaskStore, new_task_id
 from agentflow.tools.registry import Toolbox
 from agentflow.verdict.checking import Bounds, Checking
-from agentflow.verdict.look import Sight
+from agentflow.verdict.sight import Sight
 from agentflow.workflow.crew import Crew
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git, open_repository

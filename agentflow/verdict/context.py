@@ -7,7 +7,7 @@ from agentflow.sandbox.run import Sandbox
 from agentflow.store.ledger import EvidenceLedger
 from agentflow.verdict.checking import Checking
 from agentflow.verdict.drift import set_apart
-from agentflow.verdict.look import Sight
+from agentflow.verdict.sight import Sight
 from agentflow.workspace.git import FileChange, Git
 
 

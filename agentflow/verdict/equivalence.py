@@ -5,11 +5,9 @@ import builtins
 import collections.abc
 import re
 import symtable
-import tomllib
 import typing
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from doctest import DocTestParser
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
@@ -23,7 +21,6 @@ _DOCUMENT_NAME = re.compile(
 )
 _DESCRIBES = frozenset({"description", "authors", "maintainers", "keywords", "classifiers", "urls"})
 """What a manifest tells people of a project."""
-_PARSER = DocTestParser()
 _DOCUMENT_FOLDERS = frozenset({"doc", "docs", "documentation"})
 _DOCUMENT_ENDINGS = frozenset({".md", ".rst", ".adoc", ".markdown"})
 _OBEYED = re.compile(
@@ -117,8 +114,10 @@ def is_description(change: Texts) -> bool:
     """Tell whether a project's manifest differs in nothing but what it says about it to people."""
     if change.path != "pyproject.toml" or set(change.modes) != {_PLAIN}:
         return False
+    from tomllib import loads  # noqa: PLC0415  # only where there is one
+
     try:
-        sides = [tomllib.loads(text) for text in (change.before, change.after)]
+        sides = [loads(text) for text in (change.before, change.after)]
         for told in (side.get("project", {}) for side in sides):
             for key in _DESCRIBES & told.keys():
                 del told[key]
@@ -129,13 +128,15 @@ def is_description(change: Texts) -> bool:
 
 def _examples(text: str) -> list[object]:
     """Return the examples of docstrings that a check may run; of what cannot be read, the text."""
+    from doctest import DocTestParser  # noqa: PLC0415  # it loads a debugger and a test runner
+
     try:
         texts = [
             ast.get_docstring(node) or ""
             for node in ast.walk(ast.parse(text))
             if isinstance(node, (ast.Module, *_DECORATED))
         ]
-        found = (each for docstring in texts for each in _PARSER.get_examples(docstring))
+        found = (each for docstring in texts for each in DocTestParser().get_examples(docstring))
         return [(each.source, each.want, sorted(each.options.items())) for each in found]
     except (SyntaxError, ValueError, RecursionError):
         return [text]

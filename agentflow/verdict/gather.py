@@ -14,14 +14,14 @@ from agentflow.verdict.fail_to_pass import counterproof
 from agentflow.verdict.ground import Ground
 from agentflow.verdict.look import Look, added_secrets, approval_id
 from agentflow.verdict.mixed import is_shared, mix
-from agentflow.verdict.observation import UNREAD, is_open, observed_after, observed_before
+from agentflow.verdict.observation import UNREAD, is_open, observed_after
 from agentflow.verdict.parts import has_parts, mix_parts
 from agentflow.verdict.probe_plan import due_canaries, due_probes
 from agentflow.verdict.probe_results import switched_off, tried_lines
 from agentflow.verdict.probe_runs import run_probes
 from agentflow.verdict.proofs import is_renaming
 from agentflow.verdict.runner import Order
-from agentflow.verdict.surface import Kind, stands, surface_of
+from agentflow.verdict.surface import Kind, stands
 from agentflow.verdict.tampering import Finding, Tampering
 from agentflow.verdict.targets import aims
 from agentflow.verdict.weakening import Judged, SurfaceChange, Weakening, weakening
@@ -31,21 +31,6 @@ from agentflow.workspace.ignored import differences, fingerprint, unseen
 
 Shown = Callable[[tuple[RequiredCheck, ...]], tuple[CheckRun, ...]]
 """Tells what checks showed."""
-
-
-async def examine_base(context: JudgeContext, task: TaskState) -> TaskState:
-    """Run the required checks before anything changes, and write down what belongs to them."""
-    assert task.base_tree is not None
-    files = context.git.paths(task.base_tree)
-    checks = context.checking.required(task, files)
-    repository = context.checking.repository(files)
-    surface = surface_of(repository, checks, task.surface.added, task.surface.removed)
-    order = Order(checks=checks, tree=task.base_tree, surface=Side.BASE, code=Side.BASE)
-    ignored = context.git.ignored()
-    (baseline,) = await context.checking.run(task, order, ignored=ignored)
-    marks = fingerprint(context.git.root, ignored)
-    task = task.replace(baseline=baseline, surface=surface, ignored=marks)
-    return task.replace(surface=observed_before(context, task))
 
 
 async def examine(context: JudgeContext, task: TaskState) -> TaskState:

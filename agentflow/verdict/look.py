@@ -33,7 +33,6 @@ _LOCK_BYTES = 20_000_000
 _TEST_FILES = 1_000
 _RENAMED_FILES = 5_000
 """In a larger repository a renaming is a change like any other."""
-_NAMED = 5
 _CODE = frozenset(
     {
         ".py",
@@ -54,7 +53,6 @@ _CODE = frozenset(
         ".cpp",
     }
 )
-_SHARED = "settings of checkers beside those of the product"
 
 
 class Look(Record):
@@ -77,22 +75,6 @@ class Look(Record):
 
 
 NOTHING = Look(checks=(), code=())
-
-
-class Sight:
-    """The looks at the changes of a task, each taken once."""
-
-    def __init__(self, git: Git) -> None:
-        self._git = git
-        self._known: dict[tuple[str | None, ...], Look] = {}
-
-    def of(self, task: TaskState) -> Look:
-        surface = task.surface
-        late = (path for path in surface.late if path in surface.product)
-        trees = (task.base_tree, task.tree, *surface.late, "", *late)
-        if trees not in self._known:
-            self._known[trees] = look(self._git, task)
-        return self._known[trees]
 
 
 def look(git: Git, task: TaskState) -> Look:
@@ -230,24 +212,6 @@ def _tests(git: Git, task: TaskState) -> tuple[str, ...]:
     kinds = (Kind.TESTS, Kind.OBSERVED, Kind.NAMED)
     paths = (path for path in git.paths(task.base_tree) if kind_of(path, task.surface) in kinds)
     return git.texts([f"{task.base_tree}:{path}" for path in islice(paths, _TEST_FILES)], _TEXT_BYTES)
-
-
-def listed(git: Git, task: TaskState) -> tuple[str, ...]:
-    """Return what belonged to the checks before the task, a line for each reason."""
-    if task.base_tree is None:
-        return ()
-    found: dict[str, list[str]] = {}
-    for path in git.paths(task.base_tree):
-        kind = kind_of(path, task.surface) or (_SHARED if is_shared(path) else None)
-        if kind is not None:
-            found.setdefault(kind, []).append(path)
-    gap = (f"not watched, names alone tell: {task.surface.gap}",) if task.surface.gap else ()
-    return (*(f"{kind}: {_shortened(paths)}" for kind, paths in found.items()), *gap)
-
-
-def _shortened(paths: list[str]) -> str:
-    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return f"{', '.join(paths[:_NAMED])}{more}"
 
 
 def approval_id(seen: Look, weakened: Sequence[str]) -> str:

@@ -17,14 +17,13 @@ from agentflow.report.outcomes import without_result
 from agentflow.routing.reclassify import changed, classified, found_of, planned
 from agentflow.routing.route import together
 from agentflow.store.reading import events
+from agentflow.verdict.base import examine_base
 from agentflow.verdict.case import uncounted
 from agentflow.verdict.conclusion import check_line, conclude, decided, ended_by, failed
-from agentflow.verdict.gather import examine_base
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import GIVE_UP, dispatch
 from agentflow.workflow.intent import QUESTION, gap_of, intent_of, intent_told, settled, unconfirmed
-from agentflow.workflow.judging import judged
 from agentflow.workflow.survey import surveyed
 from agentflow.workflow.waiting import answered, waiting
 
@@ -132,6 +131,8 @@ def _grown(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, Classi
 
 async def judge_change(crew: Crew, task: TaskState) -> TaskState:
     """Let the judges of the change have their say, side by side where both are due."""
+    from agentflow.workflow.judging import judged  # noqa: PLC0415  # nothing before a change needs it
+
     return await judged(crew, task, together(task, task.current_phase))
 
 
