@@ -105,7 +105,7 @@ def _reasons(run: Run, limits: Limits) -> Iterator[RunOutcome]:
     if _is_silent(run) and run.head.submit is None:
         yield RunOutcome.ANSWERED
     elif _is_silent(run) and (run.reminded or run.finalized):  # it is reminded once
-        yield RunOutcome.NO_SUBMISSION
+        yield RunOutcome.CONFUSED if run.stumbles >= MAX_STUMBLES else RunOutcome.NO_SUBMISSION
     elif run.finalized and (_is_paused(run) or _has_results(run)):
         yield spent(run, limits) or RunOutcome.CONFUSED
 

@@ -1,11 +1,26 @@
 """Permission rules and role lists, through the installed command."""
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, Repo, call, findings, mending, plan, role, submit, turn
+from tests.support.repo import (
+    CALC,
+    COMMAND,
+    MENDED,
+    Repo,
+    call,
+    findings,
+    mending,
+    plan,
+    role,
+    submit,
+    turn,
+    verified,
+)
 
 ATTACKS = (
     "pytest",
@@ -102,3 +117,104 @@ def test_permissions_test_says_that_it_asks(repo: Repo) -> None:
         free = repo.run("permissions", "test", "--role", "implementer", command)
         assert "whole repository" not in free.out
     assert repo.run("permissions", "test", "rm -rf build", "--json").json["decision"] == "allow"
+
+
+WHERE = 'command -v python; echo "$VIRTUAL_ENV $TERM $NO_COLOR"; tool-of-the-repository; echo "$PATH"'
+FREELY = (
+    "python3 - <<'E'\nprint(6 * 7)\nE",
+    "cat > note.txt <<E\nat $PWD\nE\nrm note.txt",
+    'bash -c "$(echo echo spoken)"',
+    "eval echo evaluated",
+    "echo 'echo piped' | sh",
+    "for f in *.py; do wc -l < $f; done | sort",
+    "cat <<A <<B\n1\nA\n2\nB",
+    "cd .venv && ls && git log --oneline | head -1",
+)
+"""What an implementer's shell is used for, parsed with certainty or not."""
+ON_A_COPY = (
+    "python -m unittest -q",
+    "touch x && ls x",
+    "sed -i s/a/b/ .gitignore && git diff --stat",
+    *FREELY,
+)
+
+
+def bash(*commands: str) -> dict[str, Any]:
+    return turn(*(call("Bash", command=command) for command in commands))
+
+
+@pytest.fixture(scope="module")
+def at_work(tmp_path_factory: pytest.TempPathFactory) -> Repo:
+    """A task in a repository with an environment of its own, ours being first on PATH."""
+    folder = tmp_path_factory.mktemp("work")
+    repo = Repo(folder / "repo", folder / "home").write({**CALC, ".gitignore": ".venv\n"}).commit()
+    programs = {"python": 'exec python3 "$@"', "tool-of-the-repository": "printf '\\033[31mfound\\033[0m\\n'"}
+    for name, body in programs.items():
+        repo.write({f".venv/bin/{name}": f"#!/bin/sh\n{body}\n"})
+        (repo.root / ".venv/bin" / name).chmod(0o755)
+    script = [
+        role("explorer", bash(WHERE), *findings()["turns"]),
+        plan("calc.py"),
+        role("implementer", bash(WHERE, *FREELY), *MENDED, submit("calc.py")),
+        role("verifier", bash(WHERE, *ON_A_COPY), *verified("ev-9999")["turns"]),
+    ]
+    repo.task(script=script, env={"PATH": f"{COMMAND.parent}{os.pathsep}{repo.environment['PATH']}"})
+    return repo
+
+
+def said(repo: Repo, name: str) -> dict[str, dict[str, Any]]:
+    (run,) = repo.runs(name)
+    return {made["input"]["command"]: result for made, result in run.calls if made["name"] == "Bash"}
+
+
+@pytest.mark.parametrize("name", ["explorer", "implementer", "verifier"])
+def test_the_environment_of_the_repository_leads_and_ours_is_not_there(at_work: Repo, name: str) -> None:
+    program, told, found, path, *_ = said(at_work, name)[WHERE]["content"].splitlines()
+    environment = at_work.root.resolve() / ".venv"
+    assert (program, told, found) == (f"{environment}/bin/python", f"{environment} dumb 1", "found")
+    assert path.split(os.pathsep)[0] == f"{environment}/bin"
+    assert str(COMMAND.parent) not in path.split(os.pathsep)
+
+
+@pytest.mark.parametrize(("name", "commands"), [("implementer", FREELY), ("verifier", ON_A_COPY)])
+def test_a_shell_is_used_as_people_use_one(at_work: Repo, name: str, commands: tuple[str, ...]) -> None:
+    results = said(at_work, name)
+    assert [text for text in commands if "\nexit 0" not in f"\n{results[text]['content']}"] == []
+    assert at_work.git("status", "--porcelain") == " M calc.py\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "eval rm x",
+        "echo 'rm x' | sh",
+        "bash <<'E'\nrm x\nE",
+        "python3 - <<'E'\nimport os; os.system('rm x')\nE",
+    ],
+)
+def test_a_rule_is_not_got_past_by_what_is_hard_to_judge(repo: Repo, command: str) -> None:
+    settings = repo.root / ".claude/settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text(json.dumps({"permissions": {"deny": ["Bash(rm *)"]}}))
+    denied = repo.run("permissions", "test", command, "--json").json
+    assert (denied["decision"], "Bash(rm *)" in denied["reason"]) == ("deny", True)
+
+
+def test_only_refusals_three_turns_long_end_a_run_and_the_result_says_whose(repo: Repo) -> None:
+    settings = repo.root / ".claude/settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text(json.dumps({"permissions": {"deny": ["Bash(touch *)"]}}))
+    looking = [bash("pytest"), bash("make"), bash("ls", "pytest")] * 2
+    done = repo.task(
+        script=[
+            role("explorer", *looking, *findings()["turns"]),
+            plan("calc.py"),
+            role("implementer", *[bash("touch x")] * 3, turn(text="nothing to be done")),
+        ],
+    )
+    assert done.code == 1
+    reached = [event["phase"] for event in repo.events("PhaseStarted")]
+    assert "implementation" in reached, reached
+    (run,) = repo.runs("implementer")
+    assert run.outcome == "confused"
+    assert "rule Bash(touch *)" in repo.read(f".claude/agentflow/{repo.folder.name}/report.md")
