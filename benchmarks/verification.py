@@ -30,7 +30,7 @@ def busy():
         pass
 
 """
-_COUNTED = "def pages(total, size):\n    return total // size\n"
+_COUNTED = RIGHT.replace("-(-total // size)", "total // size")
 _TEST = "\ndef test_{}():\n    busy()\n    assert pages({}, 10) == {}\n"
 _ADOPT_ORPHANS = 36
 """PR_SET_CHILD_SUBREAPER."""
