@@ -188,8 +188,7 @@ def ended(run: Ended) -> str:
 
 def mixed(evidence: Evidence) -> str:
     """Return what to add to the words for a run that was not the first on its tree; else empty."""
-    taken = f", as {evidence.taken_from} showed" if evidence.taken_from else ""
-    return f"{taken}{repeated(evidence.tries, evidence.flaky)}"
+    return repeated(evidence.tries, evidence.flaky)
 
 
 def repeated(tries: Sequence[Ended], flaky: Sequence[str]) -> str:

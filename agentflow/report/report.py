@@ -97,7 +97,8 @@ def _check(run: CheckRun) -> str:
     counts = f", {tests.passed} passed, {tests.failed + tests.errors} failed" if tests else ""
     took = f"{evidence.seconds:.1f} s, {evidence.id}"
     hint = f"\n  - {nested(run.hint)}" if run.hint else ""
-    end = f"{ended(evidence)}{counts}{mixed(evidence)}"
+    taken = f", as {evidence.taken_from} showed" if evidence.taken_from else ""
+    end = f"{ended(evidence)}{counts}{mixed(evidence)}{taken}"
     return f"- {run.check.name}: `{nested(evidence.command)}` {end} ({took}){hint}"
 
 
