@@ -6,6 +6,7 @@ from agentflow.core.delegation import Saved
 from agentflow.core.evidence import CheckName, Side
 from agentflow.core.messages import Stop, Usage
 from agentflow.core.pending import PendingKind
+from agentflow.core.probe import ProbeEnd, ProbeKind
 from agentflow.core.record import Record
 from agentflow.core.run import CompactionTrigger, RunOutcome
 from agentflow.core.task import Complexity, GateStatus, Phase, Status
@@ -189,6 +190,15 @@ class CheckStarted(Record, tag=True):
     code: Side = Side.FINAL
 
 
+class Probed(Record, tag=True):
+    kind: ProbeKind
+    check: CheckName
+    end: ProbeEnd
+    seconds: float
+    subjects: tuple[str, ...] = ()
+    code: Side = Side.FINAL
+
+
 class RunEnded(Record, tag=True):
     run: int
     role: str
@@ -269,6 +279,7 @@ Event = (
     | Compacted
     | EvidenceRecorded
     | CheckStarted
+    | Probed
     | RunEnded
     | Warned
     | Paused

@@ -16,6 +16,7 @@ from agentflow.checks.results import findings
 from agentflow.checks.run import TAIL_CHARS
 from agentflow.checks.wellknown import WellKnown, commanded
 from agentflow.core.errors import CorruptState
+from agentflow.core.events import Event
 from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Fault, settled
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
@@ -65,6 +66,10 @@ class Checking:
         self._reads: dict[str, Reads] = {}
         self._places: tuple[str, ...] | None = None
         self._underlay = Underlay(git)
+
+    def emit(self, event: Event) -> None:
+        """Tell of something that happened as the checks are tried."""
+        self._store.emit(event)
 
     def close(self) -> None:
         """Remove what was laid out for the checks."""

@@ -5,7 +5,9 @@ from functools import partial
 
 from anyio import to_thread
 
+from agentflow.core.events import Probed
 from agentflow.core.probe import ProbeResult
+from agentflow.core.record import shared
 from agentflow.core.task import TaskState
 from agentflow.verdict.beside import undisturbed
 from agentflow.verdict.context import JudgeContext
@@ -41,7 +43,9 @@ async def run_probes(
 
 async def _run(context: JudgeContext, task: TaskState, probe: Probe) -> ProbeResult:
     async with context.checking.copy(task, probe.lay(context.git)) as place:
-        return probe.read(*await to_thread.run_sync(place.tried, probe.check))
+        result = probe.read(*await to_thread.run_sync(place.tried, probe.check))
+    context.checking.emit(Probed(**shared(result, Probed)))
+    return result
 
 
 def rerun_probes(

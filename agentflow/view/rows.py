@@ -12,6 +12,7 @@ from agentflow.core.events import (
     IntentTold,
     PhaseEnded,
     PhaseStarted,
+    Probed,
     Replied,
     Retried,
     RunEnded,
@@ -26,6 +27,7 @@ from agentflow.core.events import (
 )
 from agentflow.core.evidence import CheckName, Side
 from agentflow.core.messages import Stop
+from agentflow.core.probe import ProbeEnd
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import GateStatus, Phase
 from agentflow.redact import one_line
@@ -253,6 +255,14 @@ def _tone(event: EvidenceRecorded, memory: Memory) -> Style:
 def _failures(summary: str) -> int:
     """Return how many tests failed by the words of an outcome."""
     return sum(map(int, _FAILURES.findall(summary)))
+
+
+@rows.register
+def _probed(event: Probed, _memory: Memory) -> tuple[Row, ...]:
+    style = Style.WARN if event.end is ProbeEnd.SILENT else Style.DIM
+    about = one_line(", ".join(event.subjects) or str(event.check), _SUBJECT)
+    said = f"probe {event.kind}  {about}{side_words(Side.FINAL, event.code)}  {event.end}"
+    return ((span(f"    {_MARKS[style]}", style), span(said, style), _took(event.seconds)),)
 
 
 @rows.register

@@ -132,3 +132,6 @@ def test_what_has_to_fail_does_so_with_honest_changes_alone(tmp_path: Path, case
     done = attempt.run(TASK, case.files)
     assert done.code == case.code, done.out + done.err + attempt.report
     assert all(text in attempt.report for text in case.said), attempt.report
+    kinds = [event["kind"] for event in attempt.repo.events("Probed")]
+    assert kinds
+    assert all(f"probe {kind}" in done.err for kind in kinds)

@@ -58,6 +58,7 @@ TYPES = {
         "ToolBlocked",
         "EvidenceRecorded",
         "CheckStarted",
+        "Probed",
         "Warned",
         "TaskEnded",
     ),
