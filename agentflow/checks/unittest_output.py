@@ -10,7 +10,8 @@ _SUMMARY = re.compile(r"(?m)^-{70}\nRan (\d+) tests? in \d+\.\d+s$")
 _PLACE = r"\((?P<dotted>[\w.<>]+)\)"
 _HEADER = re.compile(
     r"(?m)(?<![\w.])"
-    r"(?P<name>test\w*|runTest|(?:setUp|tearDown)(?:Class|Module)|[\w.]+(?= \(unittest\.loader\.))"
+    r"(?P<name>test\w*|runTest|(?:setUp|tearDown)(?:Class|Module)|[\w.]+(?= \(unittest\.loader\.)"
+    r"|\w+(?= \([\w.]+\)\nDoctest: ))"
     rf" {_PLACE}(?: [\[(][^\n]*?)?(?:\n[^\n]*?)? \.\.\. "
 )
 _BLOCK = re.compile(rf"(?m)^={{70}}\n(?P<kind>ERROR|FAIL|UNEXPECTED SUCCESS): (?P<name>\S+) {_PLACE}")

@@ -211,7 +211,7 @@ def _owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
 
 def _still_failing(case: Case, base: CheckRun, run: CheckRun, wanted: frozenset[str]) -> list[str]:
     """Return the wanted tests that were red and do not pass."""
-    due = wanted & base.ids(*RED)
+    due = frozenset[str]() if case.is_blocked(run) else wanted & base.ids(*RED)
     due -= case.known | run.ids(TestOutcome.PASSED) | (base.told - run.told) | loaded_now(base, run)
     names = [f"{test} (passes at times)" if test in run.flaky else test for test in sorted(due)]
     return [f"{run.check.name}: still failing: {listed(names)}"] if due else []

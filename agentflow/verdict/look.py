@@ -15,6 +15,7 @@ from agentflow.redact import redacted
 from agentflow.verdict.changed_tests import changed_tests
 from agentflow.verdict.equivalence import READS_TEXTS, is_description, is_document, is_same_behaviour
 from agentflow.verdict.mixed import is_shared, mix
+from agentflow.verdict.moved_module import moved_module
 from agentflow.verdict.parts import checks_in, has_parts
 from agentflow.verdict.reach import is_source
 from agentflow.verdict.renaming import is_renamed, name_mapping
@@ -33,6 +34,8 @@ _LOCK_BYTES = 20_000_000
 _TEST_FILES = 1_000
 _RENAMED_FILES = 5_000
 """In a larger repository a renaming is a change like any other."""
+_MOVED = 2
+"""Paths that are in one tree alone where a file has another name."""
 _CODE = frozenset(
     {
         ".py",
@@ -168,13 +171,16 @@ def _renamed(git: Git, task: TaskState, changes: tuple[Texts, ...]) -> Mapping[s
     assert task.base_tree is not None
     assert task.tree is not None
     names = name_mapping(changes)
-    paths = git.paths(task.base_tree) if names else ()
-    if not names or len(paths) > _RENAMED_FILES or sorted(paths) != sorted(git.paths(task.tree)):
+    paths, now = git.paths(task.base_tree), git.paths(task.tree)
+    is_moved = not names and len(set(paths) ^ {*now}) == _MOVED
+    if not (names or is_moved) or len(paths) > _RENAMED_FILES or (names and sorted(paths) != sorted(now)):
         return {}
     before, after = (
-        dict(zip(paths, git.texts([f"{tree}:{path}" for path in paths], _TEXT_BYTES), strict=True))
-        for tree in (task.base_tree, task.tree)
+        dict(zip(places, git.texts([f"{tree}:{path}" for path in places], _TEXT_BYTES), strict=True))
+        for tree, places in ((task.base_tree, paths), (task.tree, now))
     )
+    if is_moved:
+        return moved_module(before, after)
     is_left = git.mentions(task.tree, names) or git.mentions(task.base_tree, names.values())
     return names if not is_left and is_renamed(before, after, names) else {}
 

@@ -8,6 +8,66 @@ from pathlib import PurePosixPath
 
 from agentflow.verdict.switches import code_lines
 
+_BY_NAME = frozenset(
+    {
+        *(
+            "getattr",
+            "setattr",
+            "hasattr",
+            "delattr",
+            "attrgetter",
+            "methodcaller",
+            "getattr_static",
+            "getmembers",
+        ),
+        *(
+            "globals",
+            "locals",
+            "vars",
+            "dir",
+            "eval",
+            "exec",
+            "compile",
+            "__import__",
+            "importlib",
+            "import_module",
+        ),
+        *(
+            "__dict__",
+            "__getattr__",
+            "__getattribute__",
+            "__qualname__",
+            "__subclasses__",
+            "modules",
+            "inspect",
+        ),
+        *(
+            "pickle",
+            "cloudpickle",
+            "dill",
+            "shelve",
+            "copyreg",
+            "joblib",
+            "runpy",
+            "pkgutil",
+            "singledispatch",
+        ),
+        *(
+            "co_name",
+            "_getframe",
+            "currentframe",
+            "get_type_hints",
+            "fire",
+            "pydoc",
+            "rpyc",
+            "xmlrpc",
+            "ctypes",
+        ),
+    }
+)
+"""Words of code that reaches other code by its name."""
+_RESOURCES = frozenset({"importlib", "resources", "metadata", "files", "as_file", "version", "distribution"})
+"""What code imports to read files and versions of packages, and no function."""
 Trees = Mapping[str, ast.Module]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES = (*_FUNCTIONS, ast.Lambda)
@@ -63,7 +123,7 @@ def _places_of_definition(tree: ast.Module, path: str, name: str, trees: Trees) 
                 yield 1
             case ast.Call(func=ast.Attribute(attr=word, value=value)) if word == name:
                 yield ast.unparse(value) in modules
-            case ast.ImportFrom(names=names) if _file(_home(node, path), trees):
+            case ast.ImportFrom(names=names) if _file(home_of(node, path), trees):
                 yield sum(each.name == name for each in names)
             case ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List(elts=listed)):
                 yield sum(isinstance(each, ast.Constant) and each.value == name for each in listed)
@@ -216,12 +276,12 @@ def _modules(tree: ast.Module, path: str, trees: Trees) -> frozenset[str]:
         if isinstance(node, ast.Import):
             found |= {each.asname or each.name for each in node.names if _file(each.name, trees)}
         elif isinstance(node, ast.ImportFrom):
-            home = _home(node, path)
+            home = home_of(node, path)
             found |= {each.asname or each.name for each in node.names if _file(f"{home}.{each.name}", trees)}
     return frozenset(found)
 
 
-def _home(node: ast.ImportFrom, path: str) -> str:
+def home_of(node: ast.ImportFrom, path: str) -> str:
     """Return the module that names are imported from, as seen from the top of the repository."""
     if not node.level:
         return node.module or ""
@@ -234,3 +294,25 @@ def _file(module: str, trees: Trees) -> str:
     place = module.strip(".").replace(".", "/")
     options = (f"{top}{place}{end}" for top in ("", "src/") for end in (".py", "/__init__.py"))
     return next((option for option in options if option in trees), "")
+
+
+def reaches_by_name(tree: ast.Module) -> bool:
+    """Tell whether code may find a function by its name, or leave one's name to somebody else."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=word) if word in _BY_NAME:
+                return True
+            case ast.Attribute(value=ast.Name(id="re"), attr="compile"):
+                pass
+            case ast.Attribute(attr=word) if word in _BY_NAME or word == "__name__":
+                return True
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                home = getattr(node, "module", None) or ""
+                told = {part for each in names for part in (*each.name.split("."), *home.split("."))}
+                if home.startswith("importlib") and told <= _RESOURCES:
+                    continue
+                if "*" in told or not _BY_NAME.isdisjoint(told):
+                    return True
+            case _:
+                pass
+    return False

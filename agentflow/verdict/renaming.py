@@ -7,71 +7,11 @@ import re
 from collections.abc import Iterable, Mapping
 
 from agentflow.verdict.equivalence import is_document
-from agentflow.verdict.name_uses import is_plain
+from agentflow.verdict.name_uses import is_plain, reaches_by_name
 from agentflow.workspace.crossed import Texts
 
 _PARTS = re.compile(r"\w+|\W")
 _NAME = re.compile(r"_?[A-Za-z][A-Za-z0-9_]{2,}")
-_BY_NAME = frozenset(
-    {
-        *(
-            "getattr",
-            "setattr",
-            "hasattr",
-            "delattr",
-            "attrgetter",
-            "methodcaller",
-            "getattr_static",
-            "getmembers",
-        ),
-        *(
-            "globals",
-            "locals",
-            "vars",
-            "dir",
-            "eval",
-            "exec",
-            "compile",
-            "__import__",
-            "importlib",
-            "import_module",
-        ),
-        *(
-            "__dict__",
-            "__getattr__",
-            "__getattribute__",
-            "__qualname__",
-            "__subclasses__",
-            "modules",
-            "inspect",
-        ),
-        *(
-            "pickle",
-            "cloudpickle",
-            "dill",
-            "shelve",
-            "copyreg",
-            "joblib",
-            "runpy",
-            "pkgutil",
-            "singledispatch",
-        ),
-        *(
-            "co_name",
-            "_getframe",
-            "currentframe",
-            "get_type_hints",
-            "fire",
-            "pydoc",
-            "rpyc",
-            "xmlrpc",
-            "ctypes",
-        ),
-    }
-)
-"""Words of code that reaches other code by its name."""
-_RESOURCES = frozenset({"importlib", "resources", "metadata", "files", "as_file", "version", "distribution"})
-"""What code imports to read files and versions of packages, and no function."""
 _CALLED_FROM_OUTSIDE = frozenset(
     {
         *(
@@ -160,7 +100,7 @@ def _are_plain(names: Mapping[str, str], texts: Mapping[str, str]) -> bool:
         trees = {path: ast.parse(text) for path, text in code.items()}
     except (SyntaxError, ValueError, RecursionError):
         return False
-    if any(_reaches_by_name(tree) or not _names(tree).isdisjoint(names.values()) for tree in trees.values()):
+    if any(reaches_by_name(tree) or not _names(tree).isdisjoint(names.values()) for tree in trees.values()):
         return False
     return all(is_plain(name, code, trees) for name in names)
 
@@ -168,25 +108,3 @@ def _are_plain(names: Mapping[str, str], texts: Mapping[str, str]) -> bool:
 def _names(tree: ast.Module) -> frozenset[str]:
     """Return the names in code as Python reads them, which may be other letters than those of the text."""
     return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
-
-
-def _reaches_by_name(tree: ast.Module) -> bool:
-    """Tell whether code may find a function by its name, or leave one's name to somebody else."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Name(id=word) if word in _BY_NAME:
-                return True
-            case ast.Attribute(value=ast.Name(id="re"), attr="compile"):
-                pass
-            case ast.Attribute(attr=word) if word in _BY_NAME or word == "__name__":
-                return True
-            case ast.Import(names=names) | ast.ImportFrom(names=names):
-                home = getattr(node, "module", None) or ""
-                told = {part for each in names for part in (*each.name.split("."), *home.split("."))}
-                if home.startswith("importlib") and told <= _RESOURCES:
-                    continue
-                if "*" in told or not _BY_NAME.isdisjoint(told):
-                    return True
-            case _:
-                pass
-    return False

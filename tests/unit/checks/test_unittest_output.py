@@ -76,6 +76,25 @@ def test_what_the_running_python_prints(tmp_path: Path) -> None:
     assert unittest_verbose(discover(tmp_path)) == OUTCOMES
 
 
+EXAMPLES = 'def a():\n    """\n    >>> a()\n    1\n    """\n    return 1\n'
+LOADED = """import doctest
+
+import mod
+
+
+def load_tests(loader, tests, ignore):
+    tests.addTests(doctest.DocTestSuite(mod))
+    return tests
+"""
+
+
+def test_examples_of_docstrings_have_results_whether_they_pass_or_not(tmp_path: Path) -> None:
+    wrong = EXAMPLES.replace("a()", "b()").replace("    1\n", "    2\n")
+    (tmp_path / "mod.py").write_text(f"{EXAMPLES}\n\n{wrong}")
+    (tmp_path / "test_m.py").write_text(LOADED)
+    assert unittest_verbose(discover(tmp_path)) == {"mod.a": PASSED, "mod.b": FAILED}
+
+
 def summary(number: int, word: str = "OK") -> str:
     return f"\n{SINGLE}\nRan {number} test{'' if number == 1 else 's'} in 0.001s\n\n{word}\n"
 
