@@ -10,12 +10,15 @@ from agentflow.cli.options import FOLDER, JSON
 from agentflow.cli.printing import say_json, show
 
 if TYPE_CHECKING:
+    from agentflow.api.wiring import Setup
     from agentflow.settings import Settings
     from agentflow.view.text import Line
 
 
 def config(
-    explain: bool = typer.Option(False, "--explain", help="Also capabilities, limits, hooks and rules."),
+    explain: bool = typer.Option(
+        False, "--explain", help="Also capabilities, limits, hooks, rules and instructions."
+    ),
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> None:
@@ -114,6 +117,20 @@ def _models(settings: "Settings") -> list[str]:
     return [f"{tier}: {', then '.join(map(priced, ids_of(tier, models)))}" for tier in (DEEP, FAST)]
 
 
+def _instructions(setup: "Setup") -> Iterator[str]:
+    """Yield the files that tell roles how to work here, with their sizes, and what is cut off."""
+    from agentflow.library.instructions import MAX_CHARS, load_instructions, reach
+    from agentflow.workspace.fence import Fence
+
+    workspace, left = Fence(setup.git.root, git=setup.git.folders), MAX_CHARS
+    for each in load_instructions(workspace, workspace.files()):
+        where = reach(each)
+        shown = len(each.text) if where else min(len(each.text), left)
+        left -= 0 if where else shown
+        cut = f"; {each.size - shown:,} left out, a brief holds {MAX_CHARS:,}" if shown < each.size else ""
+        yield f"{each.path}: {where or 'in every brief'}, characters: {each.size:,}{cut}"
+
+
 def _explained(folder: Path) -> dict[str, list[str]]:
     """Return what `standard` means, role by role, with the hooks and rules that count here."""
     from agentflow.api.boundary import Wish
@@ -137,5 +154,6 @@ def _explained(folder: Path) -> dict[str, list[str]]:
         "limits": limits,
         "hooks": [f"{hook.point} {hook.name} ({hook.origin.name.lower()})" for hook in setup.hooks],
         "rules": rules,
+        "instructions": list(_instructions(setup)),
         "notes": list(setup.warnings),
     }

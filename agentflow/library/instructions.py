@@ -49,6 +49,13 @@ def relevant(instructions: Iterable[Instruction], paths: Iterable[str]) -> tuple
     return tuple(each for each in instructions if _counts(each, touched))
 
 
+def reach(one: Instruction) -> str:
+    """Return in words for which files instructions count; empty for all."""
+    parts = (f"in {one.folder}/" if one.folder else "", f"named {', '.join(one.globs)}" if one.globs else "")
+    said = " ".join(part for part in parts if part)
+    return f"for files {said}" if said else ""
+
+
 def _counts(one: Instruction, paths: tuple[str, ...]) -> bool:
     if not one.folder and not one.globs:
         return True

@@ -6,7 +6,7 @@ from agentflow.core.evidence import CheckName, CheckRun
 from agentflow.core.quotes import Excerpt, Instruction
 from agentflow.core.role import Limits, Role
 from agentflow.core.task import Phase, TaskState
-from agentflow.library.instructions import MAX_CHARS, relevant
+from agentflow.library.instructions import MAX_CHARS, reach, relevant
 from agentflow.loop.context import prompt_text
 from agentflow.report.material import Material, fenced
 from agentflow.routing.route import ROLE_OF
@@ -98,12 +98,11 @@ def instructions(task: TaskState, material: Material) -> str:
 
 
 def _instruction(one: Instruction, most: int) -> str:
-    where = f" (for files in {one.folder}/)" if one.folder else ""
-    globs = f" (for {', '.join(one.globs)})" if one.globs else ""
+    where = f" ({said})" if (said := reach(one)) else ""
     text = one.text[:most].rstrip()
     cut = one.size - len(one.text[:most])
     note = (f"({cut:,} more characters left out; Read {one.path} if you need them)",) if cut else ()
-    return "\n".join((f"## {one.path}{where}{globs}", *((fenced(text, "markdown"),) if text else ()), *note))
+    return "\n".join((f"## {one.path}{where}", *((fenced(text, "markdown"),) if text else ()), *note))
 
 
 def excerpts(task: TaskState, material: Material) -> str:

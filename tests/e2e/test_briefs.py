@@ -88,6 +88,14 @@ def test_each_role_is_told_where_it_works_and_what_was_seen_before(new_repo: New
 
 def test_the_first_request_is_small_and_what_was_not_seen_is_flagged(new_repo: NewRepo) -> None:
     repo = new_repo(FILES)
+    told = repo.run("config", "--explain", "--json").json["instructions"]
+    places = [
+        "CLAUDE.md: in every brief, characters: ",
+        "docs/style.md: in",
+        "AGENTS.md: in",
+        "docs/CLAUDE.md: for files in docs/",
+    ]
+    assert [one.startswith(place) for one, place in zip(told, places, strict=True)] == [True] * 4
     found: dict[str, Any] = {"claim": "it is here", "path": "calc.py", "line": 2}
     given = {"summary": "In calc.py.", "findings": [found], "open_questions": []}
     with serving(policy=plays(explorer=(("SubmitFindings", given),))) as server:
