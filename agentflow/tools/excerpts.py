@@ -130,4 +130,5 @@ def _lines(workspace: Workspace, path: str) -> tuple[str, ...]:
         content = workspace.read(path)
     except ToolError:
         return ()
-    return () if b"\0" in content else tuple(redacted(content.decode("utf-8", "replace")).splitlines())
+    text = "" if b"\0" in content else redacted(content.decode("utf-8", "replace"))
+    return tuple(line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")) if text else ()
