@@ -51,7 +51,7 @@ REARRANGED: tuple[Entry, ...] = (
     Entry("a local name changes", "rename", FLAT, "rename result to kept in shorten() in slug.py",
           (Edit("slug.py", "result", "kept"),)),
     Entry("a parameter changes its name", "rename", INSIDE, "rename width to breadth in Rectangle",
-          (Edit("shapes/area.py", "width", "breadth"), Edit("shapes/tests/test_area.py", "width", "breadth")), ends=_EITHER, caveat="unproved"),
+          (Edit("shapes/area.py", "width", "breadth"), Edit("shapes/tests/test_area.py", "width", "breadth"))),
     Entry("a function is renamed with its tests", "rename", FLAT, "rename shorten to truncate in slug.py and test_slug.py",
           (Edit("slug.py", "shorten", "truncate"), Edit("test_slug.py", "shorten", "truncate"))),
     Entry("a function is renamed with callers, tests and docs", "rename", SRC, "rename subtotal to net_total everywhere",
@@ -61,10 +61,10 @@ REARRANGED: tuple[Entry, ...] = (
           (Edit("weather/report.py", "celsius", "to_celsius"), Edit("tests/test_report.py", "celsius", "to_celsius"))),
     Entry("a class is renamed with its tests", "rename", INSIDE, "rename Circle to Disc",
           tuple(Edit(path, "Circle", "Disc") for path in ("shapes/__init__.py", "shapes/area.py", "shapes/tests/test_area.py"))),
-    Entry("a private function is renamed", "rename", FLAT, "rename _shout to _loud in slug.py", (Edit("slug.py", "_shout", "_loud"),), ends=_EITHER, caveat="unproved"),
+    Entry("a private function is renamed", "rename", FLAT, "rename _shout to _loud in slug.py", (Edit("slug.py", "_shout", "_loud"),)),
     Entry("a module is renamed that no test imports", "rename", SRC, "rename src/invoice/tax.py to vat.py",
           (Put("src/invoice/tax.py", None), Put("src/invoice/vat.py", SRC.files["src/invoice/tax.py"]),
-           Edit("src/invoice/core.py", "from invoice.tax import", "from invoice.vat import")), ends=_EITHER, caveat="unproved"),
+           Edit("src/invoice/core.py", "from invoice.tax import", "from invoice.vat import"))),
     Entry("a constant moves to another module", "moved", INSIDE, "move Circle to shapes/round.py, importable from shapes.area as before",
           (Put("shapes/round.py", "import math\n\n\n" + _AREA[_AREA.index("class Circle"):]),
            Edit("shapes/area.py", _AREA[_AREA.index("\n\nclass Circle"):], ""), Edit("shapes/area.py", "import math\n\n\n", "from .round import Circle\n\n\n")),
@@ -85,5 +85,5 @@ REARRANGED: tuple[Entry, ...] = (
            Edit("tests/test_account.py", "\n\nif __name__", "\n    def test_both(self):\n        self.account.withdraw(4)\n        self.account.deposit(1)\n"
                 "        self.assertEqual(self.account.balance, 7)\n\n\nif __name__")), ends=_EITHER, caveat="unproved"),
     Entry("dead code is removed", "dead code", FLAT, "remove _shout from slug.py, nobody calls it",
-          (Edit("slug.py", "\n\ndef _shout(slug):\n    return slug.upper()\n", ""),), ends=_EITHER, caveat="unproved"),
+          (Edit("slug.py", "\n\ndef _shout(slug):\n    return slug.upper()\n", ""),)),
 )  # fmt: skip
