@@ -26,12 +26,14 @@ def apply_compaction(run: Run, entry: HistoryCompacted) -> Run:
     head = run.head.replace(tools=entry.tools) if entry.tools else run.head
     messages = rewrite_messages(run.messages, entry)
     size = run.size if entry.is_empty else head_size(head) + sum(map(size_of, messages))
+    same = {id(message) for message in messages}
     was_asked = entry.reply is not None or entry.failure is not None
     after = run.replace(
         head=head,
         messages=messages,
         size=size,
         sent=0 if messages is not run.messages else run.sent,
+        replaced=(*run.replaced, *(message for message in run.messages if id(message) not in same)),
         is_new=False,
         is_archived=run.is_archived or bool(entry.results),
         summaries=run.summaries + was_asked,

@@ -234,6 +234,8 @@ class Run(Record):
     """How often the model was asked for a summary."""
     recalls: tuple[str, ...] = ()
     """Calls that read archived results."""
+    replaced: tuple[Message, ...] = ()
+    """Messages as they were before a compaction changed them or took them out."""
     is_archived: bool = False
     """Some results stand in `outputs/` only."""
     turns: int = 0
@@ -291,6 +293,11 @@ class Run(Record):
     @property
     def usage(self) -> Usage:
         return total((*self.used, *self.billed))
+
+    @property
+    def seen(self) -> tuple[Message, ...]:
+        """All messages that the role was ever shown, also those that are archived by now."""
+        return (*self.replaced, *self.messages)
 
     @property
     def tokens(self) -> int:

@@ -74,8 +74,8 @@ def was_shown(run: Run, one: Finding, workspace: Workspace) -> bool:
 
 def _exchanges(run: Run) -> Iterator[tuple[ToolCall | None, str]]:
     """Yield what a run was shown, with the call that it answers."""
-    calls = {call.id: call for message in run.messages for call in message.calls}
-    parts = (part for message in run.messages for part in message.parts)
+    calls = {call.id: call for message in run.seen for call in message.calls}
+    parts = (part for message in run.seen for part in message.parts)
     for part in (*parts, *run.answers):
         match part:
             case ToolResult():

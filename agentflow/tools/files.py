@@ -187,8 +187,8 @@ def _require_seen(path: str, context: ToolContext) -> None:
 
 def _succeeded(run: Run) -> Iterator[ToolCall]:
     """Yield the calls of a run that came to a good end."""
-    calls = {call.id: call for message in run.messages for call in message.calls}
-    parts = (part for message in run.messages for part in message.parts)
+    calls = {call.id: call for message in run.seen for call in message.calls}
+    parts = (part for message in run.seen for part in message.parts)
     for part in (*parts, *run.answers):
         if isinstance(part, ToolResult) and not part.is_error and part.call_id in calls:
             yield calls[part.call_id]

@@ -10,12 +10,18 @@ from typing import Any
 import pytest
 
 from tests.support.live import configure, live
-from tests.support.messages_server import Answer, Asked, MessagesServer, Plays, refuses, serving, use
+from tests.support.messages_server import Answer, Asked, Block, MessagesServer, Plays, refuses, serving, use
 from tests.support.repo import CALC, MENDED, Done, NewRepo, Repo, call, findings, role, submit, turn, verified
 
 QUESTION = ("where is", "add defined?")
-FOUND = {"summary": "in calc.py", "findings": [{"claim": "here", "path": "calc.py", "line": 1}]}
-SUBMIT = use("SubmitFindings", {**FOUND, "open_questions": []})
+
+
+def found(path: str) -> Block:
+    """Return the call that ends the run, with a line that it was shown long before."""
+    seen = [{"claim": "here", "path": path, "line": 1}]
+    return use("SubmitFindings", {"summary": "in calc.py", "findings": seen, "open_questions": []})
+
+
 SUMMARY = {
     "facts": ["big.txt holds numbers"],
     "goals": ["say where add is"],
@@ -76,7 +82,7 @@ class Reader:
         return Plays(tuple(page(first + number) for number in range(self.a_turn)))
 
     def last(self, asked: Asked) -> Answer:  # noqa: ARG002
-        return Plays((SUBMIT,))
+        return Plays((found("big.txt"),))
 
 
 def work(server: MessagesServer) -> list[dict[str, Any]]:
@@ -109,6 +115,7 @@ def results(body: dict[str, Any]) -> list[str]:
 def answered(done: Done) -> None:
     assert done.code == 0, done.err
     assert "in calc.py" in done.out
+    assert "not seen" not in done.out  # the line was shown, though its page may be archived by now
 
 
 def test_the_limits_are_printed_with_their_sources(repo: Repo) -> None:
@@ -201,7 +208,7 @@ def test_a_killed_task_goes_on_with_the_same_bytes_and_reads_archived_output(rep
     def last(asked: Asked) -> Answer:
         pages = [each for each in results(asked.body) if "next offset" in each]
         recall = {"call_id": "c1-1-1", "offset": 16_000, "limit": 16_000}
-        return Plays((SUBMIT if pages else use("RecallOutput", recall, "r"),))
+        return Plays((found("wide.txt") if pages else use("RecallOutput", recall, "r"),))
 
     reader.last = last  # type: ignore[method-assign]
     with serving(policy=policy) as server:
