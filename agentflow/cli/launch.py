@@ -22,6 +22,8 @@ from agentflow.core.pending import Consent
 from agentflow.core.task import TaskState
 from agentflow.redact import Redacting, visible
 from agentflow.report.result import result
+from agentflow.report.spending import spending_of
+from agentflow.store.reading import events
 from agentflow.store.tasks import TaskStore
 from agentflow.view.progress import Progress
 from agentflow.view.snapshot import load
@@ -147,7 +149,8 @@ def _passed_on(lines: bytes, sink: BinaryIO) -> bool:
 def _answer(crew: Crew, task: TaskState, job: Job) -> None:
     """Print the result: on stdout, unless the events are there."""
     if job.json:
-        say_json(result(task, crew.material(task), crew.changes(task)))
+        spent = spending_of(events(crew.store.folder))
+        say_json(result(task, crew.material(task), crew.changes(task), spent))
         return
     stream = sys.stderr if job.events == "-" else sys.stdout
     medium, root = choose(stream, os.environ), crew.git.root

@@ -9,6 +9,7 @@ from agentflow.core.task import Failure, TaskState
 from agentflow.redact import nested, visible
 from agentflow.report.answer import answer
 from agentflow.report.material import Material, fenced
+from agentflow.report.spending import RoleSpending, Spending
 from agentflow.store.task_file import plan_text
 from agentflow.verdict.drift import listed, set_apart
 from agentflow.verdict.paths import explain
@@ -18,7 +19,9 @@ UNKNOWN = "unknown, the files could not be read"
 PLAUSIBLE = "plausible: it passes these checks, and nothing more is claimed"
 
 
-def report(task: TaskState, material: Material, changes: tuple[FileChange, ...], told: IntentTold) -> str:
+def report(
+    task: TaskState, material: Material, changes: tuple[FileChange, ...], told: IntentTold, spent: Spending
+) -> str:
     """Return the report as Markdown; every line of it comes from the state and the evidence."""
     assert task.ending is not None
     parts = [
@@ -38,6 +41,7 @@ def report(task: TaskState, material: Material, changes: tuple[FileChange, ...],
         _section("Caveats", _caveats(task)),
         _section("Files changed", _files(task, changes)),
         _section("Changed by hooks alone", [f"- {nested(path)}" for path in sorted(set_apart(task))]),
+        _section("Tokens and time", _spent(spent)),
         _section("What counts as checks", [f"- {nested(line)}" for line in material.surface]),
         fenced(visible(material.diff).rstrip(), "diff") if material.diff else "",
     ]
@@ -168,6 +172,24 @@ def _caveats(task: TaskState) -> list[str]:
     verdict = task.verdict
     said = () if verdict is None else (*verdict.caveats, *verdict.approvals, *verdict.notes)
     return [f"- {nested(text)}" for text in said]
+
+
+def _spent(spent: Spending) -> list[str]:
+    """Return a table of what each role used, and how the time was spent."""
+    if not spent.roles:
+        return []
+    columns = ("role", "requests", "tokens in", "read from a cache", "tokens out", "cost in USD", "model s")
+    rows = (columns, ("---", *["---:"] * 6), *map(_role_cells, spent.roles))
+    time = f"{spent.seconds:.1f} s in all: the model {spent.model:.1f} s, agentflow {spent.own:.1f} s"
+    return [*(f"| {' | '.join(row)} |" for row in rows), "", time]
+
+
+def _role_cells(one: RoleSpending) -> tuple[str, ...]:
+    used = one.usage
+    cost = "unknown" if used.cost_usd is None else f"{used.cost_usd:.4f}"
+    sent = used.input + used.cache_read + used.cache_write
+    counts = (one.requests, sent, used.cache_read, used.output)
+    return (nested(one.role), *(f"{count:,}" for count in counts), cost, f"{one.seconds:.1f}")
 
 
 def _section(title: str, lines: list[str]) -> str:

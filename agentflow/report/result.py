@@ -7,12 +7,15 @@ from agentflow.core.record import plain
 from agentflow.core.task import GateStatus, TaskState
 from agentflow.report.answer import answer
 from agentflow.report.material import Material
+from agentflow.report.spending import Spending
 from agentflow.verdict.drift import set_apart
 from agentflow.verdict.paths import explain
 from agentflow.workspace.git import FileChange
 
 
-def result(task: TaskState, material: Material, changes: tuple[FileChange, ...]) -> dict[str, Any]:
+def result(
+    task: TaskState, material: Material, changes: tuple[FileChange, ...], spent: Spending
+) -> dict[str, Any]:
     """Return the result of a task, with the keys of CONTRACT section 7; what is unknown is None."""
     assert task.ending is not None
     unknown = task.base_tree is not None and task.tree is None
@@ -36,6 +39,8 @@ def result(task: TaskState, material: Material, changes: tuple[FileChange, ...])
         "paths": [] if unknown else [plain(explain(change.path, task.surface)) for change in changes],
         "hooks_changed": sorted(set_apart(task)),
         "usage": plain(task.usage),
+        "roles": [plain(one) for one in spent.roles],
+        "seconds": {"total": spent.seconds, "model": spent.model, "own": spent.own},
         "answer": answer(task),
         "class": task.task_complexity,
         "document": task.document,

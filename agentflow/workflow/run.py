@@ -9,6 +9,7 @@ from agentflow.core.points import Point
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.process import timestamp
 from agentflow.report.report import report
+from agentflow.report.spending import spending_of
 from agentflow.routing.route import enter, next_phase, together
 from agentflow.store.reading import events, last_sign
 from agentflow.store.seals import fingerprint
@@ -29,7 +30,7 @@ _VERIFIED = (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
 async def run_task(crew: Crew, task: TaskState) -> TaskState:
     """Take a task, new or saved, to its end or to where it waits for a person."""
     tree = crew.past.begin(last_sign(crew.store.folder))
-    if task.current_phase is Phase.REFINEMENT:
+    if task.gate(Phase.REFINEMENT).status is not GateStatus.PASSED:
         task = task.replace(base_tree=None if any(map(crew.hooks.has, _BEFORE)) else tree)
     crew.store.save(task)
     began = time.monotonic()
@@ -109,7 +110,9 @@ def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState
     assert task.ending is not None
     crew.store.save(task)
     told = intent_told(task, events(crew.store.folder))
-    written = crew.store.write_report(report(task, crew.material(task), crew.changes(task), told))
+    took = 0 if began is None else time.monotonic() - began
+    spent = spending_of(events(crew.store.folder), took)
+    written = crew.store.write_report(report(task, crew.material(task), crew.changes(task), told, spent))
     for item in task.pending if task.status is Status.SUSPENDED else ():
         crew.store.emit(Paused(pending=item.id, kind=item.kind, tool=item.tool))
     crew.store.emit(
