@@ -21,9 +21,8 @@ from agentflow.sandbox.reasons import likely_reason
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
 from agentflow.settings import Patience, Settings, load_settings
-from agentflow.verdict.again import PATIENCE, WHOLE, Known, flaky
 from agentflow.verdict.drift import listed
-from agentflow.verdict.runner import Place, Ran
+from agentflow.verdict.runner import PATIENCE, WHOLE, Known, Place, Ran, flaky
 from agentflow.view.text import Line, Span, Style, column, line, span
 from agentflow.view.words import counts, duration, held_mark
 from agentflow.workspace.fence import Fence

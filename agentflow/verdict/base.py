@@ -2,7 +2,7 @@
 
 from agentflow.core.evidence import Side
 from agentflow.core.task import TaskState
-from agentflow.verdict.context import JudgeContext
+from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.mixed import is_shared
 from agentflow.verdict.observation import observed_before
 from agentflow.verdict.runner import Order

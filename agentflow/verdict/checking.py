@@ -18,21 +18,23 @@ from agentflow.checks.wellknown import WellKnown, commanded
 from agentflow.core.errors import CorruptState
 from agentflow.core.events import Event
 from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Fault, settled
+from agentflow.core.ports import Watch
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.reasons import likely_reason
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Patience
-from agentflow.store.ledger import Binding
+from agentflow.store.ledger import Binding, EvidenceLedger
 from agentflow.store.tasks import TaskStore
-from agentflow.verdict.again import PATIENCE, flaky
+from agentflow.verdict.drift import set_apart
 from agentflow.verdict.earlier import EarlierRuns, reads_told
 from agentflow.verdict.overrides import override
-from agentflow.verdict.runner import Bench, Order, Place, Ran, Results, Round
+from agentflow.verdict.runner import PATIENCE, Bench, Order, Place, Ran, Results, Round, flaky
+from agentflow.verdict.sight import Sight
 from agentflow.workspace.copies import installed_places
 from agentflow.workspace.fence import Fence
-from agentflow.workspace.git import Git
+from agentflow.workspace.git import FileChange, Git
 from agentflow.workspace.ignored import CACHES, fingerprint, unchanged
 from agentflow.workspace.underlay import Underlay
 
@@ -239,3 +241,27 @@ class Checking:
 def _lasts(name: str) -> bool:
     """Tell whether an ignored file is none that tools write as they run."""
     return CACHES.isdisjoint(PurePosixPath(name).parts)
+
+
+class JudgeContext(Record):
+    """The repository of a task and the program's own eyes on it."""
+
+    git: Git
+    sandbox: Sandbox
+    checking: Checking
+    sight: Sight
+    ledger: EvidenceLedger
+    watch: Watch
+    """Tells what only hooks changed."""
+
+    def look(self, task: TaskState) -> TaskState:
+        """Return the task with the tree as it is on disk now, and with what of it only hooks changed."""
+        return task.replace(tree=self.git.tree(), hook_files=self.watch.files())
+
+    def changes(self, task: TaskState) -> tuple[FileChange, ...]:
+        """Return the files that differ from before the task as of the last tree, but those of hooks."""
+        if task.base_tree is None or task.tree is None:
+            return ()
+        apart = set_apart(task)
+        changes = self.git.changes(task.base_tree, task.tree)
+        return tuple(change for change in changes if change.path not in apart) if apart else changes

@@ -5,15 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
-from agentflow.verdict.again import WHOLE
 from agentflow.verdict.case import Case
 from agentflow.verdict.changed_tests import altered_functions, functions_named
-from agentflow.verdict.context import JudgeContext
+from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.ground import function_of, lies_in
 from agentflow.verdict.judge import holds
 from agentflow.verdict.narrow import narrowed
 from agentflow.verdict.proofs import proof, turned
-from agentflow.verdict.runner import Order, Results
+from agentflow.verdict.runner import WHOLE, Order, Results
 from agentflow.verdict.surface import Kind
 from agentflow.verdict.weakening import SurfaceChange
 

@@ -3,12 +3,21 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from agentflow.core.evidence import RED, CheckRun, Side, Surface
+from anyio import to_thread
+
+from agentflow.checks.dependencies import audit_of
+from agentflow.checks.manifests import manifest_of
+from agentflow.checks.required import require
+from agentflow.core.events import Probed
+from agentflow.core.evidence import RED, CheckName, CheckRun, Side, Surface, ended
+from agentflow.core.probe import ProbeResult
+from agentflow.core.record import shared
 from agentflow.core.task import RequiredCheck, TaskState
-from agentflow.verdict.audit import audited
+from agentflow.sandbox.environment import find_program
+from agentflow.sandbox.profile import CHECKS
 from agentflow.verdict.beside import undisturbed
 from agentflow.verdict.case import Case
-from agentflow.verdict.context import JudgeContext
+from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.drift import set_apart, without_leavings
 from agentflow.verdict.fail_to_pass import counterproof
 from agentflow.verdict.ground import Ground
@@ -16,9 +25,9 @@ from agentflow.verdict.look import Look, added_secrets, approval_id
 from agentflow.verdict.mixed import is_shared, mix
 from agentflow.verdict.observation import UNREAD, is_open, observed_after
 from agentflow.verdict.parts import has_parts, mix_parts
+from agentflow.verdict.probe import Probe
 from agentflow.verdict.probe_plan import due_canaries, due_probes
 from agentflow.verdict.probe_results import switched_off, tried_lines
-from agentflow.verdict.probe_runs import run_probes
 from agentflow.verdict.proofs import is_renaming
 from agentflow.verdict.runner import Order
 from agentflow.verdict.surface import Kind, stands
@@ -26,7 +35,7 @@ from agentflow.verdict.tampering import Finding, Tampering
 from agentflow.verdict.targets import aims
 from agentflow.verdict.weakening import Judged, SurfaceChange, Weakening, weakening
 from agentflow.workspace.crossed import Split, cross
-from agentflow.workspace.git import FileChange, Git
+from agentflow.workspace.git import ChangeKind, FileChange, Git
 from agentflow.workspace.ignored import differences, fingerprint, unseen
 
 Shown = Callable[[tuple[RequiredCheck, ...]], tuple[CheckRun, ...]]
@@ -209,3 +218,68 @@ def _weakening(case: Case, changes: tuple[SurfaceChange, ...]) -> Weakening:
     )
     both = [name for name in base if name in final and name in held]
     return weakening(changes, [Judged(base=base[name], final=final[name], held=held[name]) for name in both])
+
+
+_CLOSED = "not run (the network is closed to checks: `network: [checks]` in config.yaml opens it)"
+
+
+async def audited(context: JudgeContext, task: TaskState) -> str:
+    """Return what the tools say of the dependencies that changed, or why none was asked.
+
+    What is known of vulnerabilities is another thing tomorrow, so that no verdict rests on it.
+    """
+    assert task.base_tree is not None
+    assert task.tree is not None
+    changes = context.git.changes(task.base_tree, task.tree)
+    paths = [each.path for each in changes if each.kind is not ChangeKind.DELETED and manifest_of(each.path)]
+    commands = dict.fromkeys(command for path in paths if (command := audit_of(path)))
+    if commands and CHECKS not in context.sandbox.opened.network:
+        return _CLOSED
+    return "; ".join([await _said(context, task, command) for command in commands])
+
+
+async def _said(context: JudgeContext, task: TaskState, command: str) -> str:
+    name = command.split(maxsplit=1)[0]
+    if find_program(name, context.git.root) is None:
+        return f"not run ({name} is not installed)"
+    assert task.tree is not None
+    check = require(CheckName.LINT, command, "the dependencies changed")
+    async with context.checking.copy(task, task.tree) as place:
+        shown, _ = await to_thread.run_sync(place.tried, check)
+    execution = shown.execution
+    lines = [line.strip() for line in execution.tail.splitlines() if line.strip()]
+    last = next((line for line in lines if "vulnerabilit" in line), lines[-1] if lines else "")
+    return f"{command}: {ended(execution)}{f': {last}' if last else ''}"
+
+
+Plan = Callable[[Ground, tuple[ProbeResult, ...]], tuple[Probe, ...]]
+_AT_ONCE = 2
+_LEAST_SECONDS = 60.0
+
+
+async def run_probes(
+    context: JudgeContext, task: TaskState, ground: Ground, plan: Plan
+) -> tuple[ProbeResult, ...]:
+    """Return what all probes of a plan came to, in their order.
+
+    None begins once those before it took longer than a while and the tests themselves.
+    """
+    known: tuple[ProbeResult, ...] = ()
+    tests = ground.tests.evidence if ground.tests else None
+    allowed = _LEAST_SECONDS + (tests.seconds if tests else 0)
+    while due := plan(ground, known):
+        for start in range(0, len(due), _AT_ONCE):
+            batch = due[start : start + _AT_ONCE]
+            if sum(each.seconds for each in known) > allowed:
+                known += tuple(probe.leave_out() for probe in batch)
+                continue
+            begin = (partial(_run, context, task, probe) for probe in batch)
+            known += tuple(await undisturbed(context.sandbox.level, *begin))
+    return known
+
+
+async def _run(context: JudgeContext, task: TaskState, probe: Probe) -> ProbeResult:
+    async with context.checking.copy(task, probe.lay(context.git)) as place:
+        result = probe.read(*await to_thread.run_sync(place.tried, probe.check))
+    context.checking.emit(Probed(**shared(result, Probed)))
+    return result

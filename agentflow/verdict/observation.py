@@ -8,7 +8,7 @@ from agentflow.checks.repository import PYTEST_SETTINGS
 from agentflow.core.evidence import Surface
 from agentflow.core.record import Record, shared
 from agentflow.core.task import TaskState
-from agentflow.verdict.context import JudgeContext
+from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.ground import modules_of
 from agentflow.verdict.narrow import file_of, scope
 from agentflow.verdict.paths import Observation, observe

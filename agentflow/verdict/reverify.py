@@ -19,13 +19,12 @@ from agentflow.verdict.case import Case
 from agentflow.verdict.conclusion import conclude
 from agentflow.verdict.drift import is_written_by_hooks, listed, set_apart
 from agentflow.verdict.fresh import Copies, contrast, fitting
-from agentflow.verdict.gather import build_case, seen_in, split
+from agentflow.verdict.gather import Plan, build_case, seen_in, split
 from agentflow.verdict.ground import Ground
 from agentflow.verdict.judge import judge
 from agentflow.verdict.look import NOTHING, Look, approval_id, look
 from agentflow.verdict.narrow import asked, narrowed
 from agentflow.verdict.probe_plan import due_canaries, due_probes
-from agentflow.verdict.probe_runs import rerun_probes
 from agentflow.verdict.runner import Place
 from agentflow.workspace.crossed import cross
 from agentflow.workspace.ignored import fingerprint, unchanged
@@ -217,7 +216,7 @@ class Examination:
             return self._task.probes
         ground = Ground(git=self._git, task=self._task, case=case, look=seen)
         plans = (due_canaries, due_probes)
-        return tuple(one for plan in plans for one in rerun_probes(self._copies, ground, plan, self._shared))
+        return tuple(one for plan in plans for one in _rerun(self._copies, ground, plan, self._shared))
 
     def _seen(self, item: RequiredCheck) -> CheckRun:
         """Return what a check shows now, or showed where it could not be run again."""
@@ -240,3 +239,13 @@ def _run(place: Place, check: Check, evidence: Evidence) -> Shown:
     with scratch_folder() as scratch:
         patient = check.replace(timeout=max(check.timeout, 3 * evidence.seconds))
         return place.run(patient, scratch / "output")
+
+
+def _rerun(copies: Copies, ground: Ground, plan: Plan, seen: tuple[str, ...]) -> tuple[ProbeResult, ...]:
+    """Return the same of a record, run where nothing of its task is."""
+    known: tuple[ProbeResult, ...] = ()
+    while due := plan(ground, known):
+        for probe in due:
+            with copies.open(probe.lay(copies.git), seen) as place:
+                known += (probe.read(*place.tried(probe.check)),)
+    return known

@@ -29,8 +29,7 @@ from agentflow.store.reading import TASKS
 from agentflow.store.tasks import TaskStore
 from agentflow.tools.registry import SUBMITS, WEB, Toolbox
 from agentflow.verdict.base import listed
-from agentflow.verdict.checking import Checking
-from agentflow.verdict.context import JudgeContext
+from agentflow.verdict.checking import Checking, JudgeContext
 from agentflow.verdict.sight import Sight
 from agentflow.workflow.budget import within
 from agentflow.workflow.intent import is_kept

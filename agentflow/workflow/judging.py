@@ -13,11 +13,10 @@ from agentflow.report.review import merged, objections, with_caveats
 from agentflow.routing.route import JUDGING
 from agentflow.verdict.beside import side_by_side, undisturbed
 from agentflow.verdict.case import Case
-from agentflow.verdict.conclusion import check_line, decided, ended_by
+from agentflow.verdict.conclusion import check_line, decided, ended_by, weigh
 from agentflow.verdict.drift import drifted
 from agentflow.verdict.gather import altered, believed, case_of, drift, examine, final_case_of
 from agentflow.verdict.judge import judge
-from agentflow.verdict.weighing import weigh
 from agentflow.workflow.approval import asked
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import dispatch

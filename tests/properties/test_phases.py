@@ -14,9 +14,8 @@ from agentflow.routing.reclassify import changed
 from agentflow.routing.route import JUDGING, ORDER, TRANSITIONS, enter, next_phase, together, with_route
 from agentflow.routing.table import load_table
 from agentflow.verdict.case import Case
-from agentflow.verdict.conclusion import conclude
+from agentflow.verdict.conclusion import conclude, weigh
 from agentflow.verdict.judge import judge
-from agentflow.verdict.weighing import weigh
 from tests.unit.verdict import cases
 
 NOW = "2026-01-02T03:04:05Z"

@@ -7,7 +7,7 @@ import pytest
 from agentflow.checks.run import Shown
 from agentflow.core.evidence import CheckName, Fault, TestOutcome
 from agentflow.core.execution import Execution
-from agentflow.verdict.again import PATIENCE, Known, due, flaky, wait
+from agentflow.verdict.runner import PATIENCE, Known, due, flaky, wait
 
 PASSED, FAILED = TestOutcome.PASSED, TestOutcome.FAILED
 RED, GREEN = {"t1": FAILED, "t2": PASSED}, {"t1": PASSED, "t2": PASSED}

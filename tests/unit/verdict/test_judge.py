@@ -8,9 +8,9 @@ from agentflow.core.probe import ProbeEnd, ProbeKind, ProbeResult
 from agentflow.core.proof import Hunk
 from agentflow.core.submissions import Claim, Judgement
 from agentflow.verdict.case import Case
+from agentflow.verdict.conclusion import weigh
 from agentflow.verdict.judge import judge
 from agentflow.verdict.probe_results import switched_off
-from agentflow.verdict.weighing import weigh
 from agentflow.workspace.git import ChangeKind
 from tests.unit.verdict.cases import (
     BEFORE,
