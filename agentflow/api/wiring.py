@@ -46,6 +46,7 @@ from agentflow.library.bundled import bundled
 from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
 from agentflow.loop.context import request_of
+from agentflow.model.tiers import REPAIR
 from agentflow.permissions.exceptions import exceptions
 from agentflow.permissions.ruling import Rules, denied_tools, load_rules, named_tools
 from agentflow.process import timestamp
@@ -186,6 +187,7 @@ def new_task(setup: Setup, text: str, max_iterations: int | None) -> TaskState:
         started_at=timestamp(),
         max_iterations=max_iterations or setup.settings.max_iterations,
         model=setup.model.name,
+        follows_evidence=setup.model.name != REPAIR,
         sandbox=setup.sandbox.level,
         gaps=setup.sandbox.ability.gaps,
         surface=Surface(added=setup.settings.surface.add, removed=setup.settings.surface.remove),

@@ -9,7 +9,10 @@ from agentflow.cli.options import FOLDER, JSON
 from agentflow.cli.printing import say_json, show
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from agentflow.core.routing import Classification
+    from agentflow.core.task import Phase
 
 _MEANS = {
     "proceed": "clear enough to begin",
@@ -17,6 +20,8 @@ _MEANS = {
     "ask": "one question first",
     "split": "one question first; better as several tasks",
 }
+
+_WHOLE = ", since no model is configured and the built-in repair engine costs nothing"
 
 
 def route(
@@ -29,17 +34,22 @@ def route(
 
     from agentflow.api.trusting import project_at
     from agentflow.cli.words import text_of
-    from agentflow.routing.classify import classify
+    from agentflow.model.tiers import REPAIR
+    from agentflow.routing.classify import classify, in_full
     from agentflow.routing.table import load_table
-    from agentflow.settings import load_settings, with_project
+    from agentflow.settings import load_settings, model_name, with_project
     from agentflow.view.text import labelled, span
 
     settings = with_project(load_settings(os.environ), project_at(folder))
-    found = classify(text_of(words or []), load_table(settings.routing))
+    table = load_table(settings.routing)
+    found = classify(text_of(words or []), table)
     if json:
         say_json(told(found))
         return
-    show(labelled(label, span(text)) for label, text in _rows(found))
+    full = in_full(found, table)
+    is_full = model_name(None, settings, os.environ) == REPAIR and full != found
+    rows = [*_rows(found), *([("here", _way(_roles(full.steps)) + _WHOLE)] if is_full else [])]
+    show(labelled(label, span(text)) for label, text in rows)
 
 
 def told(found: "Classification") -> dict[str, Any]:
@@ -50,26 +60,29 @@ def told(found: "Classification") -> dict[str, Any]:
         "score": found.score,
         "action": found.action,
         "reasons": list(found.reasons),
-        "steps": _roles(found),
+        "steps": _roles(found.steps),
+        "steps_if_failing": _roles(found.steps_if_failing),
         "requires": list(found.requires),
         "report": found.report,
     }
 
 
-def _roles(found: "Classification") -> list[str]:
+def _roles(steps: "Iterable[Phase]") -> list[str]:
     from agentflow.routing.route import ROLE_OF
 
-    return [ROLE_OF[phase] for phase in found.steps]
+    return [ROLE_OF[phase] for phase in steps]
 
 
 def _rows(found: "Classification") -> list[tuple[str, str]]:
     from agentflow.view.words import because, is_hint
 
     requires = f"{', '.join(found.requires)}; each check where the repository has it"
+    shorter = _way(_roles(found.steps_if_failing))
     hints = "; ".join(reason for reason in found.reasons if is_hint(reason))
     return [
         ("class", f"{found.complexity}, route {found.route.replace('_', ' ')}"),
-        ("steps", _way(_roles(found))),
+        ("steps", _way(_roles(found.steps))),
+        *([("", f"{shorter}, if a check that this is about fails before the task")] if shorter else []),
         *([("requires", requires)] if found.requires else []),
         ("ambiguity", f"{found.score}: {_MEANS[found.action]}"),
         *(("" if number else "why", reason) for number, reason in enumerate(because(found.reasons))),

@@ -80,3 +80,5 @@ class Classification(Record):
     steps: tuple[Phase, ...]
     """The phases whose role runs."""
     requires: tuple[Requirement, ...]
+    steps_if_failing: tuple[Phase, ...] = ()
+    """`steps` where a check that the task is about fails before it; empty where that makes no difference."""

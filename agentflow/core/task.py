@@ -158,6 +158,8 @@ class TaskState(Record):
     """What the person said of a review, if anything."""
     named_class: str = ""
     """The class as the person named it; empty where the words decide."""
+    follows_evidence: bool = False
+    """Nobody explores or plans where a failing check or the words already name what to change."""
     sequential: bool = False
     """Review before verification, not beside it."""
     runs: int = 0

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from agentflow.core.routing import Classification, Forced
 from agentflow.core.task import Complexity, Phase
-from agentflow.routing.aims import concerns_text
+from agentflow.routing.aims import concerns_text, targets
 from agentflow.routing.ambiguity import action, factors, is_concrete
 from agentflow.routing.clauses import Clause, Mood, clauses, fills_a_file
 from agentflow.routing.phrases import begins, hits, plain_words, said_part
@@ -27,6 +27,12 @@ _FAILING = re.compile(r"\b(fail\w*|red|broken|pass(es|ing)?|green)\b", re.IGNORE
 _TEST_FILE = re.compile(r"(^|/)tests?/|(^|/)test_[^/]*$|_test\.\w+$|\.(test|spec)\.\w+$")
 
 
+DIRECT = "direct"
+_DEFAULT = "default"
+SHORTENED = (_DEFAULT, "bug_hunt")
+"""The routes in whose place a failing check leads to the direct one."""
+_CLEAR = 2
+"""The highest score of a text that is clear enough to go without a plan."""
 QUESTION = "question"
 CLASSES = (*(str(one) for one in Complexity if one is not Complexity.UNCLASSIFIED), QUESTION)
 """What a person may name as the class of a task."""
@@ -57,9 +63,11 @@ def classify(text: str, table: Table) -> Classification:
     report = bool(hits(table.report, plain_words(text)))
     wanted = tuple(clause for clause in changes if not _reports(clause, table))
     mood = _mood(said, wanted, is_report=report)
-    choice = _change(text, said, table) if mood is Mood.CHANGE else _reading(mood, said, table)
     found = factors(text, said, table)
     score = sum(table.weights[name] for name in found)
+    choice = _change(text, said, table) if mood is Mood.CHANGE else _reading(mood, said, table)
+    if choice.route == _DEFAULT and score <= _CLEAR and is_concrete(text):
+        choice = choice._replace(route=DIRECT, reasons=(*choice.reasons, "names what to look up"))
     is_anchored = is_concrete(text) and any(clause.head for clause in said)
     return Classification(
         complexity=choice.complexity,
@@ -70,8 +78,21 @@ def classify(text: str, table: Table) -> Classification:
         report=report and mood is not Mood.CHANGE,
         reasons=(*choice.reasons, *(f"ambiguity: {name}" for name in found)),
         steps=table.steps(choice.route, choice.complexity),
+        steps_if_failing=_steps_if_failing(text, choice, table),
         requires=table.requires(choice.complexity),
     )
+
+
+def _steps_if_failing(text: str, choice: Choice, table: Table) -> tuple[Phase, ...]:
+    """Return the phases of a task that turns out to be about a failing check."""
+    is_about_failures = targets(text, frozenset({"any"}), lambda _: frozenset())
+    return table.steps(DIRECT, choice.complexity) if choice.route in SHORTENED and is_about_failures else ()
+
+
+def in_full(found: Classification, table: Table) -> Classification:
+    """Return a classification that leaves no role out, for a model whose work costs nothing."""
+    route = _DEFAULT if found.route == DIRECT else found.route
+    return found.replace(route=route, steps=table.steps(route, found.complexity), steps_if_failing=())
 
 
 def as_named(found: Classification, name: str, table: Table) -> Classification:
@@ -89,6 +110,7 @@ def as_named(found: Classification, name: str, table: Table) -> Classification:
         report=found.report and Phase.IMPLEMENTATION not in steps and not is_question,
         reasons=(f"named by a person: {name}", *kept),
         steps=steps,
+        steps_if_failing=found.steps_if_failing if fits else (),
         requires=table.requires(complexity),
     )
 

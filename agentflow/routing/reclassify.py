@@ -4,11 +4,22 @@ from agentflow.core.events import Classified
 from agentflow.core.routing import Classification, Requirement
 from agentflow.core.task import Complexity, Phase, TaskState
 from agentflow.routing.aims import concerns_text
-from agentflow.routing.classify import as_named, class_of, classify, higher, risks_in
-from agentflow.routing.route import with_route, with_step
+from agentflow.routing.classify import (
+    DIRECT,
+    MOST_FILES,
+    SHORTENED,
+    as_named,
+    class_of,
+    classify,
+    higher,
+    in_full,
+    risks_in,
+)
+from agentflow.routing.route import JUDGING, with_route, with_step
 from agentflow.routing.table import Table
 
 DEEP_DIVE = "deep_dive"
+_NAMED = 3
 
 
 def classified(task: TaskState, table: Table) -> tuple[TaskState, Classified]:
@@ -36,7 +47,33 @@ def classified(task: TaskState, table: Table) -> tuple[TaskState, Classified]:
 def found_of(task: TaskState, table: Table) -> Classification:
     """Return what the words of a task say of it, in the class that the person named, if any."""
     found = classify(task.task, table)
-    return as_named(found, task.named_class, table) if task.named_class else found
+    found = as_named(found, task.named_class, table) if task.named_class else found
+    return found if task.follows_evidence else in_full(found, table)
+
+
+def shortened(task: TaskState, failing: frozenset[str], table: Table) -> tuple[TaskState, Classified | None]:
+    """Return the task on the direct route where it is about checks that fail before it, in few files."""
+    files = {_file_of(test) for test in failing}
+    if not (task.follows_evidence and task.route in SHORTENED and 0 < len(files) <= MOST_FILES):
+        return task, None
+    direct = table.steps(DIRECT, task.task_complexity)
+    steps = tuple(phase for phase in Phase if phase in direct or (phase in JUDGING and phase in task.steps))
+    named = ", ".join(sorted(failing)[:_NAMED]) + (" …" if len(failing) > _NAMED else "")
+    event = Classified(
+        complexity=task.task_complexity,
+        route=DIRECT,
+        score=0,
+        reasons=(f"failing before the task: {named}",),
+        steps=steps,
+    )
+    decided = {Phase.REFINEMENT: task.gate(Phase.REFINEMENT)}
+    return with_route(task.replace(gates=decided), DIRECT, steps), event
+
+
+def _file_of(test: str) -> str:
+    """Return the file or module of a test id."""
+    path, _, inside = test.partition("::")
+    return path if inside else path.rsplit(".", 2)[0]
 
 
 def _deep(task: TaskState) -> tuple[TaskState, Classified]:

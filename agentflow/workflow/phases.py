@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from agentflow.core.caveat import Caveat
 from agentflow.core.events import Answered, Classified, Warned
-from agentflow.core.evidence import CheckName, Verdict
+from agentflow.core.evidence import RED, CheckName, Verdict
 from agentflow.core.exits import Exit
 from agentflow.core.pending import Consent, Pending, decided_now
 from agentflow.core.routing import Action
@@ -14,12 +14,13 @@ from agentflow.core.run import RunOutcome
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.report.answer import keeps_document, unanswered, write_document
 from agentflow.report.outcomes import without_result
-from agentflow.routing.reclassify import changed, classified, found_of, planned
+from agentflow.routing.reclassify import changed, classified, found_of, planned, shortened
 from agentflow.routing.route import together
 from agentflow.store.reading import events
 from agentflow.verdict.base import examine_base
 from agentflow.verdict.case import uncounted
 from agentflow.verdict.conclusion import check_line, conclude, decided, ended_by, failed
+from agentflow.verdict.targets import aims
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import GIVE_UP, dispatch
@@ -48,8 +49,20 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         return _blocked(task, f"tests cannot run: {task.blocked[CheckName.TESTS]}")
     for warning in _limits(crew, task):
         crew.store.emit(Warned(message=warning))
+    task = _routed(crew, task)
     lines = [check_line(run) for run in crew.checking.runs(task.baseline)]
     return decided(task, GateStatus.PASSED, "\n".join(lines) or "- no check found in this repository")
+
+
+def _routed(crew: Crew, task: TaskState) -> TaskState:
+    """Return the task on the route that its failing checks allow."""
+    runs = [run for run in crew.checking.runs(task.baseline) if run.evidence is not None and not run.green]
+    failing = frozenset[str]().union(*(run.ids(*RED) or {str(run.check.name)} for run in runs))
+    wanted = aims(crew.git, task.base_tree, task.task, failing)
+    task, event = shortened(task, wanted, crew.table)
+    if event:
+        crew.store.emit(event)
+    return task
 
 
 def _limits(crew: Crew, task: TaskState) -> Iterator[str]:

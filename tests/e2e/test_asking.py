@@ -10,6 +10,7 @@ import pytest
 from tests.support.repo import (
     CALC,
     MENDED,
+    WHOLE_CREW,
     NewRepo,
     Repo,
     call,
@@ -26,7 +27,6 @@ from tests.support.terminal import CTRL_C, CTRL_D, Seen, at_terminal
 
 PLANTED = "a + b\nrm -rf / \x1b[2K"
 CREW = mending()
-TEXT = "make the failing tests pass"
 
 
 def asking(repo: Repo, *rules: str) -> None:
@@ -43,7 +43,7 @@ def repo(new_repo: NewRepo) -> Repo:
 
 
 def task(repo: Repo, *switches: str, says: tuple[str, ...] = (), crew: list[dict[str, Any]] = CREW) -> Seen:
-    return at_terminal(repo, "task", TEXT, *switches, "--model", repo.scripted(crew), says=says)
+    return at_terminal(repo, "task", WHOLE_CREW, *switches, "--model", repo.scripted(crew), says=says)
 
 
 def test_a_call_is_approved_at_the_terminal_and_the_task_goes_on(repo: Repo) -> None:
@@ -115,7 +115,7 @@ def test_several_calls_are_asked_one_after_the_other(repo: Repo) -> None:
 
 
 def test_resume_at_a_terminal_asks_what_still_waits(repo: Repo) -> None:
-    assert repo.task(TEXT, script=CREW).code == 75
+    assert repo.task(WHOLE_CREW, script=CREW).code == 75
     assert at_terminal(repo, "resume", says=("s",)).code == 75
     seen = at_terminal(repo, "resume", says=("y",))
     assert seen.code == 0, seen.text
@@ -148,7 +148,7 @@ def test_who_decided_beforehand_is_asked_nothing(repo: Repo, switch: str, code: 
 def test_stdout_stays_the_answer_alone(repo: Repo) -> None:
     place = repo.home / "answer.json"
     with place.open("wb") as file:
-        words = ("task", TEXT, "--json", "--model", repo.scripted(CREW))
+        words = ("task", WHOLE_CREW, "--json", "--model", repo.scripted(CREW))
         seen = at_terminal(repo, *words, says=("y",), stdout=file.fileno())
     assert seen.code == 0, seen.text
     assert json.loads(place.read_text())["status"] == "verified"
@@ -158,7 +158,7 @@ def test_stdout_stays_the_answer_alone(repo: Repo) -> None:
 @pytest.mark.parametrize("open_ended", [True, False], ids=["an open pipe", "nothing"])
 def test_without_a_terminal_nobody_is_waited_for(repo: Repo, *, open_ended: bool) -> None:
     stdin = subprocess.PIPE if open_ended else subprocess.DEVNULL
-    process = repo.start("task", TEXT, "--model", repo.scripted(CREW), stdin=stdin)
+    process = repo.start("task", WHOLE_CREW, "--model", repo.scripted(CREW), stdin=stdin)
     assert process.wait(90) == 75
     _, err = process.communicate()
     assert "approve? " not in err
@@ -167,7 +167,7 @@ def test_without_a_terminal_nobody_is_waited_for(repo: Repo, *, open_ended: bool
 def test_a_terminal_for_the_input_alone_is_none(repo: Repo) -> None:
     person, terminal = os.openpty()
     try:
-        process = repo.start("task", TEXT, "--model", repo.scripted(CREW), stdin=terminal)
+        process = repo.start("task", WHOLE_CREW, "--model", repo.scripted(CREW), stdin=terminal)
         _, err = process.communicate(timeout=30)
     finally:
         os.close(person)

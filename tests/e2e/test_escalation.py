@@ -7,6 +7,7 @@ import pytest
 from tests.support.repo import (
     CALC,
     MENDED,
+    WHOLE_CREW,
     NewRepo,
     Repo,
     call,
@@ -85,7 +86,7 @@ def test_an_answer_becomes_an_assumption_and_the_step_begins_anew(
 
 @pytest.mark.parametrize(("switch", "holds"), [("--yes", "decimals"), ("--no-input", "decimals")])
 def test_who_decided_beforehand_takes_what_is_recommended(repo: Repo, switch: str, holds: str) -> None:
-    assert repo.task("make the failing tests pass", switch, script=crew(escalate())).code == 0
+    assert repo.task(WHOLE_CREW, switch, script=crew(escalate())).code == 0
     assert holds in repo.runs("implementer")[0].brief
     assert [event["by"] for event in repo.events("Answered")] == ["default"]
 
@@ -93,7 +94,7 @@ def test_who_decided_beforehand_takes_what_is_recommended(repo: Repo, switch: st
 def test_nobody_is_asked_twice_in_a_phase(repo: Repo) -> None:
     script = crew(escalate())
     script[2] = role("planner", escalate(assumption="again"), *plan("calc.py")["turns"])
-    assert repo.task("make the failing tests pass", "--yes", script=script).code == 0
+    assert repo.task(WHOLE_CREW, "--yes", script=script).code == 0
     (result, _) = repo.runs("planner")[1].results
     assert result["is_error"]
     assert "nobody is asked twice in one phase" in result["content"]
@@ -102,7 +103,7 @@ def test_nobody_is_asked_twice_in_a_phase(repo: Repo) -> None:
 
 def test_a_second_question_of_the_explorer_is_refused(repo: Repo) -> None:
     asks = turn(call("AskUserQuestion", **ASK), call("AskUserQuestion", **ASK))
-    assert repo.task("make the failing tests pass", "--no-input", script=crew(explorer=(asks,))).code == 0
+    assert repo.task(WHOLE_CREW, "--no-input", script=crew(explorer=(asks,))).code == 0
     first, second, _ = repo.runs("explorer")[0].results
     assert first["content"] == "integers"
     assert "nobody is asked twice" in second["content"]
@@ -154,7 +155,7 @@ def test_several_questions_have_options_and_an_answer_each(repo: Repo) -> None:
 
 
 def test_an_escalation_is_answered_at_the_terminal(repo: Repo) -> None:
-    words = ("task", "make the failing tests pass", "--model", repo.scripted(crew(escalate())))
+    words = ("task", WHOLE_CREW, "--model", repo.scripted(crew(escalate())))
     seen = at_terminal(repo, *words, says=("q", "c", "c whole euros"))
     assert seen.code == 0, seen.text
     assert "  assumption: amounts are floats\n  contradiction: add takes whole cents\n" in seen.text
@@ -177,7 +178,7 @@ def test_a_plan_that_is_shown_anyway_is_the_one_interruption_of_its_phase(repo: 
 def test_a_wide_plan_after_an_escalation_is_taken_as_confirmed(repo: Repo) -> None:
     script = crew(escalate())
     script[2] = plan(*(f"m{number}.py" for number in range(6)))
-    assert repo.task("make the failing tests pass", "--no-review", script=script).code == 75
+    assert repo.task(WHOLE_CREW, "--no-review", script=script).code == 75
     assert repo.run("answer", repo.state()["task_id"], "B").code != 75
     assert [(each["pending"], each["by"]) for each in repo.events("Answered")][-1] == ("plan-1", "default")
     assert repo.runs("implementer")

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.record import encode, sealed
-from tests.support.repo import CALC, NewRepo, Repo, call, mending, turn
+from tests.support.repo import CALC, WHOLE_CREW, NewRepo, Repo, call, mending, turn
 
 
 @pytest.fixture
 def paused(new_repo: NewRepo) -> Repo:
     """A repository with a task of this user that waits after its planning."""
     repo = new_repo(CALC)
-    assert repo.task("--pause-after", "planning", "make the failing tests pass", script=mending()).code == 75
+    assert repo.task("--pause-after", "planning", WHOLE_CREW, script=mending()).code == 75
     return repo
 
 
@@ -53,7 +53,7 @@ def test_one_without_a_record_neither_and_the_user_may_name_its_model(paused: Re
 def test_what_it_allows_itself_is_left_behind(new_repo: NewRepo, tmp_path: Path) -> None:
     mine = new_repo(CALC)
     limits = ("--max-iterations", "900", "--pause-after", "planning", "--skip-check", "lint", "--reason", "x")
-    mine.task("make the failing tests pass", *limits, script=mending())
+    mine.task(WHOLE_CREW, *limits, script=mending())
     repo = brought(mine, tmp_path / "other")
     repo.run("resume", repo.folder.name, "--model", f"script:{repo.home}/script.yaml")
     assert (repo.state()["max_iterations"], repo.state()["overrides"]) == (10, [])
@@ -112,7 +112,7 @@ def test_where_nothing_of_the_users_can_be_written_a_task_runs_all_the_same(new_
 def test_a_foreign_task_cannot_leave_the_sandbox_out_of_its_replay(new_repo: NewRepo, tmp_path: Path) -> None:
     mine, marker = new_repo(CALC), tmp_path / "marker"
     script = mending(turn(call("Bash", command=f"echo x >> {marker}; true")), evidence="ev-0003")
-    assert mine.task("make the failing tests pass", "--no-sandbox", script=script).code == 0
+    assert mine.task(WHOLE_CREW, "--no-sandbox", script=script).code == 0
     brought(mine, tmp_path / "other").run("replay", mine.folder.name)
     assert marker.read_text() == "x\n"
     assert mine.run("replay", mine.folder.name).code == 0

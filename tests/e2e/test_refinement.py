@@ -81,7 +81,7 @@ def test_a_clear_text_asks_and_assumes_nothing(repo: Repo, text: str) -> None:
 
 
 def test_constraints_edited_by_hand_are_in_the_next_request(repo: Repo) -> None:
-    text = "make the failing tests pass. Do not touch double."
+    text = "let add return the sum. Do not touch double."
     repo.task(text, "--pause-after", "exploration", script=crew())
     page = repo.folder / "task.md"
     text = page.read_text("utf-8")
@@ -96,7 +96,7 @@ def test_constraints_edited_by_hand_are_in_the_next_request(repo: Repo) -> None:
 
 
 def test_an_edit_that_is_no_yaml_is_told_and_nothing_is_lost(repo: Repo) -> None:
-    repo.task("make the failing tests pass", "--pause-after", "exploration", script=crew())
+    repo.task("--pause-after", "exploration", script=crew())
     page = repo.folder / "task.md"
     page.write_text(page.read_text("utf-8").replace("intent:", "intent: ["), "utf-8")
     refused = repo.run("resume")

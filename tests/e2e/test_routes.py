@@ -6,7 +6,9 @@ import pytest
 
 from tests.support.repo import (
     CALC,
+    GREEN,
     MENDED,
+    WHOLE_CREW,
     NewRepo,
     Repo,
     call,
@@ -56,7 +58,7 @@ def skipped(repo: Repo) -> dict[str, str]:
     [
         ("fix add in calc.py", "trivial", "implementer"),
         ("fix add in calc.py and its caller in main.py", "implementation", "implementer verifier"),
-        ("make the failing tests pass", "implementation", "explorer planner implementer verifier"),
+        ("let add return the sum", "implementation", "explorer planner implementer verifier"),
         ("debug why add is wrong", "implementation", "explorer implementer verifier"),
         ("refactor add", "complex", "planner implementer reviewer verifier"),
         ("fix the payment", "complex", "explorer planner implementer reviewer verifier"),
@@ -75,6 +77,54 @@ def test_a_change_runs_the_roles_of_its_route_and_the_checks(
     (event,) = repo.events("Classified")
     assert event["complexity"] == complexity
     assert all(message == f"route: {event['route']}" for message in skipped(repo).values())
+
+
+RED_TEST = "import unittest\n\n\nclass T(unittest.TestCase):\n    def test_x(self):\n        self.fail()\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "roles"),
+    [
+        ("make the failing tests pass", "implementer verifier"),
+        ("fix it", "implementer verifier"),
+        ("debug the failing test", "implementer verifier"),
+        ("let add return the sum", "explorer planner implementer verifier"),
+    ],
+)
+def test_a_failing_check_that_the_task_is_about_is_all_that_has_to_be_found_out(
+    new_repo: NewRepo, text: str, roles: str
+) -> None:
+    repo = new_repo(CALC)
+    done = repo.task("--no-input", text, script=list(PARTS.values()))
+    assert (done.code, acted(repo)) == (0, roles.split()), done.err
+    if len(roles.split()) == 2:
+        first, second = repo.events("Classified")
+        assert first["steps"] != second["steps"]
+        assert (second["route"], second["complexity"]) == ("direct", "implementation")
+        assert second["reasons"] == ["failing before the task: test_calc.CalcTest.test_add"]
+        assert set(skipped(repo)) == {"exploration", "planning", "review"}
+        assert "failing before the task" in done.err
+
+
+@pytest.mark.parametrize(
+    "files", [GREEN, {f"tests/test_{number}.py": RED_TEST for number in range(6)}], ids=["none", "six files"]
+)
+def test_where_nothing_fails_or_much_does_they_explore_and_plan(
+    new_repo: NewRepo, files: dict[str, str]
+) -> None:
+    repo = new_repo(files)
+    repo.task("make the failing tests pass", "--pause-after", "exploration", script=[findings("README")])
+    (event,) = repo.events("Classified")
+    assert event["route"] == "default"
+
+
+def test_the_built_in_engine_costs_nothing_and_plays_the_whole_crew(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    assert repo.task("make the failing tests pass").code == 0
+    assert acted(repo) == ["explorer", "planner", "implementer", "verifier"]
+    said = repo.run("route", "make the failing tests pass").out
+    assert "implementer, checks, verifier, if a check that this is about fails before the task" in said
+    assert "here       explorer, planner, implementer, checks, verifier, since no model is configured" in said
 
 
 @pytest.mark.parametrize(
@@ -195,7 +245,7 @@ def test_a_plan_can_raise_the_class_and_never_lower_it(
     repo = new_repo(CALC)
     wide = turn(call("SubmitPlan", summary="plan", steps=steps, acceptance=[], risks=[]))
     script = [findings(), role("planner", wide), MEND, review(), verified("ev-0002")]
-    assert repo.task("fix the failing tests", "--yes", script=script).code == 0
+    assert repo.task("--yes", WHOLE_CREW, script=script).code == 0
     assert [event["complexity"] for event in repo.events("Classified")] == ["implementation", "complex"]
     assert "reviewer" in acted(repo)
 

@@ -17,7 +17,7 @@ from tests.support.repo import (
     CALC,
     GREEN,
     MENDED,
-    TEXT,
+    WHOLE_CREW,
     NewRepo,
     Repo,
     call,
@@ -228,9 +228,9 @@ def test_a_task_killed_at_its_first_request_has_its_text_on_disk(new_repo: NewRe
     running.kill()
     running.communicate()
     changed, asked = repo.events("StateChanged")[0], repo.events("Asked")[0]
-    assert (changed["seq"], changed["changed"]["task"]) == (1, TEXT)
+    assert (changed["seq"], changed["changed"]["task"]) == (1, WHOLE_CREW)
     assert asked["seq"] > 1
-    assert head_of((repo.root / LINK).read_text())["task"] == TEXT
+    assert head_of((repo.root / LINK).read_text())["task"] == WHOLE_CREW
     assert repo.run("status").code == 0
 
 
@@ -302,7 +302,7 @@ def test_a_second_task_beside_a_running_one_is_refused_and_a_reader_is_not(new_r
     running = repo.start_task(MODEL)
     eventually(lambda: has_begun(repo, "Asked"))
     before = repo.events()
-    second = repo.run("task", TEXT, "--model", f"script:{repo.home / 'script.yaml'}")
+    second = repo.run("task", WHOLE_CREW, "--model", f"script:{repo.home / 'script.yaml'}")
     shown = repo.run("status", "--json")
     running.send_signal(signal.SIGTERM)
     running.communicate(timeout=60)

@@ -8,6 +8,7 @@ import pytest
 from tests.support.repo import (
     CALC,
     MENDED,
+    WHOLE_CREW,
     Done,
     NewRepo,
     Repo,
@@ -43,7 +44,7 @@ def asking(repo: Repo, *words: str, **more: Any) -> Done:
     lead(repo, "Read", "Bash", "Agent")
     begin = [role("explorer", turn(delegate()), SUBMIT), scout(*COUNTS)]
     last = role("verifier", turn(call("SubmitVerdict", verdict="VERIFIED", evidence=["ev-0003"], reasons=[])))
-    return repo.task("make the failing tests pass", *words, script=[*begin, *REST[:2], last], **more)
+    return repo.task(WHOLE_CREW, *words, script=[*begin, *REST[:2], last], **more)
 
 
 def waiting_id(repo: Repo) -> str:

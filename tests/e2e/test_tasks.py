@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.repo import CALC, NewRepo, Repo, call, findings, mending, role, turn
+from tests.support.repo import CALC, WHOLE_CREW, NewRepo, Repo, call, findings, mending, role, turn
 from tests.support.terminal import at_terminal
 
 QUESTION = "where is add defined?"
@@ -34,7 +34,7 @@ def test_tasks_are_listed_newest_first_with_what_they_came_to(done: Repo) -> Non
     assert heads.split() == ["task", "when", "status", "exit", "cost", "first", "words"]
     assert newest.split() == [asked, "just", "now", "✓", "answered", "0", "-", *QUESTION.split()]
     assert oldest.startswith(first)
-    assert oldest.endswith("✓ verified  0     -     make the failing tests pass")
+    assert oldest.endswith("✓ verified  0     -     let add return the sum")
     assert (listed.code, listed.err) == (0, "")
 
 
@@ -76,7 +76,7 @@ def test_a_damaged_task_is_one_line_and_hides_no_other(done: Repo, damage: Calla
     events.write_bytes(damage(events.read_text()).encode("utf-8", "surrogateescape"))
     listed = done.run("tasks")
     assert listed.code == 0, listed.err
-    assert "make the failing tests pass" in listed.out.splitlines()[1]
+    assert WHOLE_CREW in listed.out.splitlines()[1]
     *_, count, told = listed.out.splitlines()
     assert count == "! 1 task cannot be read"
     assert told.startswith(f"  {broken.name}  events.jsonl")
@@ -107,7 +107,7 @@ def test_a_row_of_the_list_fits_a_terminal(done: Repo, width: int) -> None:
 def test_undo_takes_the_newest_task_and_says_which(done: Repo) -> None:
     newest = done.folder.name
     undone = done.run("undo")
-    assert (undone.code, undone.err) == (0, f"the newest task, {newest}: make the failing tests pass\n")
+    assert (undone.code, undone.err) == (0, f"the newest task, {newest}: {WHOLE_CREW}\n")
     assert done.diff() == ""
 
 
@@ -121,7 +121,7 @@ def test_replay_takes_the_newest_task_and_says_which(done: Repo) -> None:
 @pytest.mark.parametrize("command", ["log", "evidence", "status"])
 def test_commands_that_show_a_task_say_which_is_the_newest(done: Repo, command: str) -> None:
     told = done.run(command)
-    assert told.err == f"the newest task, {done.folder.name}: make the failing tests pass\n"
+    assert told.err == f"the newest task, {done.folder.name}: {WHOLE_CREW}\n"
     assert done.run(command, done.folder.name).err == ""
 
 

@@ -7,6 +7,7 @@ from tests.support.repo import (
     CALC,
     MENDED,
     TEXT,
+    WHOLE_CREW,
     NewRepo,
     Repo,
     call,
@@ -141,7 +142,7 @@ def test_a_question_suspends_and_its_answer_is_the_result(new_repo: NewRepo) -> 
 
 def test_pause_after_a_phase(new_repo: NewRepo) -> None:
     repo = new_repo(COUNTING)
-    done = repo.task("--pause-after", "planning", TEXT, script=submitting(*MENDED, evidence="ev-0002"))
+    done = repo.task("--pause-after", "planning", WHOLE_CREW, script=submitting(*MENDED, evidence="ev-0002"))
     assert done.code == 75
     assert repo.runs("implementer") == []
     assert repo.run("resume").code == 0
@@ -155,7 +156,7 @@ def test_killed_in_the_middle_it_goes_on_without_repeating_what_was_done(new_rep
     with repo.start_task(script) as process:
         eventually(lambda: any(event["tool"] == "Bash" for event in repo.events("ToolStarted")[3:]))
         process.kill()
-    assert repo.state()["task"] == TEXT
+    assert repo.state()["task"] == WHOLE_CREW
     done = repo.run("resume")
     assert done.code == 0, done.err
     assert count(repo) == 1

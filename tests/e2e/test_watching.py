@@ -11,7 +11,7 @@ import pytest
 from tests.support.repo import (
     CALC,
     COMMAND,
-    TEXT,
+    WHOLE_CREW,
     Done,
     NewRepo,
     Repo,
@@ -64,7 +64,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     folder = tmp_path_factory.mktemp("told")
     repo = Repo(folder / "repo", folder / "home").write(CALC).commit()
     copy = str(folder / "copy.jsonl")
-    done = repo.task(TEXT, "--json", "--events", copy, script=SCRIPT)
+    done = repo.task(WHOLE_CREW, "--json", "--events", copy, script=SCRIPT)
     assert Path(copy).read_text("utf-8") == (repo.folder / "events.jsonl").read_text("utf-8")
     return Finished(repo, done)
 
@@ -171,9 +171,9 @@ CLOSED: dict[str, tuple[Sequence[str], int]] = {
     "help": (["--help"], 0),
     "version": (["--version"], 0),
     "checks that fail": (["verify"], 1),
-    "a task that fails": (["task", TEXT, "--max-iterations", "1", "--model", "script:/dev/null"], 1),
-    "its JSON": (["task", TEXT, "--json", "--max-iterations", "1", "--model", "script:/dev/null"], 1),
-    "its events": (["task", TEXT, "--events", "-", "--model", "script:/dev/null"], 1),
+    "a task that fails": (["task", WHOLE_CREW, "--max-iterations", "1", "--model", "script:/dev/null"], 1),
+    "its JSON": (["task", WHOLE_CREW, "--json", "--max-iterations", "1", "--model", "script:/dev/null"], 1),
+    "its events": (["task", WHOLE_CREW, "--events", "-", "--model", "script:/dev/null"], 1),
 }
 
 

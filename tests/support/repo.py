@@ -13,6 +13,8 @@ from typing import Any
 COMMAND = Path(sys.executable).with_name("agentflow")
 SYSTEM_PYTHON = "python3"
 TEXT = "make the failing tests pass"
+WHOLE_CREW = "let add return the sum"
+"""A text that neither names a place nor is about a failing check, so that all roles of a change run."""
 
 
 class Done:
@@ -105,8 +107,8 @@ class Repo:
         )
 
     def task(self, *words: str, script: list[dict[str, Any]] | None = None, **options: Any) -> Done:
-        """Run a task, its text first; with a script, by the scripted model."""
-        text = words or (TEXT,)
+        """Run a task, its text first; with a script, by the scripted model and its whole crew."""
+        text = words or (TEXT if script is None else WHOLE_CREW,)
         if script is None:
             return self.run("task", *text, **options)
         return self.run("task", *text, "--model", self.scripted(script), **options)
@@ -125,7 +127,7 @@ class Repo:
         )
 
     def start_task(self, script: list[dict[str, Any]], *words: str) -> "subprocess.Popen[str]":
-        return self.start("task", TEXT, *words, "--model", self.scripted(script))
+        return self.start("task", WHOLE_CREW, *words, "--model", self.scripted(script))
 
     def give_role(self, name: str, text: str) -> Path:
         """Write a role file of the user."""

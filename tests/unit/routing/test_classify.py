@@ -19,6 +19,7 @@ STEPS = {
     "audit": "explorer reviewer",
     "single_file": "implementer",
     "several_files": "implementer verifier",
+    "direct": "implementer verifier",
     "default": "explorer planner implementer verifier",
     "performance": "explorer implementer verifier",
     "bug_hunt": "explorer implementer verifier",
@@ -68,7 +69,7 @@ TASKS = [
     # failing checks
     ("fix all failing tests", IMPLEMENTATION, "default", "implementation: fix"),
     ("make the failing tests pass", IMPLEMENTATION, "default", "file count unknown"),
-    ("tests/test_calc.py::CalcTest::test_add fails, fix it", IMPLEMENTATION, "default", "file count unknown"),
+    ("tests/test_calc.py::CalcTest::test_add fails, fix it", IMPLEMENTATION, "direct", "file count unknown"),
     # one file
     ("fix off-by-one in src/pager.py", TRIVIAL, "single_file", "names 1 file: src/pager.py"),
     ("fix calc.py so that tests/test_calc.py passes", TRIVIAL, "single_file", "names 1 file: calc.py"),
@@ -99,6 +100,7 @@ TASKS = [
         "names 2 files: cli.py, README.md",
     ),
     ("fix the pagination bug", IMPLEMENTATION, "default", "implementation: fix"),
+    ("add a clamp() function with tests", IMPLEMENTATION, "direct", "names what to look up"),
     ("add an endpoint that returns all orders", IMPLEMENTATION, "default", "implementation: add"),
     ("show the error message to the user when saving fails", IMPLEMENTATION, "default", "file count unknown"),
     (
@@ -262,7 +264,7 @@ def test_the_words_of_a_task_give_its_class_and_route(
         ("question", "anything weird in the parser?"),
         ("default", "Kannst du bitte den Fehler in der Suche beheben?"),
         ("default", "Peux-tu corriger le test?"),
-        ("default", "ValueError: list index out of range when I call top([])"),
+        ("direct", "ValueError: list index out of range when I call top([])"),
         ("default", "when I run the command in an empty folder it crashes"),
         ("exploratory", "scan the repository for licence headers"),
         ("audit", "security audit of the upload handler"),
@@ -300,6 +302,23 @@ def test_a_long_text_is_classified_by_its_beginning_and_its_end_and_at_once(fill
     assert classify(f"{pasted}\nrename a column", TABLE).route == "migration"
     assert classify(f"```\n{pasted}\n```\nfix a.py", TABLE).route == "single_file"
     assert process_time() - began < 9 * once + 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        ("make the failing tests pass", "implementer verifier"),
+        ("debug the failing test", "implementer verifier"),
+        ("debug the crash", ""),
+        ("fix it", "implementer verifier"),
+        ("add dark mode support", ""),
+        ("fix off-by-one in src/pager.py", ""),
+        ("refactor the failing tests", ""),
+        ("why do the tests fail?", ""),
+    ],
+)
+def test_it_says_who_works_where_a_check_turns_out_to_fail(text: str, steps: str) -> None:
+    assert [ROLE_OF[phase] for phase in classify(text, TABLE).steps_if_failing] == steps.split()
 
 
 def test_every_shipped_route_is_taken_by_some_task() -> None:
