@@ -111,7 +111,7 @@ def command_of(client: str, *words: str) -> list[str]:
 
 
 def task_words(*more: str) -> tuple[str, ...]:
-    text = "make the failing tests pass"
+    text = "let add return the sum"
     return ("task", text, "--model", "anthropic", "--no-sandbox", "--max-iterations", "1", *more)
 
 

@@ -138,7 +138,8 @@ def submission(role: str, raw: bytes) -> Calls:
         case "planner":
             return (("SubmitPlan", {"summary": "plan", "steps": [], "acceptance": [], "risks": []}),)
         case "implementer":
-            return (("SubmitChange", {"summary": "done", "files": []}),)
+            edited = ["calc.py"] if b'"name":"Edit","input"' in raw else []
+            return (("SubmitChange", {"summary": "done", "files": edited}),)
         case "verifier":
             newest = max(re.findall(rb"ev-\d{4}", raw)).decode()
             return (("SubmitVerdict", {"verdict": "VERIFIED", "evidence": [newest], "reasons": []}),)

@@ -187,7 +187,7 @@ def new_task(setup: Setup, text: str, max_iterations: int | None) -> TaskState:
         started_at=timestamp(),
         max_iterations=max_iterations or setup.settings.max_iterations,
         model=setup.model.name,
-        follows_evidence=setup.model.name != REPAIR,
+        spares_tokens=setup.model.name != REPAIR,
         sandbox=setup.sandbox.level,
         gaps=setup.sandbox.ability.gaps,
         surface=Surface(added=setup.settings.surface.add, removed=setup.settings.surface.remove),

@@ -29,18 +29,31 @@ DELEGATE = "Agent"
 RECALL = "RecallOutput"
 """The tool that reads archived results."""
 CHARACTERS_A_TOKEN = 4
+_TELLING = (Notice.BRIEF, Notice.FAILED)
+"""How a run is told what to do."""
+
+
+def begin_run(head: RunOpened, earlier: Run | None) -> Run:
+    """Return a run at its beginning: it has the conversation of the earlier run, and limits of its own."""
+    own = head_size(head)
+    if earlier is None:
+        return Run(head=head, size=own)
+    kept = ("messages", "sent", "rate", "ceiling", "recalls", "is_archived")
+    size = earlier.size - head_size(earlier.head) + own
+    return Run(head=head, size=size, **{name: getattr(earlier, name) for name in kept})
 
 
 def advance(run: Run, entry: RunEntry) -> Run:
     """Return the run after one more entry."""
     match entry:
         case RunOpened():
-            after = Run(head=entry, size=head_size(entry))
+            after = begin_run(entry, None)
         case MessageAdded():
             after = with_message(
                 run,
                 entry.message,
                 notices=run.notices | {entry.notice: entry.message},
+                told=entry.message.text if entry.notice in _TELLING else run.told,
                 noted=run.turns if entry.notice is Notice.TODOS else run.noted,
                 reminded=run.reminded or entry.notice is Notice.REMINDER,
                 finalized=run.finalized or entry.notice is Notice.FINALIZE,

@@ -61,6 +61,8 @@ class Notice(StrEnum):
     """Why the program spoke to a role."""
 
     BRIEF = "brief"
+    FAILED = "failed"
+    """A new iteration, in the conversation of the one that failed."""
     REMINDER = "reminder"
     FINALIZE = "finalize"
     HOOK = "hook"

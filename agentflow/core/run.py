@@ -66,6 +66,8 @@ class RunOpened(Record, tag=True):
     """What it looks at, where several look at once."""
     shown: tuple[str, ...] = ()
     """The files that its brief shows whole, which count as read."""
+    continues: int | None = None
+    """The earlier run whose conversation goes on in this one."""
 
 
 class MessageAdded(Record, tag=True):
@@ -210,7 +212,10 @@ class Run(Record):
     """Where a run stands."""
 
     head: RunOpened
+    told: str = ""
+    """What it was asked to do as it began."""
     messages: tuple[Message, ...] = ()
+    """Of the conversation, those of earlier runs too where it goes on in this one."""
     answers: tuple[ToolResult, ...] = ()
     """Results of the newest reply's calls, as far as there are any."""
     started: tuple[str, ...] = ()

@@ -158,8 +158,8 @@ class TaskState(Record):
     """What the person said of a review, if anything."""
     named_class: str = ""
     """The class as the person named it; empty where the words decide."""
-    follows_evidence: bool = False
-    """Nobody explores or plans where a failing check or the words already name what to change."""
+    spares_tokens: bool = False
+    """Its model is paid by the token: what is known is neither explored nor told again."""
     sequential: bool = False
     """Review before verification, not beside it."""
     runs: int = 0

@@ -1,6 +1,6 @@
 """What a tool is: a typed input, an effect, and a plain function."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -83,8 +83,12 @@ class Shell(Record):
     """Of an output, to the model."""
 
 
+Changed = Callable[[], Mapping[str, bool]]
+"""Returns the files that differ from before the task, each with whether others than hooks changed it."""
+
+
 class ToolContext(Record):
-    """What every tool gets beside its input; the same for all, nothing optional."""
+    """What every tool gets beside its input; the same for all."""
 
     workspace: Workspace
     shell: Shell
@@ -95,6 +99,8 @@ class ToolContext(Record):
     ledger: Ledger
     cancelled: Callable[[], bool]
     """True once the run is to stop."""
+    changed: Changed | None = None
+    """Looks at what the task has changed so far; None where nobody keeps that in view."""
 
 
 class Tool(Record):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.context import DEFAULT_ROOM, ContextLimits
-from agentflow.core.fold import advance
+from agentflow.core.fold import advance, begin_run
 from agentflow.core.messages import Message, Notice, Speaker, Text, ToolSpec
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Journal, Ledger, Model, Observer, Runner, Watch, Workspace
@@ -13,7 +13,7 @@ from agentflow.core.record import Record, shared
 from agentflow.core.role import Role
 from agentflow.core.run import MessageAdded, Run, RunEntry, RunOpened
 from agentflow.core.task import Phase
-from agentflow.core.tool import Tool
+from agentflow.core.tool import Changed, Tool
 from agentflow.hooks.chain import Chain
 from agentflow.tools.recall import RECALL
 from agentflow.tools.registry import spec
@@ -56,6 +56,8 @@ class Surroundings(Record):
     """The files that its brief shows whole."""
     watch: Watch | None = None
     """Told when hooks or the role may change files."""
+    changed: Changed | None = None
+    """Looks at what the task has changed so far."""
 
 
 class Agent(Record):
@@ -116,7 +118,8 @@ def say(agent: Agent, run: Run, text: str, notice: Notice) -> Run:
     return note(agent, run, MessageAdded(message=message, notice=notice))
 
 
-def open_run(agent: Agent, brief: str) -> Run:
+def open_run(agent: Agent, brief: str, earlier: Run | None = None) -> Run:
+    """Begin a run on a brief, with a conversation of its own or in that of an earlier run."""
     head = RunOpened(
         run=agent.around.number,
         role=agent.role.part or agent.role.name,
@@ -130,6 +133,7 @@ def open_run(agent: Agent, brief: str) -> Run:
         concatenates=agent.role.concatenates,
         angle=agent.around.angle,
         shown=agent.around.shown,
+        continues=earlier.head.run if earlier else None,
     )
     agent.around.journal.append(head)
-    return say(agent, Run(head=head), brief, Notice.BRIEF)
+    return say(agent, begin_run(head, earlier), brief, Notice.FAILED if earlier else Notice.BRIEF)

@@ -43,7 +43,7 @@ async def asked(agent: Agent, point: Point, payload: Callable[[], Payload]) -> H
 
 async def begun(agent: Agent, run: Run) -> Run:
     """Tell hooks that a run begins; they may add to its brief."""
-    brief = run.messages[0].text
+    brief = run.told
     if agent.depth:
         started = SubagentStarted(agent_id=agent.around.transcript.stem, agent_type=agent.role.name)
         said = await asked(agent, Point.SUBAGENT_START, lambda: started)

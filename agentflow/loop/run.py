@@ -30,9 +30,12 @@ NODES: Mapping[Step, Callable[[Agent, Run], Awaitable[Run]]] = {
 }
 
 
-async def run_agent(agent: Agent, brief: str) -> Run:
-    """Run a role on a brief until it has a result, waits for a person, or a limit ends it."""
-    return await _told(agent, await begun(agent, open_run(agent, brief)))
+async def run_agent(agent: Agent, brief: str, earlier: Run | None = None) -> Run:
+    """Run a role on a brief until it has a result, waits for a person, or a limit ends it.
+
+    The conversation of an earlier run goes on, if there is one.
+    """
+    return await _told(agent, await begun(agent, open_run(agent, brief, earlier)))
 
 
 async def continue_run(agent: Agent, run: Run, answer: Answer | None) -> Run:

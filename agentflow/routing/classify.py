@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from agentflow.core.routing import Classification, Forced
 from agentflow.core.task import Complexity, Phase
-from agentflow.routing.aims import concerns_text, targets
+from agentflow.routing.aims import Targets, concerns_text, targets
 from agentflow.routing.ambiguity import action, factors, is_concrete
 from agentflow.routing.clauses import Clause, Mood, clauses, fills_a_file
 from agentflow.routing.phrases import begins, hits, plain_words, said_part
@@ -85,8 +85,9 @@ def classify(text: str, table: Table) -> Classification:
 
 def _steps_if_failing(text: str, choice: Choice, table: Table) -> tuple[Phase, ...]:
     """Return the phases of a task that turns out to be about a failing check."""
-    is_about_failures = targets(text, frozenset({"any"}), lambda _: frozenset())
-    return table.steps(DIRECT, choice.complexity) if choice.route in SHORTENED and is_about_failures else ()
+    wanted = targets(text, frozenset({"any"}), lambda _: frozenset())
+    is_about_failures = choice.route in SHORTENED and wanted != Targets()
+    return table.steps(DIRECT, choice.complexity) if is_about_failures else ()
 
 
 def in_full(found: Classification, table: Table) -> Classification:

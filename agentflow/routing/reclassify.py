@@ -48,13 +48,13 @@ def found_of(task: TaskState, table: Table) -> Classification:
     """Return what the words of a task say of it, in the class that the person named, if any."""
     found = classify(task.task, table)
     found = as_named(found, task.named_class, table) if task.named_class else found
-    return found if task.follows_evidence else in_full(found, table)
+    return found if task.spares_tokens else in_full(found, table)
 
 
 def shortened(task: TaskState, failing: frozenset[str], table: Table) -> tuple[TaskState, Classified | None]:
     """Return the task on the direct route where it is about checks that fail before it, in few files."""
     files = {_file_of(test) for test in failing}
-    if not (task.follows_evidence and task.route in SHORTENED and 0 < len(files) <= MOST_FILES):
+    if not (task.spares_tokens and task.route in SHORTENED and 0 < len(files) <= MOST_FILES):
         return task, None
     direct = table.steps(DIRECT, task.task_complexity)
     steps = tuple(phase for phase in Phase if phase in direct or (phase in JUDGING and phase in task.steps))

@@ -16,7 +16,7 @@ from agentflow.core.run import (
     RunOpened,
 )
 from agentflow.parse import decode
-from agentflow.store.journal import lines
+from agentflow.store.journal import lines, opened
 
 
 class Asked(Record):
@@ -51,4 +51,4 @@ def exchanges(path: Path) -> Iterator[Asked | HistoryCompacted]:
                 refused = None
             case _:
                 pass
-        run = Run(head=entry) if isinstance(entry, RunOpened) else run and advance(run, entry)
+        run = opened(path, entry) if isinstance(entry, RunOpened) else run and advance(run, entry)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.errors import CorruptState, InvalidFile
-from agentflow.core.fold import advance
+from agentflow.core.fold import advance, begin_run
 from agentflow.core.record import encode
 from agentflow.core.run import (
     CallAnswered,
@@ -69,17 +69,32 @@ def load_run(path: Path) -> Run | None:
             entry: RunEntry = decode(RunEntry, line, place)  # type: ignore[arg-type]
         except InvalidFile as error:
             raise CorruptState(str(error)) from None
-        run = _continued(run, entry, place)
+        if run is not None:
+            run = _continued(run, entry, place)
+        elif isinstance(entry, RunOpened):
+            run = opened(path, entry)
+        else:
+            raise CorruptState(f"{place}: a run file begins with RunOpened")
     mend_tail(path)
     return run
 
 
-def _continued(run: Run | None, entry: RunEntry, place: str) -> Run:
+def opened(path: Path, head: RunOpened) -> Run:
+    """Return a run at its beginning, in the conversation of the earlier run that its head names.
+
+    Raises CorruptState where that is not there.
+    """
+    if head.continues is None:
+        return begin_run(head, None)
+    place = path.with_name(f"{head.continues}-{head.role}.jsonl")
+    earlier = load_run(place) if head.continues < head.run and place.exists() else None
+    if earlier is None:
+        raise CorruptState(f"{path}:1: it goes on from run {head.continues}, which is not there")
+    return begin_run(head, earlier)
+
+
+def _continued(run: Run, entry: RunEntry, place: str) -> Run:
     """Return the run after an entry that can stand where it does; a line that is gone shows in the next."""
-    if run is None:
-        if not isinstance(entry, RunOpened):
-            raise CorruptState(f"{place}: a run file begins with RunOpened")
-        return Run(head=entry)
     if problem := _misplaced(run, entry):
         raise CorruptState(f"{place}: {problem}", hint="nothing was changed; look at the file")
     return advance(run, entry)

@@ -23,6 +23,9 @@ from agentflow.tools.excerpts import excerpts_of, was_shown
 
 _WEB = ("https://", "http://")
 """A page is cited by its address; whether it says so cannot be looked up here."""
+_NOTHING_TO_DO = (
+    "make the change; if nothing has to change, submit once more with the reason as summary, or use Escalate"
+)
 Cited = TypeVar("Cited", Finding, Issue)
 
 
@@ -45,8 +48,11 @@ def submit_plan(wanted: Plan, context: ToolContext) -> Output:  # noqa: ARG001  
     return _submitted("plan", wanted)
 
 
-def submit_change(wanted: Change, context: ToolContext) -> Output:  # noqa: ARG001  # all tools have one signature
-    """Hand in the finished change and end; the program looks at the files itself."""
+def submit_change(wanted: Change, context: ToolContext) -> Output:
+    """Hand in the finished change and end; name every file that differs."""
+    problems = list(_unlike(wanted, context)) if context.changed and not context.run.rejected else []
+    if problems:
+        raise InvalidInput("; ".join(problems))
     return _submitted("change", wanted)
 
 
@@ -79,6 +85,27 @@ SUBMIT_TOOLS = (
 
 def _submitted(key: str, submission: Submission, **others: list[Any]) -> Output:
     return Output(content="submitted", changes={key: plain(submission), **others}, submitted=True)
+
+
+def _unlike(wanted: Change, context: ToolContext) -> Iterator[str]:
+    """Yield where a change is not what was handed in as one; told once, then the tree alone counts."""
+    assert context.changed is not None
+    changed, named = context.changed(), {_spelled(path, context.workspace) for path in wanted.files}
+    if not changed:
+        yield f"no file differs from before the task: {_NOTHING_TO_DO}"
+        return
+    if untouched := sorted(named - changed.keys()):
+        yield f"named, but the same as before the task: {', '.join(untouched)}"
+    if unnamed := sorted(path for path, is_own in changed.items() if is_own and path not in named):
+        yield f"changed, but not named: {', '.join(unnamed)} (name it, or undo what is no part of the change)"
+
+
+def _spelled(path: str, workspace: Workspace) -> str:
+    """Return a path as git spells it, as far as it leads into the repository."""
+    try:
+        return workspace.relative(path)
+    except ToolError:
+        return path
 
 
 def _judged(cited: tuple[Cited, ...], context: ToolContext) -> tuple[tuple[Cited, ...], list[str]]:

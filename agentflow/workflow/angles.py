@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 
 from agentflow.core.record import Record
+from agentflow.core.run import Run
 from agentflow.loop.context import prompt_text
 
 ANGLES = ("structure", "architecture", "conventions", "anti-patterns", "build", "testing")
@@ -22,10 +23,12 @@ _LANGUAGES = {
 
 
 class Angle(Record):
-    """What one explorer looks at, and what it is told."""
+    """What one role looks at, and what it is told."""
 
     name: str
     told: str
+    earlier: Run | None = None
+    """The run in whose conversation it is told."""
 
 
 def angles(files: tuple[str, ...], focus: str) -> tuple[Angle, ...]:

@@ -133,7 +133,14 @@ class Crew(Record):
             owners=self._owners(),
             shown=whole_files(task, self._changed(task)) if phase is Phase.IMPLEMENTATION else (),
             watch=self.watch,
+            changed=self._compared if phase is Phase.IMPLEMENTATION else None,
         )
+
+    def _compared(self) -> dict[str, bool]:
+        """Return the files that differ from before the task now, and whether the task itself changed each."""
+        seen = self.look(self.store.task)
+        own = {change.path for change in self.changes(seen)}
+        return {change.path: change.path in own for change in self.changes(seen.replace(hook_files={}))}
 
     def _seen(self, task: TaskState, phase: Phase) -> Workspace:
         """Return the files as a role sees them; who reviews a change can also read what it deleted."""

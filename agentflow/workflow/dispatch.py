@@ -14,10 +14,12 @@ from agentflow.process import timestamp
 from agentflow.routing.route import ROLE_OF
 from agentflow.store.journal import load_run
 from agentflow.workflow.angles import Angle
-from agentflow.workflow.brief import brief
+from agentflow.workflow.brief import brief, failed_brief
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.waiting import answered
 
+MOST_TOKENS = 72_000
+"""Of the newest request and reply of a conversation that goes on."""
 GO_ON = "go on from here"
 GIVE_UP = "give up"
 _EMPTY = (RunOutcome.NO_SUBMISSION, RunOutcome.INVALID_SUBMISSION)
@@ -42,7 +44,7 @@ async def _dispatch(crew: Crew, phase: Phase, angle: Angle | None) -> Run:
     its result is not repeated. One whose reply was lost is begun once more, unless files were changed by
     then: what happens to those is for a person to say.
     """
-    angle = angle or Angle(name="", told=brief(crew.store.task, phase, crew.material(crew.store.task)))
+    angle = angle or _angle(crew, phase)
     number, saved = _saved(crew, phase, angle.told)
     try:
         run = await _attempt(crew, phase, angle, number, saved)
@@ -77,12 +79,35 @@ def lost(run: Run) -> str | None:
     return None if run.messages[-1].text.strip() or run.rejected else "the reply was empty"
 
 
+def _angle(crew: Crew, phase: Phase) -> Angle:
+    """Return the brief of a role, or only what is new to one whose conversation goes on."""
+    task, material = crew.store.task, crew.material(crew.store.task)
+    if earlier := _earlier(crew, phase):
+        return Angle(name="", told=failed_brief(task, material), earlier=earlier)
+    return Angle(name="", told=brief(task, phase, material))
+
+
+def _earlier(crew: Crew, phase: Phase) -> Run | None:
+    """Return the run whose change failed, where its conversation still fits and nothing else is new."""
+    task = crew.store.task
+    may_go_on = task.spares_tokens and phase is Phase.IMPLEMENTATION and phase not in task.asked
+    failed = [failure for failure in task.failures if failure.iteration == task.iteration - 1]
+    if not may_go_on or not failed or failed[-1].tree != task.tree:
+        return None
+    role = ROLE_OF[phase]
+    saved = (load_run(crew.store.run_path(number, role)) for number in _numbers(crew, role))
+    run = next((run for run in saved if run is not None and run.head.iteration < task.iteration), None)
+    if run is None or run.outcome is not RunOutcome.SUBMITTED or run.active is not None:
+        return None
+    return run if run.used[-1].tokens <= MOST_TOKENS else None
+
+
 async def _attempt(crew: Crew, phase: Phase, angle: Angle, number: int, saved: Run | None) -> Run:
     store = crew.store
     store.save(store.task.replace(runs=max(number, store.task.runs)))
     agent = crew.agent(store.task, phase, number, angle.name)
     if saved is None:
-        run = await run_agent(agent, angle.told)
+        run = await run_agent(agent, angle.told, angle.earlier)
     else:
         store.change(saved.changes)
         answer = store.task.answers.get(saved.pause.pending.id) if saved.pause else None
@@ -117,7 +142,7 @@ def _saved(crew: Crew, phase: Phase, told: str) -> tuple[int, Run | None]:
         if run is None or run.head.iteration != crew.store.task.iteration:
             break
         is_usable = run.outcome in (None, RunOutcome.SUBMITTED) and bool(run.messages)
-        if is_usable and run.messages[0].text == told:
+        if is_usable and run.told == told:
             return number, run
     return crew.store.task.runs + 1, None
 

@@ -59,7 +59,7 @@ def _routed(crew: Crew, task: TaskState) -> TaskState:
     runs = [run for run in crew.checking.runs(task.baseline) if run.evidence is not None and not run.green]
     failing = frozenset[str]().union(*(run.ids(*RED) or {str(run.check.name)} for run in runs))
     wanted = aims(crew.git, task.base_tree, task.task, failing)
-    task, event = shortened(task, wanted, crew.table)
+    task, event = shortened(task, wanted.asked | wanted.guessed, crew.table)
     if event:
         crew.store.emit(event)
     return task

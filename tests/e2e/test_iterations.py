@@ -1,4 +1,29 @@
-from tests.support.repo import CALC, TEXT, NewRepo, call, edit, findings, plan, role, submit, turn, verified
+import pytest
+
+from tests.support.crew import honest, role_of
+from tests.support.live import assert_only_appended, live
+from tests.support.messages_server import Answer, Asked, Plays, serving, use
+from tests.support.repo import (
+    CALC,
+    MENDED,
+    TEXT,
+    NewRepo,
+    call,
+    edit,
+    findings,
+    plan,
+    role,
+    submit,
+    turn,
+    verified,
+)
+
+WRONG = (
+    use("Read", {"file_path": "calc.py"}),
+    use("Edit", {"file_path": "calc.py", "old_string": "a - b", "new_string": "a * b"}),
+)
+RIGHT = (use("Edit", {"file_path": "calc.py", "old_string": "a * b", "new_string": "a + b"}),)
+CHANGE = {"summary": "add adds", "files": ["calc.py"]}
 
 
 def test_a_change_that_never_passes_ends_at_the_limit(new_repo: NewRepo) -> None:
@@ -23,6 +48,80 @@ def test_a_change_that_never_passes_ends_at_the_limit(new_repo: NewRepo) -> None
     assert sum("(evidence ev-" in line for line in shown) == 4  # 3 and the base run
 
 
+def test_a_failed_iteration_is_told_in_the_same_conversation(new_repo: NewRepo) -> None:
+    def policy(asked: Asked) -> Answer:
+        tries = [*WRONG, use("SubmitChange", CHANGE), *RIGHT, use("SubmitChange", CHANGE)]
+        named = {**tries[asked.turn], "id": f"toolu_{asked.turn}"} if role_of(asked) == "implementer" else {}
+        return Plays((named,)) if named else honest(asked)
+
+    repo = new_repo(CALC)
+    with serving(policy=policy) as server:
+        done = live(repo, server, "--json", TEXT)
+    assert (done.code, done.json["iterations"]) == (0, 2), done.err
+    asked = [each for each in server.asked if role_of(each) == "implementer"]
+    assert [each.turn for each in asked] == list(range(5))
+    assert_only_appended(asked)
+    last = asked[-1].raw.decode()
+    assert last.count("AssertionError: 2 != 3") == 1
+    assert last.count("Change so far") == 0
+    first, second = repo.runs("implementer")
+    assert (first.head["iteration"], second.head["iteration"], second.head["continues"]) == (1, 2, 1)
+    replayed = repo.run("replay", repo.folder.name)
+    assert replayed.code == 0, replayed.out
+
+
+def test_a_conversation_that_goes_on_can_be_taken_up_anywhere(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    first = role("implementer", *edit("calc.py", "a - b", "a * b"), submit("calc.py"), iteration=1)
+    lost = [role("implementer", turn(call("Grep", pattern="add")), {"error": 529}, iteration=2)] * 2
+    assert repo.task(TEXT, script=[first, *lost]).code == 6
+    rest = [turn(call("Grep", pattern="add"))] * 2
+    fixes = turn(call("Edit", file_path="calc.py", old_string="a * b", new_string="a + b"))
+    last = role("implementer", *rest[:1], fixes, submit("calc.py"), iteration=2)
+    script = repo.scripted([first, lost[0], last, verified("ev-0003")])
+    done = repo.run("resume", repo.folder.name, "--model", script)
+    assert done.code == 0, done.err
+    assert [run.head.get("continues") for run in repo.runs("implementer")] == [None, 1, 1]
+
+
+NAMING = {
+    "not named": ([], "changed, but not named: calc.py"),
+    "not changed": (["calc.py", "README.md"], "named, but the same as before the task: README.md"),
+}
+
+
+@pytest.mark.parametrize(("named", "said"), NAMING.values(), ids=NAMING)
+def test_a_submission_that_is_not_like_the_tree_comes_back_once(
+    new_repo: NewRepo, named: list[str], said: str
+) -> None:
+    repo = new_repo({**CALC, "README.md": ""})
+    script = [role("implementer", *MENDED, submit(*named), submit("./calc.py"))]
+    assert repo.task("fix add in calc.py", script=script).code == 0
+    *_, refused, taken = repo.runs("implementer")[0].results
+    assert (refused["is_error"], said in refused["content"]) == (True, True)
+    assert taken["content"] == "submitted"
+
+
+def test_a_submission_without_a_change_comes_back_with_a_way_out(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    assert repo.task("fix add in calc.py", script=[role("implementer", submit())] * 2).code == 1
+    refused, taken = repo.runs("implementer")[0].results
+    assert "no file differs from before the task" in refused["content"]
+    assert "submit once more with the reason" in refused["content"]
+    assert taken["content"] == "submitted"
+
+
+def test_a_conversation_that_would_not_fit_is_begun_anew(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    long = {**submit("calc.py"), "usage": {"input": 80_000, "output": 1}}
+    first = role("implementer", *edit("calc.py", "a - b", "a * b"), long, iteration=1)
+    second = role("implementer", *edit("calc.py", "a * b", "a + b"), submit("calc.py"), iteration=2)
+    assert repo.task(TEXT, script=[first, second, verified("ev-0003")]).code == 0
+    run = repo.runs("implementer")[1]
+    assert "continues" not in run.head or run.head["continues"] is None
+    assert "-    return a - b\n+    return a * b" in run.brief
+
+
 def test_the_failing_evidence_goes_back_word_for_word(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
     first = role("implementer", *edit("calc.py", "a - b", "a * b"), submit("calc.py"), iteration=1)
@@ -33,7 +132,7 @@ def test_the_failing_evidence_goes_back_word_for_word(new_repo: NewRepo) -> None
     output = (repo.folder / "evidence/ev-0002.out").read_text()
     assert "test_calc.CalcTest.test_add" in brief
     assert "\n".join(output.rstrip().splitlines()[-20:]) in brief
-    assert "-    return a - b\n+    return a * b" in brief
+    assert "before the task" not in brief
 
 
 def test_the_same_failure_on_the_same_tree_ends_early(new_repo: NewRepo) -> None:

@@ -3,14 +3,13 @@
 import json
 import time
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.crew import honest, role_of
-from tests.support.live import KEY, MODELS, configure, live, runs
+from tests.support.live import KEY, MODELS, assert_only_appended, configure, live, runs
 from tests.support.messages_server import (
     Answer,
     Asked,
@@ -67,18 +66,6 @@ def faulty(*faults: Answer, at: str = "implementer", turn: int = 1) -> Callable[
     return policy
 
 
-def meaning(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message without its cache breakpoints."""
-    content = [
-        {key: item for key, item in block.items() if key != "cache_control"} for block in message["content"]
-    ]
-    return {**message, "content": content}
-
-
-def breakpoints(asked: Asked) -> int:
-    return asked.raw.count(b'"cache_control"')
-
-
 def everything_below(folder: Path) -> str:
     return "\n".join(path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file())
 
@@ -112,18 +99,6 @@ def test_an_honest_crew_is_verified(repo: Repo, settings: Mapping[str, Any]) -> 
     assert used["cost_usd"] is None
     assert all(each.body.get("stream", False) is settings.get("stream", False) for each in server.asked)
     assert KEY not in everything_below(repo.root) + done.out + done.err
-
-
-def assert_only_appended(asked: list[Asked]) -> None:
-    for before, after in pairwise(asked):
-        kept = [meaning(message) for message in before.body["messages"]]
-        assert [meaning(message) for message in after.body["messages"]][: len(kept)] == kept
-        heads = [each.raw.partition(b'"messages"')[0] for each in (before, after)]
-        assert heads[0] == heads[1]
-    for each in asked:
-        assert 2 <= breakpoints(each) <= 4
-        assert "cache_control" in each.body["system"][-1]
-        assert "cache_control" in each.body["messages"][-1]["content"][-1]
 
 
 BUSY = (

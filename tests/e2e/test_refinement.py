@@ -4,7 +4,19 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, MENDED, NewRepo, Repo, call, findings, role, submit, turn, verified
+from tests.support.repo import (
+    CALC,
+    MENDED,
+    WHOLE_CREW,
+    NewRepo,
+    Repo,
+    call,
+    findings,
+    role,
+    submit,
+    turn,
+    verified,
+)
 from tests.support.terminal import at_terminal
 
 ODD = 'fix "add": it\'s red # now 🙂\nDo not change `tests/`: only code.\nIt must stay a one-liner.'
@@ -35,7 +47,7 @@ def briefs(repo: Repo) -> list[str]:
 
 
 def test_the_words_reach_every_role_as_they_are(repo: Repo) -> None:
-    assert repo.task(ODD, script=crew()).code == 0
+    assert repo.task("--class", "complex", "--yes", ODD, script=crew()).code == 0
     intent = repo.state()["intent"]
     assert intent["goal"] == ODD
     assert intent["constraints"] == "- Do not change `tests/`: only code.\n- It must stay a one-liner."
@@ -96,7 +108,7 @@ def test_constraints_edited_by_hand_are_in_the_next_request(repo: Repo) -> None:
 
 
 def test_an_edit_that_is_no_yaml_is_told_and_nothing_is_lost(repo: Repo) -> None:
-    repo.task("--pause-after", "exploration", script=crew())
+    repo.task(WHOLE_CREW, "--pause-after", "exploration", script=crew())
     page = repo.folder / "task.md"
     page.write_text(page.read_text("utf-8").replace("intent:", "intent: ["), "utf-8")
     refused = repo.run("resume")
@@ -143,7 +155,7 @@ def test_five_files_do_not_wait(repo: Repo) -> None:
 
 
 def test_six_files_wait(repo: Repo) -> None:
-    assert repo.task("fix all failing tests", script=crew(planner(*MANY))).code == 75
+    assert repo.task(WHOLE_CREW, script=crew(planner(*MANY))).code == 75
     assert repo.state()["pending"][0]["input"]["why"] == "touches 6 files"
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.support.repo import (
     CALC,
     TEXT,
+    WHOLE_CREW,
     NewRepo,
     Repo,
     call,
@@ -124,7 +125,7 @@ def test_another_request_is_where_it_first_differs(done: Repo) -> None:
 def test_recorded_replies_are_a_model_for_a_task(done: Repo) -> None:
     name = done.folder.name
     done.git("checkout", "-q", "calc.py")
-    assert done.run("task", TEXT, "--model", f"replay:{name}").code == 0
+    assert done.run("task", WHOLE_CREW, "--model", f"replay:{name}").code == 0
     other = done.run("task", "document double", "--model", f"replay:{name}")
     assert other.code == 6
     assert "another request than was recorded" in other.out + other.err

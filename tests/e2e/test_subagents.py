@@ -60,7 +60,7 @@ def test_a_sub_agent_sees_as_much_of_its_parent_as_the_call_says(
     repo: Repo, context: str, seen: tuple[bool, bool]
 ) -> None:
     lead(repo, "Read", "Grep", "Agent")
-    goal = 'let add return the sum: "add" #1 🙂'
+    goal = "let add return the sum: 'one' # 1 🙂"
     look = turn(call("Grep", pattern="a - b", output_mode="content"), text="I look.")
     repo.task(goal, script=[role("explorer", look, turn(delegate(context=context)), SUBMIT), scout(), *REST])
     (child,) = repo.runs("scout")

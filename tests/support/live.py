@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from tests.support.crew import role_of
@@ -29,3 +29,27 @@ def runs(server: MessagesServer) -> Iterator[tuple[str, list[Asked]]]:
     """Yield the requests of each role, one after the other."""
     for role, asked in groupby(server.asked, key=role_of):
         yield role, list(asked)
+
+
+def meaning(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message without its cache breakpoints."""
+    content = [
+        {key: item for key, item in block.items() if key != "cache_control"} for block in message["content"]
+    ]
+    return {**message, "content": content}
+
+
+def breakpoints(asked: Asked) -> int:
+    return asked.raw.count(b'"cache_control"')
+
+
+def assert_only_appended(asked: list[Asked]) -> None:
+    for before, after in pairwise(asked):
+        kept = [meaning(message) for message in before.body["messages"]]
+        assert [meaning(message) for message in after.body["messages"]][: len(kept)] == kept
+        heads = [each.raw.partition(b'"messages"')[0] for each in (before, after)]
+        assert heads[0] == heads[1]
+    for each in asked:
+        assert 2 <= breakpoints(each) <= 4
+        assert "cache_control" in each.body["system"][-1]
+        assert "cache_control" in each.body["messages"][-1]["content"][-1]
