@@ -48,7 +48,9 @@ def next_phase(task: TaskState) -> Phase | None:
         return None
     if task.ending is not None:
         return Phase.COMPLETE
-    phase = next((phase for phase in ORDER if task.gate(phase).status not in _DONE), Phase.COMPLETE)
+    due = (phase for phase in ORDER if task.gate(phase).status not in _DONE)
+    failed = (phase for phase in JUDGING if task.gate(phase).status is GateStatus.FAILED)
+    phase = next(failed, None) or next(due, Phase.COMPLETE)
     if task.gate(phase).status is not GateStatus.FAILED:
         return phase
     goes_back = phase in JUDGING and not task.reads_only and may_retry(task)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from agentflow.core.evidence import Verdict
 from agentflow.core.run import Run, RunOutcome
-from agentflow.core.task import Failure, GateStatus, Phase, TaskState
+from agentflow.core.task import Failure, Gate, GateStatus, Phase, TaskState
 from agentflow.report.outcomes import without_result
 from agentflow.report.review import merged, objections, with_caveats
 from agentflow.routing.route import JUDGING
@@ -24,6 +24,7 @@ from agentflow.workflow.session import stopped
 from agentflow.workflow.waiting import waiting
 
 _NOTHING_NEW = "- not asked again: nothing changed since the last iteration failed"
+_NOT_ASKED = Gate(status=GateStatus.PENDING, message="- not asked: a required check failed")
 _NO_ANSWER = Verdict(
     passed=False, reasons=("the verifier was not asked, since a check was red",), evidence=()
 )
@@ -37,6 +38,9 @@ async def judged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> Task
     if repeated := _repeated(task):
         return _as_before(crew, task, repeated)
     crew.store.save(task)
+    if phases == JUDGING and not await _is_open(crew):
+        phases = (Phase.VERIFICATION,)
+        crew.store.save(crew.store.task.with_gate(Phase.REVIEW, _NOT_ASKED))
     gathered = await side_by_side(*(partial(_JUDGES[phase], crew) for phase in phases))
     runs, task = dict(zip(phases, gathered, strict=True)), crew.store.task
     for run in runs.values():
@@ -80,8 +84,14 @@ async def _review(crew: Crew) -> Run | None:
     return await dispatch(crew, Phase.REVIEW)
 
 
-async def _verify(crew: Crew) -> Run | None:
-    """Run the required checks; if all hold, ask the verifier, where the route has one, beside their proof."""
+async def _is_open(crew: Crew) -> bool:
+    """Run the required checks, and return whether they leave anything to a judge."""
+    _, so_far = await _examined(crew)
+    return so_far.passed or bool(so_far.to_approve)
+
+
+async def _examined(crew: Crew) -> tuple[Case, Verdict]:
+    """Run the required checks where that was not done yet, and judge as far as no proof is needed."""
     task = crew.store.task
     if not _is_judged(crew, task):
         found = await examine(crew.judging, task)
@@ -89,9 +99,15 @@ async def _verify(crew: Crew) -> Run | None:
         shown = {name: getattr(found, name) for name in kept}
         crew.store.save(crew.store.task.replace(**shown))
     case = case_of(crew.judging, crew.store.task)
-    so_far = judge(case.replace(probes=case.probes or (), guessed=frozenset()))  # no proof is known yet
+    return case, judge(case.replace(probes=case.probes or (), guessed=frozenset()))
+
+
+async def _verify(crew: Crew) -> Run | None:
+    """Run the required checks; if all hold, ask the verifier, where the route has one, beside their proof."""
+    case, so_far = await _examined(crew)
     if not (so_far.passed or so_far.to_approve):
         return None
+    task = crew.store.task
     is_asked = Phase.VERIFICATION in task.steps and so_far.passed and bool(so_far.evidence)
     verifier = (partial(dispatch, crew, Phase.VERIFICATION),) if is_asked else ()
     _, *runs = await undisturbed(crew.sandbox.level, partial(_believe, crew, case), *verifier)

@@ -250,6 +250,18 @@ def test_a_plan_can_raise_the_class_and_never_lower_it(
     assert "reviewer" in acted(repo)
 
 
+def test_a_failed_check_decides_without_asking_a_judge(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    worse = role("implementer", *edit("calc.py", "2 * a", "3 * a"), submit("calc.py"))
+    done = repo.task(
+        "refactor add", "--max-iterations", "1", "--json", script=[plan("calc.py"), worse, review()]
+    )
+    assert (done.code, acted(repo)) == (3, ["planner", "implementer"])
+    assert done.json["gates"]["review"]["status"] == "pending"
+    assert done.json["gates"]["review"]["message"] == "- not asked: a required check failed"
+    assert done.json["gates"]["verification"]["status"] == "failed"
+
+
 def test_an_issue_goes_back_to_the_implementer_word_for_word(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
     said = 'adds, but the goal says "rounds": # not reached'
