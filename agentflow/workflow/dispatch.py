@@ -18,8 +18,6 @@ from agentflow.workflow.brief import brief, failed_brief
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.waiting import answered
 
-MOST_TOKENS = 72_000
-"""Of the newest request and reply of a conversation that goes on."""
 GO_ON = "go on from here"
 GIVE_UP = "give up"
 _EMPTY = (RunOutcome.NO_SUBMISSION, RunOutcome.INVALID_SUBMISSION)
@@ -99,7 +97,8 @@ def _earlier(crew: Crew, phase: Phase) -> Run | None:
     run = next((run for run in saved if run is not None and run.head.iteration < task.iteration), None)
     if run is None or run.outcome is not RunOutcome.SUBMITTED or run.active is not None:
         return None
-    return run if run.used[-1].tokens <= MOST_TOKENS else None
+    tokens = max(run.tokens, run.used[-1].tokens)
+    return run if tokens < crew.room(run.head.model).compacted_at else None
 
 
 async def _attempt(crew: Crew, phase: Phase, angle: Angle, number: int, saved: Run | None) -> Run:
