@@ -88,7 +88,7 @@ Changed = Callable[[], Mapping[str, bool]]
 
 
 class ToolContext(Record):
-    """What every tool gets beside its input; the same for all."""
+    """What every tool gets beside its input; the same for all, nothing optional."""
 
     workspace: Workspace
     shell: Shell
@@ -99,7 +99,7 @@ class ToolContext(Record):
     ledger: Ledger
     cancelled: Callable[[], bool]
     """True once the run is to stop."""
-    changed: Changed | None = None
+    changed: Changed | None
     """Looks at what the task has changed so far; None where nobody keeps that in view."""
 
 

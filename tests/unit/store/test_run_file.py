@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from agentflow.core.errors import CorruptState
-from agentflow.core.fold import advance
+from agentflow.core.fold import advance, begin_run
 from agentflow.core.messages import Message, Notice, Reply, Speaker, Text, ToolCall, ToolResult
 from agentflow.core.run import (
     CallAnswered,
@@ -54,7 +54,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def folded(entries: tuple[RunEntry, ...]) -> Run:
-    run = Run(head=HEAD)
+    run = begin_run(HEAD, None)
     for entry in entries[1:]:
         run = advance(run, entry)
     return run

@@ -105,6 +105,7 @@ class Bench:
             run=self.run,
             ledger=self.ledger,
             cancelled=self.cancelled,
+            changed=None,
         )
 
     def __call__(self, tool: Tool, **given: Any) -> Output:
