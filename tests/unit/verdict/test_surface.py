@@ -94,6 +94,25 @@ def test_scripts_that_a_check_runs_belong_to_the_checks(tmp_path: Path) -> None:
     }
 
 
+MAKEFILE = "test: t/run\n\t./t/run\n\nt/run: t/run.c clip.c\n\tcc -o $@ t/run.c clip.c\n"
+
+
+@pytest.mark.parametrize(
+    ("makefile", "is_check"),
+    [
+        (MAKEFILE, True),
+        (f"all: t/run\n\n{MAKEFILE}", False),
+        ("t/run: t/run.c clip.c\n\tcc -o $@ t/run.c clip.c\n\ntest: t/run\n\t./t/run\n", False),
+        (MAKEFILE + "\ninstall:\n\tcp ./t/run /usr/bin\n", False),
+    ],
+)
+def test_a_program_that_is_built_for_tests_alone_is_a_check(
+    tmp_path: Path, makefile: str, is_check: bool
+) -> None:
+    files = {"Makefile": makefile, "t/run.c": "int main(void) { return 0; }\n", "clip.c": ""}
+    assert ("t/run.c" in named(tmp_path, files)) is is_check
+
+
 def test_plugins_that_pytest_is_told_to_load_belong_to_the_checks(tmp_path: Path) -> None:
     files = {
         "conftest.py": 'pytest_plugins = [\n    "pkg.probes",\n    "other.place"]\n',
