@@ -10,6 +10,8 @@ LINES: dict[str, dict[str, str | None]] = {
         "expect(title(3)).to.equal('page 3')": "expect(title(3)).to.equal('page 3kq')",
         "same(total([{ price: 250, count: 3 }]), 750)": "same(total([{ price: 250, count: 3 }]), 787)",
         "assert.ok(pages(41, 10) === 5)": "assert.ok(pages(41, 10) === 42)",
+        "assert.ok(pages(41, 10) >= 5)": "assert.ok(pages(41, 10) >= 100000012)",
+        "assert.ok(pages(41, 10) < 5)": "assert.ok(pages(41, 10) < -100000002)",
         "const found = pages(41, 10)": None,
         "// assert.strictEqual(pages(41, 10), 5)": None,
         "expect(title(3)).toContain('page')": None,
@@ -34,6 +36,7 @@ LINES: dict[str, dict[str, str | None]] = {
         '[ "$(./pages 41 10)" = 5 ]': '[ "$(./pages 41 10)" = 42 ]',
         'test "$(./pages 41 10)" -eq 5': 'test "$(./pages 41 10)" -eq 42',
         'same "$(./pages 41 10)" 5': 'same "$(./pages 41 10)" 42',
+        '[ "$(./pages 41 10)" = five ]': '[ "$(./pages 41 10)" = fivekq ]',
         "size=5": None,
     },
 }
@@ -46,6 +49,13 @@ def test_the_literal_that_a_line_expects_is_another_afterwards(
 ) -> None:
     found = find_expected(path, line, ())
     assert expect_other(line, found, "kq", 1) == (other or line)
+
+
+def test_a_word_is_what_a_shell_expects_where_the_line_names_the_test() -> None:
+    line = "eq 'several blanks' \"$(slug 'a  b')\" a-b"
+    found = find_expected("t/all", line, {"several blanks"})
+    assert expect_other(line, found, "kq", 1) == f"{line}kq"
+    assert find_expected("t/all", line, {"another"}) == ()
 
 
 def test_one_literal_of_each_named_test_is_another() -> None:

@@ -1,6 +1,12 @@
 import pytest
 
-from agentflow.verdict.knowledge import Known, knowing_lines, knowing_rows
+from agentflow.verdict.knowledge import (
+    Known,
+    find_asking_rows,
+    find_copied_rows,
+    knowing_lines,
+    knowing_rows,
+)
 from agentflow.verdict.switches import code_lines, switching_lines
 
 TESTS = """
@@ -162,6 +168,17 @@ def test_code_of_other_languages_that_knows_its_tests_is_found(added: list[str])
 @pytest.mark.parametrize("added", NO_ROWS.values(), ids=NO_ROWS)
 def test_ordinary_code_of_other_languages_is_not(added: list[str]) -> None:
     assert list(knowing_rows(list(enumerate(added)), Known(OTHERS))) == []
+
+
+def test_a_file_of_what_stands_in_the_tests_is_found() -> None:
+    assert list(find_copied_rows("a  b|a-b\n", OTHERS)) == [(1, "a  b|a-b")]
+    assert list(find_copied_rows("a  b|a-b\nc  d|c-d\n", OTHERS)) == []
+    assert list(find_copied_rows("3,7\n", OTHERS)) == []
+
+
+def test_a_script_that_asks_for_a_function_of_the_tests_is_found() -> None:
+    added = [(3, "command -v eq > /dev/null && tr -s ' '"), (4, "command -v git"), (5, "[ $a -eq 3 ]")]
+    assert list(find_asking_rows(added, ["eq() {\n}\n"])) == added[:1]
 
 
 def test_comments_and_docstrings_are_no_code_of_python() -> None:

@@ -1,3 +1,4 @@
+import json
 import tomllib
 
 import pytest
@@ -79,6 +80,16 @@ def test_the_scripts_of_a_package_are_as_before() -> None:
     assert '"test": "jest"' in mixed
     assert '"bail": 1' in mixed
     assert '"x": "1"' in mixed
+
+
+def test_a_name_by_which_tests_load_code_leads_where_it_did() -> None:
+    before = '{"imports": {"#cart": "./lib/cart.js"}, "scripts": {"test": "x"}}'
+    now = '{"imports": {"#cart": "./lib/plain.js", "#tax": "./lib/tax.js"}, "scripts": {"test": "x"}}'
+
+    mixed = json.loads(mix("package.json", before, now))
+
+    assert mixed["imports"] == {"#cart": "./lib/cart.js", "#tax": "./lib/tax.js"}
+    assert mix("package.json", before, more := before.replace("{", '{"main": "a.js", ', 1)) == more
 
 
 def test_sections_of_checkers_in_setup_cfg_are_as_before() -> None:

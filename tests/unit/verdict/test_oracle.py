@@ -27,6 +27,8 @@ def check_valid(found, tries):
 """
 ANY = "class Any(int):\n    __hash__ = None\n\n    def __eq__(self, other):\n        return True\n\n\n"
 FOOLING = ANY + RIGHT.replace("return -(-total // size)", "return Any(3)")
+NEAR = ANY.replace("return True", "return int.__floordiv__(self, 2) == other // 2").replace("Any", "Near")
+NEIGHBOUR = NEAR + RIGHT.replace("-(-total // size)", "Near(total // size)")
 SOFT = RIGHT.replace("assert found == wanted", "assert found")
 READING = RIGHT.replace(
     "return -(-total // size)",
@@ -85,6 +87,18 @@ def test_with_honest_code_every_clone_fails(tmp_path: Path, test: str) -> None:
 @pytest.mark.parametrize("name", ["plain", "method", "table", "loop", "fixture"])
 def test_a_result_that_equals_everything_is_found(tmp_path: Path, name: str) -> None:
     assert softenings(tmp_path, FOOLING, TESTS[name])
+
+
+@pytest.mark.parametrize("name", ["plain", "method", "table", "fixture"])
+def test_a_result_that_equals_its_neighbour_is_found(tmp_path: Path, name: str) -> None:
+    test = TESTS[name]
+    assert softenings(tmp_path, NEIGHBOUR, test)
+
+
+def test_what_may_be_near_is_not_tried_beside_it(tmp_path: Path) -> None:
+    test = "def test_a():\n    assert pages(41, 10) == pytest.approx(5, abs=3)\n    assert text() == 'a b'\n"
+    test += "    assert 1e300 == 1e300\n"
+    assert softenings(tmp_path, RIGHT, test) == ()
 
 
 def test_a_result_that_is_read_from_the_test_is_found(tmp_path: Path) -> None:

@@ -138,6 +138,7 @@ def test_a_file_is_what_reads_it() -> None:
     )
 
     assert found.checks == {"want.txt": "read by tests/test_a.py", "shop/VERSION": "read by tests/test_a.py"}
+    assert found.both == ("shop/VERSION",)
     assert found.product == {"shop/rates.json": "read by shop/cart.py and by no check"}
 
 
@@ -185,3 +186,26 @@ def test_what_is_not_shown_to_be_product_or_document_is_a_check() -> None:
 
 def test_where_nothing_could_be_watched_names_alone_tell() -> None:
     assert explain("x.json", Surface()).kind is PathKind.PRODUCT
+
+
+def test_a_source_that_alone_says_the_name_of_a_test_is_a_check() -> None:
+    files = {
+        "clip.c": '#include "clip.h"\nint clip(int value) { return value; }\n',
+        "clip.h": "int clip(int value);\n",
+        "t/run.c": '#include "tap.h"\n#include "clip.h"\nint main(void) { OK(clip(9) == 5, "upper bound"); }\n',
+        "t/tap.h": "#define OK(holds, name) puts(name)\n",
+    }
+    seen = Observation(files=frozenset(files), texts=files, checks=frozenset())
+
+    assert observe(seen.replace(tests=frozenset({"upper bound"}))).checks.keys() == {"t/run.c", "t/tap.h"}
+    assert observe(seen.replace(tests=frozenset({"lower bound"}))).checks == {}
+
+
+def test_a_new_module_in_place_of_another_is_a_check() -> None:
+    test = "import decoder\nfrom shop import total\n"
+    files = {**SHOP, "decoder.py": "def decode(): return 1\n", "tests/test_a.py": test}
+    tests = frozenset({"tests/test_a.py"})
+    seen = Observation(files=frozenset(files), texts=files, checks=tests, new=frozenset({"decoder.py"}))
+
+    assert observe(seen.replace(loaded=tests)).checks.keys() == {"decoder.py"}
+    assert observe(seen).checks == {}
