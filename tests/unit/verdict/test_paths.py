@@ -192,7 +192,7 @@ def test_a_source_that_alone_says_the_name_of_a_test_is_a_check() -> None:
     files = {
         "clip.c": '#include "clip.h"\nint clip(int value) { return value; }\n',
         "clip.h": "int clip(int value);\n",
-        "t/run.c": '#include "tap.h"\n#include "clip.h"\nint main(void) { OK(clip(9) == 5, "upper bound"); }\n',
+        "t/run.c": '#include "tap.h"\n#include "clip.h"\nint main() { OK(clip(9) == 5, "upper bound"); }\n',
         "t/tap.h": "#define OK(holds, name) puts(name)\n",
     }
     seen = Observation(files=frozenset(files), texts=files, checks=frozenset())
