@@ -137,12 +137,12 @@ def test_the_failing_evidence_goes_back_word_for_word(new_repo: NewRepo) -> None
 
 def test_the_same_failure_on_the_same_tree_ends_early(new_repo: NewRepo) -> None:
     repo = new_repo(CALC)
-    wrong = role("implementer", *edit("calc.py", "a - b", "a * b"), submit("calc.py"), iteration=1)
+    right = role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py"), iteration=1)
     idle = role("implementer", submit("calc.py"))
     fault = {"severity": "major", "kind": "bug", "path": "calc.py", "line": 2, "message": "no sum"}
     review = role("reviewer", turn(call("SubmitReview", verdict="NEEDS_CHANGES", issues=[fault])))
-    crew = [findings(), plan(), wrong, idle, idle, idle, review, review]
-    done = repo.task("--review", TEXT, script=crew)
+    judges = [review, review, verified("ev-0002"), verified("ev-0002")]
+    done = repo.task("--review", TEXT, script=[findings(), plan(), right, idle, idle, idle, *judges])
     assert done.code == 1
     assert len(repo.runs("implementer")) == 2
     assert len(repo.runs("reviewer")) == 1  # the tree that it knows is not shown to it again
