@@ -16,6 +16,8 @@ _CERTAIN = re.compile(
     re.IGNORECASE,
 )
 """In a command, where a word such as `token` is rather something that is looked for."""
+_SHARPEST = re.compile(r"\.env(?:\.\w+)?|\.netrc|\.pgpass|\w*\.(?:pem|p12|pfx)|id_(?:rsa|ed25519)")
+"""In a text that cannot be judged, where a word such as `item.key` is rather code."""
 _EXAMPLES = (".env", ".env.local", "id_rsa", "id_ed25519")
 
 
@@ -35,7 +37,7 @@ def secret_in(script: Script) -> Iterator[str]:
 
 def secrets_named(text: str) -> Iterator[str]:
     """Yield the pieces of a text, whatever they mean, that have the name of a secret."""
-    yield from (piece for piece in re.split(r"[^\w.*~-]+", text) if _CERTAIN.fullmatch(piece))
+    yield from (piece for piece in re.split(r"[^\w.*~-]+", text) if _SHARPEST.fullmatch(piece))
 
 
 def _may_name(name: str) -> bool:

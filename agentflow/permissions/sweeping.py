@@ -129,10 +129,10 @@ def _is_sweep(words: tuple[Word, ...], place: Place, script: Script) -> bool:
         return _is_fed(rest, place, script)
     if name == "git":
         return _cleans(rest, place)
-    code = next(
-        (text for text in (*(word.text for word in rest), script.document) if _CALLED.search(text)), None
-    )
-    return bool(INTERPRETERS.fullmatch(name) and code and _runs_over(code, place))
+    if not INTERPRETERS.fullmatch(name):
+        return False
+    code = next((word.text for word in rest if _CALLED.search(word.text)), None)
+    return bool(code and _runs_over(code, place)) or _names_root(script.document, place)
 
 
 def _takes(name: str, rest: tuple[Word, ...], flags: list[str], place: Place) -> bool:
@@ -276,6 +276,13 @@ def _cleans(rest: tuple[Word, ...], place: Place) -> bool:
         return False
     paths = [text for text in given if not text.startswith("-")]
     return not paths or _covers(paths, place)
+
+
+def _names_root(document: str, place: Place) -> bool:
+    """Tell whether a line of code that deletes names the root."""
+    lines = (line for line in document.splitlines() if _CALLED.search(line))
+    named = [one or other for line in lines for one, other in _QUOTED.findall(line)]
+    return _covers([text for text in named if text], place)
 
 
 def _runs_over(code: str, place: Place) -> bool:

@@ -149,6 +149,7 @@ def test_a_rule_that_could_be_about_an_unclear_command_is(
         ("python3 -c 'import os; os.system(\"rm x\")'", True),
         ("python3 - <<'E'\nprint('form')\nE", False),
         ("cat > notes.txt <<'E'\nrm x\nE", False),
+        ("python3 - <<'E'\nimport shutil\nshutil.move('a', 'b')\nE", False),
         ("for f in a b; do python3 $f; done", False),
     ],
 )

@@ -30,12 +30,14 @@ ASKED = [
     *("chmod --recursive 000 ./*", "chmod -fR 0 .", "mv * /tmp/", "mv ./* ../", "shred -u *"),
     *("truncate -s 0 *", "python -c \"import shutil; shutil.rmtree('.')\""),
     "python3 -c 'import shutil; shutil.rmtree(\"/\")'",
+    *("python3 - <<'E'\nimport shutil\nshutil.rmtree('.')\nE", "bash <<'E'\nrm -rf *\nE"),
     "python3 -c 'import os, shutil; [shutil.rmtree(p) for p in os.listdir()]'",
     'node -e \'require("fs").rmSync(".", {recursive: true})\'',
     *("rsync -a --delete /var/empty/ ./", 'rsync -a --del "$X" .', "tar -cf /opt/x.tar --remove-files *"),
     *("tar czf /opt/x.tgz --remove-files .", "rsync -a --remove-source-files ./ /opt/x/"),
 ]
 FREE = [
+    "python3 - <<'E'\ntext = text.replace('.', '*')\npath.unlink()\nE",
     *("rm -rf build/", "rm -rf build dist", "rm -rf ./dist/*", "rm -rf build/*", "rm -f *.pyc"),
     *("rm -f *.log", "rm -rf node_modules", "rm README.md", "rm src/a.py tests/b.py", "rm -rf src/old"),
     *("rm -rf **/x/__pycache__", "cd build && rm -rf *", "cd src && rm -rf ./*", "rm -rf /tmp/x"),
