@@ -10,9 +10,9 @@ from types import MappingProxyType
 
 from agentflow.permissions.dangers import DANGERS, dangerous_argument
 from agentflow.permissions.opaque import INTERPRETERS, SHELLS, program_of
-from agentflow.permissions.opening import RUNNERS
+from agentflow.permissions.opening import RUNNERS, possible
 from agentflow.permissions.reading import is_obeyed, is_reading, is_reading_git
-from agentflow.permissions.words import Simple, Word
+from agentflow.permissions.words import Simple, TooComplex, Word
 
 _ALSO_READING = frozenset(
     {
@@ -25,6 +25,20 @@ _ALSO_READING = frozenset(
         *("lsb_release", "lsof", "pgrep", "pstree", "vmstat", "diff3", "sdiff", "colordiff", "wdiff"),
         *("fd", "fdfind", "gawk", "mawk", "nawk", "gsed", "dpkg-query", "getent", "ctags", "delta", "glow"),
         *("pygmentize", "msgcat", "gitk", "let", "local", "export", "declare", "set", "shopt", "typeset"),
+        *(
+            "ldd",
+            "lsattr",
+            "namei",
+            "zipgrep",
+            "zdiff",
+            "tldr",
+            "gron",
+            "dasel",
+            "mdcat",
+            "hexyl",
+            "xsv",
+            "mlr",
+        ),
         *("umask", "ulimit", "wait", "jobs", "unset", "history", "tput", "clear", "pushd", "popd", "dirs"),
     }
 )
@@ -39,11 +53,13 @@ _READING_WITH: Mapping[str, re.Pattern[str]] = MappingProxyType(
         "7z": re.compile("l|t"),
         "pip": re.compile("list|show|freeze|check|inspect|debug|config|index"),
         "uv": re.compile("tree|version"),
-        "npm": re.compile("ls|list|ll|la|view|info|show|outdated|explain|why|root|prefix|query|fund"),
-        "yarn": re.compile("list|why|info|workspaces"),
+        "npm": re.compile(
+            "ls|list|ll|la|view|info|show|outdated|explain|why|root|prefix|query|fund|config|audit|search"
+        ),
+        "yarn": re.compile("list|why|info|workspaces|config|versions"),
         "pnpm": re.compile("ls|list|ll|why|root|outdated"),
-        "go": re.compile("version|env|list|doc|vet|help"),
-        "cargo": re.compile("tree|metadata|version|pkgid|locate-project|search|help"),
+        "go": re.compile("version|env|list|doc|vet|mod|help"),
+        "cargo": re.compile("tree|metadata|version|pkgid|locate-project|search|info|help|--list"),
         "rustup": re.compile("show|which|toolchain"),
         "poetry": re.compile("show|version|about|check"),
         "conda": re.compile("list|info"),
@@ -66,7 +82,20 @@ _READING_WITH: Mapping[str, re.Pattern[str]] = MappingProxyType(
 _GIT = frozenset(
     {"help", "fsck", "verify-commit", "verify-tag", "merge-tree", "archive", "ls-remote", "check-mailmap"}
 )
+_PLACED = re.compile(r"-C|-c|--(?:git-dir|work-tree)(?P<value>=.*)?")
 _PASSING = re.compile(r"/tmp/(?!.*\.\.)|/dev/(?:null|stderr|stdout)$|-")  # noqa: S108  # a command has its own
+_TELLS: Mapping[str, re.Pattern[str]] = MappingProxyType(
+    {
+        "stash": re.compile("list|show"),
+        "worktree": re.compile("list"),
+        "submodule": re.compile("status|summary|"),
+        "remote": re.compile("show|get-url|-v|"),
+        "notes": re.compile("list|show|"),
+        "bisect": re.compile("log|view"),
+        "reflog": re.compile("show|exists|(?!delete|expire).*"),
+    }
+)
+"""Commands of git that also change something, and what follows them where they tell."""
 _MAKES = re.compile(r"-[dDmMcCfuasF]|--(?:delete|move|copy|force|edit|set-|unset-|track|annotate|sign|file)")
 _MODULES = frozenset(
     {
@@ -202,6 +231,8 @@ def _lists(texts: tuple[str, ...]) -> bool:
     name, rest = texts[0] if texts else "", texts[1:]
     if name == "config":
         return len(rest) == 1 and not rest[0].startswith("-")
+    if (told := _TELLS.get(name)) is not None:
+        return told.fullmatch(rest[0] if rest else "") is not None
     is_bare = name in ("branch", "tag") and all(text.startswith("-") for text in rest)
     return name in _GIT or (is_bare and not any(map(_MAKES.match, rest)))
 
@@ -223,12 +254,21 @@ def looks_refusal(simple: Simple) -> str | None:
             "tests, builds and programs of the repository are for other roles; read the code instead",
         ),
         (name == "find", "find may print only, with its other options"),
-        (name in RUNNERS, "give the program that only reads without what runs it"),
+        (name in RUNNERS and _runs_more(simple), "give the program that only reads without what runs it"),
         (name in _REACHING, "there is no network"),
         (is_writing, "nothing can be written but in /tmp; print to the output instead"),
         (name == "git", "it changes the repository; git log, show, diff, blame and the like read it"),
     )
     return next((why for holds, why in reasons if holds), None)
+
+
+def _runs_more(simple: Simple) -> bool:
+    """Tell whether a program that runs others may run one that a looking role does not."""
+    try:
+        inner = [words for words in possible(simple) if words != simple.words]
+    except TooComplex:
+        return True
+    return not inner or any(looks_refusal(simple.replace(words=words)) for words in inner if words)
 
 
 def bad_argument(words: tuple[Word, ...]) -> str | None:
@@ -275,6 +315,6 @@ def _is_of_repository(program: Word) -> bool:
 def _without_folder(words: tuple[Word, ...]) -> tuple[Word, ...]:
     """Return a git command without its folder, and without settings, which are known to be harmless."""
     at = 1
-    while at + 1 < len(words) and words[at].text in ("-C", "-c"):
-        at += 2
+    while at + 1 < len(words) and (found := _PLACED.fullmatch(words[at].text)):
+        at += 1 if found["value"] else 2
     return (words[0], *words[at:])

@@ -37,7 +37,7 @@ _WRAPPERS: Mapping[str, Wrapper] = {
         valued="-k|-s",
         operands=1,
     ),
-    "xargs": Wrapper(flags=r"-[0rtx]+|-[nPLsIdE].+|--null|--no-run-if-empty", valued="-[nPLsIdE]"),
+    "xargs": Wrapper(flags=r"-[0rtx]+|-[anPLsIdE].+|--null|--no-run-if-empty", valued="-[anPLsIdE]"),
 }
 """Those whose options are known well enough to judge what they run in their place."""
 RUNNERS = frozenset(

@@ -1,0 +1,55 @@
+"""What decides about a role's commands follows from what the sandbox holds."""
+
+from pathlib import Path
+
+import pytest
+
+from agentflow.core.role import Role
+from agentflow.library.roles import read_role
+from agentflow.permissions.rules import parse_rules
+from agentflow.permissions.scope import Scope, scope_of
+from agentflow.sandbox.probe import Ability
+from agentflow.sandbox.profile import Level, Opened
+from agentflow.sandbox.run import Sandbox
+
+AGENTS = Path(__file__).parents[3] / "agents"
+LISTED, READING, LOOKING, ANYTHING = Scope
+
+
+def shipped(name: str) -> Role:
+    return read_role(AGENTS / f"{name}.md", "bundled")[0]
+
+
+def sandbox(level: Level, who: str | None, *network: str) -> Sandbox:
+    return Sandbox(root=Path("/r"), ability=Ability(level=level), opened=Opened(network=network)).of(who)
+
+
+@pytest.mark.parametrize(
+    ("name", "full", "partial", "none"),
+    [
+        ("explorer", LOOKING, LISTED, LISTED),
+        ("reviewer", READING, LISTED, LISTED),
+        ("verifier", ANYTHING, LISTED, LISTED),
+        ("implementer", ANYTHING, ANYTHING, LISTED),
+    ],
+)
+def test_what_the_sandbox_does_not_hold_is_judged(
+    name: str, full: Scope, partial: Scope, none: Scope
+) -> None:
+    found = [scope_of(shipped(name), sandbox(level, name)) for level in Level]
+    assert found == [full, partial, none]
+
+
+def test_a_network_leaves_a_reader_to_its_list() -> None:
+    assert scope_of(shipped("explorer"), sandbox(Level.FULL, "explorer", "explorer")) is LISTED
+
+
+def test_a_role_file_of_the_user_means_what_it_lists() -> None:
+    own = shipped("verifier").replace(origin="project")
+    assert scope_of(own, sandbox(Level.FULL, "verifier")) is READING
+
+
+def test_a_bounded_role_beside_a_writer_has_its_list() -> None:
+    child = shipped("reviewer").replace(part=None, tools=parse_rules("Bash(git diff *)", ""))
+    assert scope_of(child, sandbox(Level.FULL, "implementer")) is LISTED
+    assert scope_of(child, sandbox(Level.FULL, None)) is READING
