@@ -3,7 +3,7 @@
 from typing import Any
 
 from agentflow.core.context import size_of
-from agentflow.core.messages import Message, Part, ToolCall, ToolResult
+from agentflow.core.messages import Message, Part, ToolCall, ToolResult, total
 from agentflow.core.record import encode
 from agentflow.core.run import CompactionTrigger, HistoryCompacted, Run, RunOpened
 
@@ -37,7 +37,7 @@ def apply_compaction(run: Run, entry: HistoryCompacted) -> Run:
         is_new=False,
         is_archived=run.is_archived or bool(entry.results),
         summaries=run.summaries + was_asked,
-        billed=(*run.billed, *((entry.reply.usage,) if entry.reply else ())),
+        usage=total((run.usage, entry.reply.usage)) if entry.reply else run.usage,
         seconds=run.seconds + entry.seconds,
     )
     if entry.trigger is CompactionTrigger.OVERFLOW:

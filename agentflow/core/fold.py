@@ -5,7 +5,7 @@ from typing import assert_never
 from agentflow.core.compaction import apply_compaction, head_size, with_message
 from agentflow.core.context import calibrate_rate
 from agentflow.core.delegation import Saved
-from agentflow.core.messages import Message, Notice, Reply, Served, Speaker, Stop
+from agentflow.core.messages import Message, Notice, Reply, Served, Speaker, Stop, total
 from agentflow.core.record import shared
 from agentflow.core.run import (
     CallAnswered,
@@ -109,6 +109,7 @@ def _with_reply(run: Run, reply: Reply) -> Run:
         recalls=(*run.recalls, *recalled),
         is_refused=False,
         used=(*run.used, reply.usage),
+        usage=total((run.usage, reply.usage)) if run.used else reply.usage,
         tool_calls=run.tool_calls + served,
         made=0,
         returned={},

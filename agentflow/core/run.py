@@ -247,8 +247,8 @@ class Run(Record):
     tool_calls: int = 0
     used: tuple[Usage, ...] = ()
     """Of each reply."""
-    billed: tuple[Usage, ...] = ()
-    """Of each summary."""
+    usage: Usage = Usage()
+    """Of all replies and summaries."""
     seconds: float = 0
     """What model and tools took together."""
     reminded: bool = False
@@ -294,10 +294,6 @@ class Run(Record):
     """Why the newest reply ended."""
     pauses: int = 0
     """Replies in a row that the provider paused."""
-
-    @property
-    def usage(self) -> Usage:
-        return total((*self.used, *self.billed))
 
     @property
     def seen(self) -> tuple[Message, ...]:

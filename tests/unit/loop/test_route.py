@@ -119,13 +119,13 @@ ENDED = {
         messages=(TOLD, CALLING, RESULTS),
         turns=2,
         finalized=True,
-        used=(Usage(input=400, cache_read=300), Usage(output=300)),
+        usage=Usage(input=400, cache_read=300, output=300),
     ),
     RunOutcome.TIME_LIMIT: Run(
         head=HEAD, messages=(TOLD, CALLING, RESULTS), turns=2, finalized=True, seconds=60
     ),
     RunOutcome.COST_LIMIT: Run(
-        head=HEAD, messages=(TOLD, CALLING, RESULTS), turns=2, finalized=True, used=(Usage(cost_usd=2.5),)
+        head=HEAD, messages=(TOLD, CALLING, RESULTS), turns=2, finalized=True, usage=Usage(cost_usd=2.5)
     ),
     RunOutcome.HALTED: Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), submitted=True, halt="enough"),
     RunOutcome.STOPPED: Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), submitted=True, stop="enough"),
@@ -194,7 +194,7 @@ def test_a_role_that_was_told_to_finish_and_only_talks_has_no_submission() -> No
 
 
 def test_of_two_limits_the_more_severe_one_is_named() -> None:
-    run = Run(head=HEAD, messages=(TOLD,), turns=3, tool_calls=2, seconds=99, used=(Usage(cost_usd=9),))
+    run = Run(head=HEAD, messages=(TOLD,), turns=3, tool_calls=2, seconds=99, usage=Usage(cost_usd=9))
     assert spent(run, LIMITS) is RunOutcome.TURN_LIMIT
     assert spent(run.replace(turns=0), LIMITS) is RunOutcome.TOOL_LIMIT
     assert spent(run.replace(turns=0, tool_calls=0), LIMITS) is RunOutcome.TIME_LIMIT
@@ -235,4 +235,4 @@ def test_of_two_reasons_the_more_severe_one_is_told(name: str) -> None:
 
 
 def test_an_unknown_cost_bounds_nothing() -> None:
-    assert spent(Run(head=HEAD, messages=(TOLD,), used=(Usage(input=9),)), LIMITS) is None
+    assert spent(Run(head=HEAD, messages=(TOLD,), usage=Usage(input=9)), LIMITS) is None
