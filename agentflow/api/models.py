@@ -126,6 +126,12 @@ def require_price(model: Model, budget: Budget, roles: Iterable[Role], settings:
         )
 
 
+async def reach(model: Model) -> None:
+    """Find out whether a live model's server is there at all. Raises ModelError."""
+    if live := _live_one(model):
+        await live.reach()
+
+
 async def close(model: Model) -> None:
     """Give up a live model's connection; nobody waits for a server that does not let go."""
     if live := _live_one(model):

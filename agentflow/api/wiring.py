@@ -12,6 +12,7 @@ from agentflow.api.models import (
     bounded,
     choose_model,
     observed,
+    reach,
     refuse_without_tools,
     require_price,
     room_of,
@@ -225,12 +226,14 @@ def watch_hooks(setup: Setup, task: TaskState) -> Watch:
 def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool = False) -> Crew:
     """Return the crew of a task whose folder exists; attended says that a person can be asked at once."""
     bounds = Bounds(timeouts=setup.settings.timeouts, patience=setup.settings.check_retry)
+    model = bounded(observed(setup.model, store.emit), store.task)
     return Crew(
         git=setup.git,
         workspace=Fence(setup.git.root, exceptions(setup.rules, setup.git.root), setup.git.folders),
         sandbox=setup.sandbox,
         roles=setup.roles,
-        model=bounded(observed(setup.model, store.emit), store.task),
+        model=model,
+        reach=partial(reach, model),
         models=tier_models(setup.model.name, setup.settings),
         toolbox=setup.toolbox,
         store=store,

@@ -57,6 +57,11 @@ class Direct:
             else:
                 await connection.close()
 
+    async def reach(self) -> None:
+        """Open the connection that the next request takes. Raises TryFailed, or ModelRejected."""
+        with _failures_told(self._address):
+            self._idle.append(await self._kept() or await self._connected())
+
     async def close(self) -> None:
         while self._idle:
             await self._idle.pop().close()
@@ -86,7 +91,7 @@ class _Connection:
         self._stream = stream
         self._socket = stream.extra(SocketAttribute.raw_socket)  # noqa: S610
         self._protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEAD_BYTES)
-        self._since = 0.0
+        self._since = anyio.current_time()
         """When it was last used."""
 
     async def ask(self, request: h11.Request, body: bytes) -> h11.Response:

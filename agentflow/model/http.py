@@ -69,6 +69,9 @@ class Http:
             async with client.stream("POST", self._url, content=body, headers=headers) as response:
                 yield answer(response)
 
+    async def reach(self) -> None:
+        """Leave it to the first request: this way opens no connection without one."""
+
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:

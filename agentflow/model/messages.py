@@ -93,6 +93,25 @@ class Messages:
         """Return the same model, passing text on as it comes."""
         return self._changed(on_delta=on_delta)
 
+    async def reach(self) -> None:
+        """Find out whether there is a server, before anything is prepared for it. Raises ModelError.
+
+        What may pass by itself is left to the first request.
+        """
+
+        async def attempt() -> None:
+            try:
+                await self._source.reach()
+            except NobodyThere as error:
+                raise self._shown(error, None) from None
+            except TryFailed:
+                return
+
+        def tell(number: int, reason: str, seconds: float) -> None:
+            self._observe(Retried(run=1, attempt=number, reason=self._redacted(reason), seconds=seconds))
+
+        await persist(attempt, self._settings.retry, tell)
+
     async def close(self) -> None:
         await self._source.close()
 

@@ -71,6 +71,9 @@ class Sdk:
             raise ModelRejected(f"the SDK cannot send this: {error}") from None
         return answer(response.http_response)
 
+    async def reach(self) -> None:
+        """Leave it to the first request: this way opens no connection without one."""
+
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:

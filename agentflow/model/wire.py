@@ -104,6 +104,9 @@ class Source(Protocol):
     def open(self, body: bytes, *, stream: bool) -> AbstractAsyncContextManager[Answer]:
         """Send one request; raise TryFailed when it does not get through, ModelRejected when none will."""
 
+    async def reach(self) -> None:
+        """Find out whether anybody answers at the address, as far as that costs nothing; raise as `open`."""
+
     async def close(self) -> None:
         """Give up the connection; the next request opens another."""
 

@@ -1,6 +1,6 @@
 """The crew of a task: one agent for each role, the checks, the store."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from agentflow.compose.channels import Capability
@@ -40,6 +40,10 @@ from agentflow.workspace.git import FileChange, Git
 from agentflow.workspace.past import Past
 
 
+async def _reached() -> None:
+    """Take a model for granted that no network lies before."""
+
+
 class Crew(Record):
     """Everything the phases use; the state itself is handed from phase to phase."""
 
@@ -61,6 +65,8 @@ class Crew(Record):
     """The rules that classify the task."""
     watch: Watch
     """Tells what only hooks changed."""
+    reach: Callable[[], Awaitable[None]] = _reached
+    """Finds out whether the model's server is there, before the checks run for it."""
     room: Callable[[str], ContextLimits] = lambda _: DEFAULT_ROOM
     """How long a conversation with a model may be, by its id."""
     consent: Consent = Consent.SUSPEND

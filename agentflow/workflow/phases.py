@@ -42,6 +42,7 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
     if task.reads_only:
         task = surveyed(crew, task)
         return decided(task, GateStatus.PASSED, "- changes nothing, so that no check is needed")
+    await crew.reach()
     task = surveyed(crew, await examine_base(crew.judging, crew.checking.told(task)))
     task = task.replace(blocked=crew.checking.blocked(task.baseline))
     able = [item for item in task.baseline if item.check.name not in task.blocked]

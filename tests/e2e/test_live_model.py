@@ -197,6 +197,7 @@ def test_an_address_where_nobody_listens_is_named_soon(repo: Repo) -> None:
     for words in ("nothing listens at 127.0.0.1:9 (3 tries)", "ANTHROPIC_BASE_URL"):
         assert words in done.out
     assert [event["reason"].count("nothing listens") for event in repo.events("Retried")] == [1, 1]
+    assert repo.evidence() == []
 
 
 def test_a_redirect_to_another_port_is_refused_by_name(repo: Repo) -> None:
