@@ -26,6 +26,8 @@ _TURNS = 5_000
 """What the implementer of a benchmark may take."""
 BLOCK = "block.txt"
 """A file of 4 KB in the scratch repository."""
+_FILES = {f"src/part{n:02}.py": f"def part{n}():\n    return {n}\n" * 20 for n in range(38)}
+"""The others, for a repository of 40 files has to be looked at before the first request."""
 _MODELS = {"deep": "big-1", "fast": "small-1"}
 
 
@@ -81,7 +83,7 @@ def scratch(files: dict[str, str] | None = None) -> Iterator[Scratch]:
     """Make a repository and a home for one run, and remove them."""
     with TemporaryDirectory(prefix="agentflow-bench-") as folder:
         place = Scratch(root=Path(folder, "repo"), home=Path(folder, "home"))
-        for name, content in {BLOCK: "0123456789abcde\n" * 256, **(files or {})}.items():
+        for name, content in {BLOCK: "0123456789abcde\n" * 256, **_FILES, **(files or {})}.items():
             path = place.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
 from typing import Any
 
 SYSTEM = "You are a coding agent that changes a repository by shell commands and reports. " * 23
@@ -32,13 +33,18 @@ def run_bash(command: str) -> str:
     return f"{done.stdout.removesuffix(chr(10))}\nexit {done.returncode}".lstrip()
 
 
+def run(name: str, given: dict[str, str]) -> str:
+    """Make a call; reading a file needs no command."""
+    return Path(given["file_path"]).read_text("utf-8") if name == "Read" else run_bash(given["command"])
+
+
 def results(blocks: list[Block]) -> list[Block]:
     """Make the calls of a reply."""
     return [
         {
             "type": "tool_result",
             "tool_use_id": block["id"],
-            "content": run_bash(block["input"]["command"]),
+            "content": run(block["name"], block["input"]),
         }
         for block in blocks
         if block["type"] == "tool_use"

@@ -122,10 +122,18 @@ def serving(script: Script) -> Iterator[ModelServer]:
 
 def rehearsed(turns: int, command: str) -> Script:
     """Return a script in which the implementer, or a client without roles, runs one command a turn."""
+    return _repeated(turns, ("Bash", {"command": command}))
 
+
+def reading(turns: int, path: str) -> Script:
+    """Return a script in which they read one file a turn, for which no command is run."""
+    return _repeated(turns, ("Read", {"file_path": path}))
+
+
+def _repeated(turns: int, call: tuple[str, dict[str, Any]]) -> Script:
     def script(role: str, turn: int, raw: bytes) -> Calls:
         works = role in {"", "implementer"} and turn < turns
-        return (("Bash", {"command": command}),) if works else submission(role, raw)
+        return (call,) if works else submission(role, raw)
 
     return script
 
