@@ -199,7 +199,8 @@ def seen_in(case: Case, seen: Look) -> Case:
         dependencies=seen.dependencies,
     )
     found = Weakening() if case.is_renaming else _weakening(case, seen.checks)
-    weakened = (*found.asked, *seen.suppressed, *switched_off(case.probes or ()))
+    files = dict.fromkeys(hunk.path for hunk in seen.lines)
+    weakened = (*found.asked, *seen.suppressed, *switched_off(case.probes or (), files))
     return case.replace(weakened=weakened, check_notes=found.noted)
 
 

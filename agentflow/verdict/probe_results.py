@@ -33,8 +33,8 @@ def proven_tests(results: Results) -> frozenset[str]:
     return frozenset(test for each in results if each.kind is kind and each.end is end for test in each.tests)
 
 
-def switched_off(results: Results) -> tuple[str, ...]:
-    """Return the checks that see errors with the code from before, and none with the change."""
+def switched_off(results: Results, changed: Iterable[str]) -> tuple[str, ...]:
+    """Return the checks that see errors with the code from before, and none with the changed files."""
     found = tuple(results)
     broken = [each for each in found if _is_of_code_checker(each)]
     now = {each.check: each for each in broken if each.code is Side.FINAL and each.end is ProbeEnd.SILENT}
@@ -42,7 +42,10 @@ def switched_off(results: Results) -> tuple[str, ...]:
     lines = [(name, listed(list(now[name].subjects))) for name in red if name in now]
     planted = (each for each in found if each.kind is ProbeKind.PLANTED and each.code is Side.BASE)
     lines += [(each.check, listed(list(each.subjects))) for each in planted if each.subjects]
-    return tuple(f"{name}: no longer sees an error in {files}" for name, files in lines)
+    by = listed(list(changed))
+    return tuple(
+        f"{name}: no longer sees an error in {files}, with the change of {by}" for name, files in lines
+    )
 
 
 def _is_of_code_checker(result: ProbeResult) -> bool:
