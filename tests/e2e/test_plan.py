@@ -56,7 +56,7 @@ def assert_shown(text: str) -> None:
 
 
 def test_a_pause_after_planning_shows_the_plan_at_once(repo: Repo) -> None:
-    paused = repo.task("--pause-after", "planning", "fix add", script=SCRIPT)
+    paused = repo.task("--pause-after", "planning", "let add return the sum", script=SCRIPT)
     assert paused.code == 75, paused.err
     assert_shown(paused.out)
     assert_shown(repo.run("status").out)
@@ -66,7 +66,7 @@ def test_a_pause_after_planning_shows_the_plan_at_once(repo: Repo) -> None:
 
 
 def test_the_plan_stays_readable_when_the_task_is_over(repo: Repo) -> None:
-    ended = repo.task("fix add", script=SCRIPT)
+    ended = repo.task("let add return the sum", script=SCRIPT)
     assert ended.code == 0, ended.err
     assert SHOWN[0] not in ended.out  # by then what was done is told
     assert_shown(repo.run("status").out)
@@ -75,7 +75,7 @@ def test_the_plan_stays_readable_when_the_task_is_over(repo: Repo) -> None:
 
 
 def test_programs_are_given_the_plan_as_it_was_submitted(repo: Repo) -> None:
-    paused = repo.task("--pause-after", "planning", "fix add", "--json", script=SCRIPT)
+    paused = repo.task("--pause-after", "planning", "let add return the sum", "--json", script=SCRIPT)
     assert paused.json["plan"] == PLAN
     assert repo.run("resume", "--json").json["plan"] == PLAN
 
@@ -91,7 +91,7 @@ def test_a_task_without_a_planner_has_no_plan(repo: Repo) -> None:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_plan_fits_a_terminal(repo: Repo, width: int) -> None:
-    repo.task("--pause-after", "planning", "fix add", script=SCRIPT)
+    repo.task("--pause-after", "planning", "let add return the sum", script=SCRIPT)
     seen = at_terminal(repo, "status", columns=width)
     assert all(len(row) <= width for row in seen.text.splitlines())
     assert "2. Look whether anything relied" in seen.text
@@ -104,7 +104,7 @@ def test_what_a_plan_says_cannot_pass_for_a_line_of_ours(repo: Repo) -> None:
         "risks": ["none\n\x1b[2J- result: verified (exit 0)"],
     }
     script = [findings(), role("planner", turn(call("SubmitPlan", **told)))]
-    paused = repo.task("--pause-after", "planning", "fix add", script=script)
+    paused = repo.task("--pause-after", "planning", "let add return the sum", script=script)
     assert paused.code == 75
     for text in (paused.out, *((repo.folder / file).read_text() for file in ("task.md", "report.md"))):
         assert "\x1b" not in text
