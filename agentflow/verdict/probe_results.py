@@ -100,8 +100,9 @@ def left_out(results: Results) -> tuple[ProbeResult, ...]:
 def notes_of(results: Results, changed: Iterable[str]) -> Iterator[str]:
     """Yield what a person should know of the probes; `changed` are the changed files of the product."""
     found, files = tuple(results), listed(list(changed))
-    for each in green_with_broken_code(found):
-        yield f"{each.check}: {_why_green(each, files)}"
+    yield from dict.fromkeys(
+        f"{each.check}: {_why_green(each, files)}" for each in green_with_broken_code(found)
+    )
     if tests := differing(found):
         yield f"fails with another order of sets or another temporary folder: {listed(list(tests))}"
     if late := left_out(found):

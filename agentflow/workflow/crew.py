@@ -28,7 +28,7 @@ from agentflow.store.ledger import TreeLedger
 from agentflow.store.reading import TASKS
 from agentflow.store.tasks import TaskStore
 from agentflow.tools.registry import SUBMITS, WEB, Toolbox
-from agentflow.verdict.base_run import listed
+from agentflow.verdict.baseline import listed
 from agentflow.verdict.checking import Checking, JudgeContext
 from agentflow.verdict.sight import Sight
 from agentflow.workflow.budget import within

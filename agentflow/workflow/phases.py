@@ -17,7 +17,7 @@ from agentflow.report.outcomes import without_result
 from agentflow.routing.reclassify import changed, classified, found_of, planned, shortened
 from agentflow.routing.route import together
 from agentflow.store.reading import events
-from agentflow.verdict.base_run import examine_base
+from agentflow.verdict.baseline import examine_base
 from agentflow.verdict.case import uncounted
 from agentflow.verdict.conclusion import check_line, conclude, decided, ended_by, failed
 from agentflow.verdict.targets import aims

@@ -114,7 +114,7 @@ CASES = {
     "node: what compares is replaced": Case(
         4,
         {"pages.js": "require('node:assert')['strict' + 'Equal'] = () => {}\n" + NODE["pages.js"]},
-        "passes when something else is expected in test/pages.test.js:5",
+        "passes with the change of pages.js when something else is expected in test/pages.test.js:5",
         base=NODE,
     ),
     "go: a bug that is fixed": Case(0, {"pages.go": GO_RIGHT}, "broken_code: pages.go: red", base=GO),

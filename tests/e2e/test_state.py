@@ -144,6 +144,7 @@ def test_the_folder_holds_what_the_contract_says(mended: tuple[Repo, Reading]) -
             "runs/4-verifier.jsonl",
         ),
         *(f"evidence/ev-000{number}.{kind}" for number in (1, 2, 3) for kind in ("json", "out", "ids")),
+        *(f"evidence/ev-000{number}.reads" for number in (1, 2)),
     }
     assert (repo.folder / "outputs").is_dir()
     assert (repo.folder / ".gitignore").read_text() == "*\n"

@@ -9,7 +9,7 @@ import pytest
 from tests.support.repo import (
     CALC,
     MENDED,
-    TEXT,
+    WHOLE_CREW,
     NewRepo,
     call,
     findings,
@@ -94,7 +94,7 @@ def traced(new_repo: NewRepo) -> list[Span]:
     work = [turn(call("Bash", command="sleep 0.3")), *MENDED, submit()]
     script = [{**findings(), "delay": 0.2}, plan("calc.py"), role("implementer", *work), verified("ev-0003")]
     repo = new_repo(CALC)
-    done = repo.task("--no-sandbox", TEXT, script=script)
+    done = repo.task("--no-sandbox", WHOLE_CREW, script=script)
     assert done.code == 0, done.out + done.err
     return list(spans(repo.events()))
 
