@@ -56,8 +56,8 @@ def shortened(task: TaskState, failing: frozenset[str], table: Table) -> tuple[T
     files = {_file_of(test) for test in failing}
     if not (task.spares_tokens and task.route in SHORTENED and 0 < len(files) <= MOST_FILES):
         return task, None
-    direct = table.steps(DIRECT, task.task_complexity)
-    steps = tuple(phase for phase in Phase if phase in direct or (phase in JUDGING and phase in task.steps))
+    kept = {*table.steps(DIRECT, task.task_complexity), *JUDGING}
+    steps = tuple(phase for phase in task.steps if phase in kept)
     named = ", ".join(sorted(failing)[:_NAMED]) + (" …" if len(failing) > _NAMED else "")
     event = Classified(
         complexity=task.task_complexity,

@@ -1,6 +1,6 @@
 from agentflow.frontmatter import split
 from agentflow.workflow.angles import ANGLES, MOST, angles
-from tests.support.repo import CALC, MENDED, NewRepo, Repo, findings, role, submit
+from tests.support.repo import CALC, MENDED, WHOLE_CREW, NewRepo, Repo, findings, plan, role, submit
 
 DOCUMENT = ".claude/deep-dive.local.md"
 SECTIONS = ["Overview", "Architecture", "Conventions", "Anti-patterns", "Quick reference", "Notes"]
@@ -64,9 +64,8 @@ def test_a_complete_exploration_is_used_in_place_of_a_new_one(new_repo: NewRepo)
     repo = new_repo(CALC)
     assert explored(repo) == 0
     repo.folder.rename(repo.home / "explored")
-    assert (
-        repo.task("fix the crash, debug add", "--context", script=[MEND]).code == 1
-    )  # no verifier is scripted
+    script = [plan("calc.py"), MEND]
+    assert repo.task(WHOLE_CREW, "--context", script=script).code == 1  # no verifier is scripted
     assert repo.runs("explorer") == []
     assert "# Deep exploration" in repo.runs("implementer")[0].brief
     assert "--context" in repo.state()["gates"]["exploration"]["message"]
@@ -80,7 +79,7 @@ def test_an_incomplete_or_stale_one_is_named_and_not_used(new_repo: NewRepo) -> 
         for task in repo.tasks:
             task.rename(repo.home / f"{task.name}-{change[1][:9]}")
         repo.write({DOCUMENT: whole.replace(*change)})
-        done = repo.task("fix the crash, debug add", "--context", script=[findings()])
+        done = repo.task(WHOLE_CREW, "--context", script=[findings()])
         assert "--context:" in done.err
         assert "# Deep exploration" not in repo.runs("explorer")[0].brief
 

@@ -10,6 +10,7 @@ import pytest
 from tests.support.repo import (
     CALC,
     MENDED,
+    WHOLE_CREW,
     Repo,
     call,
     eventually,
@@ -234,7 +235,7 @@ def test_after_a_kill_within_a_command_its_changes_are_named_not_guessed(repo: R
 
 def test_what_the_user_edits_while_a_task_waits_is_theirs(repo: Repo) -> None:
     script = crew(*MENDED)
-    assert repo.task("mend it", "--pause-after", "planning", script=script).code == 75
+    assert repo.task(WHOLE_CREW, "--pause-after", "planning", script=script).code == 75
     repo.write({"kept.txt": "edited while it waited\n"})
     before = files(repo)
     repo.run("resume")

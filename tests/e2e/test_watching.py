@@ -20,6 +20,7 @@ from tests.support.repo import (
 
 RESULT = {
     *("task_id", "status", "exit_code", "task", "route", "model", "sandbox", "iterations", "gates", "plan"),
+    *("roles", "seconds"),
     *(
         "proof",
         "unproved",
@@ -43,7 +44,7 @@ STATE = {
 EVIDENCE = {
     *("id", "task_id", "iteration", "role", "by", "check", "command", "cwd", "exit_code", "timed_out"),
     *("started_at", "seconds", "stdout_sha256", "bytes", "tree_before", "tree_after", "surface", "code"),
-    *("sandbox", "changed", "tests", "tries", "flaky"),
+    *("sandbox", "changed", "tests", "tries", "flaky", "surroundings", "reads_file", "taken_from"),
 }
 SCRIPT = mending()
 
