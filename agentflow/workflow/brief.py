@@ -1,6 +1,8 @@
 """What a role is told as its run begins: Markdown, written from the task's state and the evidence."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 from agentflow.core.evidence import RED, CheckRun, Side, ended, repeated
 from agentflow.core.submissions import Plan
@@ -13,10 +15,19 @@ from agentflow.workflow.opening import excerpts, opening
 MAX_DIFF_CHARS = 20_000
 TAIL_LINES = 20
 MAX_FAILING = 20
+_RESULTS: Mapping[Phase, Mapping[str, Any]] = MappingProxyType(
+    {
+        Phase.EXPLORATION: {"findings": None, "cited": ()},
+        Phase.PLANNING: {"plan": None},
+        Phase.IMPLEMENTATION: {"change": None},
+    }
+)
+"""What a role has not handed in as it begins, where a brief tells of it."""
 
 
 def brief(task: TaskState, phase: Phase, material: Material) -> str:
-    """Return the brief of the role that works in a phase."""
+    """Return the brief of the role that works in a phase, the same before and after its own result."""
+    task = task.replace(**_RESULTS.get(phase, {}))
     head = (opening(task, phase, material), _task(task), _explored(task, phase))
     if task.reads_only:
         parts = [*head, *_reading(task, phase, material)]

@@ -251,3 +251,22 @@ def test_a_later_iteration_is_told_only_what_failed_since() -> None:
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Iteration 2 failed"]
     assert "- still red\n" in text
     assert TAIL in fences(text)
+
+
+CITED = Excerpt(path="calc.py", first=2, lines=("x",))
+
+
+@pytest.mark.parametrize(
+    ("phase", "result"),
+    [
+        (Phase.EXPLORATION, {"findings": FINDINGS, "cited": (CITED,)}),
+        (Phase.PLANNING, {"plan": PLAN}),
+        (Phase.IMPLEMENTATION, {"change": Change(summary="done", files=("calc.py",))}),
+    ],
+)
+def test_a_role_killed_after_its_result_is_asked_for_by_the_same_brief(
+    phase: Phase, result: dict[str, object]
+) -> None:
+    rule = Instruction(path="r.md", text="Here only.", folder="", globs=("calc.py",), size=10)
+    task = a_task(instructions=(rule,))
+    assert brief(task.replace(**result), phase, material()) == brief(task, phase, material())
