@@ -53,7 +53,9 @@ def test_a_task_comes_to_the_same_state_from_both(twins: tuple[Repo, Repo]) -> N
     assert said == ["verified", 0]
     assert head_of(one) == head_of(other)
     kinds = [[event["type"] for event in repo.events()] for repo in twins]
-    assert kinds[0] == kinds[1]
+    judged = len(kinds[0]) - kinds[0][::-1].index("PhaseStarted")  # from there on, work goes on side by side
+    assert kinds[0][:judged] == kinds[1][:judged]
+    assert sorted(kinds[0]) == sorted(kinds[1])
 
 
 def test_each_continues_reads_and_undoes_what_the_other_began(new_repo: NewRepo) -> None:
