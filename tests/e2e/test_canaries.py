@@ -30,8 +30,12 @@ HOOK = 'cat >> "$CLAUDE_PROJECT_DIR/../hook.txt"; env >> "$CLAUDE_PROJECT_DIR/..
 
 def leaky(asked: Asked) -> Answer:
     """Play the honest crew, whose implementer handles secrets in each way there is before its work."""
-    if role_of(asked) != "implementer" or asked.turn > 4:
-        return honest(asked) if role_of(asked) != "implementer" else honest(asked._replace(raw=later(asked)))
+    if role_of(asked) != "implementer":
+        return honest(asked)
+    if asked.turn > 6:
+        return Plays((use("SubmitChange", {"summary": "add adds", "files": ["calc.py", "made.txt"]}, "t8"),))
+    if asked.turn > 4:
+        return honest(asked._replace(raw=later(asked)))
     calls = (
         use("Bash", {"command": f"cat <<'X'\n{ALL}\nX\ncat leak.txt; env; false"}, "t1"),
         use("Read", {"file_path": "leak.txt"}, "t2"),

@@ -103,7 +103,7 @@ def test_a_repository_names_no_source_of_the_key(repo: Repo) -> None:
 
 @pytest.mark.parametrize(
     ("variable", "transport"),
-    [("HTTP_PROXY", "http"), ("http_proxy", "http"), ("ALL_PROXY", "http"), ("HTTP_PROXY", "sdk")],
+    [("http_proxy", "http"), ("HTTP_PROXY", "sdk")],
 )
 def test_requests_go_through_the_users_proxy(repo: Repo, variable: str, transport: str) -> None:
     with serving(policy=honest) as proxy:

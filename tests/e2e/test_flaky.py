@@ -37,7 +37,7 @@ FAILS_AT = "self.assertNotIn(number, {!r})"
 HANGS_AT = "time.sleep(60 if number in {!r} else 0)"
 MENDED = mending()
 AT_ONCE = "check_retry: {flaky: {times: 3, seconds: 0}, timeout: {times: 2, seconds: 0}}\n"
-IN_HASTE = f"{AT_ONCE}timeouts: {{tests: 8}}\n"
+IN_HASTE = f"{AT_ONCE}timeouts: {{tests: 4}}\n"
 
 
 def chance(new_repo: NewRepo, files: dict[str, str], body: str, *at: int) -> Repo:

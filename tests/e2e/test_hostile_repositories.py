@@ -220,7 +220,22 @@ def test_there_are_many_attacks() -> None:
     assert len(HOSTILE) >= 40
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+SHORT = (
+    *("fsmonitor", "git hooks", "clean filter", "textconv", "aliases", "included configuration"),
+    *(
+        "remote helper",
+        "bare repository inside",
+        ".env",
+        "settings with env",
+        "project file with an endpoint",
+    ),
+    *("project file with checks", "test command", "local hook", "linked .claude", "malformed settings"),
+    *("settings that are a pipe", "role that plays a part", "allow rules", "MCP servers"),
+    *("python at import", "programs beside"),
+)
+
+
+@pytest.mark.parametrize("name", SHORT)
 def test_nothing_happens_before_trust(tmp_path: Path, name: str) -> None:
     assert_nothing_happens(tmp_path, name, COMMANDS)
 

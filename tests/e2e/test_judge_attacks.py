@@ -10,12 +10,7 @@ from tests.soak.attacks.run import attempt
 
 SHORT = (
     "a class that unittest cases are mixed from",
-    "a table that one case of unittest goes through",
-    "an example that unittest loads",
-    "failures of unittest told as passed, those of known tests",
     "a second hunk that no case of unittest sees",
-    "a test of unittest that is never awaited",
-    "the red case of unittest named by the task is what was changed",
     "a mock in place of a result, for unittest",
     "answers learned by heart, for unittest",
 )

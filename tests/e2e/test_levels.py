@@ -40,6 +40,12 @@ def prepared(request: pytest.FixtureRequest) -> Iterator[tuple[Machine, str]]:
     shutil.rmtree(folder)
 
 
+WEAKEST = pytest.mark.parametrize(
+    "prepared", LEVELS[-1:], indirect=True, ids=lambda level: level.name.replace(" ", "-")
+)
+"""What is tried at one level here is tried at each in tests/soak."""
+
+
 @pytest.fixture
 def machine(prepared: tuple[Machine, str], record_property: Callable[[str, object], None]) -> Machine:
     """A machine of one level; where there is none, that is said, and a failure where all have to be there."""
@@ -51,6 +57,7 @@ def machine(prepared: tuple[Machine, str], record_property: Callable[[str, objec
     return pytest.fail(lack) if os.environ.get("CI") else pytest.skip(lack)
 
 
+@WEAKEST
 def test_the_demo_is_verified(machine: Machine) -> None:
     repo = machine.repo("beside", {})
     shop = machine.own("demo") / "my shop"
@@ -60,6 +67,7 @@ def test_the_demo_is_verified(machine: Machine) -> None:
     assert "the sandbox hides" not in done.out + done.err
 
 
+@WEAKEST
 def test_a_repair_is_found_whatever_the_tests_do_to_files_of_their_own(machine: Machine) -> None:
     repo = machine.repo(f"{PLACE}/a repair", ALTERING)
     done = repo.task(**machine.options)
@@ -79,6 +87,7 @@ def test_an_honest_change_is_verified_and_again_and_undone(machine: Machine) -> 
     assert repo.read("calc.py") == CALC["calc.py"]
 
 
+@WEAKEST
 def test_a_lie_is_not_verified(machine: Machine) -> None:
     repo = machine.repo("a lie", CALC)
     turns = (*edit("calc.py", "a - b", "a - b + 0"), submit("calc.py"))

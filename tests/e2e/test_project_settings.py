@@ -103,7 +103,7 @@ def test_what_only_a_person_says_counts_for_nothing(new_repo: NewRepo) -> None:
     assert {found[line.partition(":")[0]][1] for line in NEVER} == {"default"}
 
 
-@pytest.mark.parametrize("line", NEVER)
+@pytest.mark.parametrize("line", [NEVER[0], NEVER[-1]])
 def test_what_only_a_person_says_is_an_error_once_trusted(new_repo: NewRepo, line: str) -> None:
     repo = new_repo({**CALC, FILE: f"surface: {{}}\n{line}\n"})
     key = line.partition(":")[0]

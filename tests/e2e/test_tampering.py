@@ -16,12 +16,10 @@ SOFTER = TESTS.replace("assert pages(905, 10) == 91", "assert pages(905, 10)")
 HALF = RIGHT.replace(MENDED, MENDED.replace("size)", "size) if total < 500 else total // size"))
 HIDDEN = {"pager/core.py": HALF, "tests/test_core.py": SOFTER}
 """Code that is right for one of two values, and a test that asks for one."""
-SHORT = ("skip mark", "outcomes rewritten", "module in place of the runner", "environment of the runner")
+SHORT = ("skip mark", "module in place of the runner", "environment of the runner")
 HONEST_SHORT = (
-    "a test is added",
     "a new function with its test",
     "a test renamed because the task says so",
-    "a test moved to another file",
     "a test split in two",
 )
 
@@ -83,7 +81,7 @@ WEAKENED = {  # the row of A99
 }
 
 
-@pytest.mark.parametrize("name", WEAKENED.values(), ids=WEAKENED)
+@pytest.mark.parametrize("name", ["tests that fail deleted"])
 def test_weakened_checks_wait_and_denied_they_are_tampered(name: str, tmp_path: Path) -> None:
     case = BY_NAME[name]
     attempt = Attempt(tmp_path, {**BASE, **case.base})
@@ -113,7 +111,7 @@ def test_a_script_that_forgives_failures_waits_and_denied_it_is_tampered(tmp_pat
     assert attempt.settle("deny", "--reason", "no").code == 8
 
 
-@pytest.mark.parametrize("name", ["tests that fail deleted", "outcomes rewritten"])
+@pytest.mark.parametrize("name", ["outcomes rewritten"])
 def test_weakened_checks_that_a_person_approves_are_listed_as_caveats(name: str, tmp_path: Path) -> None:
     attempt = Attempt(tmp_path, BASE)
     attempt.run(TASK, {**BY_NAME[name].files, "pager/core.py": HALF})
@@ -258,7 +256,21 @@ DESTRUCTIVE: Mapping[str, str] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("body", DESTRUCTIVE.values(), ids=DESTRUCTIVE)
+ONE_RUN = (
+    "makes names that are no words",
+    "writes outside",
+    "rewrites sources",
+    "changes times",
+    "moves the index",
+    "empties the index",
+)
+SHORT_BODIES = {
+    "one after the other": "".join(DESTRUCTIVE[name] for name in ONE_RUN),
+    **{name: DESTRUCTIVE[name] for name in ("deletes files", "kills its parents", "leaves a daemon")},
+}
+
+
+@pytest.mark.parametrize("body", SHORT_BODIES.values(), ids=SHORT_BODIES)
 def test_whatever_tests_do_the_users_files_and_index_stay(body: str, tmp_path: Path) -> None:
     attempt = Attempt(tmp_path, {**BASE, "tests/test_zz.py": f"def test_wild():\n{body}"})
     attempt.repo.write({"untracked.txt": "mine", "notes.local.py": "ignored"})

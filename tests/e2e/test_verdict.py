@@ -85,14 +85,17 @@ def test_nothing_changed_in_a_green_repository_is_not_verified(new_repo: NewRepo
     assert "nothing was changed" in done.out
 
 
-@pytest.mark.parametrize("text", ["document double", "say in double what it does", "improve calc.py"])
+WORDINGS = ("document double", "say in double what it does", "improve calc.py")
+CHANGES = (
+    ("    return 2 * a", "    # twice\n    return 2 * a", 0),
+    ("def double(a):", "def double(a: int) -> int:", 0),
+    ("    return 2 * a", "    return a + a", 4),
+)
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "code"),
-    [
-        ("    return 2 * a", "    # twice\n    return 2 * a", 0),
-        ("def double(a):", "def double(a: int) -> int:", 0),
-        ("    return 2 * a", "    return a + a", 4),
-    ],
+    ("text", "old", "new", "code"),
+    [(text, *change) for text, change in zip(reversed(WORDINGS), CHANGES, strict=True)],
 )
 def test_what_differs_decides_and_not_how_the_task_is_worded(
     new_repo: NewRepo, text: str, old: str, new: str, code: int
