@@ -52,4 +52,4 @@ def _unpack(bundle: tarfile.TarFile, folder: Path) -> None:
 
 def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
     """Return an entry that says nothing of the person and the day."""
-    return member.replace(uid=0, gid=0, uname="", gname="", mtime=0, mode=0o644)
+    return member.replace(uid=0, gid=0, uname="", gname="", mtime=0, mode=0o644, deep=False)

@@ -408,7 +408,7 @@ def test_an_exported_record_writes_nowhere_else(done: Repo, tmp_path: Path) -> N
         shutil.copy(whole, record)
 
         def lead_out(each: tarfile.TarInfo, text: bytes, out: str = name) -> tuple[tarfile.TarInfo, bytes]:
-            return each.replace(name=out) if each.name == "report.md" else each, text
+            return each.replace(name=out, deep=False) if each.name == "report.md" else each, text
 
         repacked(record, lead_out)
         seen = done.run("verify", str(record))
