@@ -14,7 +14,7 @@ from agentflow.view.words import (
     duration,
     elapsed,
     gate_mark,
-    result_mark,
+    held_mark,
     sandbox,
     status_mark,
     status_style,
@@ -174,7 +174,8 @@ def _check(snapshot: Snapshot, base: RequiredCheck | None, final: RequiredCheck 
             span("  ! ", Style.WARN), name, span(f"could not run: {why}", Style.WARN), command, hang=6
         )
     shown = _change(before, after) if final else (span(f"{ended(after)} at the start"),)
-    mark = result_mark(after.exit_code) if final else span("○ ", Style.DIM)
+    is_empty = after.tests is not None and after.tests.ran == 0
+    mark = held_mark(after.exit_code == 0 and not is_empty) if final else span("○ ", Style.DIM)
     tests = f"  {counts(after.tests)}" if after.tests else ""
     return line("  ", mark, name, *shown, tests, command, span(f"  {after.id}", Style.DIM), hang=6)
 

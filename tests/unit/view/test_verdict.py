@@ -55,6 +55,15 @@ def test_a_task_whose_checks_stay_red_says_how_many_tests_fail(finished: Snapsho
     assert shown[0].text == "✓ verified: 2 tests failed before, 1 now, nothing newly fails"
 
 
+def test_a_check_in_which_no_test_ran_has_no_tick(finished: Snapshot) -> None:
+    (*_, now) = finished.state.final
+    empty = [one.replace(tests=TestCounts(), exit_code=0) for one in finished.evidence]
+    state = finished.state.replace(final=(now,))
+    shown = words(verdict(finished.replace(state=state, evidence=tuple(empty)), ""))
+    assert "✗ tests" in shown
+    assert "no test ran" in shown
+
+
 def test_a_task_without_a_change_or_a_command_says_so(finished: Snapshot, golden: Golden) -> None:
     state = finished.state.replace(
         status=Status.FAILED,
