@@ -1,21 +1,28 @@
-"""One task as the engine sees it: what it is told, and what follows from that, worked out once."""
+"""One task as the engine sees it: what follows from its prompt and the files, and the edits it comes to."""
 
-from collections.abc import Callable
+import difflib
+import re
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from agentflow.repair.brief import Brief
-from agentflow.repair.candidates import Candidate, candidates
-from agentflow.repair.code import applied
-from agentflow.repair.edits import Replacement, replacements
-from agentflow.repair.localise import Place, localise
-from agentflow.repair.search import Searched, first_plausible
-from agentflow.repair.sources import read_sources
-from agentflow.repair.target import Target, base_tree, read_target, widened
-from agentflow.repair.trial import Bench, watch
+from agentflow.core.record import Record
+from agentflow.repair.candidates import Candidate, Place, list_candidates, localise
+from agentflow.repair.search import Bench, SearchResult, find_first_plausible, watch
+from agentflow.repair.sources import apply_mutation, read_sources
+from agentflow.repair.target import Brief, Target, read_base_tree, read_target, widen_target
 from agentflow.sandbox.run import Sandbox
 from agentflow.workspace.copies import import_places
 
 T = TypeVar("T")
+
+
+class Replacement(Record):
+    """The input of one Edit call."""
+
+    file_path: str
+    old_string: str
+    new_string: str
+    replace_all: bool = False
 
 
 class Case:
@@ -27,7 +34,7 @@ class Case:
         """Read brief and files; raise ModelRejected when nothing fails, or what fails is not ours to run."""
         self.brief = brief
         self._sandbox = sandbox
-        self.sources = read_sources(sandbox.root, base_tree(sandbox.root, brief))
+        self.sources = read_sources(sandbox.root, read_base_tree(sandbox.root, brief))
         self.target = read_target(sandbox.root, brief, self.sources.files)
         self._cancelled = cancelled
         self._known = known
@@ -43,26 +50,28 @@ class Case:
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """The edits to try, in order."""
-        return self._once("candidates", lambda: candidates(self.sources, self.places))
+        return self._once("candidates", lambda: list_candidates(self.sources, self.places))
 
     @property
-    def searched(self) -> Searched:
+    def searched(self) -> SearchResult:
         """The search for the next plausible edit after the one that was tried last."""
-        start = self._attempted() + 1
-        wide = widened(self.sources.root, self.target, self.brief, self.sources.files)
+        start = self._index_of_attempt() + 1
+        wide = widen_target(self.sources.root, self.target, self.brief, self.sources.files)
         bench = self._bench(wide)
         return self._once(
-            ("winner", start, wide.files), lambda: first_plausible(bench, self.candidates[start:])
+            ("winner", start, wide.files), lambda: find_first_plausible(bench, self.candidates[start:])
         )
 
     def edits(self, winner: Candidate | None) -> tuple[Replacement, ...]:
         """Return the edits that take an earlier attempt back and then make the winner's."""
         found: list[Replacement] = []
         for path, raw in sorted(self.sources.overlay.items()):
-            found += replacements(path, self._now(path).decode(), raw.decode())
+            found += find_replacements(path, self._now(path).decode(), raw.decode())
         if winner is not None:
             before = self.sources.read(winner.path)
-            found += replacements(winner.path, before.decode(), applied(before, winner.mutation).decode())
+            found += find_replacements(
+                winner.path, before.decode(), apply_mutation(before, winner.mutation).decode()
+            )
         return tuple(found)
 
     def _bench(self, target: Target) -> Bench:
@@ -75,13 +84,13 @@ class Case:
             cancelled=self._cancelled,
         )
 
-    def _attempted(self) -> int:
+    def _index_of_attempt(self) -> int:
         """Return where the change so far stands among the candidates, or -1; all before it were rejected."""
         if len(self.sources.overlay) != 1:
             return -1
         ((path, raw),) = self.sources.overlay.items()
         now = self._now(path)
-        tried = (applied(raw, each.mutation) == now and each.path == path for each in self.candidates)
+        tried = (apply_mutation(raw, each.mutation) == now and each.path == path for each in self.candidates)
         return next((index for index, is_it in enumerate(tried) if is_it), -1)
 
     def _now(self, path: str) -> bytes:
@@ -93,3 +102,35 @@ class Case:
             self._known[key] = work()
         found: T = self._known[key]
         return found
+
+
+def find_replacements(path: str, before: str, after: str) -> Iterator[Replacement]:
+    """Return the Edit calls that turn one text into another, each old text unique when its turn comes."""
+    old, new = _split_lines(before), _split_lines(after)
+    shift = 0
+    for tag, start, end, first, last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        lines = [*new[: start + shift], *old[start:]]
+        yield _unique(path, lines, (start + shift, end + shift), new[first:last])
+        shift += (last - first) - (end - start)
+
+
+def _unique(path: str, lines: list[str], span: tuple[int, int], fresh: list[str]) -> Replacement:
+    """Return an edit of some lines, with as many neighbours as make its old text unique."""
+    text = "".join(lines)
+    for extra in range(len(lines) + 1):
+        low, high = max(0, span[0] - extra), min(len(lines), span[1] + extra)
+        old = "".join(lines[low:high])
+        if old and text.count(old) == 1:
+            break
+    new = "".join([*lines[low : span[0]], *fresh, *lines[span[1] : high]])
+    bare, bare_new = old.rstrip("\r\n"), new.rstrip("\r\n")
+    if bare and bare_new and text.count(bare) == 1 and old[len(bare) :] == new[len(bare_new) :]:
+        old, new = bare, bare_new  # a tool may see line endings its own way
+    return Replacement(file_path=path, old_string=old, new_string=new)
+
+
+def _split_lines(text: str) -> list[str]:
+    """Return lines as git and Edit see them: only a newline ends one."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)

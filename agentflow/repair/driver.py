@@ -49,7 +49,7 @@ def search(spec: dict[str, Any], observe: Callable[..., Any]) -> None:
     for index, candidate in enumerate(spec["candidates"]):
         if won_before(spec, len(spec["candidates"])):
             return
-        if not claimed(spec, index):
+        if not claim(spec, index):
             continue
         apply(candidate)
         outcomes = attempt(spec, observe, index)
@@ -141,7 +141,7 @@ def mark(spec: dict[str, Any], word: str, index: int) -> None:
     Path(spec["board"], f"{word}-{index}").touch()
 
 
-def claimed(spec: dict[str, Any], index: int) -> bool:
+def claim(spec: dict[str, Any], index: int) -> bool:
     try:
         with Path(spec["board"], f"claimed-{index}").open("x") as file:
             file.write(str(spec["number"]))

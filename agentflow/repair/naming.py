@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from agentflow.repair.code import Code, FunctionNode, Mutation
+from agentflow.repair.sources import Code, FunctionNode, Mutation
 
 PAIRS = (
     ("min", "max"),
@@ -38,7 +38,7 @@ PAIRS = (
 _NEAREST = 8
 
 
-def naming_mutations(code: Code, node: ast.AST) -> Iterator[Mutation]:
+def mutate_names(code: Code, node: ast.AST) -> Iterator[Mutation]:
     """Return the edits of one node that use another name, or the same ones in another order."""
     match node:
         case ast.Call():
@@ -57,7 +57,7 @@ def _call(code: Code, node: ast.Call) -> Iterator[Mutation]:
     arguments = node.args
     if not any(isinstance(each, ast.Starred) for each in arguments):
         for left, right in pairwise(arguments):
-            yield code.exchanged(left, right, "swapped arguments")
+            yield code.exchange(left, right, "swapped arguments")
     if isinstance(node.func, ast.Name) and len(arguments) == 1 and not node.keywords:
         yield code.swap(node, code.text(arguments[0]), "extra call", 4)
     if isinstance(node.func, ast.Attribute) and not arguments and not node.keywords:
@@ -96,7 +96,7 @@ def _attribute(code: Code, node: ast.Attribute) -> Iterator[Mutation]:
     ]
     if owner == "self":
         seen += [(name, line) for name, line in _fields(code.home(node)) if not is_called]
-    for name in _nearest(node.attr, _ordered(seen, node.lineno)):
+    for name in _nearest(node.attr, _sort_by_distance(seen, node.lineno)):
         yield code.mutation(place, name, "wrong call" if is_called else "wrong attribute", 3)
 
 
@@ -111,7 +111,7 @@ def _word(code: Code, node: ast.Constant) -> Iterator[Mutation]:
         and isinstance(each.value, str)
         and not isinstance(code.parents[each], ast.Expr | ast.JoinedStr)
     ]
-    for word in _nearest(code.text(node), _ordered(words, node.lineno))[:4]:
+    for word in _nearest(code.text(node), _sort_by_distance(words, node.lineno))[:4]:
         yield code.swap(node, word, "wrong word", 4)
 
 
@@ -133,7 +133,7 @@ def _functions(code: Code, node: ast.Name, count: int) -> tuple[str, ...]:
         for each in code.tree.body
         if isinstance(each, FunctionNode) and _takes(each.args, count)
     ]
-    return _nearest(node.id, _ordered(fitting, node.lineno))
+    return _nearest(node.id, _sort_by_distance(fitting, node.lineno))
 
 
 def _takes(arguments: ast.arguments, count: int) -> bool:
@@ -149,7 +149,7 @@ def _in_scope(code: Code, node: ast.Name) -> tuple[str, ...]:
         for each in ast.walk(scope)
         if isinstance(each, ast.arg) or (isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
     ]
-    local = _ordered((pair for pair in names if pair[0] not in {"self", "cls"}), node.lineno)
+    local = _sort_by_distance((pair for pair in names if pair[0] not in {"self", "cls"}), node.lineno)
     shared = [
         (target.id, each.lineno)
         for each in code.tree.body
@@ -157,7 +157,7 @@ def _in_scope(code: Code, node: ast.Name) -> tuple[str, ...]:
         for target in each.targets
         if isinstance(target, ast.Name)
     ]
-    return (*local, *(_ordered(shared, node.lineno) if node.id.isupper() else ()))
+    return (*local, *(_sort_by_distance(shared, node.lineno) if node.id.isupper() else ()))
 
 
 def _fields(home: ast.AST) -> Iterator[tuple[str, int]]:
@@ -166,7 +166,7 @@ def _fields(home: ast.AST) -> Iterator[tuple[str, int]]:
             yield each.target.id, each.lineno
 
 
-def _ordered(names: Iterable[tuple[str, int]], line: int) -> tuple[str, ...]:
+def _sort_by_distance(names: Iterable[tuple[str, int]], line: int) -> tuple[str, ...]:
     """Return names by how near to a line they stand."""
     return tuple(
         dict.fromkeys(name for name, _ in sorted(names, key=lambda pair: (abs(pair[1] - line), pair[0])))

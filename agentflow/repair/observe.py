@@ -113,19 +113,19 @@ class UnittestResult(unittest.TestResult):
         self.recorder.note(test.id(), "skipped")
 
     def addFailure(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802
-        self.red(test, "failed", err[2])
+        self.note_red(test, "failed", err[2])
 
     def addError(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802
-        self.red(test, "error", err[2])
+        self.note_red(test, "error", err[2])
 
     def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802
-        self.red(test, "failed", None)
+        self.note_red(test, "failed", None)
 
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: Any) -> None:  # noqa: ARG002, N802
         if err is not None:
-            self.red(test, "failed", err[2])
+            self.note_red(test, "failed", err[2])
 
-    def red(self, test: unittest.TestCase, outcome: str, traceback: TracebackType | None) -> None:
+    def note_red(self, test: unittest.TestCase, outcome: str, traceback: TracebackType | None) -> None:
         self.recorder.note(test.id(), outcome)
         self.recorder.blame(test.id(), traceback)
         if self.failfast:

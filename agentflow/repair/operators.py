@@ -1,14 +1,15 @@
-"""Single edits of operators, constants and operands."""
+"""Single edits that use no other name: of operators, constants, guards, returns and jumps."""
 
 import ast
 import re
 from collections.abc import Iterator, Mapping
 
-from agentflow.repair.code import Code, Mutation
+from agentflow.repair.sources import Code, FunctionNode, Mutation
 
 _TOKEN = re.compile(
     rb"not\s+in\b|is\s+not\b|\bin\b|\bis\b|\band\b|\bor\b|(?:\*\*|//|<<|>>|[-+*/%@&|^])=?|[<>!=]=|[<>]|="
 )
+
 _COMPARE: Mapping[type[ast.AST], tuple[tuple[str, int], ...]] = {
     ast.Lt: (("<=", 1), (">", 3), (">=", 3)),
     ast.LtE: (("<", 1), (">=", 3), (">", 3)),
@@ -21,6 +22,7 @@ _COMPARE: Mapping[type[ast.AST], tuple[tuple[str, int], ...]] = {
     ast.In: (("not in", 1),),
     ast.NotIn: (("in", 1),),
 }
+
 _ARITHMETIC: Mapping[type[ast.AST], tuple[tuple[str, int], ...]] = {
     ast.Add: (("-", 1), ("*", 2)),
     ast.Sub: (("+", 1), ("%", 3)),
@@ -35,11 +37,19 @@ _ARITHMETIC: Mapping[type[ast.AST], tuple[tuple[str, int], ...]] = {
     ast.LShift: ((">>", 1),),
     ast.RShift: (("<<", 1),),
 }
+
 _SIMPLE = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
+
 _COUNTED = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp)
 
+_CAUGHT = ("KeyError", "ValueError", "IndexError", "TypeError", "AttributeError", "LookupError", "OSError")
 
-def operator_mutations(code: Code, node: ast.AST) -> Iterator[Mutation]:
+_EMPTY = ("None", "0", "[]", "''")
+
+_DROPPABLE = (ast.Expr, ast.Assign, ast.AugAssign)
+
+
+def mutate_operators(code: Code, node: ast.AST) -> Iterator[Mutation]:
     """Return the edits of one node that exchange, add or drop an operator or a number."""
     match node:
         case ast.Compare():
@@ -85,13 +95,13 @@ def _arithmetic(code: Code, node: ast.BinOp) -> Iterator[Mutation]:
     yield code.swap(node, right, "extra operand", 4)
     are_simple = isinstance(node.left, _SIMPLE) and isinstance(node.right, _SIMPLE)
     if are_simple and isinstance(node.op, ast.Sub | ast.Div | ast.FloorDiv | ast.Mod):
-        yield code.exchanged(node.left, node.right, "swapped operands")
+        yield code.exchange(node.left, node.right, "swapped operands")
     if isinstance(node.op, ast.Mult | ast.Div | ast.FloorDiv | ast.Mod):
         for each in (node.left, node.right):
-            yield from _stepped(code, each)
+            yield from _step(code, each)
 
 
-def _stepped(code: Code, operand: ast.expr) -> Iterator[Mutation]:
+def _step(code: Code, operand: ast.expr) -> Iterator[Mutation]:
     if isinstance(operand, ast.Name | ast.Attribute | ast.Call):
         yield code.swap(operand, f"({code.text(operand)} + 1)", "missing increment", 3)
         yield code.swap(operand, f"({code.text(operand)} - 1)", "missing decrement", 3)
@@ -154,3 +164,98 @@ def _slots(node: ast.AST) -> Iterator[tuple[ast.expr | None, int]]:
             yield from ((each, 3) for each in (node.left, *node.comparators))
         case _:
             return
+
+
+def mutate_statements(code: Code, node: ast.AST) -> Iterator[Mutation]:
+    """Return the edits of one statement that add, drop or exchange it."""
+    match node:
+        case ast.Break() | ast.Continue():
+            yield code.swap(node, "continue" if isinstance(node, ast.Break) else "break", "jump", 2)
+        case ast.ExceptHandler():
+            yield from _exchange_exception(code, node)
+        case ast.If(orelse=[]):
+            yield code.swap(node.test, "True", "extra guard", 3)
+            yield code.swap(node.test, "False", "extra guard", 4)
+        case ast.Return(value=ast.expr()):
+            yield from _exchange_result(code, node)
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            yield from _entry(code, node)
+        case ast.For():
+            yield from _loop(code, node)
+        case ast.BinOp(op=ast.Div() | ast.FloorDiv() | ast.Mod()):
+            yield from _division(code, node)
+        case _:
+            yield from _drop(code, node)
+
+
+def _exchange_exception(code: Code, node: ast.ExceptHandler) -> Iterator[Mutation]:
+    if isinstance(node.type, ast.Name) and node.type.id in _CAUGHT:
+        for name in _CAUGHT:
+            if name != node.type.id:
+                yield code.swap(node.type, name, "exception", 3)
+
+
+def _exchange_result(code: Code, node: ast.Return) -> Iterator[Mutation]:
+    assert node.value is not None
+    names = [
+        each.id
+        for each in ast.walk(code.scope(node))
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    ]
+    fitting = [] if isinstance(node.value, ast.Name) else list(dict.fromkeys(names))[:4]
+    for name in fitting:
+        yield code.swap(node.value, name, "return value", 3)
+    if isinstance(node.value, ast.Compare | ast.Call):
+        yield code.swap(node.value, f"not {code.text(node.value)}", "missing negation", 3)
+
+
+def _entry(code: Code, node: FunctionNode) -> Iterator[Mutation]:
+    """Guard a function's parameters, or return what its last line computes."""
+    last = node.body[-1]
+    if isinstance(last, ast.Expr) and not isinstance(last.value, ast.Constant | ast.Yield | ast.Await):
+        start = code.span(last)[0]
+        yield code.mutation((start, start), "return ", "missing return", 2)
+    first = node.body[1] if ast.get_docstring(node) is not None and len(node.body) > 1 else node.body[0]
+    names = [
+        each.arg for each in (*node.args.posonlyargs, *node.args.args) if each.arg not in {"self", "cls"}
+    ]
+    for name in names[:3]:
+        for test in (f"not {name}", f"{name} is None"):
+            for value in dict.fromkeys((*_constants(node), *_EMPTY, name)):
+                yield _guard(code, first, test, f"return {value}")
+
+
+def _constants(node: FunctionNode) -> Iterator[str]:
+    """Return the plain values that a function returns somewhere."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Return) and isinstance(each.value, ast.Constant):
+            yield ast.unparse(each.value)
+
+
+def _loop(code: Code, node: ast.For) -> Iterator[Mutation]:
+    if isinstance(node.target, ast.Name):
+        for test in (f"not {node.target.id}", f"{node.target.id} is None"):
+            yield _guard(code, node.body[0], test, "continue")
+
+
+def _division(code: Code, node: ast.BinOp) -> Iterator[Mutation]:
+    statement = code.statement(node)
+    is_plain = isinstance(statement, ast.Return | ast.Assign | ast.AugAssign | ast.Expr)
+    if is_plain and statement is not None and isinstance(code.scope(node), FunctionNode):
+        for value in ("0", "None"):
+            yield _guard(code, statement, f"not {code.text(node.right)}", f"return {value}", 2)
+
+
+def _guard(code: Code, statement: ast.stmt, test: str, action: str, weight: int = 4) -> Mutation:
+    start = code.span(statement)[0]
+    indent = code.indent(statement)
+    newline = "\r\n" if b"\r\n" in code.raw else "\n"
+    step = "\t" if indent.startswith("\t") else "    "
+    text = f"if {test}:{newline}{indent}{step}{action}{newline}{indent}"
+    return code.mutation((start, start), text, "missing guard", weight)
+
+
+def _drop(code: Code, node: ast.AST) -> Iterator[Mutation]:
+    is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    if isinstance(node, _DROPPABLE) and not is_docstring and isinstance(code.scope(node), FunctionNode):
+        yield code.swap(node, "pass", "extra statement", 4)

@@ -1,5 +1,6 @@
-"""The embedded model: from a role and what it was told to its next reply, with no hidden state."""
+"""The embedded model: whether it takes a task, and its next reply to a role, with no hidden state."""
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -22,17 +23,44 @@ from agentflow.core.submissions import (
     ReviewVerdict,
 )
 from agentflow.parse import decode
-from agentflow.repair.brief import Brief, read_brief
 from agentflow.repair.case import Case
-from agentflow.repair.scope import refusal_of
-from agentflow.repair.target import ADVICE, record_of
+from agentflow.repair.target import ADVICE, Brief, read_brief, read_record
 from agentflow.sandbox.run import Sandbox
 
 LABEL = "plausible: it passes these checks"
+
 NOTHING = "no candidate makes the failing tests pass"
+
 _READ_FILES = 3
+
 _SHOWN = 8
 """Findings and plan steps at most."""
+
+Call = tuple[str, dict[str, Any]]
+
+REFUSAL = "the built-in repair engine only fixes Python code with failing tests"
+
+_WORD = re.compile(r"[a-z][a-z'-]*")
+
+_POLITE = re.compile(r"please|can|could|would|you|kindly|now|just|let's|us|we|i|want|need|to")
+
+_READING = re.compile(
+    r"explain|describe|show|list|where|what|which|who|why|how|when|does|do|is|are|summari[sz]e|review"
+    r"|find|search|tell|count|compare|document"
+)
+
+_BUILDING = re.compile(
+    r"add|write|implement|create|build|introduce|refactor|rename|update|upgrade|change|replace|remove|delete"
+    r"|move|extract|rewrite|convert|migrate|port|design|improve|optimi[sz]e|speed|clean|format|translate|bump"
+    r"|extend|support|install|configure|generate|release|deploy"
+)
+
+_MENDING = re.compile(
+    r"\b(fix(es|ed|ing)?|repair\w*|mend\w*|debug\w*|heal|fail(s|ed|ing|ure|ures)?|broken|breaks?|bugs?|red"
+    r"|regress\w*|crash\w*|traceback|exception|off.by.one|wrong|incorrect|green)\b|\bpass(es)?\b"
+)
+
+_GOAL = re.compile(r"\b(tests?|checks?|suite)\b.*\b(pass(es)?|succeeds?|green)\b")
 
 
 class Repair:
@@ -45,12 +73,12 @@ class Repair:
         self._known: dict[object, Any] = {}
 
     def refusal(self, task: str) -> str | None:
-        return refusal_of(task)
+        return explain_refusal(task)
 
     async def complete(self, request: Request) -> Reply:
         stop = threading.Event()
         async with anyio.create_task_group() as group:
-            group.start_soon(_tell, stop)
+            group.start_soon(_signal_end, stop)
             answer = await anyio.to_thread.run_sync(self._answer, request, stop)
             group.cancel_scope.cancel()
         if isinstance(answer, ModelRejected):
@@ -83,10 +111,10 @@ class Repair:
                 raise ModelRejected(
                     f"repair does not play {request.role}: it has nothing to submit with", hint=ADVICE
                 )
-        return _calls(request, [_call(submit, result)])
+        return _reply_with(request, [_call(submit, result)])
 
 
-async def _tell(stop: threading.Event) -> None:
+async def _signal_end(stop: threading.Event) -> None:
     """Let the work in the thread know once nobody waits for it any more."""
     try:
         await anyio.sleep_forever()
@@ -94,7 +122,14 @@ async def _tell(stop: threading.Event) -> None:
         stop.set()
 
 
-Call = tuple[str, dict[str, Any]]
+def explain_refusal(task: str) -> str | None:
+    """Return why a task of this text is not one for the embedded model, or None."""
+    words = _WORD.findall(task.lower())
+    first = next((word for word in words if not _POLITE.fullmatch(word)), "")
+    text = " ".join(words)
+    if _BUILDING.fullmatch(first):
+        return None if _GOAL.search(text) else REFUSAL
+    return None if _MENDING.search(text) and not _READING.fullmatch(first) else REFUSAL
 
 
 def _explore(request: Request, case: Case) -> Reply:
@@ -102,12 +137,12 @@ def _explore(request: Request, case: Case) -> Reply:
     places = case.places[:_SHOWN]
     if not _turn(request) and not request.force and places:
         files = list(dict.fromkeys(place.path for place in places))[:_READ_FILES]
-        return _calls(request, [("Read", {"file_path": path}) for path in files])
+        return _reply_with(request, [("Read", {"file_path": path}) for path in files])
     findings = tuple(Finding(claim=place.claim, path=place.path, line=place.line) for place in places)
     count = len(case.target.failing)
     summary = f"suspicious lines: {len(case.places)}; failing tests that execute them: {count}"
     result = Findings(summary=summary, findings=findings, open_questions=())
-    return _calls(request, [_call("SubmitFindings", result)])
+    return _reply_with(request, [_call("SubmitFindings", result)])
 
 
 def _plan(case: Case) -> Plan:
@@ -117,7 +152,7 @@ def _plan(case: Case) -> Plan:
         steps=tuple(PlanStep(title=edit.title, files=(edit.path,)) for edit in edits[:_SHOWN]),
         acceptance=(
             *(f"{test} passes" for test in case.target.failing),
-            *(f"{shown.name}: {record_of(root, shown).command}" for shown in case.brief.before),
+            *(f"{shown.name}: {read_record(root, shown).command}" for shown in case.brief.before),
         ),
         risks=(f"an edit found by search is {LABEL}",),
     )
@@ -137,8 +172,8 @@ def _implement(request: Request, open_case: Callable[[], Case]) -> Reply:
         raise ModelRejected(said, hint=ADVICE)
     if not _turn(request):
         files = dict.fromkeys(edit.file_path for edit in edits)
-        return _calls(request, [("Read", {"file_path": path}) for path in files])
-    return _calls(request, [_call("Edit", edit) for edit in edits], said)
+        return _reply_with(request, [("Read", {"file_path": path}) for path in files])
+    return _reply_with(request, [_call("Edit", edit) for edit in edits], said)
 
 
 def _submit_change(request: Request) -> Reply:
@@ -148,7 +183,7 @@ def _submit_change(request: Request) -> Reply:
         raise ModelRejected(edits[-1].text if edits else NOTHING, hint=ADVICE)
     title = edits[-1].text
     path = title.partition(":")[0]
-    return _calls(request, [_call("SubmitChange", Change(summary=f"{title}; {LABEL}", files=(path,)))])
+    return _reply_with(request, [_call("SubmitChange", Change(summary=f"{title}; {LABEL}", files=(path,)))])
 
 
 def _review(brief: Brief) -> Review:
@@ -182,7 +217,7 @@ def _call(tool: str, result: Record) -> Call:
     return tool, decode(dict[str, Any], encode(result), tool)
 
 
-def _calls(request: Request, calls: Sequence[Call], said: str = "") -> Reply:
+def _reply_with(request: Request, calls: Sequence[Call], said: str = "") -> Reply:
     turn = _turn(request)
     asked = (
         ToolCall(id=f"r{request.run}-{turn}-{number}", name=name, input=given)

@@ -1,28 +1,43 @@
-"""Try candidates in throw-away copies, on all cores; the first in order under which the tests pass wins."""
+"""Runs of the tests in throw-away copies: as the code was, and under each candidate, on all cores."""
 
+import json
 import os
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from agentflow.core.errors import ModelRejected
 from agentflow.core.evidence import RED
 from agentflow.core.execution import Execution
 from agentflow.core.record import Record
-from agentflow.repair.candidates import Candidate
-from agentflow.repair.target import ADVICE
-from agentflow.repair.trial import Bench, copied, drive, watch
+from agentflow.parse import Mismatch, fit
+from agentflow.process import Command
+from agentflow.repair.candidates import Candidate, TestTrace
+from agentflow.repair.sources import Sources
+from agentflow.repair.target import ADVICE, Target
+from agentflow.sandbox.profile import REPAIR
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
+from agentflow.workspace.copies import copy_of, paths_for
 
 SEARCH_SECONDS = 120.0
+
 _SHORTEST = 5.0
+
 _SLOWER = 10
 """How many times longer than before the tests may take under a candidate."""
+
 _MOST_CRASHES = 6
 
+DRIVER = Path(__file__).with_name("driver.py")
 
-class Searched(Record):
+WATCH_SECONDS = 120.0
+
+
+class SearchResult(Record):
     """What a search came to."""
 
     winner: Candidate | None = None
@@ -39,21 +54,32 @@ class Searched(Record):
         return "; ".join(filter(None, (crashed, late)))
 
 
-def first_plausible(bench: Bench, candidates: tuple[Candidate, ...]) -> Searched:
+class Bench(Record):
+    """All it takes to run the tests that matter, somewhere else."""
+
+    sandbox: Sandbox
+    sources: Sources
+    target: Target
+    places: tuple[str, ...]
+    """From where the code is imported, relative to the root."""
+    cancelled: Callable[[], bool] = lambda: False
+
+
+def find_first_plausible(bench: Bench, candidates: tuple[Candidate, ...]) -> SearchResult:
     """Find the first candidate in order under which the tests that matter pass.
 
     Time can only end the search without a result, never choose another one. Raises ModelRejected, which names
     the error, when a worker crashes by itself, or too many do.
     """
     if not candidates:
-        return Searched()
+        return SearchResult()
     seen = watch(bench, trace=False)
     if not set(seen.outcomes.values()) & set(RED):
         raise ModelRejected("the failing tests pass in a copy of the repository", hint=ADVICE)
-    with scratch_folder() as folder, copied(bench) as pristine:
+    with scratch_folder() as folder, open_copy(bench) as pristine:
         board = folder / "board"
         board.mkdir()
-        bench = bench.replace(sandbox=_shared(bench.sandbox, board, pristine))
+        bench = bench.replace(sandbox=_share(bench.sandbox, board, pristine))
         spec = {
             "board": str(board),
             "pristine": str(pristine),
@@ -68,7 +94,7 @@ def first_plausible(bench: Bench, candidates: tuple[Candidate, ...]) -> Searched
         return _result(board, candidates)
 
 
-def _shared(sandbox: Sandbox, board: Path, pristine: Path) -> Sandbox:
+def _share(sandbox: Sandbox, board: Path, pristine: Path) -> Sandbox:
     """Let all drivers write the board and read the code as it was."""
     opened = sandbox.opened.replace(readable=(*sandbox.opened.readable, pristine))
     return sandbox.replace(writable=(board,), opened=opened)
@@ -79,26 +105,26 @@ def _work(bench: Bench, folder: Path, number: int, spec: dict[str, object], dead
     own, board = folder / f"driver-{number}", folder / "board"
     own.mkdir()
     while True:
-        with copied(bench) as copy:
+        with open_copy(bench) as copy:
             seconds = max(0.0, deadline - time.monotonic())
             finished = drive(bench, copy, own, {**spec, "number": number}, seconds)
         if finished.exit_code == 0 or finished.timed_out or bench.cancelled():
             return
-        left = _unfinished(board, number)
+        left = _find_unfinished(board, number)
         for index in left:
             (board / f"crashed-{index}").touch()
         if not left or len(list(board.glob("crashed-*"))) >= _MOST_CRASHES:
             raise ModelRejected(f"a worker of the search for a repair crashed: {_last_words(finished)}")
 
 
-def _unfinished(board: Path, number: int) -> list[int]:
+def _find_unfinished(board: Path, number: int) -> list[int]:
     """Return what a driver claimed and did not try to the end."""
     claims = {int(path.name.removeprefix("claimed-")): path.read_text() for path in board.glob("claimed-*")}
-    known = _marked(board, "lost") | _marked(board, "won") | _marked(board, "crashed")
+    known = _read_marks(board, "lost") | _read_marks(board, "won") | _read_marks(board, "crashed")
     return [index for index, by in claims.items() if by == str(number) and index not in known]
 
 
-def _marked(board: Path, word: str) -> set[int]:
+def _read_marks(board: Path, word: str) -> set[int]:
     return {int(path.name.removeprefix(f"{word}-")) for path in board.glob(f"{word}-*")}
 
 
@@ -113,10 +139,62 @@ def _plain(candidate: Candidate) -> dict[str, object]:
     return {"path": candidate.path, "start": edit.start, "end": edit.end, "text": edit.text}
 
 
-def _result(board: Path, candidates: tuple[Candidate, ...]) -> Searched:
+def _result(board: Path, candidates: tuple[Candidate, ...]) -> SearchResult:
     """Return the first candidate that won, if all before it were tried to the end."""
-    won, crashed = sorted(_marked(board, "won")), len(_marked(board, "crashed"))
-    tried = _marked(board, "lost") | _marked(board, "crashed")
+    won, crashed = sorted(_read_marks(board, "won")), len(_read_marks(board, "crashed"))
+    tried = _read_marks(board, "lost") | _read_marks(board, "crashed")
     if won and tried.issuperset(range(won[0])):
-        return Searched(winner=candidates[won[0]], crashed=crashed)
-    return Searched(crashed=crashed, untried=len(candidates) - len(tried) - len(won))
+        return SearchResult(winner=candidates[won[0]], crashed=crashed)
+    return SearchResult(crashed=crashed, untried=len(candidates) - len(tried) - len(won))
+
+
+@contextmanager
+def open_copy(bench: Bench) -> Iterator[Path]:
+    """Yield a copy of the repository as it was before any attempt."""
+    sources = bench.sources
+    with copy_of(sources.root, sources.files) as copy:
+        for path, raw in sources.overlay.items():
+            (copy / path).write_bytes(raw)
+        yield copy
+
+
+def watch(bench: Bench, *, trace: bool) -> TestTrace:
+    """Return what the tests do on the code as it was. Raises ModelRejected when they cannot be run."""
+    with open_copy(bench) as copy, scratch_folder() as folder:
+        report = folder / "report.json"
+        finished = drive(bench, copy, folder, {"report": str(report), "trace": trace}, WATCH_SECONDS)
+        try:
+            return fit(TestTrace, json.loads(report.read_bytes()))
+        except (OSError, ValueError, Mismatch):
+            said = finished.tail.strip().splitlines()[-1:] or ["it said nothing"]
+            raise ModelRejected(f"the tests cannot be run in a copy: {said[0]}", hint=ADVICE) from None
+
+
+def drive(bench: Bench, copy: Path, folder: Path, spec: dict[str, Any], timeout: float) -> Execution:
+    """Run the driver in a copy to its end."""
+    target = bench.target
+    told = {
+        "runner": target.runner,
+        "module": target.is_module,
+        "arguments": target.arguments,
+        "files": target.files,
+        "trace": False,
+        "candidates": [],
+    }
+    (folder / "spec.json").write_text(json.dumps({**told, **spec}), encoding="utf-8")
+    env = {
+        **target.env,
+        "PYTHONPATH": paths_for(copy, bench.places),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+    }
+    argv = (target.interpreter, str(DRIVER), str(folder / "spec.json"))
+    order = Command(argv=argv, cwd=str(copy), timeout=timeout, env=env)
+    try:
+        # it may write its own folders and what the drivers share
+        sandbox = bench.sandbox.of(REPAIR, copy, folder, *bench.sandbox.writable)
+        return sandbox.run(order, folder / "output", bench.cancelled)
+    except OSError as error:
+        raise ModelRejected(
+            f"{target.interpreter} cannot be started: {error.strerror}", hint=ADVICE
+        ) from None

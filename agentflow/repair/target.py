@@ -1,9 +1,9 @@
-"""The tests to mend for: how the check runs them, and the files that hold the failing ones."""
+"""What is to be repaired: the checks that the prompt names, and the tests that fail in them."""
 
 import re
 import shlex
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
@@ -11,13 +11,116 @@ from agentflow.core.errors import InvalidFile, ModelRejected
 from agentflow.core.evidence import RED, CheckName, Evidence
 from agentflow.core.record import Record
 from agentflow.parse import decode
-from agentflow.repair.brief import Brief, Shown
 
 ADVICE = "set ANTHROPIC_API_KEY or choose a model with --model"
+
 _VARIABLE = re.compile(r"^([A-Za-z_]\w*)=(.*)$", re.DOTALL)
+
 _PYTHON = re.compile(r"^python[\d.]*$")
+
 _CLASS = re.compile(r"\(([\w.]+)\)\s*$")
+
 _LOADER = "unittest.loader._FailedTest."
+
+_FENCE = re.compile(r"^(`{3,}|~{3,})")
+
+_HEADING = re.compile(r"^## +(.+?)\s*$")
+
+_FAILED = re.compile(r"^Iteration (\d+) failed")
+
+_CHECK = re.compile(
+    r"^- (?P<name>\w+): (?P<color>red|green)\b.*?\bevidence (?P<id>ev-\d+)"
+    r"(?:, output in (?P<output>\.claude/agentflow/[\w-]+/evidence/ev-\d+\.out))?"
+)
+
+_NOT_RUN = re.compile(r"^- (\w+): not run (\(.+\))$")
+
+Sections = tuple[tuple[str, list[str]], ...]
+
+
+class CheckLine(Record):
+    """One check as the brief tells of it."""
+
+    name: str
+    is_green: bool
+    evidence: str
+    output: str | None
+    """Path of its output; the record and the test ids lie beside it."""
+
+
+class Brief(Record):
+    """The parts of a brief that matter here."""
+
+    before: tuple[CheckLine, ...]
+    failed: tuple[tuple[CheckLine, ...], ...]
+    """The checks of each failed iteration, in order."""
+    after: tuple[CheckLine, ...]
+    not_run: tuple[str, ...] = ()
+    """Checks that lack a tool, and which one."""
+
+
+def read_brief(text: str) -> Brief:
+    """Return what a brief says; what is quoted between fences is never taken for its own words."""
+    sections = tuple(_sections(text))
+    failed = [(int(found[1]), body) for title, body in sections if (found := _FAILED.match(title))]
+    return Brief(
+        before=_parse_checks(_below(sections, "Checks before")),
+        failed=tuple(_parse_checks(body) for _, body in sorted(failed)),
+        after=_parse_checks(_below(sections, "Checks after")),
+        not_run=tuple(
+            f"{found[1]} {found[2]}"
+            for line in _below(sections, "Checks before")
+            if (found := _NOT_RUN.match(line))
+        ),
+    )
+
+
+def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Return each second-level heading with the lines below it that are not quoted."""
+    title, body = "", list[str]()
+    for line in _drop_quotes(text):
+        heading = _HEADING.match(line)
+        if heading is None:
+            body.append(line)
+            continue
+        yield title, body
+        title, body = heading[1], []
+    yield title, body
+
+
+def _drop_quotes(text: str) -> Iterator[str]:
+    """Return each line that neither stands in a fence nor is one."""
+    fence = ""
+    for line in text.split("\n"):
+        found = _FENCE.match(line)
+        if fence:
+            fence = "" if _is_closing(line.rstrip(), fence) else fence
+        elif found:
+            fence = found[1]
+        else:
+            yield line
+
+
+def _is_closing(bare: str, fence: str) -> bool:
+    return len(bare) >= len(fence) and set(bare) == {fence[0]}
+
+
+def _below(sections: Sections, title: str) -> Iterator[str]:
+    """Return the lines below each heading that begins so."""
+    return (line for name, body in sections if name.startswith(title) for line in body)
+
+
+def _parse_checks(lines: Iterable[str]) -> tuple[CheckLine, ...]:
+    return tuple(
+        CheckLine(
+            name=found["name"],
+            is_green=found["color"] == "green",
+            evidence=found["id"],
+            output=found["output"],
+        )
+        for line in lines
+        if (found := _CHECK.match(line))
+    )
 
 
 class Runner(StrEnum):
@@ -52,19 +155,19 @@ def read_target(root: Path, brief: Brief, files: Iterable[str]) -> Target:
         seen = "nothing fails here" if brief.before else "no check was found here"
         raise ModelRejected(f"{seen}: repair mends code against failing tests", hint=ADVICE)
     known = tuple(files)
-    failing = tuple(sorted({test for shown in reds for test in failing_tests(root, shown)}))
-    target = _split(root, record_of(root, reds[0]).command)
-    return target.replace(failing=failing, files=files_of(failing, known))
+    failing = tuple(sorted({test for shown in reds for test in find_failing_tests(root, shown)}))
+    target = _parse_command(root, read_record(root, reds[0]).command)
+    return target.replace(failing=failing, files=find_test_files(failing, known))
 
 
-def widened(root: Path, target: Target, brief: Brief, files: Iterable[str]) -> Target:
+def widen_target(root: Path, target: Target, brief: Brief, files: Iterable[str]) -> Target:
     """Return a target that also holds the files in which earlier attempts failed."""
-    again = {test for checks in brief.failed for shown in checks for test in failing_tests(root, shown)}
-    more = files_of(sorted(again), tuple(files))
+    again = {test for checks in brief.failed for shown in checks for test in find_failing_tests(root, shown)}
+    more = find_test_files(sorted(again), tuple(files))
     return target.replace(files=tuple(sorted({*target.files, *more})) if target.files else ())
 
 
-def failing_tests(root: Path, shown: Shown) -> tuple[str, ...]:
+def find_failing_tests(root: Path, shown: CheckLine) -> tuple[str, ...]:
     """Return the ids of the tests that a run showed red."""
     if shown.name != CheckName.TESTS or shown.is_green:
         return ()
@@ -75,13 +178,13 @@ def failing_tests(root: Path, shown: Shown) -> tuple[str, ...]:
     return tuple(test for outcome, test in lines if outcome in RED)
 
 
-def files_of(tests: Iterable[str], files: tuple[str, ...]) -> tuple[str, ...]:
+def find_test_files(tests: Iterable[str], files: tuple[str, ...]) -> tuple[str, ...]:
     """Return the files that hold tests, by their ids; none when one of them cannot be placed."""
-    found = [_file_of(test, files) for test in tests]
+    found = [_find_test_file(test, files) for test in tests]
     return () if None in found else tuple(sorted({name for name in found if name}))
 
 
-def _file_of(test: str, files: tuple[str, ...]) -> str | None:
+def _find_test_file(test: str, files: tuple[str, ...]) -> str | None:
     path = test.partition("::")[0]
     if path in files:
         return path
@@ -95,16 +198,16 @@ def _file_of(test: str, files: tuple[str, ...]) -> str | None:
     return None
 
 
-def _beside(root: Path, shown: Shown, suffix: str) -> Path:
+def _beside(root: Path, shown: CheckLine, suffix: str) -> Path:
     return (root / (shown.output or shown.evidence)).with_suffix(suffix)
 
 
-def base_tree(root: Path, brief: Brief) -> str | None:
+def read_base_tree(root: Path, brief: Brief) -> str | None:
     """Return the id of the tree before the task, as the records of its first checks name it."""
-    return record_of(root, brief.before[0]).tree_before if brief.before else None
+    return read_record(root, brief.before[0]).tree_before if brief.before else None
 
 
-def record_of(root: Path, shown: Shown) -> Evidence:
+def read_record(root: Path, shown: CheckLine) -> Evidence:
     """Return the record of a check. Raises ModelRejected when it is not there any more."""
     path = _beside(root, shown, ".json")
     try:
@@ -113,7 +216,7 @@ def record_of(root: Path, shown: Shown) -> Evidence:
         raise ModelRejected(f"the record {shown.evidence} cannot be read: {error}", hint=ADVICE) from None
 
 
-def _split(root: Path, command: str) -> Target:
+def _parse_command(root: Path, command: str) -> Target:
     """Return how a command runs the tests. Raises ModelRejected for one that is not ours to run."""
     try:
         words = shlex.split(command)
@@ -125,9 +228,9 @@ def _split(root: Path, command: str) -> Target:
         words = words[1:]
     program = Path(words[0]).name if words else ""
     if len(words) > 2 and _PYTHON.match(program) and words[1] == "-m" and words[2] in set(Runner):
-        interpreter, runner, arguments = _located(root, words[0]), Runner(words[2]), words[3:]
+        interpreter, runner, arguments = _locate(root, words[0]), Runner(words[2]), words[3:]
     elif program in {"pytest", "py.test"}:
-        interpreter, runner, arguments = _shebang(_located(root, words[0])), Runner.PYTEST, words[1:]
+        interpreter, runner, arguments = _read_interpreter(_locate(root, words[0])), Runner.PYTEST, words[1:]
     else:
         raise ModelRejected(f"repair runs pytest and unittest only, not: {command}", hint=ADVICE)
     return Target(
@@ -139,12 +242,12 @@ def _split(root: Path, command: str) -> Target:
     )
 
 
-def _located(root: Path, program: str) -> str:
+def _locate(root: Path, program: str) -> str:
     """Return the program's path, links unresolved: an environment is known by where its link lies."""
     return str(root / program) if "/" in program else shutil.which(program) or program
 
 
-def _shebang(script: str) -> str:
+def _read_interpreter(script: str) -> str:
     """Return the interpreter that a runner's script names, or else the one beside it."""
     try:
         first = Path(script).read_bytes().split(b"\n", 1)[0].decode("utf-8", "replace")

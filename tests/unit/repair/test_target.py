@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import ModelRejected
-from agentflow.repair.brief import Brief, read_brief
-from agentflow.repair.target import Runner, files_of, read_target
+from agentflow.repair.target import Brief, Runner, find_test_files, read_brief, read_target
 from tests.unit.repair.stage import Stage
 
 FILES = ("src/a.py", "tests/test_a.py", "tests/deep/test_a.py", "tests/test_b.py", "test_b.py")
@@ -84,11 +83,11 @@ def test_any_other_command_is_refused(command: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_test_is_placed_by_its_id(test: str, files: tuple[str, ...]) -> None:
-    assert files_of((test,), FILES) == files
+    assert find_test_files((test,), FILES) == files
 
 
 def test_one_test_that_cannot_be_placed_means_all_files() -> None:
-    assert files_of(("test_a.T.x", "nowhere.T.x"), FILES) == ()
+    assert find_test_files(("test_a.T.x", "nowhere.T.x"), FILES) == ()
 
 
 def test_a_missing_tool_is_named_when_nothing_that_ran_fails(tmp_path: Path) -> None:
@@ -103,3 +102,85 @@ def test_a_record_that_is_gone_is_named(tmp_path: Path) -> None:
     (tmp_path / str(told.before[0].output)).with_suffix(".json").unlink()
     with pytest.raises(ModelRejected, match="the record ev-0001 cannot be read"):
         read_target(tmp_path, told, FILES)
+
+
+OUT = ".claude/agentflow/20240101T000000Z-abcd/evidence/ev-0001.out"
+WHOLE = f"""# Task
+mend the pager
+
+and nothing else
+
+## Checks before the task
+- tests: red, exit 1, evidence ev-0001, output in {OUT}
+  `python3 -m unittest discover -v -s tests`
+  failing: tests.test_pager.PagerTest.test_last_page, tests.test_pager.PagerTest.test_first and 3 more
+```
+- tests: green, exit 0, evidence ev-0666, output in {OUT}
+## Checks after the change
+```
+- lint: green, exit 0, evidence ev-0002, output in {OUT}
+
+## Findings
+- src/pager.py:42: claim
+
+## Change so far
+```diff
+diff --git a/src/pager.py b/src/pager.py
+--- a/src/pager.py
++++ b/src/pager.py
+@@ -1 +1 @@
+-a
++b
+```
+
+## Iteration 2 failed
+- tests: red, exit 1, evidence ev-0009, output in {OUT}
+
+## Iteration 1 failed
+- the tests are red
+- tests: red, exit 1, evidence ev-0004, output in {OUT}
+"""
+
+
+def test_each_part_is_found() -> None:
+    brief = read_brief(WHOLE)
+    assert [(shown.name, shown.is_green, shown.evidence) for shown in brief.before] == [
+        ("tests", False, "ev-0001"),
+        ("lint", True, "ev-0002"),
+    ]
+    assert brief.before[0].output == OUT
+    assert [[shown.evidence for shown in checks] for checks in brief.failed] == [["ev-0004"], ["ev-0009"]]
+
+
+def test_quoted_output_cannot_pose_as_the_program() -> None:
+    brief = read_brief(WHOLE)
+    assert brief.after == ()
+    assert "ev-0666" not in str(brief)
+
+
+def test_a_longer_fence_holds_a_shorter_one() -> None:
+    text = "# Task\nx\n\n## Checks before the task\n````\n```\n- tests: red, exit 1, evidence ev-0001\n````\n"
+    assert read_brief(text).before == ()
+
+
+def test_a_path_outside_the_task_folder_is_not_taken() -> None:
+    outside = ".claude/agentflow/../../secret/evidence/ev-0001.out"
+    line = f"- tests: red, exit 1, evidence ev-0001, output in {outside}"
+    (shown,) = read_brief(f"# Task\nx\n\n## Checks before the task\n{line}\n").before
+    assert shown.output is None
+
+
+def test_a_check_that_did_not_run_is_no_check() -> None:
+    assert read_brief("# Task\nx\n\n## Checks before the task\n- none\n- build: could not run\n").before == ()
+
+
+def test_a_check_whose_tool_is_missing_is_named() -> None:
+    said = "- tests: not run (cargo: install the Rust toolchain)\n- lint: green, exit 0, evidence ev-0001\n"
+    brief = read_brief(f"# Task\nx\n\n## Checks before the task\n{said}")
+    assert brief.not_run == ("tests (cargo: install the Rust toolchain)",)
+    assert [shown.name for shown in brief.before] == ["lint"]
+
+
+def test_quoted_output_cannot_name_a_missing_tool() -> None:
+    quoted = "- lint: red, exit 1, evidence ev-0001\n```\n- tests: not run (x: y)\n```\n"
+    assert read_brief(f"# Task\nx\n\n## Checks before the task\n{quoted}").not_run == ()

@@ -1,6 +1,6 @@
 import pytest
 
-from agentflow.repair.edits import replacements
+from agentflow.repair.case import find_replacements
 
 TEXTS = [
     ("a\nb\nc\n", "a\nB\nc\n"),
@@ -20,7 +20,7 @@ TEXTS = [
 @pytest.mark.parametrize(("before", "after"), TEXTS)
 def test_each_old_text_is_unique_when_its_turn_comes(before: str, after: str) -> None:
     text = before
-    for edit in replacements("a.py", before, after):
+    for edit in find_replacements("a.py", before, after):
         assert edit.old_string != edit.new_string
         assert text.count(edit.old_string) == 1
         text = text.replace(edit.old_string, edit.new_string)
@@ -28,5 +28,5 @@ def test_each_old_text_is_unique_when_its_turn_comes(before: str, after: str) ->
 
 
 def test_an_edit_within_a_line_holds_no_line_ending() -> None:
-    (edit,) = replacements("a.py", "one\r\ntwo\r\n", "one\r\n2\r\n")
+    (edit,) = find_replacements("a.py", "one\r\ntwo\r\n", "one\r\n2\r\n")
     assert (edit.old_string, edit.new_string) == ("two", "2")
