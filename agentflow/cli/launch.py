@@ -21,8 +21,8 @@ from agentflow.core.exits import Exit
 from agentflow.core.pending import Consent
 from agentflow.core.task import TaskState
 from agentflow.redact import Redacting, visible
-from agentflow.report.result import result
-from agentflow.report.spending import spending_of
+from agentflow.report.material import sum_spending
+from agentflow.report.report import to_result
 from agentflow.store.reading import events
 from agentflow.store.tasks import TaskStore
 from agentflow.view.progress import Progress
@@ -149,8 +149,8 @@ def _passed_on(lines: bytes, sink: BinaryIO) -> bool:
 def _answer(crew: Crew, task: TaskState, job: Job) -> None:
     """Print the result: on stdout, unless the events are there."""
     if job.json:
-        spent = spending_of(events(crew.store.folder))
-        say_json(result(task, crew.material(task), crew.changes(task), spent))
+        spent = sum_spending(events(crew.store.folder))
+        say_json(to_result(task, crew.material(task), crew.changes(task), spent))
         return
     stream = sys.stderr if job.events == "-" else sys.stdout
     medium, root = choose(stream, os.environ), crew.git.root

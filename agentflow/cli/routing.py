@@ -35,7 +35,7 @@ def route(
     from agentflow.api.trusting import project_at
     from agentflow.cli.words import text_of
     from agentflow.model.tiers import REPAIR
-    from agentflow.routing.classify import classify, in_full
+    from agentflow.routing.classify import classify, keep_all_roles
     from agentflow.routing.table import load_table
     from agentflow.settings import load_settings, model_name, with_project
     from agentflow.view.text import labelled, span
@@ -46,7 +46,7 @@ def route(
     if json:
         say_json(told(found))
         return
-    full = in_full(found, table)
+    full = keep_all_roles(found, table)
     is_full = model_name(None, settings, os.environ) == REPAIR and full != found
     rows = [*_rows(found), *([("here", _way(_roles(full.steps)) + _WHOLE)] if is_full else [])]
     show(labelled(label, span(text)) for label, text in rows)

@@ -77,6 +77,8 @@ class Classification(Record):
     report: bool
     """A written report is asked for, and no change."""
     reasons: tuple[str, ...]
+    ambiguities: tuple[str, ...]
+    """What makes the text ambiguous, by the names of the table's weights."""
     steps: tuple[Phase, ...]
     """The phases whose role runs."""
     requires: tuple[Requirement, ...]

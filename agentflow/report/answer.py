@@ -9,7 +9,7 @@ from agentflow.core.submissions import Finding, Findings, Issue
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.frontmatter import write_atomic
 from agentflow.redact import nested, visible
-from agentflow.report.review import told
+from agentflow.report.outcomes import describe_issue
 from agentflow.verdict.conclusion import failed
 
 _FOLDER = Path(".claude")
@@ -29,7 +29,7 @@ class Rank(IntEnum):
     ASSERTION = 4
 
 
-def needed(route: str) -> Rank:
+def required_rank(route: str) -> Rank:
     """Return what the findings of a reading route must at least rest on."""
     return Rank.ASSERTION if route == "question" else Rank.CITATION
 
@@ -40,11 +40,11 @@ def rank_of(findings: Findings, flagged: tuple[str, ...]) -> Rank:
     return Rank.CITATION if is_cited else Rank.ASSERTION
 
 
-def unanswered(task: TaskState) -> Ending | None:
+def end_without_answer(task: TaskState) -> Ending | None:
     """Return how a reading task ends whose explorer found nothing, or None."""
     if task.findings is None or not _is_real(task.findings.summary):
         return failed("the explorer's summary is empty")
-    if rank_of(task.findings, task.flagged_findings) > needed(task.route):
+    if rank_of(task.findings, task.flagged_findings) > required_rank(task.route):
         return failed("the explorer found nothing that it could cite")
     return None
 
@@ -53,12 +53,12 @@ def _is_real(text: str) -> bool:
     return text.strip().strip(".-*_ ").lower() not in _EMPTY
 
 
-def answer(task: TaskState) -> str | None:
+def format_answer(task: TaskState) -> str | None:
     """Return the answer of a task that changed nothing, as text."""
     if task.ending is None or task.ending.status is not Status.ANSWERED or task.findings is None:
         return None
     findings = (f"- {one.place}: {one.claim}" for one in task.findings.findings)
-    issues = (f"- {told(issue)}" for issue in (task.review.issues if task.review else ()))
+    issues = (f"- {describe_issue(issue)}" for issue in (task.review.issues if task.review else ()))
     questions = (f"- open: {question}" for question in task.findings.open_questions)
     return "\n".join((task.findings.summary.strip(), *findings, *issues, *questions))
 
@@ -68,13 +68,13 @@ def keeps_document(task: TaskState) -> bool:
     return (task.route != "question" and task.focus is None) or task.report_requested
 
 
-def document(task: TaskState) -> str:
+def format_document(task: TaskState) -> str:
     """Return the answer as a document with its five sections."""
     findings = task.findings
     assert findings is not None
     flagged = {*task.flagged_findings, *task.flagged_issues}
     places = dict.fromkeys(_places(task))
-    said, advised = parted(findings.summary)
+    said, advised = split_advice(findings.summary)
     sections = (
         ("Summary", [nested(said)], ""),
         ("Findings", [f"- {nested(one.claim)} ({nested(one.place)})" for one in findings.findings], "none"),
@@ -86,7 +86,7 @@ def document(task: TaskState) -> str:
         ("Open Questions", [f"- {nested(one)}" for one in findings.open_questions], "none were named"),
         (
             "Sources & Evidence",
-            [f"- {nested(one)}{_borne_out(one, flagged, task.unseen_findings)}" for one in places],
+            [f"- {nested(one)}{_describe_citation(one, flagged, task.unseen_findings)}" for one in places],
             "none cited",
         ),
     )
@@ -108,7 +108,7 @@ def _places(task: TaskState) -> Iterator[str]:
         yield one.path if "://" in one.path else one.place
 
 
-def _borne_out(place: str, flagged: set[str], unseen: Collection[str]) -> str:
+def _describe_citation(place: str, flagged: set[str], unseen: Collection[str]) -> str:
     if "://" in place:
         return ": not looked up by the program"
     if place in flagged:
@@ -117,10 +117,10 @@ def _borne_out(place: str, flagged: set[str], unseen: Collection[str]) -> str:
 
 
 def _issues(task: TaskState) -> tuple[str, ...]:
-    return tuple(told(issue) for issue in task.review.issues) if task.review else ()
+    return tuple(describe_issue(issue) for issue in task.review.issues) if task.review else ()
 
 
-def parted(summary: str) -> tuple[str, tuple[str, ...]]:
+def split_advice(summary: str) -> tuple[str, tuple[str, ...]]:
     """Return what a summary says, and the items of the list of recommendations at its end."""
     found = _ADVICE.search(summary)
     if found is None or not summary[: found.start()].strip():
@@ -136,5 +136,5 @@ def write_document(root: Path, task: TaskState, stamp: str) -> str:
     names = (f"{base}{suffix}.local.md" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
     name = next(name for name in names if not (root / _FOLDER / name).exists())
     (root / _FOLDER).mkdir(exist_ok=True)
-    write_atomic(root / _FOLDER / name, document(task).encode())
+    write_atomic(root / _FOLDER / name, format_document(task).encode())
     return str(_FOLDER / name)

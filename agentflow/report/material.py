@@ -1,10 +1,26 @@
-"""What the state of a task refers to, as a report or a prompt quotes it."""
+"""What a report or a prompt quotes beside the state: runs and diff, what was spent, what was understood."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
+from agentflow.core.events import (
+    Answered,
+    Asked,
+    Compacted,
+    IntentTold,
+    Paused,
+    Replied,
+    RunStarted,
+    Stamped,
+    TaskEnded,
+)
 from agentflow.core.evidence import CheckRun
+from agentflow.core.messages import Usage, total
+from agentflow.core.pending import PendingKind
 from agentflow.core.record import Record
 from agentflow.core.role import Role
+from agentflow.core.task import TaskState
+
+_GAPS = (PendingKind.QUESTION, PendingKind.PLAN, PendingKind.ESCALATION)
 
 
 class Material(Record):
@@ -32,9 +48,92 @@ class Material(Record):
     """Whose commands reach the network."""
 
 
-def fenced(text: str, language: str = "") -> str:
+def fence_text(text: str, language: str = "") -> str:
     """Return text in a fence that nothing inside it can close."""
     fence = "```"
     while fence in text:
         fence += "`"
     return f"{fence}{language}\n{text}\n{fence}"
+
+
+class RoleSpending(Record):
+    """What the runs of one role used; a summary that one of them was asked for is a request too."""
+
+    role: str
+    requests: int
+    usage: Usage
+    seconds: float
+    """In which it waited for its model."""
+
+
+class Spending(Record):
+    """What a whole task used."""
+
+    roles: tuple[RoleSpending, ...]
+    seconds: float
+    """Of all the processes that worked on it."""
+    model: float
+    """Of these, in which a model was waited for; at least so many where runs went side by side."""
+
+    @property
+    def own(self) -> float:
+        """Seconds of agentflow's own work, commands and checks among it."""
+        return max(0.0, round(self.seconds - self.model, 3))
+
+
+def sum_spending(told: Iterable[Stamped], seconds: float = 0) -> Spending:
+    """Return what the events tell; `seconds` are those of a process that has not told its end."""
+    roles, runs, spent = dict[int, str](), dict[str, list[Replied | Compacted]](), seconds
+    waits, waiting, model = dict[int, float](), set[int](), 0.0
+    for stamped in told:
+        match stamped.event:
+            case RunStarted(run=run, role=role):
+                roles[run] = role
+            case Asked(run=run):
+                waiting.add(run)
+            case Replied() | Compacted(summary="model" | "program") as got:
+                runs.setdefault(roles.get(got.run, "?"), []).append(got)
+                waits[got.run] = waits.get(got.run, 0) + got.seconds
+                waiting.discard(got.run)
+            case TaskEnded(seconds=float(took)):
+                spent += took
+            case _:
+                pass
+        if waits and not waiting:  # of runs that waited at the same time, the longest counts
+            model, waits = model + max(waits.values()), {}
+    found = tuple(_sum_role(role, replies) for role, replies in runs.items())
+    model += max(waits.values(), default=0)
+    return Spending(roles=found, seconds=round(spent, 3), model=round(model, 3))
+
+
+def _sum_role(role: str, replies: list[Replied | Compacted]) -> RoleSpending:
+    return RoleSpending(
+        role=role,
+        requests=len(replies),
+        usage=total(one.usage for one in replies if isinstance(one, Replied) or one.usage.tokens),
+        seconds=round(sum(one.seconds for one in replies), 3),
+    )
+
+
+def summarize_intent(task: TaskState, happened: Iterable[Stamped]) -> IntentTold:
+    """Return the ledger of a task; a gap is what had to be assumed or asked about what is wanted."""
+    asked: dict[str, str] = {}
+    for one in happened:
+        match one.event:
+            case Paused(kind=kind, pending=pending) if kind in _GAPS:
+                asked.setdefault(pending, f"{kind} {pending}: asked")
+            case Answered(pending=pending, by=by) if pending in asked:
+                asked[pending] = f"{asked[pending].split(':')[0]}: answered{f' by {by}' if by else ''}"
+            case Answered(pending=pending, by="default"):
+                asked[pending] = f"question {pending}: the default was assumed"
+            case _:
+                pass
+    intent = task.intent
+    rows = (row.removeprefix("- ") for row in intent.assumptions.splitlines())
+    guesses = [f"assumed: {row}" for row in rows if row.strip()]
+    return IntentTold(
+        goal=intent.goal or task.task,
+        constraints=intent.constraints,
+        assumptions=intent.assumptions,
+        gaps=(*guesses, *asked.values()),
+    )

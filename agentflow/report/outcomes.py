@@ -1,12 +1,18 @@
-"""What the end of a run means for its task: a table over every outcome."""
+"""What the result of a role means for its task: the end of a run, and a review."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from agentflow.core.caveat import Caveat
+from agentflow.core.events import GatesMerged
+from agentflow.core.evidence import Verdict
 from agentflow.core.exits import Exit
 from agentflow.core.run import Run, RunOutcome
-from agentflow.core.task import Ending, Status
+from agentflow.core.submissions import Issue, Review, ReviewVerdict, Severity
+from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status, TaskState
+
+_BLOCKING = (Severity.CRITICAL, Severity.MAJOR)
 
 
 class Meaning(NamedTuple):
@@ -50,10 +56,53 @@ WITHOUT_RESULT: Mapping[RunOutcome, Meaning] = MappingProxyType(
 """The codes are those of the command; a submission that came is judged by the gate of its phase."""
 
 
-def without_result(run: Run) -> Ending:
+def end_without_result(run: Run) -> Ending:
     """Return how a task ends whose role gave no result that its phase can use."""
     meaning = WITHOUT_RESULT[run.outcome or RunOutcome.ERROR]
     why = run.halt or run.stop or ""
     by = f" (by {', '.join(run.refused_by)})" if run.refused_by else ""
     reason = meaning.reason.replace("{role}", run.head.role).replace("{why}", why).replace("{by}", by)
     return Ending(status=meaning.status, exit_code=meaning.exit_code, reason=reason)
+
+
+def list_objections(review: Review, flagged: tuple[str, ...]) -> tuple[str, ...]:
+    """Return why a change goes back: the stricter of verdict and issues counts, if the issue is cited.
+
+    A review cannot be outvoted by checks or verifier, so that two judges who contradict each other end in
+    the change going back, as often as there are iterations.
+    """
+    cited = tuple(issue for issue in review.issues if issue.place not in flagged)
+    serious = any(issue.severity in _BLOCKING for issue in cited)
+    if not serious and review.verdict is ReviewVerdict.APPROVED:
+        return ()
+    return tuple(describe_issue(issue) for issue in cited)
+
+
+def describe_issue(issue: Issue) -> str:
+    """Return an issue as the implementer is told it, in the reviewer's own words."""
+    return f"{issue.severity} {issue.place}: {issue.kind}: {issue.message}"
+
+
+def find_review_caveats(task: TaskState) -> tuple[str, ...]:
+    """Return what a person should know of the review of a change that is otherwise verified."""
+    if task.gate(Phase.REVIEW).status is GateStatus.SKIPPED:
+        return (Caveat.NOT_REVIEWED,) if task.review_required else ()
+    review = task.review
+    disagrees = review is not None and (review.verdict is ReviewVerdict.NEEDS_CHANGES or task.flagged_issues)
+    return (Caveat.REVIEWER_DISAGREES,) if disagrees else ()
+
+
+def add_review_caveats(verdict: Verdict, task: TaskState) -> Verdict:
+    """Return a passed verdict with the caveats of the review."""
+    return (
+        verdict.replace(caveats=(*verdict.caveats, *find_review_caveats(task))) if verdict.passed else verdict
+    )
+
+
+def merge_gates(group: str, gates: Mapping[Phase, Gate]) -> GatesMerged:
+    """Return what the gates of one tree come to together; one that is not passed is failed."""
+    failed = tuple(phase for phase, gate in gates.items() if gate.status is not GateStatus.PASSED)
+    words = ", ".join(f"{phase} {gate.status}" for phase, gate in gates.items())
+    return GatesMerged(
+        group=group, phases=tuple(gates), all_passed=not failed, failed_phases=failed, summary=words
+    )

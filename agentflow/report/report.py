@@ -1,25 +1,28 @@
-"""`report.md`: what a person reads when a task is over."""
+"""How a task ended: `report.md` for people, and the one object that `task --json` prints."""
+
+from typing import Any
 
 from agentflow.core.events import IntentTold
 from agentflow.core.evidence import CheckRun, Side, ended, mixed
 from agentflow.core.exits import Exit
 from agentflow.core.probe import ProbeResult
 from agentflow.core.proof import Proof
-from agentflow.core.task import Failure, TaskState
+from agentflow.core.record import plain
+from agentflow.core.task import Failure, GateStatus, TaskState
 from agentflow.redact import nested, visible
-from agentflow.report.answer import answer
-from agentflow.report.material import Material, fenced
-from agentflow.report.spending import RoleSpending, Spending
+from agentflow.report.answer import format_answer
+from agentflow.report.material import Material, RoleSpending, Spending, fence_text
 from agentflow.store.task_file import plan_text
 from agentflow.verdict.drift import listed, set_apart
 from agentflow.verdict.paths import explain
 from agentflow.workspace.git import FileChange
 
 UNKNOWN = "unknown, the files could not be read"
+
 PLAUSIBLE = "plausible: it passes these checks, and nothing more is claimed"
 
 
-def report(
+def format_report(
     task: TaskState, material: Material, changes: tuple[FileChange, ...], told: IntentTold, spent: Spending
 ) -> str:
     """Return the report as Markdown; every line of it comes from the state and the evidence."""
@@ -28,7 +31,7 @@ def report(
         f"# {task.ending.status}: {visible(_first_line(task.task))}",
         _facts(task),
         _intent(told),
-        _answered(task),
+        _answer(task),
         f"## Plan\n{plan_text(task.plan)}" if task.plan else "",
         _section("Checks before the task", [_check(run) for run in material.baseline]),
         _section("Checks after the change", [*map(_check, material.final), *_sameness(task)]),
@@ -36,16 +39,53 @@ def report(
         _section("What may prove it, on the code from before the task", list(map(_fresh, material.fresh))),
         _section("Proof", _proof(task)),
         _section("Probes", list(map(_probe, task.probes or ()))),
-        _section("What was done to the checks", _weakened(task)),
+        _section("What was done to the checks", _changes_to_approve(task)),
         _section("Iterations that failed", [_failure(failure) for failure in task.failures]),
         _section("Caveats", _caveats(task)),
         _section("Files changed", _files(task, changes)),
         _section("Changed by hooks alone", [f"- {nested(path)}" for path in sorted(set_apart(task))]),
-        _section("Tokens and time", _spent(spent)),
+        _section("Tokens and time", _spending_table(spent)),
         _section("What counts as checks", [f"- {nested(line)}" for line in material.surface]),
-        fenced(visible(material.diff).rstrip(), "diff") if material.diff else "",
+        fence_text(visible(material.diff).rstrip(), "diff") if material.diff else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def to_result(
+    task: TaskState, material: Material, changes: tuple[FileChange, ...], spent: Spending
+) -> dict[str, Any]:
+    """Return the result of a task, with the keys of CONTRACT section 7; what is unknown is None."""
+    assert task.ending is not None
+    unknown = task.base_tree is not None and task.tree is None
+    runs = (*material.baseline, *material.final, *material.held, *material.fresh)
+    return {
+        "task_id": task.task_id,
+        "status": task.ending.status,
+        "exit_code": int(task.ending.exit_code),
+        "task": task.task,
+        "route": [phase for phase, gate in task.gates.items() if gate.status is not GateStatus.SKIPPED],
+        "model": task.model,
+        "sandbox": task.sandbox,
+        "iterations": task.iteration,
+        "gates": plain(task.gates),
+        "plan": plain(task.plan),
+        "proof": plain(task.verdict.proof) if task.verdict else [],
+        "unproved": list(task.verdict.unproved) if task.verdict else [],
+        "checks": [_to_entry(run) for run in runs],
+        "evidence": [run.evidence.id for run in runs if run.evidence is not None],
+        "files_changed": None if unknown else [change.path for change in changes],
+        "paths": [] if unknown else [plain(explain(change.path, task.surface)) for change in changes],
+        "hooks_changed": sorted(set_apart(task)),
+        "usage": plain(task.usage),
+        "roles": [plain(one) for one in spent.roles],
+        "seconds": {"total": spent.seconds, "model": spent.model, "own": spent.own},
+        "answer": format_answer(task),
+        "class": task.task_complexity,
+        "document": task.document,
+        "caveats": [*task.verdict.caveats, *task.verdict.approvals] if task.verdict else [],
+        "pending": plain(task.pending),
+        "report": f"{material.folder}/report.md",
+    }
 
 
 def _intent(told: IntentTold) -> str:
@@ -56,13 +96,13 @@ def _intent(told: IntentTold) -> str:
     return _section("Intent", [*lines, *gaps])
 
 
-def _answered(task: TaskState) -> str:
-    said = answer(task)
+def _answer(task: TaskState) -> str:
+    said = format_answer(task)
     where = f"\n\nKept in {task.document}." if task.document else ""
-    return f"## Answer\n{_quoted(said)}{where}" if said else ""
+    return f"## Answer\n{_quote(said)}{where}" if said else ""
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Return a text as it stands, so that no line of it can be taken for one of the report."""
     return "\n".join(f"> {row}".rstrip() for row in visible(text).split("\n"))
 
@@ -124,7 +164,7 @@ def _sameness(task: TaskState) -> list[str]:
     return ["- no check was changed: this is also what the checks from before the task show"]
 
 
-def _weakened(task: TaskState) -> list[str]:
+def _changes_to_approve(task: TaskState) -> list[str]:
     """Return what a person has to approve, or approved, in words."""
     verdict = task.verdict
     if verdict is None or not verdict.weakened:
@@ -143,10 +183,10 @@ def _proof(task: TaskState) -> list[str]:
     verdict = task.verdict
     if verdict is None:
         return []
-    return [*map(_proved, verdict.proof), *(f"- unproved: {nested(line)}" for line in verdict.unproved)]
+    return [*map(_proof_line, verdict.proof), *(f"- unproved: {nested(line)}" for line in verdict.unproved)]
 
 
-def _proved(proof: Proof) -> str:
+def _proof_line(proof: Proof) -> str:
     shown = f": {listed([nested(test) for test in proof.tests])}" if proof.tests else ""
     evidence = f" ({', '.join(proof.evidence)})" if proof.evidence else ""
     return f"- {proof.kind}: {proof.kind.meaning}{shown}{evidence}"
@@ -155,10 +195,10 @@ def _proved(proof: Proof) -> str:
 def _files(task: TaskState, changes: tuple[FileChange, ...]) -> list[str]:
     if task.base_tree is not None and task.tree is None:
         return [f"- {UNKNOWN}"]
-    return [_changed(change, task) for change in changes]
+    return [_file_line(change, task) for change in changes]
 
 
-def _changed(change: FileChange, task: TaskState) -> str:
+def _file_line(change: FileChange, task: TaskState) -> str:
     found = explain(change.path, task.surface)
     return f"- {change.kind} {nested(change.path)} ({found.kind}: {nested(found.reason)})"
 
@@ -174,7 +214,7 @@ def _caveats(task: TaskState) -> list[str]:
     return [f"- {nested(text)}" for text in said]
 
 
-def _spent(spent: Spending) -> list[str]:
+def _spending_table(spent: Spending) -> list[str]:
     """Return a table of what each role used, and how the time was spent."""
     if not spent.roles:
         return []
@@ -198,3 +238,15 @@ def _section(title: str, lines: list[str]) -> str:
 
 def _first_line(text: str) -> str:
     return text.strip().split("\n")[0] if text.strip() else ""
+
+
+def _to_entry(run: CheckRun) -> dict[str, Any]:
+    evidence = run.evidence
+    return {
+        "check": run.check.name,
+        "command": run.check.command,
+        "exit_code": evidence.exit_code if evidence else None,
+        "evidence": evidence.id if evidence else None,
+        "surface": evidence.surface if evidence else None,
+        "tests": plain(evidence.tests) if evidence else None,
+    }

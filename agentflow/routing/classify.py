@@ -1,15 +1,23 @@
-"""The class and the route of a task, by rules over its words; no model is asked."""
+"""The class and the route of a task, and how ambiguous its text is, by rules over its words."""
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from agentflow.core.routing import Classification, Forced
+from agentflow.core.routing import Action, Classification, Forced
 from agentflow.core.task import Complexity, Phase
-from agentflow.routing.aims import Targets, concerns_text, targets
-from agentflow.routing.ambiguity import action, factors, is_concrete
-from agentflow.routing.clauses import Clause, Mood, clauses, fills_a_file
-from agentflow.routing.phrases import begins, hits, plain_words, said_part
+from agentflow.routing.clauses import (
+    Clause,
+    Mood,
+    drop_quoted,
+    fills_a_file,
+    find_lead,
+    find_phrases,
+    split_clauses,
+    to_plain_words,
+)
 from agentflow.routing.table import Table
+from agentflow.routing.targets import Targets, find_targets, is_about_text
 
 RANK = (
     Complexity.UNCLASSIFIED,
@@ -20,22 +28,31 @@ RANK = (
     Complexity.COMPLEX,
 )
 """A class may only rise along this order."""
+
 _MENDS = ("fix", "repair", "mend", "correct", "resolve", "debug")
+
 MOST_FILES = 5
 """A change of more files is complex."""
+
 _FAILING = re.compile(r"\b(fail\w*|red|broken|pass(es|ing)?|green)\b", re.IGNORECASE)
+
 _TEST_FILE = re.compile(r"(^|/)tests?/|(^|/)test_[^/]*$|_test\.\w+$|\.(test|spec)\.\w+$")
 
-
 DIRECT = "direct"
+
 _DEFAULT = "default"
+
 SHORTENED = (_DEFAULT, "bug_hunt")
 """The routes in whose place a failing check leads to the direct one."""
+
 _CLEAR = 2
 """The highest score of a text that is clear enough to go without a plan."""
+
 QUESTION = "question"
+
 CLASSES = (*(str(one) for one in Complexity if one is not Complexity.UNCLASSIFIED), QUESTION)
 """What a person may name as the class of a task."""
+
 _ROUTES = {
     Complexity.TRIVIAL: "single_file",
     Complexity.IMPLEMENTATION: "default",
@@ -44,6 +61,20 @@ _ROUTES = {
     Complexity.RESEARCH: "research",
 }
 """The route of a class that a person named, where the words lead to another class."""
+
+_CONCRETE = re.compile(
+    r"`[^`\n]+`|\"[^\"\n]+\"|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b\w+\(\)?|\b[A-Za-z]\w+\.[A-Za-z]\w+|\b\w+/\w+|::"
+)
+"""A name that can be looked up: quoted, in code style, or a path."""
+
+_ABBREVIATION = re.compile(r"\b[A-Z]{2,5}\b")
+
+_SPOKEN = re.compile(r"[a-z][a-z'-]+")
+
+_LEVELS = (Action.PROCEED, Action.ASSUME, Action.ASK, Action.SPLIT)
+
+_LAST_SCORES = (2, 4, 6)
+"""The highest score of each level but the last."""
 
 
 class Choice(NamedTuple):
@@ -57,15 +88,15 @@ class Choice(NamedTuple):
 
 def classify(text: str, table: Table) -> Classification:
     """Return what the words of a task say about it; the same text always gives the same."""
-    text = said_part(text)
-    said = clauses(text, table)
+    text = drop_quoted(text)
+    said = split_clauses(text, table)
     changes = tuple(clause for clause in said if clause.mood is Mood.CHANGE)
-    report = bool(hits(table.report, plain_words(text)))
-    wanted = tuple(clause for clause in changes if not _reports(clause, table))
-    mood = _mood(said, wanted, is_report=report)
-    found = factors(text, said, table)
+    report = bool(find_phrases(table.report, to_plain_words(text)))
+    wanted = tuple(clause for clause in changes if not _is_for_report(clause, table))
+    mood = _mood_of(said, wanted, is_report=report)
+    found = find_ambiguities(text, said, table)
     score = sum(table.weights[name] for name in found)
-    choice = _change(text, said, table) if mood is Mood.CHANGE else _reading(mood, said, table)
+    choice = _choose_change(text, said, table) if mood is Mood.CHANGE else _choose_reading(mood, said, table)
     if choice.route == _DEFAULT and score <= _CLEAR and is_concrete(text):
         choice = choice._replace(route=DIRECT, reasons=(*choice.reasons, "names what to look up"))
     is_anchored = is_concrete(text) and any(clause.head for clause in said)
@@ -73,10 +104,11 @@ def classify(text: str, table: Table) -> Classification:
         complexity=choice.complexity,
         route=choice.route,
         score=score,
-        action=action(score, is_anchored=is_anchored),
+        action=action_for(score, is_anchored=is_anchored),
         forced=choice.forced,
         report=report and mood is not Mood.CHANGE,
-        reasons=(*choice.reasons, *(f"ambiguity: {name}" for name in found)),
+        reasons=(*choice.reasons, *_in_words(found)),
+        ambiguities=found,
         steps=table.steps(choice.route, choice.complexity),
         steps_if_failing=_steps_if_failing(text, choice, table),
         requires=table.requires(choice.complexity),
@@ -85,25 +117,29 @@ def classify(text: str, table: Table) -> Classification:
 
 def _steps_if_failing(text: str, choice: Choice, table: Table) -> tuple[Phase, ...]:
     """Return the phases of a task that turns out to be about a failing check."""
-    wanted = targets(text, frozenset({"any"}), lambda _: frozenset())
+    wanted = find_targets(text, frozenset({"any"}), lambda _: frozenset())
     is_about_failures = choice.route in SHORTENED and wanted != Targets()
     return table.steps(DIRECT, choice.complexity) if is_about_failures else ()
 
 
-def in_full(found: Classification, table: Table) -> Classification:
+def _in_words(ambiguities: Iterable[str]) -> Iterator[str]:
+    return (f"ambiguity: {name}" for name in ambiguities)
+
+
+def keep_all_roles(found: Classification, table: Table) -> Classification:
     """Return a classification that leaves no role out, for a model whose work costs nothing."""
     route = _DEFAULT if found.route == DIRECT else found.route
     return found.replace(route=route, steps=table.steps(route, found.complexity), steps_if_failing=())
 
 
-def as_named(found: Classification, name: str, table: Table) -> Classification:
+def use_named_class(found: Classification, name: str, table: Table) -> Classification:
     """Return a classification in the class that a person named; the words keep their say in the rest."""
     is_question = name == QUESTION
     complexity = Complexity.EXPLORATORY if is_question else Complexity(name)
     fits = found.complexity is complexity and not is_question
     route = QUESTION if is_question else found.route if fits else _ROUTES[complexity]
     steps = table.steps(route, complexity)
-    kept = (reason for reason in found.reasons if fits or reason.startswith("ambiguity: "))
+    kept = found.reasons if fits else _in_words(found.ambiguities)
     return found.replace(
         complexity=complexity,
         route=route,
@@ -116,12 +152,12 @@ def as_named(found: Classification, name: str, table: Table) -> Classification:
     )
 
 
-def _reports(clause: Clause, table: Table) -> bool:
+def _is_for_report(clause: Clause, table: Table) -> bool:
     """Return whether a clause orders a report, and names no file for it."""
-    return bool(hits(table.report, clause.text)) and not fills_a_file(clause.text, table)
+    return bool(find_phrases(table.report, clause.text)) and not fills_a_file(clause.text, table)
 
 
-def _mood(said: tuple[Clause, ...], changes: tuple[Clause, ...], *, is_report: bool) -> Mood:
+def _mood_of(said: tuple[Clause, ...], changes: tuple[Clause, ...], *, is_report: bool) -> Mood:
     """Return what the text as a whole wants; a text of statements alone reports what is to be mended."""
     moods = {clause.mood for clause in said} - {Mood.LIMIT, Mood.STATEMENT}
     if not changes:
@@ -131,33 +167,35 @@ def _mood(said: tuple[Clause, ...], changes: tuple[Clause, ...], *, is_report: b
     return next((mood for mood in Mood if mood in moods), Mood.CHANGE)
 
 
-def _reading(mood: Mood, said: tuple[Clause, ...], table: Table) -> Choice:
+def _choose_reading(mood: Mood, said: tuple[Clause, ...], table: Table) -> Choice:
     """Choose among the routes that change nothing."""
     spoken = " ; ".join(clause.text for clause in said if clause.mood is not Mood.LIMIT)
     sayings = [phrase for phrase in table.routing.keywords.get(Complexity.RESEARCH, ()) if " " in phrase]
-    if mood is Mood.RESEARCH or (mood is not Mood.AUDIT and hits(sayings, spoken)):
+    if mood is Mood.RESEARCH or (mood is not Mood.AUDIT and find_phrases(sayings, spoken)):
         mood = Mood.RESEARCH
     reason = f"{mood}: changes nothing"
     complexity = Complexity.RESEARCH if mood is Mood.RESEARCH else Complexity.EXPLORATORY
     return Choice(complexity, str(mood), (reason, *_hints(spoken, table)))
 
 
-def _change(text: str, said: tuple[Clause, ...], table: Table) -> Choice:
+def _choose_change(text: str, said: tuple[Clause, ...], table: Table) -> Choice:
     """Choose among the routes of a change: high risk first, then its kind, then its size."""
     heard = tuple(clause for clause in said if clause.mood is not Mood.LIMIT)
     spoken = " ; ".join(clause.text for clause in heard)
-    files = tuple(file for file in named_files(text, table) if plain_words(file) in spoken)
-    choice = _forced(heard, spoken, table) or _sized(_kind(heard, spoken, table), files, spoken, table)
+    files = tuple(file for file in find_named_files(text, table) if to_plain_words(file) in spoken)
+    choice = _choose_by_risk(heard, spoken, table) or _choose_by_size(
+        _kind(heard, spoken, table), files, spoken, table
+    )
     plural = "" if len(files) == 1 else "s"
     named = f"names {len(files)} file{plural}: {', '.join(files)}" if files else "file count unknown"
     reasons = (*choice.reasons, named, *_hints(spoken, table))
     return choice._replace(reasons=tuple(dict.fromkeys(reasons)))
 
 
-def _forced(heard: tuple[Clause, ...], spoken: str, table: Table) -> Choice | None:
+def _choose_by_risk(heard: tuple[Clause, ...], spoken: str, table: Table) -> Choice | None:
     """Choose by high risk, if there is any; text that only people read has none."""
-    found = risks(spoken, table)
-    if not found or all(concerns_text(clause.text) for clause in _orders(heard)):
+    found = find_risks(spoken, table)
+    if not found or all(is_about_text(clause.text) for clause in _orders(heard)):
         return None
     routes = {rule.route for rule, _ in found}
     route = routes.pop() if len(routes) == 1 else "full"
@@ -165,9 +203,9 @@ def _forced(heard: tuple[Clause, ...], spoken: str, table: Table) -> Choice | No
     return Choice(Complexity.COMPLEX, route, why, forced=True)
 
 
-def _sized(kind: str | None, files: tuple[str, ...], spoken: str, table: Table) -> Choice:
+def _choose_by_size(kind: str | None, files: tuple[str, ...], spoken: str, table: Table) -> Choice:
     """Choose by what kind of change it is, else by how wide it is."""
-    count = class_of(len(files)) if files else Complexity.IMPLEMENTATION
+    count = class_by_size(len(files)) if files else Complexity.IMPLEMENTATION
     if kind == "refactor":
         return Choice(Complexity.COMPLEX, kind, (kind,))
     if count is Complexity.COMPLEX or _is_wide(files, spoken, table):
@@ -181,8 +219,8 @@ def _sized(kind: str | None, files: tuple[str, ...], spoken: str, table: Table) 
 
 def _is_wide(files: tuple[str, ...], spoken: str, table: Table) -> bool:
     """Return whether words say that many places change, and not that all of them lie in a named file."""
-    found = hits(table.routing.keywords.get(Complexity.COMPLEX, ()), spoken)
-    named = [plain_words(file) for file in files]
+    found = find_phrases(table.routing.keywords.get(Complexity.COMPLEX, ()), spoken)
+    named = [to_plain_words(file) for file in files]
     return any(not any(f"{wide} in {file}" in spoken for file in named) for wide in found)
 
 
@@ -192,10 +230,10 @@ def _orders(heard: tuple[Clause, ...]) -> tuple[Clause, ...]:
 
 def _kind(heard: tuple[Clause, ...], spoken: str, table: Table) -> str | None:
     """Return what kind of change it is, where the words say so."""
-    if any(begins(table.kinds["refactor"], clause.text) for clause in heard):
+    if any(find_lead(table.kinds["refactor"], clause.text) for clause in heard):
         return "refactor"
     for kind in ("performance", "bug_hunt"):
-        if hits(table.kinds[kind], spoken):
+        if find_phrases(table.kinds[kind], spoken):
             return kind
     asks = any(clause.mood in (Mood.QUESTION, Mood.EXPLORATORY) for clause in heard)
     mends = any(clause.mood is Mood.CHANGE and clause.head.startswith(_MENDS) for clause in heard)
@@ -207,23 +245,25 @@ def _hints(spoken: str, table: Table) -> tuple[str, ...]:
     return tuple(
         f"{complexity}: {found}"
         for complexity, phrases in table.routing.keywords.items()
-        for found in hits(phrases, spoken)
+        for found in find_phrases(phrases, spoken)
     )
 
 
-def risks(spoken: str, table: Table) -> tuple[tuple[Forced, tuple[str, ...]], ...]:
+def find_risks(spoken: str, table: Table) -> tuple[tuple[Forced, tuple[str, ...]], ...]:
     """Return the rules that force the class complex, each with the words that it found."""
-    found = ((rule, hits(rule.words, spoken)) for rule in table.routing.complex_when)
+    found = ((rule, find_phrases(rule.words, spoken)) for rule in table.routing.complex_when)
     return tuple((rule, words) for rule, words in found if words)
 
 
-def risks_in(text: str, table: Table) -> tuple[str, ...]:
+def list_risks(text: str, table: Table) -> tuple[str, ...]:
     """Return the reasons why a text is of high risk; what it says must not happen is none."""
-    heard = (clause.text for clause in clauses(said_part(text), table) if clause.mood is not Mood.LIMIT)
-    return tuple(dict.fromkeys(rule.reason for rule, _ in risks(" ; ".join(heard), table)))
+    heard = (
+        clause.text for clause in split_clauses(drop_quoted(text), table) if clause.mood is not Mood.LIMIT
+    )
+    return tuple(dict.fromkeys(rule.reason for rule, _ in find_risks(" ; ".join(heard), table)))
 
 
-def class_of(files: int) -> Complexity:
+def class_by_size(files: int) -> Complexity:
     """Return the class of a change of so many files."""
     if files <= 1:
         return Complexity.TRIVIAL
@@ -235,7 +275,7 @@ def higher(first: Complexity, second: Complexity) -> Complexity:
     return max(first, second, key=RANK.index)
 
 
-def named_files(text: str, table: Table) -> tuple[str, ...]:
+def find_named_files(text: str, table: Table) -> tuple[str, ...]:
     """Return the files that a text names as its targets; a test file that fails is not one."""
     suffixes = "|".join(map(re.escape, table.files.suffixes))
     names = "|".join(map(re.escape, table.files.names))
@@ -245,3 +285,36 @@ def named_files(text: str, table: Table) -> tuple[str, ...]:
     found = dict.fromkeys(path for path in (*paths, *bare) if path.lower() not in never)
     targets = [path for path in found if not _TEST_FILE.search(path)]
     return tuple(targets if _FAILING.search(text) else found)
+
+
+def find_ambiguities(text: str, said: tuple[Clause, ...], table: Table) -> tuple[str, ...]:
+    """Return what makes a text ambiguous, in the order of the table's weights."""
+    spoken = to_plain_words(text)
+    found = {name for name, phrases in table.signs.items() if find_phrases(phrases, spoken)}
+    if is_concrete(text):
+        found.discard("pronoun")
+    elif not _content(spoken, said, table):
+        found.add("missing target")
+    if sum(clause.mood is Mood.CHANGE for clause in said) > 1:
+        found.add("compound")
+    if not text.isupper() and set(_ABBREVIATION.findall(text)) - set(table.known):
+        found.add("jargon")
+    return tuple(name for name in table.weights if name in found)
+
+
+def is_concrete(text: str) -> bool:
+    return bool(_CONCRETE.search(text))
+
+
+def _content(spoken: str, said: tuple[Clause, ...], table: Table) -> set[str]:
+    """Return the words that could name a target: all but the orders, the signs and the hollow ones."""
+    signs = " ".join(found for phrases in table.signs.values() for found in find_phrases(phrases, spoken))
+    heads = " ".join(clause.head for clause in said)
+    hollow = {*table.hollow, *_SPOKEN.findall(f"{signs} {heads}")}
+    return {word for word in _SPOKEN.findall(spoken) if not {word, word.removesuffix("s")} & hollow}
+
+
+def action_for(score: int, *, is_anchored: bool) -> Action:
+    """Return what a score asks for; a known verb with a concrete target lowers it by one level."""
+    level = sum(score > last for last in _LAST_SCORES)
+    return _LEVELS[max(0, level - is_anchored)]

@@ -1,34 +1,57 @@
-"""A task's text as clauses, each with what it wants."""
+"""A task's text as clauses, each with what it wants, found by the phrases of the routing table."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from functools import cache
 
 from agentflow.core.record import Record
-from agentflow.routing.phrases import begins, hits, plain_words
 from agentflow.routing.table import Table
 
 _SENTENCE = re.compile(r"(?<=[.!?;:])(?<!error:)(?<!exception:)\s+|\n+")
+
 _JOINT = re.compile(r"(?:,\s*|\s+)(?=(?:and then|then|and|but|so)\s)|,\s+(?!as your\b)(?=\w)")
+
 _SETTING = re.compile(
     r"(?:when|if|in|on|for|using|after|before|since|because|while|as|with|at|by)\b[^,]*,\s*"
 )
+
 _WORD = re.compile(r"\w")
+
 _FOR_SOMEBODY = re.compile(r"\w+\s+(?:me|us)\b")
+
 _DOCUMENT = r"(?:[\w./-]*\w\.(?:md|rst|txt|adoc)|readme|changelog|docs/\S+)\b"
+
 _INTO_FILE = re.compile(
     r"\b(?:into|(?:it|them|this|that|these|those)\s+(?:down\s+)?(?:in|to)"
     r"|(?:write|draft|prepare|produce|make|create|compile)\b.*\bto)"
     rf"\s+(?:the\s+|file\s+)*(?:{_DOCUMENT}|[\w./-]*\w\.[a-z]\w{{0,4}}\b)"
 )
+
 _IN_DOCUMENT = re.compile(rf"\bin\s+(?:the\s+)?{_DOCUMENT}")
+
 _WITHOUT = re.compile(r"\bwithout\b[^,.;]*")
+
 _STATEMENT = re.compile(
     r"\w+(?:\s+(?!(?:that|which|who|where|if|whether|how|why|what|all|every|the|a|an)\b)\w+){0,2}\s+"
     r"(?:is|are|was|were|should|must|does|doesn't|do not|don't|fails?|crash(?:es)?|returns|raises|hangs|shows"
     r"|needs|gives|breaks|has|cannot|can't|never|always|ignores?|loses|drops|misses|leaves|freezes|disappears)\b"
 )
 """A sentence whose first word is a noun that could also be an order: "search results are wrong"."""
+
+_GAP = r"\W+(?:\w+\W+){0,3}?"
+
+_CAMEL = re.compile(r"\b[A-Z][a-z]+[A-Z]{2,}\b|(?<=[a-z0-9])(?=[A-Z])")
+"""A name like MongoDB, or where a part of another begins."""
+
+_FENCED = re.compile(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
+
+_AFTER = ("", *" \t\n,:;.!?()\"'")
+
+_APART = re.compile(r"[_\u2010-\u2015]")
+
+_BEGINNING, _END = 6_000, 2_000
+"""How much of a long text is looked at: people say what they want before or after what they paste."""
 
 
 class Mood(StrEnum):
@@ -52,9 +75,9 @@ class Clause(Record):
     """The words that decided the mood."""
 
 
-def clauses(text: str, table: Table) -> tuple[Clause, ...]:
+def split_clauses(text: str, table: Table) -> tuple[Clause, ...]:
     """Return the clauses of a text in order."""
-    sentences = (sentence for sentence in _SENTENCE.split(plain_words(text)) if _WORD.search(sentence))
+    sentences = (sentence for sentence in _SENTENCE.split(to_plain_words(text)) if _WORD.search(sentence))
     return tuple(clause for sentence in sentences for clause in _clauses_of(sentence, table))
 
 
@@ -79,20 +102,20 @@ def _clauses_of(sentence: str, table: Table) -> Iterator[Clause]:
 
 def _is_question(sentence: str, table: Table) -> bool:
     """Return whether a sentence asks, in English: in another language it may as well be a polite order."""
-    return sentence.rstrip().endswith("?") and bool(hits(table.english, sentence))
+    return sentence.rstrip().endswith("?") and bool(find_phrases(table.english, sentence))
 
 
 def _clause(piece: str, table: Table) -> Clause:
     spoken = piece.strip(" \t-*\"'(")
     mood, head = _head(spoken, table)
-    while (lead := begins(table.polite, spoken)) is not None and len(lead) >= len(head):
+    while (lead := find_lead(table.polite, spoken)) is not None and len(lead) >= len(head):
         spoken = spoken[len(lead) :].lstrip(" ,:")
         mood, head = _head(spoken, table)
     text = _WITHOUT.sub("", spoken)
     is_told = mood not in (Mood.QUESTION, Mood.LIMIT) and bool(_STATEMENT.match(spoken))
     if mood is Mood.STATEMENT or is_told:
         return Clause(text=text, mood=Mood.STATEMENT)
-    if mood is Mood.CHANGE and hits(table.yours, text) and not fills_a_file(text, table):
+    if mood is Mood.CHANGE and find_phrases(table.yours, text) and not fills_a_file(text, table):
         return Clause(text=text, mood=Mood.QUESTION, head=head)
     is_order = mood in (Mood.EXPLORATORY, Mood.RESEARCH) and _is_order(text, table)
     is_text = mood in (Mood.QUESTION, Mood.EXPLORATORY) and fills_a_file(text, table)
@@ -101,7 +124,7 @@ def _clause(piece: str, table: Table) -> Clause:
 
 def _head(spoken: str, table: Table) -> tuple[Mood, str]:
     """Return what the first words of a clause make of it, and these words; the longest of several count."""
-    found = {Mood(mood): head for mood, words in table.heads.items() if (head := begins(words, spoken))}
+    found = {Mood(mood): head for mood, words in table.heads.items() if (head := find_lead(words, spoken))}
     mood = max(found, key=lambda mood: len(found[mood]), default=Mood.STATEMENT)
     return mood, found.get(mood, "")
 
@@ -109,15 +132,75 @@ def _head(spoken: str, table: Table) -> tuple[Mood, str]:
 def fills_a_file(text: str, table: Table) -> bool:
     """Return whether a clause asks for text of a file, and not only in the answer."""
     fill = table.fill
-    if not begins(fill.verbs, text):
+    if not find_lead(fill.verbs, text):
         return False
-    if hits(fill.places, text) and not hits(fill.told, text):
+    if find_phrases(fill.places, text) and not find_phrases(fill.told, text):
         return True
-    is_made = bool(begins(fill.makers, text)) and not _FOR_SOMEBODY.match(text)
+    is_made = bool(find_lead(fill.makers, text)) and not _FOR_SOMEBODY.match(text)
     return bool(_INTO_FILE.search(text) or (is_made and _IN_DOCUMENT.search(text)))
 
 
 def _is_order(text: str, table: Table) -> bool:
     """Return whether a verb of reading says what the code is to do."""
     orders = table.orders
-    return bool(begins(orders.verbs, text) and hits(orders.signs, text) and not hits(orders.asks, text))
+    return bool(
+        find_lead(orders.verbs, text)
+        and find_phrases(orders.signs, text)
+        and not find_phrases(orders.asks, text)
+    )
+
+
+def drop_quoted(text: str) -> str:
+    """Return what a person says in a text: no fenced block, and of a long one its beginning and its end."""
+    said = _FENCED.sub(" ", text)
+    is_short = len(said) <= _BEGINNING + _END
+    return said if is_short else f"{said[:_BEGINNING]}\n{said[-_END:]}"
+
+
+def to_plain_words(text: str) -> str:
+    """Return the words of a text in lower case, the parts of names apart."""
+    return _APART.sub(" ", _CAMEL.sub(lambda found: found[0] or " ", text.replace("\u2019", "'"))).lower()
+
+
+def find_phrases(phrases: Iterable[str], text: str) -> tuple[str, ...]:
+    """Return what the phrases are found as, in their order, each once."""
+    found = (compile_phrase(phrase).search(text) for phrase in phrases if _may_stand(phrase, text))
+    return tuple(dict.fromkeys(" ".join(one[0].split()) for one in found if one))
+
+
+def find_lead(phrases: Iterable[str], text: str) -> str | None:
+    """Return what a text begins with that is one of the phrases, the longest of several, or None."""
+    likely = (phrase for phrase in phrases if _may_stand(phrase, text))
+    found = [one[0] for phrase in likely if (one := compile_phrase(phrase).match(text))]
+    whole = (one for one in found if text[len(one) : len(one) + 1] in _AFTER)
+    return max(whole, key=len, default=None)
+
+
+def _may_stand(phrase: str, text: str) -> bool:
+    """Tell whether a text has letters for each word of a phrase: most have not, and need no pattern."""
+    words = (word.split("|") for word in phrase.lower().split() if word not in {"...", "."})
+    return all(any(one.strip("*") in text for one in word) for word in words)
+
+
+@cache
+def compile_phrase(phrase: str) -> re.Pattern[str]:
+    """Return what finds a phrase; the syntax stands at the top of routing.yaml."""
+    whole = phrase.removesuffix(" .")
+    parts = [_sequence(part) for part in whole.lower().split(" ... ")]
+    end = "" if whole == phrase else r"(?=\W*\Z)"
+    return re.compile(rf"(?<![a-z0-9]){_GAP.join(parts)}(?![a-z0-9]){end}")
+
+
+def _sequence(part: str) -> str:
+    return r"[\s-]+".join(_word(word) for word in part.split())
+
+
+def _word(word: str) -> str:
+    alternatives = "|".join(_alternative(one) for one in word.split("|"))
+    return f"(?:{alternatives})"
+
+
+def _alternative(word: str) -> str:
+    if word.startswith("*"):
+        return rf"\w+{re.escape(word[1:])}"
+    return rf"{re.escape(word[:-1])}\w*" if word.endswith("*") else f"{re.escape(word)}s?"

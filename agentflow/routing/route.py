@@ -1,10 +1,25 @@
-"""Where a task goes next: a pure function of its state."""
+"""The route of a task: which one its words and its growth lead to, and which phase comes next; pure."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from agentflow.core.errors import CorruptState
-from agentflow.core.task import Gate, GateStatus, Phase, Status, TaskState
+from agentflow.core.events import Classified
+from agentflow.core.routing import Classification, Requirement
+from agentflow.core.task import Complexity, Gate, GateStatus, Phase, Status, TaskState
+from agentflow.routing.classify import (
+    DIRECT,
+    MOST_FILES,
+    SHORTENED,
+    class_by_size,
+    classify,
+    higher,
+    keep_all_roles,
+    list_risks,
+    use_named_class,
+)
+from agentflow.routing.table import Table
+from agentflow.routing.targets import is_about_text
 
 ORDER = (
     Phase.REFINEMENT,
@@ -14,6 +29,7 @@ ORDER = (
     Phase.REVIEW,
     Phase.VERIFICATION,
 )
+
 ROLE_OF: Mapping[Phase, str] = MappingProxyType(
     {
         Phase.EXPLORATION: "explorer",
@@ -24,6 +40,7 @@ ROLE_OF: Mapping[Phase, str] = MappingProxyType(
     }
 )
 """Who works in a phase."""
+
 TRANSITIONS: Mapping[Phase, frozenset[Phase]] = MappingProxyType(
     {
         Phase.REFINEMENT: frozenset({Phase.REFINEMENT, Phase.COMPLETE, *ORDER[1:5]}),
@@ -36,10 +53,17 @@ TRANSITIONS: Mapping[Phase, frozenset[Phase]] = MappingProxyType(
     }
 )
 """Where each phase may lead; a phase may be entered again when it was cut short."""
+
 JUDGING = (Phase.REVIEW, Phase.VERIFICATION)
 """The phases that judge a change, and send it back."""
+
 _DONE = frozenset({GateStatus.PASSED, GateStatus.SKIPPED})
+
 _OPEN = frozenset({GateStatus.PENDING, GateStatus.IN_PROGRESS})
+
+DEEP_DIVE = "deep_dive"
+
+_NAMED = 3
 
 
 def next_phase(task: TaskState) -> Phase | None:
@@ -57,7 +81,7 @@ def next_phase(task: TaskState) -> Phase | None:
     return Phase.IMPLEMENTATION if goes_back else Phase.COMPLETE
 
 
-def together(task: TaskState, phase: Phase) -> tuple[Phase, ...]:
+def phases_beside(task: TaskState, phase: Phase) -> tuple[Phase, ...]:
     """Return the phases that run side by side with a phase: the judges, unless they go one by one."""
     if phase is not Phase.REVIEW or task.sequential or task.gate(Phase.VERIFICATION).status not in _OPEN:
         return (phase,)
@@ -76,7 +100,7 @@ def is_stalled(task: TaskState) -> bool:
     return len(same) > 1 and same[-1] == same[-2]
 
 
-def enter(task: TaskState, phase: Phase, timestamp: str) -> TaskState:
+def enter_phase(task: TaskState, phase: Phase, timestamp: str) -> TaskState:
     """Return the task inside a phase; going back to the implementer begins a new iteration.
 
     Raises CorruptState when the table of transitions has no such step.
@@ -88,7 +112,7 @@ def enter(task: TaskState, phase: Phase, timestamp: str) -> TaskState:
     if task.current_phase in JUDGING and phase is Phase.IMPLEMENTATION:
         task = _new_iteration(task)
     gate = Gate(status=GateStatus.IN_PROGRESS, timestamp=timestamp)
-    opened = dict.fromkeys(together(task, phase), gate)
+    opened = dict.fromkeys(phases_beside(task, phase), gate)
     return task.replace(current_phase=phase, gates={**task.gates, **opened})
 
 
@@ -134,3 +158,116 @@ def with_step(task: TaskState, phase: Phase) -> TaskState:
     is_skipped = task.gate(phase).status is GateStatus.SKIPPED
     task = task.with_gate(phase, Gate(status=GateStatus.PENDING)) if is_skipped else task
     return task.replace(steps=steps)
+
+
+def classify_task(task: TaskState, table: Table) -> tuple[TaskState, Classified]:
+    """Return the task on the route that its words ask for, and the event that says so."""
+    if task.focus is not None:
+        return _explore_deeply(task)
+    found = classify_words(task, table)
+    steps = _steps_for(task, found)
+    task = task.replace(
+        task_complexity=found.complexity,
+        forced=found.forced,
+        report_requested=found.report,
+        review_required=Requirement.REVIEW in found.requires,
+    )
+    event = Classified(
+        complexity=found.complexity,
+        route=found.route,
+        score=found.score,
+        reasons=found.reasons,
+        steps=steps,
+    )
+    return with_route(task, found.route, steps), event
+
+
+def classify_words(task: TaskState, table: Table) -> Classification:
+    """Return what the words of a task say of it, in the class that the person named, if any."""
+    found = classify(task.task, table)
+    found = use_named_class(found, task.named_class, table) if task.named_class else found
+    return found if task.spares_tokens else keep_all_roles(found, table)
+
+
+def shorten_route(
+    task: TaskState, failing: frozenset[str], table: Table
+) -> tuple[TaskState, Classified | None]:
+    """Return the task on the direct route where it is about checks that fail before it, in few files."""
+    files = {_file_of(test) for test in failing}
+    if not (task.spares_tokens and task.route in SHORTENED and 0 < len(files) <= MOST_FILES):
+        return task, None
+    kept = {*table.steps(DIRECT, task.task_complexity), *JUDGING}
+    steps = tuple(phase for phase in task.steps if phase in kept)
+    named = ", ".join(sorted(failing)[:_NAMED]) + (" …" if len(failing) > _NAMED else "")
+    event = Classified(
+        complexity=task.task_complexity,
+        route=DIRECT,
+        score=0,
+        reasons=(f"failing before the task: {named}",),
+        steps=steps,
+    )
+    decided = {Phase.REFINEMENT: task.gate(Phase.REFINEMENT)}
+    return with_route(task.replace(gates=decided), DIRECT, steps), event
+
+
+def _file_of(test: str) -> str:
+    """Return the file or module of a test id."""
+    path, _, inside = test.partition("::")
+    return path if inside else path.rsplit(".", 2)[0]
+
+
+def _explore_deeply(task: TaskState) -> tuple[TaskState, Classified]:
+    """Return the task on the route of a deep exploration, which no words decide."""
+    steps = (Phase.EXPLORATION,)
+    task = task.replace(task_complexity=Complexity.EXPLORATORY)
+    event = Classified(
+        complexity=Complexity.EXPLORATORY, route=DEEP_DIVE, score=0, reasons=("explore",), steps=steps
+    )
+    return with_route(task, DEEP_DIVE, steps), event
+
+
+def _steps_for(task: TaskState, found: Classification) -> tuple[Phase, ...]:
+    """Return the steps as the person wants them: a change may be reviewed, or its review left out."""
+    steps = {*found.steps}
+    if task.wants_review and Phase.IMPLEMENTATION in steps:
+        steps.add(Phase.REVIEW)
+    if task.wants_review is False:
+        steps.discard(Phase.REVIEW)
+    if task.explored and Phase.IMPLEMENTATION in steps:
+        steps.discard(Phase.EXPLORATION)
+    return tuple(phase for phase in Phase if phase in steps)
+
+
+def reclassify_by_plan(task: TaskState, table: Table) -> tuple[TaskState, Classified | None]:
+    """Return the task after its plan: more files or a high risk in it raise the class."""
+    assert task.plan is not None
+    files = {file for step in task.plan.steps for file in step.files}
+    words = "\n".join((task.plan.summary, *(step.title for step in task.plan.steps), *sorted(files)))
+    found = () if is_about_text(task.task) else list_risks(words, table)
+    return _raise_class(task, len(files), tuple(f"the plan: {reason}" for reason in found), table)
+
+
+def reclassify_by_size(task: TaskState, files: int, table: Table) -> tuple[TaskState, Classified | None]:
+    """Return the task after a change of so many files."""
+    return _raise_class(task, files, (), table)
+
+
+def _raise_class(
+    task: TaskState, files: int, risks: tuple[str, ...], table: Table
+) -> tuple[TaskState, Classified | None]:
+    """Return the task in the class of its size or risk, if that is higher, with the judges that it needs."""
+    before = task.task_complexity
+    complexity = higher(before, Complexity.COMPLEX if risks else class_by_size(files))
+    if complexity is before and not (risks and not task.forced):
+        return task, None
+    needs_review = Requirement.REVIEW in table.requires(complexity)
+    task = task.replace(
+        task_complexity=complexity, forced=task.forced or bool(risks), review_required=needs_review
+    )
+    if needs_review and task.wants_review is not False:
+        task = with_step(task, Phase.REVIEW)
+    task = with_step(task, Phase.VERIFICATION)
+    reasons = risks or (f"{files} files",)
+    return task, Classified(
+        complexity=complexity, route=task.route, score=0, reasons=reasons, steps=task.steps
+    )

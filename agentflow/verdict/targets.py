@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from functools import partial
 
-from agentflow.routing.aims import Targets, targets
+from agentflow.routing.targets import Targets, find_targets
 from agentflow.verdict.narrow import file_of
 from agentflow.workspace.git import Git
 
@@ -15,7 +15,7 @@ _FILE_BYTES = 1_000_000
 
 def aims(git: Git, before: str | None, text: str, failing: frozenset[str]) -> Targets:
     """Return the failing tests that a task has to turn green; they are read in the tree from before it."""
-    return targets(text, failing, partial(_speaking_of, git, before, failing))
+    return find_targets(text, failing, partial(_speaking_of, git, before, failing))
 
 
 def _speaking_of(git: Git, tree: str | None, tests: frozenset[str], names: frozenset[str]) -> frozenset[str]:

@@ -8,8 +8,8 @@ from agentflow.core.evidence import RED, CheckRun, Side, ended, repeated
 from agentflow.core.submissions import Plan
 from agentflow.core.task import Failure, Phase, TaskState
 from agentflow.loop.context import prompt_text
-from agentflow.report.material import Material, fenced
-from agentflow.report.review import told
+from agentflow.report.material import Material, fence_text
+from agentflow.report.outcomes import describe_issue
 from agentflow.workflow.opening import excerpts, opening
 
 MAX_DIFF_CHARS = 20_000
@@ -48,7 +48,7 @@ def _explored(task: TaskState, phase: Phase) -> str:
     """Return an earlier exploration for those who find out, plan or change; who judges gets no such help."""
     if not task.explored or phase in (Phase.REVIEW, Phase.VERIFICATION):
         return ""
-    return f"## Explored earlier\n{fenced(task.explored[:MAX_DIFF_CHARS], 'markdown')}"
+    return f"## Explored earlier\n{fence_text(task.explored[:MAX_DIFF_CHARS], 'markdown')}"
 
 
 def _reading(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ def _reviewed(task: TaskState) -> str:
     """Return what the reviewer said, where it came first and not beside the verifier."""
     if task.review is None or not task.sequential:
         return ""
-    issues = (f"- {told(issue)}" for issue in task.review.issues)
+    issues = (f"- {describe_issue(issue)}" for issue in task.review.issues)
     return "\n".join(("## Review", str(task.review.verdict), *issues))
 
 
@@ -136,7 +136,7 @@ def _check(run: CheckRun, folder: str) -> str:
     """Return a check in a line with its command, and what a red one printed last."""
     printed = "\n".join(run.tail.rstrip().splitlines()[-TAIL_LINES:])
     is_red = run.evidence is not None and not run.green
-    return "\n".join((_check_line(run, folder), *((fenced(printed),) if is_red else ())))
+    return "\n".join((_check_line(run, folder), *((fence_text(printed),) if is_red else ())))
 
 
 def _check_line(run: CheckRun, folder: str) -> str:
@@ -214,4 +214,4 @@ def _diff(title: str, diff: str) -> str:
         return ""
     left = len(diff) - MAX_DIFF_CHARS
     note = f"\n({left} more characters left out)" if left > 0 else ""
-    return f"## {title}\n{fenced(diff[:MAX_DIFF_CHARS].rstrip(), 'diff')}{note}"
+    return f"## {title}\n{fence_text(diff[:MAX_DIFF_CHARS].rstrip(), 'diff')}{note}"

@@ -1,21 +1,18 @@
 """What is understood of a task: its intent, the gaps in it, and the plan that a person confirms."""
 
 import re
-from collections.abc import Iterable
 
-from agentflow.core.events import Answered, IntentTold, Paused, Stamped
 from agentflow.core.pending import OWN_WORDS, Pending, PendingKind
 from agentflow.core.routing import Action, Classification
 from agentflow.core.submissions import Plan
 from agentflow.core.task import Intent, Phase, TaskState
 from agentflow.process import timestamp
 from agentflow.routing.classify import MOST_FILES
-from agentflow.routing.clauses import Mood, clauses
+from agentflow.routing.clauses import Mood, split_clauses
 from agentflow.routing.table import Table
 from agentflow.workflow.waiting import assumed
 
 QUESTION = "refine-1"
-_SIGN = "ambiguity: "
 _SENTENCE = re.compile(r"(?<=[.!?])[ \t]+|\n+")
 _CONSTRAINT = re.compile(
     r"\b(must|mustn't|shall|never|always|only|without|except|unless|do not|don't|may not|cannot|can't|keep|"
@@ -27,7 +24,7 @@ _CONSTRAINT = re.compile(
 def intent_of(text: str, table: Table) -> Intent:
     """Return a text's sentences by what they are, each as it stands there; the goal is the whole of it."""
     sentences = [sentence for sentence in _SENTENCE.split(text) if sentence.strip()]
-    moods = {each: {clause.mood for clause in clauses(each, table)} for each in sentences}
+    moods = {each: {clause.mood for clause in split_clauses(each, table)} for each in sentences}
     actions = [each for each in sentences if moods[each] - {Mood.STATEMENT, Mood.LIMIT}]
     limits = [each for each in sentences if _CONSTRAINT.search(each) or moods[each] == {Mood.LIMIT}]
     told = [each for each in sentences if each not in actions]
@@ -44,7 +41,7 @@ def gap_of(task: TaskState, found: Classification, table: Table) -> Pending | No
     """Return the one question that an ambiguous text leads to, its default first; None for a clear one."""
     if found.action is Action.PROCEED:
         return None
-    signs = [reason.removeprefix(_SIGN) for reason in found.reasons if reason.startswith(_SIGN)]
+    signs = found.ambiguities
     heaviest = max(signs, key=lambda sign: table.weights[sign])
     options = (*table.readings[heaviest], f"something else, {OWN_WORDS}")
     asked = {
@@ -68,33 +65,6 @@ def settled(task: TaskState) -> TaskState:
     if answer is None or f"- {answer.text}" in task.intent.assumptions.split("\n"):
         return task
     return assumed(task, answer.text)
-
-
-_GAPS = (PendingKind.QUESTION, PendingKind.PLAN, PendingKind.ESCALATION)
-
-
-def intent_told(task: TaskState, happened: Iterable[Stamped]) -> IntentTold:
-    """Return the ledger of a task; a gap is what had to be assumed or asked about what is wanted."""
-    asked: dict[str, str] = {}
-    for one in happened:
-        match one.event:
-            case Paused(kind=kind, pending=pending) if kind in _GAPS:
-                asked.setdefault(pending, f"{kind} {pending}: asked")
-            case Answered(pending=pending, by=by) if pending in asked:
-                asked[pending] = f"{asked[pending].split(':')[0]}: answered{f' by {by}' if by else ''}"
-            case Answered(pending=pending, by="default"):
-                asked[pending] = f"question {pending}: the default was assumed"
-            case _:
-                pass
-    intent = task.intent
-    rows = (row.removeprefix("- ") for row in intent.assumptions.splitlines())
-    guesses = [f"assumed: {row}" for row in rows if row.strip()]
-    return IntentTold(
-        goal=intent.goal or task.task,
-        constraints=intent.constraints,
-        assumptions=intent.assumptions,
-        gaps=(*guesses, *asked.values()),
-    )
 
 
 PLAN = "plan-1"

@@ -8,8 +8,7 @@ from types import MappingProxyType
 from agentflow.core.evidence import Verdict
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Failure, Gate, GateStatus, Phase, TaskState
-from agentflow.report.outcomes import without_result
-from agentflow.report.review import merged, objections, with_caveats
+from agentflow.report.outcomes import add_review_caveats, end_without_result, list_objections, merge_gates
 from agentflow.routing.route import JUDGING
 from agentflow.verdict.beside import side_by_side, undisturbed
 from agentflow.verdict.case import Case
@@ -50,7 +49,7 @@ async def judged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> Task
     if Phase.VERIFICATION in runs:
         task = await _verification_decided(crew, task, runs[Phase.VERIFICATION])
     if Phase.REVIEW in task.steps and Phase.VERIFICATION in runs:
-        crew.store.emit(merged("judging", {phase: task.gate(phase) for phase in JUDGING}))
+        crew.store.emit(merge_gates("judging", {phase: task.gate(phase) for phase in JUDGING}))
     return task
 
 
@@ -147,10 +146,10 @@ def _review_decided(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
         return task
     agent = run.head.agent
     if run.outcome is not RunOutcome.SUBMITTED or task.review is None:
-        return ended_by(task, Phase.REVIEW, without_result(run), agent=agent)
+        return ended_by(task, Phase.REVIEW, end_without_result(run), agent=agent)
     issues = len(task.review.issues)
     said = f"- {task.review.verdict}, {issues} issue{'' if issues == 1 else 's'}"
-    reasons = () if task.reads_only else objections(task.review, task.flagged_issues)
+    reasons = () if task.reads_only else list_objections(task.review, task.flagged_issues)
     reasons = (*drifted(drift(crew.judging, task), altered(crew.judging, task)), *reasons)
     if not reasons:
         return decided(task, GateStatus.PASSED, said, agent=agent, phase=Phase.REVIEW)
@@ -171,9 +170,9 @@ async def _verification_decided(crew: Crew, task: TaskState, run: Run | None) ->
         verdict = _NO_ANSWER
     if verdict.passed and run is not None:
         if run.outcome is not RunOutcome.SUBMITTED or task.judgement is None:
-            return ended_by(task, Phase.VERIFICATION, without_result(run), agent=run.head.agent)
+            return ended_by(task, Phase.VERIFICATION, end_without_result(run), agent=run.head.agent)
         verdict = weigh(verdict, task.judgement, crew.changes(task))
-    verdict = with_caveats(verdict, task)
+    verdict = add_review_caveats(verdict, task)
     if verdict.passed and task.gate(Phase.REVIEW).status is not GateStatus.FAILED:
         task, verdict = await stopped(crew, task, verdict)
     return _verdict_decided(crew, task, verdict, run)

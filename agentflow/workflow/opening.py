@@ -8,7 +8,7 @@ from agentflow.core.role import Limits, Role
 from agentflow.core.task import Phase, TaskState
 from agentflow.library.instructions import MAX_CHARS, reach, relevant
 from agentflow.loop.context import prompt_text
-from agentflow.report.material import Material, fenced
+from agentflow.report.material import Material, fence_text
 from agentflow.routing.route import ROLE_OF
 from agentflow.sandbox.profile import ACCESS, Access, Level
 from agentflow.tools.shell import BASH
@@ -102,14 +102,15 @@ def _instruction(one: Instruction, most: int) -> str:
     text = one.text[:most].rstrip()
     cut = one.size - len(one.text[:most])
     note = (f"({cut:,} more characters left out; Read {one.path} if you need them)",) if cut else ()
-    return "\n".join((f"## {one.path}{where}", *((fenced(text, "markdown"),) if text else ()), *note))
+    return "\n".join((f"## {one.path}{where}", *((fence_text(text, "markdown"),) if text else ()), *note))
 
 
 def excerpts(task: TaskState, material: Material) -> str:
     """Return the lines of the repository that are known to matter, as they stood before the task."""
     found = tuple(each for each in _unchanged(task, material.changed) if each.lines)
     shown = (
-        f"### {each.path}{' (whole)' if each.is_whole else ''}\n{fenced(_numbered(each))}" for each in found
+        f"### {each.path}{' (whole)' if each.is_whole else ''}\n{fence_text(_numbered(each))}"
+        for each in found
     )
     return "\n".join((f"## Seen already\n{prompt_text('seen.md')}", *shown)) if found else ""
 

@@ -12,10 +12,17 @@ from agentflow.core.pending import Consent, Pending, decided_now
 from agentflow.core.routing import Action
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
-from agentflow.report.answer import keeps_document, unanswered, write_document
-from agentflow.report.outcomes import without_result
-from agentflow.routing.reclassify import changed, classified, found_of, planned, shortened
-from agentflow.routing.route import together
+from agentflow.report.answer import end_without_answer, keeps_document, write_document
+from agentflow.report.material import summarize_intent
+from agentflow.report.outcomes import end_without_result
+from agentflow.routing.route import (
+    classify_task,
+    classify_words,
+    phases_beside,
+    reclassify_by_plan,
+    reclassify_by_size,
+    shorten_route,
+)
 from agentflow.store.reading import events
 from agentflow.verdict.baseline import examine_base
 from agentflow.verdict.case import uncounted
@@ -24,7 +31,7 @@ from agentflow.verdict.targets import aims
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import GIVE_UP, dispatch
-from agentflow.workflow.intent import QUESTION, gap_of, intent_of, intent_told, settled, unconfirmed
+from agentflow.workflow.intent import QUESTION, gap_of, intent_of, settled, unconfirmed
 from agentflow.workflow.survey import surveyed
 from agentflow.workflow.waiting import answered, waiting
 
@@ -33,7 +40,7 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
     """Write down what is asked, the route it takes, and how the checks stand before anything changes."""
     tree = task.base_tree or crew.git.tree()
     intent = task.intent if task.intent.goal else intent_of(task.task, crew.table)
-    task, event = classified(task.replace(intent=intent, base_tree=tree, tree=tree), crew.table)
+    task, event = classify_task(task.replace(intent=intent, base_tree=tree, tree=tree), crew.table)
     crew.store.emit(event)
     task = _clarified(crew, task)
     crew.store.save(task)
@@ -60,7 +67,7 @@ def _routed(crew: Crew, task: TaskState) -> TaskState:
     runs = [run for run in crew.checking.runs(task.baseline) if run.evidence is not None and not run.green]
     failing = frozenset[str]().union(*(run.ids(*RED) or {str(run.check.name)} for run in runs))
     wanted = aims(crew.git, task.base_tree, task.task, failing)
-    task, event = shortened(task, wanted.asked | wanted.guessed, crew.table)
+    task, event = shorten_route(task, wanted.asked | wanted.guessed, crew.table)
     if event:
         crew.store.emit(event)
     return task
@@ -84,7 +91,7 @@ def _clarified(crew: Crew, task: TaskState) -> TaskState:
     """Return the task with what is unclear in it assumed, or waiting where a person can be asked at once."""
     if QUESTION in task.answers or task.focus is not None:
         return settled(task)
-    found = found_of(task, crew.table)
+    found = classify_words(task, crew.table)
     gap = gap_of(task, found, crew.table)
     if gap is None:
         return task
@@ -114,11 +121,11 @@ async def work(crew: Crew, task: TaskState) -> TaskState:
         return waiting(task, run.pause.pending)
     task = crew.look(task)
     if run.outcome is not RunOutcome.SUBMITTED:
-        return ended_by(task, phase, without_result(run))
+        return ended_by(task, phase, end_without_result(run))
     task, event = _grown(crew, task, phase)
     if event:
         crew.store.emit(event)
-    if task.reads_only and (ending := unanswered(task)):
+    if task.reads_only and (ending := end_without_answer(task)):
         return ended_by(task, phase, ending)
     if phase is Phase.PLANNING and (item := unconfirmed(task)):
         is_asked = phase in task.asked
@@ -137,9 +144,9 @@ async def explore(crew: Crew, task: TaskState) -> TaskState:
 def _grown(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, Classified | None]:
     """Return the task in the class that its plan or its change turns out to need."""
     if phase is Phase.PLANNING:
-        return planned(task, crew.table)
+        return reclassify_by_plan(task, crew.table)
     if phase is Phase.IMPLEMENTATION:
-        return changed(task, len(crew.changes(task)), crew.table)
+        return reclassify_by_size(task, len(crew.changes(task)), crew.table)
     return task, None
 
 
@@ -147,13 +154,13 @@ async def judge_change(crew: Crew, task: TaskState) -> TaskState:
     """Let the judges of the change have their say, side by side where both are due."""
     from agentflow.workflow.judging import judged  # noqa: PLC0415  # nothing before a change needs it
 
-    return await judged(crew, task, together(task, task.current_phase))
+    return await judged(crew, task, phases_beside(task, task.current_phase))
 
 
 async def complete(crew: Crew, task: TaskState) -> TaskState:
     """Decide how the task ended, and keep the answer of one that changed nothing."""
     ending = task.ending or conclude(task)
-    crew.store.emit(intent_told(task, events(crew.store.folder)))
+    crew.store.emit(summarize_intent(task, events(crew.store.folder)))
     if ending.status is Status.ANSWERED and keeps_document(task):
         path = write_document(crew.git.root, task, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
         task = task.replace(document=path)

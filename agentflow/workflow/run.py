@@ -8,16 +8,15 @@ from agentflow.core.exits import Exit
 from agentflow.core.points import Point
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.process import timestamp
-from agentflow.report.report import report
-from agentflow.report.spending import spending_of
-from agentflow.routing.route import enter, next_phase, together
+from agentflow.report.material import sum_spending, summarize_intent
+from agentflow.report.report import format_report
+from agentflow.routing.route import enter_phase, next_phase, phases_beside
 from agentflow.store.reading import events, last_sign
 from agentflow.store.seals import fingerprint
 from agentflow.verdict.conclusion import decided, failed
 from agentflow.verdict.drift import drifted, listed, set_apart
 from agentflow.workflow.budget import cost_unknown, overspent
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.intent import intent_told
 from agentflow.workflow.phases import PHASES
 from agentflow.workflow.session import begun, ended
 from agentflow.workflow.waiting import paused, suspended
@@ -58,11 +57,11 @@ async def run_task(crew: Crew, task: TaskState) -> TaskState:
 
 async def _step(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
     """Run one phase; a model that cannot go on ends the task, it never ends the program."""
-    task = enter(task, phase, timestamp())
+    task = enter_phase(task, phase, timestamp())
     crew.store.save(task)
     if phase is Phase.COMPLETE:
         return await PHASES[phase](crew, task)
-    phases = together(task, phase)
+    phases = phases_beside(task, phase)
     for each in phases:
         crew.store.emit(PhaseStarted(phase=each, iteration=task.iteration))
     begin = time.monotonic()
@@ -109,10 +108,12 @@ def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState
     task = _looked_at(crew, task)
     assert task.ending is not None
     crew.store.save(task)
-    told = intent_told(task, events(crew.store.folder))
+    told = summarize_intent(task, events(crew.store.folder))
     took = 0 if began is None else time.monotonic() - began
-    spent = spending_of(events(crew.store.folder), took)
-    written = crew.store.write_report(report(task, crew.material(task), crew.changes(task), told, spent))
+    spent = sum_spending(events(crew.store.folder), took)
+    written = crew.store.write_report(
+        format_report(task, crew.material(task), crew.changes(task), told, spent)
+    )
     for item in task.pending if task.status is Status.SUSPENDED else ():
         crew.store.emit(Paused(pending=item.id, kind=item.kind, tool=item.tool))
     crew.store.emit(

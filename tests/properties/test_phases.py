@@ -10,8 +10,16 @@ from agentflow.core.exits import Exit
 from agentflow.core.routing import Routing
 from agentflow.core.submissions import Claim, Judgement
 from agentflow.core.task import Complexity, Ending, Gate, GateStatus, Phase, Status, TaskState
-from agentflow.routing.reclassify import changed
-from agentflow.routing.route import JUDGING, ORDER, TRANSITIONS, enter, next_phase, together, with_route
+from agentflow.routing.route import (
+    JUDGING,
+    ORDER,
+    TRANSITIONS,
+    enter_phase,
+    next_phase,
+    phases_beside,
+    reclassify_by_size,
+    with_route,
+)
 from agentflow.routing.table import load_table
 from agentflow.verdict.case import Case
 from agentflow.verdict.conclusion import conclude, weigh
@@ -30,7 +38,7 @@ WAYS = st.lists(
 
 def decided(task: TaskState, way: str, tree: int) -> TaskState:
     """Return the task as its phase, with those beside it, left it."""
-    phases = together(task, task.current_phase)
+    phases = phases_beside(task, task.current_phase)
     if way == "cut":
         return task
     if way == "ended":
@@ -68,7 +76,7 @@ class Journey(NamedTuple):
             phase = next_phase(task)
             assert phase is not None
             assert phase in TRANSITIONS[task.current_phase]
-            task = enter(task, phase, NOW)
+            task = enter_phase(task, phase, NOW)
             if phase is Phase.COMPLETE:
                 return [*seen, task]
             task = decided(self.routed(task, phase), way, tree)
@@ -81,7 +89,7 @@ class Journey(NamedTuple):
             task = task.replace(task_complexity=complexity, review_required=self.route == "full")
             return with_route(task, self.route, TABLE.steps(self.route, complexity))
         if self.grows and phase is Phase.IMPLEMENTATION:
-            task, _ = changed(task, 6, TABLE)
+            task, _ = reclassify_by_size(task, 6, TABLE)
         return task
 
 

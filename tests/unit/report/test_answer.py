@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentflow.report.answer import parted
+from agentflow.report.answer import split_advice
 
 SUMMARIES = {
     "none": ("It waits.", ("It waits.", ())),
@@ -18,4 +18,4 @@ SUMMARIES = {
 def test_recommendations_are_what_stands_below_their_line(
     summary: str, parts: tuple[str, tuple[str, ...]]
 ) -> None:
-    assert parted(summary) == parts
+    assert split_advice(summary) == parts

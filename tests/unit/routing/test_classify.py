@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from agentflow.core.errors import ConfigError
 from agentflow.core.routing import Action, Forced, Requirement, Routing
 from agentflow.core.task import Complexity, Phase
-from agentflow.routing.classify import RANK, class_of, classify, higher, named_files
+from agentflow.routing.classify import RANK, class_by_size, classify, find_named_files, higher
 from agentflow.routing.route import ROLE_OF
 from agentflow.routing.table import load_table
 
@@ -330,7 +330,7 @@ def test_every_shipped_route_is_taken_by_some_task() -> None:
     [(0, TRIVIAL), (1, TRIVIAL), (2, IMPLEMENTATION), (5, IMPLEMENTATION), (6, COMPLEX), (60, COMPLEX)],
 )
 def test_the_number_of_files_gives_the_class(files: int, complexity: Complexity) -> None:
-    assert class_of(files) is complexity
+    assert class_by_size(files) is complexity
 
 
 def test_of_two_classes_the_higher_counts() -> None:
@@ -370,7 +370,7 @@ def test_a_risk_beside_a_comment_is_still_one() -> None:
     ],
 )
 def test_files_are_recognised_in_a_text(text: str, files: tuple[str, ...]) -> None:
-    assert named_files(text, TABLE) == files
+    assert find_named_files(text, TABLE) == files
 
 
 AMBIGUITY = [

@@ -7,15 +7,15 @@ from agentflow.core.errors import CorruptState
 from agentflow.core.exits import Exit
 from agentflow.core.submissions import Change, Claim, Judgement, Review, ReviewVerdict
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status
-from agentflow.report.review import caveats
+from agentflow.report.outcomes import find_review_caveats
 from agentflow.routing.route import (
     ORDER,
     TRANSITIONS,
-    enter,
+    enter_phase,
     is_stalled,
     may_retry,
     next_phase,
-    together,
+    phases_beside,
     with_route,
 )
 from agentflow.verdict.conclusion import conclude
@@ -38,10 +38,10 @@ LEADS = {
 def test_a_phase_leads_where_the_table_says_and_nowhere_else(start: Phase, to: Phase) -> None:
     task = a_task(current_phase=start)
     if to in LEADS[start].split():
-        assert enter(task, to, NOW).current_phase is to
+        assert enter_phase(task, to, NOW).current_phase is to
         return
     with pytest.raises(CorruptState, match=f"{start} does not lead to {to}"):
-        enter(task, to, NOW)
+        enter_phase(task, to, NOW)
 
 
 def test_the_table_has_every_phase() -> None:
@@ -49,12 +49,12 @@ def test_the_table_has_every_phase() -> None:
 
 
 def test_entering_a_phase_opens_its_gate() -> None:
-    gate = enter(a_task(), Phase.EXPLORATION, NOW).gate(Phase.EXPLORATION)
+    gate = enter_phase(a_task(), Phase.EXPLORATION, NOW).gate(Phase.EXPLORATION)
     assert gate == Gate(status=GateStatus.IN_PROGRESS, timestamp=NOW)
 
 
 def test_completion_has_no_gate() -> None:
-    assert enter(a_task(), Phase.COMPLETE, NOW).gates == {}
+    assert enter_phase(a_task(), Phase.COMPLETE, NOW).gates == {}
 
 
 @pytest.mark.parametrize("phase", ORDER)
@@ -132,7 +132,7 @@ def test_going_back_begins_a_new_iteration_without_the_old_results(phase: Phase)
         verdict=a_verdict("r"),
         failures=(a_failure(),),
     )
-    task = enter(task, Phase.IMPLEMENTATION, NOW)
+    task = enter_phase(task, Phase.IMPLEMENTATION, NOW)
     assert (task.iteration, task.change, task.review, task.judgement, task.verdict) == (
         2, None, None, None, None,
     )  # fmt: skip
@@ -144,12 +144,12 @@ def test_a_skipped_review_stays_skipped_in_the_next_iteration() -> None:
     task = gated(Phase.VERIFICATION, GateStatus.FAILED).with_gate(
         Phase.REVIEW, Gate(status=GateStatus.SKIPPED)
     )
-    assert enter(task, Phase.IMPLEMENTATION, NOW).gate(Phase.REVIEW).status is GateStatus.SKIPPED
+    assert enter_phase(task, Phase.IMPLEMENTATION, NOW).gate(Phase.REVIEW).status is GateStatus.SKIPPED
 
 
 def test_entering_the_implementation_again_after_a_crash_is_the_same_iteration() -> None:
     task = gated(Phase.IMPLEMENTATION, GateStatus.IN_PROGRESS)
-    assert enter(task, Phase.IMPLEMENTATION, NOW).iteration == 1
+    assert enter_phase(task, Phase.IMPLEMENTATION, NOW).iteration == 1
 
 
 def test_phases_outside_the_route_are_skipped_with_a_reason() -> None:
@@ -160,7 +160,7 @@ def test_phases_outside_the_route_are_skipped_with_a_reason() -> None:
 
 
 def test_a_route_leaves_gates_that_are_set_as_they_are() -> None:
-    task = enter(a_task(), Phase.REFINEMENT, NOW)
+    task = enter_phase(a_task(), Phase.REFINEMENT, NOW)
     assert with_route(task, "default", DEFAULT).gate(Phase.REFINEMENT) == task.gate(Phase.REFINEMENT)
 
 
@@ -210,13 +210,15 @@ def test_a_route_that_only_reads_is_never_sent_back() -> None:
 
 def test_the_judges_of_one_tree_are_entered_together_unless_one_by_one() -> None:
     task = gated(Phase.REVIEW, GateStatus.PENDING)
-    assert together(task, Phase.REVIEW) == (Phase.REVIEW, Phase.VERIFICATION)
-    entered = enter(task, Phase.REVIEW, NOW)
-    assert {entered.gate(phase).status for phase in together(task, Phase.REVIEW)} == {GateStatus.IN_PROGRESS}
-    assert together(task.replace(sequential=True), Phase.REVIEW) == (Phase.REVIEW,)
-    assert together(task, Phase.VERIFICATION) == (Phase.VERIFICATION,)
+    assert phases_beside(task, Phase.REVIEW) == (Phase.REVIEW, Phase.VERIFICATION)
+    entered = enter_phase(task, Phase.REVIEW, NOW)
+    assert {entered.gate(phase).status for phase in phases_beside(task, Phase.REVIEW)} == {
+        GateStatus.IN_PROGRESS
+    }
+    assert phases_beside(task.replace(sequential=True), Phase.REVIEW) == (Phase.REVIEW,)
+    assert phases_beside(task, Phase.VERIFICATION) == (Phase.VERIFICATION,)
     verified = task.with_gate(Phase.VERIFICATION, Gate(status=GateStatus.PASSED))
-    assert together(verified, Phase.REVIEW) == (Phase.REVIEW,)
+    assert phases_beside(verified, Phase.REVIEW) == (Phase.REVIEW,)
 
 
 def test_a_class_that_counts_only_with_a_review_is_not_verified_without_one() -> None:
@@ -229,8 +231,10 @@ def test_a_class_that_counts_only_with_a_review_is_not_verified_without_one() ->
 def test_a_review_that_the_person_left_out_is_a_caveat() -> None:
     task = a_task(review_required=True, wants_review=False)
     task = task.with_gate(Phase.REVIEW, Gate(status=GateStatus.SKIPPED))
-    assert caveats(task) == (Caveat.NOT_REVIEWED,)
-    assert conclude(task.replace(verdict=a_verdict(caveats=caveats(task)))).exit_code is Exit.CAVEAT
+    assert find_review_caveats(task) == (Caveat.NOT_REVIEWED,)
+    assert (
+        conclude(task.replace(verdict=a_verdict(caveats=find_review_caveats(task)))).exit_code is Exit.CAVEAT
+    )
 
 
 @pytest.mark.parametrize("phase", [Phase.REVIEW, Phase.VERIFICATION])

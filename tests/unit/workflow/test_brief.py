@@ -10,7 +10,7 @@ from agentflow.core.role import Limits, Role, ToolRule
 from agentflow.core.submissions import Change, Finding, Findings, Plan, PlanStep
 from agentflow.core.task import Intent, Phase
 from agentflow.library.instructions import MAX_CHARS
-from agentflow.report.material import Material, fenced
+from agentflow.report.material import Material, fence_text
 from agentflow.workflow.brief import MAX_DIFF_CHARS, brief, failed_brief
 from tests.unit.verdict.cases import (
     FAILED,
@@ -88,7 +88,7 @@ def test_green_evidence_of_a_failed_iteration_is_left_out() -> None:
     "text", ["", "x", "```", "a\n```\nb", "````", "`` ` ``", "~~~", "```python\nx\n```\n`````"]
 )
 def test_nothing_inside_a_fence_closes_it(text: str) -> None:
-    (inside,) = fences(fenced(text))
+    (inside,) = fences(fence_text(text))
     assert inside == (f"{text}\n" if text else "\n")
 
 

@@ -1,7 +1,6 @@
 import pytest
 
-from agentflow.routing import aims as intent
-from agentflow.routing.aims import named_code
+from agentflow.routing.targets import find_code_names, find_targets
 
 PYTEST = frozenset(
     {"tests/test_calc.py::test_add", "tests/test_calc.py::test_add_zero", "tests/b.py::C::test_x[1]"}
@@ -16,7 +15,7 @@ ADD, ZERO, SIZED = (
 
 def targets(text: str, failing: frozenset[str]) -> frozenset[str]:
     """Those of a text where no test speaks of what it names, asked for or guessed."""
-    found = intent.targets(text, failing, lambda _: frozenset())
+    found = find_targets(text, failing, lambda _: frozenset())
     assert not (found.asked and found.guessed)
     return found.asked | found.guessed
 
@@ -36,7 +35,7 @@ def targets(text: str, failing: frozenset[str]) -> frozenset[str]:
     ],
 )
 def test_what_words_ask_for_and_what_they_only_lead_to(text: str, is_asked: bool) -> None:
-    found = intent.targets(text, PYTEST, lambda _: frozenset())
+    found = find_targets(text, PYTEST, lambda _: frozenset())
     assert (found.asked, found.guessed) == ((PYTEST, set()) if is_asked else (set(), PYTEST))
 
 
@@ -118,7 +117,7 @@ def test_nothing_failing_gives_no_target() -> None:
     ],
 )
 def test_the_code_that_a_text_names(text: str, names: set[str]) -> None:
-    assert named_code(text) == names
+    assert find_code_names(text) == names
 
 
 @pytest.mark.parametrize(
@@ -134,5 +133,5 @@ def test_a_fault_in_code_that_is_named_is_the_matter_of_the_tests_that_speak_of_
     text: str, wanted: set[str]
 ) -> None:
     speaking = {"add": frozenset({ADD})}
-    found = intent.targets(text, PYTEST, lambda names: speaking[min(names)])
+    found = find_targets(text, PYTEST, lambda names: speaking[min(names)])
     assert found.asked | found.guessed == wanted

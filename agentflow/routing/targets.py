@@ -32,7 +32,7 @@ _IN_CODE = re.compile(r"[A-Za-z_]\w{2,}")
 _LIKE_CODE = re.compile(r"[A-Za-z_]\w*(?:[_/]|\.\w)|[a-z][A-Z]|[A-Z][a-z]+[A-Z]")
 
 
-def concerns_text(order: str) -> bool:
+def is_about_text(order: str) -> bool:
     """Return whether an order is about documentation or comments only."""
     return bool(_TEXT.match(order))
 
@@ -46,7 +46,7 @@ class Targets(Record):
     """Those that may show its fault: they have to pass unless something else proves the change."""
 
 
-def targets(
+def find_targets(
     task: str, failing: frozenset[str], speaking_of: Callable[[frozenset[str]], frozenset[str]]
 ) -> Targets:
     """Return which of the failing tests a task has to turn green.
@@ -54,17 +54,17 @@ def targets(
     Tests that the text names are asked for; else all of them where the text wants checks to pass. Where it is
     about a fault, those that speak of the code it names are guessed, or else all.
     """
-    if found := named(task, failing):
+    if found := find_named_tests(task, failing):
         return Targets(asked=found)
     if _ABOUT_CHECKS.search(_NEW_TEST.sub("", task)):
         return Targets(asked=failing)
-    if concerns_text(task) or not _ABOUT_FAULTS.search(task):
+    if is_about_text(task) or not _ABOUT_FAULTS.search(task):
         return Targets()
-    code = named_code(task)
+    code = find_code_names(task)
     return Targets(guessed=(speaking_of(code) if code else frozenset()) or failing)
 
 
-def named_code(text: str) -> frozenset[str]:
+def find_code_names(text: str) -> frozenset[str]:
     """Return the identifiers that a text names: in backticks, called, or written as only code is."""
     found = _CODE.findall(text)
     words = [quoted or word for quoted, word, call in found if quoted or call or _LIKE_CODE.match(word)]
@@ -78,22 +78,22 @@ def _module(word: str) -> str:
     return folders[-1] if folders and stem == "__init__" else stem
 
 
-def named(task: str, tests: frozenset[str]) -> frozenset[str]:
+def find_named_tests(task: str, tests: frozenset[str]) -> frozenset[str]:
     """Return which tests the text of a task names, one by one or by their file."""
     found = (word.strip(".:-").lower() for word in _NAME.findall(task))
     words = {word for word in found if not _ABOUT_FAULTS.fullmatch(word)}
-    places = {_dotted(word) for word in words if re.search(r"[./_]", word)}
+    places = {_to_module(word) for word in words if re.search(r"[./_]", word)}
     return frozenset(test for test in tests if words & _names(test) or _lies_in(test, places))
 
 
 def _lies_in(test: str, places: set[str]) -> bool:
     """Return whether a test lies in one of these modules, with as many of its folders as either says."""
     path, _, inside = test.lower().partition("::")
-    module = f".{_dotted(path) if inside else path.rsplit('.', 2)[0]}"
+    module = f".{_to_module(path) if inside else path.rsplit('.', 2)[0]}"
     return any(module.endswith(f".{place}") or f".{place}".endswith(module) for place in places)
 
 
-def _dotted(path: str) -> str:
+def _to_module(path: str) -> str:
     return path.removesuffix(".py").replace("/", ".")
 
 

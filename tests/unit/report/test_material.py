@@ -3,7 +3,7 @@
 from agentflow.core.events import Asked, Event, Replied, RunStarted, Stamped, TaskEnded
 from agentflow.core.messages import Stop, Usage
 from agentflow.core.task import Status
-from agentflow.report.spending import RoleSpending, spending_of
+from agentflow.report.material import RoleSpending, sum_spending
 
 
 def stamped(*happened: Event) -> list[Stamped]:
@@ -28,7 +28,7 @@ def test_each_role_has_what_its_runs_used() -> None:
         *(started(2, "verifier"), Asked(run=2, turn=0), replied(2, 1, None)),
         *(started(3, "implementer"), Asked(run=3, turn=0), replied(3, 3), ENDED),
     )
-    spent = spending_of(told, 5)
+    spent = sum_spending(told, 5)
     assert spent.roles == (
         RoleSpending(
             role="implementer", requests=2, usage=Usage(input=200, output=20, cost_usd=1.0), seconds=5
@@ -43,8 +43,8 @@ def test_runs_that_wait_side_by_side_are_waited_for_once() -> None:
         *(started(1, "reviewer"), started(2, "verifier"), Asked(run=1, turn=0), Asked(run=2, turn=0)),
         *(replied(1, 2), Asked(run=1, turn=1), replied(2, 3), replied(1, 2), ENDED),
     )
-    assert (spending_of(told).model, spending_of(told).own) == (4, 6)
+    assert (sum_spending(told).model, sum_spending(told).own) == (4, 6)
 
 
 def test_a_task_that_asked_nobody_spent_nothing() -> None:
-    assert spending_of(stamped(ENDED)).roles == ()
+    assert sum_spending(stamped(ENDED)).roles == ()
