@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from agentflow.core.execution import Exchanged, Execution
-from agentflow.core.record import Record
+from agentflow.core.evidence import Command, Exchanged, Execution
 from agentflow.descendants import (
     MARK,
     Halt,
@@ -37,20 +36,6 @@ _CALM_SECONDS = 1.0
 """After much was read at once, nobody who prints is kept waiting for that long."""
 FLOOD_BYTES = 4 * 1024 * 1024
 """An exchange that prints more is ended."""
-
-
-class Command(Record):
-    """What to run: `argv` without a shell, in a folder, within `timeout` seconds."""
-
-    argv: tuple[str, ...]
-    cwd: str
-    timeout: float
-    env: Mapping[str, str] = {}
-    """Added to the inherited variables."""
-    descriptors: tuple[int, ...] = ()
-    """Of ours, that it gets beside its standard streams."""
-    most_tasks: int = 2_048
-    """Processes and threads that it may have at once; with more it is killed."""
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

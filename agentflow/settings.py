@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from agentflow.core.context import ContextLimits
 from agentflow.core.errors import ConfigError, InvalidFile
 from agentflow.core.evidence import CheckName, Fault
+from agentflow.core.messages import ContextLimits
 from agentflow.core.record import Record
 from agentflow.core.routing import Routing
 from agentflow.frontmatter import read_yaml

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentflow.process import Command
+from agentflow.core.evidence import Command
 from agentflow.sandbox.probe import Ability, probe
 from agentflow.sandbox.profile import CHECKS, Level
 from agentflow.sandbox.run import Sandbox

@@ -6,9 +6,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from agentflow.core.errors import AgentflowError, TaskLocked
+from agentflow.core.errors import AgentflowError, Exit, TaskLocked
 from agentflow.core.events import Warned
-from agentflow.core.exits import Exit
 from agentflow.core.pending import Consent
 from agentflow.core.record import Record
 from agentflow.core.task import Ending, Status

@@ -11,11 +11,9 @@ from agentflow.api.boundary import Wish, weakened
 from agentflow.api.models import close
 from agentflow.api.ownership import explain_foreign, keep, require_own, take_over
 from agentflow.api.wiring import Setup, assemble, new_task, prepare, recall_runs, refuse_unpriced
-from agentflow.core.allowance import Budget, Override
-from agentflow.core.errors import AgentflowError, describe_os_error
+from agentflow.core.errors import AgentflowError, Exit, describe_os_error
 from agentflow.core.events import Warned
-from agentflow.core.exits import Exit
-from agentflow.core.pending import Consent
+from agentflow.core.pending import Budget, Consent, Override
 from agentflow.core.record import Record
 from agentflow.core.task import Phase, Status, TaskState
 from agentflow.redact import one_line

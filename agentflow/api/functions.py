@@ -14,12 +14,10 @@ from agentflow.api.verification import Verification, exit_of, rows
 from agentflow.api.wiring import prepare
 from agentflow.compose.builder import AgentBuilder
 from agentflow.compose.channels import Capability
-from agentflow.core.errors import AgentflowError
+from agentflow.core.errors import AgentflowError, Exit
 from agentflow.core.events import Stamped
-from agentflow.core.exits import Exit
-from agentflow.core.hook import Hook, HookResult
+from agentflow.core.hook import Hook, HookEvent, HookResult, Point
 from agentflow.core.pending import Answer
-from agentflow.core.points import HookEvent, Point
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from agentflow.core.allowance import Budget
-from agentflow.core.context import ContextLimits
 from agentflow.core.errors import ModelRejected, UsageError
+from agentflow.core.messages import ContextLimits
+from agentflow.core.pending import Budget
 from agentflow.core.ports import Model, Observer
 from agentflow.core.role import Role
 from agentflow.core.task import TaskState

@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
-from agentflow.core.allowance import Budget
 from agentflow.core.errors import StateError
 from agentflow.core.events import Warned
+from agentflow.core.pending import Budget
 from agentflow.settings import folders, load_settings
 from agentflow.store.ownership import is_own, record_begun
 from agentflow.store.reading import TASKS, events, state_of

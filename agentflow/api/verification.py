@@ -13,9 +13,8 @@ from agentflow.checks.interchange import junit_xml, sarif
 from agentflow.checks.required import QUICK_LIMITS
 from agentflow.checks.run import Shown
 from agentflow.checks.wellknown import WellKnown, commanded
-from agentflow.core.errors import ConfigError
+from agentflow.core.errors import ConfigError, Exit
 from agentflow.core.evidence import RED, Check, CheckName, Fault, ended, repeated
-from agentflow.core.exits import Exit
 from agentflow.core.record import Record, encode, plain
 from agentflow.sandbox.reasons import likely_reason
 from agentflow.sandbox.run import Sandbox

@@ -31,11 +31,10 @@ from agentflow.api.trusting import (
 from agentflow.compose.capabilities.approval import Approval
 from agentflow.compose.capabilities.kit import UseHooks
 from agentflow.compose.channels import Capability
-from agentflow.core.allowance import Budget
 from agentflow.core.errors import ModelRejected
 from agentflow.core.evidence import Surface
 from agentflow.core.hook import Hook, Origin, Script
-from agentflow.core.pending import Consent
+from agentflow.core.pending import Budget, Consent
 from agentflow.core.ports import Model, Watch
 from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE, Role

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentflow.checks.repository import Repository
+from agentflow.core.evidence import Command
 from agentflow.core.record import Record
-from agentflow.process import Command
 from agentflow.sandbox.environment import find_environment, find_program
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder

@@ -25,10 +25,8 @@ from agentflow.checks.printed import (
 from agentflow.checks.reports import add_report, install_reporters, is_javascript, is_refused, read_reports
 from agentflow.checks.results import counts, findings, junit
 from agentflow.checks.unittest_output import unittest_verbose
-from agentflow.core.evidence import Check, CheckName, TestCounts, TestOutcome
-from agentflow.core.execution import Execution
+from agentflow.core.evidence import Check, CheckName, Command, Execution, TestCounts, TestOutcome
 from agentflow.core.record import Record
-from agentflow.process import Command
 from agentflow.redact import uncoloured
 from agentflow.sandbox.environment import find_shell
 from agentflow.sandbox.profile import CHECKS

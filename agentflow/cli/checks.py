@@ -85,7 +85,7 @@ def replay(
     0 means that the same requests came to the same verdict, 1 says where it first went another way.
     """
     from agentflow.cli.replaying import replay as replayed
-    from agentflow.core.exits import Exit
+    from agentflow.core.errors import Exit
 
     found = replayed(folder, task_id)
     if json:
@@ -101,7 +101,7 @@ def check(json: bool = JSON, folder: Path = FOLDER) -> int:
     """Validate settings, roles, skills, hooks. Permission rules and the scripts of hooks are examined too."""
     from agentflow.cli.problems import ERROR
     from agentflow.cli.validation import validate
-    from agentflow.core.exits import Exit
+    from agentflow.core.errors import Exit
     from agentflow.view.words import plural
 
     found = validate(folder)

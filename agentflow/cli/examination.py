@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 
 from agentflow.api.boundary import Wish, boundary
 from agentflow.checks.detect import detect
-from agentflow.core.errors import AgentflowError
-from agentflow.core.exits import Exit
+from agentflow.core.errors import AgentflowError, Exit
 from agentflow.core.record import Record
 from agentflow.model.credentials import endpoint
 from agentflow.model.tiers import choice_of

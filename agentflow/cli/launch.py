@@ -15,9 +15,8 @@ from agentflow.cli.asking import agree, is_attended, settle
 from agentflow.cli.output import require_outside
 from agentflow.cli.printing import say_json, tell_edits
 from agentflow.cli.tasks import folder_of
-from agentflow.core.errors import ConfigError
+from agentflow.core.errors import ConfigError, Exit
 from agentflow.core.events import Replied, Stamped
-from agentflow.core.exits import Exit
 from agentflow.core.pending import Consent
 from agentflow.core.task import TaskState
 from agentflow.redact import Redacting, visible

@@ -10,8 +10,7 @@ from pathlib import Path
 from typer.exceptions import TyperException
 
 from agentflow.cli.commands import app
-from agentflow.core.errors import AgentflowError, describe_os_error
-from agentflow.core.exits import Exit
+from agentflow.core.errors import AgentflowError, Exit, describe_os_error
 from agentflow.view.terminal import send
 
 

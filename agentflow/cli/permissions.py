@@ -32,7 +32,7 @@ def explained(
     from agentflow.api.boundary import Wish, bounded
     from agentflow.api.content import load_content
     from agentflow.api.wiring import hooks_here, rules_here
-    from agentflow.core.points import Point
+    from agentflow.core.hook import Point
     from agentflow.core.record import plain
     from agentflow.permissions.explain import explain
     from agentflow.permissions.scope import scope_of

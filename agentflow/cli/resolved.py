@@ -14,9 +14,8 @@ from agentflow.compose.draft import Draft, NoModel
 from agentflow.compose.profiles import Kit, standard_capabilities
 from agentflow.core.errors import NotAllowed
 from agentflow.core.record import Record, plain
-from agentflow.core.role import Role
+from agentflow.core.role import SUBMITTED_BY, Role
 from agentflow.core.run import Run
-from agentflow.core.submissions import SUBMITTED_BY
 from agentflow.core.tool import Tool
 from agentflow.library.skills import Offer, offer
 from agentflow.library.subagents import subagents

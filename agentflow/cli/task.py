@@ -76,7 +76,7 @@ def task(
     from agentflow.api.boundary import Wish
     from agentflow.cli.launch import Job, launch
     from agentflow.cli.words import class_named, consent_of, phase_of, text_of
-    from agentflow.core.allowance import Budget
+    from agentflow.core.pending import Budget
     from agentflow.verdict.overrides import overrides_of
 
     job = Job(
@@ -123,7 +123,7 @@ def ask(
     from agentflow.api.boundary import Wish
     from agentflow.cli.launch import Job, launch
     from agentflow.cli.words import consent_of, text_of
-    from agentflow.core.allowance import Budget
+    from agentflow.core.pending import Budget
     from agentflow.routing.classify import QUESTION
 
     job = Job(

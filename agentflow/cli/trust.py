@@ -18,7 +18,7 @@ def trust(
     import sys
 
     from agentflow.api.trusting import items, trusted_here, untrusted
-    from agentflow.core.exits import Exit
+    from agentflow.core.errors import Exit
     from agentflow.core.record import plain
     from agentflow.settings import folders
     from agentflow.trust import record_trust

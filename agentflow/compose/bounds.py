@@ -2,8 +2,7 @@
 
 from agentflow.core.errors import InvalidInput
 from agentflow.core.fold import DELEGATE
-from agentflow.core.role import HANDOFF, INHERIT, Role
-from agentflow.core.submissions import SUBMITTED_BY
+from agentflow.core.role import HANDOFF, INHERIT, SUBMITTED_BY, Role
 from agentflow.core.tool import Category, Effect, Tool
 from agentflow.tools.registry import Toolbox
 

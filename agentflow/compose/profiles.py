@@ -7,13 +7,12 @@ from agentflow.compose.capabilities.role import RolePrompt, RoleTools, Submissio
 from agentflow.compose.capabilities.skills import UseSkills
 from agentflow.compose.capabilities.todos import CurrentTodo
 from agentflow.compose.channels import Capability, channels_of
-from agentflow.core.context import DEFAULT_ROOM, ContextLimits
 from agentflow.core.hook import Hook
+from agentflow.core.messages import DEFAULT_ROOM, ContextLimits
 from agentflow.core.ports import Model, Observer
 from agentflow.core.record import Record
-from agentflow.core.role import PIPELINE, Role
-from agentflow.core.submissions import SUBMITTED_BY, Change
-from agentflow.core.todo import Todo
+from agentflow.core.role import PIPELINE, SUBMITTED_BY, Change, Role
+from agentflow.core.task import Todo
 from agentflow.core.tool import Category
 from agentflow.library.skills import Offer
 from agentflow.model.tiers import model_id

@@ -1,4 +1,4 @@
-"""Every error of the package, as one tree.
+"""Every exit code of the command, and every error of the package as one tree.
 
 AgentflowError            has .hint and the exit code of CONTRACT section 2
   UsageError              the command line asks for something impossible
@@ -12,7 +12,25 @@ AgentflowError            has .hint and the exit code of CONTRACT section 2
 A ToolError becomes a tool result for the model; all others end the command.
 """
 
-from agentflow.core.exits import Exit
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """What the process ends with; fixed, scripts rely on it."""
+
+    VERIFIED = 0
+    NOT_VERIFIED = 1
+    CONFIG = 2
+    LIMIT = 3
+    CAVEAT = 4
+    BLOCKED = 5
+    NO_MODEL = 6
+    NO_SANDBOX = 7
+    TAMPERED = 8
+    INTERNAL = 70
+    SUSPENDED = 75
+    INTERRUPTED = 130
+    TERMINATED = 143
 
 
 class AgentflowError(Exception):

@@ -2,15 +2,13 @@
 
 from typing import Any
 
-from agentflow.core.delegation import Saved
 from agentflow.core.evidence import CheckName, Side
 from agentflow.core.messages import Stop, Usage
 from agentflow.core.pending import PendingKind
-from agentflow.core.probe import ProbeEnd, ProbeKind
 from agentflow.core.record import Record
-from agentflow.core.run import CompactionTrigger, RunOutcome
+from agentflow.core.run import CompactionTrigger, RunOutcome, Saved
 from agentflow.core.task import Complexity, GateStatus, Phase, Status
-from agentflow.core.todo import PlanChanged
+from agentflow.core.verdict import ProbeEnd, ProbeKind
 
 
 class TaskStarted(Record, tag=True):
@@ -18,6 +16,14 @@ class TaskStarted(Record, tag=True):
     model: str
     max_iterations: int
     sandbox: str = "none"
+
+
+class PlanChanged(Record, tag=True):
+    """The todos changed; ids only, the todos themselves are in the state."""
+
+    added: tuple[int, ...]
+    changed: tuple[int, ...]
+    removed: tuple[int, ...]
 
 
 class StateChanged(Record, tag=True):

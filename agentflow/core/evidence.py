@@ -1,11 +1,61 @@
-"""Commands that were run, and what they showed."""
+"""Commands, their results, and the checks that they are run for."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
-from agentflow.core.execution import Execution
-from agentflow.core.proof import Proof
 from agentflow.core.record import Record
+
+
+class Command(Record):
+    """What to run: `argv` without a shell, in a folder, within `timeout` seconds."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    timeout: float
+    env: Mapping[str, str] = {}
+    """Added to the inherited variables."""
+    descriptors: tuple[int, ...] = ()
+    """Of ours, that it gets beside its standard streams."""
+    most_tasks: int = 2_048
+    """Processes and threads that it may have at once; with more it is killed."""
+
+
+class Execution(Record):
+    """A command that came to an end, whoever ran it."""
+
+    command: str
+    cwd: str
+    exit_code: int | None
+    """None when a signal ended it."""
+    timed_out: bool
+    started_at: str
+    seconds: float
+    stdout_sha256: str
+    """Of everything it printed, stdout and stderr as they came."""
+    bytes: int
+    output: str
+    """Path of the file that holds what it printed."""
+    tail: str = ""
+    """The last part of the output, decoded."""
+    changed: tuple[str, ...] = ()
+    """What it changed in a throw-away view of the repository: A, M or D, and the path."""
+    notes: tuple[str, ...] = ()
+    """What is to be said of it beside its output."""
+    sandbox: str = "none"
+    """How well it was kept in."""
+
+
+class Exchanged(Record):
+    """What a program answered."""
+
+    exit_code: int | None
+    """None when a signal ended it."""
+    timed_out: bool
+    stdout: bytes
+    """The first 64 KiB, as of stderr."""
+    stderr: bytes
+    flooded: bool
+    """There was more on stdout, or so much that it was ended."""
 
 
 class CheckName(StrEnum):
@@ -244,27 +294,3 @@ class CheckRun(Record):
 def settled(outcomes: Mapping[str, TestOutcome], flaky: Iterable[str]) -> Mapping[str, TestOutcome]:
     """Return the outcomes of the last run, but of tests with mixed results that they are flaky."""
     return {**outcomes, **{test: TestOutcome.FLAKY for test in flaky if test in outcomes}}
-
-
-class Verdict(Record):
-    """Pass or fail of a change, computed from evidence."""
-
-    passed: bool
-    reasons: tuple[str, ...]
-    """Why it failed; empty when it passed."""
-    evidence: tuple[str, ...]
-    """Ids of the records it rests on."""
-    caveats: tuple[str, ...] = ()
-    """Known words such as `already_red`; any of them makes the result a verified_with_caveat."""
-    notes: tuple[str, ...] = ()
-    """What a person should know although it changes nothing."""
-    weakened: tuple[str, ...] = ()
-    """What was done to the checks that only a person can approve."""
-    to_approve: bool = False
-    """Nothing else is wrong, and nobody decided about that yet, or it was denied."""
-    proof: tuple[Proof, ...] = ()
-    """What shows that the change does what it should."""
-    unproved: tuple[str, ...] = ()
-    """Each changed place that nothing proves, with the one thing that would."""
-    approvals: tuple[str, ...] = ()
-    """What a person approved of it, who and when; told as caveats, the result is verified all the same."""

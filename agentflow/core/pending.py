@@ -1,10 +1,11 @@
-"""What waits for a person, and what the person said."""
+"""What a person decides: pending items and their answers, skipped checks, and budgets."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
 from agentflow.core.errors import UsageError
+from agentflow.core.evidence import CheckName
 from agentflow.core.record import Record
 
 
@@ -184,3 +185,24 @@ def _chosen(options: tuple[str, ...], text: str) -> str:
         last = letter_of(len(options) - 1)
         raise UsageError(f"{said} is no option", hint=f"A to {last}, or words of your own")
     return text
+
+
+class Override(Record):
+    """A check that a person says need not hold."""
+
+    check: CheckName
+    reason: str
+    by: str
+    """Who said so: a person, or a file that one trusts."""
+    risk: str
+    """What nobody looks at now."""
+
+
+class Budget(Record):
+    """What a task may use up as a whole; None is no limit."""
+
+    cost: float | None = None
+    """USD."""
+    tokens: int | None = None
+    seconds: float | None = None
+    """In one go; a task that waited or was stopped begins anew."""

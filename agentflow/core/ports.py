@@ -9,11 +9,9 @@ from typing import IO, TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from agentflow.core.events import Event
-    from agentflow.core.evidence import By, Evidence
-    from agentflow.core.execution import Execution
+    from agentflow.core.evidence import By, Command, Evidence, Execution
     from agentflow.core.messages import Reply, Request
     from agentflow.core.run import RunEntry
-    from agentflow.process import Command
 
 
 class Model(Protocol):

@@ -4,9 +4,8 @@ from enum import StrEnum
 from math import ceil
 from typing import Any
 
-from agentflow.core.context import TOKENS_A_CHARACTER
-from agentflow.core.delegation import Delegated, HandOff, Saved, Tally
 from agentflow.core.messages import (
+    TOKENS_A_CHARACTER,
     Message,
     Notice,
     Reply,
@@ -20,6 +19,50 @@ from agentflow.core.messages import (
 )
 from agentflow.core.pending import Answer, Pending
 from agentflow.core.record import Record
+
+
+class Delegated(Record):
+    """What a sub-agent came to."""
+
+    run: int
+    agent: str
+    usage: Usage
+    answer: str | None = None
+    """Its text, where that is meant to be the answer of the run that asked."""
+    halt: str | None = None
+    """Why a hook ends the whole task."""
+
+
+class HandOff(Record):
+    """To whom a role hands the conversation, and why."""
+
+    to: str
+    reason: str
+
+
+class Saved(Record):
+    """What a direct answer spared the run that asked; it is no part of the usage."""
+
+    tokens_not_resent: int
+    """Measured: what the request after it would have sent again."""
+    synthesis_avoided: int
+    """Estimated: the tokens of the answer that nobody had to write once more."""
+    estimated: tuple[str, ...] = ("synthesis_avoided",)
+
+
+class Tally(Record):
+    """What counts against the limits of whoever is acting."""
+
+    turns: int = 0
+    tool_calls: int = 0
+    tokens: int = 0
+    seconds: float = 0
+    cost: float = 0
+
+    def since(self, before: "Tally") -> "Tally":
+        """Return what was used after an earlier tally."""
+        used = {name: getattr(self, name) - getattr(before, name) for name in self.__struct_fields__}
+        return Tally(**used)
 
 
 class RunOutcome(StrEnum):

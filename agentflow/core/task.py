@@ -1,17 +1,15 @@
 """The state of a task: the frontmatter of `task.md`, and what only the events carry."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 
-from agentflow.core.allowance import Budget, Override
-from agentflow.core.evidence import Check, CheckName, Surface, Verdict
-from agentflow.core.exits import Exit
+from agentflow.core.errors import Exit
+from agentflow.core.evidence import Check, CheckName, Surface
 from agentflow.core.messages import Usage
-from agentflow.core.pending import Answer, Pending
-from agentflow.core.probe import ProbeResult
-from agentflow.core.quotes import Excerpt, Instruction
+from agentflow.core.pending import Answer, Budget, Override, Pending
 from agentflow.core.record import Record
-from agentflow.core.submissions import Change, Findings, Judgement, Plan, Review
-from agentflow.core.todo import Todo
+from agentflow.core.role import Change, Findings, Judgement, Plan, Review
+from agentflow.core.verdict import ProbeResult, Verdict
 
 STATE_VERSION = 1
 
@@ -62,6 +60,35 @@ class Complexity(StrEnum):
     """Six files or more, or a high risk."""
     RESEARCH = "research"
     """Needs what stands outside of the repository, and changes nothing."""
+
+
+class TodoStatus(StrEnum):
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    BLOCKED = "blocked"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "TodoStatus | None":
+        """Return what another usual word for a status means."""
+        word = value.strip().lower().replace(" ", "_").replace("-", "_") if isinstance(value, str) else ""
+        return _SPELLINGS.get(word)
+
+
+_SPELLINGS: Mapping[str, TodoStatus] = {
+    **{status.value: status for status in TodoStatus},
+    **dict.fromkeys(("todo", "open", "not_started", "planned"), TodoStatus.PENDING),
+    **dict.fromkeys(("doing", "active", "started", "inprogress", "current"), TodoStatus.IN_PROGRESS),
+    **dict.fromkeys(("done", "complete", "finished"), TodoStatus.COMPLETED),
+    **dict.fromkeys(("stuck", "waiting", "on_hold"), TodoStatus.BLOCKED),
+}
+
+
+class Todo(Record):
+    id: int
+    title: str
+    status: TodoStatus
+    evidence: str | None = None
 
 
 class Gate(Record):
@@ -117,6 +144,31 @@ class Undone(Record):
     at: str
     kept: tuple[str, ...] = ()
     """Files that differ from before the task and were left as they are: the user's own edits."""
+
+
+class Excerpt(Record):
+    """Lines of a file as a role saw them."""
+
+    path: str
+    first: int
+    """The number of the first line, from 1."""
+    lines: tuple[str, ...]
+    is_whole: bool = False
+    """These are all lines of the file."""
+
+
+class Instruction(Record):
+    """A file in which the repository says how to work on it."""
+
+    path: str
+    text: str
+    """Without comments; cut where it is very long."""
+    size: int
+    """Characters before it was cut."""
+    folder: str = ""
+    """It counts for files below; empty for all."""
+    globs: tuple[str, ...] = ()
+    """If any, it counts only for files that one of them names."""
 
 
 class TaskState(Record):

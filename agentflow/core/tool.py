@@ -5,14 +5,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from agentflow.core.context import DEFAULT_ROOM
-from agentflow.core.delegation import Delegated, HandOff
-from agentflow.core.execution import Execution
+from agentflow.core.evidence import Execution
+from agentflow.core.messages import DEFAULT_ROOM
 from agentflow.core.pending import Pending
 from agentflow.core.ports import Ledger, Runner, Workspace
 from agentflow.core.record import Record
 from agentflow.core.role import Role
-from agentflow.core.run import Run
+from agentflow.core.run import Delegated, HandOff, Run
 
 
 class Effect(StrEnum):

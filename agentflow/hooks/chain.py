@@ -8,25 +8,23 @@ from typing import Any
 import anyio
 
 from agentflow.core.hook import (
+    GUARDED,
     LEGAL,
     NOTHING,
+    Answered,
+    Asking,
     Decision,
     Function,
     Hook,
     HookDecision,
+    HookEvent,
     HookResult,
     OnError,
     Origin,
-    Script,
-)
-from agentflow.core.points import (
-    GUARDED,
-    Answered,
-    Asking,
-    HookEvent,
     Payload,
     Point,
     Scene,
+    Script,
     ToolDone,
     ToolFailed,
     ToolUse,

@@ -10,12 +10,12 @@ from typing import Any
 
 from anyio import to_thread
 
-from agentflow.core.hook import Hook, HookResult, Script
-from agentflow.core.points import HookEvent, Point
+from agentflow.core.evidence import Command
+from agentflow.core.hook import Hook, HookEvent, HookResult, Point, Script
 from agentflow.core.record import encode, plain
 from agentflow.frontmatter import write_whole
 from agentflow.hooks.output import Told, told
-from agentflow.process import Command, exchange, stop_asked
+from agentflow.process import exchange, stop_asked
 from agentflow.redact import redacted, redacted_bytes
 from agentflow.trust import fingerprint
 

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from agentflow.core.errors import InvalidFile
-from agentflow.core.hook import Hook, OnError, Origin, Script
-from agentflow.core.points import Point
+from agentflow.core.hook import Hook, OnError, Origin, Point, Script
 from agentflow.core.record import Record, shared
 from agentflow.hooks.matching import TOOL_POINTS, expression, parse_condition
 from agentflow.parse import Mismatch, fit

@@ -4,8 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from agentflow.core.hook import Hook, Script
-from agentflow.core.points import HookEvent, Point, Scene, ToolDone, ToolFailed, ToolUse
+from agentflow.core.hook import Hook, HookEvent, Point, Scene, Script, ToolDone, ToolFailed, ToolUse
 from agentflow.core.role import ToolRule
 from agentflow.permissions.patterns import EDITORS, READERS, about_path, may_touch
 from agentflow.permissions.rules import parse_rules

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from agentflow.core.execution import Exchanged
-from agentflow.core.hook import LEGAL, Decision, Hook, HookResult
-from agentflow.core.points import Point
+from agentflow.core.evidence import Exchanged
+from agentflow.core.hook import LEGAL, Decision, Hook, HookResult, Point
 from agentflow.core.record import Record
 from agentflow.hooks.answers import joined, result_of
 from agentflow.parse import Mismatch, decode_or_none

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentflow.core.errors import InvalidFile, ToolError
 from agentflow.core.ports import Workspace
-from agentflow.core.quotes import Instruction
+from agentflow.core.task import Instruction
 from agentflow.frontmatter import split
 from agentflow.redact import redacted
 from agentflow.workspace.globs import matcher

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agentflow.core.context import DEFAULT_ROOM, ContextLimits
 from agentflow.core.fold import advance, begin_run
-from agentflow.core.messages import Message, Notice, Speaker, Text, ToolSpec
+from agentflow.core.messages import DEFAULT_ROOM, ContextLimits, Message, Notice, Speaker, Text, ToolSpec
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Journal, Ledger, Model, Observer, Runner, Watch, Workspace
 from agentflow.core.record import Record, shared

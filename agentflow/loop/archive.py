@@ -4,8 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from agentflow.core.context import part_size
-from agentflow.core.messages import Message, Part, Speaker, ToolCall, ToolResult, ToolSpec
+from agentflow.core.messages import Message, Part, Speaker, ToolCall, ToolResult, ToolSpec, part_size
 from agentflow.core.record import Record
 from agentflow.core.run import Run
 from agentflow.core.tool import Retention

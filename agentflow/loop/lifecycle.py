@@ -4,15 +4,16 @@ from collections.abc import Callable
 
 from agentflow.core.errors import ModelError
 from agentflow.core.events import Warned
-from agentflow.core.hook import NOTHING, Decision, HookDecision
-from agentflow.core.messages import Message, Notice, Reply, Request, Speaker
-from agentflow.core.points import (
+from agentflow.core.hook import (
+    NOTHING,
     Actor,
     Answered,
     Asking,
     Briefed,
     Concluded,
+    Decision,
     Failed,
+    HookDecision,
     Payload,
     Point,
     Scene,
@@ -20,6 +21,7 @@ from agentflow.core.points import (
     SubagentStopped,
     Turn,
 )
+from agentflow.core.messages import Message, Notice, Reply, Request, Speaker
 from agentflow.core.record import shared
 from agentflow.core.run import Run, RunOutcome, RunStopped
 from agentflow.loop.agent import Agent, note, say

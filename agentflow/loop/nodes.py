@@ -8,9 +8,10 @@ import anyio
 from agentflow.core.errors import ModelUnavailable, PromptTooLong
 from agentflow.core.events import Asked, HandedOff, Replied
 from agentflow.core.fold import DELEGATE
+from agentflow.core.hook import Point
 from agentflow.core.messages import Message, Reply, Speaker, ToolCall
-from agentflow.core.points import Point
 from agentflow.core.record import plain
+from agentflow.core.role import Findings
 from agentflow.core.run import (
     CallAnswered,
     CallsStarted,
@@ -22,7 +23,6 @@ from agentflow.core.run import (
     RunClosed,
     RunOutcome,
 )
-from agentflow.core.submissions import Findings
 from agentflow.loop.agent import Agent, note
 from agentflow.loop.call import answer
 from agentflow.loop.compact import compact, with_recall

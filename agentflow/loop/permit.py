@@ -4,10 +4,9 @@ from typing import Any
 
 from agentflow.core.errors import Halted, InvalidInput, NotAllowed, ToolError
 from agentflow.core.events import Answered, ToolBlocked
-from agentflow.core.hook import Decision, HookDecision
+from agentflow.core.hook import RULES, Decision, HookDecision, Point, ToolUse
 from agentflow.core.messages import ToolCall, ToolResult
 from agentflow.core.pending import Answer, Pending, PendingKind, decided_now
-from agentflow.core.points import RULES, Point, ToolUse
 from agentflow.core.record import Record, plain
 from agentflow.core.run import CallAnswered, Run, RunPaused
 from agentflow.core.tool import Category, Tool

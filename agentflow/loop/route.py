@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from enum import StrEnum
 
-from agentflow.core.context import DEFAULT_ROOM, ContextLimits
-from agentflow.core.messages import Speaker, Stop, ToolResult
+from agentflow.core.messages import DEFAULT_ROOM, ContextLimits, Speaker, Stop, ToolResult
 from agentflow.core.role import Limits
 from agentflow.core.run import Run, RunOutcome
 

@@ -6,7 +6,7 @@ from itertools import accumulate
 import anyio
 
 from agentflow.core.errors import ModelError
-from agentflow.core.hook import Decision
+from agentflow.core.hook import Answered, Asking, Decision, Point
 from agentflow.core.messages import (
     SUMMARIZER,
     Message,
@@ -18,7 +18,6 @@ from agentflow.core.messages import (
     ToolResult,
     ToolSpec,
 )
-from agentflow.core.points import Answered, Asking, Point
 from agentflow.core.record import Record, encode, shared
 from agentflow.core.run import Run
 from agentflow.loop.agent import Agent

@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from agentflow.core.allowance import Budget
 from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
 from agentflow.core.events import Retried, Warned
 from agentflow.core.messages import Reply, Request, Usage, total
+from agentflow.core.pending import Budget
 from agentflow.core.ports import Observer
 from agentflow.model.encode import Encoder
 from agentflow.model.meter import Meter

@@ -1,9 +1,8 @@
 """What is left of a task's budget, counted request by request; one that cannot fit is not sent."""
 
-from agentflow.core.allowance import Budget
-from agentflow.core.errors import ModelRejected
-from agentflow.core.exits import Exit
+from agentflow.core.errors import Exit, ModelRejected
 from agentflow.core.messages import Request, Usage
+from agentflow.core.pending import Budget
 from agentflow.settings import Price
 
 _TOKENS_A_BYTE = 0.25

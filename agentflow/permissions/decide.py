@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from agentflow.core.record import Record
-from agentflow.core.role import PIPELINE, Role, ToolRule
-from agentflow.core.submissions import SUBMITTED_BY
+from agentflow.core.role import PIPELINE, SUBMITTED_BY, Role, ToolRule
 from agentflow.core.tool import Category, Tool
 from agentflow.permissions.dangers import dangerous_argument
 from agentflow.permissions.launching import launched

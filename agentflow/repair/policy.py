@@ -11,7 +11,7 @@ import anyio
 from agentflow.core.errors import ModelRejected
 from agentflow.core.messages import Reply, Request, Speaker, Stop, Text, ToolCall, ToolResult, Usage
 from agentflow.core.record import Record, encode
-from agentflow.core.submissions import (
+from agentflow.core.role import (
     Change,
     Claim,
     Finding,

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.errors import ModelRejected
-from agentflow.core.evidence import RED
-from agentflow.core.execution import Execution
+from agentflow.core.evidence import RED, Command, Execution
 from agentflow.core.record import Record
 from agentflow.parse import Mismatch, fit
-from agentflow.process import Command
 from agentflow.repair.candidates import Candidate, TestTrace
 from agentflow.repair.sources import Sources
 from agentflow.repair.target import ADVICE, Target

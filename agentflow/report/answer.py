@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from enum import IntEnum
 from pathlib import Path
 
-from agentflow.core.submissions import Finding, Findings, Issue
+from agentflow.core.role import Finding, Findings, Issue
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.frontmatter import write_atomic
 from agentflow.redact import nested, visible

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from agentflow.core.caveat import Caveat
+from agentflow.core.errors import Exit
 from agentflow.core.events import GatesMerged
-from agentflow.core.evidence import Verdict
-from agentflow.core.exits import Exit
+from agentflow.core.role import Issue, Review, ReviewVerdict, Severity
 from agentflow.core.run import Run, RunOutcome
-from agentflow.core.submissions import Issue, Review, ReviewVerdict, Severity
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status, TaskState
+from agentflow.core.verdict import Caveat, Verdict
 
 _BLOCKING = (Severity.CRITICAL, Severity.MAJOR)
 

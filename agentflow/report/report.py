@@ -2,13 +2,12 @@
 
 from typing import Any
 
+from agentflow.core.errors import Exit
 from agentflow.core.events import IntentTold
 from agentflow.core.evidence import CheckRun, Side, ended, mixed
-from agentflow.core.exits import Exit
-from agentflow.core.probe import ProbeResult
-from agentflow.core.proof import Proof
 from agentflow.core.record import plain
 from agentflow.core.task import Failure, GateStatus, TaskState
+from agentflow.core.verdict import ProbeResult, Proof
 from agentflow.redact import nested, visible
 from agentflow.report.answer import format_answer
 from agentflow.report.material import Material, RoleSpending, Spending, fence_text

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from agentflow.core.evidence import Command
 from agentflow.core.record import Record
-from agentflow.process import Command
 from agentflow.sandbox import seatbelt, seccomp
 from agentflow.sandbox.bubblewrap import arguments, listening
 from agentflow.sandbox.probe import Ability

@@ -12,9 +12,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from agentflow.core.evidence import Command
 from agentflow.core.record import Record
 from agentflow.parse import fit
-from agentflow.process import Command
 from agentflow.sandbox import seccomp
 from agentflow.sandbox.places import find_places
 from agentflow.sandbox.profile import CHECKS

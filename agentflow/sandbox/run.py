@@ -9,9 +9,8 @@ from typing import Self
 
 from agentflow import process
 from agentflow.core.errors import NoSandbox
-from agentflow.core.execution import Execution
+from agentflow.core.evidence import Command, Execution
 from agentflow.core.record import Record
-from agentflow.process import Command
 from agentflow.sandbox import throwaway
 from agentflow.sandbox.confine import STARTED, doors, seatbelted, wrapped
 from agentflow.sandbox.environment import variables

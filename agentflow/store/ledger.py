@@ -9,6 +9,7 @@ from agentflow.core.evidence import (
     By,
     CheckName,
     Evidence,
+    Execution,
     Fault,
     Side,
     TestCounts,
@@ -17,7 +18,6 @@ from agentflow.core.evidence import (
     ended,
     mixed,
 )
-from agentflow.core.execution import Execution
 from agentflow.core.ports import Observer
 from agentflow.core.record import Record, encode, shared
 from agentflow.core.task import TaskState

@@ -8,8 +8,8 @@ import hashlib
 from contextlib import suppress
 from pathlib import Path
 
-from agentflow.core.allowance import Budget
 from agentflow.core.errors import InvalidFile
+from agentflow.core.pending import Budget
 from agentflow.core.record import Record, encode
 from agentflow.core.task import TaskState
 from agentflow.frontmatter import write_whole

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.record import plain
-from agentflow.core.submissions import Plan
+from agentflow.core.role import Plan
 from agentflow.core.task import FRONTMATTER_KEYS, TaskState
 from agentflow.frontmatter import join, split, write_atomic
 from agentflow.parse import parse

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from agentflow.core.errors import AgentflowError, CorruptState
-from agentflow.core.events import Event, HandEdited, Stamped, StateChanged, TaskUndone, Warned
+from agentflow.core.events import Event, HandEdited, PlanChanged, Stamped, StateChanged, TaskUndone, Warned
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import encode, plain, sealed
 from agentflow.core.task import TaskState, Undone
-from agentflow.core.todo import PlanChanged
 from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
 from agentflow.process import timestamp

@@ -7,9 +7,9 @@ from pathlib import PurePosixPath
 from agentflow.core.errors import ToolError
 from agentflow.core.messages import Served, Text, ToolCall, ToolResult
 from agentflow.core.ports import Workspace
-from agentflow.core.quotes import Excerpt
+from agentflow.core.role import Finding
 from agentflow.core.run import Run
-from agentflow.core.submissions import Finding
+from agentflow.core.task import Excerpt
 from agentflow.redact import redacted
 
 WHOLE_LINES = 80

@@ -7,8 +7,7 @@ from typing import Self
 from agentflow.core.errors import ConfigError, UnknownTool
 from agentflow.core.messages import ToolSpec
 from agentflow.core.record import Record
-from agentflow.core.role import HANDOFF, Role
-from agentflow.core.submissions import SUBMITTED_BY
+from agentflow.core.role import HANDOFF, SUBMITTED_BY, Role
 from agentflow.core.tool import Category, Tool
 from agentflow.parse import schema
 from agentflow.settings import Caller

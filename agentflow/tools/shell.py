@@ -10,11 +10,10 @@ from typing import Annotated
 from msgspec import Meta
 
 from agentflow.core.errors import InvalidInput, ToolError
-from agentflow.core.execution import Execution
+from agentflow.core.evidence import Command, Execution
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
-from agentflow.process import Command
 from agentflow.redact import uncoloured
 from agentflow.sandbox.environment import find_shell
 from agentflow.tools.recall import recall_note

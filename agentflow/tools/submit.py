@@ -7,7 +7,7 @@ from agentflow.core.errors import InvalidInput, ToolError
 from agentflow.core.evidence import By, Side
 from agentflow.core.ports import Ledger, Workspace
 from agentflow.core.record import Record, plain
-from agentflow.core.submissions import (
+from agentflow.core.role import (
     Change,
     Claim,
     Finding,

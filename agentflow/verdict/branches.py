@@ -7,8 +7,8 @@ import ast
 from collections.abc import Collection, Iterable, Iterator
 from typing import TypeVar
 
-from agentflow.core.proof import Hunk
 from agentflow.core.record import Record
+from agentflow.core.verdict import Hunk
 from agentflow.verdict.breaking import changed_lines
 from agentflow.workspace.crossed import Texts
 

@@ -3,12 +3,10 @@
 from collections.abc import Iterator, Mapping
 
 from agentflow.checks.dependencies import Difference
-from agentflow.core.allowance import Override
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, TestOutcome, ended
-from agentflow.core.pending import Answer
-from agentflow.core.probe import ProbeResult
-from agentflow.core.proof import Hunk
+from agentflow.core.pending import Answer, Override
 from agentflow.core.record import Record
+from agentflow.core.verdict import Hunk, ProbeResult
 from agentflow.verdict.drift import appeared, listed
 from agentflow.verdict.probe_results import hunks_of, notes_of, proven_tests
 from agentflow.verdict.tampering import Finding

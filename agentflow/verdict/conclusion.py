@@ -2,11 +2,11 @@
 
 import re
 
-from agentflow.core.caveat import Caveat
-from agentflow.core.evidence import RED, CheckRun, Verdict, ended, mixed
-from agentflow.core.exits import Exit
-from agentflow.core.submissions import Claim, Judgement
+from agentflow.core.errors import Exit
+from agentflow.core.evidence import RED, CheckRun, ended, mixed
+from agentflow.core.role import Claim, Judgement
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status, TaskState
+from agentflow.core.verdict import Caveat, Verdict
 from agentflow.process import timestamp
 from agentflow.routing.route import is_stalled
 from agentflow.workspace.git import FileChange

@@ -14,8 +14,7 @@ from agentflow.checks.results import findings
 from agentflow.checks.run import TAIL_CHARS, Shown
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import EvidenceRecorded
-from agentflow.core.evidence import By, Check, CheckName, Evidence, Side
-from agentflow.core.execution import Execution
+from agentflow.core.evidence import By, Check, CheckName, Evidence, Execution, Side
 from agentflow.core.record import Record, encode, shared
 from agentflow.parse import decode
 from agentflow.sandbox.profile import CHECKS

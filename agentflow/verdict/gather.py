@@ -10,9 +10,9 @@ from agentflow.checks.manifests import manifest_of
 from agentflow.checks.required import require
 from agentflow.core.events import Probed
 from agentflow.core.evidence import RED, CheckName, CheckRun, Side, Surface, ended
-from agentflow.core.probe import ProbeResult
 from agentflow.core.record import shared
 from agentflow.core.task import RequiredCheck, TaskState
+from agentflow.core.verdict import ProbeResult
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.profile import CHECKS
 from agentflow.verdict.beside import undisturbed

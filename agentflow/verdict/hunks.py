@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
 
-from agentflow.core.proof import Hunk
 from agentflow.core.record import Record
+from agentflow.core.verdict import Hunk
 from agentflow.verdict.equivalence import is_document, is_equal_but_examples, is_same_behaviour
 from agentflow.workspace.crossed import Texts
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from agentflow.core.caveat import Caveat
-from agentflow.core.evidence import RED, By, CheckName, CheckRun, Evidence, Side, TestOutcome, Verdict, ended
-from agentflow.core.proof import ProofKind
+from agentflow.core.evidence import RED, By, CheckName, CheckRun, Evidence, Side, TestOutcome, ended
+from agentflow.core.verdict import Caveat, ProofKind, Verdict
 from agentflow.verdict.case import Case, remarks, wrong
 from agentflow.verdict.drift import drifted, listed
 from agentflow.verdict.probe_results import differing, green_with_broken_code, left_out, silences

@@ -8,9 +8,9 @@ from pathlib import PurePosixPath
 from agentflow.checks.dependencies import Difference, compare
 from agentflow.checks.manifests import manifest_of
 from agentflow.core.evidence import Surface
-from agentflow.core.proof import Hunk
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
+from agentflow.core.verdict import Hunk
 from agentflow.redact import redacted
 from agentflow.verdict.changed_tests import changed_tests
 from agentflow.verdict.equivalence import READS_TEXTS, is_description, is_document, is_same_behaviour

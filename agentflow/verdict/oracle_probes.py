@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
 from agentflow.core.evidence import CheckName, CheckRun
-from agentflow.core.probe import ProbeKind
+from agentflow.core.verdict import ProbeKind
 from agentflow.verdict.breaking import SOURCES
 from agentflow.verdict.expected import Expected, expect_other, find_expected
 from agentflow.verdict.ground import Ground, function_of, lies_in

@@ -4,9 +4,9 @@ import getpass
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from agentflow.core.allowance import Override
 from agentflow.core.errors import UsageError
 from agentflow.core.evidence import CheckName
+from agentflow.core.pending import Override
 
 RISKS: Mapping[CheckName, str] = MappingProxyType(
     {

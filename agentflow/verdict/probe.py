@@ -5,9 +5,8 @@ from secrets import token_hex
 
 from agentflow.checks.run import Shown
 from agentflow.core.evidence import RED, Check, CheckRun, Side, TestOutcome
-from agentflow.core.probe import ProbeEnd, ProbeKind, ProbeResult
-from agentflow.core.proof import Hunk
 from agentflow.core.record import Record
+from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.branches import Watched
 from agentflow.verdict.breaking import Marks, has_mark
 from agentflow.verdict.canary import is_silent

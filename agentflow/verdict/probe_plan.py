@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from agentflow.core.evidence import CheckName, CheckRun, Side
-from agentflow.core.probe import ProbeEnd, ProbeKind, ProbeResult
+from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.branches import Watched, watch_change
 from agentflow.verdict.breaking import SOURCES, Marks, break_change, break_functions, refuse
 from agentflow.verdict.canary import Canary, make_canary

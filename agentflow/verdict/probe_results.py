@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from agentflow.core.evidence import CheckName, Side
-from agentflow.core.probe import ProbeEnd, ProbeKind, ProbeResult
-from agentflow.core.proof import Hunk
+from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.drift import listed
 
 Results = Iterable[ProbeResult]

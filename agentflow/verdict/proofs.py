@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, TestOutcome
-from agentflow.core.proof import Hunk, Proof, ProofKind
+from agentflow.core.verdict import Hunk, Proof, ProofKind
 from agentflow.verdict.case import Case
 from agentflow.verdict.narrow import scope
 

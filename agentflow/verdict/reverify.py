@@ -7,10 +7,10 @@ from agentflow.checks.results import findings
 from agentflow.checks.run import Shown
 from agentflow.checks.wellknown import KNOWN_FAILURES
 from agentflow.core.errors import CorruptState
-from agentflow.core.evidence import By, Check, CheckName, CheckRun, Evidence, Side, Verdict, settled
-from agentflow.core.probe import ProbeResult
+from agentflow.core.evidence import By, Check, CheckName, CheckRun, Evidence, Side, settled
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, Status, TaskState
+from agentflow.core.verdict import ProbeResult, Verdict
 from agentflow.sandbox.scratch import scratch_folder
 from agentflow.store.ledger import EvidenceLedger, summary
 from agentflow.store.reading import EVENTS, events, evidence_of, state_of

@@ -7,8 +7,8 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from agentflow.core.proof import Hunk
 from agentflow.core.record import Record
+from agentflow.core.verdict import Hunk
 from agentflow.frontmatter import read_yaml
 from agentflow.verdict.knowledge import (
     COMMON,

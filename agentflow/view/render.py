@@ -2,7 +2,7 @@
 
 from agentflow.core.evidence import CheckName, Evidence, ended
 from agentflow.core.pending import PendingKind
-from agentflow.core.submissions import PlanStep
+from agentflow.core.role import PlanStep
 from agentflow.core.task import GateStatus, Phase, RequiredCheck, Status, TaskState
 from agentflow.redact import one_line
 from agentflow.view.pending import pending_rows

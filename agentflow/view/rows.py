@@ -27,9 +27,9 @@ from agentflow.core.events import (
 )
 from agentflow.core.evidence import CheckName, Side
 from agentflow.core.messages import Stop
-from agentflow.core.probe import ProbeEnd
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import GateStatus, Phase
+from agentflow.core.verdict import ProbeEnd
 from agentflow.redact import one_line
 from agentflow.view.text import Span, Style, span
 from agentflow.view.words import (

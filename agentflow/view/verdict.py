@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping
 from shlex import quote
 
-from agentflow.core.caveat import meaning
-from agentflow.core.evidence import Verdict
 from agentflow.core.task import Failure, Phase, RequiredCheck, Status, TaskState
+from agentflow.core.verdict import Verdict, meaning
 from agentflow.redact import one_line, visible
 from agentflow.store.reading import TASKS
 from agentflow.view.diffs import FileDiff, file_diffs

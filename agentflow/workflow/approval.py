@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from agentflow.core.errors import Exit
 from agentflow.core.events import Answered
 from agentflow.core.evidence import CheckRun
-from agentflow.core.exits import Exit
 from agentflow.core.pending import Answer, Pending, PendingKind, decided_now
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.process import timestamp

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from agentflow.core.evidence import RED, CheckRun, Side, ended, repeated
-from agentflow.core.submissions import Plan
+from agentflow.core.role import Plan
 from agentflow.core.task import Failure, Phase, TaskState
 from agentflow.loop.context import prompt_text
 from agentflow.report.material import Material, fence_text

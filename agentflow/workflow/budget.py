@@ -1,6 +1,6 @@
 """What a whole task may use up, beside what its roles may."""
 
-from agentflow.core.exits import Exit
+from agentflow.core.errors import Exit
 from agentflow.core.role import Limits
 from agentflow.core.task import Ending, Status, TaskState
 

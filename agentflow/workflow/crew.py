@@ -6,7 +6,7 @@ from functools import partial
 from agentflow.compose.channels import Capability
 from agentflow.compose.family import Cradle, Family
 from agentflow.compose.profiles import Kit
-from agentflow.core.context import DEFAULT_ROOM, ContextLimits
+from agentflow.core.messages import DEFAULT_ROOM, ContextLimits
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Model, Watch, Workspace
 from agentflow.core.record import Record

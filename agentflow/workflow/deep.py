@@ -9,8 +9,8 @@ import anyio
 
 from agentflow.core.errors import InvalidFile, StateError
 from agentflow.core.record import Record
+from agentflow.core.role import Findings
 from agentflow.core.run import Run, RunOutcome
-from agentflow.core.submissions import Findings
 from agentflow.core.task import GateStatus, Phase, TaskState
 from agentflow.frontmatter import join, split, write_atomic
 from agentflow.parse import fit

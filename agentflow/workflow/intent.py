@@ -3,8 +3,8 @@
 import re
 
 from agentflow.core.pending import OWN_WORDS, Pending, PendingKind
+from agentflow.core.role import Plan
 from agentflow.core.routing import Action, Classification
-from agentflow.core.submissions import Plan
 from agentflow.core.task import Intent, Phase, TaskState
 from agentflow.process import timestamp
 from agentflow.routing.classify import MOST_FILES

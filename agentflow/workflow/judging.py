@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 
-from agentflow.core.evidence import Verdict
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Failure, Gate, GateStatus, Phase, TaskState
+from agentflow.core.verdict import Verdict
 from agentflow.report.outcomes import add_review_caveats, end_without_result, list_objections, merge_gates
 from agentflow.routing.route import JUDGING
 from agentflow.verdict.beside import side_by_side, undisturbed

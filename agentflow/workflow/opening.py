@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from agentflow.core.evidence import CheckName, CheckRun
-from agentflow.core.quotes import Excerpt, Instruction
 from agentflow.core.role import Limits, Role
-from agentflow.core.task import Phase, TaskState
+from agentflow.core.task import Excerpt, Instruction, Phase, TaskState
 from agentflow.library.instructions import MAX_CHARS, reach, relevant
 from agentflow.loop.context import prompt_text
 from agentflow.report.material import Material, fence_text

@@ -4,14 +4,14 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from agentflow.core.caveat import Caveat
+from agentflow.core.errors import Exit
 from agentflow.core.events import Answered, Classified, Warned
-from agentflow.core.evidence import RED, CheckName, Verdict
-from agentflow.core.exits import Exit
+from agentflow.core.evidence import RED, CheckName
 from agentflow.core.pending import Consent, Pending, decided_now
 from agentflow.core.routing import Action
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
+from agentflow.core.verdict import Caveat, Verdict
 from agentflow.report.answer import end_without_answer, keeps_document, write_document
 from agentflow.report.material import summarize_intent
 from agentflow.report.outcomes import end_without_result

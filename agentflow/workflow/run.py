@@ -2,10 +2,9 @@
 
 import time
 
-from agentflow.core.errors import Halted, ModelError, ModelUnavailable, StateError
+from agentflow.core.errors import Exit, Halted, ModelError, ModelUnavailable, StateError
 from agentflow.core.events import Paused, PhaseEnded, PhaseStarted, TaskEnded, TaskStarted, Warned
-from agentflow.core.exits import Exit
-from agentflow.core.points import Point
+from agentflow.core.hook import Point
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.process import timestamp
 from agentflow.report.material import sum_spending, summarize_intent

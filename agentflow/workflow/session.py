@@ -2,13 +2,21 @@
 
 from collections.abc import Callable
 
-from agentflow.core.errors import Halted
+from agentflow.core.errors import Exit, Halted
 from agentflow.core.events import Warned
-from agentflow.core.evidence import Verdict
-from agentflow.core.exits import Exit
-from agentflow.core.hook import Decision, HookDecision
-from agentflow.core.points import Payload, Point, Prompt, Scene, SessionEnded, SessionStarted, Stopped
+from agentflow.core.hook import (
+    Decision,
+    HookDecision,
+    Payload,
+    Point,
+    Prompt,
+    Scene,
+    SessionEnded,
+    SessionStarted,
+    Stopped,
+)
 from agentflow.core.task import Ending, Phase, Status, TaskState
+from agentflow.core.verdict import Verdict
 from agentflow.redact import redacted
 from agentflow.workflow.crew import Crew
 

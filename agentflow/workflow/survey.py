@@ -9,8 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from agentflow.checks.interpreter import choose
 from agentflow.core.evidence import RED
-from agentflow.core.quotes import Excerpt
-from agentflow.core.task import TaskState
+from agentflow.core.task import Excerpt, TaskState
 from agentflow.library.instructions import load_instructions
 from agentflow.redact import one_line
 from agentflow.tools.excerpts import block_of, short_file

@@ -1,7 +1,6 @@
 """A task that waits for a person: how it stops, what is decided, how it goes on."""
 
-from agentflow.core.errors import Suspended, TaskOver
-from agentflow.core.exits import Exit
+from agentflow.core.errors import Exit, Suspended, TaskOver
 from agentflow.core.pending import APPROVED, Answer, Consent, Pending, PendingKind, decided_now
 from agentflow.core.task import Ending, Phase, Status, TaskState
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from agentflow.core.errors import OutsideWorkspace
+from agentflow.core.evidence import Command
 from agentflow.parse import fit
-from agentflow.process import Command
 from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder

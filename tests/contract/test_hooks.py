@@ -7,15 +7,17 @@ from typing import Any
 import pytest
 
 from agentflow.core.hook import (
+    GUARDED,
     LEGAL,
     Decision,
     Hook,
     HookDecision,
     HookResult,
     OnError,
+    Point,
+    Scene,
     Script,
 )
-from agentflow.core.points import GUARDED, Point, Scene
 from agentflow.hooks.entries import FUNCTIONS_ONLY
 from tests.unit.hooks.stage import PAYLOADS, a_scene, fire
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.core.exits import Exit
+from agentflow.core.errors import Exit
 from tests.support import several
 from tests.support.canary import listening
 from tests.support.repo import CALC, Repo, call, findings, plan, role, submit, turn

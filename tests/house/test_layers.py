@@ -27,11 +27,11 @@ def test_the_contracts_hold(root: Path) -> None:
 
 def test_an_import_of_a_higher_layer_is_found(root: Path, tmp_path: Path) -> None:
     copy = copy_of(root, tmp_path)
-    with (copy / "agentflow/core/exits.py").open("a") as file:
+    with (copy / "agentflow/core/errors.py").open("a") as file:
         file.write("\nfrom agentflow import workflow\n")
     linted = lint_imports(copy)
     assert linted.returncode == 1
-    assert "agentflow.core.exits -> agentflow.workflow" in linted.stdout
+    assert "agentflow.core.errors -> agentflow.workflow" in linted.stdout
 
 
 def test_a_module_in_no_layer_is_found(root: Path, tmp_path: Path) -> None:

@@ -9,16 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentflow.core.execution import Exchanged
+from agentflow.core.evidence import Exchanged
 from agentflow.core.hook import (
     Decision,
     Hook,
+    HookEvent,
     HookResult,
     OnError,
     Origin,
+    Point,
     Script,
+    ToolDone,
+    ToolUse,
 )
-from agentflow.core.points import HookEvent, Point, ToolDone, ToolUse
 from agentflow.hooks.chain import Chain
 from agentflow.hooks.matching import names
 from agentflow.hooks.output import told

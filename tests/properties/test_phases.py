@@ -5,10 +5,10 @@ from typing import NamedTuple
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agentflow.core.errors import Exit
 from agentflow.core.evidence import TestOutcome
-from agentflow.core.exits import Exit
+from agentflow.core.role import Claim, Judgement
 from agentflow.core.routing import Routing
-from agentflow.core.submissions import Claim, Judgement
 from agentflow.core.task import Complexity, Ending, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.routing.route import (
     JUDGING,

@@ -16,8 +16,9 @@ from agentflow.core.task import (
     Phase,
     Status,
     TaskState,
+    Todo,
+    TodoStatus,
 )
-from agentflow.core.todo import Todo, TodoStatus
 from agentflow.store.reading import TASKS
 from agentflow.store.task_file import read_task, write_task
 from agentflow.store.tasks import TaskStore

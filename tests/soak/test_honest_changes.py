@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.core.exits import Exit
+from agentflow.core.errors import Exit
 from tests.soak.honest.attempting import Played
 from tests.soak.honest.entries import Entry
 from tests.soak.honest.table import ENTRIES

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.core.exits import Exit
+from agentflow.core.errors import Exit
 from tests.support.attempts import Attempt
 from tests.support.honest import HONEST, Honest
 from tests.support.tampering import BASE, TAMPERING, Change

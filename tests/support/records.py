@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from agentflow.core.execution import Execution
+from agentflow.core.evidence import Execution
 from agentflow.core.messages import Message, Request, Speaker, Text
 
 

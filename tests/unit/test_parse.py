@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.record import Record, encode
-from agentflow.core.submissions import SUBMITTED_BY, Findings, Plan
+from agentflow.core.role import SUBMITTED_BY, Findings, Plan
 from agentflow.parse import Mismatch, decode, decode_or_none, fit, parse, schema
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.core.execution import Execution
-from agentflow.process import GRACE_SECONDS, Command, capture, environment, run, timestamp
+from agentflow.core.evidence import Command, Execution
+from agentflow.process import GRACE_SECONDS, capture, environment, run, timestamp
 from agentflow.streams import KEEP_BYTES, TAIL_BYTES
 from tests.support.processes import processes
 

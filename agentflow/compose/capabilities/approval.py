@@ -3,8 +3,7 @@
 import sys
 
 from agentflow.compose.channels import HookChannel
-from agentflow.core.hook import Decision, Hook, HookResult
-from agentflow.core.points import RULES, HookEvent, Point, ToolUse
+from agentflow.core.hook import RULES, Decision, Hook, HookEvent, HookResult, Point, ToolUse
 from agentflow.core.record import Record
 from agentflow.permissions.conditions import Asked, Modes, asks
 from agentflow.permissions.exceptions import question

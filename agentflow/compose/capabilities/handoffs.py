@@ -6,10 +6,10 @@ from typing import Annotated
 from msgspec import Meta
 
 from agentflow.compose.channels import ContextChannel, Settled, ToolFactoryChannel
-from agentflow.core.delegation import HandOff
 from agentflow.core.errors import NotAllowed
 from agentflow.core.record import Record
 from agentflow.core.role import HANDOFF, Role
+from agentflow.core.run import HandOff
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.loop.context import prompt_text
 

@@ -2,8 +2,7 @@
 
 from agentflow.compose.channels import ContextChannel, ToolChannel
 from agentflow.core.record import Record
-from agentflow.core.role import Role
-from agentflow.core.submissions import SUBMITTED_BY
+from agentflow.core.role import SUBMITTED_BY, Role
 from agentflow.core.tool import Tool
 from agentflow.loop.context import prompt_text
 from agentflow.tools.registry import Toolbox

@@ -8,14 +8,12 @@ from msgspec import Meta
 
 from agentflow.compose.bounds import child_of, only_reads
 from agentflow.compose.channels import ContextChannel, Settled, ToolFactoryChannel
-from agentflow.core.delegation import Delegated
 from agentflow.core.errors import InvalidInput, ModelRejected, NotAllowed
 from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import Message, Served, Text, ToolCall, ToolResult
 from agentflow.core.record import Record, encode
-from agentflow.core.role import Role
-from agentflow.core.run import Run, RunOutcome
-from agentflow.core.submissions import Findings
+from agentflow.core.role import Findings, Role
+from agentflow.core.run import Delegated, Run, RunOutcome
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.loop.context import prompt_text
 from agentflow.loop.lifecycle import last_said

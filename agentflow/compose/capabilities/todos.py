@@ -2,7 +2,7 @@
 
 from agentflow.compose.channels import ContextChannel, ToolChannel
 from agentflow.core.record import Record
-from agentflow.core.todo import Todo
+from agentflow.core.task import Todo
 from agentflow.loop.context import prompt_text
 from agentflow.redact import one_line
 from agentflow.tools.notes import todo_update

@@ -4,6 +4,7 @@ import pytest
 from agentflow.core.errors import (
     AgentflowError,
     CorruptState,
+    Exit,
     InvalidFile,
     InvalidInput,
     ModelRejected,
@@ -18,7 +19,6 @@ from agentflow.core.errors import (
     UsageError,
 )
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, TestCounts, TestOutcome
-from agentflow.core.exits import Exit
 from agentflow.core.messages import Message, Speaker, Text, ToolCall, ToolResult, Usage, total
 from agentflow.core.record import Record, encode, plain
 from agentflow.core.role import Role, ToolRule

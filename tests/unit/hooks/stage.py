@@ -6,47 +6,58 @@ from types import MappingProxyType
 
 import anyio
 
-from agentflow.core import points
-from agentflow.core.hook import Decision, Function, Hook, HookDecision, OnError, Origin, Script
+from agentflow.core import hook
+from agentflow.core.hook import (
+    Actor,
+    Decision,
+    Function,
+    Hook,
+    HookDecision,
+    OnError,
+    Origin,
+    Payload,
+    Point,
+    Scene,
+    Script,
+)
 from agentflow.core.messages import Reply, Text
-from agentflow.core.points import Actor, Payload, Point, Scene
 from agentflow.core.task import Phase
 from agentflow.hooks.chain import Chain
 from tests.support.records import a_request, user
 
-BASH = points.ToolUse(tool_name="Bash", tool_input={"command": "ls", "timeout": 5}, tool_use_id="call-1")
+BASH = hook.ToolUse(tool_name="Bash", tool_input={"command": "ls", "timeout": 5}, tool_use_id="call-1")
 REQUEST = a_request(user("hello"), role="planner", agent="planner")
 REPLY = Reply(parts=(Text(text="hello"),))
 PAYLOADS: Mapping[Point, Payload] = MappingProxyType(
     {
-        Point.SESSION_START: points.SessionStarted(source="startup", model="repair"),
-        Point.SESSION_END: points.SessionEnded(reason="verified"),
-        Point.USER_PROMPT_SUBMIT: points.Prompt(prompt="mend it"),
+        Point.SESSION_START: hook.SessionStarted(source="startup", model="repair"),
+        Point.SESSION_END: hook.SessionEnded(reason="verified"),
+        Point.USER_PROMPT_SUBMIT: hook.Prompt(prompt="mend it"),
         Point.PRE_TOOL_USE: BASH,
         Point.PERMISSION_REQUEST: BASH,
-        Point.POST_TOOL_USE: points.ToolDone(
+        Point.POST_TOOL_USE: hook.ToolDone(
             tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="call-1", tool_response="a.py"
         ),
-        Point.POST_TOOL_USE_FAILURE: points.ToolFailed(
+        Point.POST_TOOL_USE_FAILURE: hook.ToolFailed(
             tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="call-1", error="no"
         ),
-        Point.SUBAGENT_START: points.SubagentStarted(agent_id="2", agent_type="scout"),
-        Point.SUBAGENT_STOP: points.SubagentStopped(
+        Point.SUBAGENT_START: hook.SubagentStarted(agent_id="2", agent_type="scout"),
+        Point.SUBAGENT_STOP: hook.SubagentStopped(
             agent_id="2", agent_type="scout", last_assistant_message="found"
         ),
-        Point.TASK_COMPLETED: points.PhasePassing(task_subject="planning", task_description="mend it"),
-        Point.PRE_COMPACT: points.Compacting(trigger="auto"),
-        Point.POST_COMPACT: points.CompactionDone(trigger="auto", compact_summary="s"),
-        Point.STOP: points.Stopped(last_assistant_message="done"),
-        Point.STOP_FAILURE: points.Failed(error="overloaded"),
-        Point.NOTIFICATION: points.Notified(message="look", notification_type="idle"),
-        Point.RUN_START: points.Briefed(brief="mend it"),
-        Point.RUN_END: points.Concluded(outcome="submitted"),
-        Point.TURN_START: points.Turn(turn=1),
-        Point.TURN_END: points.Turn(turn=1),
-        Point.MODEL_REQUEST: points.Asking(request=REQUEST),
-        Point.MODEL_RESPONSE: points.Answered(reply=REPLY),
-        Point.ERROR: points.Failed(error="overloaded"),
+        Point.TASK_COMPLETED: hook.PhasePassing(task_subject="planning", task_description="mend it"),
+        Point.PRE_COMPACT: hook.Compacting(trigger="auto"),
+        Point.POST_COMPACT: hook.CompactionDone(trigger="auto", compact_summary="s"),
+        Point.STOP: hook.Stopped(last_assistant_message="done"),
+        Point.STOP_FAILURE: hook.Failed(error="overloaded"),
+        Point.NOTIFICATION: hook.Notified(message="look", notification_type="idle"),
+        Point.RUN_START: hook.Briefed(brief="mend it"),
+        Point.RUN_END: hook.Concluded(outcome="submitted"),
+        Point.TURN_START: hook.Turn(turn=1),
+        Point.TURN_END: hook.Turn(turn=1),
+        Point.MODEL_REQUEST: hook.Asking(request=REQUEST),
+        Point.MODEL_RESPONSE: hook.Answered(reply=REPLY),
+        Point.ERROR: hook.Failed(error="overloaded"),
     }
 )
 

@@ -3,9 +3,8 @@ from typing import Any
 
 import pytest
 
-from agentflow.core.execution import Exchanged
-from agentflow.core.hook import Decision, Hook, HookResult, Script
-from agentflow.core.points import Point
+from agentflow.core.evidence import Exchanged
+from agentflow.core.hook import Decision, Hook, HookResult, Point, Script
 from agentflow.hooks.output import Told, told
 
 

@@ -8,25 +8,23 @@ import anyio.to_thread
 import pytest
 
 from agentflow.core.hook import (
+    GUARDED,
     NOTHING,
+    Answered,
+    Asking,
     Decision,
     HookDecision,
+    HookEvent,
     HookResult,
     OnError,
     Origin,
-)
-from agentflow.core.messages import Text
-from agentflow.core.points import (
-    GUARDED,
-    Answered,
-    Asking,
-    HookEvent,
     Payload,
     Point,
     Scene,
     ToolDone,
     ToolUse,
 )
+from agentflow.core.messages import Text
 from agentflow.hooks.chain import Chain
 from tests.support.repo import eventually
 from tests.unit.hooks.stage import BASH, PAYLOADS, REQUEST, denied, fire, function, script

@@ -6,8 +6,7 @@ from itertools import product
 import anyio
 import pytest
 
-from agentflow.core.hook import LEGAL, Decision, Hook, HookDecision, OnError
-from agentflow.core.points import GUARDED, Actor, Point, Scene
+from agentflow.core.hook import GUARDED, LEGAL, Actor, Decision, Hook, HookDecision, OnError, Point, Scene
 from agentflow.hooks.chain import Chain
 from agentflow.hooks.entries import FUNCTIONS_ONLY
 from tests.unit.hooks.stage import PAYLOADS, denied, fire, script

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.core.hook import Hook, Origin, Script
-from agentflow.core.points import Point, Scene, ToolUse
+from agentflow.core.hook import Hook, Origin, Point, Scene, Script, ToolUse
 from agentflow.hooks.entries import Place
 from agentflow.hooks.manifest import load_hooks
 from tests.unit.hooks.stage import denied, fire, script

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from agentflow.core.errors import InvalidFile
-from agentflow.core.hook import Hook, OnError, Origin, Script
-from agentflow.core.points import Point, Scene
+from agentflow.core.hook import Hook, OnError, Origin, Point, Scene, Script
 from agentflow.hooks.entries import FUNCTIONS_ONLY, OTHER_EVENTS, Place
 from agentflow.hooks.manifest import load_hooks, project_places, user_places
 from tests.unit.hooks.stage import denied, fire

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from agentflow.core.errors import InvalidFile
-from agentflow.core.points import HookEvent, Point, Scene, ToolUse
+from agentflow.core.hook import HookEvent, Point, Scene, ToolUse
 from agentflow.hooks.matching import applies, matches, names, parse_condition
 from tests.unit.hooks.stage import PAYLOADS
 

@@ -9,11 +9,10 @@ from typing import Annotated, Any, NamedTuple
 import anyio
 from msgspec import Meta
 
-from agentflow.core.context import DEFAULT_ROOM
 from agentflow.core.errors import InvalidInput
 from agentflow.core.events import Event
 from agentflow.core.hook import Hook
-from agentflow.core.messages import Reply, Request, ToolCall, ToolResult
+from agentflow.core.messages import DEFAULT_ROOM, Reply, Request, ToolCall, ToolResult
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Journal, Ledger, Model
 from agentflow.core.record import Record

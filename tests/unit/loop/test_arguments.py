@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from agentflow.core.record import Record
-from agentflow.core.submissions import Change, Plan
+from agentflow.core.role import Change, Plan
 from agentflow.loop.arguments import parsed
 from agentflow.parse import Mismatch
 

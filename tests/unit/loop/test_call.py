@@ -3,9 +3,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from agentflow.core.context import DEFAULT_ROOM
 from agentflow.core.events import ToolBlocked, ToolStarted
-from agentflow.core.messages import Reply, ToolCall
+from agentflow.core.messages import DEFAULT_ROOM, Reply, ToolCall
 from agentflow.core.role import ToolRule
 from agentflow.core.run import RunOutcome
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext

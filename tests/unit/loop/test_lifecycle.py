@@ -7,17 +7,18 @@ from typing import Any
 import anyio
 import pytest
 
-from agentflow.core import points
+from agentflow.core import hook as points
 from agentflow.core.errors import ModelRejected
 from agentflow.core.events import Asked, Replied, RunEnded, Warned
 from agentflow.core.hook import (
     Decision,
     Function,
     Hook,
+    HookEvent,
     HookResult,
+    Point,
 )
 from agentflow.core.messages import Message, Notice, Reply, Speaker, Stop, Text, ToolCall, ToolResult, Usage
-from agentflow.core.points import HookEvent, Point
 from agentflow.core.run import MessageAdded, RequestSent, RunOutcome, RunStopped
 from agentflow.hooks.entries import FUNCTIONS_ONLY
 from agentflow.loop.run import run_agent

@@ -3,11 +3,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from agentflow.core.delegation import HandOff
 from agentflow.core.messages import Message, Speaker, Stop, Text, ToolCall, ToolResult, ToolSpec, Usage
 from agentflow.core.pending import Pending, PendingKind
 from agentflow.core.role import Limits
-from agentflow.core.run import Run, RunOpened, RunOutcome, RunPaused
+from agentflow.core.run import HandOff, Run, RunOpened, RunOutcome, RunPaused
 from agentflow.loop.route import SEVERITY, Step, conclusion, next_step, spent
 
 LIMITS = Limits(turns=3, tool_calls=2, tokens=1000, seconds=60, cost=2)

@@ -1,8 +1,7 @@
 import pytest
 
 from agentflow.core.record import Record
-from agentflow.core.role import PIPELINE, Role
-from agentflow.core.submissions import Plan
+from agentflow.core.role import PIPELINE, Plan, Role
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.permissions.decide import owner_of, refusal
 from agentflow.permissions.patterns import expression

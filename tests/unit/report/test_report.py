@@ -1,5 +1,5 @@
+from agentflow.core.errors import Exit
 from agentflow.core.events import IntentTold
-from agentflow.core.exits import Exit
 from agentflow.core.task import Ending, Status
 from agentflow.report.material import Material, Spending
 from agentflow.report.report import format_report

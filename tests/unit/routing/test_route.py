@@ -2,11 +2,10 @@ from itertools import product
 
 import pytest
 
-from agentflow.core.caveat import Caveat
-from agentflow.core.errors import CorruptState
-from agentflow.core.exits import Exit
-from agentflow.core.submissions import Change, Claim, Judgement, Review, ReviewVerdict
+from agentflow.core.errors import CorruptState, Exit
+from agentflow.core.role import Change, Claim, Judgement, Review, ReviewVerdict
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status
+from agentflow.core.verdict import Caveat
 from agentflow.report.outcomes import find_review_caveats
 from agentflow.routing.route import (
     ORDER,

@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.core.execution import Execution
-from agentflow.process import Command
+from agentflow.core.evidence import Command, Execution
 from agentflow.sandbox.probe import Ability, probe
 from agentflow.sandbox.profile import Level, Opened
 from agentflow.sandbox.run import Sandbox

@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from agentflow.core.events import Event, EvidenceRecorded
-from agentflow.core.evidence import By, CheckName, Evidence, Side, TestCounts, TestOutcome
-from agentflow.core.execution import Execution
+from agentflow.core.evidence import By, CheckName, Evidence, Execution, Side, TestCounts, TestOutcome
 from agentflow.store.ledger import Binding, EvidenceLedger, TreeLedger, summary
 from tests.support.records import an_execution
 from tests.unit.tools.bench import a_record

@@ -13,7 +13,7 @@ import pytest
 from agentflow.core.errors import ConfigError, CorruptState, InvalidFile, TaskLocked
 from agentflow.core.events import PhaseEnded, Stamped, StateChanged, Warned
 from agentflow.core.record import is_intact, sealed
-from agentflow.core.submissions import Findings
+from agentflow.core.role import Findings
 from agentflow.core.task import FRONTMATTER_KEYS, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.parse import Mismatch, fit
 from agentflow.store.journal import lines

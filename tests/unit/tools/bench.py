@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.errors import ToolError
-from agentflow.core.evidence import By, Evidence, Side
-from agentflow.core.execution import Execution
+from agentflow.core.evidence import By, Evidence, Execution, Side
 from agentflow.core.fold import advance
 from agentflow.core.messages import Message, Notice, Reply, Speaker, Text, ToolCall, ToolResult
 from agentflow.core.role import Role, ToolRule

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agentflow.core.messages import Message, Speaker, Text, ToolCall, ToolResult
-from agentflow.core.submissions import Finding
+from agentflow.core.role import Finding
 from agentflow.tools.excerpts import NEAR, WHOLE_LINES, block_of, excerpts_of, was_shown
 from agentflow.workspace.fence import Fence
 from tests.unit.tools.bench import Bench

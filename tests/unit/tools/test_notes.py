@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from agentflow.core.errors import InvalidInput
-from agentflow.core.todo import Todo, TodoStatus
+from agentflow.core.task import Todo, TodoStatus
 from agentflow.core.tool import Output
 from agentflow.parse import Mismatch
 from agentflow.tools.notes import TODO_WRITE, todo_update

@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from agentflow.core.context import DEFAULT_ROOM
 from agentflow.core.errors import InvalidInput, NotAllowed
+from agentflow.core.messages import DEFAULT_ROOM
 from agentflow.tools.recall import MAX_CALLS, RECALL
 from agentflow.tools.shell import BASH, HEAD_SHARE
 from tests.unit.tools.bench import Bench

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.core.context import DEFAULT_ROOM
 from agentflow.core.errors import InvalidInput
+from agentflow.core.messages import DEFAULT_ROOM
 from agentflow.parse import Mismatch
 from agentflow.tools.shell import BASH, HEAD_SHARE
 from tests.support.boxes import unboxed

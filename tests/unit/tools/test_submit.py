@@ -6,7 +6,7 @@ import pytest
 from agentflow.core.errors import InvalidInput
 from agentflow.core.evidence import By, Side
 from agentflow.core.record import encode
-from agentflow.core.submissions import Change, Findings, Judgement, Plan, Review
+from agentflow.core.role import Change, Findings, Judgement, Plan, Review
 from agentflow.core.tool import Tool
 from agentflow.parse import Mismatch, fit
 from agentflow.tools.registry import SUBMITS, standard

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from agentflow.core.evidence import Check, CheckName, CheckRun, Side, TestCounts, TestOutcome, Verdict
+from agentflow.core.evidence import Check, CheckName, CheckRun, Side, TestCounts, TestOutcome
 from agentflow.core.task import Failure, Gate, GateStatus, Phase, TaskState
+from agentflow.core.verdict import Verdict
 from agentflow.routing.route import ORDER
 from agentflow.verdict.case import Case
 from agentflow.workspace.git import ChangeKind, FileChange

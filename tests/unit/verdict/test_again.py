@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from agentflow.checks.run import Shown
-from agentflow.core.evidence import CheckName, Fault, TestOutcome
-from agentflow.core.execution import Execution
+from agentflow.core.evidence import CheckName, Execution, Fault, TestOutcome
 from agentflow.verdict.runner import PATIENCE, Known, due, flaky, wait
 
 PASSED, FAILED = TestOutcome.PASSED, TestOutcome.FAILED

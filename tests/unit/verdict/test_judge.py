@@ -2,11 +2,9 @@ from typing import Any
 
 import pytest
 
-from agentflow.core.caveat import Caveat
 from agentflow.core.evidence import By, CheckRun, Side, TestCounts
-from agentflow.core.probe import ProbeEnd, ProbeKind, ProbeResult
-from agentflow.core.proof import Hunk
-from agentflow.core.submissions import Claim, Judgement
+from agentflow.core.role import Claim, Judgement
+from agentflow.core.verdict import Caveat, Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.case import Case
 from agentflow.verdict.conclusion import weigh
 from agentflow.verdict.judge import judge

@@ -1,5 +1,6 @@
 """One plausible task, told event by event."""
 
+from agentflow.core.errors import Exit
 from agentflow.core.events import (
     Asked,
     CheckStarted,
@@ -18,8 +19,7 @@ from agentflow.core.events import (
     ToolStarted,
     Warned,
 )
-from agentflow.core.evidence import Check, CheckName, Evidence, Verdict
-from agentflow.core.exits import Exit
+from agentflow.core.evidence import Check, CheckName, Evidence
 from agentflow.core.messages import Stop, Usage
 from agentflow.core.record import plain
 from agentflow.core.run import RunOutcome
@@ -33,6 +33,7 @@ from agentflow.core.task import (
     Status,
     TaskState,
 )
+from agentflow.core.verdict import Verdict
 from tests.unit.view.material import FAILED_TEST, FINAL, FIRST, LINT, TESTS, TYPES, records, state
 
 

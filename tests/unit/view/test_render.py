@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from agentflow.core.errors import Exit
 from agentflow.core.evidence import Side
-from agentflow.core.exits import Exit
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status
 from agentflow.view.records import evidence_detail, evidence_table
 from agentflow.view.render import picture

@@ -2,10 +2,11 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from agentflow.core.evidence import TestCounts, Verdict
-from agentflow.core.exits import Exit
+from agentflow.core.errors import Exit
+from agentflow.core.evidence import TestCounts
 from agentflow.core.messages import Usage
 from agentflow.core.task import Ending, Failure, Phase, Status
+from agentflow.core.verdict import Verdict
 from agentflow.view.diffs import file_diffs
 from agentflow.view.snapshot import Snapshot
 from agentflow.view.text import Line, Style, fit

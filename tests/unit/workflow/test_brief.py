@@ -2,13 +2,11 @@ import re
 
 import pytest
 
-from agentflow.core.allowance import Budget
 from agentflow.core.evidence import CheckRun
 from agentflow.core.messages import Usage
-from agentflow.core.quotes import Excerpt, Instruction
-from agentflow.core.role import Limits, Role, ToolRule
-from agentflow.core.submissions import Change, Finding, Findings, Plan, PlanStep
-from agentflow.core.task import Intent, Phase
+from agentflow.core.pending import Budget
+from agentflow.core.role import Change, Finding, Findings, Limits, Plan, PlanStep, Role, ToolRule
+from agentflow.core.task import Excerpt, Instruction, Intent, Phase
 from agentflow.library.instructions import MAX_CHARS
 from agentflow.report.material import Material, fence_text
 from agentflow.workflow.brief import MAX_DIFF_CHARS, brief, failed_brief

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.process import Command, capture
+from agentflow.core.evidence import Command
+from agentflow.process import capture
 from agentflow.sandbox.probe import probe
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox

@@ -1,0 +1,192 @@
+"""A verdict on a change: its proofs, its probes and its caveats."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from agentflow.core.evidence import CheckName, Side
+from agentflow.core.record import Record
+
+
+class ProofKind(StrEnum):
+    """How a change is known to do what it should."""
+
+    FAIL_TO_PASS = "fail_to_pass"  # noqa: S105  # no password
+    SAME_BEHAVIOUR = "same_behaviour"
+    TESTS_ONLY = "tests_only"
+    RENAME = "rename"
+
+    @property
+    def meaning(self) -> str:
+        """What it says of a change, in words."""
+        match self:
+            case ProofKind.FAIL_TO_PASS:
+                return "fails without the change and passes with it"
+            case ProofKind.SAME_BEHAVIOUR:
+                return "only documents, comments, docstrings, formatting or type hints differ"
+            case ProofKind.TESTS_ONLY:
+                return "only tests changed, and each fails when the code is broken"
+            case ProofKind.RENAME:
+                return "only names differ, in code and tests alike, and the same tests pass"
+
+
+class Hunk(Record):
+    """Neighbouring changed lines of one file of the product."""
+
+    path: str
+    line: int
+    """The first of them as the file is now; of lines that are gone, the one before them."""
+    end: int
+    """The last of them."""
+    proved: bool = False
+    """Whether a test fails without these lines."""
+    wanted: str = "that fails without it"
+    """Which test would prove them."""
+
+    @property
+    def place(self) -> str:
+        """The lines as people write them: `pager/core.py:12-14`."""
+        return f"{self.path}:{self.line}" + (f"-{self.end}" if self.end > self.line else "")
+
+
+class Proof(Record):
+    """One reason why a change is taken for proved."""
+
+    kind: ProofKind
+    tests: tuple[str, ...] = ()
+    """The tests that show it, or checks by name."""
+    hunks: tuple[Hunk, ...] = ()
+    """The changed lines that it is about, where they were looked at one by one."""
+    evidence: tuple[str, ...] = ()
+    """Ids of the records of the runs that show it."""
+
+
+class Verdict(Record):
+    """Pass or fail of a change, computed from evidence."""
+
+    passed: bool
+    reasons: tuple[str, ...]
+    """Why it failed; empty when it passed."""
+    evidence: tuple[str, ...]
+    """Ids of the records it rests on."""
+    caveats: tuple[str, ...] = ()
+    """Known words such as `already_red`; any of them makes the result a verified_with_caveat."""
+    notes: tuple[str, ...] = ()
+    """What a person should know although it changes nothing."""
+    weakened: tuple[str, ...] = ()
+    """What was done to the checks that only a person can approve."""
+    to_approve: bool = False
+    """Nothing else is wrong, and nobody decided about that yet, or it was denied."""
+    proof: tuple[Proof, ...] = ()
+    """What shows that the change does what it should."""
+    unproved: tuple[str, ...] = ()
+    """Each changed place that nothing proves, with the one thing that would."""
+    approvals: tuple[str, ...] = ()
+    """What a person approved of it, who and when; told as caveats, the result is verified all the same."""
+
+
+class ProbeKind(StrEnum):
+    CANARY = "canary"
+    """Tests that fail whatever the code does."""
+    BROKEN_CODE = "broken_code"
+    """A check with the changed code broken."""
+    WITHOUT_HUNK = "without_hunk"
+    """What proves the change, with a part of it taken back."""
+    ORACLE = "oracle"
+    """The proving tests, with other values expected."""
+    UNTRIED = "untried"
+    """The tests, while the changed code tells which of its branches and conditions they try."""
+    PLANTED = "planted"
+    """A linter or type checker, with an unknown name in each function that it may have complained of."""
+    TESTS_ONLY = "tests_only"
+    """New and changed tests with all of the code broken, where nothing else changed."""
+
+
+class ProbeEnd(StrEnum):
+    RED_AS_IT_MUST = "red as it must"
+    SILENT = "stayed green"
+    NOT_APPLIED = "not applied"
+    """Nothing shows that what was broken was in place, so that nothing follows."""
+    LEFT_OUT = "left out"
+    """All probes together would have taken too long."""
+
+
+class ProbeResult(Record):
+    """What one probe came to; it is evidence of nothing else."""
+
+    kind: ProbeKind
+    check: CheckName
+    end: ProbeEnd
+    seconds: float
+    subjects: tuple[str, ...] = ()
+    """What was broken, changed or taken back, as people call it."""
+    hunks: tuple[Hunk, ...] = ()
+    """The lines that were taken back."""
+    code: Side = Side.FINAL
+    """Whether the code of now or from before the task lay below it."""
+    tests: tuple[str, ...] = ()
+    """Of tests alone: those that each failed."""
+    softened: tuple[str, ...] = ()
+    """What tests expect that could be anything else."""
+    differing: tuple[str, ...] = ()
+    """Tests that pass in the final run and fail here, where nothing but the surroundings is another."""
+    reached: bool = True
+    """Whether broken code was called, and not merely loaded."""
+
+
+class Caveat(StrEnum):
+    """Why a change that passed ends with exit code 4; a word of the result, some with a check."""
+
+    UNPROVED = "unproved"
+    ALREADY_RED = "already_red"
+    FLAKY = "flaky"
+    CHECK_SKIPPED = "check_skipped"
+    CHECK_NOT_RUN = "check_not_run"
+    TESTS_NOT_COUNTED = "tests_not_counted"
+    MOSTLY_SKIPPED = "mostly_skipped"
+    GREEN_WHEN_BROKEN = "green_when_broken"
+    DEPENDS_ON_SURROUNDINGS = "depends_on_surroundings"
+    NOT_ALL_TRIED = "not_all_tried"
+    KNOWS_THE_TESTS = "knows_the_tests"
+    DEPENDENCIES = "dependencies"
+    NOT_REVIEWED = "not_reviewed"
+    REVIEWER_DISAGREES = "reviewer_disagrees"
+    VERIFIER_DISAGREES = "verifier_disagrees"
+    ENVIRONMENT_BLOCKED = "environment_blocked"
+
+    def of(self, check: str) -> str:
+        """Return the caveat of one check, as the result says it."""
+        return f"{self}:{check}"
+
+    def stands_in(self, said: str) -> bool:
+        """Tell whether a word of a result is this caveat, of whatever check."""
+        return said.partition(":")[0] == self
+
+
+_MEANINGS: Mapping[str, str] = MappingProxyType(
+    {
+        Caveat.UNPROVED: "no test fails without the change, or a part of it, and passes with it: "
+        "see what would prove it",
+        Caveat.ALREADY_RED: "some checks were red before the task and still are",
+        Caveat.FLAKY: "a check failed and passed on one tree: what passed by chance proves little",
+        Caveat.CHECK_SKIPPED: "a person said that it need not hold",
+        Caveat.CHECK_NOT_RUN: "this machine cannot run it: see the notes",
+        Caveat.TESTS_NOT_COUNTED: "nobody can count the tests: only an exit code tells of them",
+        Caveat.MOSTLY_SKIPPED: "more tests were skipped than run",
+        Caveat.KNOWS_THE_TESTS: "lines of the new code look as if they knew the tests: see the notes",
+        Caveat.GREEN_WHEN_BROKEN: "these tests pass with the changed code broken, too: see the notes",
+        Caveat.DEPENDS_ON_SURROUNDINGS: "a proving test fails in other surroundings: see the notes",
+        Caveat.NOT_ALL_TRIED: "the tests take too long to try all that has to fail: see the notes",
+        Caveat.DEPENDENCIES: "what the change depends on now is for a person to look at: see the notes",
+        Caveat.NOT_REVIEWED: "its class asks for a review, which --no-review left out",
+        Caveat.REVIEWER_DISAGREES: "the checks hold, but the reviewer objected without naming a line",
+        Caveat.VERIFIER_DISAGREES: "the checks hold, but the verifier did not call it verified",
+        Caveat.ENVIRONMENT_BLOCKED: "this machine cannot run the tests: "
+        "nothing was changed, nothing is verified",
+    }
+)
+
+
+def meaning(said: str) -> str:
+    """Return what a word of a result means; empty for a word that another version wrote."""
+    return _MEANINGS.get(said.partition(":")[0], "")
