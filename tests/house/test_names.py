@@ -2,8 +2,9 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -11,6 +12,20 @@ BANNED = {"manager", "handler", "helper", "helpers", "util", "utils", "service",
 DICTATED = {"handle_data", "visit_ExceptHandler"}
 """Names that the standard library calls."""
 MAX_PUBLIC = 25
+
+BASE_FORMS = {"bring", "embed", "exceed", "feed", "need", "proceed", "seed", "spring", "string", "succeed"}
+"""Words that end like a participle and are none."""
+IRREGULAR = re.compile(
+    "begun|born|bound|broken|brought|built|caught|chosen|done|drawn|driven|fallen|"
+    "felt|found|given|gone|grown|heard|held|hidden|kept|known|laid|led|left|lent|"
+    "lost|made|meant|met|paid|proven|rewritten|said|seen|sent|shot|shown|sold|spent|"
+    "spoken|stood|stuck|taken|taught|thought|thrown|told|torn|undone|won|woven|"
+    "written"
+)
+PARTICIPLES = Path(__file__).with_name("names_participles.txt")
+"""Functions named by a participle, as `room name`; the list may only shrink."""
+TWICE = Path(__file__).with_name("names_twice.txt")
+"""Public names that several modules define; the list may only shrink."""
 
 Sources = dict[str, str]
 
@@ -68,6 +83,54 @@ def public_lists(sources: Sources) -> dict[str, list[str]]:
     return found
 
 
+def room_of(path: str) -> str:
+    return PurePosixPath(path).with_suffix("").parts[1]
+
+
+def is_participle(name: str) -> bool:
+    first = name.lstrip("_").partition("_")[0]
+    return IRREGULAR.fullmatch(first) is not None or (
+        first.endswith(("ed", "ing")) and first not in BASE_FORMS
+    )
+
+
+def participle_functions(sources: Sources) -> set[str]:
+    """Return the functions that a participle names; properties are values and may."""
+    return {
+        f"{room_of(path)} {node.name}"
+        for path, text in sources.items()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and is_participle(node.name)
+        and not any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
+    }
+
+
+def defined_names(tree: ast.Module) -> set[str]:
+    """Return the public names that a module defines at its top level."""
+    names = set()
+    for node in tree.body:
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                names.add(name)
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names.add(name)
+            case ast.Assign(targets=targets):
+                names |= {target.id for target in targets if isinstance(target, ast.Name)}
+            case _:
+                continue
+    return {name for name in names if not name.startswith("_")}
+
+
+def names_defined_twice(sources: Sources) -> set[str]:
+    counts = Counter(name for text in sources.values() for name in defined_names(ast.parse(text)))
+    return {name for name, count in counts.items() if count > 1}
+
+
+def entries(listed: Path) -> list[str]:
+    return [line for line in listed.read_text().splitlines() if not line.startswith("#")]
+
+
 def test_no_name_is_on_the_banned_list(sources: Sources) -> None:
     assert banned_names(sources) == []
 
@@ -78,6 +141,62 @@ def test_public_names_are_sorted_and_few(sources: Sources) -> None:
     for path, names in lists.items():
         assert names == sorted(names), path
         assert len(names) <= MAX_PUBLIC, path
+
+
+@pytest.mark.parametrize("listed", [PARTICIPLES, TWICE])
+def test_a_list_of_exceptions_has_one_sorted_entry_a_line(listed: Path) -> None:
+    assert entries(listed) == sorted(set(entries(listed)))
+
+
+def test_functions_are_named_by_verbs_in_base_form(sources: Sources) -> None:
+    found, listed = participle_functions(sources), set(entries(PARTICIPLES))
+    assert found - listed == set(), "name these by a verb in base form"
+    assert listed - found == set(), f"these are gone: take them out of {PARTICIPLES.name}"
+
+
+def test_a_public_name_is_defined_in_one_module(sources: Sources) -> None:
+    found, listed = names_defined_twice(sources), set(entries(TWICE))
+    assert found - listed == set(), "several modules define these: rename all but one"
+    assert listed - found == set(), f"these are gone: take them out of {TWICE.name}"
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "def asked(): ...",
+        "def _shown_lines(): ...",
+        "async def running(): ...",
+        "class A:\n    def told(self): ...",
+        "def f():\n    def kept(): ...",
+    ],
+)
+def test_a_function_named_by_a_participle_is_found(planted: str) -> None:
+    assert len(participle_functions({"agentflow/loop/a.py": planted})) == 1
+
+
+@pytest.mark.parametrize(
+    "fine",
+    [
+        "def bring(): ...",
+        "def need_review(): ...",
+        "class A:\n    @property\n    def told(self): ...",
+        "told = 1",
+        "def is_told(): ...",
+    ],
+)
+def test_a_value_or_a_verb_is_no_participle(fine: str) -> None:
+    assert participle_functions({"agentflow/process.py": fine}) == set()
+
+
+@pytest.mark.parametrize("planted", ["def look(): ...", "class look: ...", "look = 1", "look: int = 1"])
+def test_a_name_that_two_modules_define_is_found(planted: str) -> None:
+    both = {"agentflow/a.py": planted, "agentflow/loop/b.py": "async def look(): ..."}
+    assert names_defined_twice(both) == {"look"}
+
+
+def test_a_private_a_local_and_an_imported_name_may_repeat() -> None:
+    fine = "from x import look\n_own = 1\nclass A{}:\n    def run(self):\n        size = 1"
+    assert names_defined_twice({f"agentflow/{n}.py": fine.format(n) for n in "ab"}) == set()
 
 
 @pytest.mark.parametrize(
