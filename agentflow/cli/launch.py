@@ -20,15 +20,9 @@ from agentflow.core.events import Replied, Stamped
 from agentflow.core.pending import Consent
 from agentflow.core.task import TaskState
 from agentflow.redact import Redacting, visible
-from agentflow.report.material import sum_spending
-from agentflow.report.report import to_result
-from agentflow.store.reading import events
 from agentflow.store.tasks import TaskStore
 from agentflow.view.progress import Progress
-from agentflow.view.snapshot import load
 from agentflow.view.terminal import choose, send, write
-from agentflow.view.text import BLANK
-from agentflow.view.verdict import verdict
 from agentflow.workflow.crew import Crew
 from agentflow.workspace.git import open_repository
 
@@ -147,7 +141,15 @@ def _passed_on(lines: bytes, sink: BinaryIO) -> bool:
 
 def _answer(crew: Crew, task: TaskState, job: Job) -> None:
     """Print the result: on stdout, unless the events are there."""
+    from agentflow.view.snapshot import load
+    from agentflow.view.text import BLANK
+    from agentflow.view.verdict import verdict
+
     if job.json:
+        from agentflow.report.material import sum_spending
+        from agentflow.report.report import to_result
+        from agentflow.store.reading import events
+
         spent = sum_spending(events(crew.store.folder))
         say_json(to_result(task, crew.material(task), crew.changes(task), spent))
         return

@@ -8,9 +8,8 @@ from agentflow.core.task import TaskState
 from agentflow.verdict.case import Case
 from agentflow.verdict.changed_tests import altered_functions, functions_named
 from agentflow.verdict.checking import JudgeContext
-from agentflow.verdict.ground import function_of, lies_in
 from agentflow.verdict.judge import holds
-from agentflow.verdict.narrow import narrowed
+from agentflow.verdict.narrow import function_of, lies_in, narrowed
 from agentflow.verdict.proofs import proof, turned
 from agentflow.verdict.runner import WHOLE, Order, Results
 from agentflow.verdict.surface import Kind

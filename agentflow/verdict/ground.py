@@ -1,7 +1,5 @@
 """What probes are planned by: the trees of a task, what its checks showed, and what proves its change."""
 
-import re
-from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from agentflow.checks.manifests import manifest_of
@@ -13,7 +11,7 @@ from agentflow.verdict.drift import set_apart
 from agentflow.verdict.equivalence import is_document
 from agentflow.verdict.look import Look
 from agentflow.verdict.mixed import is_shared
-from agentflow.verdict.narrow import file_of, scope
+from agentflow.verdict.narrow import scope
 from agentflow.verdict.proofs import proof
 from agentflow.verdict.surface import belongs
 from agentflow.workspace.crossed import Texts, texts
@@ -70,23 +68,3 @@ class Ground(Record):
         is_named = manifest_of(path) or is_shared(path) or PurePosixPath(path).name.startswith(".")
         is_other = is_named or belongs(surface, path) or is_document(change)
         return change.is_whole and not is_other
-
-
-def lies_in(test: str, paths: Iterable[str]) -> bool:
-    """Return whether one of these files has a test, by pytest's id of it or by unittest's."""
-    return any(file_of(test) == path or _is_of_module(test, path) for path in paths)
-
-
-def _is_of_module(test: str, path: str) -> bool:
-    return any(test.startswith(f"{module}.") for module in modules_of(path))
-
-
-def modules_of(path: str) -> list[str]:
-    """Return as what a file of Python may be imported."""
-    parts = path.removesuffix(".py").split("/")
-    return [".".join(parts[place:]) for place in range(len(parts))]
-
-
-def function_of(test: str) -> str:
-    """Return the function of a test, by pytest's id of it or by unittest's."""
-    return re.split(r"::|\.", test.partition("[")[0])[-1]

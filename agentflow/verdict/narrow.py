@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from itertools import pairwise
 
 from agentflow.checks.required import every
@@ -43,6 +43,26 @@ def scope(test: str) -> str | None:
 def file_of(test: str) -> str:
     """Return the file that the id of a test names."""
     return test.partition("::")[0]
+
+
+def lies_in(test: str, paths: Iterable[str]) -> bool:
+    """Return whether one of these files has a test, by pytest's id of it or by unittest's."""
+    return any(file_of(test) == path or _is_of_module(test, path) for path in paths)
+
+
+def _is_of_module(test: str, path: str) -> bool:
+    return any(test.startswith(f"{module}.") for module in modules_of(path))
+
+
+def modules_of(path: str) -> list[str]:
+    """Return as what a file of Python may be imported."""
+    parts = path.removesuffix(".py").split("/")
+    return [".".join(parts[place:]) for place in range(len(parts))]
+
+
+def function_of(test: str) -> str:
+    """Return the function of a test, by pytest's id of it or by unittest's."""
+    return re.split(r"::|\.", test.partition("[")[0])[-1]
 
 
 def narrowed(check: Check, tests: Collection[str]) -> Check:

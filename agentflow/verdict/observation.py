@@ -9,8 +9,7 @@ from agentflow.core.evidence import Surface
 from agentflow.core.record import Record, shared
 from agentflow.core.task import TaskState
 from agentflow.verdict.checking import JudgeContext
-from agentflow.verdict.ground import modules_of
-from agentflow.verdict.narrow import file_of, scope
+from agentflow.verdict.narrow import file_of, modules_of, scope
 from agentflow.verdict.paths import Observation, observe
 from agentflow.verdict.reach import is_source
 from agentflow.verdict.surface import Kind, belongs, judged_kind, kind_of

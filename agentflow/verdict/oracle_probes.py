@@ -7,8 +7,8 @@ from agentflow.core.evidence import CheckName, CheckRun
 from agentflow.core.verdict import ProbeKind
 from agentflow.verdict.breaking import SOURCES
 from agentflow.verdict.expected import Expected, expect_other, find_expected
-from agentflow.verdict.ground import Ground, function_of, lies_in
-from agentflow.verdict.narrow import narrowed
+from agentflow.verdict.ground import Ground
+from agentflow.verdict.narrow import function_of, lies_in, narrowed
 from agentflow.verdict.oracle import Clone, clone_tests
 from agentflow.verdict.probe import Probe, make_word, with_patience
 from agentflow.verdict.proofs import proof

@@ -8,10 +8,10 @@ from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.branches import Watched, watch_change
 from agentflow.verdict.breaking import SOURCES, Marks, break_change, break_functions, refuse
 from agentflow.verdict.canary import Canary, make_canary
-from agentflow.verdict.ground import Ground, function_of, lies_in
+from agentflow.verdict.ground import Ground
 from agentflow.verdict.hunks import Piece, split_change, take_back
 from agentflow.verdict.judge import holds
-from agentflow.verdict.narrow import narrowed
+from agentflow.verdict.narrow import function_of, lies_in, narrowed
 from agentflow.verdict.oracle_probes import oracle_probes
 from agentflow.verdict.planting import plant_names
 from agentflow.verdict.probe import Probe, make_word, with_patience

@@ -15,7 +15,7 @@ from agentflow.core.evidence import Check, Surface
 from agentflow.verdict.equivalence import is_document_path
 from agentflow.verdict.mixed import is_shared
 from agentflow.verdict.reach import is_source
-from agentflow.workspace.globs import matcher
+from agentflow.workspace.globs import matcher, to_expression
 
 
 class Kind(StrEnum):
@@ -141,9 +141,8 @@ def _shadows(path: str) -> bool:
 @cache
 def _known() -> re.Pattern[str]:
     """Return what fully matches the usual names, the group that did being their kind: the first that can."""
-    return re.compile(
-        "|".join(f"(?P<{kind.name}>{_any(globs).pattern})" for kind, globs in _GLOBS.items()), re.DOTALL
-    )
+    kinds = ((kind.name, "|".join(map(to_expression, globs))) for kind, globs in _GLOBS.items())
+    return re.compile("|".join(f"(?P<{name}>{paths})" for name, paths in kinds), re.DOTALL)
 
 
 @cache

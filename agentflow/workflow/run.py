@@ -8,7 +8,6 @@ from agentflow.core.hook import Point
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.process import timestamp
 from agentflow.report.material import sum_spending, summarize_intent
-from agentflow.report.report import format_report
 from agentflow.routing.route import enter_phase, next_phase, phases_beside
 from agentflow.store.reading import events, last_sign
 from agentflow.store.seals import fingerprint
@@ -104,6 +103,8 @@ def _reason(error: ModelError) -> str:
 
 def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState:
     """Write the report of a task that is over or waits, and say so; `began` is of the monotonic clock."""
+    from agentflow.report.report import format_report  # noqa: PLC0415  # nothing before the end needs it
+
     task = _looked_at(crew, task)
     assert task.ending is not None
     crew.store.save(task)

@@ -11,12 +11,17 @@ def matcher(glob: str) -> re.Pattern[str]:
 
     Knows `**`, `*`, `?`, `[a-z]`, `[!a-z]` and `{a,b}`; only `**` reaches into folders.
     """
+    try:
+        return re.compile(to_expression(glob), re.DOTALL)
+    except re.error:  # a set or braces that make no sense: only a file of that very name
+        return re.compile(re.escape(glob.removeprefix("./")))
+
+
+def to_expression(glob: str) -> str:
+    """Return the regular expression of a glob, for `re.DOTALL`; one that makes no sense does not compile."""
     wanted = glob.removeprefix("./")
     body = _translated(wanted.lstrip("/"))
-    try:
-        return re.compile(body if "/" in wanted else f"(?:.*/)?{body}", re.DOTALL)
-    except re.error:  # a set or braces that make no sense: only a file of that very name
-        return re.compile(re.escape(wanted))
+    return body if "/" in wanted else f"(?:.*/)?{body}"
 
 
 def _translated(glob: str) -> str:
