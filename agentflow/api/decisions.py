@@ -53,7 +53,7 @@ def decide(start: Path, pending_id: str, decision: Answer) -> Decided:
         (item,) = (item for item in store.task.pending if item.id == pending_id)
         if item.kind not in APPROVED:
             hint = item.decided_by(store.task.task_id)
-            raise StateError(f"{pending_id} is no call that waits for approval", hint=hint)
+            raise StateError(f"{pending_id} does not wait for an approval", hint=hint)
         record(store, item, decision)
         return Decided(task_id=store.task.task_id, answer=decision, before=False)
 
@@ -69,10 +69,10 @@ def answer_question(start: Path, task_id: str | None, said: Sequence[str]) -> No
         require_own(git, folder)
         store = TaskStore.reopen(folder)
         if not store.task.pending:
-            raise StateError(f"task {store.task.task_id} asks nothing")
+            raise StateError(f"task {store.task.task_id} asks no question")
         first = store.task.pending[0]
         if first.kind in APPROVED:
-            raise StateError(f"{first.id} is no question", hint=first.decided_by(store.task.task_id))
+            raise StateError(f"{first.id} is not a question", hint=first.decided_by(store.task.task_id))
         record(store, first, reply(first, said))
 
 
@@ -90,4 +90,4 @@ def find_pending(root: Path, pending_id: str) -> Path:
     decided = [folder for folder, task in states if pending_id in task.answers]
     if waiting or decided:
         return (waiting or decided)[0]
-    raise TaskNotFound(f"nothing is pending under {pending_id}", hint="agentflow status shows what is")
+    raise TaskNotFound(f"nothing waits under the id {pending_id}", hint="agentflow status shows what waits")

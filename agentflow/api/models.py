@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from agentflow.model.messages import Messages
     from agentflow.model.wire import Endpoint, Source
 
-ADVICE = "for other tasks set ANTHROPIC_API_KEY, or name a model with --model or AGENTFLOW_MODEL"
+NO_MODEL = "No model is configured."
+ADVICE = "Set ANTHROPIC_API_KEY to do other tasks, or name a model with --model or AGENTFLOW_MODEL."
 _CLOSING_SECONDS = 0.1
 _NO_KEY = "set ANTHROPIC_API_KEY, or name a server of your own that needs none with ANTHROPIC_BASE_URL"
 
@@ -121,8 +122,8 @@ def require_price(model: Model, budget: Budget, roles: Iterable[Role], settings:
     unknown = [id_ for id_ in dict.fromkeys(named) if find_price(id_, kind, settings) is None]
     if unknown:
         raise UsageError(
-            f"--max-cost cannot be held: the price of {', '.join(unknown)} is unknown",
-            hint="name it under prices in config.yaml, or bound the task by --max-tokens",
+            f"--max-cost cannot be enforced: no price is known for {', '.join(unknown)}",
+            hint="add it under prices in config.yaml, or use --max-tokens",
         )
 
 

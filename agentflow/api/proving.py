@@ -41,13 +41,15 @@ def _record(root: Path, named: str) -> Iterator[Path]:
 def _mark(one: Examined) -> Span:
     if one.differs:
         return span("✗ differs  ", Style.BAD)
-    return span("─ left out ", Style.WARN) if one.left_out else span("✓ holds    ", Style.GOOD)
+    return span("─ skipped  ", Style.WARN) if one.left_out else span("✓ same     ", Style.GOOD)
 
 
 def verdict_words(shown: Sequence[Row]) -> Line:
     """Return in one line what came of a task's records."""
     wrong = [row.name for row in shown if not row.holds]
     if wrong:
-        return line(span(f"not what was recorded: {listed(wrong)}", Style.BAD))
+        return line(span(f"differs from the record: {listed(wrong)}", Style.BAD))
     count = len(shown) - sum(row.told["left_out"] for row in shown)
-    return line(span(f"{count} of {len(shown)} looked at again, each as it was recorded", Style.GOOD))
+    return line(
+        span(f"{count} of {len(shown)} records checked again, each with the recorded result", Style.GOOD)
+    )

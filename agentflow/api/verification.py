@@ -23,11 +23,11 @@ from agentflow.settings import Patience, Settings, load_settings
 from agentflow.verdict.drift import listed
 from agentflow.verdict.runner import PATIENCE, WHOLE, Known, Place, Ran, flaky
 from agentflow.view.text import Line, Span, Style, column, line, span
-from agentflow.view.words import counts, duration, held_mark
+from agentflow.view.words import counts, duration, held_mark, plural
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import open_repository
 
-_NONE = "no check found in this repository; the first line of .claude/test-command, once trusted, names one"
+_NONE = "No checks found. Write your test command into .claude/test-command, then run `agentflow trust`."
 
 
 During = Callable[[Check], AbstractContextManager[None]]
@@ -61,7 +61,7 @@ class Verification(Record):
 def unused(root: Path) -> Iterator[str]:
     """Yield the files that would say something of the checks, had anybody trusted them."""
     if files := [item.file for item in untrusted(root) if item.kind in ("checks", "settings")]:
-        yield f"not trusted, so without force: {', '.join(files)} (agentflow trust shows what they say)"
+        yield f"ignored until you trust it: {', '.join(files)} (run `agentflow trust` to review it)"
 
 
 def rows(sandbox: Sandbox, *, is_quick: bool, dry_run: bool, during: During = nobody_told) -> Iterator[Row]:
@@ -110,16 +110,16 @@ def summary(shown: Sequence[Row], *, dry_run: bool) -> Line:
     is_any_able = not all(row.told.get("missing") for row in shown)
     wrong = [row.name for row in shown if not row.holds or not is_any_able]
     doubtful = [row.name for row in shown if row.caveat]
-    number = f"{len(shown)} check{'' if len(shown) == 1 else 's'}"
+    number = plural(len(shown), "check")
     if not shown:
         return line(_NONE)
     if wrong:
         return line(span(f"not verified: {', '.join(wrong)}", Style.BAD), f" ({len(wrong)} of {number})")
     if dry_run:
-        return line(f"{number} would be run")
+        return line(f"{number} would run")
     if doubtful:
-        return line(span(f"{number}, with a caveat: {', '.join(doubtful)}", Style.WARN))
-    return line(span(f"{number} hold{'s' if len(shown) == 1 else ''}", Style.GOOD))
+        return line(span(f"{number} passed, with a caveat: {', '.join(doubtful)}", Style.WARN))
+    return line(span(f"{number} passed", Style.GOOD))
 
 
 def written(path: Path, text: str) -> None:

@@ -9,6 +9,7 @@ from agentflow.api.boundary import Wish, boundary, masked, notice, swept
 from agentflow.api.content import load_content, toolbox_here
 from agentflow.api.models import (
     ADVICE,
+    NO_MODEL,
     bounded,
     choose_model,
     observed,
@@ -115,7 +116,8 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     chosen = choose_model(name, sandbox, settings, os.environ)
     reason = chosen.refusal(text)
     if reason is not None:
-        raise ModelRejected(reason, hint=ADVICE)
+        is_named = model or os.environ.get("AGENTFLOW_MODEL") or settings.model
+        raise ModelRejected(reason if is_named else f"{NO_MODEL} {reason}", hint=ADVICE)
     refuse_without_tools(chosen, (content.roles.part(name) for name in PIPELINE), settings)
     return Setup(
         git=git,

@@ -91,7 +91,7 @@ def keep_hook(command: str, observer: Observer) -> str:
 def watching(observer: Observer, folders: Iterable[Path]) -> Iterator[None]:
     """Note which files below some folders are opened meanwhile; where the system cannot, the gap says why."""
     if not sys.platform.startswith("linux"):
-        observer.seen((), "this system tells nobody of opened files")
+        observer.seen((), "this system does not report which files are opened")
         yield
         return
     kernel = ctypes.CDLL(None, use_errno=True)

@@ -48,7 +48,7 @@ def _separate(args: list[str], known: Mapping[str, bool], command: str) -> tuple
         elif _takes_next(word, known, command):
             value = next(rest, None)
             if value is None:
-                raise UsageError(f"{word} needs a value", hint=f"{command} --help lists what there is")
+                raise UsageError(f"{word} needs a value", hint=f"see {command} --help")
             options += (word, value)
         else:
             options.append(word)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agentflow.library.skill_file import Skill
 
 NAME = typer.Argument(..., metavar="NAME", help="As `list` shows it.")
-_UNUSED = "nobody, until metadata.owner in its SKILL.md or skills: in a role file names one"
+_UNUSED = "no role yet: set metadata.owner in its SKILL.md, or list it under skills: in a role file"
 agents = typer.Typer(help="List the roles, or show one.", no_args_is_help=True, rich_markup_mode=None)
 skills = typer.Typer(help="List the skills, or show one.", no_args_is_help=True, rich_markup_mode=None)
 tools = typer.Typer(help="List the tools, or show one.", no_args_is_help=True, rich_markup_mode=None)

@@ -124,7 +124,9 @@ def _sandbox(found: Examined) -> Iterator[Line]:
     yield labelled("sandbox", span(found.sandbox, Style.GOOD if good else Style.WARN), span(reason))
     for gap in found.gaps:
         yield labelled("", span(f"not isolated: {gap}", Style.WARN))
-    yield labelled("by design", span("commands read all that git's history holds, secrets too", Style.DIM))
+    yield labelled(
+        "by design", span("commands can read the whole git history, including any secrets in it", Style.DIM)
+    )
     yield labelled("hidden", span(" ".join(found.hidden)))
     yield labelled("but shown", span(" ".join(found.shown) or "nothing", Style.DIM))
     if found.attacks:

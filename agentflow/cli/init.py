@@ -21,8 +21,10 @@ _STATES = {
     "link": "left as it is: it is a link",
     "off": "left as it is: AGENTFLOW_NO_GITIGNORE is set",
 }
-_REPAIR = "no model is configured, so repair is used: it only fixes Python code with failing tests"
-_SET_KEY = "set ANTHROPIC_API_KEY to do other tasks"
+_REPAIR = (
+    "No model is configured. The built-in repair engine can only fix Python code with failing tests. "
+    "Set ANTHROPIC_API_KEY to do other tasks."
+)
 
 
 def init(json: bool = JSON, folder: Path = FOLDER) -> None:
@@ -114,21 +116,21 @@ def _rows(told: dict[str, Any]) -> Iterator["Line"]:
         yield labelled("" if number else "files", name, span(_STATES[file["state"]]))
     yield from _checks(told["checks"])
     yield labelled("sandbox", span(told["sandbox"]))
-    model = f"{_REPAIR}; {_SET_KEY}" if told["model"] == "repair" else told["model"]
+    model = _REPAIR if told["model"] == "repair" else told["model"]
     yield labelled("model", span(model))
     if told["untrusted"]:
-        yield labelled("untrusted", span(f"{', '.join(told['untrusted'])}: without force until trusted"))
+        yield labelled("untrusted", span(f"{', '.join(told['untrusted'])} (ignored until trusted)"))
     yield labelled("next", span(told["next"], Style.ACCENT), span(f"  {_why(told)}", Style.DIM))
 
 
 def _why(told: dict[str, Any]) -> str:
     """Return what the next command is for."""
     if told["next"] == "agentflow doctor":
-        return "says what is missing for a sandbox"
+        return "reports what the sandbox lacks"
     if told["next"] == "agentflow verify":
         return "runs these checks, without a model"
     if told["checks"]:
-        return "shows what this repository brings, and asks"
+        return "review what this repository wants to run"
     return "after you wrote your test command into .claude/agentflow.yaml"
 
 

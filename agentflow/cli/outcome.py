@@ -30,7 +30,7 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         code = _say("interrupted", "", Exit.INTERRUPTED)
     except Exception:  # noqa: BLE001  # a bug, told as one
-        code = _say(f"internal error; the report lies in {_crash_report()}", "", Exit.INTERNAL)
+        code = _say(f"internal error; the report is in {_crash_report()}", "", Exit.INTERNAL)
     send("", sys.stdout)
     return code
 
@@ -47,7 +47,7 @@ def _misused(error: TyperException) -> int:
         return Exit.CONFIG
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "agentflow"
-    return _say(told, f"{command} --help lists what there is", Exit.CONFIG)
+    return _say(told, f"see {command} --help", Exit.CONFIG)
 
 
 def _say(message: str, hint: str, code: Exit) -> int:

@@ -17,8 +17,8 @@ def require_outside(git: Git, events: str | None) -> None:
         name = place.relative_to(git.root).as_posix()
         if git.counted([f"A {name}"]):
             raise UsageError(
-                f"the output would go to {name}, and so change the tree that is to be judged",
-                hint="write it outside of the repository, or let git ignore it",
+                f"the output would go to {name} and change the files that are judged",
+                hint="write it outside the repository, or let git ignore it",
             )
 
 

@@ -72,7 +72,7 @@ def replay(folder: Path, task_id: str | None) -> Replayed:
     task = state_of(path, happened)
     if task.base_tree is None or not _ran_through(happened):
         raise StateError(
-            "only a task that nothing cut short can be replayed", hint="agentflow log shows what did"
+            "only a task that ran to its end can be replayed", hint="agentflow log shows where it stopped"
         )
     with _copied(git, path, task.base_tree) as root:
         wish = Wish(no_sandbox=task.sandbox == "none" and not explain_foreign(git, path))

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from agentflow.core.task import Phase
 
 _MEANS = {
-    "proceed": "clear enough to begin",
-    "assume": "begins, and states what it assumes",
-    "ask": "one question first",
-    "split": "one question first; better as several tasks",
+    "proceed": "clear enough to start",
+    "assume": "starts, and states its assumptions",
+    "ask": "asks one question first",
+    "split": "asks one question first; better split into several tasks",
 }
 
-_WHOLE = ", since no model is configured and the built-in repair engine costs nothing"
+_WHOLE = ", because no model is configured and the built-in repair engine costs nothing"
 
 
 def route(
@@ -76,13 +76,13 @@ def _roles(steps: "Iterable[Phase]") -> list[str]:
 def _rows(found: "Classification") -> list[tuple[str, str]]:
     from agentflow.view.words import because, is_hint
 
-    requires = f"{', '.join(found.requires)}; each check where the repository has it"
+    requires = f"{', '.join(found.requires)}, those that the repository has"
     shorter = _way(_roles(found.steps_if_failing))
     hints = "; ".join(reason for reason in found.reasons if is_hint(reason))
     return [
         ("class", f"{found.complexity}, route {found.route.replace('_', ' ')}"),
         ("steps", _way(_roles(found.steps))),
-        *([("", f"{shorter}, if a check that this is about fails before the task")] if shorter else []),
+        *([("", f"{shorter}, if one of its checks already fails")] if shorter else []),
         *([("requires", requires)] if found.requires else []),
         ("ambiguity", f"{found.score}: {_MEANS[found.action]}"),
         *(("" if number else "why", reason) for number, reason in enumerate(because(found.reasons))),

@@ -49,8 +49,10 @@ def _agrees(files: int) -> bool:
 
 
 def _outcome(had_left: bool, agreed: bool, count: int) -> str:
+    if agreed and count == 1:
+        return "Trusted 1 entry. If it changes, you will be asked again."
     if agreed:
-        return f"trusted: {count} entr{'y' if count == 1 else 'ies'}, until a byte of it changes"
+        return f"Trusted {count} entries. If any of them changes, you will be asked again."
     if had_left:
-        return "nothing was trusted; without a terminal: agentflow trust --yes"
-    return "all of it is trusted" if count else "nothing here needs to be trusted"
+        return "Nothing was trusted. Without a terminal, use `agentflow trust --yes`."
+    return "Everything is trusted." if count else "Nothing in this repository needs your trust."

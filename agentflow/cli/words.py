@@ -15,7 +15,7 @@ def text_of(words: list[str], example: str = "agentflow task make the failing te
     text = sys.stdin.read() if words == ["-"] else " ".join(words)
     text = redacted(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").strip())
     if not text:
-        raise UsageError("say what is to be done", hint=f"for example: {example}")
+        raise UsageError("say what to do", hint=f"for example: {example}")
     if len(text) > MAX_CHARS:
         raise UsageError(f"the text is longer than {MAX_CHARS:,} characters")
     return text

@@ -74,7 +74,7 @@ class Verdict(Record):
     notes: tuple[str, ...] = ()
     """What a person should know although it changes nothing."""
     weakened: tuple[str, ...] = ()
-    """What was done to the checks that only a person can approve."""
+    """Changes to the checks that only a person can approve."""
     to_approve: bool = False
     """Nothing else is wrong, and nobody decided about that yet, or it was denied."""
     proof: tuple[Proof, ...] = ()
@@ -167,21 +167,21 @@ _MEANINGS: Mapping[str, str] = MappingProxyType(
     {
         Caveat.UNPROVED: "no test fails without the change, or a part of it, and passes with it: "
         "see what would prove it",
-        Caveat.ALREADY_RED: "some checks were red before the task and still are",
-        Caveat.FLAKY: "a check failed and passed on one tree: what passed by chance proves little",
-        Caveat.CHECK_SKIPPED: "a person said that it need not hold",
-        Caveat.CHECK_NOT_RUN: "this machine cannot run it: see the notes",
-        Caveat.TESTS_NOT_COUNTED: "nobody can count the tests: only an exit code tells of them",
+        Caveat.ALREADY_RED: "some checks failed before the task and still fail",
+        Caveat.FLAKY: "a check both failed and passed on the same tree, so its pass proves little",
+        Caveat.CHECK_SKIPPED: "skipped on request",
+        Caveat.CHECK_NOT_RUN: "it cannot run on this machine: see the notes",
+        Caveat.TESTS_NOT_COUNTED: "the tests cannot be counted; only the exit code is known",
         Caveat.MOSTLY_SKIPPED: "more tests were skipped than run",
-        Caveat.KNOWS_THE_TESTS: "lines of the new code look as if they knew the tests: see the notes",
-        Caveat.GREEN_WHEN_BROKEN: "these tests pass with the changed code broken, too: see the notes",
-        Caveat.DEPENDS_ON_SURROUNDINGS: "a proving test fails in other surroundings: see the notes",
-        Caveat.NOT_ALL_TRIED: "the tests take too long to try all that has to fail: see the notes",
-        Caveat.DEPENDENCIES: "what the change depends on now is for a person to look at: see the notes",
-        Caveat.NOT_REVIEWED: "its class asks for a review, which --no-review left out",
-        Caveat.REVIEWER_DISAGREES: "the checks hold, but the reviewer objected without naming a line",
-        Caveat.VERIFIER_DISAGREES: "the checks hold, but the verifier did not call it verified",
-        Caveat.ENVIRONMENT_BLOCKED: "this machine cannot run the tests: "
+        Caveat.KNOWS_THE_TESTS: "parts of the new code look written for these tests: see the notes",
+        Caveat.GREEN_WHEN_BROKEN: "these tests still pass when the changed code is broken: see the notes",
+        Caveat.DEPENDS_ON_SURROUNDINGS: "a proving test fails under other conditions: see the notes",
+        Caveat.NOT_ALL_TRIED: "the tests are too slow to run every probe: see the notes",
+        Caveat.DEPENDENCIES: "the dependencies changed; a person should review them: see the notes",
+        Caveat.NOT_REVIEWED: "a task of this class needs a review, which --no-review skipped",
+        Caveat.REVIEWER_DISAGREES: "the checks pass, but the reviewer objected without citing a line",
+        Caveat.VERIFIER_DISAGREES: "the checks pass, but the verifier did not confirm the change",
+        Caveat.ENVIRONMENT_BLOCKED: "the tests cannot run on this machine: "
         "nothing was changed, nothing is verified",
     }
 )

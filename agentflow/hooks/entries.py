@@ -132,7 +132,7 @@ class _Reader:
             self._refuse_near_miss((event,), known, f"{_KEY}.")
             problem = "is no known event"
         elif event in OTHER_EVENTS:
-            problem = "is not fired by this version"
+            problem = "agentflow never runs this event, so the hook has no effect"
         elif event in FUNCTIONS_ONLY:
             problem = "is not for scripts"
         else:
@@ -158,11 +158,11 @@ class _Reader:
 
     def _hook(self, point: Point, group: _Group, value: dict[str, Any], where: str) -> Hook | None:
         if value.get("type") in OTHER_TYPES:
-            self._tell(f"{where}: type {value['type']} is not run by this version")
+            self._tell(f"{where}: type {value['type']} is not supported, so the hook has no effect")
             return None
         entry = self._fitted(_Entry, value, where)
         if entry.waits or entry.asyncRewake:
-            self._tell(f"{where}: async has no effect here, the hook is waited for")
+            self._tell(f"{where}: async has no effect: agentflow waits for the hook")
         if entry.condition is not None:
             parse_condition(entry.condition, f"{self._source}: {where}.if")
             if point not in TOOL_POINTS:

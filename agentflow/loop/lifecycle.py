@@ -123,7 +123,7 @@ def whole(agent: Agent, messages: tuple[Message, ...], since: int = 0) -> tuple[
     """Return messages that a provider takes, and say what was mended; those before `since` are known."""
     found, problems = mended(messages, since)
     for problem in problems:
-        agent.observe(Warned(message=f"history mended before the request: {problem}"))
+        agent.observe(Warned(message=f"history repaired before the request: {problem}"))
     return found
 
 

@@ -38,7 +38,7 @@ _SHOWN = 8
 
 Call = tuple[str, dict[str, Any]]
 
-REFUSAL = "the built-in repair engine only fixes Python code with failing tests"
+REFUSAL = "The built-in repair engine can only fix Python code with failing tests."
 
 _WORD = re.compile(r"[a-z][a-z'-]*")
 

@@ -152,8 +152,10 @@ def read_target(root: Path, brief: Brief, files: Iterable[str]) -> Target:
             hint=f"install what is missing, or {ADVICE}",
         )
     if not reds:
-        seen = "nothing fails here" if brief.before else "no check was found here"
-        raise ModelRejected(f"{seen}: repair mends code against failing tests", hint=ADVICE)
+        seen = "no test fails" if brief.before else "no check was found"
+        raise ModelRejected(
+            f"{seen}: the built-in repair engine can only fix Python code with failing tests", hint=ADVICE
+        )
     known = tuple(files)
     failing = tuple(sorted({test for shown in reds for test in find_failing_tests(root, shown)}))
     target = _parse_command(root, read_record(root, reds[0]).command)

@@ -33,20 +33,24 @@ def _invalid(why: str) -> Meaning:
 WITHOUT_RESULT: Mapping[RunOutcome, Meaning] = MappingProxyType(
     {
         RunOutcome.ERROR: Meaning(Status.FAILED, Exit.NO_MODEL, "the {role} got no usable reply"),
-        RunOutcome.HALTED: Meaning(Status.BLOCKED, Exit.BLOCKED, "a hook said stop: {why}"),
+        RunOutcome.HALTED: Meaning(Status.BLOCKED, Exit.BLOCKED, "a hook stopped the task: {why}"),
         RunOutcome.STOPPED: Meaning(Status.BLOCKED, Exit.BLOCKED, "a hook stopped the {role}: {why}"),
         RunOutcome.TURN_LIMIT: _limit("turns"),
         RunOutcome.PAUSE_LIMIT: Meaning(
             Status.LIMIT,
             Exit.LIMIT,
-            "the model paused its reply again and again (pause_turn), and the {role} has no result",
+            "the model kept pausing its reply (pause_turn), and the {role} gave no result",
         ),
         RunOutcome.TOOL_LIMIT: _limit("tool calls"),
         RunOutcome.TOKEN_LIMIT: _limit("tokens"),
         RunOutcome.TIME_LIMIT: _limit("seconds"),
         RunOutcome.COST_LIMIT: _limit("money"),
-        RunOutcome.INVALID_SUBMISSION: _invalid("its submission did not fit, twice"),
-        RunOutcome.CONFUSED: _invalid("its last three turns held only calls that were refused{by}"),
+        RunOutcome.INVALID_SUBMISSION: _invalid("it submitted an invalid result twice"),
+        RunOutcome.CONFUSED: Meaning(
+            Status.FAILED,
+            Exit.NOT_VERIFIED,
+            "stopped: every tool call of the {role}'s last three turns was refused{by}",
+        ),
         RunOutcome.NO_SUBMISSION: _invalid("it ended without a submission"),
         RunOutcome.ANSWERED: _invalid("it ended without a submission"),
         RunOutcome.SUBMITTED: Meaning(Status.FAILED, Exit.NOT_VERIFIED, "the {role} gave no result"),

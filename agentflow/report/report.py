@@ -34,15 +34,15 @@ def format_report(
         f"## Plan\n{plan_text(task.plan)}" if task.plan else "",
         _section("Checks before the task", [_check(run) for run in material.baseline]),
         _section("Checks after the change", [*map(_check, material.final), *_sameness(task)]),
-        _section("This code under the checks from before the task", list(map(_check, material.held))),
-        _section("What may prove it, on the code from before the task", list(map(_fresh, material.fresh))),
+        _section("With the original checks", list(map(_check, material.held))),
+        _section("Without the change", list(map(_fresh, material.fresh))),
         _section("Proof", _proof(task)),
         _section("Probes", list(map(_probe, task.probes or ()))),
-        _section("What was done to the checks", _changes_to_approve(task)),
+        _section("Changes to the checks", _changes_to_approve(task)),
         _section("Iterations that failed", [_failure(failure) for failure in task.failures]),
         _section("Caveats", _caveats(task)),
         _section("Files changed", _files(task, changes)),
-        _section("Changed by hooks alone", [f"- {nested(path)}" for path in sorted(set_apart(task))]),
+        _section("Changed only by hooks", [f"- {nested(path)}" for path in sorted(set_apart(task))]),
         _section("Tokens and time", _spending_table(spent)),
         _section("What counts as checks", [f"- {nested(line)}" for line in material.surface]),
         fence_text(visible(material.diff).rstrip(), "diff") if material.diff else "",
@@ -160,7 +160,7 @@ def _sameness(task: TaskState) -> list[str]:
     """Say why there is one run where two would be expected."""
     if not task.final or task.held or task.tree == task.base_tree:
         return []
-    return ["- no check was changed: this is also what the checks from before the task show"]
+    return ["- no check was changed, so this is also the result with the original checks"]
 
 
 def _changes_to_approve(task: TaskState) -> list[str]:

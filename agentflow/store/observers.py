@@ -15,5 +15,5 @@ def tell(observers: list[Callable[[Any], None]], event: object) -> list[str]:
         except Exception as error:  # noqa: BLE001  # whoever looks on cannot break the task
             observers[:] = [each for each in observers if each is not observer]
             name = getattr(observer, "__qualname__", type(observer).__name__)
-            failures.append(f"{name} is told no more: {one_line(f'{type(error).__name__}: {error}')}")
+            failures.append(f"{name} is no longer called: {one_line(f'{type(error).__name__}: {error}')}")
     return failures

@@ -59,7 +59,7 @@ class Case(Record):
     is_renaming: bool = False
     """Nothing but names differs, and the very same tests pass."""
     weakened: tuple[str, ...] = ()
-    """What was done to the checks that a person has to approve."""
+    """Changes to the checks that a person has to approve."""
     check_notes: tuple[str, ...] = ()
     """What was done to them that changes no result under the checks from before."""
     approval: Answer | None = None
@@ -140,7 +140,7 @@ def _changed_checks(case: Case) -> list[str]:
     """Return what later changes are judged by, and this one was not alone."""
     if not case.check_notes:
         return []
-    return [f"the checks changed, and those from before hold as well: {listed(list(case.check_notes))}"]
+    return [f"the checks changed, and the original ones pass as well: {listed(list(case.check_notes))}"]
 
 
 def wrong(run: CheckRun) -> dict[str, int]:
@@ -169,7 +169,7 @@ def _skipped(case: Case) -> Iterator[str]:
 
 def uncounted(check: Check) -> str:
     """Return that only the exit code tells of the tests, in words."""
-    return f"the tests that `{check.command}` runs cannot be counted, only its exit code tells of them"
+    return f"the tests of `{check.command}` cannot be counted; only its exit code is known"
 
 
 def _still_red(case: Case) -> Iterator[str]:
@@ -181,15 +181,17 @@ def _still_red(case: Case) -> Iterator[str]:
             yield f"known to fail: {run.check.name}: {listed(sorted(wrong(run)))}"
         elif then is not None and not run.green and (wrong(run) or not run.flaky):
             if names := sorted(wrong(run).keys() & wrong(then).keys()):
-                yield f"red before the task and now: {run.check.name}: {listed(names)}"
+                yield f"failed before the task and still fails: {run.check.name}: {listed(names)}"
             elif not wrong(run):
-                yield f"red before the task and now: {run.check.name}"
+                yield f"failed before the task and still fails: {run.check.name}"
 
 
 def _mixed(case: Case) -> list[str]:
     """Return what failed and passed on one tree, with what each run came to."""
     flaky = {run.evidence.id: run for run in case.runs if run.evidence and run.flaky}
-    return [f"mixed results on one tree: {listed(list(run.flaky))} ({_runs(run)})" for run in flaky.values()]
+    return [
+        f"mixed results on the same tree: {listed(list(run.flaky))} ({_runs(run)})" for run in flaky.values()
+    ]
 
 
 def _runs(run: CheckRun) -> str:
@@ -210,21 +212,21 @@ def _unproven(case: Case) -> list[str]:
 def _suspected(case: Case) -> list[str]:
     """Return the lines of the new code that may be there for the checks, the sure ones first."""
     ordered = sorted(case.suspicions, key=lambda each: not each.is_sure)
-    return [each.said() if each.is_sure else f"to be looked at: {each.said()}" for each in ordered]
+    return [each.said() if each.is_sure else f"please review: {each.said()}" for each in ordered]
 
 
 def _depended(case: Case) -> Iterator[str]:
     """Yield what a person should look at among the dependencies, then all that changed, file by file."""
     for each in case.dependencies:
-        yield from (f"to be looked at: {doubt.said}" for doubt in each.doubts)
+        yield from (f"please review: {doubt.said}" for doubt in each.doubts)
     for each in case.dependencies:
         told = {"added": each.added, "moved": each.moved, "removed": each.removed}
         said = [f"{word} {listed(list(names))}" for word, names in told.items() if names]
-        said += ["it cannot be read, so that nobody knows what changed"] if each.damaged else []
+        said += ["it cannot be read, so what changed is unknown"] if each.damaged else []
         yield from [f"dependencies in {each.path}: {'; '.join(said)}"] if said else []
     yield from [f"dependency audit: {case.audit}"] if case.audit else []
 
 
 def _unseen(case: Case) -> list[str]:
     names = listed(list(case.unseen))
-    return [f"ignored by git and new or changed, so that no check saw it: {names}"] if names else []
+    return [f"new or changed but ignored by git, so no check saw it: {names}"] if names else []

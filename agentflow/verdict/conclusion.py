@@ -18,7 +18,7 @@ def conclude(task: TaskState) -> Ending:
         return _read(task)
     verdict = task.verdict
     if verdict is None:
-        return failed("no change came to be judged")
+        return failed("there was no change to judge")
     why = "; ".join((*verdict.reasons, *_objections(task)))
     if verdict.passed and not why:
         return _verified(task, verdict)
@@ -31,18 +31,18 @@ def conclude(task: TaskState) -> Ending:
 def _verified(task: TaskState, verdict: Verdict) -> Ending:
     """Return the end of a change that every check and judge let pass."""
     if not _is_reviewed(task):
-        return failed("its class counts only with a review, and there is none")
+        return failed("a task of this class needs a review, and none passed")
     if verdict.caveats:
-        found = "every required check holds" if verdict.evidence else "no check ran"
+        found = "every required check passes" if verdict.evidence else "no check ran"
         if any(Caveat.CHECK_NOT_RUN.stands_in(caveat) for caveat in verdict.caveats):
-            found = "every check that can run here holds" if verdict.evidence else "no check ran"
+            found = "every check that can run here passes" if verdict.evidence else "no check ran"
         if Caveat.ALREADY_RED in verdict.caveats:
-            found = "nothing newly fails"
+            found = "no new failures"
         reason = f"{found}, with a caveat: {', '.join(verdict.caveats)}"
         return Ending(status=Status.VERIFIED_WITH_CAVEAT, exit_code=Exit.CAVEAT, reason=reason)
-    reason = "every required check holds on the final tree"
+    reason = "every required check passes on the final tree"
     if not verdict.evidence:
-        reason = "only texts for people differ, and there is no check to run"
+        reason = "only documents or comments changed, and there is no check to run"
     return Ending(status=Status.VERIFIED, exit_code=Exit.VERIFIED, reason=reason)
 
 
@@ -109,7 +109,7 @@ def weigh(verdict: Verdict, judgement: Judgement, changed: tuple[FileChange, ...
         case Claim.FAILED | Claim.ENVIRONMENT_BLOCKED:
             return verdict.replace(
                 caveats=(*verdict.caveats, Caveat.VERIFIER_DISAGREES),
-                notes=(*verdict.notes, f"every check holds, and the verifier says without evidence: {said}"),
+                notes=(*verdict.notes, f"every check passes; the verifier objects without evidence: {said}"),
             )
 
 

@@ -235,7 +235,7 @@ def _fewer(base: CheckRun, run: CheckRun, held: CheckRun) -> list[str]:
 
 
 def _red(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
-    """Return what is newly wrong in a red check."""
+    """Return what fails in a red check and did not before."""
     if case.excuses(run) or (base is not None and _says_the_same(base, run)):
         return []
     name, end = run.check.name, ended(run.evidence) if run.evidence else "not run"
@@ -244,7 +244,8 @@ def _red(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
         return [f"{name}: {end}{': ' + listed(sorted(now)) if now else ''}"]
     known = case.known & run.ids(TestOutcome.FAILED)
     new = sorted(item for item, times in now.items() if times > before.get(item, 0) and item not in known)
-    return [f"{name}: newly wrong: {listed(new)}"] if new else []
+    where = "" if name is CheckName.TESTS else f" in {name}"
+    return [f"new failures{where}: {listed(new)}"] if new else []
 
 
 def _says_the_same(base: CheckRun, run: CheckRun) -> bool:

@@ -39,7 +39,7 @@ class Judged(Record):
 
 
 class Weakening(Record):
-    """What was done to the checks, a line for each thing."""
+    """Changes to the checks, a line for each thing."""
 
     asked: tuple[str, ...] = ()
     """What a person has to approve, all that was done in one list."""

@@ -59,7 +59,7 @@ def changed_checks(item: Pending) -> Iterator[Line]:
     for change in item.input["changes"]:
         yield labelled("", span("! ", Style.WARN), span(one_line(str(change), _MAX_VALUE)))
     for shown in item.input.get("before", ()):
-        yield labelled("", span(f"the new code under the checks from before the task: {shown}"))
+        yield labelled("", span(f"with the original checks: {shown}"))
     if item.input["why"]:
         yield labelled("said", span(one_line(str(item.input["why"]), _MAX_VALUE)))
     rows = str(item.input["diff"]).splitlines()

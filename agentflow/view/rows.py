@@ -111,8 +111,8 @@ def _gates_merged(event: GatesMerged, _memory: Memory) -> tuple[Row, ...]:
 
 @rows.register
 def _intent_told(event: IntentTold, _memory: Memory) -> tuple[Row, ...]:
-    gaps = "; ".join(one_line(gap, _SAID) for gap in event.gaps) or "no gap in what was asked"
-    return ((span("  · ", Style.DIM), span(f"intent: {gaps}", Style.DIM)),)
+    gaps = "; ".join(one_line(gap, _SAID) for gap in event.gaps) or "clear, nothing assumed"
+    return ((span("  · ", Style.DIM), span(f"request: {gaps}", Style.DIM)),)
 
 
 @rows.register

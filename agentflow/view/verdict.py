@@ -103,13 +103,13 @@ def _proof(snapshot: Snapshot) -> str:
         if after and after.exit_code == 0:
             green += 1
             turned += before is not None and before.exit_code != 0
-    was, are = ("was", "is") if (turned or green) == 1 else ("were", "are")
+    verb = "passes" if (turned or green) == 1 else "pass"
     if turned:
-        return f"{plural(turned, 'check')} that {was} red {are} green now, nothing newly fails"
+        return f"{plural(turned, 'failing check')} now {verb}; no new failures."
     if green:
-        return f"{plural(green, 'check')} {are} green on the changed code, nothing newly fails"
+        return f"{plural(green, 'check')} {verb} on the changed code; no new failures."
     then, now = (_failing(snapshot, side) for side in (state.baseline, state.final))
-    return f"{plural(then, 'test')} failed before, {now} now, nothing newly fails"
+    return f"{plural(then, 'test')} failed before, {now} now; no new failures."
 
 
 def _failing(snapshot: Snapshot, checks: tuple[RequiredCheck, ...]) -> int:

@@ -48,7 +48,7 @@ def side_words(surface: Side, code: Side) -> str:
     """Say whose checks were run on whose code, where they are of different times."""
     if surface is code:
         return ""
-    return ", checks from before the task" if surface is Side.BASE else ", without the change"
+    return ", original checks" if surface is Side.BASE else ", without the change"
 
 
 def because(reasons: Sequence[str]) -> tuple[str, ...]:

@@ -39,4 +39,4 @@ def cost_unknown(task: TaskState) -> str:
     """Return what to say where a limit of money cannot be held, else nothing."""
     is_unknown = task.usage.tokens > 0 and task.usage.cost_usd is None
     is_told = task.budget.cost is not None and is_unknown
-    return "--max-cost was not held: the price of the model is unknown" if is_told else ""
+    return "--max-cost was not enforced: the price of the model is unknown" if is_told else ""

@@ -25,7 +25,7 @@ from agentflow.workflow.waiting import waiting
 _NOTHING_NEW = "- not asked again: nothing changed since the last iteration failed"
 _NOT_ASKED = Gate(status=GateStatus.PENDING, message="- not asked: a required check failed")
 _NO_ANSWER = Verdict(
-    passed=False, reasons=("the verifier was not asked, since a check was red",), evidence=()
+    passed=False, reasons=("the verifier was not asked, because a check failed",), evidence=()
 )
 
 
@@ -183,7 +183,7 @@ def _verdict_decided(crew: Crew, task: TaskState, verdict: Verdict, run: Run | N
     agent = run.head.agent if run is not None else None
     if verdict.passed:
         caveats = f" with caveat: {', '.join(verdict.caveats)}" if verdict.caveats else ""
-        message = f"- every required check holds (evidence {', '.join(verdict.evidence)}){caveats}"
+        message = f"- every required check passes (evidence {', '.join(verdict.evidence)}){caveats}"
         return decided(task, GateStatus.PASSED, message, agent=agent, phase=Phase.VERIFICATION)
     red = (check_line(run) for run in crew.checking.runs(task.final) if not run.green)
     message = "\n".join((*(f"- {reason}" for reason in verdict.reasons), *red))

@@ -59,7 +59,7 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         crew.store.emit(Warned(message=warning))
     task = _routed(crew, task)
     lines = [check_line(run) for run in crew.checking.runs(task.baseline)]
-    return decided(task, GateStatus.PASSED, "\n".join(lines) or "- no check found in this repository")
+    return decided(task, GateStatus.PASSED, "\n".join(lines) or "- no checks found in this repository")
 
 
 def _routed(crew: Crew, task: TaskState) -> TaskState:

@@ -47,7 +47,7 @@ async def run_task(crew: Crew, task: TaskState) -> TaskState:
         if warning := cost_unknown(task):
             crew.store.emit(Warned(message=warning))
     except Halted as error:
-        return cut_short(crew, Status.BLOCKED, Exit.BLOCKED, f"a hook said stop: {error}")
+        return cut_short(crew, Status.BLOCKED, Exit.BLOCKED, f"a hook stopped the task: {error}")
     finally:
         crew.checking.close()
     return finish(crew, task, began)

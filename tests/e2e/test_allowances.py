@@ -72,7 +72,7 @@ def test_files_about_tests_count_only_once_trusted(new_repo: NewRepo) -> None:
     assert done.code == 0
     assert "untrusted: agentflow trust" in done.err
     assert all("unittest" in record["command"] for record in repo.evidence())
-    named = "not trusted, so without force: .claude/test-command"
+    named = "ignored until you trust it: .claude/test-command"
     assert named in repo.run("verify", "--dry-run").out
     repo.run("trust", "--yes")
     assert named not in repo.run("verify", "--dry-run").out
@@ -89,7 +89,7 @@ def test_a_trusted_test_command_is_the_test_check_until_it_changes(new_repo: New
     repo.write({".claude/test-command": "true\n"})
     said = repo.run("verify", "--dry-run").out
     assert "discover" in said
-    assert "not trusted, so without force: .claude/test-command" in said
+    assert "ignored until you trust it: .claude/test-command" in said
     asked = repo.run("trust")
     assert asked.code == 2
     assert "changed  checks       .claude/test-command" in asked.out

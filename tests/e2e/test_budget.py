@@ -74,7 +74,7 @@ def test_time_ends_a_task_with_its_partial_result(new_repo: NewRepo) -> None:
 def test_an_unknown_price_is_said_and_not_guessed(new_repo: NewRepo) -> None:
     done = new_repo(CALC).task("--max-cost", "1", WHOLE_CREW, script=script(input=5))
     assert done.code == 0
-    assert done.err.count("--max-cost was not held") == 1
+    assert done.err.count("--max-cost was not enforced") == 1
 
 
 @pytest.mark.parametrize("options", [("--max-tokens", "0"), ("--timeout", "-1"), ("--max-cost", "x")])

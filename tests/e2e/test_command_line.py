@@ -44,10 +44,10 @@ def assert_untouched(repo: Repo) -> None:
 
 
 USAGE: dict[str, tuple[Sequence[str], Sequence[str]]] = {
-    "no text": (["task"], ["say what is to be done"]),
-    "empty text": (["task", ""], ["say what is to be done"]),
-    "blank text": (["task", " \t\n "], ["say what is to be done"]),
-    "empty stdin": (["task", "-"], ["say what is to be done"]),
+    "no text": (["task"], ["say what to do"]),
+    "empty text": (["task", ""], ["say what to do"]),
+    "blank text": (["task", " \t\n "], ["say what to do"]),
+    "empty stdin": (["task", "-"], ["say what to do"]),
     "no iteration": (["task", "--max-iterations", "0", TEXT], ["Invalid value for", "--max-iterations"]),
     "fewer than none": (["task", "--max-iterations", "-1", TEXT], ["Invalid value for", "--max-iterations"]),
     "iterations in words": (

@@ -63,7 +63,7 @@ def test_what_a_hook_writes_is_told_and_is_not_the_tasks_change(tmp_path: Path) 
     assert "hooks.log" in done.json["hooks_changed"]
     report = (repo.folder / "report.md").read_text()
     assert "- M hooks.log" not in report
-    assert "- hooks.log" in report.split("## Changed by hooks alone")[1]
+    assert "- hooks.log" in report.split("## Changed only by hooks")[1]
     assert "hooks.log" not in report.split("```diff")[1]
     assert "hooks" in repo.run("status").out
     assert repo.run("verify", repo.folder.name).code == 0

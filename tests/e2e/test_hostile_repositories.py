@@ -280,7 +280,7 @@ def test_one_changed_byte_and_a_hook_does_not_run(tmp_path: Path) -> None:
 
 def test_trust_says_what_it_is_about_and_lies_with_the_user(tmp_path: Path) -> None:
     repo = Repo(tmp_path / "repo", tmp_path / "home").write({"a.txt": "a\n"}).commit()
-    assert repo.run("trust").out == "nothing here needs to be trusted\n"
+    assert repo.run("trust").out == "Nothing in this repository needs your trust.\n"
     repo.write({".claude/agents/x.md": "---\nname: x\ndescription: d\ntools: [Read]\n---\nhi\n"})
     repo.write({".claude/settings.json": '{"permissions": {"allow": ["Bash(make *)"]}}'})
     before = sorted(path for path in repo.root.rglob("*") if ".git/" not in str(path))

@@ -27,7 +27,7 @@ def test_a_repository_is_set_up_and_told_what_was_found(repo: Repo) -> None:
     assert rows[2].startswith("checks     tests  ")
     assert "unittest" in rows[2]
     assert rows[3].startswith("sandbox    ")
-    assert rows[4].startswith("model      no model is configured, so repair is used")
+    assert rows[4].startswith("model      No model is configured. The built-in repair engine")
     assert rows[-1] == "next       agentflow verify  runs these checks, without a model"
     assert repo.read(".gitignore") == BLOCK
 
@@ -39,7 +39,7 @@ def test_what_it_writes_changes_nothing_and_needs_no_trust(repo: Repo) -> None:
     assert "settings" not in repo.run("ask", "where?", "--model", repo.scripted([findings()])).err
     assert repo.run("check").code == 0
     trusted = repo.run("trust")
-    assert (trusted.code, trusted.out.splitlines()[-1]) == (0, "all of it is trusted")
+    assert (trusted.code, trusted.out.splitlines()[-1]) == (0, "Everything is trusted.")
 
 
 def test_every_key_that_it_offers_is_one_that_counts(repo: Repo) -> None:
@@ -58,7 +58,7 @@ def test_a_change_of_the_file_has_to_be_trusted_again(repo: Repo) -> None:
     repo.write({SETTINGS: "checks: {tests: 'true'}\n"})
     assert repo.run("trust").code == 2
     told = repo.run("init")
-    assert f"untrusted  {SETTINGS}: without force until trusted" in told.out
+    assert f"untrusted  {SETTINGS} (ignored until trusted)" in told.out
     assert told.out.splitlines()[-1].startswith("next       agentflow trust")
 
 

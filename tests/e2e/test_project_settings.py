@@ -150,4 +150,4 @@ def test_a_link_out_of_the_repository_says_nothing(new_repo: NewRepo) -> None:
     (repo.root / ".claude").mkdir(exist_ok=True)
     (repo.root / FILE).symlink_to(repo.home / "mine.yaml")
     assert sources(repo)["max_iterations"] == (10, "default")
-    assert "nothing here needs to be trusted" in repo.run("trust", "--yes").out
+    assert "Nothing in this repository needs your trust." in repo.run("trust", "--yes").out

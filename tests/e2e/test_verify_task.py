@@ -226,8 +226,8 @@ def fresh(repo: Repo, tmp_path: Path) -> Repo:
 def test_without_the_tree_from_before_only_the_judged_one_is_run(done: Repo, tmp_path: Path) -> None:
     seen = again(fresh(done, tmp_path))
     assert seen.code == 0, seen.out
-    assert "left out ev-0001: not run again: this repository has no tree" in seen.out
-    assert "2 of 4 looked at again" in seen.out
+    assert "skipped  ev-0001: not run again: this repository has no tree" in seen.out
+    assert "2 of 4 records checked again" in seen.out
 
 
 def test_without_the_judged_tree_nothing_is_verified(done: Repo, tmp_path: Path) -> None:

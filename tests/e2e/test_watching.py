@@ -243,4 +243,4 @@ def test_a_dry_run_lists_the_checks_and_runs_none(new_repo: NewRepo) -> None:
 def test_a_repository_without_checks_does_not_hold(new_repo: NewRepo, options: Sequence[str]) -> None:
     done = new_repo({"notes.txt": "x\n"}).run("verify", *options)
     assert done.code == 1
-    assert done.out == "[]\n" or done.out.startswith("sandbox: full\nno check found in this repository")
+    assert done.out == "[]\n" or done.out.startswith("sandbox: full\nNo checks found.")

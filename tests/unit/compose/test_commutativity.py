@@ -75,7 +75,7 @@ def test_an_observer_that_raises_is_dropped_and_the_others_hear_of_it(
     assert warnings == [after + 1]
     warned = seen[after + 1]
     assert isinstance(warned, Warned)
-    assert warned.message.startswith("Breaks is told no more: OSError: ")
+    assert warned.message.startswith("Breaks is no longer called: OSError: ")
     assert "\x1b" not in warned.message
 
 

@@ -59,9 +59,9 @@ def test_a_public_file_loads_unchanged(tmp_path: Path) -> None:
     )
     about = [warning.partition("hooks.json: ")[2] for warning in warnings]
     assert about == [
-        "hooks.PostToolUse[0].hooks[0]: async has no effect here, the hook is waited for",
-        "hooks.PostToolBatch: is not fired by this version",
-        "hooks.Stop[0].hooks[0]: type prompt is not run by this version",
+        "hooks.PostToolUse[0].hooks[0]: async has no effect: agentflow waits for the hook",
+        "hooks.PostToolBatch: agentflow never runs this event, so the hook has no effect",
+        "hooks.Stop[0].hooks[0]: type prompt is not supported, so the hook has no effect",
     ]
 
 

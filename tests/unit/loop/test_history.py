@@ -124,7 +124,7 @@ def test_a_stored_half_turn_wedges_no_task(stage: Stage) -> None:
     assert ended.submitted
     assert fits(model.requests[0].messages)
     (warning,) = stage.of(Warned)
-    assert "history mended before the request: call c1 had no result" in warning.message
+    assert "history repaired before the request: call c1 had no result" in warning.message
 
 
 def script_reply() -> Reply:

@@ -237,7 +237,7 @@ def test_a_test_beside_the_code_is_no_code_to_edit(tmp_path: Path) -> None:
 
 def test_a_green_repository_has_nothing_to_mend(tmp_path: Path) -> None:
     stage = Stage(tmp_path, shop(LIMIT.replace(">", ">="), LIMIT_TESTS), UNITTEST)
-    assert str(give_up(stage)).startswith("nothing fails here")
+    assert str(give_up(stage)).startswith("no test fails")
 
 
 @pytest.mark.parametrize("command", ["make test", "npm test", "cd sub && pytest", "python3 run_tests.py"])
@@ -321,5 +321,5 @@ def test_a_task_about_failing_checks_is_taken(task: str, tmp_path: Path) -> None
 def test_any_other_task_is_refused_at_once(task: str, tmp_path: Path) -> None:
     model = Repair(boxed(tmp_path))
     began = time.process_time()
-    assert model.refusal(task) == "the built-in repair engine only fixes Python code with failing tests"
+    assert model.refusal(task) == "The built-in repair engine can only fix Python code with failing tests."
     assert time.process_time() - began < 0.1

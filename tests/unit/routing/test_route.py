@@ -166,8 +166,8 @@ def test_a_route_leaves_gates_that_are_set_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("changes", "status", "code", "said"),
     [
-        ({}, Status.FAILED, 1, "no change came to be judged"),
-        ({"verdict": a_verdict()}, Status.VERIFIED, 0, "every required check holds on the final tree"),
+        ({}, Status.FAILED, 1, "there was no change to judge"),
+        ({"verdict": a_verdict()}, Status.VERIFIED, 0, "every required check passes on the final tree"),
         (
             {"verdict": a_verdict(caveats=("already_red",))},
             Status.VERIFIED_WITH_CAVEAT,

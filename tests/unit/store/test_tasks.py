@@ -166,7 +166,7 @@ def test_an_observer_that_raises_is_told_no_more_and_breaks_nothing(tmp_path: Pa
     first, warning, second = seen
     assert (first, second) == (Warned(message="one"), Warned(message="two"))
     assert isinstance(warning, Warned)
-    assert "broken is told no more: OSError: disk \\udcff full" in warning.message
+    assert "broken is no longer called: OSError: disk \\udcff full" in warning.message
     assert [event["seq"] for event in events(store.folder)] == [1, 2, 3, 4]
 
 
@@ -181,7 +181,7 @@ def test_observers_that_all_raise_are_all_named(tmp_path: Path) -> None:
     store.emit(Warned(message="w"))
     assert store.observers == []
     assert [event["message"] for event in events(store.folder)[2:]] == [
-        "Screen is told no more: ValueError: 2"
+        "Screen is no longer called: ValueError: 2"
     ] * 2
 
 

@@ -266,7 +266,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
             (WAS_RED, before(LINT, exit_code=127)),
             blocked={LINT: "eslint is not found"},
         ),
-        "lint: newly wrong: m",
+        "new failures in lint: m",
     ),
     "tests that ran in spite of the machine are gone": (
         a_case(
@@ -311,7 +311,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
     ),
     "another test fails now": (
         a_case((ran(TESTS, {"t1": PASSED, "t2": FAILED}),), (WAS_RED,)),
-        "tests: newly wrong: t2",
+        "new failures: t2",
     ),
     "a green suite turns red": (a_case((STILL_RED,), (WAS_GREEN,)), "tests: exit 1: t1"),
     "a test vanished": (a_case((ran(TESTS, {"t1": PASSED}),), (WAS_RED,)), "tests: ran before, not now: t2"),
@@ -335,11 +335,11 @@ REFUSED: dict[str, tuple[Case, str]] = {
     "killed": (swapped(GREEN, exit_code=None), "tests: killed"),
     "more findings than before": (
         a_case((GREEN, ran(LINT, findings={"m": 3})), (WAS_RED, before(LINT, findings={"m": 2}))),
-        "lint: newly wrong: m",
+        "new failures in lint: m",
     ),
     "another finding than before": (
         a_case((GREEN, ran(LINT, findings={"n": 1})), (WAS_RED, before(LINT, findings={"m": 2}))),
-        "lint: newly wrong: n",
+        "new failures in lint: n",
     ),
     "a green linter turns red": (
         a_case((GREEN, ran(TYPES, findings={"m": 1})), (WAS_RED, before(TYPES))),
@@ -348,7 +348,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
     "a new check is red": (a_case((GREEN, ran(LINT, findings={"m": 1})), (WAS_RED,)), "lint: exit 1: m"),
     "a check that could not run before is red": (
         a_case((GREEN, ran(LINT, findings={"m": 1})), (WAS_RED, CheckRun(check=a_check(LINT)))),
-        "lint: newly wrong: m",
+        "new failures in lint: m",
     ),
     "red before and now, in other words": (
         a_case(
@@ -493,13 +493,13 @@ def test_new_files_and_old_failures_are_noted() -> None:
     case = a_case((STILL_RED,), (WAS_RED,), drift=(changed("c.log", ChangeKind.ADDED),))
     assert judge(case).notes == (
         "new files appeared while the checks ran: c.log",
-        "red before the task and now: tests: t1",
+        "failed before the task and still fails: tests: t1",
     )
 
 
 def test_what_was_green_before_is_no_old_failure() -> None:
     both = ran(TESTS, {"t1": FAILED, "t2": FAILED})
-    assert judge(a_case((both,), (WAS_RED,))).notes == ("red before the task and now: tests: t1",)
+    assert judge(a_case((both,), (WAS_RED,))).notes == ("failed before the task and still fails: tests: t1",)
     assert judge(a_case((ran(TESTS, {"t1": PASSED, "t2": FAILED}),), (WAS_RED,))).notes == ()
     assert judge(a_case((both,), (WAS_GREEN,))).notes == ()
 
@@ -558,7 +558,7 @@ def test_an_uncited_failure_is_a_caveat_that_shows_both_sides(judgement: Judgeme
     verdict = weigh(a_verdict(caveats=(Caveat.ALREADY_RED,)), judgement, CHANGED)
     assert verdict.passed
     assert verdict.caveats == (Caveat.ALREADY_RED, Caveat.VERIFIER_DISAGREES)
-    assert "every check holds" in verdict.notes[-1]
+    assert "every check passes" in verdict.notes[-1]
     assert all(reason in verdict.notes[-1] for reason in judgement.reasons or ("no reason given",))
 
 

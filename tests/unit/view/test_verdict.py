@@ -53,7 +53,7 @@ def test_a_task_whose_checks_stay_red_says_how_many_tests_fail(finished: Snapsho
         red[str(check.evidence)] = red[str(check.evidence)].replace(tests=tests)
     state = finished.state.replace(baseline=(then,), final=(now,))
     shown = verdict(finished.replace(state=state, evidence=tuple(red.values())), "")
-    assert shown[0].text == "✓ verified: 2 tests failed before, 1 now, nothing newly fails"
+    assert shown[0].text == "✓ verified: 2 tests failed before, 1 now; no new failures."
 
 
 def test_a_check_in_which_no_test_ran_has_no_tick(finished: Snapshot) -> None:
@@ -83,10 +83,10 @@ def test_a_task_without_a_change_or_a_command_says_so(finished: Snapshot, golden
 @pytest.mark.parametrize(
     ("baseline", "said"),
     [
-        (("ev-0001", "ev-0002"), "1 check that was red is green now, nothing newly fails"),
-        (("ev-0002", "ev-0005"), "2 checks that were red are green now, nothing newly fails"),
-        (("ev-0001", "ev-0007"), "2 checks are green on the changed code, nothing newly fails"),
-        ((None, None), "2 checks are green on the changed code, nothing newly fails"),
+        (("ev-0001", "ev-0002"), "1 failing check now passes; no new failures."),
+        (("ev-0002", "ev-0005"), "2 failing checks now pass; no new failures."),
+        (("ev-0001", "ev-0007"), "2 checks pass on the changed code; no new failures."),
+        ((None, None), "2 checks pass on the changed code; no new failures."),
     ],
 )
 def test_the_verdict_counts_what_turned_green(
