@@ -71,10 +71,10 @@ def _mark_cancelled(start: Path, store: TaskStore) -> Status:
 def _end(start: Path, store: TaskStore) -> None:
     from agentflow.api.boundary import Wish
     from agentflow.api.wiring import assemble, prepare
-    from agentflow.workflow.run import cut_short
+    from agentflow.workflow.run import end_early
 
     task = store.task
     setup = prepare(start, task.model, task.task, Wish(no_sandbox=task.sandbox == "none"))
     crew = assemble(setup, store, Consent.SUSPEND)
     crew.past.begin(last_sign(store.folder))  # what the user changed meanwhile is not the task's
-    cut_short(crew, Status.CANCELLED, Exit.TERMINATED, "cancelled")
+    end_early(crew, Status.CANCELLED, Exit.TERMINATED, "cancelled")

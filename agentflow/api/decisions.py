@@ -14,7 +14,7 @@ from agentflow.process import timestamp
 from agentflow.store.locks import writer_lock
 from agentflow.store.reading import events, find, state_of, tasks
 from agentflow.store.tasks import TaskStore
-from agentflow.workflow.waiting import answered
+from agentflow.workflow.suspension import record_answer
 from agentflow.workspace.git import open_repository
 
 
@@ -78,7 +78,7 @@ def answer_question(start: Path, task_id: str | None, said: Sequence[str]) -> No
 
 def record(store: TaskStore, item: Pending, decision: Answer) -> None:
     """Write a decision into the state and the log."""
-    store.save(answered(store.task, item, decision.replace(at=timestamp())))
+    store.save(record_answer(store.task, item, decision.replace(at=timestamp())))
     store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by))
 
 

@@ -21,12 +21,11 @@ from agentflow.settings import TaskLimits
 from agentflow.store.locks import writer_lock
 from agentflow.store.reading import end_told, find
 from agentflow.store.tasks import TaskStore
-from agentflow.workflow.budget import ended
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.deep import fresh_document
-from agentflow.workflow.run import cut_short
+from agentflow.workflow.deep import read_fresh_document
+from agentflow.workflow.run import end_at_limit, end_early
 from agentflow.workflow.run import run_task as run_phases
-from agentflow.workflow.waiting import consented, resumed
+from agentflow.workflow.suspension import decide_pending, go_on
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignore import keep_out_of_git
 
@@ -70,7 +69,7 @@ def begin(setup: Setup, order: Order) -> Iterator[Session]:
     refuse_unpriced(setup, order.budget)
     with writer_lock(setup.git.root):
         keep_out_of_git(setup.git)
-        explored, problem = fresh_document(setup.git) if order.context else ("", "")
+        explored, problem = read_fresh_document(setup.git) if order.context else ("", "")
         if problem:
             setup = setup.replace(warnings=(*setup.warnings, f"--context: {problem}; exploring again"))
         task = new_task(setup, order.text, order.max_iterations).replace(
@@ -109,8 +108,8 @@ def take_up(
         store = _reopen(git, task_id, order.model, is_named=is_named and bool(task_id))
         if store.task.pending and ask is not None:
             ask(store)
-        task = consented(store.task, order.consent)
-        store.task = resumed(task, is_told=end_told(store.folder) is task.status)
+        task = decide_pending(store.task, order.consent)
+        store.task = go_on(task, is_told=end_told(store.folder) is task.status)
         setup = prepare(git.root, store.task.model, store.task.task, order.wish)
         store.task = weakened(store.task, setup.sandbox)
         recall_runs(setup.model, store.folder)
@@ -142,7 +141,7 @@ def run(
     crew = assemble(session.setup, store, session.consent, attended=ask is not None)
     task = anyio.run(_run, crew, store.task, signals or {})
     while task.pending and ask is not None and ask(store):
-        task = anyio.run(_run, crew, resumed(store.task, is_told=True), signals or {})
+        task = anyio.run(_run, crew, go_on(store.task, is_told=True), signals or {})
     return crew, task
 
 
@@ -160,15 +159,15 @@ async def _run(crew: Crew, task: TaskState, signals: Mapping[Signals, Exit]) -> 
         while isinstance(failure, ExceptionGroup):
             failure = failure.exceptions[0]
         code, reason = _explain(failure)
-        cut_short(crew, Status.ERROR, code, one_line(reason))
+        end_early(crew, Status.ERROR, code, one_line(reason))
         raise failure from None
     finally:
         await close(crew.model)
     if caught:
-        return cut_short(crew, Status.CANCELLED, caught[0], "stopped by a signal")
+        return end_early(crew, Status.CANCELLED, caught[0], "stopped by a signal")
     if clock.cancelled_caught:
-        over = ended(f"{task.budget.seconds:g} s are over (--timeout)")
-        return cut_short(crew, over.status, over.exit_code, over.reason)
+        over = end_at_limit(f"{task.budget.seconds:g} s are over (--timeout)")
+        return end_early(crew, over.status, over.exit_code, over.reason)
     return task
 
 

@@ -21,12 +21,12 @@ def explore(
     `task --context` uses the document until it is 50 commits old.
     """
     from agentflow.cli.launch import Job, launch
-    from agentflow.workflow.deep import PATH, fresh_document
+    from agentflow.workflow.deep import PATH, read_fresh_document
     from agentflow.workspace.git import open_repository
 
     git = open_repository(path)
     part = _part(git.root, path, focus)
-    known, _ = fresh_document(git, part)
+    known, _ = read_fresh_document(git, part)
     if known and not refresh:
         say(f"{PATH} is complete and not stale; --refresh explores again")
         return 0

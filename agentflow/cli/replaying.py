@@ -26,7 +26,7 @@ from agentflow.store.reading import TASKS, events, state_of
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.fresh import laid_out, seeing
 from agentflow.workflow.run import run_task
-from agentflow.workflow.waiting import answered, resumed
+from agentflow.workflow.suspension import go_on, record_answer
 from agentflow.workspace.git import Git, open_repository
 
 _CUT = (Status.CANCELLED, Status.ERROR)
@@ -117,8 +117,8 @@ def _run(setup: Setup, store: TaskStore, recorded: TaskState) -> TaskState:
         if task.pending and not known:
             break
         for item in known:
-            task = answered(task, item, recorded.answers[item.id])
-        task = anyio.run(run_task, crew, resumed(task, is_told=True))
+            task = record_answer(task, item, recorded.answers[item.id])
+        task = anyio.run(run_task, crew, go_on(task, is_told=True))
     return task
 
 

@@ -10,7 +10,7 @@ from agentflow.core.messages import DEFAULT_ROOM, ContextLimits
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Model, Watch, Workspace
 from agentflow.core.record import Record
-from agentflow.core.role import PIPELINE, Role
+from agentflow.core.role import PIPELINE, Limits, Role
 from agentflow.core.task import Phase, TaskState
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles
@@ -31,16 +31,17 @@ from agentflow.tools.registry import SUBMITS, WEB, Toolbox
 from agentflow.verdict.baseline import listed
 from agentflow.verdict.checking import Checking, JudgeContext
 from agentflow.verdict.sight import Sight
-from agentflow.workflow.budget import within
-from agentflow.workflow.intent import is_kept
-from agentflow.workflow.opening import whole_files
+from agentflow.workflow.task_prompt import list_whole_files
 from agentflow.workspace.deleted import WithDeleted
 from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import FileChange, Git
 from agentflow.workspace.past import Past
 
+_LEAST_COST = 1e-9
+"""A limit of money that is used up: none at all would be no limit."""
 
-async def _reached() -> None:
+
+async def _take_for_reachable() -> None:
     """Take a model for granted that no network lies before."""
 
 
@@ -65,7 +66,7 @@ class Crew(Record):
     """The rules that classify the task."""
     watch: Watch
     """Tells what only hooks changed."""
-    reach: Callable[[], Awaitable[None]] = _reached
+    reach: Callable[[], Awaitable[None]] = _take_for_reachable
     """Finds out whether the model's server is there, before the checks run for it."""
     room: Callable[[str], ContextLimits] = lambda _: DEFAULT_ROOM
     """How long a conversation with a model may be, by its id."""
@@ -135,9 +136,9 @@ class Crew(Record):
             phase=phase,
             transcript=self.store.run_path(number, ROLE_OF[phase]),
             consent=self.consent,
-            interrupted=phase in task.asked or (self.consent is Consent.SUSPEND and is_kept(task, phase)),
+            interrupted=phase in task.asked or (self.consent is Consent.SUSPEND and _is_kept(task, phase)),
             owners=self._owners(),
-            shown=whole_files(task, self._changed(task)) if phase is Phase.IMPLEMENTATION else (),
+            shown=list_whole_files(task, self._changed(task)) if phase is Phase.IMPLEMENTATION else (),
             watch=self.watch,
             changed=self._compared if phase is Phase.IMPLEMENTATION else None,
         )
@@ -210,4 +211,21 @@ class Crew(Record):
 
 def _affordable(role: Role, task: TaskState) -> Role:
     """Return a role with limits no wider than what is left of the task's."""
-    return role.replace(limits=within(role.limits, task))
+    return role.replace(limits=_within(role.limits, task))
+
+
+def _within(limits: Limits, task: TaskState) -> Limits:
+    """Return the limits of a run, no wider than what is left of the task's own."""
+    budget, usage = task.budget, task.usage
+    if budget.tokens is not None:
+        left = max(1, budget.tokens - usage.tokens)
+        limits = limits.replace(tokens=min(left, limits.tokens or left))
+    if budget.cost is not None:
+        rest = max(_LEAST_COST, budget.cost - (usage.cost_usd or 0))
+        limits = limits.replace(cost=min(rest, limits.cost or rest))
+    return limits
+
+
+def _is_kept(task: TaskState, phase: Phase) -> bool:
+    """Return whether the one interruption of a phase is kept for the confirmation of its plan."""
+    return phase is Phase.PLANNING and task.forced

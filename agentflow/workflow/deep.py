@@ -1,8 +1,11 @@
-"""The deep exploration: many explorers side by side, merged into one document that later tasks can use."""
+"""The deep exploration: explorers side by side, each from its own angle, and the document they fill."""
 
 import time
+from collections import Counter
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
+from itertools import islice
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import anyio
@@ -13,21 +16,25 @@ from agentflow.core.role import Findings
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import GateStatus, Phase, TaskState
 from agentflow.frontmatter import join, split, write_atomic
+from agentflow.loop.context import prompt_text
 from agentflow.parse import fit
 from agentflow.process import timestamp
 from agentflow.redact import nested
 from agentflow.verdict.beside import side_by_side
 from agentflow.verdict.conclusion import decided, ended_by, failed
-from agentflow.workflow.angles import Angle, angles
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.dispatch import dispatch
-from agentflow.workflow.opening import opening
+from agentflow.workflow.dispatch import Angle, dispatch
+from agentflow.workflow.refinement import find_languages
+from agentflow.workflow.task_prompt import write_opening
 from agentflow.workspace.git import Git
 
 PATH = Path(".claude/deep-dive.local.md")
+
 SIDE_BY_SIDE = 6
+
 FRESH_COMMITS = 50
 """A document older than this is stale."""
+
 _SECTIONS = {
     "Overview": ("structure",),
     "Architecture": ("architecture",),
@@ -35,10 +42,22 @@ _SECTIONS = {
     "Anti-patterns": ("anti-patterns",),
     "Quick reference": ("build", "testing"),
 }
+
 NOTES = "Notes"
 
+ANGLES = ("structure", "architecture", "conventions", "anti-patterns", "build", "testing")
 
-class Seen(Record):
+MOST = 16
+"""Explorers at most."""
+
+_FILES_EACH = 100
+
+_DEEP = 4
+
+_MANIFESTS = frozenset({"package.json", "pyproject.toml", "Cargo.toml", "go.mod", "pom.xml", "build.gradle"})
+
+
+class Exploration(Record):
     """What one explorer found, or None when it gave no result."""
 
     angle: Angle
@@ -49,19 +68,19 @@ class Seen(Record):
 async def explore_deeply(crew: Crew, task: TaskState) -> TaskState:
     """Explore from every angle at once, and write the document; one angle without a result is a failure."""
     focus = task.focus or ""
-    head = opening(task, Phase.EXPLORATION, crew.material(task))
-    found = angles(crew.workspace.files(focus or "."), focus)
+    head = write_opening(task, Phase.EXPLORATION, crew.material(task))
+    found = choose_angles(crew.workspace.files(focus or "."), focus)
     looks = tuple(each.replace(told=f"{head}\n\n{each.told}") for each in found)
     limiter = anyio.CapacityLimiter(SIDE_BY_SIDE)
 
-    async def look(angle: Angle) -> Seen:
+    async def look(angle: Angle) -> Exploration:
         async with limiter:
-            return _seen(angle, await dispatch(crew, Phase.EXPLORATION, angle))
+            return _to_exploration(angle, await dispatch(crew, Phase.EXPLORATION, angle))
 
     seen = tuple(await side_by_side(*(partial(look, angle) for angle in looks)))
     _put_aside(crew.git.root)
-    write_atomic(crew.git.root / PATH, deep_document(seen, focus, head_commit(crew.git)).encode())
-    return _concluded(crew.store.task.replace(document=str(PATH)), seen)
+    write_atomic(crew.git.root / PATH, format_exploration(seen, focus, find_head_commit(crew.git)).encode())
+    return _conclude(crew.store.task.replace(document=str(PATH)), seen)
 
 
 def _put_aside(root: Path) -> None:
@@ -70,14 +89,14 @@ def _put_aside(root: Path) -> None:
         (root / PATH).rename(root / f"{PATH}.bak.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
 
 
-def _seen(angle: Angle, run: Run) -> Seen:
+def _to_exploration(angle: Angle, run: Run) -> Exploration:
     if run.outcome is not RunOutcome.SUBMITTED:
-        return Seen(angle=angle, findings=None)
+        return Exploration(angle=angle, findings=None)
     flagged = tuple(run.changes.get("flagged_findings", ()))
-    return Seen(angle=angle, findings=fit(Findings, run.changes["findings"]), flagged=flagged)
+    return Exploration(angle=angle, findings=fit(Findings, run.changes["findings"]), flagged=flagged)
 
 
-def _concluded(task: TaskState, seen: tuple[Seen, ...]) -> TaskState:
+def _conclude(task: TaskState, seen: tuple[Exploration, ...]) -> TaskState:
     missing = [one.angle.name for one in seen if one.findings is None]
     count = sum(len(one.findings.findings) for one in seen if one.findings)
     summary = f"{len(seen)} explorers, {count} findings, written to {PATH}"
@@ -88,7 +107,45 @@ def _concluded(task: TaskState, seen: tuple[Seen, ...]) -> TaskState:
     return decided(task, GateStatus.PASSED, f"- {summary}")
 
 
-def deep_document(seen: tuple[Seen, ...], focus: str, commit: str | None) -> str:
+def choose_angles(files: tuple[str, ...], focus: str) -> tuple[Angle, ...]:
+    """Return the angles for these files; `focus` is the folder they lie in, or empty."""
+    scope = f"the folder {focus} of this repository" if focus else "this repository"
+    head = prompt_text("explore/head.md").format(scope=scope)
+    fixed = (Angle(name=name, told=f"{head}\n\n{prompt_text(f'explore/{name}.md')}") for name in ANGLES)
+    area = prompt_text("explore/area.md")
+    more = (Angle(name=name, told=f"{head}\n\n{area.format(area=name)}") for name in _areas(files))
+    return (*fixed, *islice(more, MOST - len(ANGLES)))
+
+
+def _areas(files: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the parts that deserve an explorer of their own, each once."""
+    paths = [PurePosixPath(file) for file in files]
+    return tuple(dict.fromkeys((*_large(paths), *_deep(paths), *_workspaces(paths), *_languages(paths))))
+
+
+def _large(paths: list[PurePosixPath]) -> Iterator[str]:
+    """Yield one of the largest folders for each hundred files."""
+    sizes = Counter(str(PurePosixPath(*path.parts[:2][: len(path.parts) - 1])) for path in paths)
+    return (name for name, _ in islice(sizes.most_common(), len(paths) // _FILES_EACH))
+
+
+def _deep(paths: list[PurePosixPath]) -> Iterator[str]:
+    """Yield two of the folders that lie deepest."""
+    folders = {path.parent for path in paths if len(path.parts) > _DEEP}
+    ordered = sorted(folders, key=lambda folder: (-len(folder.parts), str(folder)))
+    return (str(folder) for folder in ordered[:2])
+
+
+def _workspaces(paths: list[PurePosixPath]) -> Iterator[str]:
+    return (str(path.parent) for path in paths if path.name in _MANIFESTS and len(path.parts) > 1)
+
+
+def _languages(paths: list[PurePosixPath]) -> Iterator[str]:
+    """Yield each language but the main one."""
+    return (f"what is written in {name}" for name in find_languages(map(str, paths))[1:])
+
+
+def format_exploration(seen: tuple[Exploration, ...], focus: str, commit: str | None) -> str:
     """Return what the explorers found, in six sections, with a head that says how far it can be trusted."""
     complete = all(one.findings for one in seen)
     head: dict[str, Any] = {
@@ -108,7 +165,7 @@ def deep_document(seen: tuple[Seen, ...], focus: str, commit: str | None) -> str
     return join(head, "\n\n".join(("# Deep exploration", *parts)) + "\n")
 
 
-def _section(title: str, looks: list[Seen], all_seen: tuple[Seen, ...]) -> str:
+def _section(title: str, looks: list[Exploration], all_seen: tuple[Exploration, ...]) -> str:
     rows = [f"## {title}"]
     for one in looks:
         if one.findings is None:
@@ -124,7 +181,7 @@ def _section(title: str, looks: list[Seen], all_seen: tuple[Seen, ...]) -> str:
     return "\n".join(rows if len(rows) > 1 else [*rows, "\n- none"])
 
 
-def head_commit(git: Git) -> str | None:
+def find_head_commit(git: Git) -> str | None:
     """Return the commit that is checked out, or None before the first."""
     try:
         return git.call("rev-parse", "--verify", "--quiet", "HEAD").decode().strip()
@@ -132,7 +189,7 @@ def head_commit(git: Git) -> str | None:
         return None
 
 
-def fresh_document(git: Git, focus: str | None = None) -> tuple[str, str]:
+def read_fresh_document(git: Git, focus: str | None = None) -> tuple[str, str]:
     """Return the document of an earlier exploration, or nothing and why it cannot be used.
 
     With a `focus` it has to be about that very folder.

@@ -7,20 +7,29 @@ from agentflow.core.events import Answered, Retried
 from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import Stop, Usage, total
 from agentflow.core.pending import Pending, PendingKind, decided_now
+from agentflow.core.record import Record
 from agentflow.core.run import Run, RunOutcome, RunPaused
 from agentflow.core.task import Phase
 from agentflow.loop.run import continue_run, run_agent
 from agentflow.process import timestamp
 from agentflow.routing.route import ROLE_OF
 from agentflow.store.journal import load_run
-from agentflow.workflow.angles import Angle
-from agentflow.workflow.brief import brief, failed_brief
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.waiting import answered
+from agentflow.workflow.suspension import record_answer
+from agentflow.workflow.task_prompt import write_iteration_prompt, write_task_prompt
 
 GO_ON = "go on from here"
 GIVE_UP = "give up"
 _EMPTY = (RunOutcome.NO_SUBMISSION, RunOutcome.INVALID_SUBMISSION)
+
+
+class Angle(Record):
+    """What one role looks at, and what it is told."""
+
+    name: str
+    told: str
+    earlier: Run | None = None
+    """The run in whose conversation it is told."""
 
 
 async def dispatch(crew: Crew, phase: Phase, angle: Angle | None = None) -> Run:
@@ -30,7 +39,7 @@ async def dispatch(crew: Crew, phase: Phase, angle: Angle | None = None) -> Run:
     if run.pause is None or decision is None:
         return run
     item = run.pause.pending
-    crew.store.save(answered(crew.store.task, item, decision))
+    crew.store.save(record_answer(crew.store.task, item, decision))
     crew.store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by))
     return await dispatch(crew, phase, angle)
 
@@ -42,8 +51,8 @@ async def _dispatch(crew: Crew, phase: Phase, angle: Angle | None) -> Run:
     its result is not repeated. One whose reply was lost is begun once more, unless files were changed by
     then: what happens to those is for a person to say.
     """
-    angle = angle or _angle(crew, phase)
-    number, saved = _saved(crew, phase, angle.told)
+    angle = angle or _prompt_for(crew, phase)
+    number, saved = _find_saved(crew, phase, angle.told)
     try:
         run = await _attempt(crew, phase, angle, number, saved)
         failure = None
@@ -51,24 +60,24 @@ async def _dispatch(crew: Crew, phase: Phase, angle: Angle | None) -> Run:
         if error.is_settled:
             raise
         failure = error
-        run = _loaded(crew, number, phase)
+        run = _load(crew, number, phase)
     except ModelError:  # it does not go on: what it used so far counts now
-        _count(crew, _loaded(crew, number, phase))
+        _count(crew, _load(crew, number, phase))
         raise
-    reason = str(failure) if failure else lost(run)
+    reason = str(failure) if failure else explain_loss(run)
     if reason is None:
         return run
     _count(crew, run)
-    if paused := _asked(crew, run, reason):
+    if paused := _ask_about_changes(crew, run, reason):
         return paused
     crew.store.emit(Retried(run=number, attempt=1, reason=reason, seconds=0))
     again = await _attempt(crew, phase, angle, crew.store.task.runs + 1, None)
-    if failure is not None and lost(again) is not None:
+    if failure is not None and explain_loss(again) is not None:
         raise failure
     return again
 
 
-def lost(run: Run) -> str | None:
+def explain_loss(run: Run) -> str | None:
     """Return how a run lost its result on the way, or None; a short whole reply is no loss."""
     if run.outcome not in _EMPTY:
         return None
@@ -77,15 +86,15 @@ def lost(run: Run) -> str | None:
     return None if run.messages[-1].text.strip() or run.rejected else "the reply was empty"
 
 
-def _angle(crew: Crew, phase: Phase) -> Angle:
+def _prompt_for(crew: Crew, phase: Phase) -> Angle:
     """Return the brief of a role, or only what is new to one whose conversation goes on."""
     task, material = crew.store.task, crew.material(crew.store.task)
-    if earlier := _earlier(crew, phase):
-        return Angle(name="", told=failed_brief(task, material), earlier=earlier)
-    return Angle(name="", told=brief(task, phase, material))
+    if earlier := _find_failed_run(crew, phase):
+        return Angle(name="", told=write_iteration_prompt(task, material), earlier=earlier)
+    return Angle(name="", told=write_task_prompt(task, phase, material))
 
 
-def _earlier(crew: Crew, phase: Phase) -> Run | None:
+def _find_failed_run(crew: Crew, phase: Phase) -> Run | None:
     """Return the run whose change failed, where its conversation still fits and nothing else is new."""
     task = crew.store.task
     may_go_on = task.spares_tokens and phase is Phase.IMPLEMENTATION and phase not in task.asked
@@ -121,20 +130,20 @@ def _count(crew: Crew, run: Run) -> None:
     """Add what a run used to what its task used, once."""
     task, number = crew.store.task, run.head.run
     if number not in task.counted:
-        spent = _spent(crew, run)
+        spent = _sum_usage(crew, run)
         usage = total((task.usage, spent)) if task.counted else spent
         crew.store.save(task.replace(usage=usage, counted=(*task.counted, number)))
 
 
-def _spent(crew: Crew, run: Run) -> Usage:
+def _sum_usage(crew: Crew, run: Run) -> Usage:
     """Return what a run used, with sub-agents whose answer it has no more use for."""
     calls = {call.id for call in run.pending if call.name == DELEGATE}
     saved = map(load_run, crew.store.transcript_paths("*")) if calls else ()
     waiting = (child for child in saved if child is not None and child.head.parent in calls)
-    return total((run.cost, *(_spent(crew, child) for child in waiting)))
+    return total((run.cost, *(_sum_usage(crew, child) for child in waiting)))
 
 
-def _saved(crew: Crew, phase: Phase, told: str) -> tuple[int, Run | None]:
+def _find_saved(crew: Crew, phase: Phase, told: str) -> tuple[int, Run | None]:
     """Return the newest run of this brief that did not end without a result, else a new number."""
     for number in _numbers(crew, ROLE_OF[phase]):
         run = load_run(crew.store.run_path(number, ROLE_OF[phase]))
@@ -153,13 +162,13 @@ def _numbers(crew: Crew, role: str) -> Iterator[int]:
     )
 
 
-def _loaded(crew: Crew, number: int, phase: Phase) -> Run:
+def _load(crew: Crew, number: int, phase: Phase) -> Run:
     run = load_run(crew.store.run_path(number, ROLE_OF[phase]))
     assert run is not None
     return run
 
 
-def _asked(crew: Crew, run: Run, reason: str) -> Run | None:
+def _ask_about_changes(crew: Crew, run: Run, reason: str) -> Run | None:
     """Return a run that waits for a person, where it had changed files that nobody accounted for."""
     task = crew.store.task
     seen = crew.look(task)

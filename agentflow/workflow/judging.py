@@ -1,82 +1,41 @@
-"""Review and verification of a change, on one tree that nobody touches meanwhile."""
+"""Review and verification of one unchanging tree, and the approval of changed checks by a person."""
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 
+from agentflow.core.errors import Exit
+from agentflow.core.evidence import CheckRun
+from agentflow.core.pending import Answer, Pending, PendingKind
 from agentflow.core.run import Run, RunOutcome
-from agentflow.core.task import Failure, Gate, GateStatus, Phase, TaskState
+from agentflow.core.task import Ending, Failure, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.core.verdict import Verdict
+from agentflow.process import timestamp
 from agentflow.report.outcomes import add_review_caveats, end_without_result, list_objections, merge_gates
 from agentflow.routing.route import JUDGING
+from agentflow.store.ledger import summary
 from agentflow.verdict.beside import side_by_side, undisturbed
 from agentflow.verdict.case import Case
 from agentflow.verdict.conclusion import check_line, decided, ended_by, weigh
 from agentflow.verdict.drift import drifted
 from agentflow.verdict.gather import altered, believed, case_of, drift, examine, final_case_of
 from agentflow.verdict.judge import judge
-from agentflow.workflow.approval import asked
+from agentflow.verdict.look import Look, approval_id
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import dispatch
-from agentflow.workflow.session import stopped
-from agentflow.workflow.waiting import waiting
+from agentflow.workflow.session import ask_stop_hooks
+from agentflow.workflow.suspension import decide_or_suspend, suspend_for
 
 _NOTHING_NEW = "- not asked again: nothing changed since the last iteration failed"
+
 _NOT_ASKED = Gate(status=GateStatus.PENDING, message="- not asked: a required check failed")
+
 _NO_ANSWER = Verdict(
     passed=False, reasons=("the verifier was not asked, because a check failed",), evidence=()
 )
 
-
-async def judged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
-    """Run the judges side by side, then decide their gates one after the other."""
-    task = crew.look(task)
-    if not task.reads_only and not crew.changes(task):
-        return _unchanged(crew, task.replace(final=()), phases)
-    if repeated := _repeated(task):
-        return _as_before(crew, task, repeated)
-    crew.store.save(task)
-    if phases == JUDGING and not await _is_open(crew):
-        phases = (Phase.VERIFICATION,)
-        crew.store.save(crew.store.task.with_gate(Phase.REVIEW, _NOT_ASKED))
-    gathered = await side_by_side(*(partial(_JUDGES[phase], crew) for phase in phases))
-    runs, task = dict(zip(phases, gathered, strict=True)), crew.store.task
-    for run in runs.values():
-        task = waiting(task, run.pause.pending) if run and run.pause else task
-    if Phase.REVIEW in runs:
-        task = _review_decided(crew, task, runs[Phase.REVIEW])
-    if Phase.VERIFICATION in runs:
-        task = await _verification_decided(crew, task, runs[Phase.VERIFICATION])
-    if Phase.REVIEW in task.steps and Phase.VERIFICATION in runs:
-        crew.store.emit(merge_gates("judging", {phase: task.gate(phase) for phase in JUDGING}))
-    return task
-
-
-def _repeated(task: TaskState) -> tuple[Failure, ...]:
-    """Return the failures of the iteration before, where its tree is still as it was judged.
-
-    Once Stop hooks have sent a change back they are asked again: they may look at other things than files.
-    """
-    last = [failure for failure in task.failures if failure.iteration == task.iteration - 1]
-    is_same = bool(last) and all(failure.tree == task.tree for failure in last)
-    return tuple(last) if is_same and not task.stop_blocks else ()
-
-
-def _as_before(crew: Crew, task: TaskState, failures: tuple[Failure, ...]) -> TaskState:
-    """Return the task failed as in the iteration before; no judge is asked about the same tree again."""
-    verdict, failed = judge(final_case_of(crew.judging, task)), {each.phase: each for each in failures}
-    for phase in (phase for phase in JUDGING if task.gate(phase).status is not GateStatus.SKIPPED):
-        known = failed.get(phase)
-        status = GateStatus.FAILED if known else GateStatus.SKIPPED
-        message = "\n".join(f"- {reason}" for reason in known.reasons) if known else _NOTHING_NEW
-        task = decided(task, status, message, phase=phase)
-    if known := failed.get(Phase.VERIFICATION):
-        verdict = verdict.replace(passed=False, reasons=known.reasons, caveats=())
-    task = task.replace(verdict=verdict)
-    for each in failures:
-        task = _sent_back(task, each.phase, each.reasons, each.evidence)
-    return task
+_DIFF_CHARS = 20_000
 
 
 async def _review(crew: Crew) -> Run | None:
@@ -85,11 +44,11 @@ async def _review(crew: Crew) -> Run | None:
 
 async def _is_open(crew: Crew) -> bool:
     """Run the required checks, and return whether they leave anything to a judge."""
-    _, so_far = await _examined(crew)
+    _, so_far = await _examine(crew)
     return so_far.passed or bool(so_far.to_approve)
 
 
-async def _examined(crew: Crew) -> tuple[Case, Verdict]:
+async def _examine(crew: Crew) -> tuple[Case, Verdict]:
     """Run the required checks where that was not done yet, and judge as far as no proof is needed."""
     task = crew.store.task
     if not _is_judged(crew, task):
@@ -103,17 +62,17 @@ async def _examined(crew: Crew) -> tuple[Case, Verdict]:
 
 async def _verify(crew: Crew) -> Run | None:
     """Run the required checks; if all hold, ask the verifier, where the route has one, beside their proof."""
-    case, so_far = await _examined(crew)
+    case, so_far = await _examine(crew)
     if not (so_far.passed or so_far.to_approve):
         return None
     task = crew.store.task
     is_asked = Phase.VERIFICATION in task.steps and so_far.passed and bool(so_far.evidence)
     verifier = (partial(dispatch, crew, Phase.VERIFICATION),) if is_asked else ()
-    _, *runs = await undisturbed(crew.sandbox.level, partial(_believe, crew, case), *verifier)
+    _, *runs = await undisturbed(crew.sandbox.level, partial(_try_checks, crew, case), *verifier)
     return runs[0] if runs else None
 
 
-async def _believe(crew: Crew, case: Case) -> None:
+async def _try_checks(crew: Crew, case: Case) -> None:
     """Find out once for the tree that is judged what its checks are worth."""
     if crew.store.task.probes is None:
         found = await believed(crew.judging, crew.store.task, case)
@@ -132,15 +91,65 @@ _JUDGES: Mapping[Phase, Callable[[Crew], Awaitable[Run | None]]] = MappingProxyT
 )
 
 
-def _unchanged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
+async def run_judges(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
+    """Run the judges side by side, then decide their gates one after the other."""
+    task = crew.look(task)
+    if not task.reads_only and not crew.changes(task):
+        return _fail_unchanged(crew, task.replace(final=()), phases)
+    if repeated := _find_repeated(task):
+        return _fail_as_before(crew, task, repeated)
+    crew.store.save(task)
+    if phases == JUDGING and not await _is_open(crew):
+        phases = (Phase.VERIFICATION,)
+        crew.store.save(crew.store.task.with_gate(Phase.REVIEW, _NOT_ASKED))
+    gathered = await side_by_side(*(partial(_JUDGES[phase], crew) for phase in phases))
+    runs, task = dict(zip(phases, gathered, strict=True)), crew.store.task
+    for run in runs.values():
+        task = suspend_for(task, run.pause.pending) if run and run.pause else task
+    if Phase.REVIEW in runs:
+        task = _decide_review(crew, task, runs[Phase.REVIEW])
+    if Phase.VERIFICATION in runs:
+        task = await _decide_verification(crew, task, runs[Phase.VERIFICATION])
+    if Phase.REVIEW in task.steps and Phase.VERIFICATION in runs:
+        crew.store.emit(merge_gates("judging", {phase: task.gate(phase) for phase in JUDGING}))
+    return task
+
+
+def _find_repeated(task: TaskState) -> tuple[Failure, ...]:
+    """Return the failures of the iteration before, where its tree is still as it was judged.
+
+    Once Stop hooks have sent a change back they are asked again: they may look at other things than files.
+    """
+    last = [failure for failure in task.failures if failure.iteration == task.iteration - 1]
+    is_same = bool(last) and all(failure.tree == task.tree for failure in last)
+    return tuple(last) if is_same and not task.stop_blocks else ()
+
+
+def _fail_as_before(crew: Crew, task: TaskState, failures: tuple[Failure, ...]) -> TaskState:
+    """Return the task failed as in the iteration before; no judge is asked about the same tree again."""
+    verdict, failed = judge(final_case_of(crew.judging, task)), {each.phase: each for each in failures}
+    for phase in (phase for phase in JUDGING if task.gate(phase).status is not GateStatus.SKIPPED):
+        known = failed.get(phase)
+        status = GateStatus.FAILED if known else GateStatus.SKIPPED
+        message = "\n".join(f"- {reason}" for reason in known.reasons) if known else _NOTHING_NEW
+        task = decided(task, status, message, phase=phase)
+    if known := failed.get(Phase.VERIFICATION):
+        verdict = verdict.replace(passed=False, reasons=known.reasons, caveats=())
+    task = task.replace(verdict=verdict)
+    for each in failures:
+        task = _send_back(task, each.phase, each.reasons, each.evidence)
+    return task
+
+
+def _fail_unchanged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
     """Return the task failed in all these phases, since there is nothing to judge."""
     verdict = judge(case_of(crew.judging, task))
     for phase in phases:
         task = decided(task, GateStatus.FAILED, f"- {'; '.join(verdict.reasons)}", phase=phase)
-    return _sent_back(task.replace(verdict=verdict), phases[0], verdict.reasons, verdict.evidence)
+    return _send_back(task.replace(verdict=verdict), phases[0], verdict.reasons, verdict.evidence)
 
 
-def _review_decided(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
+def _decide_review(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
     """Return the task with the gate of its review decided; an audit has done its part by a review."""
     if run is None or run.pause is not None:
         return task
@@ -155,17 +164,17 @@ def _review_decided(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
         return decided(task, GateStatus.PASSED, said, agent=agent, phase=Phase.REVIEW)
     message = "\n".join((said, *(f"- {reason}" for reason in reasons)))
     task = decided(task, GateStatus.FAILED, message, agent=agent, phase=Phase.REVIEW)
-    return _sent_back(task, Phase.REVIEW, reasons, ())
+    return _send_back(task, Phase.REVIEW, reasons, ())
 
 
-async def _verification_decided(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
+async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
     """Return the task with the verdict of its checks, as far as the verifier lets it stand."""
     if run is not None and run.pause is not None:
         return task
     verdict = judge(final_case_of(crew.judging, task))
     if verdict.to_approve and task.gate(Phase.REVIEW).status is not GateStatus.FAILED:
-        task = asked(crew, task.replace(verdict=verdict))
-        return task if task.pending else _verdict_decided(crew, task, verdict, run)
+        task = ask_approval(crew, task.replace(verdict=verdict))
+        return task if task.pending else _decide_by(crew, task, verdict, run)
     if verdict.passed and verdict.evidence and run is None and Phase.VERIFICATION in task.steps:
         verdict = _NO_ANSWER
     if verdict.passed and run is not None:
@@ -174,11 +183,35 @@ async def _verification_decided(crew: Crew, task: TaskState, run: Run | None) ->
         verdict = weigh(verdict, task.judgement, crew.changes(task))
     verdict = add_review_caveats(verdict, task)
     if verdict.passed and task.gate(Phase.REVIEW).status is not GateStatus.FAILED:
-        task, verdict = await stopped(crew, task, verdict)
-    return _verdict_decided(crew, task, verdict, run)
+        task, verdict = await ask_stop_hooks(crew, task, verdict)
+    return _decide_by(crew, task, verdict, run)
 
 
-def _verdict_decided(crew: Crew, task: TaskState, verdict: Verdict, run: Run | None) -> TaskState:
+def ask_approval(crew: Crew, task: TaskState) -> TaskState:
+    """Return the task waiting for a person to look at its changed checks, or ended if nobody may approve."""
+    assert task.verdict is not None
+    seen, weakened = crew.sight.of(task), task.verdict.weakened
+    pending = Pending(
+        id=approval_id(seen, weakened),
+        kind=PendingKind.SURFACE,
+        tool=None,
+        input={
+            "why": task.change.summary if task.change else "",
+            "changes": list(weakened),
+            "before": [f"{run.check.name} {_end(run)}" for run in crew.checking.runs(task.held)],
+            "diff": _diff(crew, task, seen),
+        },
+        options=(),
+        asked_at=timestamp(),
+    )
+    if pending.id not in task.answers:
+        task = decide_or_suspend(crew, task, pending, crew.consent)
+    if task.pending:
+        return task
+    return task.replace(ending=_end_tampered(task.answers[pending.id], weakened))
+
+
+def _decide_by(crew: Crew, task: TaskState, verdict: Verdict, run: Run | None) -> TaskState:
     task = task.replace(verdict=verdict)
     agent = run.head.agent if run is not None else None
     if verdict.passed:
@@ -188,10 +221,10 @@ def _verdict_decided(crew: Crew, task: TaskState, verdict: Verdict, run: Run | N
     red = (check_line(run) for run in crew.checking.runs(task.final) if not run.green)
     message = "\n".join((*(f"- {reason}" for reason in verdict.reasons), *red))
     task = decided(task, GateStatus.FAILED, message, agent=agent, phase=Phase.VERIFICATION)
-    return _sent_back(task, Phase.VERIFICATION, verdict.reasons, verdict.evidence)
+    return _send_back(task, Phase.VERIFICATION, verdict.reasons, verdict.evidence)
 
 
-def _sent_back(
+def _send_back(
     task: TaskState, phase: Phase, reasons: tuple[str, ...], evidence: tuple[str, ...]
 ) -> TaskState:
     """Return the task with one more failure, which is what the implementer is told next."""
@@ -204,3 +237,21 @@ def _sent_back(
         evidence=evidence,
     )
     return task.replace(failures=(*task.failures, failure))
+
+
+def _end(run: CheckRun) -> str:
+    return summary(run.evidence) if run.evidence else f"not run ({run.check.missing})"
+
+
+def _diff(crew: Crew, task: TaskState, seen: Look) -> str:
+    assert task.base_tree is not None
+    assert task.tree is not None
+    paths = [each.path for each in seen.checks]
+    return crew.git.diff(task.base_tree, task.tree, *paths)[:_DIFF_CHARS] if paths else ""
+
+
+def _end_tampered(answer: Answer, weakened: Sequence[str]) -> Ending:
+    said = "; ".join(weakened)
+    why = f" ({answer.text})" if answer.text else ""
+    reason = f"the checks were changed, not approved by {answer.by or 'a person'}{why}: {said}"
+    return Ending(status=Status.TAMPERED, exit_code=Exit.TAMPERED, reason=reason)

@@ -1,112 +1,35 @@
 """The phases: each takes the crew and the task, and returns the task with its gate decided."""
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
-from agentflow.core.errors import Exit
-from agentflow.core.events import Answered, Classified, Warned
-from agentflow.core.evidence import RED, CheckName
-from agentflow.core.pending import Consent, Pending, decided_now
-from agentflow.core.routing import Action
+from agentflow.core.events import Classified
+from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind
+from agentflow.core.role import Plan
 from agentflow.core.run import RunOutcome
-from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
-from agentflow.core.verdict import Caveat, Verdict
+from agentflow.core.task import GateStatus, Phase, Status, TaskState
+from agentflow.process import timestamp
 from agentflow.report.answer import end_without_answer, keeps_document, write_document
 from agentflow.report.material import summarize_intent
 from agentflow.report.outcomes import end_without_result
+from agentflow.routing.classify import MOST_FILES
 from agentflow.routing.route import (
-    classify_task,
-    classify_words,
     phases_beside,
     reclassify_by_plan,
     reclassify_by_size,
-    shorten_route,
 )
 from agentflow.store.reading import events
-from agentflow.verdict.baseline import examine_base
-from agentflow.verdict.case import uncounted
-from agentflow.verdict.conclusion import check_line, conclude, decided, ended_by, failed
-from agentflow.verdict.targets import aims
+from agentflow.verdict.conclusion import conclude, decided, ended_by, failed
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import GIVE_UP, dispatch
-from agentflow.workflow.intent import QUESTION, gap_of, intent_of, settled, unconfirmed
-from agentflow.workflow.survey import surveyed
-from agentflow.workflow.waiting import answered, waiting
+from agentflow.workflow.refinement import refine
+from agentflow.workflow.suspension import decide_or_suspend, suspend_for
 
+PLAN = "plan-1"
 
-async def refine(crew: Crew, task: TaskState) -> TaskState:
-    """Write down what is asked, the route it takes, and how the checks stand before anything changes."""
-    tree = task.base_tree or crew.git.tree()
-    intent = task.intent if task.intent.goal else intent_of(task.task, crew.table)
-    task, event = classify_task(task.replace(intent=intent, base_tree=tree, tree=tree), crew.table)
-    crew.store.emit(event)
-    task = _clarified(crew, task)
-    crew.store.save(task)
-    if task.status is Status.SUSPENDED:
-        return task
-    if task.reads_only:
-        task = surveyed(crew, task)
-        return decided(task, GateStatus.PASSED, "- changes nothing, so that no check is needed")
-    await crew.reach()
-    task = surveyed(crew, await examine_base(crew.judging, crew.checking.told(task)))
-    task = task.replace(blocked=crew.checking.blocked(task.baseline))
-    able = [item for item in task.baseline if item.check.name not in task.blocked]
-    if CheckName.TESTS in task.blocked and not able:
-        return _blocked(task, f"tests cannot run: {task.blocked[CheckName.TESTS]}")
-    for warning in _limits(crew, task):
-        crew.store.emit(Warned(message=warning))
-    task = _routed(crew, task)
-    lines = [check_line(run) for run in crew.checking.runs(task.baseline)]
-    return decided(task, GateStatus.PASSED, "\n".join(lines) or "- no checks found in this repository")
-
-
-def _routed(crew: Crew, task: TaskState) -> TaskState:
-    """Return the task on the route that its failing checks allow."""
-    runs = [run for run in crew.checking.runs(task.baseline) if run.evidence is not None and not run.green]
-    failing = frozenset[str]().union(*(run.ids(*RED) or {str(run.check.name)} for run in runs))
-    wanted = aims(crew.git, task.base_tree, task.task, failing)
-    task, event = shorten_route(task, wanted.asked | wanted.guessed, crew.table)
-    if event:
-        crew.store.emit(event)
-    return task
-
-
-def _limits(crew: Crew, task: TaskState) -> Iterator[str]:
-    """Yield what keeps the result below verified on this machine, before anybody has worked for it."""
-    at_best = "the result is at best exit code 4"
-    for run in crew.checking.runs(task.baseline):
-        name = run.check.name
-        if why := task.blocked.get(name) or run.check.left_out:
-            yield (
-                f"{name} cannot run here: {why}; without it {at_best}. "
-                f"To leave it out knowingly: --skip-check {name} --reason REASON"
-            )
-        elif name is CheckName.TESTS and run.green and run.counts is None:
-            yield f"{uncounted(run.check)}; {at_best}"
-
-
-def _clarified(crew: Crew, task: TaskState) -> TaskState:
-    """Return the task with what is unclear in it assumed, or waiting where a person can be asked at once."""
-    if QUESTION in task.answers or task.focus is not None:
-        return settled(task)
-    found = classify_words(task, crew.table)
-    gap = gap_of(task, found, crew.table)
-    if gap is None:
-        return task
-    if crew.attended and found.action is not Action.ASSUME:
-        return waiting(task, gap)
-    return settled(_decided_now(crew, task, gap, Consent.NO))
-
-
-def _decided_now(crew: Crew, task: TaskState, item: Pending, consent: Consent) -> TaskState:
-    """Return the task with what waits decided as was said beforehand, or waiting for a person."""
-    decision = decided_now(consent, item)
-    if decision is None:
-        return waiting(task, item)
-    crew.store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by))
-    return answered(task, item, decision)
+CHOICES = ("confirm", f"correct the plan: {OWN_WORDS}", f"adjust the scope: {OWN_WORDS}")
 
 
 async def work(crew: Crew, task: TaskState) -> TaskState:
@@ -118,30 +41,25 @@ async def work(crew: Crew, task: TaskState) -> TaskState:
     run = await dispatch(crew, phase)
     task = crew.store.task
     if run.pause is not None:
-        return waiting(task, run.pause.pending)
+        return suspend_for(task, run.pause.pending)
     task = crew.look(task)
     if run.outcome is not RunOutcome.SUBMITTED:
         return ended_by(task, phase, end_without_result(run))
-    task, event = _grown(crew, task, phase)
+    task, event = _reclassify(crew, task, phase)
     if event:
         crew.store.emit(event)
     if task.reads_only and (ending := end_without_answer(task)):
         return ended_by(task, phase, ending)
-    if phase is Phase.PLANNING and (item := unconfirmed(task)):
+    if phase is Phase.PLANNING and (item := _find_unconfirmed(task)):
         is_asked = phase in task.asked
-        task = _decided_now(crew, task, item, Consent.NO if is_asked else crew.consent)
+        task = decide_or_suspend(crew, task, item, Consent.NO if is_asked else crew.consent)
     is_waiting = task.status is Status.SUSPENDED
     return (
         task if is_waiting else decided(task, GateStatus.PASSED, _summary(task, phase), agent=run.head.agent)
     )
 
 
-async def explore(crew: Crew, task: TaskState) -> TaskState:
-    """Explore once, as the task needs it, or from every angle where that is the task."""
-    return await (work if task.focus is None else explore_deeply)(crew, task)
-
-
-def _grown(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, Classified | None]:
+def _reclassify(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, Classified | None]:
     """Return the task in the class that its plan or its change turns out to need."""
     if phase is Phase.PLANNING:
         return reclassify_by_plan(task, crew.table)
@@ -150,11 +68,57 @@ def _grown(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, Classi
     return task, None
 
 
+def _find_unconfirmed(task: TaskState) -> Pending | None:
+    """Return what a person has to confirm, or None where nothing has, or somebody was asked already."""
+    if task.plan is None or task.reads_only or PLAN in task.answers:
+        return None
+    files = {file for step in task.plan.steps for file in step.files}
+    if not task.forced and len(files) <= MOST_FILES:
+        return None
+    intent = task.intent
+    shown = {
+        "goal": intent.goal,
+        "constraints": intent.constraints,
+        "assumptions": intent.assumptions,
+        "why": "of high risk" if task.forced else f"touches {len(files)} files",
+        "plan": _format_plan(task.plan),
+    }
+    return Pending(
+        id=PLAN,
+        kind=PendingKind.PLAN,
+        tool=None,
+        input={key: text for key, text in shown.items() if text},
+        options=CHOICES,
+        asked_at=timestamp(),
+    )
+
+
+def _format_plan(plan: Plan) -> str:
+    steps = (f"{number}. {step.title} ({', '.join(step.files)})" for number, step in enumerate(plan.steps, 1))
+    after = (f"must hold: {text}" for text in plan.acceptance)
+    return "\n".join((plan.summary, *steps, *after, *(f"risk: {risk}" for risk in plan.risks)))
+
+
+def _summary(task: TaskState, phase: Phase) -> str:
+    results = {
+        Phase.EXPLORATION: task.findings,
+        Phase.PLANNING: task.plan,
+        Phase.IMPLEMENTATION: task.change,
+    }
+    found = results.get(phase)
+    return f"- {found.summary}" if found else "- done"
+
+
+async def explore(crew: Crew, task: TaskState) -> TaskState:
+    """Explore once, as the task needs it, or from every angle where that is the task."""
+    return await (work if task.focus is None else explore_deeply)(crew, task)
+
+
 async def judge_change(crew: Crew, task: TaskState) -> TaskState:
     """Let the judges of the change have their say, side by side where both are due."""
-    from agentflow.workflow.judging import judged  # noqa: PLC0415  # nothing before a change needs it
+    from agentflow.workflow.judging import run_judges  # noqa: PLC0415  # nothing before a change needs it
 
-    return await judged(crew, task, phases_beside(task, task.current_phase))
+    return await run_judges(crew, task, phases_beside(task, task.current_phase))
 
 
 async def complete(crew: Crew, task: TaskState) -> TaskState:
@@ -178,26 +142,3 @@ PHASES: Mapping[Phase, Callable[[Crew, TaskState], Awaitable[TaskState]]] = Mapp
         Phase.COMPLETE: complete,
     }
 )
-
-
-def _blocked(task: TaskState, why: str) -> TaskState:
-    """Return the task ended by a machine on which its tests cannot run; nobody is asked to mend that."""
-    evidence = tuple(item.evidence for item in task.baseline if item.evidence is not None)
-    caveats = (Caveat.ENVIRONMENT_BLOCKED,)
-    verdict = Verdict(passed=False, reasons=(), evidence=evidence, caveats=caveats, notes=(why,))
-    ending = Ending(
-        status=Status.VERIFIED_WITH_CAVEAT,
-        exit_code=Exit.CAVEAT,
-        reason=f"environment blocked, nothing was changed or verified: {why}",
-    )
-    return ended_by(task.replace(verdict=verdict), task.current_phase, ending)
-
-
-def _summary(task: TaskState, phase: Phase) -> str:
-    results = {
-        Phase.EXPLORATION: task.findings,
-        Phase.PLANNING: task.plan,
-        Phase.IMPLEMENTATION: task.change,
-    }
-    found = results.get(phase)
-    return f"- {found.summary}" if found else "- done"

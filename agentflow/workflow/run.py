@@ -1,4 +1,4 @@
-"""The task loop."""
+"""The task loop, from the first phase to the report, and the budget that may end it."""
 
 import time
 
@@ -8,19 +8,20 @@ from agentflow.core.hook import Point
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.process import timestamp
 from agentflow.report.material import sum_spending, summarize_intent
+from agentflow.report.report import format_report
 from agentflow.routing.route import enter_phase, next_phase, phases_beside
 from agentflow.store.reading import events, last_sign
 from agentflow.store.seals import fingerprint
 from agentflow.verdict.conclusion import decided, failed
 from agentflow.verdict.drift import drifted, listed, set_apart
-from agentflow.workflow.budget import cost_unknown, overspent
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.phases import PHASES
-from agentflow.workflow.session import begun, ended
-from agentflow.workflow.waiting import paused, suspended
+from agentflow.workflow.session import end_session, start_session
+from agentflow.workflow.suspension import pause_after, suspend
 
 _BEFORE = (Point.SESSION_START, Point.USER_PROMPT_SUBMIT)
 """Where hooks may change files before the task begins."""
+
 _VERIFIED = (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
 
 
@@ -37,17 +38,17 @@ async def run_task(crew: Crew, task: TaskState) -> TaskState:
         )
     )
     try:
-        task = await begun(crew, task)
+        task = await start_session(crew, task)
         while (phase := next_phase(task)) is not None:
             before, task = task.tree, await _step(crew, task, phase)
             if before is not None and task.tree != before:
                 crew.past.note()
             crew.store.save(task)
-        await ended(crew, task)
-        if warning := cost_unknown(task):
+        await end_session(crew, task)
+        if warning := _warn_of_price(task):
             crew.store.emit(Warned(message=warning))
     except Halted as error:
-        return cut_short(crew, Status.BLOCKED, Exit.BLOCKED, f"a hook stopped the task: {error}")
+        return end_early(crew, Status.BLOCKED, Exit.BLOCKED, f"a hook stopped the task: {error}")
     finally:
         crew.checking.close()
     return finish(crew, task, began)
@@ -66,27 +67,50 @@ async def _step(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
     try:
         task = await PHASES[phase](crew, task)
     except ModelUnavailable as error:
-        return suspended(crew.store.task, _reason(error), Exit.NO_MODEL)
+        return suspend(crew.store.task, _reason(error), Exit.NO_MODEL)
     except ModelError as error:
         status = Status.LIMIT if error.exit_code is Exit.LIMIT else Status.FAILED
         ending = Ending(status=status, exit_code=error.exit_code, reason=_reason(error))
         task = decided(crew.store.task.replace(ending=ending), GateStatus.FAILED, f"- {ending.reason}")
     if task.status is Status.SUSPENDED:
         return task
-    task = _bounded(task)
+    task = _end_if_overspent(task)
     for each in phases:
-        crew.store.emit(_ended(task, each, time.monotonic() - begin))
+        crew.store.emit(_to_event(task, each, time.monotonic() - begin))
     passed = [each for each in phases if task.gate(each).status is GateStatus.PASSED]
-    return paused(task, task.pause_after) if task.pause_after in passed else task
+    return pause_after(task, task.pause_after) if task.pause_after in passed else task
 
 
-def _bounded(task: TaskState) -> TaskState:
+def _end_if_overspent(task: TaskState) -> TaskState:
     """Return the task, ended if it has used up what it may."""
-    over = overspent(task)
+    over = _find_overspent(task)
     return task if over is None else decided(task.replace(ending=over), GateStatus.FAILED, f"- {over.reason}")
 
 
-def _ended(task: TaskState, phase: Phase, seconds: float) -> PhaseEnded:
+def _find_overspent(task: TaskState) -> Ending | None:
+    """Return how a task ends that has used up its budget before it was verified."""
+    budget, usage = task.budget, task.usage
+    if task.verdict is not None and task.verdict.passed:
+        return None
+    if budget.cost is not None and usage.cost_usd is not None and usage.cost_usd >= budget.cost:
+        return end_at_limit(f"{usage.cost_usd:.4f} of {budget.cost:g} USD used (--max-cost)")
+    if budget.tokens is not None and usage.tokens >= budget.tokens:
+        return end_at_limit(f"{usage.tokens} of {budget.tokens} tokens used (--max-tokens)")
+    return None
+
+
+def end_at_limit(reason: str) -> Ending:
+    return Ending(status=Status.LIMIT, exit_code=Exit.LIMIT, reason=f"the task's limit is reached: {reason}")
+
+
+def _warn_of_price(task: TaskState) -> str:
+    """Return what to say where a limit of money cannot be held, else nothing."""
+    is_unknown = task.usage.tokens > 0 and task.usage.cost_usd is None
+    is_told = task.budget.cost is not None and is_unknown
+    return "--max-cost was not enforced: the price of the model is unknown" if is_told else ""
+
+
+def _to_event(task: TaskState, phase: Phase, seconds: float) -> PhaseEnded:
     gate = task.gate(phase)
     return PhaseEnded(
         phase=phase,
@@ -103,9 +127,7 @@ def _reason(error: ModelError) -> str:
 
 def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState:
     """Write the report of a task that is over or waits, and say so; `began` is of the monotonic clock."""
-    from agentflow.report.report import format_report  # noqa: PLC0415  # nothing before the end needs it
-
-    task = _looked_at(crew, task)
+    task = _look_again(crew, task)
     assert task.ending is not None
     crew.store.save(task)
     told = summarize_intent(task, events(crew.store.folder))
@@ -128,7 +150,7 @@ def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState
     return task
 
 
-def _looked_at(crew: Crew, task: TaskState) -> TaskState:
+def _look_again(crew: Crew, task: TaskState) -> TaskState:
     """Return an ended task with the tree as it is on disk now, or None where the files cannot be read."""
     try:
         crew.past.note(is_over=True)
@@ -140,10 +162,10 @@ def _looked_at(crew: Crew, task: TaskState) -> TaskState:
         crew.store.emit(Warned(message=f"what changed is unknown, the files cannot be read: {error}"))
         return task.replace(tree=None, goes_on_from=task.tree)
     is_judged = task.status in _VERIFIED and seen.tree != task.tree
-    return _set_apart(crew, _changed_since(crew, task, seen) if is_judged else seen, seen)
+    return _keep_hook_files(crew, _check_drift(crew, task, seen) if is_judged else seen, seen)
 
 
-def _set_apart(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
+def _keep_hook_files(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
     """Return the task with those of the hooks' files that differ from before it."""
     if not seen.hook_files or task.base_tree is None or seen.tree is None:
         return task
@@ -152,7 +174,7 @@ def _set_apart(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
     return task.replace(hook_files=kept)
 
 
-def _changed_since(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
+def _check_drift(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
     """Return a verified task whose files changed since: verified still only where no check obeys them."""
     assert task.tree is not None
     assert seen.tree is not None
@@ -169,7 +191,7 @@ def _changed_since(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
     return seen.replace(ending=ending, status=ending.status, verdict=verdict)
 
 
-def cut_short(crew: Crew, status: Status, exit_code: Exit, reason: str) -> TaskState:
+def end_early(crew: Crew, status: Status, exit_code: Exit, reason: str) -> TaskState:
     """End a task from outside its loop, on a signal or a bug; what was saved stays."""
     ending = Ending(status=status, exit_code=exit_code, reason=reason)
     task = crew.store.task.replace(ending=ending, status=status, active=False)

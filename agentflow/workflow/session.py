@@ -24,30 +24,30 @@ MAX_STOP_BLOCKS = 8
 """How often Stop hooks may send a verified change back, as in the public contract."""
 
 
-async def begun(crew: Crew, task: TaskState) -> TaskState:
+async def start_session(crew: Crew, task: TaskState) -> TaskState:
     """Tell hooks that work on a task begins; a new task's text may be blocked."""
     is_new = task.current_phase is Phase.REFINEMENT
     source = "startup" if is_new else "resume"
-    started = await _asked(
+    started = await _fire(
         crew, task, Point.SESSION_START, lambda: SessionStarted(source=source, model=task.model)
     )
     contexts = [task.context, started.context]
     if is_new:
-        prompted = await _asked(crew, task, Point.USER_PROMPT_SUBMIT, lambda: Prompt(prompt=task.task))
+        prompted = await _fire(crew, task, Point.USER_PROMPT_SUBMIT, lambda: Prompt(prompt=task.task))
         contexts.append(prompted.context)
         if prompted.decision is Decision.DENY:
-            return task.replace(ending=_blocked(f"a hook refused the task: {prompted.reason}"))
+            return task.replace(ending=_end_blocked(f"a hook refused the task: {prompted.reason}"))
     return task.replace(context=redacted("\n\n".join(dict.fromkeys(text for text in contexts if text))))
 
 
-async def ended(crew: Crew, task: TaskState) -> None:
+async def end_session(crew: Crew, task: TaskState) -> None:
     """Tell hooks that the process ends its work on a task."""
-    await _asked(crew, task, Point.SESSION_END, lambda: SessionEnded(reason=str(task.status)))
+    await _fire(crew, task, Point.SESSION_END, lambda: SessionEnded(reason=str(task.status)))
 
 
-async def stopped(crew: Crew, task: TaskState, verdict: Verdict) -> tuple[TaskState, Verdict]:
+async def ask_stop_hooks(crew: Crew, task: TaskState, verdict: Verdict) -> tuple[TaskState, Verdict]:
     """Let Stop hooks send a verified change back with a reason, at most eight times."""
-    said = await _asked(
+    said = await _fire(
         crew,
         task,
         Point.STOP,
@@ -58,12 +58,13 @@ async def stopped(crew: Crew, task: TaskState, verdict: Verdict) -> tuple[TaskSt
         return task, verdict
     count = task.stop_blocks + 1
     if count > MAX_STOP_BLOCKS:
-        return task.replace(ending=_blocked(f"Stop hooks blocked {MAX_STOP_BLOCKS} times: {wanted}")), verdict
+        ending = _end_blocked(f"Stop hooks blocked {MAX_STOP_BLOCKS} times: {wanted}")
+        return task.replace(ending=ending), verdict
     reason = f"stop hook, block {count} of {MAX_STOP_BLOCKS}: {wanted}"
     return task.replace(stop_blocks=count), verdict.replace(passed=False, reasons=(reason,), caveats=())
 
 
-async def _asked(crew: Crew, task: TaskState, point: Point, payload: Callable[[], Payload]) -> HookDecision:
+async def _fire(crew: Crew, task: TaskState, point: Point, payload: Callable[[], Payload]) -> HookDecision:
     folder = crew.store.folder
     scene = Scene(
         task_id=task.task_id,
@@ -82,5 +83,5 @@ async def _asked(crew: Crew, task: TaskState, point: Point, payload: Callable[[]
     return said
 
 
-def _blocked(reason: str) -> Ending:
+def _end_blocked(reason: str) -> Ending:
     return Ending(status=Status.BLOCKED, exit_code=Exit.BLOCKED, reason=reason)

@@ -1,5 +1,5 @@
 from agentflow.frontmatter import split
-from agentflow.workflow.angles import ANGLES, MOST, angles
+from agentflow.workflow.deep import ANGLES, MOST, choose_angles
 from tests.support.repo import CALC, MENDED, WHOLE_CREW, NewRepo, Repo, findings, plan, role, submit
 
 DOCUMENT = ".claude/deep-dive.local.md"
@@ -86,12 +86,12 @@ def test_an_incomplete_or_stale_one_is_named_and_not_used(new_repo: NewRepo) -> 
 
 def test_what_is_large_gets_more_explorers() -> None:
     small = tuple(f"src/m{number}.py" for number in range(99))
-    assert len(angles(small, "")) == 6
-    assert len(angles((*small, "src/m100.py"), "")) == 7
-    assert len(angles(("a/b/c/d/x.py", "a/b/c/e/x.py"), "")) == 8
-    assert len(angles(("x.py", "web/package.json", "web/x.ts"), "")) == 8
-    assert len(angles(tuple(f"f{number}/x.py" for number in range(9000)), "")) == MOST
-    assert all("folder lib of" in angle.told for angle in angles(("lib/x.py",), "lib"))
+    assert len(choose_angles(small, "")) == 6
+    assert len(choose_angles((*small, "src/m100.py"), "")) == 7
+    assert len(choose_angles(("a/b/c/d/x.py", "a/b/c/e/x.py"), "")) == 8
+    assert len(choose_angles(("x.py", "web/package.json", "web/x.ts"), "")) == 8
+    assert len(choose_angles(tuple(f"f{number}/x.py" for number in range(9000)), "")) == MOST
+    assert all("folder lib of" in angle.told for angle in choose_angles(("lib/x.py",), "lib"))
 
 
 def test_a_folder_outside_is_refused(new_repo: NewRepo) -> None:

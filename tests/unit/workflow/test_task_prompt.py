@@ -9,7 +9,7 @@ from agentflow.core.role import Change, Finding, Findings, Limits, Plan, PlanSte
 from agentflow.core.task import Excerpt, Instruction, Intent, Phase
 from agentflow.library.instructions import MAX_CHARS
 from agentflow.report.material import Material, fence_text
-from agentflow.workflow.brief import MAX_DIFF_CHARS, brief, failed_brief
+from agentflow.workflow.task_prompt import MAX_DIFF_CHARS, write_iteration_prompt, write_task_prompt
 from tests.unit.verdict.cases import (
     FAILED,
     LINT,
@@ -69,7 +69,7 @@ def fences(text: str) -> list[str]:
 
 
 def test_the_failing_evidence_goes_back_word_for_word() -> None:
-    text = brief(TASK, Phase.IMPLEMENTATION, material())
+    text = write_task_prompt(TASK, Phase.IMPLEMENTATION, material())
     assert TAIL in fences(text)
     assert "## Iteration 1 failed\n- tests: still failing: t1" in text
     assert "failing: t1" in text
@@ -78,7 +78,7 @@ def test_the_failing_evidence_goes_back_word_for_word() -> None:
 
 def test_green_evidence_of_a_failed_iteration_is_left_out() -> None:
     task = a_task(failures=(a_failure(evidence=("ev-lint", "ev-gone")),))
-    text = brief(task, Phase.IMPLEMENTATION, material(baseline=()))
+    text = write_task_prompt(task, Phase.IMPLEMENTATION, material(baseline=()))
     assert "lint" not in text
 
 
@@ -91,11 +91,11 @@ def test_nothing_inside_a_fence_closes_it(text: str) -> None:
 
 
 def test_a_diff_cannot_close_its_fence() -> None:
-    assert DIFF in fences(brief(TASK, Phase.VERIFICATION, material(final=())))
+    assert DIFF in fences(write_task_prompt(TASK, Phase.VERIFICATION, material(final=())))
 
 
 def test_a_long_diff_is_cut_and_says_so() -> None:
-    text = brief(TASK, Phase.REVIEW, material(diff="x" * (MAX_DIFF_CHARS + 7)))
+    text = write_task_prompt(TASK, Phase.REVIEW, material(diff="x" * (MAX_DIFF_CHARS + 7)))
     assert "(7 more characters left out)" in text
     assert "x" * MAX_DIFF_CHARS in text
 
@@ -115,14 +115,14 @@ SECTIONS = {
 
 @pytest.mark.parametrize("phase", SECTIONS)
 def test_each_role_is_told_what_it_needs(phase: Phase) -> None:
-    text = brief(TASK, phase, material(final=(ran(TESTS, {"t1": PASSED}),)))
+    text = write_task_prompt(TASK, phase, material(final=(ran(TESTS, {"t1": PASSED}),)))
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == SECTIONS[phase]
     assert re.findall(r"^# (.+)$", text, re.MULTILINE)[:2] == ["Surroundings", "Task"]
 
 
 def test_only_the_newest_failure_is_told_with_its_output() -> None:
     task = TASK.replace(iteration=3, failures=(a_failure(), a_failure(iteration=2)))
-    text = brief(task, Phase.IMPLEMENTATION, material(baseline=()))
+    text = write_task_prompt(task, Phase.IMPLEMENTATION, material(baseline=()))
     first, second = text.partition("## Iteration 1 failed")[2].split("## Iteration 2 failed")
     assert "evidence ev-tests" in first
     assert TAIL not in first
@@ -131,7 +131,7 @@ def test_only_the_newest_failure_is_told_with_its_output() -> None:
 
 def test_judges_see_where_the_files_say_otherwise_than_the_implementer() -> None:
     task = TASK.replace(change=Change(summary="all is well", files=("calc.py", "gone.py")))
-    text = brief(task, Phase.VERIFICATION, material(changed=("calc.py", "secret.py")))
+    text = write_task_prompt(task, Phase.VERIFICATION, material(changed=("calc.py", "secret.py")))
     said = "- named: calc.py, gone.py\n- named, but unchanged: gone.py\n- changed, but not named: secret.py"
     assert said in text
     assert "all is well" not in text
@@ -141,12 +141,12 @@ def test_lines_that_were_changed_since_are_not_shown_again() -> None:
     whole = Excerpt(path="calc.py", first=1, lines=("a = 1",), is_whole=True)
     part = Excerpt(path="b.py", first=7, lines=("b = 1", "b = 2"))
     task = TASK.replace(excerpts=(whole,), cited=(part, whole.replace(lines=("cited too",))))
-    text = brief(task, Phase.PLANNING, material())
+    text = write_task_prompt(task, Phase.PLANNING, material())
     assert (
         "### calc.py (whole)\n```\n     1\ta = 1\n```\n### b.py\n```\n     7\tb = 1\n     8\tb = 2\n```"
         in text
     )
-    later = brief(task, Phase.IMPLEMENTATION, material(changed=("calc.py",)))
+    later = write_task_prompt(task, Phase.IMPLEMENTATION, material(changed=("calc.py",)))
     assert "a = 1" not in later
     assert "b = 2" in later
 
@@ -160,7 +160,7 @@ def test_a_brief_says_how_far_its_run_may_go_and_how_one_test_is_run() -> None:
     types = CheckRun(check=a_check(TYPES, missing="mypy: pip install mypy"))
     task = a_task(budget=Budget(cost=2.0, tokens=1000), usage=Usage(input=240, cost_usd=0.3), sandbox="full")
     known = material(roles={"implementer": role}, network=("implementer",), baseline=(types, tests))
-    head = brief(task, Phase.IMPLEMENTATION, known).partition("\n# Task\n")[0]
+    head = write_task_prompt(task, Phase.IMPLEMENTATION, known).partition("\n# Task\n")[0]
     assert head == (
         "# Surroundings\n"
         "- all tests: `uv run pytest -q`; one test: `uv run pytest -q FILE -k NAME`\n"
@@ -175,12 +175,16 @@ def test_a_brief_says_how_far_its_run_may_go_and_how_one_test_is_run() -> None:
 def test_long_instructions_are_cut_with_a_notice() -> None:
     long = Instruction(path="CLAUDE.md", text="x" * MAX_CHARS, size=MAX_CHARS + 5)
     more = Instruction(path="calc/AGENTS.md", text="```\nyes", size=7, folder="calc")
-    text = brief(a_task(instructions=(long, more)), Phase.REVIEW, material(changed=("calc/a.py",)))
+    text = write_task_prompt(
+        a_task(instructions=(long, more)), Phase.REVIEW, material(changed=("calc/a.py",))
+    )
     assert "(5 more characters left out; Read CLAUDE.md if you need them)" in text
     assert "## calc/AGENTS.md (for files in calc/)\n(7 more characters" in text
-    text = brief(a_task(instructions=(more,)), Phase.REVIEW, material(changed=("calc/a.py",)))
+    text = write_task_prompt(a_task(instructions=(more,)), Phase.REVIEW, material(changed=("calc/a.py",)))
     assert "```\nyes\n" in fences(text)
-    assert "yes" not in brief(a_task(instructions=(more,)), Phase.REVIEW, material(changed=("calc.py",)))
+    assert "yes" not in write_task_prompt(
+        a_task(instructions=(more,)), Phase.REVIEW, material(changed=("calc.py",))
+    )
 
 
 GOAL = 'make "it" # work: now\n- really ✓\n---\n'
@@ -189,25 +193,25 @@ GOAL = 'make "it" # work: now\n- really ✓\n---\n'
 def test_the_intent_goes_to_every_role_word_for_word() -> None:
     intent = Intent(goal=GOAL, description="d: 1", actions="a", constraints="no `new` deps", assumptions="x")
     for phase in SECTIONS:
-        text = brief(a_task(intent=intent), phase, material())
+        text = write_task_prompt(a_task(intent=intent), phase, material())
         assert f"# Task\n{GOAL}" in text
         assert "## Constraints\nno `new` deps" in text
         assert "## Description\nd: 1" in text
 
 
 def test_findings_and_plan_are_rendered_whole() -> None:
-    text = brief(TASK, Phase.IMPLEMENTATION, material())
+    text = write_task_prompt(TASK, Phase.IMPLEMENTATION, material())
     assert "it subtracts\n- calc.py:2: minus\n- open: why?" in text
     assert "mend it\n1. add (calc.py, b.py)\n2. look\n- must hold: t1 passes\n- risk: callers" in text
 
 
 def test_what_is_missing_leaves_no_section() -> None:
-    text = brief(a_task(), Phase.IMPLEMENTATION, material(diff=""))
+    text = write_task_prompt(a_task(), Phase.IMPLEMENTATION, material(diff=""))
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Checks before the task"]
 
 
 def test_a_repository_without_checks_is_said_so() -> None:
-    text = brief(a_task(), Phase.EXPLORATION, material(baseline=()))
+    text = write_task_prompt(a_task(), Phase.EXPLORATION, material(baseline=()))
     assert "no check that agentflow can find" in text
 
 
@@ -228,12 +232,12 @@ def test_a_repository_without_checks_is_said_so() -> None:
     ],
 )
 def test_a_check_is_one_line_with_its_evidence(run: CheckRun, said: str) -> None:
-    assert said in brief(a_task(), Phase.EXPLORATION, material(baseline=(run,)))
+    assert said in write_task_prompt(a_task(), Phase.EXPLORATION, material(baseline=(run,)))
 
 
 def test_many_failures_are_counted_and_the_tail_is_short() -> None:
     run = ran(TESTS, {f"t{number:02}": FAILED for number in range(25)})
-    text = brief(
+    text = write_task_prompt(
         a_task(),
         Phase.EXPLORATION,
         material(baseline=(run.replace(tail="".join(f"line {n}\n" for n in range(100))),)),
@@ -244,7 +248,7 @@ def test_many_failures_are_counted_and_the_tail_is_short() -> None:
 
 def test_a_later_iteration_is_told_only_what_failed_since() -> None:
     task = TASK.replace(iteration=3, failures=(a_failure(), a_failure(iteration=2, reasons=("still red",))))
-    text = failed_brief(task, material())
+    text = write_iteration_prompt(task, material())
     assert text.startswith(f"# Iteration 3 of {task.max_iterations}\n")
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Iteration 2 failed"]
     assert "- still red\n" in text
@@ -267,4 +271,6 @@ def test_a_role_killed_after_its_result_is_asked_for_by_the_same_brief(
 ) -> None:
     rule = Instruction(path="r.md", text="Here only.", folder="", globs=("calc.py",), size=10)
     task = a_task(instructions=(rule,))
-    assert brief(task.replace(**result), phase, material()) == brief(task, phase, material())
+    assert write_task_prompt(task.replace(**result), phase, material()) == write_task_prompt(
+        task, phase, material()
+    )

@@ -1,33 +1,51 @@
 """A task that waits for a person: how it stops, what is decided, how it goes on."""
 
+from typing import TYPE_CHECKING
+
 from agentflow.core.errors import Exit, Suspended, TaskOver
+from agentflow.core.events import Answered
 from agentflow.core.pending import APPROVED, Answer, Consent, Pending, PendingKind, decided_now
 from agentflow.core.task import Ending, Phase, Status, TaskState
+from agentflow.process import timestamp
+
+if TYPE_CHECKING:
+    from agentflow.workflow.crew import Crew
 
 _OPEN = frozenset({Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ERROR})
 """A task with one of these may go on; `running` is one whose process died."""
 
 
-def waiting(task: TaskState, pending: Pending) -> TaskState:
+def suspend_for(task: TaskState, pending: Pending) -> TaskState:
     """Return the task suspended until somebody decides."""
     others = tuple(item for item in task.pending if item.id != pending.id)
     is_surface = pending.kind is PendingKind.SURFACE
     what = "the checks themselves were changed" if is_surface else pending.tool
     reason = f"{pending.kind} {pending.id} waits for a decision{f': {what}' if what else ''}"
-    return suspended(task.replace(pending=(*others, pending)), reason)
+    return suspend(task.replace(pending=(*others, pending)), reason)
 
 
-def paused(task: TaskState, phase: Phase) -> TaskState:
+def decide_or_suspend(crew: "Crew", task: TaskState, item: Pending, consent: Consent) -> TaskState:
+    """Return the task with an item decided as the person said beforehand, or waiting for a person."""
+    decision = decided_now(consent, item)
+    if decision is None:
+        return suspend_for(task, item)
+    if item.kind is PendingKind.SURFACE:
+        decision = decision.replace(at=timestamp())
+    crew.store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by))
+    return record_answer(task, item, decision)
+
+
+def pause_after(task: TaskState, phase: Phase) -> TaskState:
     """Return the task suspended as it was asked to be after a phase."""
-    return suspended(task.replace(pause_after=None), f"paused after {phase}")
+    return suspend(task.replace(pause_after=None), f"paused after {phase}")
 
 
-def suspended(task: TaskState, reason: str, code: Exit = Exit.SUSPENDED) -> TaskState:
+def suspend(task: TaskState, reason: str, code: Exit = Exit.SUSPENDED) -> TaskState:
     ending = Ending(status=Status.SUSPENDED, exit_code=code, reason=reason)
     return task.replace(status=Status.SUSPENDED, ending=ending)
 
 
-def answered(task: TaskState, item: Pending, answer: Answer) -> TaskState:
+def record_answer(task: TaskState, item: Pending, answer: Answer) -> TaskState:
     """Return the task with a decision; the first one stands."""
     task = task.replace(
         pending=tuple(other for other in task.pending if other.id != item.id),
@@ -37,37 +55,37 @@ def answered(task: TaskState, item: Pending, answer: Answer) -> TaskState:
         return task
     task = task.replace(asked=(*task.asked, task.current_phase))
     if item.kind is PendingKind.PLAN and not answer.approved:
-        return _corrected(task, answer)
-    return _assumed_instead(task, item, answer) if item.kind is PendingKind.ESCALATION else task
+        return _correct_plan(task, answer)
+    return _replace_assumption(task, item, answer) if item.kind is PendingKind.ESCALATION else task
 
 
-def _corrected(task: TaskState, answer: Answer) -> TaskState:
+def _correct_plan(task: TaskState, answer: Answer) -> TaskState:
     """Return the task with a correction that binds every role, so that the plan is made anew."""
     constraints = "\n".join(filter(None, (task.intent.constraints, f"- {answer.text}")))
     return task.replace(intent=task.intent.replace(constraints=constraints), rejected_plan=task.plan)
 
 
-def _assumed_instead(task: TaskState, item: Pending, answer: Answer) -> TaskState:
+def _replace_assumption(task: TaskState, item: Pending, answer: Answer) -> TaskState:
     """Return the task with what a person had assumed in place of what the code contradicts."""
     wrong, place = item.input["assumption"], f"{item.input['path']}:{item.input['line']}"
-    return assumed(task, f"{answer.text} (in place of: {wrong}; see {place})", instead=wrong)
+    return add_assumption(task, f"{answer.text} (in place of: {wrong}; see {place})", instead=wrong)
 
 
-def assumed(task: TaskState, text: str, *, instead: str = "") -> TaskState:
+def add_assumption(task: TaskState, text: str, *, instead: str = "") -> TaskState:
     """Return the task with one more assumption, a list item of its intent."""
     kept = [line for line in task.intent.assumptions.split("\n") if line and line != f"- {instead}"]
     return task.replace(intent=task.intent.replace(assumptions="\n".join((*kept, f"- {text}"))))
 
 
-def consented(task: TaskState, consent: Consent) -> TaskState:
+def decide_pending(task: TaskState, consent: Consent) -> TaskState:
     """Return the task with what was pending decided as the person said beforehand."""
     for item in task.pending:
         decision = decided_now(consent, item)
-        task = answered(task, item, decision) if decision else task
+        task = record_answer(task, item, decision) if decision else task
     return task
 
 
-def resumed(task: TaskState, *, is_told: bool) -> TaskState:
+def go_on(task: TaskState, *, is_told: bool) -> TaskState:
     """Return the task ready to go on; one that is over but was not told so is only told.
 
     Raises TaskOver, or Suspended while something is undecided.

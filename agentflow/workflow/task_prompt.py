@@ -1,20 +1,28 @@
-"""What a role is told as its run begins: Markdown, written from the task's state and the evidence."""
+"""What a role is told as its run begins: where it works, the task, and the results it builds on."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from agentflow.core.evidence import RED, CheckRun, Side, ended, repeated
-from agentflow.core.role import Plan
-from agentflow.core.task import Failure, Phase, TaskState
+from agentflow.core.evidence import RED, CheckName, CheckRun, Side, ended, repeated
+from agentflow.core.role import Limits, Plan, Role
+from agentflow.core.task import Excerpt, Failure, Instruction, Phase, TaskState
+from agentflow.core.wording import list_some
+from agentflow.library.instructions import MAX_CHARS, reach, relevant
 from agentflow.loop.context import prompt_text
 from agentflow.report.material import Material, fence_text
 from agentflow.report.outcomes import describe_issue
-from agentflow.workflow.opening import excerpts, opening
+from agentflow.routing.route import ROLE_OF
+from agentflow.sandbox.profile import ACCESS, Access, Level
+from agentflow.tools.shell import BASH
+from agentflow.verdict.narrow import one_test
 
 MAX_DIFF_CHARS = 20_000
+
 TAIL_LINES = 20
+
 MAX_FAILING = 20
+
 _RESULTS: Mapping[Phase, Mapping[str, Any]] = MappingProxyType(
     {
         Phase.EXPLORATION: {"findings": None, "cited": ()},
@@ -24,43 +32,162 @@ _RESULTS: Mapping[Phase, Mapping[str, Any]] = MappingProxyType(
 )
 """What a role has not handed in as it begins, where a brief tells of it."""
 
+_WRITES = {
+    Access.READ: "the repository is read-only for them",
+    Access.WRITE: "the repository may be written, but for .git, .claude, .agents and .mcp.json",
+    Access.THROW_AWAY: "what they write into the repository is thrown away with each",
+}
 
-def brief(task: TaskState, phase: Phase, material: Material) -> str:
+
+def write_task_prompt(task: TaskState, phase: Phase, material: Material) -> str:
     """Return the brief of the role that works in a phase, the same before and after its own result."""
     task = task.replace(**_RESULTS.get(phase, {}))
-    head = (opening(task, phase, material), _task(task), _explored(task, phase))
+    head = (write_opening(task, phase, material), _task(task), _exploration(task, phase))
     if task.reads_only:
-        parts = [*head, *_reading(task, phase, material)]
+        parts = [*head, *_parts_to_read(task, phase, material)]
     else:
         before = _checks("Checks before the task", material.baseline, material.folder)
-        parts = [*head, before, *_changing(task, phase, material)]
+        parts = [*head, before, *_parts_to_change(task, phase, material)]
     return "\n\n".join(part for part in parts if part)
 
 
-def failed_brief(task: TaskState, material: Material) -> str:
+def write_iteration_prompt(task: TaskState, material: Material) -> str:
     """Return what the implementer's conversation is told as a new iteration begins: only what is new."""
     new = (failure for failure in task.failures if failure.iteration == task.iteration - 1)
     head = f"# Iteration {task.iteration} of {task.max_iterations}"
     return "\n\n".join((f"{head}\n{prompt_text('failed.md')}", *(_failure(each, material) for each in new)))
 
 
-def _explored(task: TaskState, phase: Phase) -> str:
+def write_opening(task: TaskState, phase: Phase, material: Material) -> str:
+    """Return what every brief begins with."""
+    parts = (_surroundings(task, phase, material), _instructions(task, material))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _surroundings(task: TaskState, phase: Phase, material: Material) -> str:
+    """Return where a role works, with what, and how far its run may go."""
+    role = material.roles.get(ROLE_OF[phase])
+    lines = (
+        *task.surroundings,
+        *_tests(material.baseline),
+        *_unable(task, material.baseline),
+        *(_sandbox(task, ROLE_OF[phase], role, material.network) if role else ()),
+        *(_limits(task, role.limits) if role else ()),
+    )
+    return "\n".join(("# Surroundings", *(f"- {line}" for line in lines))) if lines else ""
+
+
+def _tests(baseline: tuple[CheckRun, ...]) -> Iterator[str]:
+    for run in baseline:
+        if run.check.name is CheckName.TESTS and not run.check.missing:
+            one = one_test(run.check)
+            yield f"all tests: `{run.check.command}`" + (f"; one test: `{one}`" if one else "")
+
+
+def _unable(task: TaskState, baseline: tuple[CheckRun, ...]) -> Iterator[str]:
+    """Yield which checks cannot run on this machine, and why."""
+    for run in baseline:
+        name = run.check.name
+        if why := task.blocked.get(name) or run.check.missing or run.check.left_out:
+            yield f"cannot run here: {name} ({why})"
+
+
+def _sandbox(task: TaskState, part: str, role: Role, network: tuple[str, ...]) -> Iterator[str]:
+    """Yield what the commands of a role can reach."""
+    if not role.rules_for(BASH.name):
+        return
+    if task.sandbox == Level.NONE:
+        yield "commands run without a sandbox, with the user's rights: keep to the repository"
+        return
+    reach = "network" if part in network else "no network"
+    writes = _WRITES[ACCESS.get(part, Access.READ)]
+    yield f"commands run in a sandbox: {reach}, an empty home, a fresh /tmp for each; {writes}"
+
+
+def _limits(task: TaskState, limits: Limits) -> Iterator[str]:
+    iteration = f"iteration {task.iteration} of {task.max_iterations}; " if not task.reads_only else ""
+    parts = (f"at most {limits.turns} turns and {limits.tool_calls} tool calls", *_budget(task))
+    yield f"{iteration}{', '.join(parts)}"
+
+
+def _budget(task: TaskState) -> Iterator[str]:
+    """Yield about how much of the task's budget is left: a run that goes on later has to read the same."""
+    budget, usage = task.budget, task.usage
+    if budget.cost is not None:
+        yield f"about {_percent_left(usage.cost_usd or 0, budget.cost)} % left of {budget.cost:g} USD"
+    if budget.tokens is not None:
+        yield f"about {_percent_left(usage.tokens, budget.tokens)} % left of {budget.tokens:,} tokens"
+
+
+def _percent_left(used: float, allowed: float) -> int:
+    return max(0, round(10 * (1 - used / allowed))) * 10
+
+
+def _instructions(task: TaskState, material: Material) -> str:
+    """Return what the repository says of how to work on the files of a task, cut where it is too much."""
+    paths = (*task.paths, *material.changed, *(each.path for each in task.excerpts))
+    found = relevant(task.instructions, paths)
+    parts, left = [f"# Instructions of the repository\n{prompt_text('instructions.md')}"], MAX_CHARS
+    for each in found:
+        parts.append(_instruction(each, max(0, left)))
+        left -= len(each.text)
+    return "\n\n".join(parts) if found else ""
+
+
+def _instruction(one: Instruction, most: int) -> str:
+    where = f" ({said})" if (said := reach(one)) else ""
+    text = one.text[:most].rstrip()
+    cut = one.size - len(one.text[:most])
+    note = (f"({cut:,} more characters left out; Read {one.path} if you need them)",) if cut else ()
+    return "\n".join((f"## {one.path}{where}", *((fence_text(text, "markdown"),) if text else ()), *note))
+
+
+def _excerpts(task: TaskState, material: Material) -> str:
+    """Return the lines of the repository that are known to matter, as they stood before the task."""
+    found = tuple(each for each in _fresh_excerpts(task, material.changed) if each.lines)
+    shown = (
+        f"### {each.path}{' (whole)' if each.is_whole else ''}\n{fence_text(_number_lines(each))}"
+        for each in found
+    )
+    return "\n".join((f"## Seen already\n{prompt_text('seen.md')}", *shown)) if found else ""
+
+
+def list_whole_files(task: TaskState, changed: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the files that a brief shows whole."""
+    return tuple(each.path for each in _fresh_excerpts(task, changed) if each.is_whole)
+
+
+def _fresh_excerpts(task: TaskState, changed: tuple[str, ...]) -> Iterator[Excerpt]:
+    """Yield what still stands as it was seen, each file from one source."""
+    whole = {each.path for each in task.excerpts if each.is_whole}
+    cited = [each for each in task.cited if each.path not in whole]
+    paths = {each.path for each in cited}
+    for each in (*(each for each in task.excerpts if each.path not in paths), *cited):
+        if each.path not in changed:
+            yield each
+
+
+def _number_lines(excerpt: Excerpt) -> str:
+    return "\n".join(f"{number:6}\t{line}" for number, line in enumerate(excerpt.lines, excerpt.first))
+
+
+def _exploration(task: TaskState, phase: Phase) -> str:
     """Return an earlier exploration for those who find out, plan or change; who judges gets no such help."""
     if not task.explored or phase in (Phase.REVIEW, Phase.VERIFICATION):
         return ""
     return f"## Explored earlier\n{fence_text(task.explored[:MAX_DIFF_CHARS], 'markdown')}"
 
 
-def _reading(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
+def _parts_to_read(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
     """Return what a role is told that has to find out and to change nothing."""
     if phase is Phase.REVIEW:
-        return _findings(task), excerpts(task, material), prompt_text("audit.md")
+        return _findings(task), _excerpts(task, material), prompt_text("audit.md")
     wanted = "question.md" if task.route == "question" else "inquiry.md"
-    return excerpts(task, material), prompt_text(wanted)
+    return _excerpts(task, material), prompt_text(wanted)
 
 
-def _changing(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
-    seen = excerpts(task, material)
+def _parts_to_change(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
+    seen = _excerpts(task, material)
     match phase:
         case Phase.EXPLORATION:
             return (seen,)
@@ -70,23 +197,23 @@ def _changing(task: TaskState, phase: Phase, material: Material) -> tuple[str, .
             known = (_findings(task), seen, _plan(task.plan), _diff("Change so far", material.diff))
             return *known, *_failures(task, material)
         case Phase.REVIEW:  # the checks run beside it
-            return _judged(task, material)
+            return _parts_to_judge(task, material)
         case Phase.VERIFICATION:
             shown = (*material.final, *material.held)
             after = _checks("Checks after the change", shown, material.folder)
-            return *_judged(task, material), after, _reviewed(task)
+            return *_parts_to_judge(task, material), after, _review(task)
         case Phase.REFINEMENT | Phase.COMPLETE:
             return ()
 
 
-def _judged(task: TaskState, material: Material) -> tuple[str, ...]:
+def _parts_to_judge(task: TaskState, material: Material) -> tuple[str, ...]:
     """Return what both judges are told: what was planned, what is claimed, what failed, what changed."""
     said = [f"- {reason}" for failure in task.failures for reason in failure.reasons]
     failed = "\n".join(("## Why it was sent back before", *dict.fromkeys(said))) if said else ""
-    return _plan(task.plan), _claimed(task, material), failed, _diff("Change", material.diff)
+    return _plan(task.plan), _claims(task, material), failed, _diff("Change", material.diff)
 
 
-def _claimed(task: TaskState, material: Material) -> str:
+def _claims(task: TaskState, material: Material) -> str:
     """Return which files the implementer names, and where the tree says otherwise; no other word of it."""
     if task.change is None:
         return ""
@@ -100,7 +227,7 @@ def _claimed(task: TaskState, material: Material) -> str:
     return "\n".join(("## Files that the implementer names", *told))
 
 
-def _reviewed(task: TaskState) -> str:
+def _review(task: TaskState) -> str:
     """Return what the reviewer said, where it came first and not beside the verifier."""
     if task.review is None or not task.sequential:
         return ""
@@ -146,19 +273,18 @@ def _check_line(run: CheckRun, folder: str) -> str:
     if (evidence.surface, evidence.code) == (Side.BASE, Side.FINAL):
         name = f"{name}, as they stood before the task"
     colour = "green" if run.green else "red"
-    end = f"{ended(evidence)}{repeated(evidence.tries, evidence.flaky)}{_counted(run)}"
+    end = f"{ended(evidence)}{repeated(evidence.tries, evidence.flaky)}{_counts(run)}"
     lines = [
         f"- {name}: {colour}, {end}, evidence {evidence.id}, output in {folder}/evidence/{evidence.id}.out",
         f"  `{run.check.command}`",
     ]
     failing = () if run.green else sorted(run.ids(*RED))
-    more = f" and {len(failing) - MAX_FAILING} more" if len(failing) > MAX_FAILING else ""
     if failing:
-        lines.append(f"  failing: {', '.join(failing[:MAX_FAILING])}{more}")
+        lines.append(f"  failing: {list_some(failing, MAX_FAILING)}")
     return "\n".join(lines)
 
 
-def _counted(run: CheckRun) -> str:
+def _counts(run: CheckRun) -> str:
     if run.counts is None:
         return ""
     failed = run.counts.failed + run.counts.errors

@@ -1,0 +1,266 @@
+"""The first phase: what is asked, what the repository is like, and how its checks stand."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path, PurePosixPath
+
+from agentflow.checks.interpreter import choose
+from agentflow.core.errors import Exit
+from agentflow.core.events import Warned
+from agentflow.core.evidence import RED, CheckName
+from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind
+from agentflow.core.routing import Action, Classification
+from agentflow.core.task import Ending, Excerpt, GateStatus, Intent, Status, TaskState
+from agentflow.core.verdict import Caveat, Verdict
+from agentflow.core.wording import list_some
+from agentflow.library.instructions import load_instructions
+from agentflow.process import timestamp
+from agentflow.redact import one_line
+from agentflow.routing.clauses import Mood, split_clauses
+from agentflow.routing.route import (
+    classify_task,
+    classify_words,
+    shorten_route,
+)
+from agentflow.routing.table import Table
+from agentflow.tools.excerpts import block_of, short_file
+from agentflow.verdict.baseline import examine_base
+from agentflow.verdict.case import uncounted
+from agentflow.verdict.conclusion import check_line, decided, ended_by
+from agentflow.verdict.targets import aims, files_of
+from agentflow.workflow.crew import Crew
+from agentflow.workflow.suspension import add_assumption, decide_or_suspend, suspend_for
+
+MAX_NAMES = 30
+
+MAX_CHANGES = 8
+
+MAX_FILES = 3
+
+MAX_TESTS = 3
+
+_LANGUAGES = {
+    ".py": "Python", ".ts": "TypeScript", ".tsx": "TypeScript", ".js": "JavaScript", ".go": "Go",
+    ".rs": "Rust", ".java": "Java", ".kt": "Kotlin", ".rb": "Ruby", ".c": "C", ".cpp": "C++", ".cs": "C#",
+    ".php": "PHP", ".swift": "Swift", ".sh": "shell",
+}  # fmt: skip
+
+_BRANCH = "ref: refs/heads/"
+
+_WORD = re.compile(r"[\w./-]*\w")
+
+QUESTION = "refine-1"
+
+_SENTENCE = re.compile(r"(?<=[.!?])[ \t]+|\n+")
+
+_CONSTRAINT = re.compile(
+    r"\b(must|mustn't|shall|never|always|only|without|except|unless|do not|don't|may not|cannot|can't|keep|"
+    r"at most|at least|no more than|leave \w+ alone|not (?:change|touch|break|edit|rename|add|remove))\b",
+    re.IGNORECASE,
+)
+
+
+async def refine(crew: Crew, task: TaskState) -> TaskState:
+    """Write down what is asked, the route it takes, and how the checks stand before anything changes."""
+    tree = task.base_tree or crew.git.tree()
+    intent = task.intent if task.intent.goal else _find_intent(task.task, crew.table)
+    task, event = classify_task(task.replace(intent=intent, base_tree=tree, tree=tree), crew.table)
+    crew.store.emit(event)
+    task = _clarify(crew, task)
+    crew.store.save(task)
+    if task.status is Status.SUSPENDED:
+        return task
+    if task.reads_only:
+        task = _survey(crew, task)
+        return decided(task, GateStatus.PASSED, "- changes nothing, so that no check is needed")
+    await crew.reach()
+    task = _survey(crew, await examine_base(crew.judging, crew.checking.told(task)))
+    task = task.replace(blocked=crew.checking.blocked(task.baseline))
+    able = [item for item in task.baseline if item.check.name not in task.blocked]
+    if CheckName.TESTS in task.blocked and not able:
+        return _end_blocked(task, f"tests cannot run: {task.blocked[CheckName.TESTS]}")
+    for warning in _limits(crew, task):
+        crew.store.emit(Warned(message=warning))
+    task = _shorten_route(crew, task)
+    lines = [check_line(run) for run in crew.checking.runs(task.baseline)]
+    return decided(task, GateStatus.PASSED, "\n".join(lines) or "- no checks found in this repository")
+
+
+def _clarify(crew: Crew, task: TaskState) -> TaskState:
+    """Return the task with what is unclear in it assumed, or waiting where a person can be asked at once."""
+    if QUESTION in task.answers or task.focus is not None:
+        return _assume_answer(task)
+    found = classify_words(task, crew.table)
+    gap = _find_gap(task, found, crew.table)
+    if gap is None:
+        return task
+    if crew.attended and found.action is not Action.ASSUME:
+        return suspend_for(task, gap)
+    return _assume_answer(decide_or_suspend(crew, task, gap, Consent.NO))
+
+
+def _find_intent(text: str, table: Table) -> Intent:
+    """Return a text's sentences by what they are, each as it stands there; the goal is the whole of it."""
+    sentences = [sentence for sentence in _SENTENCE.split(text) if sentence.strip()]
+    moods = {each: {clause.mood for clause in split_clauses(each, table)} for each in sentences}
+    actions = [each for each in sentences if moods[each] - {Mood.STATEMENT, Mood.LIMIT}]
+    limits = [each for each in sentences if _CONSTRAINT.search(each) or moods[each] == {Mood.LIMIT}]
+    told = [each for each in sentences if each not in actions]
+    return Intent(
+        goal=text, description="\n".join(told), actions=_to_list(actions), constraints=_to_list(limits)
+    )
+
+
+def _to_list(sentences: list[str]) -> str:
+    return "\n".join(f"- {sentence}" for sentence in sentences)
+
+
+def _find_gap(task: TaskState, found: Classification, table: Table) -> Pending | None:
+    """Return the one question that an ambiguous text leads to, its default first; None for a clear one."""
+    if found.action is Action.PROCEED:
+        return None
+    signs = found.ambiguities
+    heaviest = max(signs, key=lambda sign: table.weights[sign])
+    options = (*table.readings[heaviest], f"something else, {OWN_WORDS}")
+    asked = {
+        "question": f"The task is not clear ({', '.join(signs)}). What is meant?",
+        "options": [{"label": option, "description": ""} for option in options],
+    }
+    advice = {"advice": table.split_advice} if found.action is Action.SPLIT else {}
+    return Pending(
+        id=QUESTION,
+        kind=PendingKind.QUESTION,
+        tool=None,
+        input={"task": task.task, **advice, "questions": [asked]},
+        options=options,
+        asked_at=timestamp(),
+    )
+
+
+def _assume_answer(task: TaskState) -> TaskState:
+    """Return the task with the answer to that question among its assumptions."""
+    answer = task.answers.get(QUESTION)
+    if answer is None or f"- {answer.text}" in task.intent.assumptions.split("\n"):
+        return task
+    return add_assumption(task, answer.text)
+
+
+def _survey(crew: Crew, task: TaskState) -> TaskState:
+    """Return the task with its surroundings, the repository's instructions, and the files that it names."""
+    if task.surroundings or task.base_tree is None:
+        return task
+    files = crew.git.paths(task.base_tree)
+    return task.replace(
+        surroundings=tuple(_lines(crew, task, files)),
+        instructions=load_instructions(crew.workspace, files),
+        excerpts=tuple(_excerpts(crew, task, files)),
+    )
+
+
+def _lines(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[str]:
+    """Yield what stays true for the whole task."""
+    system = os.uname()
+    day, machine = task.started_at[:10], f"{system.sysname} {system.machine}"
+    yield f"repository: {crew.git.root}, {_branch(crew.git.folders)}, {day}, {machine}"
+    top = sorted({f"{head}/" if rest else head for head, _, rest in (path.partition("/") for path in files)})
+    yield f"top level: {list_some([*map(one_line, top)], MAX_NAMES, ' ') or 'empty'}"
+    yield f"not committed: {_status(crew, task)}"
+    if found := find_languages(files):
+        python = choose(crew.checking.repository(files)).command if "Python" in found else ""
+        yield f"languages: {', '.join(found)}" + (f"; interpreter: `{python}`" if python else "")
+
+
+def _branch(folders: tuple[Path, ...]) -> str:
+    """Return which branch is checked out, as git's own file says."""
+    head = ""
+    with suppress(OSError, IndexError):
+        head = (folders[0] / "HEAD").read_text("utf-8", "replace").strip()
+    return f"branch {head.removeprefix(_BRANCH)}" if head.startswith(_BRANCH) else f"at commit {head[:12]}"
+
+
+def _status(crew: Crew, task: TaskState) -> str:
+    if crew.git.head is None:
+        return "everything, there is no commit yet"
+    assert task.base_tree is not None
+    changes = crew.git.changes(crew.git.head, task.base_tree)
+    return list_some([one_line(f"{each.kind} {each.path}") for each in changes], MAX_CHANGES) or "nothing"
+
+
+def _excerpts(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[Excerpt]:
+    """Yield the files that the task names, and the tests that fail before it."""
+    named = tuple(islice(_find_named(f"{task.task}\n{task.intent.goal}", files), MAX_FILES))
+    for path in named:
+        yield short_file(crew.workspace, path) or Excerpt(path=path, first=1, lines=())
+    runs = crew.checking.runs(task.baseline)
+    printed = "\n".join(run.tail for run in runs)
+    failing = sorted({test for run in runs for test in run.ids(*RED)})[:MAX_TESTS]
+    for test, path in files_of(files, failing).items():
+        name = re.split(r"::|\.", test.partition("[")[0])[-1]
+        block = block_of(crew.workspace, path, name) if path in files and path not in named else None
+        if block and not all(line.strip() in printed for line in block.lines):
+            yield block
+
+
+def _find_named(text: str, files: tuple[str, ...]) -> Iterator[str]:
+    """Yield the files that a text names by their path, or by a name that only one of them has."""
+    words = dict.fromkeys(_WORD.findall(text))
+    by_name: dict[str, list[str]] = {}
+    for path in files:
+        by_name.setdefault(PurePosixPath(path).name, []).append(path)
+    known = frozenset(files)
+    for word in words:
+        path = word.removeprefix("./")
+        alike = by_name.get(path, [])
+        if path in known:
+            yield path
+        elif len(alike) == 1 and "." in path:
+            yield alike[0]
+
+
+def find_languages(files: Iterable[str]) -> tuple[str, ...]:
+    """Return the languages that files are written in, the main one first."""
+    suffixes = (f".{path.rpartition('.')[2]}" for path in files)
+    found = Counter(_LANGUAGES[suffix] for suffix in suffixes if suffix in _LANGUAGES)
+    return tuple(name for name, _ in found.most_common())
+
+
+def _limits(crew: Crew, task: TaskState) -> Iterator[str]:
+    """Yield what keeps the result below verified on this machine, before anybody has worked for it."""
+    at_best = "the result is at best exit code 4"
+    for run in crew.checking.runs(task.baseline):
+        name = run.check.name
+        if why := task.blocked.get(name) or run.check.left_out:
+            yield (
+                f"{name} cannot run here: {why}; without it {at_best}. "
+                f"To leave it out knowingly: --skip-check {name} --reason REASON"
+            )
+        elif name is CheckName.TESTS and run.green and run.counts is None:
+            yield f"{uncounted(run.check)}; {at_best}"
+
+
+def _shorten_route(crew: Crew, task: TaskState) -> TaskState:
+    """Return the task on the route that its failing checks allow."""
+    runs = [run for run in crew.checking.runs(task.baseline) if run.evidence is not None and not run.green]
+    failing = frozenset[str]().union(*(run.ids(*RED) or {str(run.check.name)} for run in runs))
+    wanted = aims(crew.git, task.base_tree, task.task, failing)
+    task, event = shorten_route(task, wanted.asked | wanted.guessed, crew.table)
+    if event:
+        crew.store.emit(event)
+    return task
+
+
+def _end_blocked(task: TaskState, why: str) -> TaskState:
+    """Return the task ended by a machine on which its tests cannot run; nobody is asked to mend that."""
+    evidence = tuple(item.evidence for item in task.baseline if item.evidence is not None)
+    caveats = (Caveat.ENVIRONMENT_BLOCKED,)
+    verdict = Verdict(passed=False, reasons=(), evidence=evidence, caveats=caveats, notes=(why,))
+    ending = Ending(
+        status=Status.VERIFIED_WITH_CAVEAT,
+        exit_code=Exit.CAVEAT,
+        reason=f"environment blocked, nothing was changed or verified: {why}",
+    )
+    return ended_by(task.replace(verdict=verdict), task.current_phase, ending)
