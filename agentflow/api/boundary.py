@@ -15,7 +15,7 @@ from agentflow.sandbox.protection import sweep
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Caller, Confinement, Settings, load_settings
 from agentflow.workspace.git import Git, open_repository
-from agentflow.workspace.guarded import is_secret
+from agentflow.workspace.path_guard import is_secret
 
 _INSTALLED = frozenset({*SHARED, ".git", "__pycache__", ".tox", ".nox", "target"})
 _HINT = "install bubblewrap (bwrap), or run this without a sandbox: --no-sandbox"

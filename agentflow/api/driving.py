@@ -27,7 +27,7 @@ from agentflow.workflow.run import end_at_limit, end_early
 from agentflow.workflow.run import run_task as run_phases
 from agentflow.workflow.suspension import decide_pending, go_on
 from agentflow.workspace.git import Git
-from agentflow.workspace.ignore import keep_out_of_git
+from agentflow.workspace.gitignore import keep_out_of_git
 
 Ask = Callable[[TaskStore], bool]
 """Asks a person about all that is pending; False when the person leaves it waiting."""

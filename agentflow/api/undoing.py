@@ -12,7 +12,7 @@ from agentflow.store.reading import events, find, last_sign, state_of
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.drift import set_apart
 from agentflow.workspace.git import Git, open_repository
-from agentflow.workspace.past import Kept, Past
+from agentflow.workspace.snapshot import Kept, Past
 from agentflow.workspace.undo import Death, Moments, Undoing, put_back, undoing
 
 SHOWN = 20

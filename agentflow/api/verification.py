@@ -24,8 +24,8 @@ from agentflow.verdict.drift import listed
 from agentflow.verdict.runner import PATIENCE, WHOLE, Known, Place, Ran, flaky
 from agentflow.view.text import Line, Span, Style, column, line, span
 from agentflow.view.words import counts, duration, held_mark, plural
-from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import open_repository
+from agentflow.workspace.path_guard import PathGuard
 
 _NONE = "No checks found. Write your test command into .claude/test-command, then run `agentflow trust`."
 
@@ -84,7 +84,7 @@ def rows(sandbox: Sandbox, *, is_quick: bool, dry_run: bool, during: During = no
 
 
 def _checks(sandbox: Sandbox, said: WellKnown, settings: Settings, *, is_quick: bool) -> tuple[Check, ...]:
-    files = Fence(sandbox.root).files()
+    files = PathGuard(sandbox.root).files()
     if not is_quick:
         return limited_by(commanded(detect(sandbox, files), said), settings.timeouts)
     known = commanded(detect_quick(sandbox, files, _changed(sandbox.root)), said)

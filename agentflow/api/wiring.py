@@ -70,10 +70,10 @@ from agentflow.tools.registry import Toolbox
 from agentflow.verdict.checking import Bounds, Checking
 from agentflow.verdict.sight import Sight
 from agentflow.workflow.crew import Crew
-from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git, open_repository
-from agentflow.workspace.past import Past
-from agentflow.workspace.watch import HookWatch, Unwatched
+from agentflow.workspace.hook_watch import HookWatch, Unwatched
+from agentflow.workspace.path_guard import PathGuard
+from agentflow.workspace.snapshot import Past
 
 
 class Setup(Record):
@@ -230,7 +230,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
     model = bounded(observed(setup.model, store.emit), store.task)
     return Crew(
         git=setup.git,
-        workspace=Fence(setup.git.root, exceptions(setup.rules, setup.git.root), setup.git.folders),
+        workspace=PathGuard(setup.git.root, exceptions(setup.rules, setup.git.root), setup.git.folders),
         sandbox=setup.sandbox,
         roles=setup.roles,
         model=model,

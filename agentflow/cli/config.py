@@ -120,9 +120,9 @@ def _models(settings: "Settings") -> list[str]:
 def _instructions(setup: "Setup") -> Iterator[str]:
     """Yield the files that tell roles how to work here, with their sizes, and what is cut off."""
     from agentflow.library.instructions import MAX_CHARS, load_instructions, reach
-    from agentflow.workspace.fence import Fence
+    from agentflow.workspace.path_guard import PathGuard
 
-    workspace, left = Fence(setup.git.root, git=setup.git.folders), MAX_CHARS
+    workspace, left = PathGuard(setup.git.root, git=setup.git.folders), MAX_CHARS
     for each in load_instructions(workspace, workspace.files()):
         where = reach(each)
         shown = len(each.text) if where else min(len(each.text), left)

@@ -21,8 +21,8 @@ from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Settings, folders, load_settings, model_name
 from agentflow.view.text import BLANK, Line, Style, column, labelled, line, span
 from agentflow.view.words import held_mark
-from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import open_repository
+from agentflow.workspace.path_guard import PathGuard
 
 _PROGRAMS = (("git", "--version"), ("python3", "--version"), ("rg", "--version"), ("bwrap", "--version"))
 _REACH_SECONDS = 3.0
@@ -188,5 +188,5 @@ def _checks(folder: Path, sandbox: Sandbox) -> tuple[str, ...] | None:
         root = open_repository(folder).root
     except AgentflowError:
         return None
-    found = detect(sandbox.replace(root=root), Fence(root).files())
+    found = detect(sandbox.replace(root=root), PathGuard(root).files())
     return tuple(f"{check.name}: {check.command}" for check in found)

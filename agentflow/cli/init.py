@@ -46,7 +46,7 @@ def _files(git: "Git") -> list[dict[str, str]]:
     """Write what is missing. Raises ConfigError where it cannot be written."""
     from agentflow.core.errors import ConfigError
     from agentflow.settings import PROJECT_FILE
-    from agentflow.workspace.ignore import share_block
+    from agentflow.workspace.gitignore import share_block
 
     try:
         return [

@@ -11,7 +11,7 @@ from agentflow.core.errors import InvalidFile, OutsideWorkspace, ToolError
 from agentflow.core.record import Record
 from agentflow.frontmatter import key_line, split
 from agentflow.redact import one_line
-from agentflow.workspace.fence import Fence
+from agentflow.workspace.path_guard import PathGuard
 
 FILE = "SKILL.md"
 STRICT = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
@@ -137,7 +137,7 @@ def _text(folder: Path, root: Path) -> str:
 
 def _read(folder: Path, root: Path, name: str) -> bytes:
     """Return the bytes of a file of a skill's folder; what a link leads to lies in that folder too."""
-    fence, below = Fence(root), folder.relative_to(root)
+    fence, below = PathGuard(root), folder.relative_to(root)
     home, place = fence.relative(str(below)), PurePosixPath(fence.relative(str(below / name)))
     if home != below.as_posix() or not place.is_relative_to(home):
         raise OutsideWorkspace(f"{name} leads out of the skill's folder")

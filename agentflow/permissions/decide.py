@@ -18,7 +18,7 @@ from agentflow.permissions.words import Redirection, Script, Simple, TooComplex,
 from agentflow.redact import one_line
 from agentflow.sandbox.profile import is_git
 from agentflow.workspace.globs import matcher
-from agentflow.workspace.guarded import policy_part
+from agentflow.workspace.path_guard import policy_part
 
 READ_ONLY = "built-in: only reads"
 KEPT_IN = "built-in: the sandbox lets it change nothing"

@@ -7,7 +7,7 @@ from agentflow.core.hook import Decision
 from agentflow.permissions.ruling import Rules, ruling
 from agentflow.sandbox.links import find_links
 from agentflow.sandbox.profile import CONFIGURATION
-from agentflow.workspace.guarded import obeyed_part
+from agentflow.workspace.path_guard import obeyed_part
 
 WRITERS = frozenset({"Edit", "Write"})
 

@@ -19,7 +19,8 @@ from agentflow.repair.target import ADVICE, Target
 from agentflow.sandbox.profile import REPAIR
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
-from agentflow.workspace.copies import copy_of, paths_for
+from agentflow.workspace.import_paths import paths_for
+from agentflow.workspace.working_copy import copy_files
 
 SEARCH_SECONDS = 120.0
 
@@ -150,7 +151,7 @@ def _result(board: Path, candidates: tuple[Candidate, ...]) -> SearchResult:
 def open_copy(bench: Bench) -> Iterator[Path]:
     """Yield a copy of the repository as it was before any attempt."""
     sources = bench.sources
-    with copy_of(sources.root, sources.files) as copy:
+    with copy_files(sources.root, sources.files) as copy:
         for path, raw in sources.overlay.items():
             (copy / path).write_bytes(raw)
         yield copy

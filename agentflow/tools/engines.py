@@ -17,7 +17,7 @@ from agentflow.core.record import Record
 from agentflow.process import capture
 from agentflow.redact import redacted
 from agentflow.tools.files import is_binary
-from agentflow.workspace.fence import is_hidden
+from agentflow.workspace.path_guard import is_hidden
 
 _RIPGREP = (
     *("rg", "--no-config", "--no-heading", "--color=never", "--with-filename", "--line-number", "--null"),

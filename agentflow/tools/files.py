@@ -16,8 +16,8 @@ from agentflow.core.role import Role
 from agentflow.core.run import Run
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.redact import MARK, redacted
-from agentflow.workspace.fence import MAX_BYTES
 from agentflow.workspace.globs import matcher
+from agentflow.workspace.path_guard import MAX_BYTES
 
 MAX_LINES = 2000
 MAX_CHARS = 2000

@@ -8,7 +8,7 @@ from agentflow.verdict.observation import observed_before
 from agentflow.verdict.runner import Order
 from agentflow.verdict.surface import kind_of, surface_of
 from agentflow.workspace.git import Git
-from agentflow.workspace.ignored import fingerprint
+from agentflow.workspace.ignored_files import fingerprint
 
 _NAMED = 5
 _SHARED = "settings of checkers beside those of the product"

@@ -10,7 +10,7 @@ from typing import TypeVar
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.breaking import changed_lines
-from agentflow.workspace.crossed import Texts
+from agentflow.workspace.mixed_tree import Texts
 
 _RAN, _TRUE, _FALSE = "r", "1", "0"
 _BOOLEAN = (ast.Compare, ast.BoolOp)

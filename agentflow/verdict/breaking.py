@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from agentflow.checks.run import Shown
 from agentflow.core.record import Record
-from agentflow.workspace.crossed import Texts
+from agentflow.workspace.mixed_tree import Texts
 
 _FAILING: Mapping[str, str] = MappingProxyType(
     {

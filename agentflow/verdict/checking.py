@@ -32,11 +32,11 @@ from agentflow.verdict.earlier import EarlierRuns, reads_told
 from agentflow.verdict.overrides import override
 from agentflow.verdict.runner import PATIENCE, Bench, Order, Place, Ran, Results, Round, flaky
 from agentflow.verdict.sight import Sight
-from agentflow.workspace.copies import installed_places
-from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import FileChange, Git
-from agentflow.workspace.ignored import CACHES, fingerprint, unchanged
-from agentflow.workspace.underlay import Underlay
+from agentflow.workspace.ignored_files import CACHES, fingerprint, unchanged
+from agentflow.workspace.import_paths import installed_places
+from agentflow.workspace.path_guard import PathGuard
+from agentflow.workspace.working_copy import LowerDirectory
 
 
 class Bounds(Record):
@@ -67,7 +67,7 @@ class Checking:
         self._runs: dict[str, CheckRun] = {}
         self._reads: dict[str, Reads] = {}
         self._places: tuple[str, ...] | None = None
-        self._underlay = Underlay(git)
+        self._underlay = LowerDirectory(git)
 
     def emit(self, event: Event) -> None:
         """Tell of something that happened as the checks are tried."""
@@ -100,7 +100,7 @@ class Checking:
         red = [run for run in self.runs(required) if not run.green]
         if not red:
             return {}
-        repository = self.repository(Fence(self._git.root).files())
+        repository = self.repository(PathGuard(self._git.root).files())
         running = version(repository) if required_python(repository) else None
         found = {run.check.name: blockage(run, self._output(run), repository, running) for run in red}
         return {name: why for name, why in found.items() if why}
@@ -153,7 +153,7 @@ class Checking:
         """Return from where Python imports this repository's packages, for a copy to do likewise."""
         if self._sandbox.level is Level.FULL:
             return ()  # the copy stands at the repository's own place
-        files = Fence(self._git.root).files()
+        files = PathGuard(self._git.root).files()
         if not any(name.endswith(".py") for name in files):
             return ()
         return installed_places(self._sandbox, choose(self.repository(files)).words)

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from agentflow.core.task import TaskState
 from agentflow.verdict.surface import belongs
 from agentflow.workspace.git import ChangeKind, FileChange
-from agentflow.workspace.ignored import CACHES
+from agentflow.workspace.ignored_files import CACHES
 
 _ARTEFACTS = frozenset(
     {".log", ".txt", ".out", ".tmp", ".xml", ".html", ".db", ".sqlite3", ".csv", ".lock", ".pid"}

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from agentflow.verdict.unused import sort_imports, take_out_unused
-from agentflow.workspace.crossed import Texts
+from agentflow.workspace.mixed_tree import Texts
 
 _DOCUMENT_NAME = re.compile(
     r"(?:readme|changelog|changes|history|news|contributing|contributors|authors|licen[sc]e|copying|notice"

@@ -16,11 +16,11 @@ from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.run import Sandbox
 from agentflow.verdict.drift import listed
 from agentflow.verdict.runner import Place
-from agentflow.workspace.copies import import_places, paths_for
-from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import Git
-from agentflow.workspace.ignored import is_environment
-from agentflow.workspace.stage import Stage
+from agentflow.workspace.ignored_files import is_environment
+from agentflow.workspace.import_paths import import_places, paths_for
+from agentflow.workspace.path_guard import PathGuard
+from agentflow.workspace.working_copy import WorkingCopy
 
 
 class Copies(Record):
@@ -53,9 +53,9 @@ def seeing(sandbox: Sandbox, root: Path) -> Sandbox:
 
 
 @contextmanager
-def laid_out(git: Git, tree: str, seen: Iterable[str] = ()) -> Iterator[Stage]:
+def laid_out(git: Git, tree: str, seen: Iterable[str] = ()) -> Iterator[WorkingCopy]:
     """Yield a folder with the files of a tree and ignored ones, beside the environments a check may need."""
-    stage = Stage(git, tree, tuple(entry for entry in seen if not is_environment(entry)))
+    stage = WorkingCopy(git, tree, tuple(entry for entry in seen if not is_environment(entry)))
     try:
         stage.fill()
         for shared in SHARED:
@@ -71,7 +71,7 @@ def _imports(bench: Copies, place: Path) -> str:
     root = bench.git.root
     if not any((root / name / "pyvenv.cfg").exists() for name in SHARED):
         return ""
-    files = Fence(root).files()
+    files = PathGuard(root).files()
     words = choose(Repository(sandbox=bench.sandbox, files=files, known=frozenset(files))).words
     return paths_for(place, import_places(bench.sandbox, words[0], {})) if len(words) == 1 else ""
 

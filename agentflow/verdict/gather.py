@@ -34,9 +34,9 @@ from agentflow.verdict.surface import Kind, stands
 from agentflow.verdict.tampering import Finding, Tampering
 from agentflow.verdict.targets import aims
 from agentflow.verdict.weakening import Judged, SurfaceChange, Weakening, weakening
-from agentflow.workspace.crossed import Split, cross
 from agentflow.workspace.git import ChangeKind, FileChange, Git
-from agentflow.workspace.ignored import differences, fingerprint, unseen
+from agentflow.workspace.ignored_files import differences, fingerprint, unseen
+from agentflow.workspace.mixed_tree import Split, cross
 
 Shown = Callable[[tuple[RequiredCheck, ...]], tuple[CheckRun, ...]]
 """Tells what checks showed."""

@@ -14,8 +14,8 @@ from agentflow.verdict.mixed import is_shared
 from agentflow.verdict.narrow import scope
 from agentflow.verdict.proofs import proof
 from agentflow.verdict.surface import belongs
-from agentflow.workspace.crossed import Texts, texts
 from agentflow.workspace.git import Git
+from agentflow.workspace.mixed_tree import Texts, texts
 
 _TEXT_BYTES = 200_000
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.equivalence import is_document, is_equal_but_examples, is_same_behaviour
-from agentflow.workspace.crossed import Texts
+from agentflow.workspace.mixed_tree import Texts
 
 _FRAME = re.compile(r"(?=.*\S)[\s()\[\]{};,]*(?:(?:else|try|finally)\s*[:{]?|end|fi|done)?\s*")
 """A line that stands between others without a meaning of its own; a blank one parts them."""

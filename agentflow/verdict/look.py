@@ -25,8 +25,8 @@ from agentflow.verdict.tamper import Changed, changed_lines, name_changes
 from agentflow.verdict.tampering import Finding
 from agentflow.verdict.unused import dropped_names, is_taken, looks_up
 from agentflow.verdict.weakening import SurfaceChange
-from agentflow.workspace.crossed import Texts, texts
 from agentflow.workspace.git import Git
+from agentflow.workspace.mixed_tree import Texts, texts
 
 _TEXT_BYTES = 1_000_000
 """A file over it is compared by what the checks show, and not in words."""

@@ -12,8 +12,8 @@ from agentflow.verdict.breaking import Marks, has_mark
 from agentflow.verdict.canary import is_silent
 from agentflow.verdict.oracle import Clone, softened, tried
 from agentflow.verdict.planting import Planted
-from agentflow.workspace.crossed import lay
 from agentflow.workspace.git import Git
+from agentflow.workspace.mixed_tree import lay
 
 _PATIENCE = 5
 """How many times longer than the run without it a probe may take."""

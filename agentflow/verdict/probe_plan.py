@@ -18,7 +18,7 @@ from agentflow.verdict.probe import Probe, make_word, with_patience
 from agentflow.verdict.probe_results import silences
 from agentflow.verdict.proofs import proof
 from agentflow.verdict.surface import Kind, belongs, kind_of
-from agentflow.workspace.crossed import Texts
+from agentflow.workspace.mixed_tree import Texts
 
 Results = tuple[ProbeResult, ...]
 _SEEING = (CheckName.LINT, CheckName.TYPES)

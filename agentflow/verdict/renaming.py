@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from agentflow.verdict.equivalence import is_document
 from agentflow.verdict.name_uses import is_plain, reaches_by_name
-from agentflow.workspace.crossed import Texts
+from agentflow.workspace.mixed_tree import Texts
 
 _PARTS = re.compile(r"\w+|\W")
 _NAME = re.compile(r"_?[A-Za-z][A-Za-z0-9_]{2,}")

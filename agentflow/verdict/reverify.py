@@ -26,8 +26,8 @@ from agentflow.verdict.look import NOTHING, Look, approval_id, look
 from agentflow.verdict.narrow import asked, narrowed
 from agentflow.verdict.probe_plan import due_canaries, due_probes
 from agentflow.verdict.runner import Place
-from agentflow.workspace.crossed import cross
-from agentflow.workspace.ignored import fingerprint, unchanged
+from agentflow.workspace.ignored_files import fingerprint, unchanged
+from agentflow.workspace.mixed_tree import cross
 
 _MIXED = ((Side.BASE, Side.FINAL), (Side.FINAL, Side.BASE))
 """Surface and code of runs on a tree that is put together of both."""

@@ -25,10 +25,9 @@ from agentflow.settings import Patience
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.earlier import EarlierRuns, mark_surroundings
 from agentflow.verdict.surface import belongs
-from agentflow.workspace.copies import paths_for
 from agentflow.workspace.git import Git
-from agentflow.workspace.stage import Stage
-from agentflow.workspace.underlay import Underlay
+from agentflow.workspace.import_paths import paths_for
+from agentflow.workspace.working_copy import LowerDirectory, WorkingCopy
 
 PATIENCE: Mapping[Fault, Patience] = MappingProxyType(
     {
@@ -154,7 +153,7 @@ class Place(Record):
     sandbox: Sandbox
     imports: str = ""
     """The PYTHONPATH under which a copy tests itself, where it needs one."""
-    stage: Stage | None = None
+    stage: WorkingCopy | None = None
     """The copy, which tells what a check did to its files."""
     cancelled: Callable[[], bool] = lambda: False
     pause: Callable[[float], None] = time.sleep
@@ -202,7 +201,7 @@ class Bench(Record):
     git: Git
     sandbox: Sandbox
     store: TaskStore
-    underlay: Underlay | None
+    underlay: LowerDirectory | None
     """What copies are layers above, where the machine can."""
     seen: tuple[str, ...]
     """The ignored files that a check may see."""
@@ -240,7 +239,7 @@ class Bench(Record):
     @asynccontextmanager
     async def copy(self, tree: str) -> AsyncIterator[Place]:
         """Yield a copy of a tree."""
-        stage = Stage(self.git, tree, self.seen)
+        stage = WorkingCopy(self.git, tree, self.seen)
         try:
             await to_thread.run_sync(stage.fill, self.underlay)
             yield Place(

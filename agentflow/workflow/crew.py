@@ -32,10 +32,9 @@ from agentflow.verdict.baseline import listed
 from agentflow.verdict.checking import Checking, JudgeContext
 from agentflow.verdict.sight import Sight
 from agentflow.workflow.task_prompt import list_whole_files
-from agentflow.workspace.deleted import WithDeleted
-from agentflow.workspace.fence import Fence
 from agentflow.workspace.git import FileChange, Git
-from agentflow.workspace.past import Past
+from agentflow.workspace.path_guard import PathGuard, WithDeleted
+from agentflow.workspace.snapshot import Past
 
 _LEAST_COST = 1e-9
 """A limit of money that is used up: none at all would be no limit."""
@@ -49,7 +48,7 @@ class Crew(Record):
     """Everything the phases use; the state itself is handed from phase to phase."""
 
     git: Git
-    workspace: Fence
+    workspace: PathGuard
     sandbox: Sandbox
     roles: Roles
     model: Model

@@ -12,8 +12,7 @@ from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.record import Record
 from agentflow.process import capture
 from agentflow.sandbox.scratch import scratch_folder
-from agentflow.workspace.apart import AS_IT_IS, Source, own_objects, secluded
-from agentflow.workspace.start import Origin
+from agentflow.workspace.private_git import AS_IT_IS, Origin, Source, own_objects, secluded
 from agentflow.workspace.tree import Trees, is_ours
 
 _QUIET = (

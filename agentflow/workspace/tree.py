@@ -9,9 +9,19 @@ from types import MappingProxyType
 
 from agentflow.core.record import Record
 from agentflow.sandbox.scratch import scratch_folder
-from agentflow.workspace.apart import AS_JUDGED, Call, alone, cast
-from agentflow.workspace.index import Entry, folders_of, tree_id
-from agentflow.workspace.start import SKIPPED, Origin, Start, lay, lay_found, started
+from agentflow.workspace.index_file import Entry, folders_of, tree_id
+from agentflow.workspace.private_git import (
+    AS_JUDGED,
+    SKIPPED,
+    Call,
+    Origin,
+    Start,
+    alone,
+    cast,
+    lay,
+    lay_found,
+    started,
+)
 
 OURS = (".claude/agentflow", ".claude/*.local.*", ".claude/learnings.md")
 """Paths that are never part of a tree id or of the files changed; each has two parts."""

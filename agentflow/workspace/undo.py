@@ -10,10 +10,9 @@ from pathlib import Path, PurePosixPath
 
 from agentflow.core.errors import StateError
 from agentflow.core.record import Record
-from agentflow.workspace.beneath import HERE, folder_of, opening
-from agentflow.workspace.exact import Entry, Files, content
 from agentflow.workspace.git import Git
-from agentflow.workspace.past import Kept, changed_after
+from agentflow.workspace.openat import HERE, folder_of, opening
+from agentflow.workspace.snapshot import Entry, Files, Kept, changed_after, content
 
 _LINK = "120000"
 

@@ -33,14 +33,14 @@ from agentflow.process import Command
 from agentflow.sandbox.probe import probe
 from agentflow.sandbox.run import Sandbox
 from agentflow.workspace.git import open_repository
-from agentflow.workspace.stage import Stage
-from agentflow.workspace.underlay import Underlay
+from agentflow.workspace.working_copy import WorkingCopy
+from agentflow.workspace.working_copy import LowerDirectory
 git = open_repository(Path(sys.argv[1]))
-underlay = Underlay(git)
+underlay = LowerDirectory(git)
 underlay.below(git.tree())
 (git.root / "src/b.txt").write_text("more")
 (git.root / "src/c.txt").write_text("new")
-stage = Stage(git, git.tree(), ())
+stage = WorkingCopy(git, git.tree(), ())
 stage.fill(underlay)
 for shell in ("touch other", "echo x >> src/c.txt; rm a.txt"):
     box = Sandbox(root=git.root, ability=probe()).on(stage.view)

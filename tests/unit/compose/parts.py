@@ -29,7 +29,7 @@ from agentflow.core.tool import Output, Tool, ToolContext
 from agentflow.loop.agent import Agent, Surroundings
 from agentflow.loop.run import run_agent
 from agentflow.model.scripted import Turn
-from agentflow.workspace.fence import Fence
+from agentflow.workspace.path_guard import PathGuard
 from tests.support.boxes import boxed
 from tests.unit.loop.stage import Entries, Wanted, a_role, a_tool, call, script, submit, turn
 from tests.unit.tools.bench import Records
@@ -152,7 +152,7 @@ def peek(settled: Settled) -> Tool:
 
 def around(root: Path) -> Surroundings:
     return Surroundings(
-        workspace=Fence(root),
+        workspace=PathGuard(root),
         runner=boxed(root),
         ledger=Records(),
         journal=Entries(),

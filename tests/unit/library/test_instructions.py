@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.library.instructions import MAX_CHARS, load_instructions, relevant
-from agentflow.workspace.fence import Fence
+from agentflow.workspace.path_guard import PathGuard
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def told(root: Path, files: dict[str, str], *touched: str) -> dict[str, str]:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
-    found = load_instructions(Fence(root), files)
+    found = load_instructions(PathGuard(root), files)
     return {each.path: each.text for each in relevant(found, touched)}
 
 
@@ -97,5 +97,5 @@ def test_a_rule_for_some_files_counts_for_these(root: Path) -> None:
 
 def test_a_long_file_is_cut_and_its_size_is_known(root: Path) -> None:
     told(root, {"CLAUDE.md": "x" * (MAX_CHARS + 5)})
-    (only,) = load_instructions(Fence(root), ())
+    (only,) = load_instructions(PathGuard(root), ())
     assert (len(only.text), only.size) == (MAX_CHARS, MAX_CHARS + 5)

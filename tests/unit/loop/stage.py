@@ -26,7 +26,7 @@ from agentflow.loop.route import Step, next_step
 from agentflow.loop.run import NODES, run_agent
 from agentflow.model.scripted import Entry, Scripted, ScriptedCall, Turn
 from agentflow.tools.submit import SUBMIT_TOOLS
-from agentflow.workspace.fence import Fence
+from agentflow.workspace.path_guard import PathGuard
 from tests.support.boxes import boxed
 from tests.unit.tools.bench import Records
 
@@ -121,7 +121,7 @@ class Stage:
             submit=submit,
             around=Surroundings(
                 owners={"Peek": "explorer", "SubmitPlan": "planner"},
-                workspace=Fence(self.root),
+                workspace=PathGuard(self.root),
                 runner=boxed(self.root),
                 ledger=self.ledger,
                 journal=journal or self.journal,

@@ -19,7 +19,7 @@ from agentflow.core.run import (
 )
 from agentflow.core.tool import Output, Shell, Tool, ToolContext
 from agentflow.parse import fit
-from agentflow.workspace.fence import Fence
+from agentflow.workspace.path_guard import PathGuard
 from tests.support.boxes import boxed
 
 OPENED = RunOpened(
@@ -86,7 +86,7 @@ class Bench:
     def context(self, call_id: str = "call-0") -> ToolContext:
         rules = (ToolRule(tool="Read"),)
         return ToolContext(
-            workspace=Fence(self.root),
+            workspace=PathGuard(self.root),
             shell=Shell(runner=self.runner, outputs=self.outputs),
             role=Role(
                 name="implementer",

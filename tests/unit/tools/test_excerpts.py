@@ -7,7 +7,7 @@ import pytest
 from agentflow.core.messages import Message, Speaker, Text, ToolCall, ToolResult
 from agentflow.core.role import Finding
 from agentflow.tools.excerpts import NEAR, WHOLE_LINES, block_of, excerpts_of, was_shown
-from agentflow.workspace.fence import Fence
+from agentflow.workspace.path_guard import PathGuard
 from tests.unit.tools.bench import Bench
 
 LONG = [f"line {number}" for number in range(1, WHOLE_LINES + 100)]
@@ -21,7 +21,7 @@ def test_a_short_file_is_handed_on_whole_and_others_around_the_lines(bench: Benc
     bench.file("short.py", "one\ntwo\n")
     bench.file("long.py", "\n".join(LONG))
     found = excerpts_of(
-        Fence(bench.root), cites(("long.py", 50), ("short.py", 1), ("long.py", 55), ("long.py", 2))
+        PathGuard(bench.root), cites(("long.py", 50), ("short.py", 1), ("long.py", 55), ("long.py", 2))
     )
     shown = [(each.path, each.first, each.first + len(each.lines) - 1, each.is_whole) for each in found]
     assert shown == [
@@ -54,14 +54,14 @@ def test_a_line_counts_as_seen_where_a_result_shows_it(
     said = Message(speaker=Speaker.USER, parts=(ToolResult(call_id="1", content=result),))
     run = bench.run.replace(messages=(asked, said))
     (one,) = cites(("a.py", line))
-    assert was_shown(run, one, Fence(bench.root)) is is_shown
+    assert was_shown(run, one, PathGuard(bench.root)) is is_shown
 
 
 def test_a_line_of_the_brief_counts_as_seen(bench: Bench) -> None:
     bench.file("a.py", "a = 1\nb = 2\n")
     brief = Message(speaker=Speaker.USER, parts=(Text(text="a.py:1\n>   a = 1\n"),))
     run = bench.run.replace(messages=(brief,))
-    assert [was_shown(run, one, Fence(bench.root)) for one in cites(("a.py", 1), ("a.py", 2))] == [
+    assert [was_shown(run, one, PathGuard(bench.root)) for one in cites(("a.py", 1), ("a.py", 2))] == [
         True,
         False,
     ]
@@ -76,7 +76,7 @@ def test_a_line_of_the_brief_counts_as_seen(bench: Bench) -> None:
 )
 def test_a_block_ends_where_what_is_deeper_ends(bench: Bench, text: str, lines: tuple[str, ...]) -> None:
     bench.file("a.txt", text)
-    found = block_of(Fence(bench.root), "a.txt", "a")
+    found = block_of(PathGuard(bench.root), "a.txt", "a")
     assert found is not None
     assert found.lines == lines
-    assert block_of(Fence(bench.root), "a.txt", "nowhere") is None
+    assert block_of(PathGuard(bench.root), "a.txt", "nowhere") is None

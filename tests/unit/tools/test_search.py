@@ -21,8 +21,8 @@ from agentflow.tools.engines import (
     ripgrep,
 )
 from agentflow.tools.search import GLOB, GREP
-from agentflow.workspace.fence import Fence
 from agentflow.workspace.globs import matcher
+from agentflow.workspace.path_guard import PathGuard
 from tests.unit.tools.bench import Bench
 
 needs_ripgrep = pytest.mark.skipif(which("rg") is None, reason="ripgrep is not installed")
@@ -90,7 +90,7 @@ def tree(bench: Bench) -> Bench:
 
 def query(bench: Bench, pattern: str, *, ignore_case: bool = False, **changes: Any) -> Query:
     regex = compiled(pattern, ignore_case=ignore_case, multiline=changes.get("multiline", False))
-    return Query(workspace=Fence(bench.root), regex=regex, **changes)
+    return Query(workspace=PathGuard(bench.root), regex=regex, **changes)
 
 
 PATTERNS = (

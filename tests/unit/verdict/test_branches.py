@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.verdict.branches import watch_change
-from agentflow.workspace.crossed import Texts
+from agentflow.workspace.mixed_tree import Texts
 
 BEFORE = "def pages(total, size):\n    return total // size\n"
 RIGHT = "-(-total // size)"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.verdict.breaking import Marks, break_change, break_functions, changed_lines
-from agentflow.workspace.crossed import Texts
+from agentflow.workspace.mixed_tree import Texts
 
 MARKS = Marks(word="qw1", loaded="qw2", reached="qw3")
 PYTHON = "LIMIT = 3\n\n\ndef a():\n    return 1\n\n\ndef b():\n    return 2\n"

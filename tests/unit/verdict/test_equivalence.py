@@ -3,7 +3,7 @@
 import pytest
 
 from agentflow.verdict.equivalence import is_same_behaviour
-from agentflow.workspace.crossed import Texts
+from agentflow.workspace.mixed_tree import Texts
 
 CODE = '''"""Pages."""
 

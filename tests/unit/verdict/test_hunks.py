@@ -1,7 +1,7 @@
 import pytest
 
 from agentflow.verdict.hunks import split_change, take_back
-from agentflow.workspace.crossed import Texts
+from agentflow.workspace.mixed_tree import Texts
 
 OLD = """import os
 

@@ -1,7 +1,7 @@
 import pytest
 
 from agentflow.verdict.equivalence import is_same_behaviour
-from agentflow.workspace.crossed import Texts
+from agentflow.workspace.mixed_tree import Texts
 
 BEFORE = "def pages(total, size):\n    full = total // size\n    return full + bool(total % size)\n"
 

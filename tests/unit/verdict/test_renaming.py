@@ -4,7 +4,7 @@ from collections.abc import Mapping
 import pytest
 
 from agentflow.verdict.renaming import is_renamed, name_mapping
-from agentflow.workspace.crossed import Texts
+from agentflow.workspace.mixed_tree import Texts
 
 CODE = """def pages(total, size):
     return -(-total // size)

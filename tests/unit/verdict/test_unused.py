@@ -4,7 +4,7 @@ import pytest
 
 from agentflow.verdict.equivalence import is_same_behaviour
 from agentflow.verdict.unused import dropped_names, is_taken, looks_up
-from agentflow.workspace.crossed import Texts
+from agentflow.workspace.mixed_tree import Texts
 
 OWN = frozenset({"pager", "core", "tests"})
 CODE = "import re\nimport os\n\n\ndef _old(a):\n    return a\n\n\ndef pages(a):\n    return re.sub(a, a, a)\n"

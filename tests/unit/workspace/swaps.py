@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from agentflow.core.errors import ToolError
-from agentflow.workspace.fence import Fence
+from agentflow.workspace.path_guard import PathGuard
 
 SECRET = b"outside"
 
@@ -18,7 +18,7 @@ def attacked(place: Path, rounds: int) -> int:
         folder.mkdir(parents=True)
     (outside / "f").write_bytes(SECRET)
     (root / "d/f").write_bytes(b"inside")
-    fence, over = Fence(root), threading.Event()
+    fence, over = PathGuard(root), threading.Event()
     swapping = threading.Thread(target=_swap, args=(root, outside, over))
     swapping.start()
     try:
@@ -31,7 +31,7 @@ def attacked(place: Path, rounds: int) -> int:
     return done
 
 
-def _one_round(fence: Fence) -> int:
+def _one_round(fence: PathGuard) -> int:
     done = 0
     try:
         assert fence.read("d/f") != SECRET

@@ -8,7 +8,8 @@ import pytest
 
 from agentflow.core.errors import OutsideWorkspace
 from agentflow.sandbox.scratch import remove
-from agentflow.workspace.copies import copy_of, import_places, paths_for
+from agentflow.workspace.import_paths import import_places, paths_for
+from agentflow.workspace.working_copy import copy_files
 from tests.support.boxes import boxed
 
 
@@ -22,7 +23,7 @@ def test_exactly_the_given_files_are_in_it_and_only_we_can_look(tmp_path: Path) 
     planted(tmp_path, "a.py", "b/c.py", "b/secret.txt", ".git/config")
     (tmp_path / "run").write_text("x")
     (tmp_path / "run").chmod(0o755)
-    with copy_of(tmp_path, ("a.py", "b/c.py", "run", "gone.py")) as copy:
+    with copy_files(tmp_path, ("a.py", "b/c.py", "run", "gone.py")) as copy:
         found = {str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file()}
         assert found == {"a.py", "b/c.py", "run"}
         assert stat.S_IMODE(copy.stat().st_mode) == 0o700
@@ -35,7 +36,7 @@ def test_exactly_the_given_files_are_in_it_and_only_we_can_look(tmp_path: Path) 
 def test_links_stay_links_and_environments_are_seen_through_one(tmp_path: Path) -> None:
     planted(tmp_path, "a.py", ".venv/bin/python", "node_modules/x/index.js")
     (tmp_path / "b.py").symlink_to("a.py")
-    with copy_of(tmp_path, ("a.py", "b.py")) as copy:
+    with copy_files(tmp_path, ("a.py", "b.py")) as copy:
         assert (copy / "b.py").readlink() == Path("a.py")
         assert (copy / ".venv/bin/python").read_text() == ".venv/bin/python"
         assert (copy / "node_modules").is_symlink()
@@ -44,7 +45,7 @@ def test_links_stay_links_and_environments_are_seen_through_one(tmp_path: Path) 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a/../../x"])
 def test_a_path_that_leads_out_is_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(OutsideWorkspace), copy_of(tmp_path, (name,)):
+    with pytest.raises(OutsideWorkspace), copy_files(tmp_path, (name,)):
         (tmp_path / "reached").touch()
 
 
@@ -52,7 +53,7 @@ def test_a_copy_that_fails_halfway_leaves_nothing(tmp_path: Path, monkeypatch: p
     planted(tmp_path, "repo/a")
     (tmp_path / "temp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temp"))
-    with pytest.raises(OSError, match="too long"), copy_of(tmp_path / "repo", ("a", "x" * 300)):
+    with pytest.raises(OSError, match="too long"), copy_files(tmp_path / "repo", ("a", "x" * 300)):
         (tmp_path / "temp" / "reached").touch()
     assert list((tmp_path / "temp").iterdir()) == []
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentflow.workspace.ignore import END, OPT_OUT, START, keep_out_of_git, with_block
+from agentflow.workspace.gitignore import END, OPT_OUT, START, keep_out_of_git, with_block
 from tests.unit.workspace.places import Place
 
 BLOCK = f"{START}\n.claude/agentflow/\n.claude/*.local.*\n{END}"

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.sandbox.scratch import remove
-from agentflow.workspace.ignored import differences, fingerprint, unchanged
+from agentflow.workspace.ignored_files import differences, fingerprint, unchanged
 
 ENTRIES = (".venv/", "node_modules/")
 SITE = ".venv/lib/python3.11/site-packages"

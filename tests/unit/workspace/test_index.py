@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.workspace.index import Entry, read_index, tree_id, write_index
+from agentflow.workspace.index_file import Entry, read_index, tree_id, write_index
 from tests.unit.workspace.places import Place
 
 

@@ -13,8 +13,7 @@ from agentflow.sandbox.confine import mounting
 from agentflow.sandbox.probe import probe
 from agentflow.sandbox.profile import Level
 from agentflow.workspace.git import Git, open_repository
-from agentflow.workspace.stage import Stage
-from agentflow.workspace.underlay import Underlay
+from agentflow.workspace.working_copy import LowerDirectory, WorkingCopy
 
 Tree = Mapping[str, str]
 """By path what a file holds; `->` leads to where a link leads, `+x ` stands before what is executable."""
@@ -49,8 +48,8 @@ def tree_of(git: Git, files: Tree, folder: Path) -> str:
 
 
 @contextmanager
-def filled(git: Git, below: str, stage: Stage, *, as_copy: bool = False) -> Iterator[Stage]:
-    underlay = Underlay(git)
+def filled(git: Git, below: str, stage: WorkingCopy, *, as_copy: bool = False) -> Iterator[WorkingCopy]:
+    underlay = LowerDirectory(git)
     try:
         underlay.below(below)
         stage.fill(None if as_copy else underlay)
@@ -60,7 +59,7 @@ def filled(git: Git, below: str, stage: Stage, *, as_copy: bool = False) -> Iter
         underlay.close()
 
 
-def shell(stage: Stage, script: str) -> list[bytes]:
+def shell(stage: WorkingCopy, script: str) -> list[bytes]:
     """Return what a script says that runs where a check would find the files."""
     words = mounting(*stage.view.overlay) if stage.view.overlay else ()
     there = ("sh", "-c", 'cd "$1" && eval "$2"', "sh", str(stage.view.place), script)
@@ -90,9 +89,9 @@ def test_a_layer_shows_what_a_copy_shows_and_is_restored(git: Git, seed: int, tm
     before = grown({}, dice, 10)
     kept = {path: text for path, text in before.items() if dice.random() < 0.7}
     first, tree = (tree_of(git, files, tmp_path) for files in (before, grown(kept, dice, 6)))
-    with filled(git, first, Stage(git, tree, ()), as_copy=True) as stage:
+    with filled(git, first, WorkingCopy(git, tree, ()), as_copy=True) as stage:
         expected = shell(stage, LOOK)
-    with filled(git, first, Stage(git, tree, ())) as stage:
+    with filled(git, first, WorkingCopy(git, tree, ())) as stage:
         assert stage.view.layer
         assert shell(stage, LOOK) == expected
         assert stage.changed() == ()
@@ -115,10 +114,10 @@ def test_a_layer_from_which_nothing_is_gone_shows_what_a_copy_shows(
     changed = {path: dice.choice(("three\n", "+x one\n")) for path in files if dice.random() < 0.5}
     added = {"s/w.py": "zw\u00f6\n", "link": "->b", "run": "+x a", "s/new.py": "new\n", "new/deep/x": ""}
     first, tree = (tree_of(git, files, tmp_path) for files in (before, {**before, **changed, **added}))
-    with filled(git, first, Stage(git, tree, ()), as_copy=True) as stage:
+    with filled(git, first, WorkingCopy(git, tree, ()), as_copy=True) as stage:
         expected = shell(stage, LOOK)
     assert b"f644 ./s/w.py -> : zw\xf6\n" in expected
-    with filled(git, first, Stage(git, tree, ())) as stage:
+    with filled(git, first, WorkingCopy(git, tree, ())) as stage:
         assert stage.view.layer
         assert shell(stage, LOOK) == expected
         shell(stage, "touch unrelated.local")
@@ -145,9 +144,9 @@ def test_what_lies_beside_a_tree_is_found(git: Git, before: Tree, now: Tree, tmp
     (git.root / "x/own.local").write_text("own")
     seen = ("x/own.local",)
     first, tree = (tree_of(git, files, tmp_path) for files in (before, now))
-    with filled(git, first, Stage(git, tree, seen), as_copy=True) as stage:
+    with filled(git, first, WorkingCopy(git, tree, seen), as_copy=True) as stage:
         expected = shell(stage, LOOK)
-    with filled(git, first, Stage(git, tree, seen)) as stage:
+    with filled(git, first, WorkingCopy(git, tree, seen)) as stage:
         assert b"f644 ./x/own.local -> : own" in shell(stage, LOOK)
         assert shell(stage, LOOK) == expected
 
@@ -159,7 +158,7 @@ def test_nothing_is_laid_where_the_tree_has_a_file_on_the_way(
     (git.root / "x").mkdir()
     (git.root / "x/own.local").write_text("own")
     tree = tree_of(git, {**IGNORE, "x": "a"}, tmp_path)
-    with filled(git, tree, Stage(git, tree, ("x/own.local",)), as_copy=as_copy) as stage:
+    with filled(git, tree, WorkingCopy(git, tree, ("x/own.local",)), as_copy=as_copy) as stage:
         assert b"f644 ./x -> : a" in shell(stage, LOOK)
 
 
@@ -168,7 +167,7 @@ def test_files_are_written_in_the_encoding_of_their_own_tree(git: Git, tmp_path:
     first = tree_of(git, before, tmp_path)
     rule = "a text working-tree-encoding=latin-1\n"
     tree = tree_of(git, {**before, ".gitattributes": rule}, tmp_path)
-    with filled(git, first, Stage(git, tree, ())) as stage:
+    with filled(git, first, WorkingCopy(git, tree, ())) as stage:
         assert b"f644 ./a -> : gr\xf6\xdfe" in shell(stage, LOOK)
 
 
@@ -177,7 +176,7 @@ def test_a_new_file_is_told_although_its_name_begins_like_that_of_an_ignored_one
 ) -> None:
     (git.root / "conf").write_text("own")
     tree = tree_of(git, {".gitignore": "conf\n"}, tmp_path)
-    with filled(git, tree, Stage(git, tree, ("conf",))) as stage:
+    with filled(git, tree, WorkingCopy(git, tree, ("conf",))) as stage:
         shell(stage, "touch conftest.py")
         assert stage.changed() == ("A conftest.py",)
         stage.restore(lambda _: True)
@@ -188,7 +187,7 @@ def test_a_new_file_is_told_although_its_name_begins_like_that_of_an_ignored_one
 def test_what_a_check_did_is_told_beside_folders_too_deep_to_be_named(git: Git, tmp_path: Path) -> None:
     tree = tree_of(git, {"a": "one\n"}, tmp_path)
     nest = "import os; name = 'd' * 200; [(os.mkdir(name), os.chdir(name)) for _ in range(25)]"
-    with filled(git, tree, Stage(git, tree, ())) as stage:
+    with filled(git, tree, WorkingCopy(git, tree, ())) as stage:
         shell(stage, f'echo two > a; python3 -c "{nest}"')
         assert stage.changed() == ("M a",)
         stage.restore(lambda _: True)

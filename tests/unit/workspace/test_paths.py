@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import ToolError
-from agentflow.workspace.fence import Fence
-from agentflow.workspace.guarded import is_secret, obeyed_part
+from agentflow.workspace.path_guard import PathGuard, is_secret, obeyed_part
 
 GOOD = [
     *("src/a.py", "src/foo..bar.py", "src/...", "src/..a", "src/a..", "src/-dash", "src/sp ace", "src/é.py"),
@@ -153,20 +152,20 @@ def present(root: Path, path: str) -> None:
         place.write_text("content")
 
 
-def write(fence: Fence, path: str) -> None:
+def write(fence: PathGuard, path: str) -> None:
     fence.write(fence.relative(path), b"written")
 
 
 @pytest.mark.parametrize("path", GOOD)
 def test_is_read_and_written(root: Path, path: str) -> None:
-    fence = Fence(root)
+    fence = PathGuard(root)
     write(fence, path)
     assert fence.read(path) == (root / path).read_bytes() == b"written"
 
 
 @pytest.mark.parametrize("path", [*OUT, *GIT])
 def test_is_neither_read_nor_written(root: Path, path: str) -> None:
-    fence = Fence(root)
+    fence = PathGuard(root)
     with pytest.raises(ToolError):
         fence.read(path)
     with pytest.raises(ToolError):
@@ -177,7 +176,7 @@ def test_is_neither_read_nor_written(root: Path, path: str) -> None:
 
 @pytest.mark.parametrize("path", POLICY)
 def test_is_read_and_not_written(root: Path, path: str) -> None:
-    fence = Fence(root)
+    fence = PathGuard(root)
     with pytest.raises(ToolError, match="read-only"):
         write(fence, path)
     if path != ".claude":
@@ -189,7 +188,7 @@ def test_is_read_and_not_written(root: Path, path: str) -> None:
 def test_is_opened_only_where_the_user_says_so(root: Path, path: str) -> None:
     present(root, path)
     present(root, ".env")
-    fence, opened = Fence(root), Fence(root, lambda tool, _: tool == "Read")
+    fence, opened = PathGuard(root), PathGuard(root, lambda tool, _: tool == "Read")
     for act in (fence.read, lambda path: write(fence, path), lambda path: write(opened, path)):
         with pytest.raises(ToolError, match="named like a file with secrets"):
             act(path)

@@ -1,4 +1,4 @@
-"""Trees put together from two, and what differs between them."""
+"""Trees put together from two, and what differs between two."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -6,8 +6,8 @@ from hashlib import sha1, sha256
 
 from agentflow.core.record import Record
 from agentflow.sandbox.scratch import scratch_folder
-from agentflow.workspace.apart import indexed
 from agentflow.workspace.git import Git
+from agentflow.workspace.private_git import indexed
 
 _GONE = b"0"
 _SHA1_CHARS = 40

@@ -1,4 +1,4 @@
-"""The index of a repository, read and written without git where it is of the plain kind.
+"""The index of a repository as bytes, read and written without git where it is of the plain kind.
 
 What git would refuse to take into an index, or reads in a way of its own, is left to git.
 """

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import ToolError
-from agentflow.workspace.beneath import Opening, by_walking, folder_of, opening
-from agentflow.workspace.fence import Fence
+from agentflow.workspace.openat import Opening, by_walking, folder_of, opening
+from agentflow.workspace.path_guard import PathGuard
 from tests.unit.workspace.swaps import attacked
 
 OPENINGS = list(dict.fromkeys((opening(), by_walking)))
@@ -76,7 +76,7 @@ def test_a_second_name_of_an_outside_file_is_refused_with_the_reason(tmp_path: P
     (tmp_path / "outside").write_text("secret")
     (tmp_path / "root").mkdir()
     os.link(tmp_path / "outside", tmp_path / "root/f")
-    fence = Fence(tmp_path / "root")
+    fence = PathGuard(tmp_path / "root")
     for act in (lambda: fence.read("f"), lambda: fence.write("f", b"x")):
         with pytest.raises(ToolError, match="2 names"):
             act()
@@ -88,7 +88,7 @@ def test_a_git_folder_of_another_name_is_gits_too(tmp_path: Path) -> None:
     (tmp_path / "meta").mkdir()
     (tmp_path / "meta/config").write_text("")
     (tmp_path / ".git").write_text("gitdir: ./meta\n")
-    fence = Fence(tmp_path)
+    fence = PathGuard(tmp_path)
     for path in ("meta/config", "x/../meta/config", "meta/hooks/pre-commit"):
         with pytest.raises(ToolError, match="belongs to git"):
             fence.read(path)
@@ -98,4 +98,4 @@ def test_what_policy_is_a_link_to_is_policy(tmp_path: Path) -> None:
     (tmp_path / "conf").mkdir()
     (tmp_path / ".claude").symlink_to("conf")
     with pytest.raises(ToolError, match="read-only"):
-        Fence(tmp_path).write("conf/settings.json", b"{}")
+        PathGuard(tmp_path).write("conf/settings.json", b"{}")

@@ -1,16 +1,12 @@
-"""Throw-away copies of a repository's files, and the import path under which a copy tests itself."""
+"""The import path under which a throw-away copy of a repository tests itself."""
 
 import json
 import os
-import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
-from agentflow.core.errors import OutsideWorkspace
 from agentflow.core.evidence import Command
 from agentflow.parse import fit
-from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
 
@@ -21,26 +17,6 @@ homes = [path.rpartition("/")[0] for each in maps for path in each.values()]
 print("\\n" + json.dumps([entry for entry in sys.path + homes if entry]))
 """
 _PROBE_SECONDS = 30.0
-
-
-@contextmanager
-def copy_of(root: Path, files: Iterable[str]) -> Iterator[Path]:
-    """Yield a private folder with some files of a repository. Raises OutsideWorkspace."""
-    names = tuple(files)
-    for name in names:
-        if not _lies_below(name):
-            raise OutsideWorkspace(f"{name} leads out of the repository")
-    with scratch_folder() as folder:
-        for parent in sorted({PurePosixPath(name).parent for name in names}):
-            (folder / parent).mkdir(parents=True, exist_ok=True)
-        for name in names:
-            source = root / name
-            if source.is_symlink() or source.is_file():
-                shutil.copy2(source, folder / name, follow_symlinks=False)
-        for name in SHARED:
-            if (root / name).is_dir() and not (folder / name).exists():
-                (folder / name).symlink_to(root / name, target_is_directory=True)
-        yield folder
 
 
 def import_places(sandbox: Sandbox, interpreter: str, env: Mapping[str, str]) -> tuple[str, ...]:
@@ -91,8 +67,3 @@ def _below(root: Path, entry: str) -> str | None:
 
 def _in_environment(home: Path, place: Path) -> bool:
     return any((home / folder / "pyvenv.cfg").exists() for folder in (place, *place.parents))
-
-
-def _lies_below(name: str) -> bool:
-    place = PurePosixPath(name)
-    return not place.is_absolute() and ".." not in place.parts

@@ -10,10 +10,9 @@ from agentflow.process import capture
 from agentflow.sandbox.probe import probe
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
-from agentflow.workspace import stage as module
+from agentflow.workspace import working_copy as module
 from agentflow.workspace.git import Git, open_repository
-from agentflow.workspace.stage import Stage
-from agentflow.workspace.underlay import Underlay
+from agentflow.workspace.working_copy import LowerDirectory, WorkingCopy
 
 COMMIT = ("-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qm")
 
@@ -33,8 +32,10 @@ def write(root: Path, files: dict[str, bytes]) -> None:
 
 
 @contextmanager
-def staged(git: Git, tree: str | None = None, ignored: tuple[str, ...] | None = None) -> Iterator[Stage]:
-    stage = Stage(git, tree or git.tree(), git.ignored() if ignored is None else ignored)
+def staged(
+    git: Git, tree: str | None = None, ignored: tuple[str, ...] | None = None
+) -> Iterator[WorkingCopy]:
+    stage = WorkingCopy(git, tree or git.tree(), git.ignored() if ignored is None else ignored)
     try:
         stage.fill()
         yield stage
@@ -206,8 +207,8 @@ def test_a_layer_shows_its_own_tree_and_leaves_the_files_below_alone(
     first = git.tree()
     (git.root / "b.py").unlink()
     write(git.root, {"a.py": b"changed", "new.py": b"n"})
-    underlay = Underlay(git)
-    stage = Stage(git, git.tree(), git.ignored())
+    underlay = LowerDirectory(git)
+    stage = WorkingCopy(git, git.tree(), git.ignored())
     try:
         below = content(underlay.below(first).view.folder)
         stage.fill(underlay)
@@ -240,8 +241,8 @@ def test_where_nothing_can_be_mounted_a_copy_is_written(
     odd.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(odd))
     write(git.root, {"a.py": b"a"})
-    underlay = Underlay(git)
-    stage = Stage(git, git.tree(), ())
+    underlay = LowerDirectory(git)
+    stage = WorkingCopy(git, git.tree(), ())
     try:
         stage.fill(underlay)
         assert content(stage.view.place) == {"a.py": b"a"}

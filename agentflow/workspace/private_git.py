@@ -1,20 +1,104 @@
-"""The rules and the index that a repository had at first, read once so that nobody can change them later."""
+"""A private git directory: our own settings and index, and nothing of the repository but its objects.
+
+The rules and the index that the repository had at first are frozen: nobody can change them later.
+"""
 
 import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol
 
 from agentflow.core.record import Record
 from agentflow.sandbox.scratch import scratch_folder
-from agentflow.workspace.apart import Call, Source, alone, cast
-from agentflow.workspace.index import Entry, read_index, write_index
+from agentflow.workspace.index_file import Entry, read_index, write_index
 
+_CONFIG = """\
+[core]
+ repositoryFormatVersion = 1
+ bare = false
+ autocrlf = false
+ safecrlf = false
+ fileMode = true
+ symlinks = true
+ ignoreCase = false
+ precomposeUnicode = true
+ splitIndex = false
+ untrackedCache = false
+[extensions]
+ objectFormat = {hash}
+"""
+# git reads this file last: content is what is on disk, line ends too
+AS_JUDGED = b"\n* -text -ident -filter\n"
+AS_TEXT = b"\n* -text -ident -filter !diff\n"  # and a diff shows whatever is text
+AS_IT_IS = b"\n* -text -ident -filter !working-tree-encoding\n"
+OBJECTS = "GIT_OBJECT_DIRECTORY"
 SKIPPED = b"S "
 _USER = (("core.excludesfile", "ignore"), ("core.attributesfile", "attributes"))
 _ASKED = r"^core\.(excludesfile|attributesfile|bare)$"
 """With one key that is always there, because git fails where it finds none."""
 _REFRESH = ("-q", "--unmerged", "--ignore-missing", "--ignore-submodules", "--refresh")
+
+
+class Call(Protocol):
+    """Run git at the root and return what it printed."""
+
+    def __call__(
+        self, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes = b""
+    ) -> bytes: ...
+
+
+class Source(Record):
+    """What the tree is made from, beside the files."""
+
+    hash: str
+    """The name of the hash that object ids are made with."""
+    index: Path
+    objects: Path
+    exclude: Path
+    attributes: Path
+    kept: Path
+    """Where we may keep something that git leaves alone."""
+
+
+def cast(root: Path, source: Source, folder: Path) -> dict[str, str]:
+    """Make a git folder, of an empty one if it is there; return the variables that lead git to it."""
+    (folder / "refs").mkdir(parents=True)
+    (folder / "HEAD").write_text("ref: refs/heads/none\n")
+    (folder / "config").write_text(_CONFIG.format(hash=source.hash))
+    return {
+        "GIT_DIR": str(folder),
+        "GIT_WORK_TREE": str(root),
+        "GIT_INDEX_FILE": str(folder / "index"),
+        OBJECTS: str(source.objects),
+    }
+
+
+def secluded(source: Source, folder: Path, work: Path) -> dict[str, str]:
+    """Make a git folder that obeys no settings and no filters, for files at `work`; return its variables."""
+    env = cast(work, source, folder) | alone(folder)
+    (folder / "info").mkdir()
+    (folder / "info/attributes").write_bytes(AS_TEXT)
+    return env
+
+
+def indexed(call: Call, source: Source, tree: str, folder: Path, work: Path) -> dict[str, str]:
+    """Make a git folder as `secluded` does, whose index holds a tree; return its variables."""
+    env = secluded(source, folder, work)
+    call("read-tree", tree, env=env)
+    return env
+
+
+def own_objects(source: Source) -> dict[str, str]:
+    """Return the variables by which git adds to objects of our own and reads the repository's too."""
+    # in quotes, or else a colon in the name ends it
+    quoted = '"{}"'.format(str(source.objects).replace("\\", "\\\\").replace('"', '\\"'))
+    return {OBJECTS: str(source.kept / "objects"), "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted}
+
+
+def alone(folder: Path) -> dict[str, str]:
+    """Return the variables by which git reads no file of the user's home, but what we kept of it."""
+    return {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "user"), "GIT_CONFIG_NOSYSTEM": "1"}
 
 
 class Found(Record):
@@ -26,15 +110,6 @@ class Found(Record):
     """The paths of the repository's index; empty when there is none."""
     entries: tuple[Entry, ...] | None = None
     """The same as files, sorted; None where only git can tell."""
-
-
-class Start(Record):
-    """What the first tree of a kind was made with, which every later one is made with too."""
-
-    files: Mapping[str, bytes]
-    index: bytes
-    index_time: int
-    """By which git knows the files that are too young to be trusted."""
 
 
 class Origin:
@@ -68,12 +143,13 @@ class Origin:
             return Found(files=files, index=_content(folder / "index"))
 
 
-def _of_user(call: Call, root: Path, env: Mapping[str, str]) -> dict[str, bytes]:
-    """Return the files that the user's own configuration names, or the usual ones."""
-    said = call("config", "-z", "--type=path", "--get-regexp", _ASKED, env=env).split(b"\0")
-    named = {key.decode(): os.fsdecode(value) for key, _, value in (word.partition(b"\n") for word in said)}
-    usual = os.path.expanduser("~/.config/git")  # noqa: PTH111 - a machine may have no home
-    return {f"user/git/{name}": _content(root / named.get(key, f"{usual}/{name}")) for key, name in _USER}
+class Start(Record):
+    """What the first tree of a kind was made with, which every later one is made with too."""
+
+    files: Mapping[str, bytes]
+    index: bytes
+    index_time: int
+    """By which git knows the files that are too young to be trusted."""
 
 
 def started(call: Call, found: Found, folder: Path, env: Mapping[str, str], attributes: bytes) -> Start:
@@ -93,6 +169,23 @@ def lay_found(found: Found, folder: Path, attributes: bytes) -> dict[str, bytes]
     if found.index:
         (folder / "index").write_bytes(found.index)
     return files
+
+
+def lay(start: Start, folder: Path) -> None:
+    """Leave what the first tree was made with in another git folder of our own."""
+    _lay(start.files, folder)
+    if start.index:
+        index = folder / "index"
+        index.write_bytes(start.index)
+        os.utime(index, ns=(start.index_time, start.index_time))
+
+
+def _of_user(call: Call, root: Path, env: Mapping[str, str]) -> dict[str, bytes]:
+    """Return the files that the user's own configuration names, or the usual ones."""
+    said = call("config", "-z", "--type=path", "--get-regexp", _ASKED, env=env).split(b"\0")
+    named = {key.decode(): os.fsdecode(value) for key, _, value in (word.partition(b"\n") for word in said)}
+    usual = os.path.expanduser("~/.config/git")  # noqa: PTH111 - a machine may have no home
+    return {f"user/git/{name}": _content(root / named.get(key, f"{usual}/{name}")) for key, name in _USER}
 
 
 def _rebuild(call: Call, theirs: Path, folder: Path, env: Mapping[str, str]) -> None:
@@ -117,15 +210,6 @@ def _lay(files: Mapping[str, bytes], folder: Path) -> None:
         place = folder / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
-
-
-def lay(start: Start, folder: Path) -> None:
-    """Leave what the first tree was made with in another git folder of our own."""
-    _lay(start.files, folder)
-    if start.index:
-        index = folder / "index"
-        index.write_bytes(start.index)
-        os.utime(index, ns=(start.index_time, start.index_time))
 
 
 def _content(path: Path) -> bytes:

@@ -1,8 +1,8 @@
 from pathlib import Path
 
 from agentflow.process import capture
-from agentflow.workspace.crossed import Split, cross, texts
 from agentflow.workspace.git import Git, open_repository
+from agentflow.workspace.mixed_tree import Split, cross, texts
 
 SPLIT = Split(
     belongs=lambda path: path.startswith("tests/"),

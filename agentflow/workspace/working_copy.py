@@ -1,28 +1,96 @@
-"""A tree of a repository in a throw-away folder, where a check runs and can change nothing that counts."""
+"""Throw-away copies of a repository's files: a tree in full, or as an overlay above another tree.
+
+A check runs in one and can change nothing that counts.
+"""
 
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
+from threading import Lock
 
-from agentflow.core.errors import StateError
+from agentflow.core.errors import OutsideWorkspace, StateError
+from agentflow.core.record import Record
 from agentflow.process import capture
+from agentflow.sandbox.confine import mounting
 from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.scratch import scratch_folder
-from agentflow.sandbox.throwaway import View
-from agentflow.workspace.apart import cast
-from agentflow.workspace.git import Git
-from agentflow.workspace.ignored import CACHES, is_environment
-from agentflow.workspace.underlay import WRITE, Underlay, write
+from agentflow.sandbox.throwaway import View, layered
+from agentflow.workspace.git import ChangeKind, Git
+from agentflow.workspace.ignored_files import CACHES, is_environment
+from agentflow.workspace.private_git import cast, indexed, secluded
 
+WRITE = ("checkout-index", "-a", "-f", "-u", "-q")
+"""How git writes all files that its index knows."""
 _ROOM = 64_000_000
 """Bytes of ignored files that are copied; the rest is seen where it lies, as an environment is."""
 _GIT_FILES = ("HEAD", "packed-refs", "shallow", "index")
 
 
-class Stage:
+class WrittenTree(Record):
+    """Files of a tree in a folder, and how git is asked of them."""
+
+    view: View
+    git: Git
+    env: Mapping[str, str]
+
+
+class LowerDirectory:
+    """The files of one tree, written once: those of any other can be a layer above them."""
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._lock = Lock()
+        self._opened = ExitStack()
+        self._below: WrittenTree | None = None
+        self._tree = ""
+        self._is_mountable = False
+
+    def below(self, tree: str) -> WrittenTree:
+        """Return the files that are there: those of the tree that was the first to be asked for."""
+        with self._lock:
+            if self._below is None:
+                outer = self._opened.enter_context(scratch_folder())
+                self._below, self._tree = write_tree(self._git, tree, outer), tree
+                self._is_mountable = _is_mountable(self._below.view.folder, outer / "trial")
+            return self._below
+
+    def layer(self, tree: str, outer: Path) -> WrittenTree | None:
+        """Put the files of a tree above those here, the layer below a folder; None where that cannot be."""
+        below = self.below(tree)
+        if not (self._is_mountable and self._fits(tree)):
+            return None
+        view = layered(below.view.folder, outer / "layer")
+        env = secluded(self._git.source, outer / "layer/git", view.place)
+        shutil.copyfile(below.env["GIT_INDEX_FILE"], env["GIT_INDEX_FILE"])
+        git = self._git.replace(within=mounting(str(view.folder), str(outer / "layer")))
+        # where nothing is gone, the layer is its files; to mount it costs a start of Python
+        writer, work = (self._git, view.top) if self._stays(tree) else (git, view.place)
+        try:
+            writer.call("read-tree", "-m", "-u", tree, env={**env, "GIT_WORK_TREE": str(work)})
+        except StateError:
+            return None
+        return WrittenTree(view=view, git=git, env=env)
+
+    def _fits(self, tree: str) -> bool:
+        """Return whether files that are the same in a tree are written in the same encoding here."""
+        changed = (change.path for change in self._git.changes(self._tree, tree))
+        return not any(path.rpartition("/")[2] == ".gitattributes" for path in changed)
+
+    def _stays(self, tree: str) -> bool:
+        """Return whether a tree has all files that are here, though some with another content."""
+        kept = (ChangeKind.ADDED, ChangeKind.MODIFIED)
+        return all(change.kind in kept for change in self._git.changes(self._tree, tree))
+
+    def close(self) -> None:
+        """Remove the files; they are written again if they are needed."""
+        self._below = None
+        self._opened.close()
+
+
+class WorkingCopy:
     """A folder with the files of a tree, with what git ignores, and with a git folder of its own."""
 
     def __init__(self, git: Git, tree: str, ignored: tuple[str, ...]) -> None:
@@ -37,11 +105,11 @@ class Stage:
         self._untouched: dict[str, tuple[int, ...]] | None = None
         """The marks of the layer as it is before a check; None where nobody can tell."""
 
-    def fill(self, underlay: Underlay | None = None) -> None:
+    def fill(self, underlay: LowerDirectory | None = None) -> None:
         """Write all files, as a layer above others where that can be; no filter has a say."""
         outer = self._opened.enter_context(scratch_folder())
         layer = underlay.layer(self._tree, outer) if underlay else None
-        written = layer or write(self._git, self._tree, outer)
+        written = layer or write_tree(self._git, self._tree, outer)
         self._git, self._env, self.view = written.git, written.env, written.view
         self.view = self.view.replace(shown=tuple(self._lay_ignored()))
         self._lay_git()
@@ -131,6 +199,40 @@ class Stage:
             shutil.copytree(self._git.root / refs, place / "refs", dirs_exist_ok=True)
 
 
+def write_tree(git: Git, tree: str, outer: Path) -> WrittenTree:
+    """Write all files of a tree somewhere below a folder; no filter has a say."""
+    view = View(folder=outer / "files" / git.root.name)
+    view.folder.mkdir(parents=True)
+    env = indexed(git.call, git.source, tree, outer / "git", view.folder)
+    git.call(*WRITE, env=env)
+    return WrittenTree(view=view, git=git, env=env)
+
+
+@contextmanager
+def copy_files(root: Path, files: Iterable[str]) -> Iterator[Path]:
+    """Yield a private folder with some files of a repository. Raises OutsideWorkspace."""
+    names = tuple(files)
+    for name in names:
+        if not _lies_below(name):
+            raise OutsideWorkspace(f"{name} leads out of the repository")
+    with scratch_folder() as folder:
+        for parent in sorted({PurePosixPath(name).parent for name in names}):
+            (folder / parent).mkdir(parents=True, exist_ok=True)
+        for name in names:
+            source = root / name
+            if source.is_symlink() or source.is_file():
+                shutil.copy2(source, folder / name, follow_symlinks=False)
+        for name in SHARED:
+            if (root / name).is_dir() and not (folder / name).exists():
+                (folder / name).symlink_to(root / name, target_is_directory=True)
+        yield folder
+
+
+def _is_mountable(files: Path, scratch: Path) -> bool:
+    words = (*mounting(str(layered(files, scratch).folder), str(scratch)), "true")
+    return capture(words, cwd=files).returncode == 0
+
+
 def _marked(top: str) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Yield what lies in a folder with what tells a change of it; times of a folder tell none."""
     folders = [top]
@@ -174,3 +276,8 @@ def _odd(folder: str, names: list[str]) -> set[str]:
     modes = {name: os.lstat(f"{folder}/{name}").st_mode for name in names}
     plain = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
     return {name for name, mode in modes.items() if name in CACHES or not any(is_it(mode) for is_it in plain)}
+
+
+def _lies_below(name: str) -> bool:
+    place = PurePosixPath(name)
+    return not place.is_absolute() and ".." not in place.parts

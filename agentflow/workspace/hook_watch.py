@@ -1,4 +1,4 @@
-"""Who changed a file: hooks alone, or a role or person as well; seen before and after hooks run."""
+"""Which files only hooks changed, and which a role or person changed too: seen before and after hooks run."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping

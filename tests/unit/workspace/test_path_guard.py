@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import InvalidInput, OutsideWorkspace, ToolError
-from agentflow.workspace.fence import MAX_BYTES, Fence
+from agentflow.workspace.path_guard import MAX_BYTES, PathGuard
 
 
 @pytest.fixture
@@ -22,11 +22,11 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def fence(root: Path) -> Fence:
-    return Fence(root)
+def fence(root: Path) -> PathGuard:
+    return PathGuard(root)
 
 
-def test_reads_relative_and_absolute_paths_below_the_root(root: Path, fence: Fence) -> None:
+def test_reads_relative_and_absolute_paths_below_the_root(root: Path, fence: PathGuard) -> None:
     assert fence.root == root
     assert fence.read("src/a.py") == fence.read(str(root / "src/a.py")) == b"a = 1\n"
     assert fence.relative("src/../src/./a.py") == fence.relative(str(root / "src/a.py")) == "src/a.py"
@@ -56,7 +56,7 @@ def test_reads_relative_and_absolute_paths_below_the_root(root: Path, fence: Fen
         "x" * 5000,
     ],
 )
-def test_no_path_leads_out_or_to_git(root: Path, fence: Fence, path: str) -> None:
+def test_no_path_leads_out_or_to_git(root: Path, fence: PathGuard, path: str) -> None:
     (root / "out").symlink_to(root.parent / "repository-evil")
     (root / "out-file").symlink_to("../repository-evil/secret")
     (root / "loop").symlink_to("loop")
@@ -74,12 +74,12 @@ def snapshot(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_the_root_with_a_longer_name_is_another_folder(root: Path, fence: Fence) -> None:
+def test_the_root_with_a_longer_name_is_another_folder(root: Path, fence: PathGuard) -> None:
     with pytest.raises(OutsideWorkspace):
         fence.read(f"{root}-evil/secret")
 
 
-def test_a_link_to_inside_is_followed_and_kept(root: Path, fence: Fence) -> None:
+def test_a_link_to_inside_is_followed_and_kept(root: Path, fence: PathGuard) -> None:
     (root / "docs").symlink_to("src")
     assert fence.read("docs/a.py") == b"a = 1\n"
     assert fence.relative("docs/a.py") == "src/a.py"
@@ -92,7 +92,7 @@ def test_a_link_to_inside_is_followed_and_kept(root: Path, fence: Fence) -> None
 def test_a_root_below_a_protected_name_is_no_obstacle(tmp_path: Path) -> None:
     place = tmp_path / ".claude" / "worktree"
     place.mkdir(parents=True)
-    fence = Fence(place)
+    fence = PathGuard(place)
     fence.write(fence.relative(str(place / "a.py")), b"x")
     assert fence.read("a.py") == b"x"
 
@@ -110,7 +110,7 @@ def test_a_root_below_a_protected_name_is_no_obstacle(tmp_path: Path) -> None:
         ".mcp.json",
     ],
 )
-def test_policy_is_read_only(root: Path, fence: Fence, path: str) -> None:
+def test_policy_is_read_only(root: Path, fence: PathGuard, path: str) -> None:
     (root / ".claude").mkdir()
     (root / ".claude/settings.json").write_text("{}")
     (root / "rules").symlink_to(".claude")
@@ -120,7 +120,7 @@ def test_policy_is_read_only(root: Path, fence: Fence, path: str) -> None:
     assert {entry.name for entry in root.iterdir()} == {".git", ".claude", "src", "rules"}
 
 
-def test_task_folders_are_readable_and_never_listed(root: Path, fence: Fence) -> None:
+def test_task_folders_are_readable_and_never_listed(root: Path, fence: PathGuard) -> None:
     place = root / ".claude/agentflow/t/brief.md"
     place.parent.mkdir(parents=True)
     place.write_text("brief")
@@ -128,7 +128,7 @@ def test_task_folders_are_readable_and_never_listed(root: Path, fence: Fence) ->
     assert fence.files() == ("src/a.py",)
 
 
-def test_only_regular_files_are_read_or_replaced(root: Path, fence: Fence) -> None:
+def test_only_regular_files_are_read_or_replaced(root: Path, fence: PathGuard) -> None:
     os.mkfifo(root / "pipe")
     for path, problem in (("pipe", "not a regular file"), ("src", "is a folder")):
         with pytest.raises(InvalidInput, match=problem):
@@ -140,7 +140,7 @@ def test_only_regular_files_are_read_or_replaced(root: Path, fence: Fence) -> No
     assert stat.S_ISFIFO((root / "pipe").stat().st_mode)
 
 
-def test_a_file_above_the_limit_is_not_read(root: Path, fence: Fence) -> None:
+def test_a_file_above_the_limit_is_not_read(root: Path, fence: PathGuard) -> None:
     with (root / "big").open("wb") as file:
         file.truncate(MAX_BYTES)
     assert len(fence.read("big")) == MAX_BYTES
@@ -150,14 +150,14 @@ def test_a_file_above_the_limit_is_not_read(root: Path, fence: Fence) -> None:
         fence.read("big")
 
 
-def test_a_new_file_gets_its_folders_and_the_mode_of_the_umask(root: Path, fence: Fence) -> None:
+def test_a_new_file_gets_its_folders_and_the_mode_of_the_umask(root: Path, fence: PathGuard) -> None:
     fence.write("new/deep/file.txt", b"x")
     (root / "plain").write_text("x")
     assert (root / "new/deep/file.txt").read_bytes() == b"x"
     assert (root / "new/deep/file.txt").stat().st_mode == (root / "plain").stat().st_mode
 
 
-def test_a_replaced_file_keeps_its_mode_and_nothing_else_is_left(root: Path, fence: Fence) -> None:
+def test_a_replaced_file_keeps_its_mode_and_nothing_else_is_left(root: Path, fence: PathGuard) -> None:
     script = root / "src/run.sh"
     script.write_text("old")
     script.chmod(0o751)
@@ -167,7 +167,7 @@ def test_a_replaced_file_keeps_its_mode_and_nothing_else_is_left(root: Path, fen
     assert {entry.name for entry in (root / "src").iterdir()} == {"a.py", "run.sh"}
 
 
-def test_a_file_that_cannot_be_written_is_named_and_nothing_is_left(root: Path, fence: Fence) -> None:
+def test_a_file_that_cannot_be_written_is_named_and_nothing_is_left(root: Path, fence: PathGuard) -> None:
     with pytest.raises(ToolError, match=r"src/a\.py/b cannot be written"):
         fence.write("src/a.py/b", b"x")
     with pytest.raises(ToolError, match="cannot be written"):
@@ -175,7 +175,7 @@ def test_a_file_that_cannot_be_written_is_named_and_nothing_is_left(root: Path, 
     assert {entry.name for entry in root.iterdir()} == {".git", "src"}
 
 
-def test_lists_what_git_does_not_ignore(root: Path, fence: Fence) -> None:
+def test_lists_what_git_does_not_ignore(root: Path, fence: PathGuard) -> None:
     for name in (
         "b.py",
         "spa ce.txt",
@@ -207,7 +207,7 @@ def test_lists_what_git_does_not_ignore(root: Path, fence: Fence) -> None:
     assert fence.files("missing") == ()
 
 
-def test_listing_runs_no_program_of_the_repository(root: Path, fence: Fence) -> None:
+def test_listing_runs_no_program_of_the_repository(root: Path, fence: PathGuard) -> None:
     script = root / "planted.sh"
     script.write_text(f"#!/bin/sh\ntouch {root}/ran\n")
     script.chmod(0o755)
@@ -216,7 +216,7 @@ def test_listing_runs_no_program_of_the_repository(root: Path, fence: Fence) -> 
     assert not (root / "ran").exists()
 
 
-def test_a_folder_name_is_no_pattern(root: Path, fence: Fence) -> None:
+def test_a_folder_name_is_no_pattern(root: Path, fence: PathGuard) -> None:
     (root / "*").mkdir()
     (root / "*" / "star.py").write_text("x")
     assert fence.files("*") == ("*/star.py",)
@@ -224,4 +224,4 @@ def test_a_folder_name_is_no_pattern(root: Path, fence: Fence) -> None:
 
 def test_outside_a_repository_the_listing_fails_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="not a git repository"):
-        Fence(tmp_path).files()
+        PathGuard(tmp_path).files()

@@ -1,4 +1,4 @@
-"""The repository as the file tools see it: no path leads out of it, and none into git's or our own rules.
+"""The path guard: file tools reach no path outside the repository, and none of git's or of our own rules.
 
 A path is first turned into the real name of what it leads to, then the name is judged, and then opened
 without following any link. A link that is swapped in between is refused, since the name is not its own.
@@ -9,16 +9,19 @@ import re
 import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from agentflow.core.errors import InvalidInput, OutsideWorkspace, ToolError
+from agentflow.core.errors import InvalidInput, OutsideWorkspace, StateError, ToolError
+from agentflow.core.ports import Workspace
+from agentflow.core.record import Record
 from agentflow.process import capture
 from agentflow.sandbox.links import find_links, follow_links
-from agentflow.sandbox.profile import POLICY, is_git
-from agentflow.workspace.beneath import HERE, folder_of, opening
-from agentflow.workspace.guarded import is_secret, policy_part
+from agentflow.sandbox.profile import CONFIGURATION, POLICY, fold_name, fold_path, is_git
+from agentflow.workspace.git import Git
+from agentflow.workspace.openat import HERE, folder_of, opening
 
 MAX_BYTES = 10_000_000
 """Larger files are read in pages only."""
@@ -31,6 +34,29 @@ _LINKED = (
     "it has {} names (hard links), and another one may lie outside of the repository; "
     "work on a copy, or break the link: cp FILE NEW && mv NEW FILE"
 )
+_OBEYED = (".env*", *(name.casefold() for name in CONFIGURATION))
+_SECRET_FILES = (
+    *(".env*", "*.pem", "*.key", "*.p12", "*.pfx", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"),
+    *(".netrc", ".pypirc", ".pgpass"),
+)
+_SECRET_WORDS = frozenset(
+    {"credential", "credentials", "secret", "secrets", "password", "passwords", "token", "tokens"}
+)
+_SECRET_FOLDERS = _SECRET_WORDS - {"token", "tokens"}
+"""Folders of tokens hold parts of a language or of a design more often than keys."""
+_SAMPLES = frozenset({".example", ".sample", ".template", ".dist"})
+_CODE = frozenset(
+    {
+        *(".py", ".pyi", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".vue", ".svelte"),
+        *(".go", ".rs", ".java", ".kt", ".kts", ".scala", ".groovy", ".rb", ".php", ".c", ".h", ".cc"),
+        *(".cpp", ".cxx", ".hpp", ".m", ".mm", ".cs", ".fs", ".swift", ".dart", ".ex", ".exs", ".erl"),
+        *(".hs", ".lua", ".ml", ".mli", ".clj", ".pl", ".pm", ".r", ".jl", ".sql", ".proto", ".graphql"),
+        *(".md", ".rst", ".adoc", ".html", ".css", ".scss", ".less", ".svg"),
+    }
+)
+"""Code and prose about secrets, which is what most files of such a name are."""
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
 
 Exceptions = Callable[[str, str], bool]
 """Whether the user lets a tool, Read or Edit, open a file whose name says that it holds secrets."""
@@ -41,7 +67,7 @@ def no_exceptions(_tool: str, _name: str) -> bool:
     return False
 
 
-class Fence:
+class PathGuard:
     """A Workspace on a folder of the disk."""
 
     def __init__(self, root: Path, exceptions: Exceptions = no_exceptions, git: Iterable[Path] = ()) -> None:
@@ -199,9 +225,69 @@ class Fence:
             os.close(root)
 
 
+class WithDeleted(Record):
+    """A workspace in which a file that is gone reads as it was before the change."""
+
+    now: Workspace
+    git: Git
+    before: str
+    """The tree before the change."""
+
+    @property
+    def root(self) -> Path:
+        return self.now.root
+
+    def read(self, path: str) -> bytes:
+        try:
+            return self.now.read(path)
+        except InvalidInput:
+            spelled = self.now.relative(path)
+            try:
+                return self.git.call("cat-file", "blob", f"{self.before}:{spelled}")
+            except StateError:
+                pass  # it was not there before either
+            raise
+
+    def open(self, path: str) -> AbstractContextManager[IO[bytes]]:
+        return self.now.open(path)
+
+    def peek(self, name: str) -> bytes | None:
+        return self.now.peek(name)
+
+    def write(self, name: str, content: bytes) -> None:
+        self.now.write(name, content)
+
+    def relative(self, path: str) -> str:
+        return self.now.relative(path)
+
+    def files(self, below: str = ".") -> tuple[str, ...]:
+        return self.now.files(below)
+
+
 def is_hidden(name: str) -> bool:
     """Tell whether a file is never listed: our own, or of a name that no tool may use."""
     return name.startswith(TASKS) or _CONTROL.search(name) is not None
+
+
+def policy_part(name: str) -> str | None:
+    """Return the part of a name that makes it policy, which no role writes."""
+    return next((part for part in PurePosixPath(name).parts if _is_policy(part)), None)
+
+
+def obeyed_part(name: str) -> str | None:
+    """Return the part of a name that makes it configuration which other programs execute or obey."""
+    return next((part for part in PurePosixPath(name).parts if _matches(part, _OBEYED)), None)
+
+
+def is_secret(name: str) -> bool:
+    """Tell whether a file holds secrets, by its name."""
+    path = PurePosixPath(name)
+    if _matches(path.name, _SECRET_FILES):
+        return path.suffix.casefold() not in _SAMPLES
+    if path.suffix.casefold() in _CODE:
+        return False
+    folders = {part.lstrip(".").casefold() for part in path.parts[:-1]}
+    return bool(_words(path.name) & _SECRET_WORDS or folders & _SECRET_FOLDERS)
 
 
 def _git_folders(root: Path, known: Iterable[Path]) -> tuple[PurePosixPath, ...]:
@@ -246,3 +332,16 @@ def _replace(path: str, folder: int, leaf: str, content: bytes) -> None:
     except BaseException:
         os.unlink(temporary, dir_fd=folder)
         raise
+
+
+def _is_policy(part: str) -> bool:
+    return not set(POLICY).isdisjoint(fold_path(part).split("/"))
+
+
+def _matches(part: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(fold_name(part), pattern) for pattern in patterns)
+
+
+def _words(name: str) -> set[str]:
+    """Return the words of a name: `apiToken_v2` has three."""
+    return {word.casefold() for word in _WORD.findall(name)}
