@@ -13,7 +13,7 @@ from agentflow.api.undoing import undo
 from agentflow.api.verification import Verification, exit_of, rows
 from agentflow.api.wiring import prepare
 from agentflow.compose.builder import AgentBuilder
-from agentflow.compose.channels import Capability
+from agentflow.compose.capability import Capability
 from agentflow.core.errors import AgentflowError, Exit
 from agentflow.core.events import Stamped
 from agentflow.core.hook import Hook, HookEvent, HookResult, Point

@@ -29,9 +29,8 @@ from agentflow.api.trusting import (
     untrusted,
     well_known,
 )
-from agentflow.compose.capabilities.approval import Approval
-from agentflow.compose.capabilities.kit import UseHooks
-from agentflow.compose.channels import Capability
+from agentflow.compose.capability import Capability
+from agentflow.compose.standard import Approval, UseHooks
 from agentflow.core.errors import ModelRejected
 from agentflow.core.evidence import Surface
 from agentflow.core.hook import Hook, Origin, Script

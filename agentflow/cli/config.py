@@ -136,11 +136,12 @@ def _explained(folder: Path) -> dict[str, list[str]]:
     from agentflow.api.boundary import Wish
     from agentflow.api.wiring import prepare, shared_capabilities
     from agentflow.cli.resolved import nobody
-    from agentflow.compose.profiles import Kit, listing, standard_capabilities
+    from agentflow.compose.standard import Kit, describe_capabilities, list_standard_capabilities
 
     setup = prepare(folder, "repair", "fix the failing tests", Wish(must_run=True))
     kit = Kit(model=setup.model, models={}, toolbox=setup.toolbox, events=nobody)
-    standard = standard_capabilities(setup.roles.part("implementer"), kit)
+    standard = list_standard_capabilities(setup.roles.part("implementer"), kit)
+    shared = shared_capabilities(setup.hooks, setup.rules, setup.settings.approvals)
     limits = [
         f"{role.name}: {role.limits.turns} turns, {role.limits.tool_calls} tool calls"
         for role in setup.roles.all
@@ -148,9 +149,7 @@ def _explained(folder: Path) -> dict[str, list[str]]:
     rules = [f"{name} {rule}" for name in ("deny", "ask", "allow") for rule in getattr(setup.rules, name)]
     return {
         "models": _models(setup.settings),
-        "capabilities": list(
-            listing((*standard, *shared_capabilities(setup.hooks, setup.rules, setup.settings.approvals)))
-        ),
+        "capabilities": list(describe_capabilities((*standard, *shared))),
         "limits": limits,
         "hooks": [f"{hook.point} {hook.name} ({hook.origin.name.lower()})" for hook in setup.hooks],
         "rules": rules,

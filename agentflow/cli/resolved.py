@@ -7,16 +7,17 @@ from typing import Any
 from agentflow.api.content import Content, toolbox_here
 from agentflow.api.models import with_chosen
 from agentflow.api.wiring import governed, hooks_here, permitted, rules_here, shared_capabilities
-from agentflow.compose.capabilities.handoffs import Handoffs
-from agentflow.compose.capabilities.subagents import Order, Subagents
-from agentflow.compose.channels import Capability, Settled
-from agentflow.compose.draft import Draft, NoModel
-from agentflow.compose.profiles import Kit, standard_capabilities
+from agentflow.compose.agents import Handoffs
+from agentflow.compose.builder import Draft, NoModel
+from agentflow.compose.capability import Capability, Settled
+from agentflow.compose.standard import Kit, list_standard_capabilities
+from agentflow.compose.subagents import SubagentRequest, Subagents
 from agentflow.core.errors import NotAllowed
 from agentflow.core.record import Record, plain
 from agentflow.core.role import SUBMITTED_BY, Role
 from agentflow.core.run import Run
 from agentflow.core.tool import Tool
+from agentflow.hooks.chain import Chain
 from agentflow.library.skills import Offer, offer
 from agentflow.library.subagents import subagents
 from agentflow.model.tiers import first_ids, model_id, tier
@@ -48,11 +49,11 @@ def resolved(role: Role, content: Content, root: Path) -> Resolved:
     skills = offer(content.skills, role, phase, ())
     kit = Kit(model=NoModel(), models=ids, toolbox=toolbox, events=nobody, skills=skills)
     shared = shared_capabilities(hooks, rules, settings.approvals)
-    draft = Draft((*standard_capabilities(role, kit), *_others(role, content), *shared))
-    tools = draft.tools(*draft.model())
-    prompt, limits = draft.system(tools), plain(role.limits)
+    draft = Draft.of((*list_standard_capabilities(role, kit), *_others(role, content), *shared))
+    tools = draft.make_tools(*draft.choose_model())
+    prompt, limits = draft.write_prompt(tools), plain(role.limits)
     bounds = ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in limits.items() if value)
-    named = [f"{hook.name} at {hook.point} ({hook.origin.name.lower()})" for hook in draft.hooks().hooks]
+    named = [f"{hook.name} at {hook.point} ({hook.origin.name.lower()})" for hook in Chain(draft.hooks).hooks]
     facts: list[Fact] = [
         ("source", role.source, role.origin),
         (
@@ -78,7 +79,7 @@ def resolved(role: Role, content: Content, root: Path) -> Resolved:
 def _others(role: Role, content: Content) -> tuple[Capability, ...]:
     """Return what lets a role give work to sub-agents, or hand a conversation over to one."""
     known = subagents(content.roles.all)
-    given = Subagents(role=role, depth=0, known=known, runs=_shown_only)
+    given = Subagents(role=role, depth=0, known=known, run=_refuse_to_run)
     return given, Handoffs(role=role, known=known)
 
 
@@ -98,8 +99,8 @@ def _skills(skills: Offer) -> list[tuple[str, str]]:
     return opened + [(skill.name, skill.source) for skill in skills.listed]
 
 
-async def _shown_only(order: Order, _: Settled) -> Run:
-    raise NotAllowed(f"{order.role.name} is shown here and not run")
+async def _refuse_to_run(request: SubagentRequest, _: Settled) -> Run:
+    raise NotAllowed(f"{request.role.name} is shown here and not run")
 
 
 def nobody(_: object) -> None:

@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
-from agentflow.compose.channels import Capability
-from agentflow.compose.family import Cradle, Family
-from agentflow.compose.profiles import Kit
+from agentflow.compose.agents import AgentFactory, SubagentPlace
+from agentflow.compose.capability import Capability
+from agentflow.compose.standard import Kit
 from agentflow.core.messages import DEFAULT_ROOM, ContextLimits
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Model, Watch, Workspace
@@ -81,7 +81,7 @@ class Crew(Record):
 
     def agent(self, task: TaskState, phase: Phase, number: int, angle: str = "") -> Agent:
         """Return the role of a phase, ready for one run; `angle` tells it from others that run at once."""
-        family = Family(
+        factory = AgentFactory(
             kit=Kit(
                 model=self.model,
                 models=self.models,
@@ -93,12 +93,12 @@ class Crew(Record):
             capabilities=self.capabilities,
             known=tuple(_affordable(role, task) for role in subagents(self.roles.all)),
             skills=partial(offer, self.skills, phase=phase, paths=task.paths),
-            place=self._cradle,
+            place=self._place_subagent,
         )
         role = _affordable(self.roles.part(ROLE_OF[phase]), task)
-        return family.agent(role, self._around(task, phase, number).replace(angle=angle))
+        return factory.build_first(role, self._around(task, phase, number).replace(angle=angle))
 
-    def _cradle(self, parent: Surroundings, name: str, call_id: str) -> Cradle:
+    def _place_subagent(self, parent: Surroundings, name: str, call_id: str) -> SubagentPlace:
         """Return where a sub-agent runs: in a file of its own, or in the one that an earlier process left."""
         runs = (load_run(path) for path in self.store.transcript_paths(name))
         saved = next((run for run in runs if run is not None and run.head.parent == call_id), None)
@@ -113,7 +113,7 @@ class Crew(Record):
             angle="",
             shown=(),
         )
-        return Cradle(
+        return SubagentPlace(
             around=around,
             events=partial(self.store.emit, parent=parent.number),
             saved=saved,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.compose.draft import Draft, NoModel
-from agentflow.compose.profiles import Kit, standard_capabilities
+from agentflow.compose.builder import Draft, NoModel
+from agentflow.compose.standard import Kit, list_standard_capabilities
 from agentflow.core.events import Event
 from agentflow.core.messages import ToolSpec
 from agentflow.core.record import encode
@@ -81,9 +81,9 @@ def composed(role: Role) -> tuple[str, tuple[ToolSpec, ...]]:
         events=nobody,
         skills=offer(skills, role, None, ()),
     )
-    draft = Draft(standard_capabilities(role, kit))
-    tools = draft.tools(*draft.model())
-    return draft.system(tools), tuple(spec(tool) for tool in tools)
+    draft = Draft.of(list_standard_capabilities(role, kit))
+    tools = draft.make_tools(*draft.choose_model())
+    return draft.write_prompt(tools), tuple(spec(tool) for tool in tools)
 
 
 def pairs(table: dict[str, tuple[str, ...]]) -> list[tuple[str, str]]:

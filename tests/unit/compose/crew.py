@@ -6,9 +6,8 @@ from typing import Any
 
 import anyio
 
-from agentflow.compose.capabilities.kit import UseHooks
-from agentflow.compose.family import Cradle, Family
-from agentflow.compose.profiles import Kit
+from agentflow.compose.agents import AgentFactory, SubagentPlace
+from agentflow.compose.standard import Kit, UseHooks
 from agentflow.core.events import Event
 from agentflow.core.fold import advance
 from agentflow.core.hook import Hook
@@ -53,7 +52,7 @@ class Household:
         self.hooks: tuple[Hook, ...] = ()
         self._calls: dict[str, int] = {}
 
-    def family(self, model: Model) -> Family:
+    def factory(self, model: Model) -> AgentFactory:
         kit = Kit(
             model=Watched(model, self.requests),
             models={},
@@ -61,11 +60,11 @@ class Household:
             events=self._observer(None),
         )
         shared = (UseHooks(hooks=self.hooks),)
-        return Family(kit=kit, capabilities=shared, known=self.roles, skills=unread, place=self._place)
+        return AgentFactory(kit=kit, capabilities=shared, known=self.roles, skills=unread, place=self._place)
 
     def agent(self, role: Role, model: Model) -> Agent:
         self.journals[1] = Entries()
-        return self.family(model).agent(role, around(self.root).replace(journal=self.journals[1]))
+        return self.factory(model).build_first(role, around(self.root).replace(journal=self.journals[1]))
 
     def play(self, role: Role, *entries: Entry) -> Run:
         return self.run(role, Scripted("script:memory", entries))
@@ -94,14 +93,14 @@ class Household:
     def _observer(self, parent: int | None) -> Callable[[Event], None]:
         return lambda event: self.events.append((parent, event))
 
-    def _place(self, parent: Surroundings, name: str, call_id: str) -> Cradle:
+    def _place(self, parent: Surroundings, name: str, call_id: str) -> SubagentPlace:
         number = len(self.journals) + 1
         self.journals[number] = Entries()
         child = parent.replace(
             number=number, journal=self.journals[number], transcript=self.root / f"runs/{number}-{name}.jsonl"
         )
         self._calls[call_id] = number
-        return Cradle(around=child, events=self._observer(parent.number), saved=None, answer=None)
+        return SubagentPlace(around=child, events=self._observer(parent.number), saved=None, answer=None)
 
     def _tools(self) -> tuple[Tool, ...]:
         def look(wanted: Wanted, context: ToolContext) -> Output:  # noqa: ARG001

@@ -8,7 +8,7 @@ import anyio
 from msgspec import structs
 
 from agentflow.compose.builder import AgentBuilder
-from agentflow.compose.channels import (
+from agentflow.compose.capability import (
     Capability,
     ContextChannel,
     HookChannel,

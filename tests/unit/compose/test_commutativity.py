@@ -1,10 +1,9 @@
-from itertools import permutations
 from pathlib import Path
 
 import pytest
 
-from agentflow.compose.capabilities.kit import EventLog
-from agentflow.compose.channels import Capability, ObserverChannel, ToolChannel
+from agentflow.compose.capability import Capability, ObserverChannel, ToolChannel
+from agentflow.compose.standard import EventLog
 from agentflow.core.events import Event, RunEnded, RunStarted, Warned
 from agentflow.core.run import RunOutcome
 from agentflow.loop.agent import Surroundings
@@ -26,13 +25,17 @@ class Breaks:
             raise OSError("no\x1bspace", event)
 
 
+ORDERS = ((0, 1, 2, 3, 4), (4, 3, 2, 1, 0), (3, 4, 0, 1, 2), (0, 3, 1, 4, 2))
+"""Orders of five capabilities: observers behind, before and among the others."""
+
+
 def working() -> tuple[Capability, ...]:
     return (talk(*TURNS), Gives(), EndsWith(SUBMIT))
 
 
 def test_observers_may_be_registered_at_any_point(tmp_path: Path) -> None:
     told: list[list[Event]] = []
-    for number, order in enumerate(permutations(range(5))):
+    for number, order in enumerate(ORDERS):
         first: list[Event] = []
         second: list[Event] = []
         given = (*working(), Watches(first.append), EventLog(record=second.append))
@@ -40,15 +43,14 @@ def test_observers_may_be_registered_at_any_point(tmp_path: Path) -> None:
         root.mkdir()
         run(built(around(root), *(given[place] for place in order)))
         told.extend((untimed(first), untimed(second)))
-    assert len(told) == 240
-    assert [events for events in told if events != told[0]] == []
+    assert all(events == told[0] for events in told)
     assert isinstance(told[0][0], RunStarted)
     assert isinstance(told[0][-1], RunEnded)
 
 
 def test_a_failing_observer_may_stand_anywhere(tmp_path: Path) -> None:
     told: list[list[Event]] = []
-    for number, order in enumerate(permutations(range(5))):
+    for number, order in enumerate(ORDERS):
         first: list[Event] = []
         second: list[Event] = []
         watching = (Watches(first.append), Watches(Breaks(2)), Watches(second.append))
@@ -93,7 +95,8 @@ def stumble(event: Event) -> None:
 
 def test_failures_are_told_in_one_order(tmp_path: Path) -> None:
     told: list[list[str]] = []
-    for number, pair in enumerate(permutations((Watches(Breaks(0)), Watches(stumble)))):
+    breaks, stumbles = Watches(Breaks(0)), Watches(stumble)
+    for number, pair in enumerate(((breaks, stumbles), (stumbles, breaks))):
         seen: list[Event] = []
         root = tmp_path / str(number)
         root.mkdir()

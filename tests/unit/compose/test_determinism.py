@@ -1,8 +1,7 @@
-from itertools import permutations
 from pathlib import Path
 
 from agentflow.compose.builder import AgentBuilder
-from agentflow.compose.channels import Capability
+from agentflow.compose.capability import Capability
 from agentflow.core.events import Event
 from agentflow.loop.agent import Surroundings
 from tests.unit.compose.parts import (
@@ -25,8 +24,6 @@ from tests.unit.compose.parts import (
 from tests.unit.compose.wiring import wiring
 from tests.unit.loop.stage import SUBMIT, a_role
 
-BUILDS = 100
-
 
 def unrelated(seen: list[Event]) -> tuple[Capability, ...]:
     """Return capabilities of which none has to do with another."""
@@ -37,14 +34,6 @@ def unrelated(seen: list[Event]) -> tuple[Capability, ...]:
         Hooked((a_hook("one"),)),
         Watches(seen.append),
     )
-
-
-def test_a_hundred_builds_are_wired_alike(place: Surroundings) -> None:
-    builder = AgentBuilder.base(a_role(), place)
-    for capability in (*unrelated([]), Makes(peek)):
-        builder = builder.with_capability(capability)
-    dumps = [wiring(builder.build()) for _ in range(BUILDS)]
-    assert dumps == [dumps[0]] * BUILDS
 
 
 def test_two_builds_are_equal_and_independent(place: Surroundings) -> None:
@@ -63,19 +52,19 @@ def test_two_builds_are_equal_and_independent(place: Surroundings) -> None:
 
 def test_unrelated_capabilities_may_stand_in_any_order(place: Surroundings) -> None:
     given = (*unrelated([]), Makes(lambda settled: PEEK if settled.tools else SUBMIT))
-    agents = [built(place, *order) for order in permutations(given)]
-    assert len(agents) == 720
-    expected = wiring(agents[0])
-    assert [agent for agent in agents if wiring(agent) != expected] == []
+    turned = (given[number:] + given[:number] for number in range(len(given)))
+    orders = [*turned, given[::-1]]
+    expected = wiring(built(place, *given))
+    assert [order for order in orders if wiring(built(place, *order)) != expected] == []
 
 
 def test_equal_builds_run_alike(tmp_path: Path) -> None:
     told = []
-    for number in range(3):
+    for number in range(2):
         seen: list[Event] = []
         root = tmp_path / str(number)
         root.mkdir()
         run(built(around(root), *unrelated(seen)))
         told.append(untimed(seen))
-    assert told[0] == told[1] == told[2]
+    assert told[0] == told[1]
     assert len(told[0]) > 10

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agentflow.compose import channels
+from agentflow.compose import capability as channels
 from agentflow.compose.builder import AgentBuilder
-from agentflow.compose.channels import CHANNELS, channels_of
+from agentflow.compose.capability import CHANNELS, list_channels
 from agentflow.core.errors import ConfigError
 from agentflow.loop.agent import Surroundings
 from tests.unit.compose.parts import LOOK, PEEK, EndsWith, Everything, Gives, Says, a_hook, built
@@ -31,7 +31,7 @@ def test_a_capability_of_all_six_is_asked_once_for_each_in_the_fixed_order(place
     everything = Everything()
     agent = built(place, everything)
     assert tuple(name for name, _ in everything.handed) == CHANNELS
-    assert channels_of(everything) == CHANNELS
+    assert list_channels(everything) == CHANNELS
     shown = wiring(agent)
     assert (shown["tools"], shown["hooks"], shown["model_id"]) == (["Look", "Peek"], ["all"], "m-2")
     assert (agent.system, len(shown["observers"])) == ("Look twice.", 1)
@@ -111,21 +111,21 @@ def test_two_tools_of_one_name_are_refused(place: Surroundings) -> None:
 
 
 FITTING = """
-from agentflow.compose.channels import Capability, ToolChannel
+from agentflow.compose.capability import Capability, ToolChannel
 class Fits:
     def install_tools(self, tools: ToolChannel) -> None:
         {body}
 found: Capability = Fits()
 """
 STRANGE = """
-from agentflow.compose.channels import Capability
+from agentflow.compose.capability import Capability
 class Strange:
     def install_nothing(self) -> None: ...
 found: Capability = Strange()
 """
 BROAD = """
 from agentflow.compose.builder import AgentBuilder
-from agentflow.compose.channels import Capability
+from agentflow.compose.capability import Capability
 class Broad:
     def install_tools(self, builder: AgentBuilder) -> None: ...
 found: Capability = Broad()

@@ -6,7 +6,7 @@ import pytest
 
 import agentflow
 from agentflow.compose.builder import AgentBuilder
-from agentflow.compose.profiles import Kit, listing, standard_capabilities
+from agentflow.compose.standard import Kit, describe_capabilities, list_standard_capabilities
 from agentflow.core.errors import ConfigError, ModelRejected
 from agentflow.core.events import Event
 from agentflow.core.role import PIPELINE, Role
@@ -79,11 +79,11 @@ def test_standard_is_base_with_the_printed_list(part: str, place: Surroundings) 
     role, given = shipped(part), kit()
     standard_agent = AgentBuilder.standard(role, place, given).build()
     by_hand = AgentBuilder.base(role, place)
-    for capability in standard_capabilities(role, given):
+    for capability in list_standard_capabilities(role, given):
         by_hand = by_hand.with_capability(capability)
     assert parts_of(by_hand.build()) == parts_of(standard_agent)
     assert wiring(by_hand.build()) == wiring(standard_agent)
-    assert listing(standard_capabilities(role, given)) == (
+    assert describe_capabilities(list_standard_capabilities(role, given)) == (
         "UseModel: model",
         "RolePrompt: context",
         "RoleTools: tools",

@@ -2,7 +2,7 @@ from itertools import permutations
 
 import pytest
 
-from agentflow.compose.channels import Capability, Settled
+from agentflow.compose.capability import Capability, Settled
 from agentflow.core.errors import ConfigError
 from agentflow.core.tool import Output, Tool, ToolContext
 from agentflow.loop.agent import Surroundings

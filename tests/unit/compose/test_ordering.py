@@ -3,14 +3,14 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentflow.compose.capabilities.role import FIRST, LAST, RolePrompt, Submission
+from agentflow.compose.standard import FIRST, LAST, RolePrompt, Submission
 from agentflow.loop.agent import Surroundings
 from agentflow.loop.context import prompt_text
 from tests.unit.compose.parts import LOOK, PEEK, Gives, Hooked, Says, a_hook, around, built
 from tests.unit.compose.wiring import wiring
 from tests.unit.loop.stage import SUBMIT, a_role
 
-EQUAL = 100
+EQUAL = 20
 PRIORITIES = st.lists(st.integers(min_value=-3, max_value=3), max_size=30)
 
 
@@ -34,7 +34,7 @@ def test_sections_stand_by_priority_then_by_insertion(priorities: list[int]) -> 
     assert built(around(Path()), *sections).system.split() == expected(priorities)
 
 
-def test_a_hundred_equal_priorities_keep_their_order(place: Surroundings) -> None:
+def test_equal_priorities_keep_their_order(place: Surroundings) -> None:
     one_by_one = [Hooked((a_hook(f"n{number}", 7),)) for number in range(EQUAL)]
     at_once = Hooked(tuple(a_hook(f"n{number}", 7) for number in range(EQUAL)))
     names = [f"n{number}" for number in range(EQUAL)]

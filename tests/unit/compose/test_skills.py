@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.compose.capabilities.skills import MAX_BODY, UseSkills, is_open, shown
+from agentflow.compose.skills import MAX_BODY, UseSkills, is_skill_open, show_skill
 from agentflow.core.messages import Message, Speaker, ToolCall, ToolResult
 from agentflow.core.run import Run, RunOpened
 from agentflow.library.skill_file import Skill, read_skill
@@ -68,7 +68,7 @@ OPEN = {
 @pytest.mark.parametrize("name", OPEN)
 def test_a_skill_is_open_when_the_run_shows_it(name: str) -> None:
     run, expected = OPEN[name]
-    assert is_open(run, "a", "c9") is expected
+    assert is_skill_open(run, "a", "c9") is expected
 
 
 def test_no_skill_leaves_prompt_and_tools_alone(place: Surroundings) -> None:
@@ -99,7 +99,7 @@ def test_an_opened_skill_stands_whole_in_the_prompt(place: Surroundings, skill: 
 
 def test_a_body_is_bounded(tmp_path: Path) -> None:
     endless = written(tmp_path / "endless", body="word " * MAX_BODY)
-    assert MAX_BODY < len(shown(endless)) < MAX_BODY + 100
+    assert MAX_BODY < len(show_skill(endless)) < MAX_BODY + 100
 
 
 def test_two_builds_with_skills_are_equal(place: Surroundings, skill: Skill) -> None:

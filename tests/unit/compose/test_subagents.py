@@ -201,8 +201,10 @@ def test_readers_run_three_at_a_time_and_others_alone(crew: Household) -> None:
 
 
 def test_two_builds_are_equal_and_two_runs_share_nothing(crew: Household) -> None:
-    family, place = crew.family(Talker()), around(crew.root)
-    first, second = (parts_of(family.agent(BOSS.replace(tools=HANDING.tools), place)) for _ in range(2))
+    factory, place = crew.factory(Talker()), around(crew.root)
+    first, second = (
+        parts_of(factory.build_first(BOSS.replace(tools=HANDING.tools), place)) for _ in range(2)
+    )
     assert first == second
     assert first["tools"] is not second["tools"]
     crew.play(

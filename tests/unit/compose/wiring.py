@@ -3,7 +3,7 @@
 import hashlib
 from typing import Any
 
-from agentflow.compose.observers import Audience
+from agentflow.compose.builder import Audience
 from agentflow.core.ports import Observer
 from agentflow.loop.agent import Agent
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from agentflow.compose.channels import ContextChannel, ToolChannel
+from agentflow.compose.capability import ContextChannel, ToolChannel
 from agentflow.core.errors import InvalidFile, InvalidInput
 from agentflow.core.messages import ToolResult
 from agentflow.core.record import Record
@@ -15,11 +15,11 @@ from agentflow.library.skills import Offer
 from agentflow.loop.context import prompt_text
 from agentflow.redact import visible
 
-PLACE = 50
+_PRIORITY = 50
 """Below the role's own prompt."""
-MAX_LINE = 180
+_MAX_LINE = 180
 MAX_BODY = 32_000
-NAME = "Skill"
+SKILL = "Skill"
 
 
 class SkillInput(Record):
@@ -28,7 +28,7 @@ class SkillInput(Record):
 
 
 class UseSkills(Record):
-    """Offers skills in a line each, brings a body when it is asked for, and some from the beginning."""
+    """Lists skills in the prompt with the tool that opens one; some are open from the beginning."""
 
     offer: Offer
 
@@ -36,7 +36,7 @@ class UseSkills(Record):
         if self.offer.listed or self.offer.opened:
             tools.add(
                 Tool(
-                    name=NAME,
+                    name=SKILL,
                     category=Category.STATE,
                     effect=Effect.READ,
                     input=SkillInput,
@@ -48,9 +48,9 @@ class UseSkills(Record):
     def install_context(self, context: ContextChannel) -> None:
         if self.offer.listed:
             lines = "\n".join(_line(skill) for skill in self.offer.listed)
-            context.add(prompt_text("skills.md").format(skills=lines), priority=PLACE)
+            context.add(prompt_text("skills.md").format(skills=lines), priority=_PRIORITY)
         for skill in self.offer.opened:
-            context.add(shown(skill), priority=PLACE)
+            context.add(show_skill(skill), priority=_PRIORITY)
 
     def _open(self, wanted: SkillInput, context: ToolContext) -> Output:
         """Read a skill, or a file of it."""
@@ -60,23 +60,23 @@ class UseSkills(Record):
             raise InvalidInput(f"there is no skill {wanted.skill} for you; yours are {', '.join(known)}")
         if wanted.file:
             return Output(content=file_of(skill, wanted.file))
-        if is_open(context.run, skill.name, context.call_id):
+        if is_skill_open(context.run, skill.name, context.call_id):
             return Output(content=f"{skill.name} is already open above")
         try:
-            return Output(content=shown(skill))
+            return Output(content=show_skill(skill))
         except InvalidFile as error:
             raise InvalidInput(str(error)) from None
 
 
-def shown(skill: Skill) -> str:
-    """Return a skill's body as it is now, with the names of the files beside it. Raises InvalidFile."""
+def show_skill(skill: Skill) -> str:
+    """Return the current body of a skill, with the names of its other files. Raises InvalidFile."""
     body, names = body_of(skill), files_of(skill)
     beside = f"\n\nFiles of this skill: {', '.join(names)}" if names else ""
     return f"{_mark(skill.name)}\n{body[:MAX_BODY]}{beside}\n</skill>"
 
 
-def is_open(run: Run, name: str, call_id: str) -> bool:
-    """Tell whether a run shows a skill already, or will by a call before this one."""
+def is_skill_open(run: Run, name: str, call_id: str) -> bool:
+    """Return whether a run already shows a skill, or will after the calls before this one."""
     if _mark(name) in run.head.system:
         return True
     parts = (part for message in run.messages for part in message.parts)
@@ -84,7 +84,7 @@ def is_open(run: Run, name: str, call_id: str) -> bool:
     for call in (call for message in run.messages for call in message.calls):
         if call.id == call_id:
             return False
-        if call.name == NAME and call.input.get("skill") == name and not call.input.get("file"):
+        if call.name == SKILL and call.input.get("skill") == name and not call.input.get("file"):
             result = results.get(call.id)
             if result is None or result.content.startswith(_mark(name)):
                 return True
@@ -96,7 +96,6 @@ def _mark(name: str) -> str:
 
 
 def _line(skill: Skill) -> str:
-    """Return name and description on one line of bounded length."""
     whose = " (of this repository)" if skill.origin == "project" else ""
     line = visible(f"- {skill.name}{whose}: {skill.description}")
-    return line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 1]}…"
+    return line if len(line) <= _MAX_LINE else f"{line[: _MAX_LINE - 1]}…"

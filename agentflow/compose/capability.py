@@ -1,6 +1,7 @@
-"""The six channels through which a capability installs itself, and how each settles."""
+"""A capability: a part of an agent, which installs itself through one or more of six channels."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from agentflow.core.errors import ConfigError
@@ -12,7 +13,7 @@ from agentflow.tools.registry import NAMES
 
 
 class Settled(Record):
-    """What a tool factory builds on: the final model, and all tools that were installed directly."""
+    """What a tool factory is given: the final model, and all tools that were installed directly."""
 
     model: Model
     model_id: str
@@ -20,13 +21,13 @@ class Settled(Record):
 
 
 ToolFactory = Callable[[Settled], Tool]
-"""Makes one tool once model and tools are settled."""
+"""Makes one tool once the model and the other tools are known."""
 
 
+@dataclass
 class ToolChannel:
-    def __init__(self, tools: list[Tool], submits: list[Tool]) -> None:
-        self._tools = tools
-        self._submits = submits
+    _tools: list[Tool]
+    _submits: list[Tool]
 
     def add(self, *tools: Tool) -> None:
         self._tools.extend(tools)
@@ -36,17 +37,17 @@ class ToolChannel:
         self._submits.append(tool)
 
 
+@dataclass
 class HookChannel:
-    def __init__(self, hooks: list[Hook]) -> None:
-        self._hooks = hooks
+    _hooks: list[Hook]
 
     def add(self, *hooks: Hook) -> None:
         self._hooks.extend(hooks)
 
 
+@dataclass
 class ModelChannel:
-    def __init__(self, models: list[tuple[Model, str]]) -> None:
-        self._models = models
+    _models: list[tuple[Model, str]]
 
     def use(self, model: Model, model_id: str) -> None:
         """Let this model answer; the last one that is installed does."""
@@ -61,38 +62,38 @@ class Section(Record):
     absent: frozenset[str] = frozenset()
 
 
+@dataclass
 class ContextChannel:
-    def __init__(self, sections: list[Section]) -> None:
-        self._sections = sections
+    _sections: list[Section]
 
     def add(self, section: str, *, priority: int = 0) -> None:
         """Add a section to the system prompt; higher priority stands further up, ties by insertion."""
         self._sections.append(Section(priority=priority, text=section))
 
     def add_prompt(self, section: str, *, priority: int = 0) -> None:
-        """Add one that loses the list items which name, in backticks, a tool that the agent does not get."""
+        """Add a section without the list items that name, in backticks, a tool that the agent lacks."""
         self._sections.append(Section(priority=priority, text=section, absent=NAMES))
 
 
+@dataclass
 class ToolFactoryChannel:
-    def __init__(self, factories: list[ToolFactory]) -> None:
-        self._factories = factories
+    _factories: list[ToolFactory]
 
     def add(self, factory: ToolFactory) -> None:
         self._factories.append(factory)
 
 
+@dataclass
 class ObserverChannel:
-    def __init__(self, records: list[Observer], observers: list[Observer]) -> None:
-        self._records = records
-        self._observers = observers
+    _records: list[Observer]
+    _observers: list[Observer]
 
     def add(self, observer: Observer) -> None:
-        """Tell it what happens; one that raises is dropped."""
+        """Pass each event to an observer; one that raises is dropped."""
         self._observers.append(observer)
 
     def keep(self, record: Observer) -> None:
-        """Have every event written down before anyone is told; a run that cannot be recorded ends."""
+        """Have every event written down before any observer gets it; a run that cannot be recorded ends."""
         self._records.append(record)
 
 
@@ -124,19 +125,18 @@ Capability = (
     InstallsTools | InstallsHooks | InstallsModel | InstallsContext | InstallsToolFactories | InstallsObserver
 )
 
+PREFIX = "install_"
 CHANNELS = ("tools", "hooks", "model", "context", "tool_factories", "observer")
 """In the order in which a capability installs itself."""
-PREFIX = "install_"
 
 
-def channels_of(capability: object) -> tuple[str, ...]:
-    """Return the channels a capability uses. Raises ConfigError for none, or for one that does not exist."""
+def list_channels(capability: object) -> tuple[str, ...]:
+    """Return the channels that a capability uses. Raises ConfigError for none, or for an unknown one."""
     methods = {name for name in dir(capability) if name.startswith(PREFIX)}
     used = tuple(name for name in CHANNELS if callable(getattr(capability, PREFIX + name, None)))
-    strange = sorted(methods - {PREFIX + name for name in used})
-    if used and not strange:
+    unknown = sorted(methods - {PREFIX + name for name in used})
+    if used and not unknown:
         return used
     hint = f"a capability has one or more of {', '.join(PREFIX + name for name in CHANNELS)}"
-    name = type(capability).__name__
-    problem = f"{', '.join(strange)} leads to no channel" if strange else "it installs nothing"
-    raise ConfigError(f"{name} is no capability: {problem}", hint=hint)
+    problem = f"{', '.join(unknown)} leads to no channel" if unknown else "it installs nothing"
+    raise ConfigError(f"{type(capability).__name__} is no capability: {problem}", hint=hint)

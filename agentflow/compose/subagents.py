@@ -1,4 +1,4 @@
-"""Sub-agents as a tool: a role gives a piece of work to another agent and gets its text."""
+"""The Agent tool: a role gives a piece of work to a sub-agent, which has at most the role's own rights."""
 
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Annotated, Any, Literal
@@ -6,17 +6,17 @@ from typing import Annotated, Any, Literal
 from anyio import from_thread
 from msgspec import Meta
 
-from agentflow.compose.bounds import child_of, only_reads
-from agentflow.compose.channels import ContextChannel, Settled, ToolFactoryChannel
+from agentflow.compose.capability import ContextChannel, Settled, ToolFactoryChannel
 from agentflow.core.errors import InvalidInput, ModelRejected, NotAllowed
 from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import Message, Served, Text, ToolCall, ToolResult
 from agentflow.core.record import Record, encode
-from agentflow.core.role import Findings, Role
+from agentflow.core.role import HANDOFF, INHERIT, SUBMITTED_BY, Findings, Role
 from agentflow.core.run import Delegated, Run, RunOutcome
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.loop.context import prompt_text
 from agentflow.loop.lifecycle import last_said
+from agentflow.tools.registry import Toolbox
 
 MAX_DEPTH = 3
 MAX_CHILDREN = 8
@@ -37,29 +37,29 @@ class Delegation(Record):
     direct: Annotated[bool, Meta(description="Its answer is your answer; you are not asked again.")] = False
 
 
-class Order(Record):
-    """A piece of work, by whom it was given and to whom."""
+class SubagentRequest(Record):
+    """A piece of work for a sub-agent, with the call that asks for it."""
 
     role: Role
-    """The sub-agent as its file says, not yet bounded by its parent."""
+    """The sub-agent as its file says, before its parent restricts it."""
     work: Delegation
     call_id: str
     brief: str
-    """What it is told."""
+    """Its task prompt."""
 
 
-Runs = Callable[[Order, Settled], Coroutine[Any, Any, Run]]
-"""Runs a sub-agent until it ends or waits for a person; what an earlier process began goes on."""
+RunSubagent = Callable[[SubagentRequest, Settled], Coroutine[Any, Any, Run]]
+"""Runs a sub-agent until it ends or waits for a person."""
 
 
 class Subagents(Record):
-    """Offers the Agent tool to a role that lists it, and tells it of the sub-agents it may use."""
+    """Offers the Agent tool to a role that lists it, and names the sub-agents in its prompt."""
 
     role: Role
     depth: int
     known: tuple[Role, ...]
     """All sub-agents there are."""
-    runs: Runs
+    run: RunSubagent
 
     @property
     def offered(self) -> tuple[Role, ...]:
@@ -79,9 +79,9 @@ class Subagents(Record):
 
     def install_tool_factories(self, factories: ToolFactoryChannel) -> None:
         if self.offered:
-            factories.add(self._tool)
+            factories.add(self._make_tool)
 
-    def _tool(self, settled: Settled) -> Tool:
+    def _make_tool(self, settled: Settled) -> Tool:
         return Tool(
             name=DELEGATE,
             category=Category.AGENT,
@@ -93,7 +93,7 @@ class Subagents(Record):
 
 
 class OnlyReads(Record):
-    """Says whether a delegation may run beside others: within this role, the sub-agent could only read."""
+    """Answers whether a delegation may run beside others: whether the sub-agent can only read."""
 
     agents: Subagents
     settled: Settled
@@ -103,9 +103,10 @@ class OnlyReads(Record):
         if child is None:
             return False
         try:
-            return only_reads(*child_of(self.agents.role, child, self.settled.model_id, self.settled.tools))
+            role, box = restrict_subagent(self.agents.role, child, self.settled.model_id, self.settled.tools)
         except InvalidInput:  # one without a tool is refused as it is called
             return True
+        return only_reads(role, box)
 
 
 class Delegate(Record):
@@ -115,22 +116,22 @@ class Delegate(Record):
     settled: Settled
 
     def __call__(self, work: Delegation, context: ToolContext) -> Output:
-        role = self._wanted(work, context)
+        role = self._find_role(work, context)
         direct = work.direct or role.name in self.agents.role.direct
-        if direct and (why := undirected(self.agents.role, self.settled)) is not None:
+        if direct and (why := find_obstacle_to_direct(self.agents.role, self.settled)) is not None:
             raise NotAllowed(why)
-        brief = "\n\n".join((*_shown(work.context, context.run), work.prompt))
-        order = Order(role=role, work=work, call_id=context.call_id, brief=brief)
+        brief = "\n\n".join((*_quote_parent(work.context, context.run), work.prompt))
+        request = SubagentRequest(role=role, work=work, call_id=context.call_id, brief=brief)
         try:
-            run = from_thread.run(self.agents.runs, order, self.settled)
+            run = from_thread.run(self.agents.run, request, self.settled)
         except ModelRejected as error:
             return Output(content=f"{role.name} got no reply: {error}", is_error=True)
         if run.pause is not None:
             return Output(content=f"{role.name} waits", pending=run.pause.pending)
-        can_bail = undirected(self.agents.role, self.settled) is None
-        return _output(run, is_direct=direct or (run.bail is not None and can_bail))
+        can_bail = find_obstacle_to_direct(self.agents.role, self.settled) is None
+        return _to_output(run, is_direct=direct or (run.bail is not None and can_bail))
 
-    def _wanted(self, work: Delegation, context: ToolContext) -> Role:
+    def _find_role(self, work: Delegation, context: ToolContext) -> Role:
         """Return the sub-agent that is asked for. Raises a ToolError when there may be none."""
         names = ", ".join(role.name for role in self.agents.offered)
         role = self.agents.find(work.subagent_type)
@@ -138,20 +139,20 @@ class Delegate(Record):
             raise InvalidInput(f"there is no sub-agent {work.subagent_type}; yours are {names}")
         if self.agents.depth >= MAX_DEPTH:
             raise NotAllowed(f"sub-agents go {MAX_DEPTH} levels deep and you are the last: do it yourself")
-        if _ordinal(context) > MAX_CHILDREN:
+        if _count_up_to(context) > MAX_CHILDREN:
             raise NotAllowed(f"a run has {MAX_CHILDREN} sub-agents at most: go on with what they gave you")
         return role
 
 
-def _shown(wanted: Context, run: Run) -> Iterator[str]:
-    """Yield what a sub-agent sees of its parent's run, as text: data, which its own prompt follows."""
+def _quote_parent(wanted: Context, run: Run) -> Iterator[str]:
+    """Yield what a sub-agent sees of its parent's run, as quoted text before its own prompt."""
     messages = {"minimal": (), "scoped": run.messages[:1], "full": run.messages[:-1]}
-    if said := "\n\n".join(text for message in messages[wanted] if (text := _written(message))):
+    if said := "\n\n".join(text for message in messages[wanted] if (text := _format_message(message))):
         yield prompt_text("context.md").format(said=said)
 
 
-def _written(message: Message) -> str:
-    """Return a message as text; what only a provider can read is left out."""
+def _format_message(message: Message) -> str:
+    """Return a message as text, without the blocks that only its provider can read."""
     lines = list[str]()
     for part in message.parts:
         match part:
@@ -168,16 +169,16 @@ def _written(message: Message) -> str:
     return "\n".join(line for line in lines if line.strip())
 
 
-def _ordinal(context: ToolContext) -> int:
-    """Return the how many-th sub-agent of its run a call asks for."""
+def _count_up_to(context: ToolContext) -> int:
+    """Return how many sub-agents its run has asked for, up to and with this call."""
     run = context.run
     newest = [call.id for call in run.messages[-1].calls if call.name == DELEGATE]
     return len(run.delegated) - len(run.returned) + newest.index(context.call_id) + 1
 
 
-def undirected(role: Role, settled: Settled) -> str | None:
-    """Return why no sub-agent may answer in place of a role, or None if one may."""
-    changing = [tool.name for tool in settled.tools if _changes(role, tool)]
+def find_obstacle_to_direct(role: Role, settled: Settled) -> str | None:
+    """Return why no sub-agent may answer in place of this role, or None if one may."""
+    changing = [tool.name for tool in settled.tools if _can_change(role, tool)]
     if changing:
         return f"direct is for roles that only read, and {role.name} has {', '.join(changing)}"
     submits = [
@@ -188,7 +189,7 @@ def undirected(role: Role, settled: Settled) -> str | None:
     return None
 
 
-def _changes(role: Role, tool: Tool) -> bool:
+def _can_change(role: Role, tool: Tool) -> bool:
     """Return whether a role can change something by a tool; a shell held to patterns is not counted."""
     if tool.category is Category.STATE or tool.effect is Effect.READ:
         return False
@@ -197,8 +198,8 @@ def _changes(role: Role, tool: Tool) -> bool:
     )
 
 
-def _output(run: Run, *, is_direct: bool) -> Output:
-    """Return what a sub-agent came to: its text, or that it failed."""
+def _to_output(run: Run, *, is_direct: bool) -> Output:
+    """Return the last text of a sub-agent, or an error."""
     text = run.bail or run.answer or last_said(run)
     answered = run.outcome is RunOutcome.ANSWERED and bool(text.strip())
     delegated = Delegated(
@@ -212,3 +213,56 @@ def _output(run: Run, *, is_direct: bool) -> Output:
         return Output(content=text, delegated=delegated)
     why = run.halt or run.stop or (f"it ended with {run.outcome}" if text else "it said nothing")
     return Output(content=f"{run.head.agent} gave no answer: {why}", is_error=True, delegated=delegated)
+
+
+_LOOKING = (Category.FS, Category.REPO)
+
+
+def restrict_subagent(
+    parent: Role, child: Role, model_id: str, tools: tuple[Tool, ...]
+) -> tuple[Role, Toolbox]:
+    """Return a sub-agent with the tools that its parent has too, and the box they are in.
+
+    Raises InvalidInput when none of those it lists is left.
+    """
+    box = Toolbox(tools=tuple(tool for tool in tools if tool.input not in SUBMITTED_BY and not tool.granted))
+    role = _restrict(parent, child, {tool.name for tool in box.tools})
+    if child.tools and not role.tools:
+        raise InvalidInput(
+            f"{child.name} has none of your tools: it lists {', '.join(map(str, child.tools))}"
+        )
+    return role.replace(model=_choose_model(child, model_id), part=None), box
+
+
+def restrict_successor(first: Role, successor: Role, model_id: str, box: Toolbox) -> tuple[Role, Toolbox]:
+    """Return a role that takes over from the first, with the first's tools and those that only read files."""
+    kept = tuple(
+        tool
+        for tool in box.tools
+        if tool.input in SUBMITTED_BY
+        or first.rules_of(tool.name, tool.category)
+        or (tool.effect is Effect.READ and tool.category in _LOOKING)
+    )
+    handoffs = {rule.tool for rule in successor.tools if rule.tool.startswith(HANDOFF)}
+    role = _restrict(first, successor, {tool.name for tool in kept} | handoffs)
+    return role.replace(model=_choose_model(successor, model_id), part=first.part), Toolbox(tools=kept)
+
+
+def only_reads(role: Role, box: Toolbox) -> bool:
+    """Return whether a role's tools can change nothing but a run's own notes."""
+    return all(tool.effect is Effect.READ or tool.category is Category.STATE for tool in box.offered(role))
+
+
+def _restrict(outer: Role, inner: Role, names: set[str]) -> Role:
+    """Return the inner role with its rules about these tools, or the outer role's where it lists none."""
+    known = {*names, *Category, *((DELEGATE,) if outer.rules_for(DELEGATE) else ())}
+    listed = inner.tools
+    if inner.inherits:
+        without = (*inner.denied, *(f"{HANDOFF}{name}" for name in outer.handoffs))
+        listed = tuple(rule for rule in outer.tools if rule.tool not in without)
+    rules = tuple(rule for rule in listed if rule.tool in known)
+    return inner.replace(tools=rules, write_paths=outer.write_paths or inner.write_paths)
+
+
+def _choose_model(role: Role, model_id: str) -> str:
+    return model_id if role.model == INHERIT else role.model

@@ -1,0 +1,195 @@
+"""The capabilities of a standard agent, as a list that can be printed."""
+
+import sys
+from collections.abc import Callable, Mapping
+
+from agentflow.compose.capability import (
+    Capability,
+    ContextChannel,
+    HookChannel,
+    ModelChannel,
+    ObserverChannel,
+    ToolChannel,
+    list_channels,
+)
+from agentflow.compose.skills import UseSkills
+from agentflow.core.hook import RULES, Decision, Hook, HookEvent, HookResult, Point, ToolUse
+from agentflow.core.messages import DEFAULT_ROOM, ContextLimits
+from agentflow.core.ports import Model, Observer
+from agentflow.core.record import Record
+from agentflow.core.role import PIPELINE, SUBMITTED_BY, Change, Role
+from agentflow.core.task import Todo
+from agentflow.core.tool import Category, Tool
+from agentflow.library.skills import Offer
+from agentflow.loop.context import prompt_text
+from agentflow.model.tiers import model_id
+from agentflow.permissions.conditions import Asked, Modes, asks
+from agentflow.permissions.exceptions import question
+from agentflow.permissions.ruling import Rules, ruling
+from agentflow.redact import one_line
+from agentflow.tools.notes import todo_update
+from agentflow.tools.recall import RECALL
+from agentflow.tools.registry import SUBMITS, Toolbox
+
+FIRST = 100
+"""The priority of the role's own prompt; other sections stand below it."""
+_TODOS = -50
+"""Below the skills, because todos are different in each run."""
+LAST = -100
+"""The priority of the submission protocol."""
+
+
+class Kit(Record):
+    """What a standard agent is made of beside its role."""
+
+    model: Model
+    models: Mapping[str, str]
+    """Tier to model id, where the user overrides it."""
+    toolbox: Toolbox
+    events: Observer
+    """Writes down what happens."""
+    hooks: tuple[Hook, ...] = ()
+    skills: Offer = Offer()
+    todos: tuple[Todo, ...] = ()
+    """Those of the task, for a role that works on them."""
+    room: Callable[[str], ContextLimits] = lambda _: DEFAULT_ROOM
+    """How long a conversation with a model may be, by its id."""
+
+
+def list_standard_capabilities(role: Role, kit: Kit) -> tuple[Capability, ...]:
+    """Return what every role of a crew is given."""
+    submit = kit.toolbox.find(SUBMITS.get(role.part or "", ""))
+    return (
+        UseModel(model=kit.model, model_id=model_id(role.model, kit.models)),
+        RolePrompt(role=role),
+        RoleTools(role=role, toolbox=kit.toolbox),
+        *((RecallOutputs(),) if _is_clipped(role, kit) else ()),
+        UseSkills(offer=kit.skills),
+        *((CurrentTodo(todos=kit.todos),) if kit.todos and role.part == SUBMITTED_BY[Change] else ()),
+        *((Submission(tool=submit),) if submit else ()),
+        UseHooks(hooks=kit.hooks),
+        EventLog(record=kit.events),
+    )
+
+
+def _is_clipped(role: Role, kit: Kit) -> bool:
+    """Return whether a role may get clipped results, and so needs RecallOutput from the beginning.
+
+    The tools of a run never change, which would empty the provider's cache. The explorer only lists and
+    quotes files: it narrows its commands.
+    """
+    return role.part != PIPELINE[0] and any(
+        tool.category is Category.SHELL for tool in kit.toolbox.offered(role)
+    )
+
+
+def describe_capabilities(capabilities: tuple[Capability, ...]) -> tuple[str, ...]:
+    """Return each capability in a line for people: its name, and the channels it uses."""
+    return tuple(f"{type(each).__name__}: {', '.join(list_channels(each))}" for each in capabilities)
+
+
+class UseModel(Record):
+    model: Model
+    model_id: str
+
+    def install_model(self, model: ModelChannel) -> None:
+        model.use(self.model, self.model_id)
+
+
+class RecallOutputs(Record):
+    """Offers the tool that reads what was left out of a long result."""
+
+    def install_tools(self, tools: ToolChannel) -> None:
+        tools.add(RECALL)
+
+
+class UseHooks(Record):
+    """Installs hooks, from settings files or from code."""
+
+    hooks: tuple[Hook, ...]
+
+    def install_hooks(self, hooks: HookChannel) -> None:
+        hooks.add(*self.hooks)
+
+
+class EventLog(Record):
+    """Writes every event down before any observer gets it."""
+
+    record: Observer
+
+    def install_observer(self, observers: ObserverChannel) -> None:
+        observers.keep(self.record)
+
+
+class RolePrompt(Record):
+    """Puts the body of the role file at the head of the system prompt."""
+
+    role: Role
+
+    def install_context(self, context: ContextChannel) -> None:
+        context.add_prompt(self.role.prompt, priority=FIRST)
+
+
+class RoleTools(Record):
+    """Offers the tools that the role file lists."""
+
+    role: Role
+    toolbox: Toolbox
+
+    def install_tools(self, tools: ToolChannel) -> None:
+        offered = self.toolbox.offered(self.role)
+        tools.add(*(tool for tool in offered if tool.input not in SUBMITTED_BY))
+
+
+class Submission(Record):
+    """Offers the tool that ends the run, and explains it in the prompt, whatever the role file says."""
+
+    tool: Tool
+
+    def install_tools(self, tools: ToolChannel) -> None:
+        tools.end_with(self.tool)
+
+    def install_context(self, context: ContextChannel) -> None:
+        context.add(prompt_text("protocol.md").format(submit=self.tool.name), priority=LAST)
+
+
+class CurrentTodo(Record):
+    """Shows the todos of the task, with the tool that updates the current one."""
+
+    todos: tuple[Todo, ...]
+
+    def install_tools(self, tools: ToolChannel) -> None:
+        tools.add(todo_update(self.todos))
+
+    def install_context(self, context: ContextChannel) -> None:
+        lines = "\n".join(f"{todo.id}. {one_line(todo.title, 200)} ({todo.status})" for todo in self.todos)
+        context.add(prompt_text("todos.md").format(todos=lines), priority=_TODOS)
+
+
+class Approval(Record):
+    """The user's permission rules and approval modes, as a hook behind all others."""
+
+    rules: Rules
+    tools: Modes = {}
+    """When somebody is asked, by tool; a function may decide too."""
+    roles: Modes = {}
+
+    def install_hooks(self, hooks: HookChannel) -> None:
+        last = -sys.maxsize  # after every hook that may change the input
+        hooks.add(Hook(name=RULES, point=Point.PRE_TOOL_USE, body=self._apply_rules, priority=last))
+
+    def _apply_rules(self, event: HookEvent) -> HookResult:
+        assert isinstance(event.payload, ToolUse)
+        use = event.payload
+        found = ruling(self.rules, use.tool_name, use.tool_input, event.scene.cwd)
+        if found.decision < Decision.ASK and (why := self._find_reason_to_ask(event, use)) is not None:
+            return HookResult(decision=Decision.ASK, reason=why)
+        return HookResult(decision=found.decision, reason=f"rule {found.rule}" if found.rule else None)
+
+    def _find_reason_to_ask(self, event: HookEvent, use: ToolUse) -> str | None:
+        """Return why a call needs a person although no rule says so."""
+        asked = Asked(tool=use.tool_name, role=event.scene.actor.name, args=use.tool_input)
+        modes = (self.tools.get(asked.tool), self.roles.get(asked.role))
+        reasons = (asks(mode, asked) for mode in modes)
+        path = str(use.tool_input.get("file_path", ""))
+        return next(filter(None, reasons), None) or question(self.rules, use.tool_name, path, event.scene.cwd)
