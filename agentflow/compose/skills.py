@@ -50,7 +50,7 @@ class UseSkills(Record):
             lines = "\n".join(_line(skill) for skill in self.offer.listed)
             context.add(prompt_text("skills.md").format(skills=lines), priority=_PRIORITY)
         for skill in self.offer.opened:
-            context.add(show_skill(skill), priority=_PRIORITY)
+            context.add(format_skill(skill), priority=_PRIORITY)
 
     def _open(self, wanted: SkillInput, context: ToolContext) -> Output:
         """Read a skill, or a file of it."""
@@ -63,12 +63,12 @@ class UseSkills(Record):
         if is_skill_open(context.run, skill.name, context.call_id):
             return Output(content=f"{skill.name} is already open above")
         try:
-            return Output(content=show_skill(skill))
+            return Output(content=format_skill(skill))
         except InvalidFile as error:
             raise InvalidInput(str(error)) from None
 
 
-def show_skill(skill: Skill) -> str:
+def format_skill(skill: Skill) -> str:
     """Return the current body of a skill, with the names of its other files. Raises InvalidFile."""
     body, names = body_of(skill), files_of(skill)
     beside = f"\n\nFiles of this skill: {', '.join(names)}" if names else ""

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.compose.skills import MAX_BODY, UseSkills, is_skill_open, show_skill
+from agentflow.compose.skills import MAX_BODY, UseSkills, format_skill, is_skill_open
 from agentflow.core.messages import Message, Speaker, ToolCall, ToolResult
 from agentflow.core.run import Run, RunOpened
 from agentflow.library.skill_file import Skill, read_skill
@@ -99,7 +99,7 @@ def test_an_opened_skill_stands_whole_in_the_prompt(place: Surroundings, skill: 
 
 def test_a_body_is_bounded(tmp_path: Path) -> None:
     endless = written(tmp_path / "endless", body="word " * MAX_BODY)
-    assert MAX_BODY < len(show_skill(endless)) < MAX_BODY + 100
+    assert MAX_BODY < len(format_skill(endless)) < MAX_BODY + 100
 
 
 def test_two_builds_with_skills_are_equal(place: Surroundings, skill: Skill) -> None:
