@@ -7,8 +7,8 @@ from pathlib import Path
 from agentflow.core.errors import NoSandbox
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
-from agentflow.permissions.exceptions import exceptions
-from agentflow.permissions.ruling import Rules
+from agentflow.permissions.rules import Rules
+from agentflow.permissions.user_rules import exceptions
 from agentflow.sandbox.probe import Ability, probe
 from agentflow.sandbox.profile import SHARED, Level, Opened
 from agentflow.sandbox.protection import sweep

@@ -20,8 +20,8 @@ from agentflow.core.hook import Hook, Script
 from agentflow.core.record import Record, plain
 from agentflow.hooks.manifest import load_hooks, project_places
 from agentflow.library.roles import read_role
-from agentflow.permissions.outputs import find_outputs
-from agentflow.permissions.ruling import read_rules
+from agentflow.permissions.rules import read_rules
+from agentflow.permissions.written_files import find_outputs
 from agentflow.redact import one_line
 from agentflow.settings import (
     PROJECT_FILE,

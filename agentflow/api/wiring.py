@@ -47,8 +47,8 @@ from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
 from agentflow.loop.context import request_of
 from agentflow.model.tiers import REPAIR
-from agentflow.permissions.exceptions import exceptions
-from agentflow.permissions.ruling import Rules, denied_tools, load_rules, named_tools
+from agentflow.permissions.rules import Rules, denied_tools, load_rules, named_tools
+from agentflow.permissions.user_rules import exceptions
 from agentflow.process import timestamp
 from agentflow.routing.table import Table, load_table
 from agentflow.sandbox.links import require_firm_links

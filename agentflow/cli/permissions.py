@@ -35,7 +35,7 @@ def explained(
     from agentflow.core.hook import Point
     from agentflow.core.record import plain
     from agentflow.permissions.explain import explain
-    from agentflow.permissions.scope import scope_of
+    from agentflow.permissions.role_rules import scope_of
     from agentflow.tools.registry import standard
     from agentflow.workspace.git import open_repository
 

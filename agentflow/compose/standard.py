@@ -23,9 +23,9 @@ from agentflow.core.tool import Category, Tool
 from agentflow.library.skills import Offer
 from agentflow.loop.context import prompt_text
 from agentflow.model.tiers import model_id
-from agentflow.permissions.conditions import Asked, Modes, asks
-from agentflow.permissions.exceptions import question
-from agentflow.permissions.ruling import Rules, ruling
+from agentflow.permissions.conditions import Asked, Modes, asks, question
+from agentflow.permissions.rules import Rules
+from agentflow.permissions.user_rules import ruling
 from agentflow.redact import one_line
 from agentflow.tools.notes import todo_update
 from agentflow.tools.recall import RECALL

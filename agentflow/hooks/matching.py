@@ -6,8 +6,8 @@ from typing import Any
 
 from agentflow.core.hook import Hook, HookEvent, Point, Scene, Script, ToolDone, ToolFailed, ToolUse
 from agentflow.core.role import ToolRule
-from agentflow.permissions.patterns import EDITORS, READERS, about_path, may_touch
-from agentflow.permissions.rules import parse_rules
+from agentflow.permissions.rule_patterns import about_path, may_touch
+from agentflow.permissions.rules import EDITORS, READERS, parse_rules
 
 _NAMES = re.compile(r"[A-Za-z0-9_\- ,|]*")
 _MATCHED: Mapping[Point, str] = {

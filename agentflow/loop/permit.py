@@ -14,8 +14,7 @@ from agentflow.loop.agent import Agent
 from agentflow.loop.arguments import parsed
 from agentflow.loop.lifecycle import asked
 from agentflow.parse import Mismatch
-from agentflow.permissions.decide import refusal
-from agentflow.permissions.scope import scope_of
+from agentflow.permissions.role_rules import refusal, scope_of
 from agentflow.process import timestamp
 from agentflow.redact import one_line
 from agentflow.tools.ask import KINDS, Escalation

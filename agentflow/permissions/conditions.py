@@ -1,11 +1,17 @@
-"""When somebody is asked about a call: `never`, `always`, or on a condition; an error in one means ask."""
+"""When a person is asked about a call that no rule is about: by mode, on a condition, for obeyed files."""
 
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from agentflow.core.record import Record
+from agentflow.permissions.rules import Rules
+from agentflow.permissions.user_rules import exceptions
+from agentflow.sandbox.links import find_links
+from agentflow.sandbox.profile import CONFIGURATION
 from agentflow.settings import Mode, When
+from agentflow.workspace.path_guard import obeyed_part
 
 _CLAUSE = re.compile(
     r"(?P<subject>tool|role|args\.\w+) +(?P<verb>matches|contains|is) +(?P<value>.+)", re.DOTALL
@@ -53,3 +59,25 @@ def _holds(text: str, asked: Asked) -> bool:
     if key not in asked.args:
         raise ValueError(f"the call has no {key}")
     return _VERBS[verb](str(asked.args[key]), value)
+
+
+WRITERS = frozenset({"Edit", "Write"})
+
+
+def question(rules: Rules, tool: str, path: str, root: Path) -> str | None:
+    """Return why somebody is to be asked before a tool writes to a file, or None if nobody is."""
+    place = (root / path).resolve()
+    if tool not in WRITERS or not place.is_relative_to(root):
+        return None
+    name = place.relative_to(root).as_posix()
+    part = obeyed_part(name) or _obeyed_behind(root, name)
+    if part is None or exceptions(rules, root)("Edit", name):
+        return None
+    return f"other programs obey {part}; the rule Edit({name}) would allow it"
+
+
+def _obeyed_behind(root: Path, name: str) -> str | None:
+    """Return the name at the root, or below one, that other programs obey and that leads to a file."""
+    links = ((link, real) for link, real in find_links(root, CONFIGURATION) if root in real.parents)
+    found = (link for link, real in links if (root / name).is_relative_to(real))
+    return next((link.relative_to(root).as_posix() for link in found), None)

@@ -7,11 +7,11 @@ from typing import Any
 from agentflow.core.hook import Decision
 from agentflow.core.record import Record
 from agentflow.core.role import Role
-from agentflow.permissions.decide import part_rulings
-from agentflow.permissions.opening import judged
-from agentflow.permissions.ruling import Call, Rules, Ruling, restriction, sweep, uncertain
-from agentflow.permissions.scope import Scope
-from agentflow.permissions.words import Script, TooComplex
+from agentflow.permissions.role_rules import Scope, part_rulings
+from agentflow.permissions.rules import Rules
+from agentflow.permissions.shell_command import Script, TooComplex
+from agentflow.permissions.user_rules import Call, Ruling, restriction, sweep, uncertain
+from agentflow.permissions.wrappers import judged
 from agentflow.redact import one_line
 
 

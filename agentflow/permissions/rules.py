@@ -1,11 +1,19 @@
-"""The `tools` of a role file, in each of its spellings."""
+"""Permission rules as they are written: tools of role files, deny, ask and allow lists of settings files."""
 
 import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 from agentflow.core.errors import InvalidFile
+from agentflow.core.record import Record
 from agentflow.core.role import ToolRule
 from agentflow.parse import decode
+from agentflow.trust import content
+
+EDITORS = frozenset({"Edit", "Write", "NotebookEdit"})
+READERS = frozenset({"Read", "Grep", "Glob"})
 
 _RULE = re.compile(r"(?P<tool>[A-Za-z*][\w*-]*)(?:\((?P<pattern>.+)\))?", re.DOTALL | re.ASCII)
 _KEY = "tools"
@@ -66,3 +74,61 @@ def _is_balanced(pattern: str) -> bool:
         if depth < 0:
             return False
     return depth == 0
+
+
+class Rules(Record):
+    """Lists of `Tool` or `Tool(pattern)`, as in the public settings files."""
+
+    deny: tuple[ToolRule, ...] = ()
+    ask: tuple[ToolRule, ...] = ()
+    allow: tuple[ToolRule, ...] = ()
+
+
+def load_rules(user: Path, project: Iterable[Path], trusted: frozenset[Path] = frozenset()) -> Rules:
+    """Return the rules of settings files; a project's `allow` counts only from a trusted file.
+
+    Raises InvalidFile for a file that cannot be read as rules: it never means that there are none.
+    """
+    own = read_rules(user)
+    found = [(path in trusted, read_rules(path)) for path in project]
+    others = [rules if is_trusted else rules.replace(allow=()) for is_trusted, rules in found]
+    return Rules(
+        deny=(*own.deny, *(rule for rules in others for rule in rules.deny)),
+        ask=(*own.ask, *(rule for rules in others for rule in rules.ask)),
+        allow=(*own.allow, *(rule for rules in others for rule in rules.allow)),
+    )
+
+
+def read_rules(path: Path) -> Rules:
+    """Return the rules of one file; none where there is no file. Raises InvalidFile."""
+    if not path.is_file():
+        return Rules()
+    try:
+        raw = content(path)
+    except OSError as error:
+        raise InvalidFile(str(path), f"cannot be read: {error.strerror}") from None
+    settings = decode(dict[str, Any], raw, str(path))
+    found = settings.get("permissions", {})
+    if not isinstance(found, dict):
+        raise InvalidFile(str(path), "permissions: must be an object")
+    return Rules(
+        **{key: parse_rules(found[key], str(path)) for key in ("deny", "ask", "allow") if found.get(key)}
+    )
+
+
+def denied_tools(rules: Rules, names: Iterable[str]) -> frozenset[str]:
+    """Return the tools that a deny without a pattern takes away as a whole."""
+    bare = [rule for rule in rules.deny if rule.pattern is None]
+    return frozenset(name for name in names if any(is_about_tool(rule, name) for rule in bare))
+
+
+def named_tools(rules: Rules, names: Iterable[str]) -> frozenset[str]:
+    """Return the tools that any deny or ask rule is about."""
+    restricting = (*rules.deny, *rules.ask)
+    return frozenset(name for name in names if any(is_about_tool(rule, name) for rule in restricting))
+
+
+def is_about_tool(rule: ToolRule, tool: str) -> bool:
+    covered = {"Edit": EDITORS, "Read": READERS}.get(rule.tool, frozenset({rule.tool}))
+    is_server = rule.pattern is None and rule.tool.startswith("mcp__") and tool.startswith(f"{rule.tool}__")
+    return tool in covered or is_server or ("*" in rule.tool and fnmatchcase(tool, rule.tool))

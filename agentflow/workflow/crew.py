@@ -17,7 +17,7 @@ from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills, offer
 from agentflow.library.subagents import subagents
 from agentflow.loop.agent import Agent, Surroundings
-from agentflow.permissions.decide import owner_of
+from agentflow.permissions.role_rules import owner_of
 from agentflow.redact import redacted
 from agentflow.report.material import Material
 from agentflow.routing.route import ROLE_OF

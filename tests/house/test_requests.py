@@ -14,7 +14,7 @@ from agentflow.core.role import PIPELINE, Role
 from agentflow.library.bundled import bundled
 from agentflow.library.roles import read_role
 from agentflow.library.skills import Place, load_skills, offer
-from agentflow.permissions.decide import refusal
+from agentflow.permissions.role_rules import refusal
 from agentflow.tools.registry import NAMES, spec, standard
 from agentflow.tools.shell import BASH
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentflow.core.hook import Decision
-from agentflow.permissions.rules import parse_rules
-from agentflow.permissions.ruling import Rules, ruling
+from agentflow.permissions.rules import Rules, parse_rules
+from agentflow.permissions.user_rules import ruling
 
 RULES = Rules(deny=parse_rules(["Bash(rm *)"], ""), allow=parse_rules(["Bash"], ""))
 AROUND = (

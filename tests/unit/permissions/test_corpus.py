@@ -8,10 +8,9 @@ import pytest
 from agentflow.core.hook import Decision
 from agentflow.core.role import Role
 from agentflow.library.roles import read_role
-from agentflow.permissions.decide import refusal
-from agentflow.permissions.rules import parse_rules
-from agentflow.permissions.ruling import Rules, ruling
-from agentflow.permissions.scope import Scope
+from agentflow.permissions.role_rules import Scope, refusal
+from agentflow.permissions.rules import Rules, parse_rules
+from agentflow.permissions.user_rules import ruling
 from agentflow.tools.shell import BASH
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -1,27 +1,22 @@
-"""The user's permission rules: deny beats ask beats allow, over every part of what a call is about."""
+"""What the user's permission rules say about a call: deny beats ask beats allow, over every part of it."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from agentflow.core.errors import InvalidFile
 from agentflow.core.hook import Decision
 from agentflow.core.record import Record
 from agentflow.core.role import ToolRule
-from agentflow.parse import decode
-from agentflow.permissions.dangers import dangerous_argument
-from agentflow.permissions.opening import judged
-from agentflow.permissions.patterns import EDITORS, READERS, about_path, expression, touches
-from agentflow.permissions.reading import bad_assignment, is_reading
-from agentflow.permissions.rules import parse_rules
-from agentflow.permissions.secrets import secret_in, secret_path, secrets_named
-from agentflow.permissions.sweeping import find_sweep
-from agentflow.permissions.words import Script, Simple, TooComplex, spelled
+from agentflow.permissions.mass_deletion import find_sweep
+from agentflow.permissions.reading_commands import bad_assignment, dangerous_argument, is_reading
+from agentflow.permissions.rule_patterns import about_path, expression, touches
+from agentflow.permissions.rules import EDITORS, READERS, Rules, is_about_tool
+from agentflow.permissions.shell_command import UNKNOWN, Script, Simple, TooComplex, spelled
+from agentflow.permissions.wrappers import judged
 from agentflow.redact import one_line
-from agentflow.trust import content
 
 _ALLOWING_GLOB = re.compile(r"mcp__\w+?__[\w*-]*|[^*]*")
 _DELETING = re.compile(
@@ -30,14 +25,18 @@ _DELETING = re.compile(
 )
 """What deletes folders, or changes the modes of all that they hold."""
 _NAMED_BY: Mapping[str, str] = {"Agent": "subagent_type", "Skill": "skill"}
-
-
-class Rules(Record):
-    """Lists of `Tool` or `Tool(pattern)`, as in the public settings files."""
-
-    deny: tuple[ToolRule, ...] = ()
-    ask: tuple[ToolRule, ...] = ()
-    allow: tuple[ToolRule, ...] = ()
+_NAMES = re.compile(
+    r"\.env.*|\.netrc|\.pgpass|.*(?:credential|secret|password|token).*|.*\.(?:pem|key|p12|pfx)|id_(?:rsa|ed25519).*",
+    re.IGNORECASE,
+)
+_CERTAIN = re.compile(
+    r"\.env.*|\.netrc|\.pgpass|(?:\.git-)?credentials?(?:\..*)?|.*\.(?:pem|key|p12|pfx)|id_(?:rsa|ed25519)(?!.*\.pub).*",
+    re.IGNORECASE,
+)
+"""In a command, where a word such as `token` is rather something that is looked for."""
+_SHARPEST = re.compile(r"\.env(?:\.\w+)?|\.netrc|\.pgpass|\w*\.(?:pem|p12|pfx)|id_(?:rsa|ed25519)")
+"""In a text that cannot be judged, where a word such as `item.key` is rather code."""
+_EXAMPLES = (".env", ".env.local", "id_rsa", "id_ed25519")
 
 
 class Ruling(Record):
@@ -63,38 +62,6 @@ class Call(Record):
         return found if isinstance(found, str) else None
 
 
-def load_rules(user: Path, project: Iterable[Path], trusted: frozenset[Path] = frozenset()) -> Rules:
-    """Return the rules of settings files; a project's `allow` counts only from a trusted file.
-
-    Raises InvalidFile for a file that cannot be read as rules: it never means that there are none.
-    """
-    own = read_rules(user)
-    found = [(path in trusted, read_rules(path)) for path in project]
-    others = [rules if is_trusted else rules.replace(allow=()) for is_trusted, rules in found]
-    return Rules(
-        deny=(*own.deny, *(rule for rules in others for rule in rules.deny)),
-        ask=(*own.ask, *(rule for rules in others for rule in rules.ask)),
-        allow=(*own.allow, *(rule for rules in others for rule in rules.allow)),
-    )
-
-
-def read_rules(path: Path) -> Rules:
-    """Return the rules of one file; none where there is no file. Raises InvalidFile."""
-    if not path.is_file():
-        return Rules()
-    try:
-        raw = content(path)
-    except OSError as error:
-        raise InvalidFile(str(path), f"cannot be read: {error.strerror}") from None
-    settings = decode(dict[str, Any], raw, str(path))
-    found = settings.get("permissions", {})
-    if not isinstance(found, dict):
-        raise InvalidFile(str(path), "permissions: must be an object")
-    return Rules(
-        **{key: parse_rules(found[key], str(path)) for key in ("deny", "ask", "allow") if found.get(key)}
-    )
-
-
 def ruling(rules: Rules, tool: str, given: dict[str, Any], root: Path) -> Ruling:
     """Return what the first matching list says about a call; NONE when no rule matches."""
     command = given.get("command")
@@ -107,6 +74,16 @@ def ruling(rules: Rules, tool: str, given: dict[str, Any], root: Path) -> Ruling
     return _allowed(rules, call) if restricted is None else restricted
 
 
+def exceptions(rules: Rules, root: Path) -> Callable[[str, str], bool]:
+    """Return whether a rule lets a tool open a file by name; a rule for all files names none."""
+    named = Rules(allow=tuple(rule for rule in rules.allow if rule.pattern is not None))
+
+    def are_made(tool: str, name: str) -> bool:
+        return ruling(named, tool, {"file_path": name}, root).decision is Decision.ALLOW
+
+    return are_made
+
+
 def uncertain(rules: Rules, command: str, reason: str) -> Ruling:
     """Return what the rules say about a command that cannot be judged: whatever one may be about, it is."""
     if _DELETING.search(command) or (named := next(secrets_named(command), None)) is not None:
@@ -114,7 +91,9 @@ def uncertain(rules: Rules, command: str, reason: str) -> Ruling:
         why = f"built-in: it {what} and cannot be judged ({reason}); write that part out plainly"
         return Ruling(decision=Decision.DENY, rule=why)
     for decision, listed in ((Decision.DENY, rules.deny), (Decision.ASK, rules.ask)):
-        rule = next((one for one in listed if one.tool in ("Read", "Edit") or _is_tool(one, "Bash")), None)
+        rule = next(
+            (one for one in listed if one.tool in ("Read", "Edit") or is_about_tool(one, "Bash")), None
+        )
         if rule is not None:
             told = f"{rule} may be about it, since {reason}; write its parts out plainly"
             return Ruling(decision=decision, rule=told, source=rule.source)
@@ -141,25 +120,13 @@ def sweep(rules: Rules, call: Call) -> Ruling | None:
     return Ruling(decision=Decision.ASK, rule=told) if found else None
 
 
-def denied_tools(rules: Rules, names: Iterable[str]) -> frozenset[str]:
-    """Return the tools that a deny without a pattern takes away as a whole."""
-    bare = [rule for rule in rules.deny if rule.pattern is None]
-    return frozenset(name for name in names if any(_is_tool(rule, name) for rule in bare))
-
-
-def named_tools(rules: Rules, names: Iterable[str]) -> frozenset[str]:
-    """Return the tools that any deny or ask rule is about."""
-    restricting = (*rules.deny, *rules.ask)
-    return frozenset(name for name in names if any(_is_tool(rule, name) for rule in restricting))
-
-
 def restricts(rule: ToolRule, call: Call) -> bool:
     """Tell whether a deny or ask rule is about any part of a call; in doubt it is."""
     files = tuple(_files_of(call, rule.tool)) if rule.pattern is not None else ()
     if any(_covers_path(rule, path, call.root) for path in files):
         return True
-    if not _is_tool(rule, call.tool) or rule.pattern is None:
-        return _is_tool(rule, call.tool)
+    if not is_about_tool(rule, call.tool) or rule.pattern is None:
+        return is_about_tool(rule, call.tool)
     if call.script is not None:
         return touches(rule.pattern, call.script)
     return _is_about(rule.pattern, call) or _has_value(rule.pattern, call.given)
@@ -173,12 +140,6 @@ def _files_of(call: Call, tool: str) -> Iterator[str]:
         yield from _paths_in(call.script, tool)
     elif call.path is not None and call.tool in (READERS | EDITORS if tool == "Read" else EDITORS):
         yield call.path
-
-
-def _is_tool(rule: ToolRule, tool: str) -> bool:
-    covered = {"Edit": EDITORS, "Read": READERS}.get(rule.tool, frozenset({rule.tool}))
-    is_server = rule.pattern is None and rule.tool.startswith("mcp__") and tool.startswith(f"{rule.tool}__")
-    return tool in covered or is_server or ("*" in rule.tool and fnmatchcase(tool, rule.tool))
 
 
 def _covers_path(rule: ToolRule, path: str, root: Path) -> bool:
@@ -235,7 +196,7 @@ def _by(rule: ToolRule, decision: Decision = Decision.ALLOW) -> Ruling:
 
 
 def _permits(rule: ToolRule, call: Call) -> bool:
-    if not _ALLOWING_GLOB.fullmatch(rule.tool) or not _is_tool(rule, call.tool):
+    if not _ALLOWING_GLOB.fullmatch(rule.tool) or not is_about_tool(rule, call.tool):
         return False
     if rule.pattern is None:
         return True
@@ -271,3 +232,28 @@ def _secret(call: Call, rules: Rules) -> str | None:
 def _secret_paths(call: Call) -> Iterator[str]:
     if call.path is not None and call.tool in EDITORS | READERS and secret_path(call.path):
         yield call.path
+
+
+def secret_path(path: str) -> bool:
+    """Tell whether a file tool's path has the name of a secret."""
+    return any(_NAMES.fullmatch(part) for part in PurePosixPath(path).parts[-1:])
+
+
+def secret_in(script: Script) -> Iterator[str]:
+    """Yield the words of a command, and the files it is led from or to, that have the name of a secret."""
+    words = [word for simple in script.commands for word in simple.words[1:]]
+    for word in (*words, *(redirection.target for redirection in script.redirections)):
+        name = re.split(r"[/=:@]", word.text)[-1]
+        if _CERTAIN.fullmatch(name) if word.is_known else _may_name(name):
+            yield word.text.replace(UNKNOWN, "*")
+
+
+def secrets_named(text: str) -> Iterator[str]:
+    """Yield the pieces of a text, whatever they mean, that have the name of a secret."""
+    yield from (piece for piece in re.split(r"[^\w.*~-]+", text) if _SHARPEST.fullmatch(piece))
+
+
+def _may_name(name: str) -> bool:
+    """Tell whether a name with globs, its beginning known, may turn out to be a secret's."""
+    glob = name.replace(UNKNOWN, "*")
+    return name[:1] not in ("", UNKNOWN) and any(fnmatchcase(example, glob) for example in _EXAMPLES)

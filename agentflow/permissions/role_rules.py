@@ -1,20 +1,21 @@
-"""May a role make a call? Pure: the answer follows from the role, the tool and what the call is about."""
+"""Whether a role may make a call: by the tools its file lists, and by what the sandbox keeps in.
+
+Pure: the answer follows from the role, the tool and what the call is about.
+"""
 
 from collections.abc import Iterable, Iterator
+from enum import StrEnum
 from pathlib import PurePosixPath
 
+from agentflow.core.ports import Runner
 from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE, SUBMITTED_BY, Role, ToolRule
 from agentflow.core.tool import Category, Tool
-from agentflow.permissions.dangers import dangerous_argument
-from agentflow.permissions.launching import launched
-from agentflow.permissions.looking import bad_argument, bad_variable, looks_refusal, only_looks
-from agentflow.permissions.opaque import SHELLS, program_of
-from agentflow.permissions.opening import RUNNERS, judged
-from agentflow.permissions.patterns import expression
-from agentflow.permissions.reading import bad_assignment, is_reading
-from agentflow.permissions.scope import Scope
-from agentflow.permissions.words import Redirection, Script, Simple, TooComplex, spelled
+from agentflow.permissions.explorer_commands import bad_argument, bad_variable, looks_refusal, only_looks
+from agentflow.permissions.reading_commands import bad_assignment, dangerous_argument, is_reading
+from agentflow.permissions.rule_patterns import expression
+from agentflow.permissions.shell_command import Redirection, Script, Simple, TooComplex, spelled
+from agentflow.permissions.wrappers import RUNNERS, SHELLS, judged, launched, program_of
 from agentflow.redact import one_line
 from agentflow.sandbox.profile import is_git
 from agentflow.workspace.globs import matcher
@@ -25,6 +26,37 @@ KEPT_IN = "built-in: the sandbox lets it change nothing"
 ON_A_COPY = "built-in: works on a copy that is thrown away"
 _SHOWN = 10
 _WRITERS = ("Write", "Edit", Category.FS.value)
+_LOOKS, _VERIFIES, _SHIPPED = "explorer", "verifier", "bundled"
+_UNCONFINED = "none"
+
+
+class Scope(StrEnum):
+    """What decides about a part of a command."""
+
+    LISTED = "listed"
+    """The role's list, and a list of programs and options that only read."""
+    READING = "reading"
+    """The same, but what a reading program could write or reach is kept in by the operating system."""
+    LOOKING = "looking"
+    """Any program runs but those that run what the repository holds."""
+    ANYTHING = "anything"
+    """Any command runs, also one that cannot be judged."""
+
+
+def scope_of(role: Role, runner: Runner) -> Scope:
+    """Return what decides about a role's commands.
+
+    A role file of the user or of the repository means what it lists; only the shipped roles have more.
+    """
+    is_shipped = role.origin == _SHIPPED
+    is_unbounded = any(rule.pattern is None for rule in (*role.rules_for("Bash"), *role.rules_for("shell")))
+    if is_unbounded and runner.level != _UNCONFINED:
+        return Scope.ANYTHING
+    if not runner.is_sealed:
+        return Scope.LISTED
+    if is_shipped and role.part == _VERIFIES:
+        return Scope.ANYTHING
+    return Scope.LOOKING if is_shipped and role.part == _LOOKS else Scope.READING
 
 
 class PartRuling(Record):

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from agentflow.core.hook import Decision
-from agentflow.permissions.rules import parse_rules
-from agentflow.permissions.ruling import Rules, denied_tools, load_rules, ruling
+from agentflow.permissions.rules import Rules, denied_tools, load_rules, parse_rules
+from agentflow.permissions.user_rules import ruling
 
 
 def rules(**lists: list[str]) -> Rules:

@@ -11,10 +11,9 @@ from itertools import groupby
 from pathlib import Path
 
 from agentflow.core.record import Record
-from agentflow.permissions.opaque import INTERPRETERS, program_of
-from agentflow.permissions.opening import possible
-from agentflow.permissions.shell import parse_command
-from agentflow.permissions.words import UNKNOWN, Script, Simple, TooComplex, Word
+from agentflow.permissions.shell_command import UNKNOWN, Script, Simple, TooComplex, Word
+from agentflow.permissions.shell_parser import parse_command
+from agentflow.permissions.wrappers import INTERPRETERS, possible, program_of
 from agentflow.sandbox.profile import is_protected
 
 _DELETING = frozenset({"rm", "shred", "srm", "truncate", "unlink", "rimraf", "mv"})

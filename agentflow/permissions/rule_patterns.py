@@ -1,17 +1,13 @@
-"""What the pattern of a rule is about: commands, paths, and tools by a glob."""
+"""What the pattern of a permission rule is about: commands, paths, and tools by a glob."""
 
 import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from agentflow.permissions.opaque import INTERPRETERS, program_of, reads_program
-from agentflow.permissions.opening import judged, possible
-from agentflow.permissions.words import UNKNOWN, Script, TooComplex, Word, spelled
+from agentflow.permissions.shell_command import UNKNOWN, Script, TooComplex, Word, spelled
+from agentflow.permissions.wrappers import INTERPRETERS, judged, possible, program_of, reads_program
 from agentflow.workspace.globs import matcher
-
-EDITORS = frozenset({"Edit", "Write", "NotebookEdit"})
-READERS = frozenset({"Read", "Grep", "Glob"})
 
 
 @lru_cache(maxsize=256)

@@ -1,4 +1,4 @@
-"""What a role that only looks may run where the operating system keeps its commands from every effect.
+"""What the explorer may run where the sandbox keeps its commands from every effect.
 
 Nothing here keeps files safe: the sandbox does. It keeps a role that looks from running tests, builds and
 the program itself, and says early what would only fail.
@@ -8,11 +8,15 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from agentflow.permissions.dangers import DANGERS, dangerous_argument
-from agentflow.permissions.opaque import INTERPRETERS, SHELLS, program_of
-from agentflow.permissions.opening import RUNNERS, possible
-from agentflow.permissions.reading import is_obeyed, is_reading, is_reading_git
-from agentflow.permissions.words import Simple, TooComplex, Word
+from agentflow.permissions.reading_commands import (
+    DANGERS,
+    dangerous_argument,
+    is_obeyed,
+    is_reading,
+    is_reading_git,
+)
+from agentflow.permissions.shell_command import Simple, TooComplex, Word
+from agentflow.permissions.wrappers import INTERPRETERS, RUNNERS, SHELLS, possible, program_of
 
 _ALSO_READING = frozenset(
     {

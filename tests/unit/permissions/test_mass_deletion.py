@@ -6,7 +6,8 @@ import pytest
 
 from agentflow.core.hook import Decision
 from agentflow.core.role import ToolRule
-from agentflow.permissions.ruling import Rules, ruling
+from agentflow.permissions.rules import Rules
+from agentflow.permissions.user_rules import ruling
 
 ENTRIES = ("src", "tests", "docs", "build", "dist", "node_modules", "README.md", "pyproject.toml", "a.log")
 ASKED = [

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.permissions.dangers import dangerous_argument
-from agentflow.permissions.opening import judged
-from agentflow.permissions.shell import MAX_CHARS, MAX_COMMANDS, parse_command
-from agentflow.permissions.words import TooComplex, Word
+from agentflow.permissions.reading_commands import dangerous_argument
+from agentflow.permissions.shell_command import TooComplex, Word
+from agentflow.permissions.shell_parser import MAX_CHARS, MAX_COMMANDS, parse_command
+from agentflow.permissions.wrappers import judged
 
 
 def known(command: str) -> tuple[Word, ...]:

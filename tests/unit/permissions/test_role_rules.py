@@ -3,8 +3,8 @@ import pytest
 from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE, Plan, Role
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
-from agentflow.permissions.decide import owner_of, refusal
-from agentflow.permissions.patterns import expression
+from agentflow.permissions.role_rules import owner_of, refusal
+from agentflow.permissions.rule_patterns import expression
 from agentflow.permissions.rules import parse_rules
 
 LISTS = {

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from agentflow.permissions.opaque import SHELLS
-from agentflow.permissions.opening import RUNNERS
-from agentflow.permissions.shell import parse_command
-from agentflow.permissions.words import Script, Simple, TooComplex, Word
+from agentflow.permissions.shell_command import Script, Simple, TooComplex, Word
+from agentflow.permissions.shell_parser import parse_command
+from agentflow.permissions.wrappers import RUNNERS, SHELLS
 
 _WRITERS = frozenset({"tee", "touch"})
 """Every file that one of these is given is written."""
