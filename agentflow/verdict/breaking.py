@@ -48,9 +48,14 @@ class Marks(Record):
     """The same of code that was reached."""
 
 
-def break_functions(text: str) -> str | None:
-    """Return Python code in which each function raises; None for code without any, and for no Python."""
-    return _broken_python(text, lambda _: True, "raise RuntimeError('broken on purpose')")
+def break_functions(path: str, text: str) -> str | None:
+    """Return code in which each function fails; None for code without any, and for an unknown language."""
+    ending, word = PurePosixPath(path).suffix, "broken on purpose"
+    if ending == ".py":
+        return _broken_python(text, lambda _: True, f"raise RuntimeError({word!r})")
+    lines = text.splitlines()
+    openings = {at for at, line in enumerate(lines) if _OPENS.match(line)} if ending in _FAILING else set()
+    return _opened(lines, openings, _FAILING[ending].format(word=word)) if openings else None
 
 
 def break_change(change: Texts, marks: Marks) -> str:
@@ -140,7 +145,11 @@ def _broken_braces(change: Texts, ending: str, marks: Marks) -> str | None:
     openings = {_opening(lines, line - 1) for line in changed_lines(change) if _is_code(lines, line - 1)}
     if not openings or None in openings:
         return None
-    statement = _FAILING[ending].format(word=marks.word)
+    return _opened(lines, openings, _FAILING[ending].format(word=marks.word))
+
+
+def _opened(lines: list[str], openings: Collection[int | None], statement: str) -> str:
+    """Return lines with a statement behind some of them."""
     return "".join(
         f"{text}\n{statement}\n" if at in openings else f"{text}\n" for at, text in enumerate(lines)
     )

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
+from agentflow.verdict.comments import is_equal_but_comments
 from agentflow.verdict.unused import sort_imports, take_out_unused
 from agentflow.workspace.mixed_tree import Texts
 
@@ -54,22 +55,29 @@ _ARITY: Mapping[str, int] = MappingProxyType(
     }
 )
 """How many parameters a generic class takes that can be named in a hint."""
-_PLAIN, _ABSENT = "100644", "000000"
+_PLAIN, _EXECUTABLE, _ABSENT = "100644", "100755", "000000"
 
 
 def is_same_behaviour(changes: Iterable[Texts], own: Collection[str] = ()) -> bool:
-    """Tell whether all files that differ are documents, or Python code with an equal meaning.
+    """Tell whether all files that differ are documents, or code with an equal meaning.
 
-    Comments, docstrings, formatting and annotations may differ where nothing in the file reads them, and the
-    order of imports from the standard library. `own` are the names of the repository's modules and folders.
+    Comments may differ in any language that is known; in Python docstrings, formatting and annotations too,
+    where nothing in the file reads them, and the order of imports from the standard library. `own` are the
+    names of the repository's modules and folders.
     """
     found = tuple(changes)
     return bool(found) and all(
         is_document(each)
         or is_description(each)
         or (is_equal_but_examples(each, own) and _examples(each.before) == _examples(each.after))
+        or _is_equal_but_comments(each)
         for each in found
     )
+
+
+def _is_equal_but_comments(change: Texts) -> bool:
+    is_plain = change.is_whole and set(change.modes) in ({_PLAIN}, {_EXECUTABLE})
+    return is_plain and is_equal_but_comments(change.path, change.before, change.after)
 
 
 def is_document(change: Texts) -> bool:
@@ -90,7 +98,7 @@ def is_equal_but_examples(change: Texts, own: Collection[str] = ()) -> bool:
     """Tell whether Python code has an equal meaning, but for examples in docstrings, which are tests."""
     before, after = change.before, change.after
     is_code = change.path.endswith(".py") and change.is_whole and before != after
-    if not is_code or set(change.modes) not in ({_PLAIN}, {"100755"}) or _marks(before) != _marks(after):
+    if not is_code or set(change.modes) not in ({_PLAIN}, {_EXECUTABLE}) or _marks(before) != _marks(after):
         return False
     reads_texts = bool(_READS_TEXTS.search(before) or _READS_TEXTS.search(after))
     try:

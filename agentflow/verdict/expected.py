@@ -49,13 +49,18 @@ class Expected(Record):
     """Of a bound, the side on which the result has to lie."""
 
 
+def find_begin(line: str) -> str:
+    """Return the name of the test that begins on a line; empty where none does."""
+    begin = _BEGIN.search(line)
+    return (begin["go"] or begin["rust"] or begin["js"]) if begin else ""
+
+
 def find_expected(path: str, text: str, tests: Collection[str]) -> tuple[Expected, ...]:
     """Return the first expected literal of each of these tests; with none named, of each line."""
     found: dict[object, Expected] = {}
     owner: str | None = None
     for number, line in enumerate(text.splitlines(), 1):
-        if begin := _BEGIN.search(line):
-            name = begin["go"] or begin["rust"] or begin["js"]
+        if name := find_begin(line):
             owner = next((test for test in tests if test.endswith(name)), None)
         named = _named_in(line, tests)
         test, match = owner or named, _span(path, line, is_named=named is not None)

@@ -12,6 +12,7 @@ from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.core.verdict import Hunk
 from agentflow.redact import redacted
+from agentflow.verdict.added_tests import added_tests
 from agentflow.verdict.changed_tests import changed_tests
 from agentflow.verdict.equivalence import READS_TEXTS, is_description, is_document, is_same_behaviour
 from agentflow.verdict.mixed import is_shared, mix
@@ -68,7 +69,7 @@ class Look(Record):
     same_behaviour: bool = False
     """Only documents changed, and code in nothing that has an effect."""
     changed_tests: frozenset[str] = frozenset()
-    """The test functions that are new or changed, by name, where nothing but tests and documents changed."""
+    """The tests that are new or changed, by name, where nothing but tests and documents changed."""
     renamed: Mapping[str, str] = {}
     """The names that became others, where that is all that changed."""
     lines: tuple[Hunk, ...] = ()
@@ -149,14 +150,19 @@ def _in_code(paths: Iterable[str]) -> list[str]:
 def _changed_tests(texts: tuple[Texts, ...], changed: list[Changed]) -> frozenset[str]:
     """Return the new and changed tests, if nothing else changed but documents."""
     kinds = {each.path: each.surface for each in changed}
-    tests = [each for each in texts if kinds[each.path] is Kind.TESTS and each.path.endswith(".py")]
+    tests = [each for each in texts if kinds[each.path] is Kind.TESTS]
     if not all(each in tests or (kinds[each.path] is None and is_document(each)) for each in texts):
         return frozenset()
-    found = [
-        changed_tests(each.before, each.after) for each in tests if each.after
-    ]  # one gone is asked about
+    found = [_tests_of(each) for each in tests if each.after]  # one gone is asked about
     is_clear = all(each.is_whole for each in texts) and all(found)
     return frozenset[str]().union(*found) if is_clear else frozenset()
+
+
+def _tests_of(change: Texts) -> frozenset[str]:
+    """Return the new and changed tests of a file, if nothing else of it changed."""
+    if change.path.endswith(".py"):
+        return changed_tests(change.before, change.after)
+    return added_tests(change.path, change.before, change.after)
 
 
 def _dependencies(git: Git, task: TaskState, paths: list[str]) -> tuple[Difference, ...]:

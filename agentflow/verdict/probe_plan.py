@@ -6,24 +6,24 @@ from pathlib import PurePosixPath
 from agentflow.core.evidence import CheckName, CheckRun, Side
 from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.branches import Watched, watch_change
-from agentflow.verdict.breaking import SOURCES, Marks, break_change, break_functions, refuse
+from agentflow.verdict.breaking import SOURCES, Marks, break_change, refuse
 from agentflow.verdict.canary import Canary, make_canary
 from agentflow.verdict.ground import Ground
 from agentflow.verdict.hunks import Piece, split_change, take_back
 from agentflow.verdict.judge import holds
-from agentflow.verdict.narrow import function_of, lies_in, narrowed
+from agentflow.verdict.narrow import narrowed
 from agentflow.verdict.oracle_probes import oracle_probes
 from agentflow.verdict.planting import plant_names
 from agentflow.verdict.probe import Probe, make_word, with_patience
 from agentflow.verdict.probe_results import silences
 from agentflow.verdict.proofs import proof
 from agentflow.verdict.surface import Kind, belongs, kind_of
+from agentflow.verdict.tests_alone import probe_tests_alone
 from agentflow.workspace.mixed_tree import Texts
 
 Results = tuple[ProbeResult, ...]
 _SEEING = (CheckName.LINT, CheckName.TYPES)
 _TEXT_BYTES = 200_000
-_FILE_BYTES = 1_000_000
 _MOST_PIECES = 8
 _PIECES_SECONDS = 30.0
 """How long all pieces of a change may take, one after the other; there are fewer where a run takes long."""
@@ -61,38 +61,13 @@ def due_probes(ground: Ground, known: Results) -> tuple[Probe, ...]:
     if not holds(ground.case) or silences(known):
         return ()
     if ground.look.changed_tests:
-        return () if known else tuple(_of_tests_alone(ground))
+        return () if known else tuple(probe_tests_alone(ground))
     product = ground.product()
     if not product:
         return ()
     first = () if known else (*_broken(ground, product), *oracle_probes(ground))
     later = (_unseeing, _looking_away, _without, _untried)
     return (*first, *(probe for plan in later for probe in plan(ground, product, known)))
-
-
-def _of_tests_alone(ground: Ground) -> Iterator[Probe]:
-    """Yield new and changed tests with all functions of the product broken."""
-    final, paths = ground.tests, [each.path for each in ground.look.checks]
-    wanted = ground.look.changed_tests
-    tests = {test for test in ground.passed if lies_in(test, paths) and function_of(test) in wanted}
-    if final is None or {function_of(test) for test in tests} != wanted:
-        return  # one that does not pass, or is no test
-    check, broken = narrowed(final.check, tests), _broken_product(ground)
-    if check != final.check and broken:
-        kind, tree = ProbeKind.TESTS_ONLY, ground.trees[1]
-        yield with_patience(
-            final, Probe(kind=kind, check=check, tree=tree, files=broken, tests=frozenset(tests))
-        )
-
-
-def _broken_product(ground: Ground) -> dict[str, str | None]:
-    """Return the Python of the product with each function raising, by path."""
-    git, tree = ground.git, ground.trees[1]
-    paths = [
-        path for path in git.paths(tree) if path.endswith(".py") and not belongs(ground.task.surface, path)
-    ]
-    found = zip(paths, git.texts([f"{tree}:{path}" for path in paths], _FILE_BYTES), strict=True)
-    return {path: text for path, before in found if (text := break_functions(before)) is not None}
 
 
 def _broken(ground: Ground, product: tuple[Texts, ...]) -> Iterator[Probe]:

@@ -27,9 +27,10 @@ def _softened(results: Results) -> list[str]:
 
 
 def proven_tests(results: Results) -> frozenset[str]:
-    """Return new and changed tests that each fail with broken code."""
-    kind, end = ProbeKind.TESTS_ONLY, ProbeEnd.RED_AS_IT_MUST
-    return frozenset(test for each in results if each.kind is kind and each.end is end for test in each.tests)
+    """Return new and changed tests that each fail with broken code; none where one of them does not."""
+    found = [each for each in results if each.kind is ProbeKind.TESTS_ONLY]
+    is_clear = all(each.end is ProbeEnd.RED_AS_IT_MUST for each in found)
+    return frozenset(test for each in found if is_clear for test in each.tests)
 
 
 def switched_off(results: Results, changed: Iterable[str]) -> tuple[str, ...]:

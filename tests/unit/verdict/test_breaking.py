@@ -108,7 +108,7 @@ def test_lines_that_are_gone_stand_for_the_line_behind_them() -> None:
 
 
 def test_each_function_raises_where_only_tests_changed() -> None:
-    text = break_functions(PYTHON)
+    text = break_functions("a.py", PYTHON)
     assert text is not None
     assert text.count("raise RuntimeError") == 2
-    assert break_functions("A = 1\n") is None
+    assert break_functions("a.py", "A = 1\n") is None

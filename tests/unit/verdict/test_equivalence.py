@@ -163,7 +163,7 @@ NOT_EQUAL = {
     "requirements": changed("a==1", "a==2", "requirements.txt"),
     "settings": changed("a: 1", "a: 2", "docs/conf.yaml"),
     "code in the documentation": changed("x = 1", "x = 2", "docs/conf.py"),
-    "another language": changed("// a\n", "// b\n", "a.js"),
+    "code of another language": changed("let a = 1;\n", "let a = 2;\n", "app.js"),
 }
 
 
