@@ -19,7 +19,7 @@ _NAMES = re.compile(
 )
 
 
-def added_tests(path: str, before: str, after: str) -> frozenset[str]:
+def find_added_tests(path: str, before: str, after: str) -> frozenset[str]:
     """Return the names of the tests that a file gained; none where it gained, lost or changed anything else.
 
     A test stands whole beside others that begin like it. Further imports are no difference.

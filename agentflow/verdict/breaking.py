@@ -55,7 +55,7 @@ def break_functions(path: str, text: str) -> str | None:
         return _broken_python(text, lambda _: True, f"raise RuntimeError({word!r})")
     lines = text.splitlines()
     openings = {at for at, line in enumerate(lines) if _OPENS.match(line)} if ending in _FAILING else set()
-    return _opened(lines, openings, _FAILING[ending].format(word=word)) if openings else None
+    return _insert(lines, openings, _FAILING[ending].format(word=word)) if openings else None
 
 
 def break_change(change: Texts, marks: Marks) -> str:
@@ -145,10 +145,10 @@ def _broken_braces(change: Texts, ending: str, marks: Marks) -> str | None:
     openings = {_opening(lines, line - 1) for line in changed_lines(change) if _is_code(lines, line - 1)}
     if not openings or None in openings:
         return None
-    return _opened(lines, openings, _FAILING[ending].format(word=marks.word))
+    return _insert(lines, openings, _FAILING[ending].format(word=marks.word))
 
 
-def _opened(lines: list[str], openings: Collection[int | None], statement: str) -> str:
+def _insert(lines: list[str], openings: Collection[int | None], statement: str) -> str:
     """Return lines with a statement behind some of them."""
     return "".join(
         f"{text}\n{statement}\n" if at in openings else f"{text}\n" for at, text in enumerate(lines)

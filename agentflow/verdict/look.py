@@ -12,7 +12,7 @@ from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.core.verdict import Hunk
 from agentflow.redact import redacted
-from agentflow.verdict.added_tests import added_tests
+from agentflow.verdict.added_tests import find_added_tests
 from agentflow.verdict.changed_tests import changed_tests
 from agentflow.verdict.equivalence import READS_TEXTS, is_description, is_document, is_same_behaviour
 from agentflow.verdict.mixed import is_shared, mix
@@ -162,7 +162,7 @@ def _tests_of(change: Texts) -> frozenset[str]:
     """Return the new and changed tests of a file, if nothing else of it changed."""
     if change.path.endswith(".py"):
         return changed_tests(change.before, change.after)
-    return added_tests(change.path, change.before, change.after)
+    return find_added_tests(change.path, change.before, change.after)
 
 
 def _dependencies(git: Git, task: TaskState, paths: list[str]) -> tuple[Difference, ...]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentflow.verdict.added_tests import added_tests
+from agentflow.verdict.added_tests import find_added_tests
 
 NODE = """const { test } = require('node:test');
 const assert = require('node:assert');
@@ -44,18 +44,18 @@ def gained(path: str, before: str, *pairs: tuple[str, str]) -> frozenset[str]:
     for old, new in pairs:
         assert old in after
         after = after.replace(old, new, 1)
-    return added_tests(path, before, after)
+    return find_added_tests(path, before, after)
 
 
 def test_whole_tests_are_new() -> None:
     assert gained("a.test.js", NODE, ("test('adds'", f"{NEW}\ntest('adds'")) == {"adds one"}
-    assert added_tests("a.test.js", NODE, f"{NODE}\n{NEW}") == {"adds one"}
+    assert find_added_tests("a.test.js", NODE, f"{NODE}\n{NEW}") == {"adds one"}
     within = ("  });\n});", "  });\n  it('adds one', () => {\n    expect(total([5])).toBe(5);\n  });\n});")
     assert gained("a.test.ts", SUITE, within) == {"adds one"}
     assert gained("a_test.go", GO, ("func TestFull", f"{NEW_GO}\nfunc TestFull")) == {"TestPart"}
     new = "\n#[test]\nfn tips_more() {\n    assert_eq!(tip(200), 20);\n}\n"
-    assert added_tests("tests/tip.rs", RUST, RUST + new) == {"tips_more"}
-    assert added_tests("b.test.js", "", NODE) == {"adds", "adds nothing"}
+    assert find_added_tests("tests/tip.rs", RUST, RUST + new) == {"tips_more"}
+    assert find_added_tests("b.test.js", "", NODE) == {"adds", "adds nothing"}
 
 
 def test_further_imports_are_no_difference() -> None:
