@@ -8,8 +8,8 @@ from agentflow.core.errors import InvalidFile
 from agentflow.core.record import plain
 
 T = TypeVar("T")
-_UNTOLD = (("minLength", 1), ("minimum", 1))
-"""Bounds that go without saying."""
+_UNTOLD = (("minLength", 1), ("minimum", 1), ("default", 1), ("default", "."))
+"""Bounds and defaults that go without saying."""
 
 
 class Mismatch(ValueError):

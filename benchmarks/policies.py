@@ -17,6 +17,10 @@ Call = tuple[str, dict[str, Any]]
 Form = tuple[Call, ...]
 Step = tuple[Form, ...]
 _EVIDENCE = re.compile(r"(?m)^- \w+: green,.*?evidence (ev-\d{4,})")
+_PROOF = ("  failed before, passes now: ", "  new, passes: ")
+_OPEN = (": red, ", ": not run ", "  passed before, not now: ", " more characters left out)")
+"""What makes a careful verifier look further."""
+_WRONG = "The diff does not do what was asked."
 _UNKNOWN = ("command not found", "No module named pytest")
 
 
@@ -84,16 +88,22 @@ def competent(task: Task, now: Seen) -> tuple[Step, ...]:
         case "explorer":
             return (_grep(task),), (_reads(task.read),)
         case "implementer":
-            unread = tuple(path for path in task.read if not now.shows(task.files[path]))
+            unread = _unread(task, now)
             is_known = all(path in now.text for path in task.changed if path in task.files)
             look = () if is_known else ((_grep(task),),)
             return (*look, (_reads(unread),), *_edits(task), _tests(task.narrow))
         case "reviewer":
             return ((_reads([path for path in task.changed if path in task.files][:2]) + _grep(task),),)
         case "verifier":
-            return _tests(task.narrow), _tests(task.edge)
+            return () if _is_clear(task, now) else (_tests(task.narrow), _tests(task.edge))
         case _:
             return ()
+
+
+def mistaken(task: Task, now: Seen) -> tuple[Step, ...]:
+    """Work as the competent one, but get the change wrong; who judges it knows better."""
+    is_working = now.role in {"", "implementer"}
+    return competent(task.mistaken if is_working else task, now)
 
 
 def hasty(task: Task, now: Seen) -> tuple[Step, ...]:
@@ -112,7 +122,7 @@ def lazy(_task: Task, _now: Seen) -> tuple[Step, ...]:
 
 def wordy(task: Task, now: Seen) -> tuple[Step, ...]:
     """Do all by the shell: pipes, loops, heredocs, commands inside of commands."""
-    unread = tuple(path for path in task.read if not now.shows(task.files[path]))
+    unread = _unread(task, now)
     find = f"find . -type f -not -path './.*' | sort | xargs grep -nE '{task.look}' 2>/dev/null | head -n 40"
     shown = " ".join(unread)
     loop = f'for file in {shown}; do echo "== $file"; sed -n \'1,200p\' "$file"; done'
@@ -136,15 +146,39 @@ def wordy(task: Task, now: Seen) -> tuple[Step, ...]:
                 ),
             )
         case "verifier":
-            return (*_some(f"cd . && {task.narrow} 2>&1 | tail -n 20", task), _tests(task.edge))
+            narrow = _some(f"cd . && {task.narrow} 2>&1 | tail -n 20", task)
+            return () if _is_clear(task, now) else (*narrow, _tests(task.edge))
         case _:
             return ()
 
 
+MISTAKEN = "mistaken"
 Policy = Callable[[Task, Seen], tuple[Step, ...]]
 POLICIES: Mapping[str, Policy] = MappingProxyType(
-    {"competent": competent, "wordy": wordy, "hasty": hasty, "lazy": lazy}
+    {"competent": competent, "wordy": wordy, "hasty": hasty, "lazy": lazy, MISTAKEN: mistaken}
 )
+
+
+def _unread(task: Task, now: Seen) -> tuple[str, ...]:
+    """Return what has to be looked at still: of a file that is not changed some lines are enough."""
+    known = {path for path in task.read if path not in task.changed and f"### {path}" in now.text}
+    return tuple(path for path in task.read if path not in known and not now.shows(task.files[path]))
+
+
+def _is_clear(task: Task, now: Seen) -> bool:
+    """Tell whether a verifier's brief answers all that a careful reader of it asks."""
+    after = now.text.partition("\n## Checks after the change")[2]
+    is_green = "- tests: green" in after and not any(words in after for words in _OPEN)
+    return is_green and any(words in after for words in _PROOF) and _does(task, now)
+
+
+def _does(task: Task, now: Seen) -> bool:
+    """Tell whether a diff is the right change, as one sees who understands the task."""
+    diff = now.text.partition("\n## Change\n")[2]
+    lines = (line for edit in task.change for line in f"{edit.new}{edit.content}".splitlines())
+    old = {line for edit in task.change for line in edit.old.splitlines()}
+    added = "\n".join(line[1:] for line in diff.splitlines() if line.startswith("+"))
+    return all(line in added for line in lines if line.strip() and line not in old)
 
 
 def _plainly(task: Task) -> tuple[Step, ...]:
@@ -235,6 +269,8 @@ def submission(task: Task, now: Seen) -> tuple[Call, ...]:
             return (("SubmitReview", {"verdict": "APPROVED", "issues": []}),)
         case "verifier":
             newest = sorted(set(_EVIDENCE.findall(now.text)))[-1:]
+            if not _does(task, now):
+                return (("SubmitVerdict", {"verdict": "FAILED", "evidence": newest, "reasons": [_WRONG]}),)
             reasons = ["The checks pass, and the diff does what was asked."]
             return (("SubmitVerdict", {"verdict": "VERIFIED", "evidence": newest, "reasons": reasons}),)
         case _:

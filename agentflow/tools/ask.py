@@ -55,7 +55,7 @@ def ask(wanted: AskInput, context: ToolContext) -> Output:  # noqa: ARG001  # al
 
 
 def escalate(wanted: Escalation, context: ToolContext) -> Output:  # noqa: ARG001  # all tools have one signature
-    """Ask the user what holds where code contradicts an assumption; this step then starts anew."""
+    """Ask the user which of two holds where code contradicts an assumption; your work then begins again."""
     raise ToolError("nobody answered")
 
 

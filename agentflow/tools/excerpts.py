@@ -35,16 +35,16 @@ def short_file(workspace: Workspace, path: str) -> Excerpt | None:
 
 
 def block_of(workspace: Workspace, path: str, name: str) -> Excerpt | None:
-    """Return the first line with a name, the lines that stand deeper below it, and one that closes them."""
+    """Return the first line with a name, its decorators, the deeper lines below and one that closes them."""
     lines, word = _lines(workspace, path), re.compile(rf"\b{re.escape(name)}\b")
     place = next((place for place, line in enumerate(lines) if word.search(line)), None)
     if place is None:
         return None
-    depth, end = _depth(lines[place]), place + 1
+    begin, depth, end = _first_decorator(lines, place), _depth(lines[place]), place + 1
     while end < min(len(lines), place + MOST) and (not lines[end].strip() or _depth(lines[end]) > depth):
         end += 1
     end += end < len(lines) and lines[end].strip()[:1] in _CLOSING
-    return Excerpt(path=path, first=place + 1, lines=tuple("\n".join(lines[place:end]).rstrip().split("\n")))
+    return Excerpt(path=path, first=begin + 1, lines=tuple("\n".join(lines[begin:end]).rstrip().split("\n")))
 
 
 def excerpts_of(workspace: Workspace, findings: Iterable[Finding]) -> tuple[Excerpt, ...]:
@@ -95,6 +95,16 @@ def _shows(asked: ToolCall | None, said: str, one: Finding, text: str, workspace
     name = PurePosixPath(one.path).name
     about = said if asked is None else f"{asked.input}\n{said}"
     return name in about and text in said
+
+
+def _first_decorator(lines: tuple[str, ...], place: int) -> int:
+    """Return where the decorators of a definition begin."""
+    begin, above = place, place - 1
+    while above >= max(0, place - MOST) and lines[above].strip():
+        if lines[above].lstrip().startswith("@") and _depth(lines[above]) == _depth(lines[place]):
+            begin = above
+        above -= 1
+    return begin
 
 
 def _depth(line: str) -> int:

@@ -32,7 +32,7 @@ FilePath = Annotated[str, Meta(min_length=1)]
 
 class ReadInput(Record):
     file_path: FilePath
-    offset: Annotated[int, Meta(ge=1, description="First line to show, from 1.")] = 1
+    offset: Annotated[int, Meta(ge=1, description="First line.")] = 1
     limit: Annotated[int, Meta(ge=1)] = MAX_LINES
 
 
@@ -54,7 +54,7 @@ def is_binary(content: bytes) -> bool:
 
 
 def read(wanted: ReadInput, context: ToolContext) -> Output:
-    """Show a text file of the repository with line numbers; page through long ones with offset and limit."""
+    """Show a text file, or a part of it, with line numbers."""
     with context.workspace.open(wanted.file_path) as file:
         if os.fstat(file.fileno()).st_size > MAX_BYTES:
             return _page(wanted, file)
@@ -72,7 +72,7 @@ def read(wanted: ReadInput, context: ToolContext) -> Output:
 
 
 def edit(wanted: EditInput, context: ToolContext) -> Output:
-    """Replace an exact piece of text in a file that was read before; it must stand there exactly once."""
+    """Replace exact text that occurs once in a file you have read."""
     path = context.workspace.relative(wanted.file_path)
     content = _text_bytes(context.workspace, path)
     _require_seen(path, context)
@@ -89,7 +89,7 @@ def edit(wanted: EditInput, context: ToolContext) -> Output:
 
 
 def write(wanted: WriteInput, context: ToolContext) -> Output:
-    """Create a file with its folders, or replace the whole text of one that was read before."""
+    """Create a file with its folders, or replace one you have read."""
     path = context.workspace.relative(wanted.file_path)
     _require_own(path, context.role)
     text, verb = wanted.content, "created"

@@ -17,7 +17,7 @@ MAX_RESULTS = 100
 MAX_TEXT = 500
 """A longer line is cut when shown."""
 
-Pattern = Annotated[str, Meta(min_length=1, description="A glob such as `src/**/*.py`.")]
+Pattern = Annotated[str, Meta(min_length=1, description="Such as `src/**/*.py`.")]
 Where = Annotated[str, Meta(min_length=1)]
 
 
@@ -29,16 +29,19 @@ class GlobInput(Record):
 class GrepInput(Record):
     pattern: Annotated[str, Meta(min_length=1)]
     path: Where = "."
-    glob: Annotated[str | None, Meta(description="Only files of this glob.")] = None
+    glob: Annotated[str | None, Meta(description="Only these files.")] = None
     output_mode: Literal["content", "files_with_matches", "count"] = "files_with_matches"
     ignore_case: bool = field(default=False, name="-i")
-    line_numbers: bool = field(default=True, name="-n")
+    line_numbers: Annotated[bool, Meta(extra_json_schema={"deprecated": True})] = field(
+        default=True, name="-n"
+    )
+    """A public key that nobody needs to be told of: lines are numbered anyway."""
     head_limit: Annotated[int, Meta(ge=1)] = MAX_RESULTS
-    multiline: Annotated[bool, Meta(description="Let a match span lines.")] = False
+    multiline: bool = False
 
 
 def glob(wanted: GlobInput, context: ToolContext) -> Output:
-    """List files by name, sorted; without a slash in the pattern at any depth. Ignored files are left out."""
+    """List files by name; a pattern without a slash matches at any depth."""
     below = _existing(wanted.path, context)
     prefix = "" if below == "." else f"{below}/"
     pattern = matcher(wanted.pattern.removeprefix(f"{context.workspace.root}/"))
@@ -47,7 +50,7 @@ def glob(wanted: GlobInput, context: ToolContext) -> Output:
 
 
 def grep(wanted: GrepInput, context: ToolContext) -> Output:
-    """Search the lines of files with a regular expression; ignored and binary files are left out."""
+    """Search lines by a regular expression; ignored and binary files are left out."""
     query = Query(
         workspace=context.workspace,
         regex=compiled(wanted.pattern, ignore_case=wanted.ignore_case, multiline=wanted.multiline),

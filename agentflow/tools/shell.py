@@ -26,19 +26,19 @@ _CONTINUATION = bytes(range(0x80, 0xC0))
 
 
 class BashInput(Record):
-    command: Annotated[str, Meta(min_length=1, description="For `bash -c`, at the root.")]
+    command: Annotated[str, Meta(min_length=1, description="For `bash -c`.")]
     description: str = ""
     timeout: Annotated[int, Meta(ge=1, le=600_000, description="Milliseconds.")] = 120_000
 
 
 _SCOPES: Mapping[str, str] = MappingProxyType(
     {
-        "explorer": "Runs what looks, in pipes and loops, also `python3 -c`; no tests, builds or programs of "
-        "the repository.",
-        "implementer": "Runs any program; .git and .claude stay.",
-        "reviewer": "Runs static analysis (`ruff check`, `npx eslint` and the like) and what only reads; no "
-        "tests, builds or programs of the repository.",
-        "verifier": "Runs anything, on a copy that is thrown away after each call; changes no tracked file.",
+        "explorer": "Programs that only read, in pipes and loops, also `python3 -c`; no tests, builds or "
+        "programs of the repository.",
+        "implementer": "Any program; .git and .claude are read-only.",
+        "reviewer": "Static analysis (`ruff check`, `npx eslint` and the like) and programs that only read; "
+        "no tests, builds or programs of the repository.",
+        "verifier": "Any program, on a copy of the repository that is thrown away after each call.",
     }
 )
 """What the shipped roles may run, by their part in the pipeline."""
@@ -52,7 +52,7 @@ def shell_scope(role: Role) -> str:
 
 
 def bash(wanted: BashInput, context: ToolContext) -> Output:
-    """Run a command in a new shell, return output and exit code."""
+    """Run a command in a new shell at the root; return output and exit code."""
     if "\0" in wanted.command:
         raise InvalidInput("command: holds a NUL character")
     sink = _sink(context)

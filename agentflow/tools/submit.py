@@ -49,7 +49,7 @@ def submit_plan(wanted: Plan, context: ToolContext) -> Output:  # noqa: ARG001  
 
 
 def submit_change(wanted: Change, context: ToolContext) -> Output:
-    """Hand in the finished change and end; name every file that differs."""
+    """Hand in the change and end; name every file that differs."""
     problems = list(_unlike(wanted, context)) if context.changed and not context.run.rejected else []
     if problems:
         raise InvalidInput("; ".join(problems))
@@ -63,7 +63,7 @@ def submit_review(wanted: Review, context: ToolContext) -> Output:
 
 
 def submit_verdict(wanted: Judgement, context: ToolContext) -> Output:
-    """Hand in the verdict and end; VERIFIED cites evidence that the program recorded on the newest state."""
+    """Hand in the verdict and end; VERIFIED cites checks that the program ran after the change."""
     problems = list(_unfounded(wanted, context.ledger))
     if problems:
         raise InvalidInput("; ".join(problems))

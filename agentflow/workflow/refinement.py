@@ -27,12 +27,13 @@ from agentflow.routing.route import (
     shorten_route,
 )
 from agentflow.routing.table import Table
-from agentflow.tools.excerpts import block_of, short_file
+from agentflow.tools.excerpts import short_file
 from agentflow.verdict.baseline import examine_base
 from agentflow.verdict.case import uncounted
 from agentflow.verdict.conclusion import check_line, decided, ended_by
-from agentflow.verdict.targets import aims, files_of
+from agentflow.verdict.targets import aims
 from agentflow.workflow.crew import Crew
+from agentflow.workflow.failing_tests import show_failing_tests
 from agentflow.workflow.suspension import add_assumption, decide_or_suspend, suspend_for
 
 MAX_NAMES = 30
@@ -41,7 +42,6 @@ MAX_CHANGES = 8
 
 MAX_FILES = 3
 
-MAX_TESTS = 3
 
 _LANGUAGES = {
     ".py": "Python", ".ts": "TypeScript", ".tsx": "TypeScript", ".js": "JavaScript", ".go": "Go",
@@ -191,18 +191,11 @@ def _status(crew: Crew, task: TaskState) -> str:
 
 
 def _excerpts(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[Excerpt]:
-    """Yield the files that the task names, and the tests that fail before it."""
+    """Yield the files that the task names, and the failing tests with the files they point at."""
     named = tuple(islice(_find_named(f"{task.task}\n{task.intent.goal}", files), MAX_FILES))
     for path in named:
         yield short_file(crew.workspace, path) or Excerpt(path=path, first=1, lines=())
-    runs = crew.checking.runs(task.baseline)
-    printed = "\n".join(run.tail for run in runs)
-    failing = sorted({test for run in runs for test in run.ids(*RED)})[:MAX_TESTS]
-    for test, path in files_of(files, failing).items():
-        name = re.split(r"::|\.", test.partition("[")[0])[-1]
-        block = block_of(crew.workspace, path, name) if path in files and path not in named else None
-        if block and not all(line.strip() in printed for line in block.lines):
-            yield block
+    yield from (each for each in show_failing_tests(crew, task, files) if each.path not in named)
 
 
 def _find_named(text: str, files: tuple[str, ...]) -> Iterator[str]:

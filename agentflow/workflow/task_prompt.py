@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from agentflow.core.evidence import RED, CheckName, CheckRun, Side, ended, repeated
+from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome, ended, repeated
 from agentflow.core.role import Limits, Plan, Role
 from agentflow.core.task import Excerpt, Failure, Instruction, Phase, TaskState
 from agentflow.core.wording import list_some
@@ -22,6 +22,8 @@ MAX_DIFF_CHARS = 20_000
 TAIL_LINES = 20
 
 MAX_FAILING = 20
+
+_Shown = Callable[[CheckRun, Material], str]
 
 _RESULTS: Mapping[Phase, Mapping[str, Any]] = MappingProxyType(
     {
@@ -46,7 +48,8 @@ def write_task_prompt(task: TaskState, phase: Phase, material: Material) -> str:
     if task.reads_only:
         parts = [*head, *_parts_to_read(task, phase, material)]
     else:
-        before = _checks("Checks before the task", material.baseline, material.folder)
+        shown = _check_line if phase in (Phase.REVIEW, Phase.VERIFICATION) else _check
+        before = _checks("Checks before the task", material.baseline, material, shown)
         parts = [*head, before, *_parts_to_change(task, phase, material)]
     return "\n\n".join(part for part in parts if part)
 
@@ -142,9 +145,10 @@ def _instruction(one: Instruction, most: int) -> str:
     return "\n".join((f"## {one.path}{where}", *((fence_text(text, "markdown"),) if text else ()), *note))
 
 
-def _excerpts(task: TaskState, material: Material) -> str:
-    """Return the lines of the repository that are known to matter, as they stood before the task."""
-    found = tuple(each for each in _fresh_excerpts(task, material.changed) if each.lines)
+def _excerpts(task: TaskState, material: Material, *, whole: bool = True) -> str:
+    """Return the lines that are known to matter, as they stand; whole files may be left out."""
+    known = (each for each in _fresh_excerpts(task, material.changed) if each.lines)
+    found = tuple(each for each in known if whole or not each.is_whole)
     shown = (
         f"### {each.path}{' (whole)' if each.is_whole else ''}\n{fence_text(_number_lines(each))}"
         for each in found
@@ -200,17 +204,18 @@ def _parts_to_change(task: TaskState, phase: Phase, material: Material) -> tuple
             return _parts_to_judge(task, material)
         case Phase.VERIFICATION:
             shown = (*material.final, *material.held)
-            after = _checks("Checks after the change", shown, material.folder)
+            after = _checks("Checks after the change", shown, material, _check_after)
             return *_parts_to_judge(task, material), after, _review(task)
         case Phase.REFINEMENT | Phase.COMPLETE:
             return ()
 
 
 def _parts_to_judge(task: TaskState, material: Material) -> tuple[str, ...]:
-    """Return what both judges are told: what was planned, what is claimed, what failed, what changed."""
+    """Return what both judges are told: the plan, the failing tests, what is claimed and changed."""
     said = [f"- {reason}" for failure in task.failures for reason in failure.reasons]
     failed = "\n".join(("## Why it was sent back before", *dict.fromkeys(said))) if said else ""
-    return _plan(task.plan), _claims(task, material), failed, _diff("Change", material.diff)
+    tests = _excerpts(task.replace(cited=()), material, whole=False)
+    return _plan(task.plan), tests, _claims(task, material), failed, _diff("Change", material.diff)
 
 
 def _claims(task: TaskState, material: Material) -> str:
@@ -253,20 +258,46 @@ def _beyond(goal: str, text: str) -> str:
     return text if is_more else ""
 
 
-def _checks(title: str, runs: tuple[CheckRun, ...], folder: str) -> str:
+def _checks(title: str, runs: tuple[CheckRun, ...], material: Material, shown: _Shown) -> str:
     if not runs:
         return f"## {title}\nnone: this repository has no check that agentflow can find"
-    return "\n".join((f"## {title}", *(_check(run, folder) for run in runs)))
+    return "\n".join((f"## {title}", *(shown(run, material) for run in runs)))
 
 
-def _check(run: CheckRun, folder: str) -> str:
+def _check(run: CheckRun, material: Material) -> str:
     """Return a check in a line with its command, and what a red one printed last."""
-    printed = "\n".join(run.tail.rstrip().splitlines()[-TAIL_LINES:])
     is_red = run.evidence is not None and not run.green
-    return "\n".join((_check_line(run, folder), *((fence_text(printed),) if is_red else ())))
+    printed = (fence_text(last_lines(run.tail)),) if is_red else ()
+    return "\n".join((_check_line(run, material), *printed))
 
 
-def _check_line(run: CheckRun, folder: str) -> str:
+def _check_after(run: CheckRun, material: Material) -> str:
+    """Return a check after the change, with the tests that came out differently than before the task."""
+    before = next((base for base in material.baseline if base.check.name is run.check.name), None)
+    told = _differences(before, run) if before and before.outcomes and run.outcomes else ()
+    return "\n".join((_check(run, material), *told))
+
+
+def _differences(before: CheckRun, after: CheckRun) -> Iterator[str]:
+    passed_before, passes = before.ids(TestOutcome.PASSED), after.ids(TestOutcome.PASSED)
+    groups = {
+        "failed before, passes now": before.ids(*RED) & passes,
+        "new, passes": passes - before.outcomes.keys(),
+        "passed before, not now": passed_before - passes,
+    }
+    for title, tests in groups.items():
+        if tests:
+            yield f"  {title}: {list_some(sorted(tests), MAX_FAILING)}"
+    if not any(groups.values()):
+        yield "  no test came out differently than before the task"
+
+
+def last_lines(printed: str) -> str:
+    """Return what of a red check's output a brief shows."""
+    return "\n".join(printed.rstrip().splitlines()[-TAIL_LINES:])
+
+
+def _check_line(run: CheckRun, material: Material) -> str:
     name, evidence = str(run.check.name), run.evidence
     if evidence is None:
         return f"- {name}: not run ({run.check.missing})"
@@ -274,8 +305,9 @@ def _check_line(run: CheckRun, folder: str) -> str:
         name = f"{name}, as they stood before the task"
     colour = "green" if run.green else "red"
     end = f"{ended(evidence)}{repeated(evidence.tries, evidence.flaky)}{_counts(run)}"
+    output = f"{material.folder}/evidence/{evidence.id}.out"
     lines = [
-        f"- {name}: {colour}, {end}, evidence {evidence.id}, output in {folder}/evidence/{evidence.id}.out",
+        f"- {name}: {colour}, {end}, evidence {evidence.id}, output in {output}",
         f"  `{run.check.command}`",
     ]
     failing = () if run.green else sorted(run.ids(*RED))
@@ -327,12 +359,12 @@ def _failures(task: TaskState, material: Material) -> tuple[str, ...]:
     )
 
 
-def _failure(failure: Failure, material: Material, shown: Callable[[CheckRun, str], str] = _check) -> str:
+def _failure(failure: Failure, material: Material, shown: _Shown = _check) -> str:
     reasons = [f"- {reason}" for reason in failure.reasons]
     red = (run for run in material.shown(failure.evidence) if not run.green)
     by = f" in {failure.phase}" if failure.phase is Phase.REVIEW else ""
     heading = f"## Iteration {failure.iteration} failed{by}"
-    return "\n".join((heading, *reasons, *(shown(run, material.folder) for run in red)))
+    return "\n".join((heading, *reasons, *(shown(run, material) for run in red)))
 
 
 def _diff(title: str, diff: str) -> str:

@@ -50,6 +50,8 @@ class Task(Record):
     edge: str
     """A command that tries what the tests leave out."""
     before: tuple[Edit, ...] = ()
+    mistake: tuple[Edit, ...] = ()
+    """A change that looks right, passes its own tests, and is wrong."""
     answer: str = ""
     check: str = ""
     """The command of all tests, as its table says."""
@@ -59,6 +61,11 @@ class Task(Record):
     @property
     def changed(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(edit.file for edit in self.change))
+
+    @property
+    def mistaken(self) -> "Task":
+        """The task as somebody does it who gets it wrong."""
+        return self.replace(change=self.mistake)
 
     def lay(self, root: Path) -> None:
         """Write the repository; a Python one gets an environment that has the test runner."""

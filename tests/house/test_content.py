@@ -16,7 +16,7 @@ ROLE_KEYS = {"name", "description", "model", "tools", "skills", "maxTurns", "lim
 SKILL_KEYS = {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
 MAX_WORDS = 350
 MAX_CHARACTERS = 2_000
-"""About 500 tokens, so that the tools of a role fit beside its prompt into 1,300."""
+"""About 500 tokens, so that the tools of a role fit beside its prompt into 1,225."""
 
 TOOLS = {
     "explorer": {"AskUserQuestion", "Read", "Grep", "Glob", "Bash", "WebSearch", "WebFetch"},

@@ -18,7 +18,7 @@ from agentflow.permissions.role_rules import refusal
 from agentflow.tools.registry import NAMES, spec, standard
 from agentflow.tools.shell import BASH
 
-MAX_TOKENS = 1_300
+MAX_TOKENS = 1_225
 CHARACTERS_A_TOKEN = 4
 OFFERED = {
     "explorer": {"Read", "Grep", "Glob", "Bash", "AskUserQuestion", "SubmitFindings"},

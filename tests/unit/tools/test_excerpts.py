@@ -80,3 +80,10 @@ def test_a_block_ends_where_what_is_deeper_ends(bench: Bench, text: str, lines: 
     assert found is not None
     assert found.lines == lines
     assert block_of(PathGuard(bench.root), "a.txt", "nowhere") is None
+
+
+def test_a_block_begins_with_its_decorators(bench: Bench) -> None:
+    bench.file("a.py", "x = 1\n@slow\n@cases(\n    1,\n)\ndef test_a(n):\n    assert n\n\ny = 2\n")
+    found = block_of(PathGuard(bench.root), "a.py", "test_a")
+    assert found is not None
+    assert (found.first, found.lines[0], found.lines[-1]) == (2, "@slow", "    assert n")

@@ -120,6 +120,28 @@ def test_each_role_is_told_what_it_needs(phase: Phase) -> None:
     assert re.findall(r"^# (.+)$", text, re.MULTILINE)[:2] == ["Surroundings", "Task"]
 
 
+def test_judges_are_told_which_tests_came_out_differently() -> None:
+    base = before(TESTS, {"t1": FAILED, "t2": PASSED, "t3": PASSED})
+    final = ran(TESTS, {"t1": PASSED, "t2": FAILED, "t4": PASSED})
+    text = write_task_prompt(TASK, Phase.VERIFICATION, material(baseline=(base,), final=(final,)))
+    told = "  failed before, passes now: t1\n  new, passes: t4\n  passed before, not now: t2, t3"
+    assert told in text.partition("## Checks after the change")[2]
+    same = write_task_prompt(TASK, Phase.VERIFICATION, material(baseline=(base,), final=(base,)))
+    assert "  no test came out differently than before the task" in same
+
+
+def test_judges_see_the_failing_tests_but_no_printed_traceback() -> None:
+    test = Excerpt(path="test_calc.py", first=4, lines=("def test_add():", "    assert add(1, 2) == 3"))
+    cited = Excerpt(path="calc.py", first=1, lines=("def add(a, b):",))
+    task = TASK.replace(excerpts=(test,), cited=(cited,))
+    text = write_task_prompt(
+        task, Phase.VERIFICATION, material(baseline=(RED,), final=(ran(TESTS, {"t1": PASSED}),))
+    )
+    assert "### test_calc.py\n```\n     4\tdef test_add():\n" in text
+    assert "### calc.py" not in text
+    assert TAIL not in text
+
+
 def test_only_the_newest_failure_is_told_with_its_output() -> None:
     task = TASK.replace(iteration=3, failures=(a_failure(), a_failure(iteration=2)))
     text = write_task_prompt(task, Phase.IMPLEMENTATION, material(baseline=()))

@@ -1,0 +1,131 @@
+"""Failing tests as a brief shows them: their own lines, and the short files that are likely at fault."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from agentflow.core.evidence import RED
+from agentflow.core.task import Excerpt, TaskState
+from agentflow.tools.excerpts import block_of, short_file
+from agentflow.verdict.reach import is_source
+from agentflow.verdict.surface import belongs
+from agentflow.verdict.targets import files_of
+from agentflow.workflow.crew import Crew
+from agentflow.workflow.task_prompt import MAX_FAILING, last_lines
+
+MAX_SHOWN = 3
+MAX_SOURCES = 300
+"""In a repository of more files nobody looks for what the tests use."""
+MAX_BYTES = 200_000
+MAX_CHARS = 4_000
+"""Of all files that are shown for what they define."""
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_DEFINED = re.compile(
+    r"(?m)^(?P<depth>[ \t]*)"
+    r"(?:(?:export|default|public|private|protected|static|async|pub(?:\(\w+\))?)[ \t]+)*"
+    r"(?:def|class|func|fn|function\*?|const|let|var|struct|type|enum|trait|interface)[ \t]+"
+    r"(?:\([^()\n]*\)[ \t]*)?(?P<name>\w+)"
+)
+"""A name where it is defined, in the words of several languages."""
+
+
+def show_failing_tests(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[Excerpt]:
+    """Yield tests that fail before a task, those of the least code first, and what they test."""
+    runs = crew.checking.runs(task.baseline)
+    failing = sorted({test for run in runs for test in run.ids(*RED)})[:MAX_FAILING]
+    if not failing:
+        return
+    texts = _sources(crew, task, files)
+    blocks = tuple(_blocks(crew, failing, _places(task, failing, files, texts)))
+    product = {path: text for path, text in texts.items() if not belongs(task.surface, path)}
+    used = find_used_files(product, ["\n".join(block.lines) for block in blocks])
+    printed = "\n".join(last_lines(run.tail) for run in runs)
+    narrow = sorted(zip(blocks, used, strict=True), key=lambda pair: len(pair[1]) or len(product))
+    for block, _ in narrow[:MAX_SHOWN]:
+        if not all(line.strip() in printed for line in block.lines):
+            yield block
+    yield from _short(crew, find_likely_files(used))
+
+
+def find_used_files(product: Mapping[str, str], tests: Iterable[str]) -> tuple[frozenset[str], ...]:
+    """Return for each test the files whose code it uses, by names that only one file defines."""
+    owners = _owners(product)
+    uses = {path: _files_behind(text, owners) - {path} for path, text in product.items()}
+    return tuple(_follow_uses(_files_behind(text, owners), uses) for text in tests)
+
+
+def find_likely_files(used: Iterable[frozenset[str]]) -> tuple[str, ...]:
+    """Return the files that failing tests point at; one that uses little code says the most."""
+    votes = Counter[str]()
+    for paths in used:
+        votes.update(dict.fromkeys(sorted(paths), 1 / len(paths)) if paths else {})
+    most = max(votes.values(), default=0)
+    return tuple(path for path, vote in votes.most_common() if vote >= most / 2)
+
+
+def _short(crew: Crew, paths: Iterable[str]) -> Iterator[Excerpt]:
+    """Yield the short ones of some files whole, as far as there is room."""
+    left = MAX_CHARS
+    for path in paths:
+        whole = short_file(crew.workspace, path)
+        size = sum(map(len, whole.lines)) if whole else 0
+        if whole and size <= left:
+            left -= size
+            yield whole
+
+
+def _sources(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Mapping[str, str]:
+    """Return the source files of a small repository with their texts."""
+    paths = [path for path in files if is_source(path) and "\n" not in path]
+    if len(paths) > MAX_SOURCES:
+        return {}
+    objects = [f"{task.base_tree}:{path}" for path in paths]
+    return dict(zip(paths, crew.git.texts(objects, MAX_BYTES), strict=True))
+
+
+def _places(
+    task: TaskState, failing: Iterable[str], files: tuple[str, ...], texts: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Return the file of each test: the one that its id names, or one of the tests that defines its name."""
+    known, found = set(files), files_of(files, failing)
+    tests = {path: _definitions(text) for path, text in texts.items() if belongs(task.surface, path)}
+    by_name = {name: path for path, names in tests.items() for name in names}
+    places = ((test, found.get(test, "")) for test in failing)
+    named = {test: path if path in known else by_name.get(_name_of(test), "") for test, path in places}
+    return {test: path for test, path in named.items() if path}
+
+
+def _name_of(test: str) -> str:
+    """Return what a test is called where it is defined."""
+    return re.split(r"::|\.", test.partition("[")[0])[-1]
+
+
+def _blocks(crew: Crew, failing: Iterable[str], places: Mapping[str, str]) -> Iterator[Excerpt]:
+    for path, name in dict.fromkeys((places[test], _name_of(test)) for test in failing if test in places):
+        if block := block_of(crew.workspace, path, name):
+            yield block
+
+
+def _owners(product: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the names that exactly one file defines at its outermost level, each with the file."""
+    found = [(name, path) for path, text in product.items() for name in _definitions(text, deep=False)]
+    count = Counter(name for name, _ in found)
+    return {name: path for name, path in found if count[name] == 1}
+
+
+def _files_behind(text: str, owners: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(owners[name] for name in owners.keys() & _NAME.findall(text))
+
+
+def _follow_uses(start: frozenset[str], uses: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Return files with all that they use, and what that uses in turn."""
+    reached, new = start, start
+    while new:
+        new = frozenset(path for each in new for path in uses[each]) - reached
+        reached |= new
+    return reached
+
+
+def _definitions(text: str, *, deep: bool = True) -> frozenset[str]:
+    """Return the names that a text defines, also deeper ones or only those that are not indented."""
+    return frozenset(found["name"] for found in _DEFINED.finditer(text) if deep or not found["depth"])
