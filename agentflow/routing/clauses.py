@@ -1,7 +1,8 @@
 """A task's text as clauses, each with what it wants, found by the phrases of the routing table."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cache
 
@@ -52,6 +53,9 @@ _APART = re.compile(r"[_\u2010-\u2015]")
 
 _BEGINNING, _END = 6_000, 2_000
 """How much of a long text is looked at: people say what they want before or after what they paste."""
+
+_LONGEST_LEAD = 200
+"""Characters in which all words of a phrase stand that a text begins with."""
 
 
 class Mood(StrEnum):
@@ -168,18 +172,44 @@ def find_phrases(phrases: Iterable[str], text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(" ".join(one[0].split()) for one in found if one))
 
 
-def find_lead(phrases: Iterable[str], text: str) -> str | None:
+def find_lead(phrases: tuple[str, ...], text: str) -> str | None:
     """Return what a text begins with that is one of the phrases, the longest of several, or None."""
-    likely = (phrase for phrase in phrases if _may_stand(phrase, text))
+    letters, beginning = _by_first_letter(phrases), text[:_LONGEST_LEAD]
+    fitting = (*letters.get(text[:1], ()), *letters.get("*", ()))
+    if not fitting:
+        return None
+    likely = (phrase for phrase in fitting if _may_stand(phrase, beginning))
     found = [one[0] for phrase in likely if (one := compile_phrase(phrase).match(text))]
     whole = (one for one in found if text[len(one) : len(one) + 1] in _AFTER)
     return max(whole, key=len, default=None)
 
 
+@cache
+def _by_first_letter(phrases: tuple[str, ...]) -> Mapping[str, list[str]]:
+    """Return the phrases by each letter that may begin one, `*` for any: a long text has a thousand leads."""
+    found = defaultdict[str, list[str]](list)
+    for phrase in phrases:
+        for letter in sorted({word[:1] for word in phrase.lower().split()[0].split("|")}):
+            found[letter].append(phrase)
+    return found
+
+
 def _may_stand(phrase: str, text: str) -> bool:
     """Tell whether a text has letters for each word of a phrase: most have not, and need no pattern."""
-    words = (word.split("|") for word in phrase.lower().split() if word not in {"...", "."})
-    return all(any(one.strip("*") in text for one in word) for word in words)
+    for word in _letters(phrase):
+        for one in word:
+            if one in text:
+                break
+        else:
+            return False
+    return True
+
+
+@cache
+def _letters(phrase: str) -> tuple[tuple[str, ...], ...]:
+    """Return what of each word of a phrase stands in a text that has it, by its alternatives."""
+    words = (word for word in phrase.lower().split() if word not in {"...", "."})
+    return tuple(tuple(one.strip("*") for one in word.split("|")) for word in words)
 
 
 @cache
