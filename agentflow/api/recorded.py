@@ -6,8 +6,7 @@ from agentflow.core.evidence import By
 from agentflow.core.messages import Reply
 from agentflow.loop.context import request_of
 from agentflow.model.recorded import Exchange, Recorded
-from agentflow.store.exchanges import Asked, exchanges
-from agentflow.store.journal import load_run
+from agentflow.store.journal import Asked, exchanges, load_run
 from agentflow.store.reading import evidence_of, find
 
 

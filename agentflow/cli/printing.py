@@ -32,10 +32,9 @@ def tell_edits(root: Path, folder: Path, *, goes_on: bool = False) -> None:
     """
     from agentflow.core.errors import AgentflowError
     from agentflow.redact import visible
-    from agentflow.store.edits import find_edits
     from agentflow.store.locks import is_at_work
     from agentflow.store.reading import events, state_of
-    from agentflow.store.task_file import STATE
+    from agentflow.store.task_file import STATE, find_edits
     from agentflow.view.terminal import send
 
     happened = tuple(events(folder))

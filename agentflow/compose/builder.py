@@ -31,7 +31,7 @@ from agentflow.core.tool import Tool
 from agentflow.hooks.chain import Chain
 from agentflow.loop.agent import Agent, Surroundings
 from agentflow.redact import redacted
-from agentflow.store.observers import tell
+from agentflow.store.tasks import tell
 from agentflow.tools.registry import Toolbox
 
 _ITEM = re.compile(r"^- .*\n?(?:^[ ]+\S.*\n?)*", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Append-only JSON lines: each line is written once and never rewritten."""
+"""Append-only JSON lines: each line is written once; a run's file is read back as a run, or request by request."""
 
 import os
 import stat
@@ -8,10 +8,12 @@ from typing import Any
 
 from agentflow.core.errors import CorruptState, InvalidFile
 from agentflow.core.fold import advance, begin_run
-from agentflow.core.record import encode
+from agentflow.core.messages import Reply
+from agentflow.core.record import Record, encode
 from agentflow.core.run import (
     CallAnswered,
     CallsStarted,
+    CompactionTrigger,
     HistoryCompacted,
     MessageAdded,
     ReplyReceived,
@@ -91,6 +93,41 @@ def opened(path: Path, head: RunOpened) -> Run:
     if earlier is None:
         raise CorruptState(f"{path}:1: it goes on from run {head.continues}, which is not there")
     return begin_run(head, earlier)
+
+
+class Asked(Record):
+    """One request of a run, and its reply."""
+
+    run: Run | None
+    """As it was sent; None where something else was."""
+    force: str | None
+    reply: Reply
+    refused: Run | None = None
+    """As it was sent before, when it was too long."""
+
+
+def exchanges(path: Path) -> Iterator[Asked | HistoryCompacted]:
+    """Yield each reply in a run's file with the run as it stood when it was asked, and each compaction.
+
+    Raises InvalidFile.
+    """
+    run: Run | None = None
+    sent: tuple[Run | None, str | None] = (None, None)
+    refused: Run | None = None
+    for number, line in lines(path):
+        entry: RunEntry = decode(RunEntry, line, f"{path}:{number}")  # type: ignore[arg-type]
+        match entry:
+            case RequestSent():
+                sent = (None if entry.changed else run, entry.force)
+            case HistoryCompacted():
+                refused = sent[0] if entry.trigger is CompactionTrigger.OVERFLOW else refused
+                yield entry
+            case ReplyReceived():
+                yield Asked(run=sent[0], force=sent[1], reply=entry.reply, refused=refused)
+                refused = None
+            case _:
+                pass
+        run = opened(path, entry) if isinstance(entry, RunOpened) else run and advance(run, entry)
 
 
 def _continued(run: Run, entry: RunEntry, place: str) -> Run:

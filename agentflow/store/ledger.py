@@ -1,10 +1,13 @@
-"""Evidence: one record for each executed command, with its full output beside it."""
+"""Evidence: one record for each executed command, its output beside it, and hashes that show a later change."""
 
+import hashlib
 import os
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from agentflow.core.events import EvidenceRecorded
+from agentflow.core.errors import AgentflowError
+from agentflow.core.events import EvidenceRecorded, Stamped, TaskEnded, TaskUndone
 from agentflow.core.evidence import (
     By,
     CheckName,
@@ -19,14 +22,15 @@ from agentflow.core.evidence import (
     mixed,
 )
 from agentflow.core.ports import Observer
-from agentflow.core.record import Record, encode, shared
-from agentflow.core.task import TaskState
+from agentflow.core.record import Record, encode, plain, shared
+from agentflow.core.task import FRONTMATTER_KEYS, TaskState
 from agentflow.frontmatter import sync, write_atomic, write_whole
 from agentflow.redact import redacted
-from agentflow.store.seals import files_of, fingerprint
+from agentflow.store.task_file import STATE, read_task
 
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\\]")
 _ESCAPE = re.compile(r"\\(?:[\\nrt]|x[0-9a-f]{2}|u[0-9a-f]{4})")
+REPORT = "report.md"
 
 
 class Binding(Record):
@@ -174,15 +178,6 @@ class EvidenceLedger:
         return evidence
 
 
-def outcomes_in(folder: Path, evidence: Evidence) -> dict[str, TestOutcome]:
-    """Return test ids with their outcomes from a task's folder, where the runner told them."""
-    if evidence.tests is None or evidence.tests.ids_file is None:
-        return {}
-    lines = (folder / evidence.tests.ids_file).read_text("utf-8").split("\n")[:-1]
-    pairs = (line.partition(" ") for line in lines)
-    return {_unescaped(test): TestOutcome(outcome) for outcome, _, test in pairs}
-
-
 class TreeLedger(Record):
     """A ledger in which only a tree's own required checks can be found: what a verifier may cite."""
 
@@ -198,13 +193,44 @@ class TreeLedger(Record):
         return self.ledger.record(execution, role=role, iteration=iteration, by=by)
 
 
-def _escaped(test: str) -> str:
-    """Return a test's id on one line, odd characters as Python would escape them."""
-    return _ODD.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), test)
+class Damage(Record):
+    """A file of a task that does not hold what its events say."""
+
+    subject: str
+    """The evidence it belongs to, else the file itself."""
+    problem: str
 
 
-def _unescaped(line: str) -> str:
-    return _ESCAPE.sub(lambda found: found[0].encode("ascii").decode("unicode_escape"), line)
+def damages(folder: Path, happened: Iterable[Stamped], task: TaskState) -> Iterator[Damage]:
+    """Yield what was changed, added or taken away since the task wrote it."""
+    happened = tuple(happened)
+    told = tuple(one.event for one in happened)
+    records = [event for event in told if isinstance(event, EvidenceRecorded)]
+    for record in records:
+        yield from _broken(folder, record.evidence, record.files)
+    known = {record.evidence for record in records}
+    for path in sorted((folder / "evidence").glob("ev-*.json")):
+        if path.stem not in known:
+            yield Damage(subject=path.stem, problem="no event tells of this record")
+    digest = report_seal(happened)
+    yield from _broken(folder, REPORT, {REPORT: digest} if digest else {})
+    if not _shows(folder / STATE, task):
+        yield Damage(subject=STATE, problem=f"{STATE} does not say what the events say")
+
+
+def report_seal(happened: Iterable[Stamped]) -> str:
+    """Return the newest hash that events tell of the report, or nothing."""
+    told = [one.event.report for one in happened if isinstance(one.event, TaskEnded | TaskUndone)]
+    return next((digest for digest in reversed(told) if digest), "")
+
+
+def outcomes_in(folder: Path, evidence: Evidence) -> dict[str, TestOutcome]:
+    """Return test ids with their outcomes from a task's folder, where the runner told them."""
+    if evidence.tests is None or evidence.tests.ids_file is None:
+        return {}
+    lines = (folder / evidence.tests.ids_file).read_text("utf-8").split("\n")[:-1]
+    pairs = (line.partition(" ") for line in lines)
+    return {_unescaped(test): TestOutcome(outcome) for outcome, _, test in pairs}
 
 
 def summary(evidence: Evidence) -> str:
@@ -216,3 +242,45 @@ def summary(evidence: Evidence) -> str:
         parts = ((tests.passed, "passed"), (tests.failed, "failed"), (tests.errors, broken))
         words += [f"{number} {word}" for number, word in parts if number] or ["no test ran"]
     return ", ".join(words) + mixed(evidence)
+
+
+def files_of(evidence: Evidence) -> tuple[str, ...]:
+    """Return the files of a record, as paths in the task folder."""
+    names = (f"evidence/{evidence.id}.json", f"evidence/{evidence.id}.out")
+    ids = evidence.tests.ids_file if evidence.tests else None
+    tries = (each.output for each in evidence.tries)
+    others = (name for name in (ids, evidence.reads_file) if name)
+    return (*names, *others, *tries)
+
+
+def fingerprint(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _escaped(test: str) -> str:
+    """Return a test's id on one line, odd characters as Python would escape them."""
+    return _ODD.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), test)
+
+
+def _unescaped(line: str) -> str:
+    return _ESCAPE.sub(lambda found: found[0].encode("ascii").decode("unicode_escape"), line)
+
+
+def _broken(folder: Path, subject: str, files: dict[str, str]) -> Iterator[Damage]:
+    for name, expected in files.items():
+        try:
+            found = fingerprint(folder / name)
+        except OSError as error:
+            yield Damage(subject=subject, problem=f"{name}: {error.strerror}")
+            continue
+        if found != expected:
+            yield Damage(subject=subject, problem=f"{name} was changed after it was written")
+
+
+def _shows(path: Path, task: TaskState) -> bool:
+    try:
+        shown, state = plain(read_task(path)), plain(task)
+    except (AgentflowError, OSError, UnicodeDecodeError):
+        return False
+    return all(shown[key] == state[key] for key in FRONTMATTER_KEYS)

@@ -1,15 +1,19 @@
-"""`task.md`: the state as frontmatter, and a text that people read and may write notes into."""
+"""`task.md`: the state as frontmatter and a text for people; what a person wrote into it is found again."""
 
+import difflib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from agentflow.core.errors import InvalidFile
-from agentflow.core.record import plain
+from agentflow.core.errors import AgentflowError, CorruptState, InvalidFile
+from agentflow.core.events import Stamped, StateChanged
+from agentflow.core.record import Record, encode, plain
 from agentflow.core.role import Plan
-from agentflow.core.task import FRONTMATTER_KEYS, TaskState
-from agentflow.frontmatter import join, split, write_atomic
-from agentflow.parse import parse
-from agentflow.redact import nested, redacted
-from agentflow.store.versions import upgraded
+from agentflow.core.task import FRONTMATTER_KEYS, Intent, TaskState
+from agentflow.frontmatter import dump_yaml, join, load_yaml, split, write_atomic
+from agentflow.parse import fit, parse
+from agentflow.redact import nested, one_line, redacted
+from agentflow.store.reading import EVENTS, log_of, notes_of, state_of, upgraded
 from agentflow.trust import content
 
 STATE = "task.md"
@@ -60,3 +64,147 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise InvalidFile(str(path), f"byte 0x{raw[error.start]:02x} is no UTF-8", line=line) from None
+
+
+_HINT = "correct it, or delete it: it is written again from events.jsonl"
+_MAX_NOTES = 200_000
+"""Characters; each event that keeps them holds them all."""
+_TORN = f"the last line of {EVENTS} was cut off when it was written, and is dropped"
+
+
+class Edits(Record):
+    """How a `task.md` differs from what was written into it."""
+
+    intent: Intent | None = None
+    """The intent as it was edited; it counts."""
+    notes: str | None = None
+    """The person's own text, as it is now; it is kept."""
+    ignored: tuple[str, ...] = ()
+    """What has no force, a line each."""
+
+    @property
+    def lines(self) -> Iterator[str]:
+        """What is to be said of it, for people."""
+        if self.intent is not None:
+            yield f"{STATE}: the intent was edited by hand, and counts"
+        if self.notes is not None:
+            yield f"{STATE}: the text was edited by hand, and is kept under {NOTES.strip()}"
+        yield from self.ignored
+
+
+def find_edits(folder: Path, happened: tuple[Stamped, ...]) -> Edits:
+    """Return what was edited by hand. Raises InvalidFile or CorruptState for what cannot be read."""
+    torn = (_TORN,) if _is_torn(folder / EVENTS) else ()
+    written = _heads(happened, str(folder / EVENTS))
+    path = folder / STATE
+    if not written:
+        return Edits(ignored=torn)
+    try:
+        text = read_text(path)
+    except FileNotFoundError:
+        return Edits(ignored=(*torn, f"{STATE} was missing, and is written again from {EVENTS}"))
+    except OSError as error:
+        raise CorruptState(f"{path}: {error.strerror}", hint=_HINT) from None
+    try:
+        found, body = split(text, str(path))
+        upgraded(found, str(path))
+        intent, ignored = _edited_head(found, written, str(path))
+    except AgentflowError as error:
+        error.hint = error.hint or _HINT
+        raise
+    generated = redacted(written_text(state_of(folder, happened).plan, log_of(happened)))
+    notes = _edited_notes(body, notes_of(happened), generated, str(path))
+    return Edits(intent=intent, notes=notes, ignored=(*torn, *ignored))
+
+
+def _is_torn(path: Path) -> bool:
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - 1))
+        return file.read() not in (b"", b"\n")
+
+
+def _heads(happened: tuple[Stamped, ...], source: str) -> list[dict[str, Any]]:
+    """Return the heads that may stand there untouched: the newest, and the one before, after a crash."""
+    fields: dict[str, Any] = {}
+    found: list[dict[str, Any]] = []
+    for one in happened:
+        if isinstance(one.event, StateChanged):
+            changed = one.event.changed
+            if fields and "version" in changed:
+                fields = upgraded(fields, source, changed["version"])
+            fields = {**fields, **changed}
+            if changed.keys() & SHOWN:
+                found = [*found[-1:], fields]
+    return [_head(each, source) for each in reversed(found)]
+
+
+def _head(fields: dict[str, Any], source: str) -> dict[str, Any]:
+    """Return the head of a state as it is read back; keys that an older version did not know are left out."""
+    state = plain(fit(TaskState, upgraded(fields, source)))
+    shown = {key: state[key] for key in FRONTMATTER_KEYS if key in fields}
+    read: dict[str, Any] = load_yaml(dump_yaml(shown), source)
+    return read
+
+
+def _edited_head(
+    found: dict[str, Any], written: list[dict[str, Any]], source: str
+) -> tuple[Intent | None, tuple[str, ...]]:
+    """Return the edited intent, if it was, and a line for each other edit."""
+    head = min(written, key=lambda each: sum(each.get(key) != found.get(key) for key in {**each, **found}))
+    ignored = tuple(_ignored(found, head))
+    given = found.get("intent")
+    if given is None or given == head.get("intent"):
+        return None, ignored
+    intent = parse(Intent, given, f"{source}: intent")
+    return fit(Intent, {**head.get("intent", {}), **given}), (*ignored, *_lacking(given, plain(intent)))
+
+
+def _lacking(given: dict[str, Any], intent: dict[str, Any]) -> Iterator[str]:
+    for key in intent:
+        if key not in given:
+            yield f"{STATE}: intent.{key} was removed by hand; it stays as it was"
+
+
+def _ignored(found: dict[str, Any], head: dict[str, Any]) -> Iterator[str]:
+    for key, value in head.items():
+        if key not in found:
+            yield f"{STATE}: {key} was removed by hand; it stays {_short(value)}"
+        elif found[key] != value and key != "intent":
+            yield f"{STATE}: {key} was edited by hand to {_short(found[key])}; it stays {_short(value)}"
+    for key, value in found.items():
+        if key not in FRONTMATTER_KEYS:
+            yield f"{STATE}: {one_line(str(key), 60)} is no key of it and has no force: {_short(value)}"
+
+
+def _short(value: object) -> str:
+    return one_line(encode(value).decode(), 100)
+
+
+def _edited_notes(body: str, notes: str, generated: str, source: str) -> str | None:
+    """Return the person's text where it is not what was kept before; lines put into the log are taken out."""
+    lines = body.splitlines()
+    then = generated.splitlines()
+    headings = {LOG.strip(), then[0]}
+    heading = next((place for place, line in enumerate(lines) if line in headings), len(lines))
+    own, logged = lines[:heading], lines[heading:]
+    if own and own[0] == NOTES.strip():
+        own = own[1:]
+    kept = notes.splitlines()
+    added = [line for line in _added(then, logged) if line.strip() and line not in kept]
+    fresh = "\n".join((*(own if heading and (own or not kept) else kept), *added)).strip("\n")
+    if fresh == notes:
+        return None
+    if len(fresh) > _MAX_NOTES:
+        problem = f"the text of your own has {len(fresh):,} characters; the limit is {_MAX_NOTES:,}"
+        raise InvalidFile(source, problem, hint="keep it in a file of its own")
+    return fresh
+
+
+def _added(then: list[str], now: list[str]) -> Iterator[str]:
+    """Yield the lines that were put in."""
+    if then[: len(now)] == now:
+        return
+    for kind, _, _, start, end in difflib.SequenceMatcher(None, then, now, autojunk=False).get_opcodes():
+        if kind in ("insert", "replace"):
+            yield from now[start:end]

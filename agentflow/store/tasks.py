@@ -15,10 +15,8 @@ from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
 from agentflow.process import timestamp
 from agentflow.redact import json_visible, nested, one_line, redacted
-from agentflow.store.edits import Edits, find_edits
 from agentflow.store.journal import AppendFile, RunFile, count_lines, mend_tail
-from agentflow.store.ledger import EvidenceLedger
-from agentflow.store.observers import tell
+from agentflow.store.ledger import REPORT, EvidenceLedger, fingerprint, report_seal
 from agentflow.store.reading import (
     EVENTS,
     TASKS,
@@ -30,8 +28,7 @@ from agentflow.store.reading import (
     state_folder,
     state_of,
 )
-from agentflow.store.seals import REPORT, fingerprint, report_seal
-from agentflow.store.task_file import SHOWN, STATE, write_task
+from agentflow.store.task_file import SHOWN, STATE, Edits, find_edits, write_task
 
 NEWEST = Path(".claude/orchestration.local.md")
 _NEVER = object()
@@ -215,13 +212,6 @@ class TaskStore:
             self._notes = event.text
 
 
-def _require_no_links(folder: Path) -> None:
-    """Refuse to write where a link leads elsewhere: no task of ours has one. Raises CorruptState."""
-    for place in (folder, *folder.iterdir(), *folder.glob("*/*")):
-        if place.is_symlink():
-            raise CorruptState(f"{place} is a link", hint="nothing was changed; look at the file")
-
-
 def undone_report(text: str, undone: Undone) -> str:
     """Return a report whose first line says that its task was undone."""
     head, _, rest = text.removeprefix("# ").partition("\n")
@@ -229,6 +219,26 @@ def undone_report(text: str, undone: Undone) -> str:
     kept = "".join(f"- {nested(path)}\n" for path in undone.kept)
     said = f"\n## Kept, since the task did not change it\n{kept}" if kept else ""
     return f"# undone {undone.at} (was: {was}): {title}\n{said}{rest}"
+
+
+def tell(observers: list[Callable[[Any], None]], event: object) -> list[str]:
+    """Tell each observer in turn; one that raises leaves the list. Return what is to be said of those."""
+    failures = []
+    for observer in tuple(observers):
+        try:
+            observer(event)
+        except Exception as error:  # noqa: BLE001  # whoever looks on cannot break the task
+            observers[:] = [each for each in observers if each is not observer]
+            name = getattr(observer, "__qualname__", type(observer).__name__)
+            failures.append(f"{name} is no longer called: {one_line(f'{type(error).__name__}: {error}')}")
+    return failures
+
+
+def _require_no_links(folder: Path) -> None:
+    """Refuse to write where a link leads elsewhere: no task of ours has one. Raises CorruptState."""
+    for place in (folder, *folder.iterdir(), *folder.glob("*/*")):
+        if place.is_symlink():
+            raise CorruptState(f"{place} is a link", hint="nothing was changed; look at the file")
 
 
 def _plan_changed(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> PlanChanged:

@@ -19,9 +19,8 @@ from agentflow.core.record import Record, encode, shared
 from agentflow.parse import decode
 from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.run import Sandbox
-from agentflow.store.ledger import outcomes_in
+from agentflow.store.ledger import files_of, fingerprint, outcomes_in
 from agentflow.store.reading import events, evidence_of, is_task_id
-from agentflow.store.seals import files_of, fingerprint
 from agentflow.store.tasks import TaskStore
 
 _LATEST = 2

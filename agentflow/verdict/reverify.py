@@ -12,9 +12,8 @@ from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, Status, TaskState
 from agentflow.core.verdict import ProbeResult, Verdict
 from agentflow.sandbox.scratch import scratch_folder
-from agentflow.store.ledger import EvidenceLedger, summary
+from agentflow.store.ledger import EvidenceLedger, damages, summary
 from agentflow.store.reading import EVENTS, events, evidence_of, state_of
-from agentflow.store.seals import damages
 from agentflow.verdict.case import Case
 from agentflow.verdict.conclusion import conclude
 from agentflow.verdict.drift import is_written_by_hooks, listed, set_apart

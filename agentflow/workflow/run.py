@@ -10,8 +10,8 @@ from agentflow.process import timestamp
 from agentflow.report.material import sum_spending, summarize_intent
 from agentflow.report.report import format_report
 from agentflow.routing.route import enter_phase, next_phase, phases_beside
+from agentflow.store.ledger import fingerprint
 from agentflow.store.reading import events, last_sign
-from agentflow.store.seals import fingerprint
 from agentflow.verdict.conclusion import decided, failed
 from agentflow.verdict.drift import drifted, listed, set_apart
 from agentflow.workflow.crew import Crew
