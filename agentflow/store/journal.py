@@ -1,4 +1,4 @@
-"""Append-only JSON lines: each line is written once; a run's file is read back as a run, or request by request."""
+"""Append-only JSON lines, each written once; a run's file is read back as a run, or request by request."""
 
 import os
 import stat

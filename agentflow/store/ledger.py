@@ -1,4 +1,4 @@
-"""Evidence: one record for each executed command, its output beside it, and hashes that show a later change."""
+"""Evidence: one record for each executed command, its output beside it, and hashes that show a change."""
 
 import hashlib
 import os
