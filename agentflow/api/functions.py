@@ -22,7 +22,7 @@ from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.store.reading import find
-from agentflow.view.snapshot import Snapshot, load
+from agentflow.view.tasks import Snapshot, load
 from agentflow.workspace.git import open_repository
 
 __all__ = [

@@ -17,9 +17,9 @@ def main() -> None:
     arguments = sys.argv[1:]
     if arguments in (["--version"], ["-V"]):
         raise SystemExit(_print(f"agentflow {__version__}\n"))
-    from agentflow.cli.outcome import run  # so that --version stays free of every import
+    from agentflow.cli.commands import run_command  # so that --version stays free of every import
 
-    raise SystemExit(run(arguments))
+    raise SystemExit(run_command(arguments))
 
 
 def command() -> None:

@@ -1,15 +1,22 @@
-"""The command line of a command that takes a text: options before, behind and between its words."""
+"""What a command line may say: the options that commands share, and the text of a task between them."""
 
 import difflib
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
 from typer.core import TyperCommand
 
 from agentflow.core.errors import UsageError
+from agentflow.core.pending import Consent
+from agentflow.core.task import Phase
+from agentflow.redact import redacted
 
 if TYPE_CHECKING:
     from typer._click.core import Context
+
 
 LATER = ("--no-memory",)
 """Options that the published command has and this version does not."""
@@ -79,3 +86,64 @@ def _takes_next(word: str, known: Mapping[str, bool], command: str) -> bool:
         f"unknown option {name}" + (f"; did you mean {near[0]}?" if near else ""),
         hint=f"if it belongs to the text, quote the whole text or put -- before it: {command} -- TEXT",
     )
+
+
+TASK = typer.Argument(None, metavar="TASK", help="A task's id or its beginning; the newest by default.")
+FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
+MODEL = typer.Option(
+    None, "--model", help="repair, anthropic, a model id, deep=ID,fast=ID, or script:FILE.", metavar="M"
+)
+MAX_COST = typer.Option(
+    None, "--max-cost", min=0, metavar="USD", help="Stop when the task has cost this much."
+)
+MAX_TOKENS = typer.Option(
+    None, "--max-tokens", min=1, metavar="N", help="Stop when the task has used this many tokens."
+)
+TIMEOUT = typer.Option(None, "--timeout", min=0.1, metavar="S", help="Stop after this many seconds.")
+STREAM = typer.Option(False, "--stream", help="Show the model's replies as they arrive.")
+YES = typer.Option(False, "--yes", help="Use defaults, and approve calls that a rule asks about.")
+NO_INPUT = typer.Option(False, "--no-input", help="Use defaults, and deny calls that a rule asks about.")
+NO_SANDBOX = typer.Option(False, "--no-sandbox", help="Run commands without a sandbox, with all your rights.")
+NETWORK = typer.Option(False, "--network", help="Let the implementer and the checks reach the network.")
+EVENTS = typer.Option(None, "--events", metavar="FILE|-", help="Write each event as a line of JSON.")
+JSON = typer.Option(False, "--json", help="Print JSON.")
+ONE_JSON = typer.Option(False, "--json", help="Print one JSON object on stdout and nothing else.")
+
+
+MAX_CHARS = 100_000
+
+
+def text_of(words: list[str], example: str = "agentflow task make the failing tests pass") -> str:
+    """Return the text of a task; `-` alone reads it from stdin. Raises UsageError."""
+    text = sys.stdin.read() if words == ["-"] else " ".join(words)
+    text = redacted(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").strip())
+    if not text:
+        raise UsageError("say what to do", hint=f"for example: {example}")
+    if len(text) > MAX_CHARS:
+        raise UsageError(f"the text is longer than {MAX_CHARS:,} characters")
+    return text
+
+
+def consent_of(*, yes: bool, no_input: bool) -> Consent:
+    """Return what the switches say about questions. Raises UsageError for both."""
+    if yes and no_input:
+        raise UsageError("--yes and --no-input contradict each other")
+    if yes:
+        return Consent.YES
+    return Consent.NO if no_input else Consent.SUSPEND
+
+
+def class_named(name: str | None) -> str:
+    """Return the class that a person named, or nothing where the words decide. Raises UsageError."""
+    from agentflow.routing.classify import CLASSES
+
+    if name is not None and name not in CLASSES:
+        raise UsageError(f"unknown class {name!r}", hint=f"classes: {', '.join(CLASSES)}")
+    return name or ""
+
+
+def phase_of(name: str | None) -> Phase | None:
+    """Return the phase of a name. Raises UsageError."""
+    if name is not None and name not in list(Phase):
+        raise UsageError(f"unknown phase {name!r}", hint=f"phases: {', '.join(Phase)}")
+    return Phase(name) if name else None

@@ -1,28 +1,50 @@
 """`agents`, `skills` and `tools`: what there is, and where it comes from."""
 
-from typing import TYPE_CHECKING, Any
+import os
+from pathlib import Path
+from typing import Any
 
 import typer
 
-from agentflow.cli.options import JSON
+from agentflow.api.content import Content, toolbox_here
+from agentflow.api.models import with_chosen
+from agentflow.api.wiring import governed, hooks_here, permitted, rules_here, shared_capabilities
+from agentflow.cli.arguments import JSON
 from agentflow.cli.printing import say, say_json, show
+from agentflow.compose.agents import Handoffs
+from agentflow.compose.builder import Draft, NoModel
+from agentflow.compose.capability import Capability, Settled
+from agentflow.compose.standard import Kit, list_standard_capabilities
+from agentflow.compose.subagents import SubagentRequest, Subagents
+from agentflow.core.errors import NotAllowed
+from agentflow.core.record import Record, plain
+from agentflow.core.role import SUBMITTED_BY, Role
+from agentflow.core.run import Run
+from agentflow.core.tool import Tool
+from agentflow.hooks.chain import Chain
+from agentflow.library.skill_file import Skill
+from agentflow.library.skills import Offer, offer
+from agentflow.library.subagents import subagents
+from agentflow.model.tiers import first_ids, model_id, tier
+from agentflow.routing.route import ROLE_OF
+from agentflow.settings import load_settings, model_name
 
-if TYPE_CHECKING:
-    from agentflow.api.content import Content
-    from agentflow.core.role import Role
-    from agentflow.core.tool import Tool
-    from agentflow.library.skill_file import Skill
-
-NAME = typer.Argument(..., metavar="NAME", help="As `list` shows it.")
+NAME = typer.Argument(..., metavar="NAME", help="A name from `list`.")
 _UNUSED = "no role yet: set metadata.owner in its SKILL.md, or list it under skills: in a role file"
-agents = typer.Typer(help="List the roles, or show one.", no_args_is_help=True, rich_markup_mode=None)
-skills = typer.Typer(help="List the skills, or show one.", no_args_is_help=True, rich_markup_mode=None)
-tools = typer.Typer(help="List the tools, or show one.", no_args_is_help=True, rich_markup_mode=None)
+agents = typer.Typer(
+    help="List the roles, or show one.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
+)
+skills = typer.Typer(
+    help="List the skills, or show one.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
+)
+tools = typer.Typer(
+    help="List the tools, or show one.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
+)
 
 
-@agents.command(name="list")
+@agents.command(name="list", epilog="Example: agentflow agents list --json")
 def list_agents(json: bool = JSON) -> None:
-    """List the roles with tools and skills."""
+    """List the roles with their tools and skills."""
     content = _content()
     rows = [_told(role) for role in content.roles.all]
     if json:
@@ -34,10 +56,9 @@ def list_agents(json: bool = JSON) -> None:
     _notes(content)
 
 
-@agents.command(name="show")
+@agents.command(name="show", epilog="Example: agentflow agents show implementer")
 def show_agent(name: str = NAME, json: bool = JSON) -> None:
-    """Show a role as it would be run. Prompt, tools, hooks, limits, skills, and where each comes from."""
-    from agentflow.cli.resolved import resolved
+    """Show a role as it would run: prompt, tools, hooks, limits and skills, and where each comes from."""
     from agentflow.view.text import Style, labelled, span
 
     content = _content()
@@ -56,9 +77,9 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
     _body(role.prompt)
 
 
-@skills.command(name="list")
+@skills.command(name="list", epilog="Example: agentflow skills list --json")
 def list_skills(json: bool = JSON) -> None:
-    """List the skills and who uses each."""
+    """List the skills and the roles that use them."""
     content = _content()
     rows = [_told_skill(skill, content) for skill in content.skills.all]
     if json:
@@ -70,9 +91,9 @@ def list_skills(json: bool = JSON) -> None:
     _notes(content)
 
 
-@skills.command(name="show")
+@skills.command(name="show", epilog="Example: agentflow skills show verification-gates")
 def show_skill(name: str = NAME, json: bool = JSON) -> None:
-    """Show a skill. Whose it is, its files, and the body as a role gets it."""
+    """Show a skill: its owner, its files, and the text that a role reads."""
     from agentflow.core.errors import UnknownSkill
     from agentflow.library.skill_file import body_of, files_of
 
@@ -88,9 +109,9 @@ def show_skill(name: str = NAME, json: bool = JSON) -> None:
     _body(body_of(found))
 
 
-@tools.command(name="list")
+@tools.command(name="list", epilog="Example: agentflow tools list --json")
 def list_tools(json: bool = JSON) -> None:
-    """List every tool with category, effect and roles."""
+    """List the tools with category, effect and roles."""
     from agentflow.view.text import Style, column, line, span
 
     rows = [{**_told_tool(tool), "roles": roles} for tool, roles in _find_tools().values()]
@@ -110,13 +131,12 @@ def list_tools(json: bool = JSON) -> None:
     )
 
 
-def _find_tools() -> "dict[str, tuple[Tool, list[str]]]":
+def _find_tools() -> dict[str, tuple[Tool, list[str]]]:
     """Return every tool that a role can have, by name, with the roles that have it here.
 
     Those that capabilities bring and those that are not open here are included.
     """
     from agentflow.api.content import toolbox_here
-    from agentflow.cli.resolved import resolved
     from agentflow.tools.notes import todo_update
     from agentflow.tools.web import WEB_FETCH, WEB_SEARCH
 
@@ -132,9 +152,9 @@ def _find_tools() -> "dict[str, tuple[Tool, list[str]]]":
     return known
 
 
-@tools.command(name="show")
+@tools.command(name="show", epilog="Example: agentflow tools show Edit")
 def show_tool(name: str = NAME, json: bool = JSON) -> None:
-    """Show a tool. What it does, the input it takes, and the roles that are offered it."""
+    """Show a tool: what it does, its input, and the roles that have it."""
     from agentflow.core.errors import UnknownTool
     from agentflow.tools.registry import WEB, spec
     from agentflow.view.text import labelled, span
@@ -171,24 +191,24 @@ def _root() -> Any:
         return Path.cwd()
 
 
-def _content() -> "Content":
+def _content() -> Content:
     from agentflow.api.content import load_content
     from agentflow.tools.registry import standard
 
     return load_content(_root(), standard())
 
 
-def _notes(content: "Content") -> None:
+def _notes(content: Content) -> None:
     import sys
 
     from agentflow.redact import visible
-    from agentflow.view.terminal import send
+    from agentflow.view.text import send
 
     for warning in content.warnings:
         send(f"{visible(warning)}\n", sys.stderr)
 
 
-def _told(role: "Role") -> dict[str, Any]:
+def _told(role: Role) -> dict[str, Any]:
     from agentflow.model.tiers import tier
 
     return {
@@ -201,7 +221,7 @@ def _told(role: "Role") -> dict[str, Any]:
     }
 
 
-def _told_skill(skill: "Skill", content: "Content") -> dict[str, Any]:
+def _told_skill(skill: Skill, content: Content) -> dict[str, Any]:
     listing = (role.name for role in content.roles.all if skill.name in role.skills)
     consumers = {*skill.consumers, *listing} - {skill.owner}
     return {
@@ -213,7 +233,7 @@ def _told_skill(skill: "Skill", content: "Content") -> dict[str, Any]:
     }
 
 
-def _told_tool(tool: "Tool") -> dict[str, Any]:
+def _told_tool(tool: Tool) -> dict[str, Any]:
     return {
         "name": tool.name,
         "category": tool.category,
@@ -246,3 +266,86 @@ def _body(text: str) -> None:
     from agentflow.view.text import BLANK, line, span
 
     show([BLANK, *(line(span(row), hang=len(row) - len(row.lstrip(" -"))) for row in text.split("\n"))])
+
+
+Fact = tuple[str, str, str]
+"""A label, what it says, and where that comes from."""
+
+
+class Resolved(Record):
+    prompt: str
+    facts: tuple[Fact, ...]
+    told: dict[str, Any]
+    """The same as plain values."""
+    tools: tuple[Tool, ...]
+    """Those that it is offered, the one that ends its run too."""
+
+
+def resolved(role: Role, content: Content, root: Path) -> Resolved:
+    """Return what the capabilities of its crew and the settings here make of a role."""
+    settings = load_settings(os.environ)
+    settings = with_chosen(settings, model_name(None, settings, os.environ))
+    rules, ids = rules_here(root), first_ids(settings.models)
+    hooks, _ = hooks_here(root)
+    toolbox = governed(toolbox_here(root), content.roles, hooks, rules, settings.approvals)
+    role = permitted(role, rules, toolbox)
+    phase = next((phase for phase, part in ROLE_OF.items() if part == role.part), None)
+    skills = offer(content.skills, role, phase, ())
+    kit = Kit(model=NoModel(), models=ids, toolbox=toolbox, events=nobody, skills=skills)
+    shared = shared_capabilities(hooks, rules, settings.approvals)
+    draft = Draft.of((*list_standard_capabilities(role, kit), *_others(role, content), *shared))
+    tools = draft.make_tools(*draft.choose_model())
+    prompt, limits = draft.write_prompt(tools), plain(role.limits)
+    bounds = ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in limits.items() if value)
+    named = [f"{hook.name} at {hook.point} ({hook.origin.name.lower()})" for hook in Chain(draft.hooks).hooks]
+    facts: list[Fact] = [
+        ("source", role.source, role.origin),
+        (
+            "tier",
+            f"{tier(role.model)}, {model_id(role.model, ids)}",
+            role.place("model"),
+        ),
+        *(("tool", _spelled(tool, role), _giver(tool, role)) for tool in tools),
+        *(("skill", name, source) for name, source in _skills(skills)),
+        *(("hook", name, "") for name in named),
+        ("limits", bounds, role.place("maxTurns" if "maxTurns" in role.lines else "limits")),
+    ]
+    told = {
+        "limits": limits,
+        "prompt": prompt,
+        "offered": [tool.name for tool in tools],
+        "hooks": named,
+        "sources": [{"part": part, "value": value, "source": source} for part, value, source in facts],
+    }
+    return Resolved(prompt=prompt, facts=tuple(facts), told=told, tools=tools)
+
+
+def _others(role: Role, content: Content) -> tuple[Capability, ...]:
+    """Return what lets a role give work to sub-agents, or hand a conversation over to one."""
+    known = subagents(content.roles.all)
+    given = Subagents(role=role, depth=0, known=known, run=_refuse_to_run)
+    return given, Handoffs(role=role, known=known)
+
+
+def _spelled(tool: Tool, role: Role) -> str:
+    return ", ".join(map(str, role.rules_for(tool.name))) or tool.name
+
+
+def _giver(tool: Tool, role: Role) -> str:
+    """Return what gives a role this tool."""
+    if tool.input in SUBMITTED_BY:
+        return f"the part it plays, {role.part}"
+    return "skills" if tool.granted else role.place("tools")
+
+
+def _skills(skills: Offer) -> list[tuple[str, str]]:
+    opened = [(f"{skill.name}, open from the beginning", skill.source) for skill in skills.opened]
+    return opened + [(skill.name, skill.source) for skill in skills.listed]
+
+
+async def _refuse_to_run(request: SubagentRequest, _: Settled) -> Run:
+    raise NotAllowed(f"{request.role.name} is shown here and not run")
+
+
+def nobody(_: object) -> None:
+    """Take an event for nobody."""

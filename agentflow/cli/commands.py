@@ -1,28 +1,199 @@
-"""The command line's table of contents."""
+"""The commands: their table, how one of them is found and run, and what an error becomes."""
+
+import difflib
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
+from typer.main import get_command
 
-from agentflow.cli import (
-    catalog,
-    checks,
-    config,
-    doctor,
-    exploring,
-    init,
-    permissions,
-    routing,
-    show,
-    task,
-    tasks,
-    trust,
-    undo,
-    waiting,
+from agentflow.core.errors import AgentflowError, Exit, UsageError, describe_os_error
+from agentflow.view.text import send
+
+if TYPE_CHECKING:
+    from typer._click import Command as ClickCommand
+    from typer._click import HelpFormatter
+    from typer._click.core import Context
+
+
+class CommandRow(NamedTuple):
+    """A row of the table; the function's docstring begins with the summary."""
+
+    name: str
+    module: str
+    """In `agentflow/cli/`; its function or group has the name of the command."""
+    summary: str
+    example: str
+    is_text: bool = False
+    """Its arguments are the words of a text, quoted or not."""
+
+
+_RUN = (
+    CommandRow(
+        "task",
+        "task",
+        "Carry out a task and verify the result with the repository's own checks.",
+        "agentflow task make the failing tests pass",
+        is_text=True,
+    ),
+    CommandRow(
+        "ask",
+        "task",
+        "Answer a question about this repository. No file is changed.",
+        "agentflow ask where are discounts computed?",
+        is_text=True,
+    ),
+    CommandRow(
+        "demo",
+        "task",
+        "Fix a real bug in a bundled example, without a key or a network.",
+        "agentflow demo demo",
+    ),
+    CommandRow(
+        "explore",
+        "task",
+        "Explore a repository in depth and write down what was found.",
+        "agentflow explore --focus src/billing",
+    ),
+    CommandRow(
+        "resume",
+        "waiting",
+        "Continue a stopped, killed or waiting task from where it left off.",
+        "agentflow resume 20260102T03",
+    ),
+    CommandRow("cancel", "waiting", "Stop a task. `resume` can still continue it.", "agentflow cancel"),
+    CommandRow(
+        "undo",
+        "waiting",
+        "Restore the files to their state before a task. Your later edits are kept.",
+        "agentflow undo --dry-run",
+    ),
 )
-from agentflow.cli.arguments import TextCommand
+_DECIDE = (
+    CommandRow(
+        "answer",
+        "waiting",
+        "Answer a task's question and continue the task.",
+        "agentflow answer B",
+        is_text=True,
+    ),
+    CommandRow(
+        "approve",
+        "waiting",
+        "Approve a tool call or changed checks that wait for you.",
+        'agentflow approve call-1 --comment "only this once"',
+    ),
+    CommandRow(
+        "deny",
+        "waiting",
+        "Deny a tool call or changed checks that wait for you.",
+        'agentflow deny call-1 --reason "use the staging server"',
+    ),
+)
+_LOOK = (
+    CommandRow(
+        "tasks", "tasks", "List the tasks of this repository, newest first.", "agentflow tasks --json"
+    ),
+    CommandRow("status", "tasks", "Show where a task stands, or how it ended.", "agentflow status"),
+    CommandRow("log", "tasks", "Show what happened in a task, step by step.", "agentflow log 20260102T03"),
+    CommandRow(
+        "evidence",
+        "tasks",
+        "Show the commands that a task ran, or one of them with its output.",
+        "agentflow evidence ev-0002",
+    ),
+    CommandRow(
+        "route",
+        "explain",
+        "Show how a task would be classified and which roles would run.",
+        "agentflow route fix the off-by-one in pager.py",
+        is_text=True,
+    ),
+    CommandRow("agents", "catalog", "List the roles, or show one.", "agentflow agents show implementer"),
+    CommandRow("skills", "catalog", "List the skills, or show one.", "agentflow skills list"),
+    CommandRow("tools", "catalog", "List the tools, or show one.", "agentflow tools show Edit"),
+)
+_PROVE = (
+    CommandRow(
+        "verify",
+        "verify",
+        "Run this repository's checks, or re-run the checks recorded for a task.",
+        "agentflow verify --junit checks.xml",
+    ),
+    CommandRow(
+        "replay",
+        "replay",
+        "Run a task again from its recorded model replies and compare.",
+        "agentflow replay 20260102T03",
+    ),
+)
+_SET_UP = (
+    CommandRow("init", "init", "Set up this repository. Existing files are left alone.", "agentflow init"),
+    CommandRow(
+        "trust",
+        "trust",
+        "Review and trust this repository's hooks, roles, rules and checks. Any later change asks again.",
+        "agentflow trust",
+    ),
+    CommandRow("config", "config", "Show each setting and where it came from.", "agentflow config --explain"),
+    CommandRow("check", "check", "Validate settings, roles, skills and hooks.", "agentflow check"),
+    CommandRow(
+        "doctor",
+        "doctor",
+        "Test the sandbox and report what is installed and configured.",
+        "agentflow doctor",
+    ),
+    CommandRow(
+        "permissions",
+        "explain",
+        "Show how the permission rules decide a command.",
+        'agentflow permissions test "git push" --role implementer',
+    ),
+)
+GROUPS = {"Run": _RUN, "Decide": _DECIDE, "Look": _LOOK, "Prove": _PROVE, "Set up": _SET_UP}
+COMMANDS = {command.name: command for group in GROUPS.values() for command in group}
+
+
+class _Commands(TyperGroup):
+    """The commands in their groups; only the one that runs is imported."""
+
+    def list_commands(self, _ctx: "Context") -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, _ctx: "Context", cmd_name: str) -> "ClickCommand | None":
+        found = COMMANDS.get(cmd_name)
+        return None if found is None else _build(found)
+
+    def resolve_command(
+        self, ctx: "Context", args: list[str]
+    ) -> "tuple[str | None, ClickCommand | None, list[str]]":
+        """Return the named command. Raises UsageError with the name that was meant."""
+        if not args[0].startswith("-") and args[0] not in COMMANDS:
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            raise UsageError(f"there is no command {args[0]}{meant}", hint="see agentflow --help")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, _ctx: "Context", formatter: "HelpFormatter") -> None:
+        width = max(map(len, COMMANDS))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(each.name.ljust(width), each.summary) for each in commands])
+
 
 app = typer.Typer(
     name="agentflow",
-    help="A multi-agent developer assistant that runs the checks itself and believes only them.",
+    cls=_Commands,
+    help="A command-line developer assistant that proves each result with the repository's own checks.",
+    epilog="`agentflow COMMAND --help` shows the options of a command and an example.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
@@ -41,29 +212,72 @@ def top(
         raise typer.Exit
 
 
-app.command(name="task", cls=TextCommand)(task.task)
-app.command(name="ask", cls=TextCommand)(task.ask)
-app.command(name="demo")(task.demo)
-app.command(name="explore")(exploring.explore)
-app.command(name="resume")(waiting.resume)
-app.command(name="answer", cls=TextCommand)(waiting.answer)
-app.command(name="approve")(waiting.approve)
-app.command(name="deny")(waiting.deny)
-app.command(name="cancel")(waiting.cancel)
-app.command(name="undo")(undo.undo)
-app.command(name="verify")(checks.verify)
-app.command(name="replay")(checks.replay)
-app.command(name="tasks")(tasks.tasks)
-app.command(name="status")(show.status)
-app.command(name="log")(show.log)
-app.command(name="evidence")(show.evidence)
-app.command(name="route", cls=TextCommand)(routing.route)
-app.command(name="init")(init.init)
-app.command(name="check")(checks.check)
-app.command(name="trust")(trust.trust)
-app.command(name="config")(config.config)
-app.command(name="doctor")(doctor.doctor)
-app.add_typer(catalog.agents, name="agents")
-app.add_typer(catalog.skills, name="skills")
-app.add_typer(catalog.tools, name="tools")
-app.add_typer(permissions.permissions, name="permissions")
+def _build(command: CommandRow) -> "ClickCommand":
+    """Import a command and return it as typer runs it."""
+    found: typer.Typer | Callable[..., object] = getattr(
+        import_module(f"agentflow.cli.{command.module}"), command.name
+    )
+    if isinstance(found, typer.Typer):
+        built = get_command(found)
+    else:
+        from agentflow.cli.arguments import TextCommand
+
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+        alone.command(cls=TextCommand if command.is_text else None)(found)
+        built = get_command(alone)
+    built.name = command.name
+    built.epilog = f"Example: {command.example}"
+    return built
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run one command; every error ends here as a message on stderr and a code."""
+    try:
+        code = int(app(list(arguments), prog_name="agentflow", standalone_mode=False) or 0)
+    except TyperException as error:
+        code = _misused(error)
+    except AgentflowError as error:
+        code = _say(str(error), error.hint, error.exit_code)
+    except SystemExit:  # the library's own answer to a reader who has gone
+        code = Exit.VERIFIED
+    except OSError as error:
+        # what the library could not write, such as its help, still waits in stdout
+        code = _failed(error) if send("", sys.stdout) else Exit.VERIFIED
+    except KeyboardInterrupt:
+        code = _say("interrupted", "", Exit.INTERRUPTED)
+    except Exception:  # noqa: BLE001  # a bug, told as one
+        code = _say(f"internal error; the report is in {_crash_report()}", "", Exit.INTERNAL)
+    send("", sys.stdout)
+    return code
+
+
+def _failed(error: OSError) -> int:
+    return _say(describe_os_error(error), "", Exit.CONFIG)
+
+
+def _misused(error: TyperException) -> int:
+    """Say what was wrong with the command line; where it was empty, what there is."""
+    told = error.format_message()
+    if told.startswith("Usage: "):
+        send(f"{told}\n", sys.stderr)
+        return Exit.CONFIG
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "agentflow"
+    return _say(told, f"see {command} --help", Exit.CONFIG)
+
+
+def _say(message: str, hint: str, code: Exit) -> int:
+    from agentflow.redact import visible
+
+    lines = [visible(f"agentflow: {message}"), *([f"  {visible(hint)}"] if hint else [])]
+    send("\n".join(lines) + "\n", sys.stderr)
+    return code
+
+
+def _crash_report() -> Path:
+    from agentflow.redact import redacted
+
+    descriptor, name = tempfile.mkstemp(prefix="agentflow-crash-", suffix=".txt", text=True)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(redacted(traceback.format_exc()))
+    return Path(name)

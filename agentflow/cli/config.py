@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentflow.cli.options import FOLDER, JSON
+from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say_json, show
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def config(
     explain: bool = typer.Option(
-        False, "--explain", help="Also capabilities, limits, hooks, rules and instructions."
+        False, "--explain", help="Also show capabilities, limits, hooks, rules and instructions."
     ),
     json: bool = JSON,
     folder: Path = FOLDER,
@@ -135,7 +135,7 @@ def _explained(folder: Path) -> dict[str, list[str]]:
     """Return what `standard` means, role by role, with the hooks and rules that count here."""
     from agentflow.api.boundary import Wish
     from agentflow.api.wiring import prepare, shared_capabilities
-    from agentflow.cli.resolved import nobody
+    from agentflow.cli.catalog import nobody
     from agentflow.compose.standard import Kit, describe_capabilities, list_standard_capabilities
 
     setup = prepare(folder, "repair", "fix the failing tests", Wish(must_run=True))

@@ -1,22 +1,209 @@
-"""`doctor`: the machine, the sandbox under attack, the model and the settings, without a secret."""
+"""`doctor`: attacks on the sandbox, and what is installed and configured; no value of a secret is shown."""
 
+import os
+import shutil
+import socket
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from urllib.parse import urlsplit
 
 import typer
 
-from agentflow.cli.options import JSON
+from agentflow.api.boundary import Wish, boundary
+from agentflow.checks.detect import detect
+from agentflow.cli.arguments import JSON
 from agentflow.cli.printing import say_json, show
+from agentflow.core.errors import AgentflowError, Exit
+from agentflow.core.record import Record
+from agentflow.model.credentials import endpoint
+from agentflow.model.tiers import choice_of
+from agentflow.process import capture
+from agentflow.sandbox.examine import ATTRIBUTES, WHO, Attack, examine
+from agentflow.sandbox.profile import CHECKS, Level
+from agentflow.sandbox.run import Sandbox
+from agentflow.settings import Settings, folders, load_settings, model_name
+from agentflow.view.text import BLANK, Line, Style, column, labelled, line, span
+from agentflow.view.words import held_mark
+from agentflow.workspace.git import open_repository
+from agentflow.workspace.path_guard import PathGuard
 
-FOLDER = typer.Option(Path(), "-C", help="The repository, if there is one.", metavar="DIR")
+FOLDER = typer.Option(Path(), "-C", help="A repository, if there is one.", metavar="DIR")
+
+
+_PROGRAMS = (("git", "--version"), ("python3", "--version"), ("rg", "--version"), ("bwrap", "--version"))
+_REACH_SECONDS = 3.0
+_KNOWN_GAPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"sockets of services": WHO, ATTRIBUTES: ("implementer", CHECKS)}
+)
+"""What `partial` says that it does not isolate, and from whom."""
+_NAME = 29
+_MARK = 9
+_HEADS = ("reader", "writer", "checks")
+"""What the profiles of WHO are called."""
+
+
+class Examined(Record):
+    """All that is shown; no value of a secret is in it."""
+
+    sandbox: str
+    reason: str
+    gaps: tuple[str, ...]
+    attacks: tuple[Attack, ...]
+    programs: dict[str, str]
+    model: str
+    endpoint: str
+    credentials: tuple[str, ...]
+    """Their kinds."""
+    reachable: bool | None
+    """None for a model that needs no network."""
+    settings: str
+    checks: tuple[str, ...] | None
+    """None outside of a repository."""
+    hidden: tuple[str, ...]
+    shown: tuple[str, ...]
 
 
 def doctor(json: bool = JSON, folder: Path = FOLDER) -> int:
-    """Test the sandbox by attacking it. Also report what is installed and configured."""
-    from agentflow.cli.examination import examined, exit_code, rows
-
+    """Test the sandbox and report what is installed and configured. The sandbox is tested by attacking it."""
     found = examined(folder)
     if json:
         say_json(found)
     else:
         show(rows(found))
     return exit_code(found)
+
+
+def examined(folder: Path) -> Examined:
+    """Find out everything. Raises ConfigError for wrong settings."""
+    settings = load_settings(os.environ)
+    sandbox = boundary(folder.resolve(), settings, Wish(must_run=True))
+    ability = sandbox.ability
+    places = sandbox.places()
+    path = folders(os.environ).config
+    model = model_name(None, settings, os.environ)
+    address, credentials = _endpoint(settings) if choice_of(model).kind == "anthropic" else ("", ())
+    return Examined(
+        sandbox=ability.level,
+        reason=ability.reason,
+        gaps=ability.gaps,
+        attacks=()
+        if ability.level is Level.NONE
+        else examine(sandbox.replace(opened=type(sandbox.opened)())),
+        programs={name: _version(name, option) for name, option in _PROGRAMS},
+        model=model,
+        endpoint=address,
+        credentials=credentials,
+        reachable=_answers(address) if address else None,
+        settings=str(path) if path.is_file() else "",
+        checks=_checks(folder, sandbox),
+        hidden=tuple(str(place) for place in places.hidden),
+        shown=tuple(str(place) for place in places.readable),
+    )
+
+
+def exit_code(found: Examined) -> Exit:
+    """Return 7 without a sandbox, 1 when one does not hold what it promises."""
+    if found.sandbox == Level.NONE:
+        return Exit.NO_SANDBOX
+    known = _KNOWN_GAPS if found.sandbox == Level.PARTIAL else {}
+    open_ways = any(
+        not held and who not in known.get(one.name, ())
+        for one in found.attacks
+        for who, held in one.held.items()
+    )
+    return Exit.NOT_VERIFIED if open_ways else Exit.VERIFIED
+
+
+def rows(found: Examined) -> Iterator[Line]:
+    """Yield what a person sees."""
+    yield from _sandbox(found)
+    yield BLANK
+    for name, version in found.programs.items():
+        text = span(version) if version else span("not found", Style.WARN)
+        yield labelled(name, text)
+    yield BLANK
+    yield labelled("model", span(found.model))
+    if found.endpoint:
+        yield labelled(
+            "endpoint", span(found.endpoint), span("  answers" if found.reachable else "  does not answer")
+        )
+        names = ", ".join(found.credentials)
+        yield labelled("key", span(f"{names} present") if names else span("none", Style.WARN))
+    yield labelled("settings", span(found.settings or "none: every setting has its default"))
+    if found.checks is not None:
+        yield labelled("checks", span("; ".join(found.checks) or "none found in this repository"))
+
+
+def _sandbox(found: Examined) -> Iterator[Line]:
+    good = found.sandbox == Level.FULL
+    reason = f"  {found.reason}" if found.reason else ""
+    yield labelled("sandbox", span(found.sandbox, Style.GOOD if good else Style.WARN), span(reason))
+    for gap in found.gaps:
+        yield labelled("", span(f"not isolated: {gap}", Style.WARN))
+    yield labelled(
+        "by design", span("commands can read the whole git history, including any secrets in it", Style.DIM)
+    )
+    yield labelled("hidden", span(" ".join(found.hidden)))
+    yield labelled("but shown", span(" ".join(found.shown) or "nothing", Style.DIM))
+    if found.attacks:
+        open_ways = sum(not held for attack in found.attacks for held in attack.held.values())
+        result = span(f"{open_ways} not held", Style.BAD) if open_ways else span("all held", Style.GOOD)
+        yield labelled("attacks", span(f"{len(found.attacks)} on each profile: "), result)
+        yield BLANK
+        heads = (column(head, _MARK, Style.DIM) for head in _HEADS)
+        yield line(column("  attack", _NAME, Style.DIM), *heads)
+    for attack in found.attacks:
+        marks = (_mark(attack.held.get(who)) for who in WHO)
+        head = held_mark(all(attack.held.values()))
+        yield line(
+            head, column(attack.name, _NAME - 2), *(column(text, _MARK, style) for text, style in marks)
+        )
+
+
+def _mark(held: bool | None) -> tuple[str, Style]:
+    if held is None:
+        return "its work", Style.DIM
+    return ("held", Style.PLAIN) if held else ("NOT HELD", Style.BAD)
+
+
+def _version(name: str, option: str) -> str:
+    """Return the version that a program tells, or empty."""
+    program = shutil.which(name)
+    if program is None:
+        return ""
+    try:
+        said = capture((program, option), cwd=Path("/"))
+    except OSError:
+        return ""
+    return said.stdout.decode("utf-8", "replace").partition("\n")[0].strip()
+
+
+def _endpoint(settings: Settings) -> tuple[str, tuple[str, ...]]:
+    """Return where requests would go, and which kinds of credentials there are for it."""
+    found = endpoint(os.environ, settings)
+    place = urlsplit(found.address)
+    port = f":{place.port}" if place.port else ""
+    kinds = (("API key", found.key), ("token", found.token))
+    address = f"{place.scheme}://{place.hostname or ''}{port}"
+    return address, tuple(kind for kind, secret in kinds if secret is not None)
+
+
+def _answers(address: str) -> bool:
+    """Tell whether somebody listens at an address; nothing is sent."""
+    place = urlsplit(address)
+    port = place.port or (443 if place.scheme == "https" else 80)
+    try:
+        with socket.create_connection((place.hostname or "", port), _REACH_SECONDS):
+            return True
+    except OSError:
+        return False
+
+
+def _checks(folder: Path, sandbox: Sandbox) -> tuple[str, ...] | None:
+    try:
+        root = open_repository(folder).root
+    except AgentflowError:
+        return None
+    found = detect(sandbox.replace(root=root), PathGuard(root).files())
+    return tuple(f"{check.name}: {check.command}" for check in found)

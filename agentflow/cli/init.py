@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentflow.cli.options import FOLDER, JSON
+from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say_json, show
 
 if TYPE_CHECKING:
@@ -28,9 +28,10 @@ _REPAIR = (
 
 
 def init(json: bool = JSON, folder: Path = FOLDER) -> None:
-    """Set up this repository. Write .claude/agentflow.yaml and .gitignore; nothing is overwritten.
+    """Set up this repository. Existing files are left alone.
 
-    Show the checks, the sandbox and the model that tasks will use. Running it again changes nothing.
+    Writes .claude/agentflow.yaml and a block in .gitignore, then shows the checks, the sandbox and the
+    model that tasks will use. Running it again changes nothing.
     """
     from agentflow.workspace.git import open_repository
 

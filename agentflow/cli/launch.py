@@ -11,20 +11,19 @@ from typing import BinaryIO
 from agentflow.api.driving import Ask, Order, Session, begin, run, take_up
 from agentflow.api.models import streamed
 from agentflow.api.wiring import prepare
-from agentflow.cli.asking import agree, is_attended, settle
-from agentflow.cli.output import require_outside
 from agentflow.cli.printing import say_json, tell_edits
+from agentflow.cli.prompts import agree, is_attended, settle
 from agentflow.cli.tasks import folder_of
-from agentflow.core.errors import ConfigError, Exit
+from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.events import Replied, Stamped
 from agentflow.core.pending import Consent
 from agentflow.core.task import TaskState
 from agentflow.redact import Redacting, visible
 from agentflow.store.tasks import TaskStore
 from agentflow.view.progress import Progress
-from agentflow.view.terminal import choose, send, write
+from agentflow.view.text import choose, send, write
 from agentflow.workflow.crew import Crew
-from agentflow.workspace.git import open_repository
+from agentflow.workspace.git import Git, open_repository
 
 _SIGNALS = {
     signal.SIGINT: Exit.INTERRUPTED,
@@ -141,7 +140,7 @@ def _passed_on(lines: bytes, sink: BinaryIO) -> bool:
 
 def _answer(crew: Crew, task: TaskState, job: Job) -> None:
     """Print the result: on stdout, unless the events are there."""
-    from agentflow.view.snapshot import load
+    from agentflow.view.tasks import load
     from agentflow.view.text import BLANK
     from agentflow.view.verdict import verdict
 
@@ -158,3 +157,29 @@ def _answer(crew: Crew, task: TaskState, job: Job) -> None:
     elsewhere = "" if Path.cwd().is_relative_to(root) else str(root)
     told = verdict(load(crew.store.folder), crew.diff(task), elsewhere)
     write((BLANK, *told) if medium.live else told, stream, medium)
+
+
+_OURS = (1, 2)
+
+
+def require_outside(git: Git, events: str | None) -> None:
+    """Raise UsageError when the output or the events would change the tree all the time."""
+    for place in _places(events):
+        if not place.is_relative_to(git.root) or place.is_dir():
+            continue
+        name = place.relative_to(git.root).as_posix()
+        if git.counted([f"A {name}"]):
+            raise UsageError(
+                f"the output would go to {name} and change the files that are judged",
+                hint="write it outside the repository, or let git ignore it",
+            )
+
+
+def _places(events: str | None) -> Iterator[Path]:
+    for descriptor in _OURS:
+        # only Linux tells where a stream leads
+        place = Path(f"/proc/self/fd/{descriptor}")
+        if place.is_file():
+            yield place.resolve()
+    if events not in (None, "-"):
+        yield Path(events).resolve()

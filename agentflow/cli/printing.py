@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def show(lines: Iterable["Line"]) -> None:
     """Write lines, fitted to the terminal and coloured where there is one."""
-    from agentflow.view.terminal import choose, write
+    from agentflow.view.text import choose, write
 
     write(lines, sys.stdout, choose(sys.stdout, os.environ))
 
@@ -20,7 +20,7 @@ def show(lines: Iterable["Line"]) -> None:
 def say(text: str = "") -> None:
     """Write a line, safe for a terminal; once the reader has gone, write nothing and go on."""
     from agentflow.redact import visible
-    from agentflow.view.terminal import send
+    from agentflow.view.text import send
 
     send(f"{visible(text)}\n", sys.stdout)
 
@@ -35,7 +35,7 @@ def tell_edits(root: Path, folder: Path, *, goes_on: bool = False) -> None:
     from agentflow.store.locks import is_at_work
     from agentflow.store.reading import events, state_of
     from agentflow.store.task_file import STATE, find_edits
-    from agentflow.view.terminal import send
+    from agentflow.view.text import send
 
     happened = tuple(events(folder))
     state_of(folder, happened)
@@ -59,6 +59,6 @@ def say_json(value: object) -> None:
 def say_line(text: str) -> None:
     """Write JSON that stands already, every character that no terminal shows as an escape of JSON's own."""
     from agentflow.redact import json_visible
-    from agentflow.view.terminal import send
+    from agentflow.view.text import send
 
     send("".join(f"{json_visible(line)}\n" for line in text.split("\n")), sys.stdout)

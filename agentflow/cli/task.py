@@ -1,10 +1,13 @@
 """`task` and `demo`: the main job from its words to its verdict."""
 
+import shutil
+import sys
+import tempfile
 from pathlib import Path
 
 import typer
 
-from agentflow.cli.options import (
+from agentflow.cli.arguments import (
     EVENTS,
     FOLDER,
     MAX_COST,
@@ -19,15 +22,22 @@ from agentflow.cli.options import (
     YES,
 )
 from agentflow.cli.printing import say
+from agentflow.core.errors import ConfigError, UsageError
+from agentflow.library.bundled import bundled
+from agentflow.process import capture
+from agentflow.view.text import send
 
 
 def task(
-    words: list[str] | None = typer.Argument(
-        None, metavar="TEXT", help="What is to be done; - reads it from stdin."
-    ),
+    words: list[str] | None = typer.Argument(None, metavar="TEXT", help="What to do; - reads it from stdin."),
     model: str | None = MODEL,
     max_iterations: int | None = typer.Option(
-        None, "--max-iterations", min=1, max=1000, metavar="N", help="Tries to pass the checks. [default: 10]"
+        None,
+        "--max-iterations",
+        min=1,
+        max=1000,
+        metavar="N",
+        help="Attempts to pass the checks. [default: 10]",
     ),
     max_cost: float | None = MAX_COST,
     max_tokens: int | None = MAX_TOKENS,
@@ -36,7 +46,7 @@ def task(
         None,
         "--class",
         metavar="CLASS",
-        help="trivial, exploratory, implementation, complex, research or question. [default: by the words]",
+        help="trivial, exploratory, implementation, complex, research or question. [default: from the text]",
     ),
     skip_check: list[str] | None = typer.Option(
         None,
@@ -44,7 +54,7 @@ def task(
         metavar="NAME",
         help="Skip a check. This is recorded, and the result is at best exit code 4.",
     ),
-    reason: str = typer.Option("", "--reason", metavar="R", help="Why a check is skipped."),
+    reason: str = typer.Option("", "--reason", metavar="R", help="Why the check is skipped."),
     yes: bool = YES,
     no_input: bool = NO_INPUT,
     no_sandbox: bool = NO_SANDBOX,
@@ -52,30 +62,30 @@ def task(
     json: bool = ONE_JSON,
     events: str | None = EVENTS,
     pause_after: str | None = typer.Option(
-        None, "--pause-after", metavar="PHASE", help="Wait after this phase until `resume`."
+        None, "--pause-after", metavar="PHASE", help="Pause after this phase; `resume` continues."
     ),
     review: bool | None = typer.Option(
         None,
         "--review/--no-review",
-        help="Have the change reviewed, or not. [default: as its class requires]",
+        help="Review the change, or skip the review. [default: depends on the class]",
     ),
     sequential: bool = typer.Option(
-        False, "--sequential", help="Review first and verify then, instead of side by side."
+        False, "--sequential", help="Review first, then verify, instead of both at once."
     ),
     context: bool = typer.Option(
-        False, "--context", help="Use what `explore` found, if it is complete and not too old."
+        False, "--context", help="Use the document of `explore`, if it is complete and recent."
     ),
     stream: bool = STREAM,
     folder: Path = FOLDER,
 ) -> int:
-    """Carry out a task and verify the result. The repository's own checks decide, not a model.
+    """Carry out a task and verify the result with the repository's own checks.
 
-    The text may be unquoted words; options may stand before or after it, and behind -- all is text.
+    The text needs no quotes. Options may stand before or after it; everything after -- is text.
     Exit code 0 means verified.
     """
     from agentflow.api.boundary import Wish
+    from agentflow.cli.arguments import class_named, consent_of, phase_of, text_of
     from agentflow.cli.launch import Job, launch
-    from agentflow.cli.words import class_named, consent_of, phase_of, text_of
     from agentflow.core.pending import Budget
     from agentflow.verdict.overrides import overrides_of
 
@@ -101,7 +111,7 @@ def task(
 
 def ask(
     words: list[str] | None = typer.Argument(
-        None, metavar="TEXT", help="What you want to know; - reads it from stdin."
+        None, metavar="TEXT", help="Your question; - reads it from stdin."
     ),
     model: str | None = MODEL,
     max_cost: float | None = MAX_COST,
@@ -115,14 +125,14 @@ def ask(
     stream: bool = STREAM,
     folder: Path = FOLDER,
 ) -> int:
-    """Ask about this repository. The explorer answers; no file is changed, whatever the words.
+    """Answer a question about this repository. No file is changed.
 
-    The text may be unquoted words; options may stand before or after it, and behind -- all is text.
+    The text needs no quotes. Options may stand before or after it; everything after -- is text.
     Exit code 0 means answered.
     """
     from agentflow.api.boundary import Wish
+    from agentflow.cli.arguments import consent_of, text_of
     from agentflow.cli.launch import Job, launch
-    from agentflow.cli.words import consent_of, text_of
     from agentflow.core.pending import Budget
     from agentflow.routing.classify import QUESTION
 
@@ -142,15 +152,17 @@ def ask(
 
 def demo(
     target: Path | None = typer.Argument(
-        None, metavar="DIR", help="Where to put the repository; must be empty."
+        None,
+        metavar="DIR",
+        help="Where to put the example; a new or empty folder. [default: a temporary one]",
     ),
     json: bool = ONE_JSON,
 ) -> int:
-    """Fix a real bug in a bundled example. The built-in repair engine does it, without key or network."""
+    """Fix a real bug in a bundled example, without a key or a network."""
     from agentflow.api.boundary import Wish
-    from agentflow.cli.demo import make_demo
     from agentflow.cli.launch import Job, launch
-    from agentflow.cli.show import evidence
+    from agentflow.cli.task import make_demo
+    from agentflow.cli.tasks import evidence
     from agentflow.store.reading import find
 
     folder = make_demo(target)
@@ -161,3 +173,66 @@ def demo(
         say()
         evidence(task_id=find(folder, None).name, evidence_id=None, export=None, json=False, folder=folder)
     return code
+
+
+EXAMPLE = "invoicing"
+_AUTHOR = ("-c", "user.name=agentflow demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgSign=false")
+
+
+def make_demo(target: Path | None) -> Path:
+    """Copy the example to a folder and commit it; return the folder. Raises UsageError."""
+    if target is None:
+        folder = Path(tempfile.mkdtemp(prefix="agentflow-demo-"))
+    else:
+        folder = target.absolute()
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UsageError(f"{target} is not an empty folder", hint="name a new one, or none at all")
+    try:
+        shutil.copytree(bundled("examples") / EXAMPLE, folder, dirs_exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot write {folder}: {error.strerror}") from None
+    for words in (("init", "-q"), ("add", "-A"), (*_AUTHOR, "commit", "-q", "--no-verify", "-m", "Start")):
+        finished = capture(("git", *words), cwd=folder)
+        if finished.returncode:
+            raise ConfigError(f"git {words[0]} failed: {finished.stderr.decode('utf-8', 'replace').strip()}")
+    send(f"demo repository: {folder}\n", sys.stderr)
+    return folder
+
+
+def explore(
+    path: Path = typer.Argument(Path(), metavar="PATH", help="A repository, or a folder in it."),
+    focus: str | None = typer.Option(None, "--focus", metavar="PATH", help="Explore only this part."),
+    refresh: bool = typer.Option(
+        False, "--refresh", help="Explore again; the old document is kept under another name."
+    ),
+    model: str | None = MODEL,
+    json: bool = ONE_JSON,
+    events: str | None = EVENTS,
+) -> int:
+    """Explore a repository in depth and write down what was found.
+
+    Writes .claude/deep-dive.local.md and changes nothing else. `task --context` uses that document until
+    it is 50 commits old.
+    """
+    from agentflow.cli.launch import Job, launch
+    from agentflow.workflow.deep import PATH, read_fresh_document
+    from agentflow.workspace.git import open_repository
+
+    git = open_repository(path)
+    part = _part(git.root, path, focus)
+    known, _ = read_fresh_document(git, part)
+    if known and not refresh:
+        say(f"{PATH} is complete and recent; use --refresh to explore again")
+        return 0
+    text = f"explore {part or 'the repository'} in depth"
+    return launch(git.root, Job(text=text, model=model, json=json, events=events, focus=part))
+
+
+def _part(root: Path, path: Path, focus: str | None) -> str:
+    """Return the folder to explore, relative to the root; empty for all. Raises UsageError."""
+    from agentflow.core.errors import UsageError
+
+    place = (path / focus if focus else path).resolve()
+    if not place.is_relative_to(root) or not place.is_dir():
+        raise UsageError(f"{focus or path} is not a folder of this repository")
+    return "" if place == root else place.relative_to(root).as_posix()

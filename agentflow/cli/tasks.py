@@ -5,24 +5,27 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentflow.cli.options import FOLDER, JSON
-from agentflow.cli.printing import say_json, show
+import typer
+
+from agentflow.cli.arguments import FOLDER, JSON, TASK
+from agentflow.cli.printing import say, say_json, say_line, show, tell_edits
 
 if TYPE_CHECKING:
     from agentflow.core.task import TaskState
+
 
 _ID_BEGINS = 4
 """Digits from which on a word before an answer can be the beginning of an id."""
 
 
 def tasks(json: bool = JSON, folder: Path = FOLDER) -> None:
-    """List the tasks of this repository. The newest comes first, with its status, exit code and cost."""
+    """List the tasks of this repository, newest first. Each has its status, exit code and cost."""
     from datetime import UTC, datetime
 
     from agentflow.store import reading
     from agentflow.store.locks import is_at_work
-    from agentflow.view.listing import described, listing
-    from agentflow.view.terminal import width_of
+    from agentflow.view.tasks import described, listing
+    from agentflow.view.text import width_of
     from agentflow.workspace.git import open_repository
 
     root = open_repository(folder).root
@@ -41,7 +44,7 @@ def folder_of(root: Path, task_id: str | None, prefer: Callable[["TaskState"], b
     """
     from agentflow.redact import one_line, visible
     from agentflow.store.reading import find
-    from agentflow.view.terminal import send
+    from agentflow.view.text import send
 
     if task_id is not None:
         return find(root, task_id)
@@ -84,3 +87,91 @@ def _state(folder: Path) -> "TaskState | None":
         return state_of(folder, tuple(events(folder)))
     except CorruptState:
         return None  # whoever goes on with it says what is wrong
+
+
+def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
+    """Show where a task stands, or how it ended."""
+    from agentflow.core.record import plain
+    from agentflow.core.task import FRONTMATTER_KEYS
+    from agentflow.store.locks import is_at_work
+    from agentflow.view.status import picture
+    from agentflow.view.tasks import load
+
+    root, found = _task(folder, task_id)
+    snapshot = load(found)
+    if json:
+        state = plain(snapshot.state)
+        say_json({key: state[key] for key in FRONTMATTER_KEYS})
+    else:
+        show(picture(snapshot, at_work=is_at_work(root)))
+
+
+def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
+    """Show what happened in a task, step by step."""
+    from agentflow.store.journal import lines
+    from agentflow.store.reading import EVENTS, events
+    from agentflow.view.progress import Story
+
+    _, found = _task(folder, task_id)
+    if json:
+        whole = b"".join(line + b"\n" for _, line in lines(found / EVENTS))
+        say_line(whole.decode("utf-8").removesuffix("\n"))
+        return
+    tell = Story()
+    show(line for event in events(found) for line in tell(event))
+
+
+def evidence(
+    task_id: str | None = TASK,
+    evidence_id: str | None = typer.Argument(None, metavar="ID", help="One record, for example ev-0001."),
+    export: Path | None = typer.Option(
+        None,
+        "--export",
+        metavar="FILE",
+        help="Write the whole record to a file, for `verify FILE` in another clone.",
+    ),
+    json: bool = JSON,
+    folder: Path = FOLDER,
+) -> None:
+    """Show the commands that a task ran, or one of them with its output."""
+    from agentflow.store.bundle import packed
+    from agentflow.view.evidence import evidence_detail, evidence_table
+    from agentflow.view.tasks import load, output_tail
+
+    if task_id is not None and task_id.startswith("ev-"):
+        task_id, evidence_id = None, task_id
+    root = _task(folder, task_id)[1]
+    if export is not None:
+        packed(root, export)
+        say(f"Wrote {export}. Check it in another clone with `agentflow verify FILE`.")
+        return
+    snapshot = load(root)
+    if evidence_id is None:
+        found = snapshot.evidence
+    else:
+        found = tuple(record for record in snapshot.evidence if record.id == evidence_id)
+        if not found:
+            _no_such_evidence(evidence_id)
+    if json:
+        say_json(found if evidence_id is None else found[0])
+    elif evidence_id is None:
+        show(evidence_table(snapshot))
+    else:
+        show(evidence_detail(found[0], output_tail(snapshot.folder, evidence_id)))
+
+
+def _no_such_evidence(evidence_id: str) -> None:
+    from agentflow.core.errors import TaskNotFound
+
+    raise TaskNotFound(f"there is no evidence {evidence_id} in this task", hint="agentflow evidence lists it")
+
+
+def _task(folder: Path, task_id: str | None) -> tuple[Path, Path]:
+    """Return the repository's root and a task's folder in it."""
+    from agentflow.cli.tasks import folder_of
+    from agentflow.workspace.git import open_repository
+
+    root = open_repository(folder).root
+    found = folder_of(root, task_id)
+    tell_edits(root, found)
+    return root, found

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import typer
 
-from agentflow.cli.options import FOLDER, JSON
+from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say, say_json
 
 
 def trust(
-    yes: bool = typer.Option(False, "--yes", help="Trust all that is shown, without a question."),
+    yes: bool = typer.Option(False, "--yes", help="Trust everything that is shown, without asking."),
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> int:

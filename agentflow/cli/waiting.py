@@ -1,19 +1,31 @@
 """`resume`, `answer`, `approve`, `deny` and `cancel`: from any terminal, any day."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentflow.cli.options import EVENTS, FOLDER, MODEL, NETWORK, NO_INPUT, NO_SANDBOX, ONE_JSON, TASK, YES
-from agentflow.cli.printing import say, tell_edits
+from agentflow.cli.arguments import (
+    EVENTS,
+    FOLDER,
+    JSON,
+    MODEL,
+    NETWORK,
+    NO_INPUT,
+    NO_SANDBOX,
+    ONE_JSON,
+    TASK,
+    YES,
+)
+from agentflow.cli.printing import say, say_json, tell_edits
 
 if TYPE_CHECKING:
     from agentflow.core.pending import Answer
 
-PENDING = typer.Argument(..., metavar="ID", help="What is pending, as `agentflow status` shows it.")
-BY = typer.Option("", "--by", metavar="NAME", help="Who decides.")
-COMMENT = typer.Option("", "--comment", metavar="TEXT", help="Kept beside the decision.")
+
+PENDING = typer.Argument(..., metavar="ID", help="The id of what waits; `agentflow status` shows it.")
+BY = typer.Option("", "--by", metavar="NAME", help="Your name, recorded with the decision.")
+COMMENT = typer.Option("", "--comment", metavar="TEXT", help="A remark, recorded with the decision.")
 
 
 def resume(
@@ -27,13 +39,13 @@ def resume(
     events: str | None = EVENTS,
     folder: Path = FOLDER,
 ) -> int:
-    """Continue a stopped, killed or waiting task. It goes on from where it left off.
+    """Continue a stopped, killed or waiting task from where it left off.
 
     A task that came with the repository is continued only if you name it and its model.
     """
     from agentflow.api.boundary import Wish
+    from agentflow.cli.arguments import consent_of
     from agentflow.cli.launch import Job, relaunch
-    from agentflow.cli.words import consent_of
 
     consent = consent_of(yes=yes, no_input=no_input)
     wish = Wish(no_sandbox=no_sandbox, network=network)
@@ -42,12 +54,14 @@ def resume(
 
 def approve(
     pending_id: str = PENDING,
-    args: str | None = typer.Option(None, "--args", metavar="JSON", help="The input to make the call with."),
+    args: str | None = typer.Option(
+        None, "--args", metavar="JSON", help="Make the call with this input instead."
+    ),
     by: str = BY,
     comment: str = COMMENT,
     folder: Path = FOLDER,
 ) -> None:
-    """Approve what waits for you. `resume` then goes on."""
+    """Approve a tool call or changed checks that wait for you. Then continue with `resume`."""
     from agentflow.api.decisions import edited_input
     from agentflow.core.pending import Answer
 
@@ -56,12 +70,14 @@ def approve(
 
 def deny(
     pending_id: str = PENDING,
-    reason: str = typer.Option(..., "--reason", metavar="R", help="Told to the model as the call's result."),
+    reason: str = typer.Option(
+        ..., "--reason", metavar="R", help="The model reads this as the result of the call."
+    ),
     by: str = BY,
     comment: str = COMMENT,
     folder: Path = FOLDER,
 ) -> None:
-    """Deny what waits for you. `resume` then goes on."""
+    """Deny a tool call or changed checks that wait for you. Then continue with `resume`."""
     from agentflow.core.pending import Answer
 
     _decide(folder, pending_id, Answer(approved=False, text=reason, by=by, comment=comment))
@@ -71,11 +87,11 @@ def answer(
     words: list[str] = typer.Argument(
         ...,
         metavar="[TASK] CHOICE|TEXT",
-        help="An option, or words of your own; to the newest task that asks.",
+        help="An option's letter, or your own words. [default task: the newest that asks]",
     ),
     folder: Path = FOLDER,
 ) -> int:
-    """Answer what a task asks, and go on."""
+    """Answer a task's question and continue the task."""
     from agentflow.api.decisions import answer_question
     from agentflow.cli.launch import Job, relaunch
     from agentflow.cli.tasks import folder_of, named_before
@@ -96,7 +112,7 @@ def cancel(
     task_id: str | None = TASK,
     folder: Path = FOLDER,
 ) -> None:
-    """Stop a task. It may run in another terminal; `resume` can still go on with it."""
+    """Stop a task. `resume` can still continue it. The task may be running in another terminal."""
     from agentflow.api.cancelling import OPEN, cancel_task
     from agentflow.cli.tasks import folder_of
     from agentflow.workspace.git import open_repository
@@ -119,4 +135,56 @@ def _decide(folder: Path, pending_id: str, decision: "Answer") -> None:
     if told.before:
         say(f"{pending_id} was decided before: {told.word}")
     else:
-        say(f"{pending_id} {told.word}; agentflow resume {told.task_id} goes on")
+        say(f"{pending_id} {told.word}. Continue with: agentflow resume {told.task_id}")
+
+
+_GET_BACK = "GIT_ALTERNATE_OBJECT_DIRECTORIES=$(git rev-parse --git-path agentflow/objects) git show {}:FILE"
+
+
+def undo(
+    task_id: str | None = TASK,
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only show what would change."),
+    force: bool = typer.Option(
+        False, "--force", help="Also restore files that you changed after the task; your version is kept."
+    ),
+    json: bool = JSON,
+    folder: Path = FOLDER,
+) -> None:
+    """Restore the files to their state before a task. Your later edits are kept."""
+    from agentflow.api import undoing
+    from agentflow.cli.tasks import folder_of
+    from agentflow.core.record import plain
+    from agentflow.workspace.git import open_repository
+
+    root = open_repository(folder).root
+    found = folder_of(root, task_id)
+    tell_edits(root, found, goes_on=True)
+    told = undoing.undo(found.name, folder=folder, dry_run=dry_run, force=force)
+    if json:
+        say_json(told)
+    else:
+        _show(told.task_id, plain(told))
+
+
+def _show(task_id: str, told: dict[str, Any]) -> None:
+    from agentflow.api.undoing import SHOWN
+    from agentflow.redact import one_line
+
+    if told["state"] == "already_undone":
+        say(f"task {task_id} was undone {told['at'] or 'before'}; nothing to do")
+        return
+    if told["state"] == "nothing_to_undo":
+        say(f"task {task_id} left no change that is still there; nothing to do")
+        return
+    is_plan = told["state"] == "would_undo"
+    say(f"{'would undo' if is_plan else 'undid'} task {task_id}")
+    for verb in ("restored", "removed"):
+        for path in told[verb]:
+            note = "  (changed since)" if path in told["in_the_way"] else ""
+            say(f"  {verb.removesuffix('d') if is_plan else verb:<9} {one_line(path)}{note}")
+    for path in told["kept"][:SHOWN]:
+        say(f"  {'keep' if is_plan else 'kept':<9} {one_line(path)}  (not changed by the task)")
+    if told["in_the_way"] and told["replaced"]:
+        say(f"what was there is kept: {_GET_BACK.format(told['replaced'])}")
+    if is_plan and told["in_the_way"]:
+        say(f"{len(told['in_the_way'])} of these changed since: it takes --force, and they are kept")

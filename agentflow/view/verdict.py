@@ -1,16 +1,16 @@
 """The report at the end of `task`: what is proven, what changed, what it cost, what to do next; pure."""
 
+import re
 from collections.abc import Iterator, Mapping
 from shlex import quote
 
+from agentflow.core.record import Record
 from agentflow.core.task import Failure, Phase, RequiredCheck, Status, TaskState
 from agentflow.core.verdict import Verdict, meaning
 from agentflow.redact import one_line, visible
 from agentflow.store.reading import TASKS
-from agentflow.view.diffs import FileDiff, file_diffs
-from agentflow.view.pending import diff_style, pending_rows
-from agentflow.view.render import check_rows, plan_rows
-from agentflow.view.snapshot import Snapshot
+from agentflow.view.status import check_rows, diff_style, pending_rows, plan_rows
+from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Style, clip, labelled, line, span
 from agentflow.view.words import REPAIR, RESUMABLE, plural, sandbox, status_mark, status_style
 
@@ -32,6 +32,15 @@ _MEANINGS: Mapping[Status, str] = {
     Status.CANCELLED: "cancelled",
     Status.ERROR: "internal error",
 }
+
+
+class FileDiff(Record):
+    """What a diff says about one file."""
+
+    path: str
+    added: int
+    removed: int
+    hunks: tuple[str, ...]
 
 
 def verdict(snapshot: Snapshot, diff: str, elsewhere: str = "") -> tuple[Line, ...]:
@@ -220,3 +229,36 @@ def _next(snapshot: Snapshot) -> tuple[str, str]:
     if snapshot.state.status in RESUMABLE:
         return "resume", "  goes on where it was"
     return ("evidence", "  shows each output") if snapshot.evidence else ("log", "  shows what happened")
+
+
+_HEAD = re.compile(r'diff --git (?:a/(?P<same>.+) b/(?P=same)|.* "?b/(?P<new>.+?)"?)')
+
+
+def file_diffs(diff: str) -> Iterator[FileDiff]:
+    """Yield the files of a git diff, each with its hunks."""
+    rows: list[str] = []
+    for row in [*diff.split("\n"), "diff --git "]:
+        if row.startswith("diff --git "):
+            if rows and rows[0].startswith("diff --git "):
+                yield _file_diff(rows)
+            rows = []
+        rows.append(row)
+
+
+def _file_diff(rows: list[str]) -> FileDiff:
+    begin = next((number for number, row in enumerate(rows) if row.startswith("@@")), len(rows))
+    hunks = [row for row in rows[begin:] if row]
+    while hunks and hunks[-1].isspace():
+        hunks.pop()
+    return FileDiff(
+        path=_path(rows[0]),
+        added=sum(row.startswith("+") for row in hunks),
+        removed=sum(row.startswith("-") for row in hunks),
+        hunks=tuple(hunks),
+    )
+
+
+def _path(head: str) -> str:
+    """Return the file that a line `diff --git a/X b/X` is about."""
+    found = _HEAD.fullmatch(head)
+    return (found["same"] or found["new"]) if found else head

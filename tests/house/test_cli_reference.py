@@ -5,46 +5,22 @@ import subprocess
 import sys
 from pathlib import Path
 
-COMMANDS = (
+from agentflow.cli.commands import COMMANDS as TABLE
+
+_LISTED = ("list", "show")
+INSIDE = {"agents": _LISTED, "skills": _LISTED, "tools": _LISTED, "permissions": ("test",)}
+COMMANDS: tuple[tuple[str, ...], ...] = (
     (),
-    ("task",),
-    ("ask",),
-    ("demo",),
-    ("explore",),
-    ("resume",),
-    ("answer",),
-    ("approve",),
-    ("deny",),
-    ("cancel",),
-    ("undo",),
-    ("verify",),
-    ("replay",),
-    ("tasks",),
-    ("status",),
-    ("log",),
-    ("evidence",),
-    ("route",),
-    ("init",),
-    ("check",),
-    ("config",),
-    ("agents",),
-    ("agents", "list"),
-    ("agents", "show"),
-    ("skills",),
-    ("skills", "list"),
-    ("skills", "show"),
-    ("tools",),
-    ("tools", "list"),
-    ("tools", "show"),
+    *((name, *([word] if word else [])) for name in TABLE for word in ("", *INSIDE.get(name, ()))),
 )
 INTRO = "# Command line\n\nWhat `--help` prints. For exit codes see [exit-codes.md](exit-codes.md).\n"
 
 
 PROBE = """
 import sys
-from agentflow.cli.outcome import run
+from agentflow.cli.commands import run_command
 for line in sys.argv[1:]:
-    run([*line.split(), "--help"])
+    run_command([*line.split(), "--help"])
     print("\\f")
 """
 
@@ -67,3 +43,15 @@ def test_the_reference_is_what_help_says(root: Path) -> None:
     if os.environ.get("AGENTFLOW_UPDATE_DOCS"):
         page.write_text("\n".join(parts), "utf-8")
     assert page.read_text("utf-8") == "\n".join(parts)
+
+
+def test_the_help_of_a_command_begins_with_its_row_of_the_table_and_ends_with_an_example() -> None:
+    for words, said in zip(COMMANDS[1:], _helps()[1:], strict=True):
+        prose = " ".join(said.split())
+        assert prose.count("Example: agentflow ") == 1, words
+        if len(words) == 1:
+            assert f" {TABLE[words[0]].summary}" in prose, words
+
+
+def test_an_example_of_the_table_is_of_its_command() -> None:
+    assert [name for name, row in TABLE.items() if row.example.split()[1] != name] == []

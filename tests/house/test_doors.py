@@ -15,6 +15,8 @@ BECOMES_THE_COMMAND = "agentflow/sandbox/launch.py"
 """Started by process.py with a bare Python, to prepare that process and then be another program."""
 ATTACKS_THE_SANDBOX = "agentflow/sandbox/attack.py"
 """Run inside the sandbox by `doctor`, to get out of it."""
+RUNS_ONE_COMMAND = "agentflow/cli/commands.py"
+"""Imports the module of the command that is run and of no other."""
 DOORS: dict[str, tuple[str, ...]] = {
     "subprocess": ("agentflow/process.py", ATTACKS_THE_SANDBOX),
     "anyio.open_process": ("agentflow/process.py",),
@@ -39,7 +41,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "asyncio": (),
     "unittest.mock": (),
     "mock": (),
-    "importlib.import_module": (),
+    "importlib.import_module": (RUNS_ONE_COMMAND,),
     "__import__": (IN_THE_CHECK,),
     "anthropic": ("agentflow/model/sdk.py",),
     "httpx": (),

@@ -13,9 +13,8 @@ from agentflow.core.evidence import Evidence
 from agentflow.core.record import encode, plain
 from agentflow.core.task import TaskState
 from agentflow.parse import fit
-from agentflow.view.snapshot import Snapshot
-from agentflow.view.terminal import Medium, rendered
-from agentflow.view.text import Line
+from agentflow.view.tasks import Snapshot
+from agentflow.view.text import Line, Medium, rendered
 from tests.unit.view.material import TASK_ID, records, state
 from tests.unit.view.telling import changed, stages
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agentflow.core.task import Status
-from agentflow.view.listing import INTERRUPTED, UNDONE, Described, listing
+from agentflow.view.tasks import INTERRUPTED, UNDONE, Described, listing
 from agentflow.view.text import cells
 from tests.unit.view.material import TASK_ID
 

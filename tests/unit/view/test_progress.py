@@ -30,9 +30,8 @@ from agentflow.core.evidence import CheckName
 from agentflow.core.messages import Usage
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import GateStatus, Phase, Status
-from agentflow.view.progress import Doing, Progress, after, status_line
-from agentflow.view.story import Story
-from agentflow.view.terminal import Medium, rendered
+from agentflow.view.progress import Doing, Progress, Story, after, status_line
+from agentflow.view.text import Medium, rendered
 
 PLAIN = Medium(colour=False, ascii=False, live=False)
 LIVE = Medium(colour=False, ascii=False, live=True)

@@ -6,9 +6,9 @@ import pytest
 from agentflow.core.errors import Exit
 from agentflow.core.evidence import Side
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status
-from agentflow.view.records import evidence_detail, evidence_table
-from agentflow.view.render import picture
-from agentflow.view.snapshot import Snapshot, load
+from agentflow.view.evidence import evidence_detail, evidence_table
+from agentflow.view.status import picture
+from agentflow.view.tasks import Snapshot, load
 from agentflow.view.text import Line, Style, fit
 from tests.unit.view.test_text import HOSTILE
 

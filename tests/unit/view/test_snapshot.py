@@ -11,7 +11,7 @@ from agentflow.core.evidence import Evidence
 from agentflow.core.task import Phase, Status, TaskState
 from agentflow.store.reading import events, find, stamped, tasks
 from agentflow.store.tasks import TaskStore
-from agentflow.view.snapshot import Snapshot, load, output_tail
+from agentflow.view.tasks import Snapshot, load, output_tail
 
 Write = Callable[..., Path]
 At = Callable[[str], Path]

@@ -25,7 +25,7 @@ from agentflow.core.evidence import CheckName, Side
 from agentflow.core.messages import Stop, Usage
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import GateStatus, Phase, Status
-from agentflow.view.story import Story
+from agentflow.view.progress import Story
 from agentflow.view.text import Line, Style
 from tests.unit.view.test_text import HOSTILE
 

@@ -9,8 +9,7 @@ from typing import TextIO
 
 import pytest
 
-from agentflow.view.terminal import Medium, choose, paint, rendered, send, width_of, write
-from agentflow.view.text import Style, line, span
+from agentflow.view.text import Medium, Style, choose, line, paint, rendered, send, span, width_of, write
 
 PLAIN = Medium(colour=False, ascii=False, live=False)
 COLOURED = Medium(colour=True, ascii=False, live=False)
@@ -110,7 +109,7 @@ def test_writing_says_whether_anybody_reads() -> None:
 
 PROGRAM = """
 import sys
-from agentflow.view.terminal import choose, write
+from agentflow.view.text import choose, write
 from agentflow.view.text import line
 row = line("x" * 1000)
 for _ in range(10_000):

@@ -7,10 +7,9 @@ from agentflow.core.evidence import TestCounts
 from agentflow.core.messages import Usage
 from agentflow.core.task import Ending, Failure, Phase, Status
 from agentflow.core.verdict import Verdict
-from agentflow.view.diffs import file_diffs
-from agentflow.view.snapshot import Snapshot
+from agentflow.view.tasks import Snapshot
 from agentflow.view.text import Line, Style, fit
-from agentflow.view.verdict import verdict
+from agentflow.view.verdict import file_diffs, verdict
 from tests.unit.view.test_text import HOSTILE
 
 Golden = Callable[[str, Iterable[Line]], None]

@@ -19,9 +19,8 @@ from agentflow.core.pending import (
 from agentflow.core.record import encode
 from agentflow.redact import visible
 from agentflow.store.tasks import TaskStore
-from agentflow.view.pending import changed_checks
-from agentflow.view.terminal import choose, send, write
-from agentflow.view.text import Line, Style, line, span
+from agentflow.view.status import changed_checks
+from agentflow.view.text import Line, Style, choose, line, send, span, write
 
 SUSPEND = "s"
 _MAX_LINES = 40

@@ -2,8 +2,8 @@
 
 from agentflow.core.evidence import By, Evidence, Side, ended
 from agentflow.redact import one_line
-from agentflow.view.render import colour
-from agentflow.view.snapshot import Snapshot
+from agentflow.view.status import colour
+from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Span, Style, cells, column, labelled, line, span
 from agentflow.view.words import counts, duration, evidence_mark, plural, tree_words
 

@@ -14,8 +14,10 @@ import anyio
 from agentflow.api.boundary import Wish
 from agentflow.api.ownership import explain_foreign
 from agentflow.api.wiring import Setup, assemble, new_task, prepare
+from agentflow.cli.arguments import FOLDER, JSON, TASK
+from agentflow.cli.printing import say, say_json
 from agentflow.cli.tasks import folder_of
-from agentflow.core.errors import StateError
+from agentflow.core.errors import Exit, StateError
 from agentflow.core.events import Stamped, StateChanged, TaskEnded
 from agentflow.core.pending import Consent
 from agentflow.core.record import Record, encode, plain
@@ -53,6 +55,26 @@ _VOLATILE = frozenset(
 )
 
 
+def replay(
+    task_id: str | None = TASK,
+    json: bool = JSON,
+    folder: Path = FOLDER,
+) -> int:
+    """Run a task again from its recorded model replies and compare.
+
+    It runs in a copy, without a model or a network. Exit code 0 means the same requests led to the same
+    verdict; 1 means they did not, and the first difference is shown.
+    """
+    found = replay_task(folder, task_id)
+    if json:
+        say_json(found)
+    elif found.difference:
+        say(f"differs: {found.difference}")
+    else:
+        say(f"the same: {found.events} events, {found.status} (exit {found.exit_code})")
+    return Exit.NOT_VERIFIED if found.difference else Exit.VERIFIED
+
+
 class Replayed(Record):
     """What came of a task the second time."""
 
@@ -64,7 +86,7 @@ class Replayed(Record):
     """Where it first went another way, or empty."""
 
 
-def replay(folder: Path, task_id: str | None) -> Replayed:
+def replay_task(folder: Path, task_id: str | None) -> Replayed:
     """Run a saved task again in a copy of the tree it began on. Raises StateError where that cannot be."""
     git = open_repository(folder)
     path = folder_of(git.root, task_id)

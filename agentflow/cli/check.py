@@ -1,0 +1,332 @@
+"""`check`: problems in settings, hooks, role files and skills, each with file, line and key."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentflow.api.content import places as skill_places_in
+from agentflow.api.trusting import project_said
+from agentflow.cli.arguments import FOLDER, JSON
+from agentflow.cli.printing import say, say_json
+from agentflow.core.errors import AgentflowError, Exit, InvalidFile, ToolError
+from agentflow.core.hook import Hook, Script
+from agentflow.core.record import Record
+from agentflow.core.role import PIPELINE, Role
+from agentflow.hooks.entries import Place as SettingsFile
+from agentflow.hooks.entries import read_hooks
+from agentflow.hooks.manifest import project_places, user_places
+from agentflow.library.bundled import bundled
+from agentflow.library.roles import read_role
+from agentflow.library.skill_file import FILE, Skill, file_of, read_skill
+from agentflow.library.skills import Place, Skills, folders_in, unknown
+from agentflow.library.subagents import direct_problems, require_known, subagents
+from agentflow.permissions.rules import parse_rules
+from agentflow.settings import PROJECT_FILE, folders, load_settings
+from agentflow.tools.registry import Toolbox, standard
+from agentflow.trust import content
+from agentflow.view.words import plural
+
+ERROR = "error"
+WARNING = "warning"
+_KEY = re.compile(r"[\w.]+(\[\d+\][\w.]*)*")
+SOLE = (
+    ("one-writer", frozenset({"Write", "Edit", "fs"}), "implementer"),
+    ("web-for-explorer", frozenset({"WebSearch", "WebFetch", "net"}), "explorer"),
+    ("todos-for-planner", frozenset({"TodoWrite"}), "planner"),
+)
+"""Rules that keep a right with one part of the pipeline: name, tools, part."""
+_INTERPRETERS = re.compile(r"(python|node|ruby|perl)[\d.]*|(ba|z|da)?sh")
+_PLACES = re.compile(r"\$\{?(CLAUDE_PROJECT_DIR|CLAUDE_PLUGIN_ROOT)\b\}?")
+_ASSIGNMENT = re.compile(r"\w+=.*")
+_OPEN = re.compile(r"[$`*?<>|&;()]")
+"""What only a shell can say the meaning of."""
+_LINK = re.compile(r"\]\(<?([^)>\s#]+)")
+_FENCE = re.compile(r"^\s*(```|~~~)")
+
+
+class Problem(Record):
+    file: str
+    message: str
+    line: int | None = None
+    key: str | None = None
+    severity: str = ERROR
+
+    @property
+    def text(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place}: {self.severity}: {self.message}"
+
+
+def check(json: bool = JSON, folder: Path = FOLDER) -> int:
+    """Validate settings, roles, skills and hooks. Permission rules and hook scripts are checked too."""
+    found = validate(folder)
+    counts = {"agents": found.agents, "skills": found.skills, "hooks": found.hooks, "commands": 0}
+    if json:
+        say_json({"problems": found.problems, "counts": counts})
+    else:
+        for problem in found.problems:
+            say(problem.text)
+        numbers = {"role file": found.agents, "skill": found.skills, "hook": found.hooks}
+        looked_at = ", ".join(plural(number, noun) for noun, number in numbers.items())
+        say(f"{looked_at}, {plural(len(found.problems), 'problem')}")
+    return Exit.CONFIG if any(problem.severity == ERROR for problem in found.problems) else Exit.VERIFIED
+
+
+class Validation(Record):
+    """What is wrong, and how many files were looked at."""
+
+    problems: tuple[Problem, ...]
+    agents: int
+    skills: int
+    hooks: int
+
+
+def validate(root: Path) -> Validation:
+    """Look at the settings, and at every role file and skill: shipped, of the user, of the project."""
+    toolbox = standard()
+    places = (bundled("agents"), folders(os.environ).claude / "agents", root / ".claude" / "agents")
+    paths = [path for place in places for path in sorted(place.glob("**/*.md"))]
+    hooks, problems = _settings_files(root.resolve())
+    problems.extend(_settings_problems(root.resolve()))
+    roles: list[Role] = []
+    for path in paths:
+        try:
+            role, notes = read_role(path, "any")
+        except InvalidFile as error:
+            problems.append(problem_of(str(path), error))
+            continue
+        roles.append(role)
+        problems.extend(Problem(file=str(path), message=note, severity=WARNING) for note in notes)
+    known = subagents(tuple(roles))
+    problems.extend(problem for role in roles for problem in _role_problems(role, toolbox, known))
+    played = {role.part for role in roles}
+    problems.extend(
+        Problem(
+            file=str(bundled("agents") / f"{part}.md"),
+            key="metadata",
+            message=f"no role file plays the {part}",
+        )
+        for part in PIPELINE
+        if part not in played
+    )
+    looked = look(skill_places_in(root.resolve()), frozenset({*PIPELINE, *(role.name for role in roles)}))
+    problems.extend(looked.problems)
+    problems.extend(
+        Problem(file=role.source, line=role.lines.get("skills"), key="skills", message=missing)
+        for role in roles
+        if (missing := unknown(role, Skills(all=looked.skills)))
+    )
+    return Validation(problems=tuple(problems), agents=len(paths), skills=looked.folders, hooks=hooks)
+
+
+def _settings_files(root: Path) -> tuple[int, list[Problem]]:
+    """Return how many hooks the settings files hold, and what is wrong with those files."""
+    places = (*user_places(bundled("hooks"), folders(os.environ).claude), *project_places(root))
+    looked = [file_problems(place, root) for place in places]
+    return sum(hooks for _, hooks in looked), [problem for found, _ in looked for problem in found]
+
+
+def _settings_problems(root: Path) -> Iterator[Problem]:
+    try:
+        load_settings(os.environ)
+    except AgentflowError as error:
+        yield problem_of(str(folders(os.environ).config), error)
+        return
+    try:
+        project_said(root)
+    except AgentflowError as error:
+        yield problem_of(PROJECT_FILE, error)
+
+
+def _role_problems(role: Role, toolbox: Toolbox, known: tuple[Role, ...]) -> Iterator[Problem]:
+    """Yield what is wrong with a role that can be read."""
+    try:
+        require_known(role, known)
+    except InvalidFile as error:
+        severity = ERROR if role.part else WARNING
+        yield problem_of(role.source, error).replace(severity=severity)
+    for message in direct_problems(role, toolbox.tools):
+        line = role.lines.get("metadata")
+        yield Problem(file=role.source, line=line, key="metadata", message=message)
+    try:
+        toolbox.offered(role)
+    except AgentflowError as error:
+        problem = problem_of(role.source, error, key="tools")
+        message = problem.message.removeprefix(f"{role.place('tools')}: ")
+        yield problem.replace(line=role.lines.get("tools"), message=message)
+    for name, tools, part in SOLE:
+        taken = sorted({rule.tool for rule in role.tools} & tools)
+        if taken and role.part not in (None, part) and not (name == "one-writer" and role.write_paths):
+            message = f"{name}: {', '.join(taken)} belongs to the {part}"
+            yield Problem(file=role.source, line=role.lines.get("tools"), key="tools", message=message)
+
+
+def named(file: str, message: str, line: int | None = None, severity: str = ERROR) -> Problem:
+    """Return a problem whose key is what its message begins with, if that is one."""
+    key = message.partition(":")[0]
+    known = key if _KEY.fullmatch(key) else None
+    return Problem(file=file, line=line, key=known, message=message, severity=severity)
+
+
+def problem_of(file: str, error: AgentflowError, key: str | None = None) -> Problem:
+    """Return an error of a file as a problem, with the key that its message begins with."""
+    if isinstance(error, InvalidFile):
+        found = named(file, error.problem, error.line)
+        return found.replace(key=key) if key else found
+    return Problem(file=file, key=key, message=str(error).removeprefix(f"{file}: "))
+
+
+def file_problems(place: SettingsFile, root: Path) -> tuple[tuple[Problem, ...], int]:
+    """Return what is wrong with a settings file, and how many hooks it has."""
+    if not os.path.lexists(place.path):
+        return (), 0
+    source = str(place.path)
+    warnings: list[str] = []
+    hooks: list[Hook] = []
+    found = [*_rule_problems(place.path)]
+    try:
+        hooks.extend(read_hooks(place, warnings.append))
+    except InvalidFile as error:
+        found.append(problem_of(source, error))
+    found.extend(named(source, text.removeprefix(f"{source}: "), severity=WARNING) for text in warnings)
+    found.extend(
+        named(source, f"hooks.{hook.point}: {hook.name}: {what}")
+        for hook in hooks
+        if isinstance(hook.body, Script) and (what := _script_problem(hook.body, root))
+    )
+    return tuple(_placed(one, place.path) for one in found), len(hooks)
+
+
+def _rule_problems(path: Path) -> Iterator[Problem]:
+    try:
+        settings = json.loads(content(path).decode("utf-8-sig"))
+        permissions = settings.get("permissions", {})
+    except (InvalidFile, OSError, ValueError, RecursionError, AttributeError):
+        return  # the reader of its hooks says so
+    if not isinstance(permissions, dict):
+        yield named(str(path), "permissions: must be an object")
+        return
+    for name in ("deny", "ask", "allow"):
+        listed = permissions.get(name) or []
+        for rule in listed if isinstance(listed, list) else [listed]:
+            yield from _rule_problem(path, name, rule)
+
+
+def _rule_problem(path: Path, name: str, rule: Any) -> Iterator[Problem]:
+    try:
+        parse_rules([rule], str(path))
+    except InvalidFile as error:
+        message = f"permissions.{name}: {error.problem.partition(': ')[2]}"
+        yield named(str(path), message, _line(path, json.dumps(rule)))
+
+
+def _script_problem(script: Script, root: Path) -> str | None:
+    """Return why a hook's program cannot be run; None as well where only a shell could tell."""
+    try:
+        words = shlex.split(script.command) if script.args is None else [script.command, *script.args]
+    except ValueError:
+        return "its quotes do not match"
+    known = {"CLAUDE_PROJECT_DIR": str(root), "CLAUDE_PLUGIN_ROOT": script.plugin or "."}
+    words = [_PLACES.sub(lambda found: known[found[1]], word) for word in words]
+    while words and script.args is None and _ASSIGNMENT.fullmatch(words[0]):
+        words = words[1:]
+    return _program_problem(words, root, is_shell=script.args is None) if words else None
+
+
+def _program_problem(words: Sequence[str], root: Path, *, is_shell: bool) -> str | None:
+    program = words[0]
+    if is_shell and _OPEN.search(program):
+        return None
+    if "/" not in program and not is_shell and shutil.which(program) is None:
+        return f"there is no program {program}"
+    if "/" in program and not os.access(root / program, os.X_OK):
+        return f"{program} is not {'executable' if (root / program).exists() else 'there'}"
+    is_run = _INTERPRETERS.fullmatch(Path(program).name) and len(words) > 1 and not words[1].startswith("-")
+    missing = is_run and not _OPEN.search(words[1]) and not (root / words[1]).is_file()
+    return f"{words[1]} is not there" if missing else None
+
+
+def _placed(problem: Problem, path: Path) -> Problem:
+    """Return a problem with the line of its key, where that stands in the file just once."""
+    if problem.line is not None or problem.key is None:
+        return problem
+    names = re.split(r"[.\[\]]+", problem.key)
+    lines = (_line(path, json.dumps(name)) for name in reversed(names) if name and not name.isdigit())
+    return problem.replace(line=next((number for number in lines if number is not None), None))
+
+
+def _line(path: Path, text: str) -> int | None:
+    """Return the line on which a text stands, if it is the only one."""
+    lines = content(path).decode("utf-8-sig", "replace").splitlines() if path.is_file() else []
+    numbers = [number for number, line in enumerate(lines, 1) if text in line]
+    return numbers[0] if len(numbers) == 1 else None
+
+
+class Looked(Record):
+    """The skills of all places, and what is wrong with them."""
+
+    skills: tuple[Skill, ...]
+    folders: int
+    problems: tuple[Problem, ...]
+
+
+def look(places: Iterable[Place], roles: frozenset[str]) -> Looked:
+    """Look at every skill, also at those that another one of their name replaces."""
+    skills: list[Skill] = []
+    problems: list[Problem] = []
+    found = [(place, folder) for place in places for folder in folders_in(place)]
+    for place, folder in found:
+        try:
+            skill, oddities = read_skill(folder, place.root or folder, place.origin)
+        except InvalidFile as error:
+            problems.append(named(str(folder / FILE), error.problem, error.line or 1))
+            continue
+        skills.append(skill)
+        problems.extend(named(odd.source, odd.problem, odd.line, WARNING) for odd in oddities)
+        problems.extend((*_of_owners(skill, roles), *_of_links(skill)))
+    return Looked(skills=tuple(skills), folders=len(found), problems=tuple(problems))
+
+
+def _of_owners(skill: Skill, roles: frozenset[str]) -> Iterator[Problem]:
+    """Yield what is wrong with who answers for a skill; the user's folder is shared with other tools."""
+    known, line = ", ".join(sorted(roles)), skill.lines.get("metadata", 1)
+    mild = WARNING if skill.origin == "user" else ERROR
+    if not skill.owners:
+        message = f"metadata.owner: is missing; name the one role that answers for this skill: {known}"
+        yield named(skill.source, message, line, mild)
+    elif len(skill.owners) > 1:
+        owners = ", ".join(skill.owners)
+        yield named(skill.source, f"metadata.owner: one role owns a skill, not {owners}", line)
+    for key, names in (("owner", skill.owners), ("consumers", skill.consumers), ("roles", skill.roles)):
+        for name in sorted(set(names) - roles):
+            message = f"metadata.{key}: there is no role {name}; known are {known}"
+            yield named(skill.source, message, line, mild)
+
+
+def _of_links(skill: Skill) -> Iterator[Problem]:
+    """Yield the links of SKILL.md to files that are not in the folder."""
+    for number, target in _links(file_of(skill, FILE)):
+        try:
+            file_of(skill, target)
+        except ToolError as error:
+            if not (skill.folder / target).is_dir():
+                message = f"link to {target}: {str(error).removeprefix(target).lstrip(': ')}"
+                yield named(skill.source, message, number)
+
+
+def _links(text: str) -> Iterator[tuple[int, str]]:
+    """Yield line and target of each link that is no address, outside code."""
+    in_code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        in_code ^= _FENCE.match(line) is not None
+        bare = "" if in_code else re.sub(r"`[^`]*`", "", line)
+        yield from ((number, target) for target in _LINK.findall(bare) if not _is_address(target))
+
+
+def _is_address(target: str) -> bool:
+    return re.match(r"[a-zA-Z][\w+.-]*:", target) is not None or target.startswith("//")

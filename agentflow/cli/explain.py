@@ -1,0 +1,170 @@
+"""`route` and `permissions test`: how a task or a command would be decided, without running it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from agentflow.cli.arguments import FOLDER, JSON
+from agentflow.cli.printing import say_json, show
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agentflow.core.routing import Classification
+    from agentflow.core.task import Phase
+    from agentflow.permissions.explain import Explanation
+    from agentflow.view.text import Line
+
+
+_MEANS = {
+    "proceed": "clear enough to start",
+    "assume": "starts, and states its assumptions",
+    "ask": "asks one question first",
+    "split": "asks one question first; better split into several tasks",
+}
+
+_WHOLE = ", because no model is configured and the built-in repair engine costs nothing"
+
+
+def route(
+    words: list[str] | None = typer.Argument(None, metavar="TEXT", help="The task; - reads it from stdin."),
+    json: bool = JSON,
+    folder: Path = FOLDER,
+) -> None:
+    """Show how a task would be classified and which roles would run. No model is asked."""
+    import os
+
+    from agentflow.api.trusting import project_at
+    from agentflow.cli.arguments import text_of
+    from agentflow.model.tiers import REPAIR
+    from agentflow.routing.classify import classify, keep_all_roles
+    from agentflow.routing.table import load_table
+    from agentflow.settings import load_settings, model_name, with_project
+    from agentflow.view.text import labelled, span
+
+    settings = with_project(load_settings(os.environ), project_at(folder))
+    table = load_table(settings.routing)
+    found = classify(text_of(words or []), table)
+    if json:
+        say_json(told(found))
+        return
+    full = keep_all_roles(found, table)
+    is_full = model_name(None, settings, os.environ) == REPAIR and full != found
+    rows = [*_rows(found), *([("here", _way(_roles(full.steps)) + _WHOLE)] if is_full else [])]
+    show(labelled(label, span(text)) for label, text in rows)
+
+
+def told(found: "Classification") -> dict[str, Any]:
+    """Return a classification for programs."""
+    return {
+        "class": found.complexity,
+        "route": found.route,
+        "score": found.score,
+        "action": found.action,
+        "reasons": list(found.reasons),
+        "steps": _roles(found.steps),
+        "steps_if_failing": _roles(found.steps_if_failing),
+        "requires": list(found.requires),
+        "report": found.report,
+    }
+
+
+def _roles(steps: "Iterable[Phase]") -> list[str]:
+    from agentflow.routing.route import ROLE_OF
+
+    return [ROLE_OF[phase] for phase in steps]
+
+
+def _rows(found: "Classification") -> list[tuple[str, str]]:
+    from agentflow.view.words import because, is_hint
+
+    requires = f"{', '.join(found.requires)}, those that the repository has"
+    shorter = _way(_roles(found.steps_if_failing))
+    hints = "; ".join(reason for reason in found.reasons if is_hint(reason))
+    return [
+        ("class", f"{found.complexity}, route {found.route.replace('_', ' ')}"),
+        ("steps", _way(_roles(found.steps))),
+        *([("", f"{shorter}, if one of its checks already fails")] if shorter else []),
+        *([("requires", requires)] if found.requires else []),
+        ("ambiguity", f"{found.score}: {_MEANS[found.action]}"),
+        *(("" if number else "why", reason) for number, reason in enumerate(because(found.reasons))),
+        *([("words", hints)] if hints else []),
+    ]
+
+
+def _way(roles: list[str]) -> str:
+    """Return the roles in words, with the checks behind the one that changes something."""
+    way = ", ".join(roles).replace("implementer", "implementer, checks")
+    return way.replace("reviewer, verifier", "reviewer and verifier")
+
+
+permissions = typer.Typer(
+    help="Show how the permission rules decide a command.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+
+@permissions.callback()
+def top() -> None:
+    """Show how the permission rules decide a command."""
+
+
+@permissions.command(name="test", epilog='Example: agentflow permissions test "git push" --role implementer')
+def explained(
+    command: str = typer.Argument(..., metavar="CMD", help="A shell command, in quotes."),
+    role: str = typer.Option("implementer", "--role", help="The role that would run it.", metavar="R"),
+    json: bool = JSON,
+    folder: Path = FOLDER,
+) -> None:
+    """Explain which rule decides each part of a command. Nothing is run."""
+    from agentflow.api.boundary import Wish, bounded
+    from agentflow.api.content import load_content
+    from agentflow.api.wiring import hooks_here, rules_here
+    from agentflow.core.hook import Point
+    from agentflow.core.record import plain
+    from agentflow.permissions.explain import explain
+    from agentflow.permissions.role_rules import scope_of
+    from agentflow.tools.registry import standard
+    from agentflow.workspace.git import open_repository
+
+    root = open_repository(folder).root
+    found = load_content(root, standard()).role(role)
+    runner = bounded(folder, Wish(must_run=True)).of(found.part)
+    answer = explain(found, rules_here(root), command, root, scope_of(found, runner))
+    hooks = [hook.name for hook in hooks_here(root)[0] if hook.point is Point.PRE_TOOL_USE]
+    besides = (_reach(role), *(f"hook: {name} may still refuse it" for name in hooks))
+    if json:
+        say_json({**plain(answer), "besides": besides})
+        return
+    show(_lines(answer, besides))
+
+
+def _reach(role: str) -> str:
+    """Return what the sandbox lets a role's commands do, whatever the rules say."""
+    from agentflow.sandbox.profile import ACCESS, Access
+
+    reach = {
+        Access.READ: "read the repository only",
+        Access.WRITE: "write the repository, but for protected files such as .git and .claude",
+        Access.THROW_AWAY: "work on a copy that is thrown away",
+    }
+    does = reach[ACCESS.get(role, Access.READ)]
+    return f"sandbox: its commands {does}; without home and network, unless your settings open them"
+
+
+def _lines(answer: "Explanation", besides: tuple[str, ...]) -> Iterator["Line"]:
+    """Yield the decision with its reason, each part of it, and what holds besides; a reason is said once."""
+    from agentflow.view.text import Style, column, line, span
+
+    styles = {"allow": Style.GOOD, "ask": Style.WARN, "deny": Style.BAD}
+    yield line(span(f"as the {answer.role}", Style.DIM))
+    yield line(span(answer.decision, styles[answer.decision]), span(f": {answer.reason}"), hang=2)
+    for part in answer.parts:
+        rule = "" if part.rule == answer.reason and part.source else part.rule.partition("; ")[0]
+        yield line("  ", column(part.decision, 6, styles[part.decision]), span(part.part), hang=10)
+        yield line(" " * 8, span(", ".join(filter(None, (rule, part.source))), Style.DIM), hang=10)
+    yield from (line(span(each, Style.DIM), hang=2) for each in besides)

@@ -1,0 +1,78 @@
+"""`verify` and `check`: the repository's checks without a model, and our own files."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from agentflow.cli.arguments import FOLDER, JSON, NO_SANDBOX
+from agentflow.cli.printing import say, say_json, show
+
+if TYPE_CHECKING:
+    from agentflow.core.evidence import Check
+
+
+def verify(
+    task_id: str | None = typer.Argument(
+        None, metavar="TASK|FILE", help="A task, or an exported record: run its commands again and compare."
+    ),
+    quick: bool = typer.Option(
+        False, "--quick", help="Run only lint, format and the tests of changed files."
+    ),
+    junit: Path | None = typer.Option(
+        None, "--junit", metavar="FILE", help="Write the results as JUnit XML."
+    ),
+    sarif: Path | None = typer.Option(None, "--sarif", metavar="FILE", help="Write the findings as SARIF."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only list the checks and their commands."),
+    no_sandbox: bool = NO_SANDBOX,
+    network: bool = typer.Option(False, "--network", help="Let the checks reach the network."),
+    json: bool = JSON,
+    folder: Path = FOLDER,
+) -> int:
+    """Run this repository's checks, or re-run the checks recorded for a task.
+
+    No model is asked and no file is changed. With TASK or an exported FILE, the recorded commands run
+    again on fresh copies: exit code 0 means that every result is as recorded and that the files here are
+    those that were judged.
+    """
+    from agentflow.api.boundary import Wish, bounded, notice, swept
+    from agentflow.api.proving import examined, verdict_words
+    from agentflow.api.verification import exit_of, interchanged, rows, summary, unused
+    from agentflow.cli.prompts import agree
+
+    sandbox = bounded(folder, Wish(no_sandbox=no_sandbox, network=network, agree=agree))
+    if not json:
+        for said in (*swept(), notice(sandbox), *unused(sandbox.root)):
+            say(said)
+    shown = []
+    found = rows(sandbox, is_quick=quick, dry_run=dry_run, during=_announced)
+    for row in examined(sandbox, task_id) if task_id else found:
+        shown.append(row)
+        if not json:
+            show(row.lines)
+    interchanged(shown, junit, sarif)
+    if json:
+        say_json([row.told for row in shown])
+    else:
+        show((verdict_words(shown) if task_id else summary(shown, dry_run=dry_run),))
+    return exit_of(shown)
+
+
+@contextmanager
+def _announced(check: "Check") -> Iterator[None]:
+    """Say what is running, at a terminal only, and take it back."""
+    from agentflow.view.text import clip, send, span, width_of
+
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield
+        return
+    width = max(20, (width_of(sys.stderr) or 80) - 1)
+    send(clip(span(f"… {check.name}  {check.command}").text, width), sys.stderr)
+    try:
+        yield
+    finally:
+        send("\r\x1b[K", sys.stderr)
