@@ -20,7 +20,7 @@ from agentflow.core.hook import Hook, HookEvent, HookResult, Point
 from agentflow.core.pending import Answer
 from agentflow.core.record import Record
 from agentflow.core.role import Role
-from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.store.reading import find
 from agentflow.view.tasks import Snapshot, load
 from agentflow.workspace.git import open_repository
@@ -41,6 +41,7 @@ __all__ = [
     "Record",
     "Role",
     "Snapshot",
+    "Subject",
     "Tool",
     "ToolContext",
     "answer",

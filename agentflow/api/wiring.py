@@ -141,7 +141,7 @@ def refuse_unpriced(setup: Setup, budget: Budget) -> None:
 
 def permitted(role: Role, rules: Rules, toolbox: Toolbox) -> Role:
     """Take from a role the tools that a rule denies as a whole, so that no model sees them."""
-    denied = denied_tools(rules, (tool.name for tool in toolbox.tools))
+    denied = denied_tools(rules, toolbox.tools)
     return role.replace(tools=tuple(rule for rule in role.tools if rule.tool not in denied))
 
 
@@ -151,10 +151,10 @@ def governed(
     """Take away what a provider runs where a hook, a rule or a mode wants a say: it asks nobody first."""
     explorer = roles.part("explorer")
     modes = [approvals.roles.get(name, "never") for name in (explorer.name, *explorer.handoffs)]
-    served = [tool.name for tool in toolbox.tools if tool.by_provider]
+    served = [tool for tool in toolbox.tools if tool.by_provider]
     named = named_tools(rules, served)
-    modes += [approvals.tools.get(name, "never") for name in served]
-    is_seen = any(sees(hook, name) for hook in hooks for name in served)
+    modes += [approvals.tools.get(tool.name, "never") for tool in served]
+    is_seen = any(sees(hook, tool) for hook in hooks for tool in served)
     is_held = is_seen or bool(named) or any(mode != "never" for mode in modes)
     return Toolbox(tools=tuple(tool for tool in toolbox.tools if not (is_held and tool.by_provider)))
 

@@ -128,13 +128,16 @@ def explained(
     from agentflow.core.record import plain
     from agentflow.permissions.explain import explain
     from agentflow.permissions.role_rules import scope_of
+    from agentflow.permissions.user_rules import Call
     from agentflow.tools.registry import standard
+    from agentflow.tools.shell import BASH
     from agentflow.workspace.git import open_repository
 
     root = open_repository(folder).root
     found = load_content(root, standard()).role(role)
     runner = bounded(folder, Wish(must_run=True)).of(found.part)
-    answer = explain(found, rules_here(root), command, root, scope_of(found, runner))
+    call = Call(tool=BASH, given={"command": command}, root=root)
+    answer = explain(found, rules_here(root), call, scope_of(found, BASH, runner))
     hooks = [hook.name for hook in hooks_here(root)[0] if hook.point is Point.PRE_TOOL_USE]
     besides = (_reach(role), *(f"hook: {name} may still refuse it" for name in hooks))
     if json:

@@ -180,16 +180,17 @@ class Approval(Record):
 
     def _apply_rules(self, event: HookEvent) -> HookResult:
         assert isinstance(event.payload, ToolUse)
-        use = event.payload
-        found = ruling(self.rules, use.tool_name, use.tool_input, event.scene.cwd)
-        if found.decision < Decision.ASK and (why := self._find_reason_to_ask(event, use)) is not None:
+        assert event.scene.tool is not None
+        use, tool = event.payload, event.scene.tool
+        found = ruling(self.rules, tool, use.tool_input, event.scene.cwd)
+        if found.decision < Decision.ASK and (why := self._find_reason_to_ask(event, use, tool)) is not None:
             return HookResult(decision=Decision.ASK, reason=why)
         return HookResult(decision=found.decision, reason=f"rule {found.rule}" if found.rule else None)
 
-    def _find_reason_to_ask(self, event: HookEvent, use: ToolUse) -> str | None:
+    def _find_reason_to_ask(self, event: HookEvent, use: ToolUse, tool: Tool) -> str | None:
         """Return why a call needs a person although no rule says so."""
         asked = Asked(tool=use.tool_name, role=event.scene.actor.name, args=use.tool_input)
         modes = (self.tools.get(asked.tool), self.roles.get(asked.role))
         reasons = (asks(mode, asked) for mode in modes)
-        path = str(use.tool_input.get("file_path", ""))
-        return next(filter(None, reasons), None) or question(self.rules, use.tool_name, path, event.scene.cwd)
+        obeyed = question(self.rules, tool, use.tool_input, event.scene.cwd)
+        return next(filter(None, reasons), None) or obeyed

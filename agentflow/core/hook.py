@@ -9,6 +9,7 @@ from agentflow.core.messages import Reply, Request
 from agentflow.core.ports import Watch
 from agentflow.core.record import Record
 from agentflow.core.task import Phase
+from agentflow.core.tool import Tool
 
 RULES = "permission rules"
 """The hook that holds the user's rules."""
@@ -68,6 +69,8 @@ class Scene(Record):
     phase: Phase
     iteration: int
     actor: Actor = Actor()
+    tool: Tool | None = None
+    """The tool of a call, at the points of calls."""
     watch: Watch | None = None
     """Told when scripts run, where anybody is to know what they change."""
 

@@ -1,6 +1,6 @@
 """What a tool is: a typed input, an effect, and a plain function."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,37 @@ class Effect(StrEnum):
     READ = "read"
     WRITE = "write"
     EXECUTE = "execute"
+
+
+class Subject(StrEnum):
+    """What an input of a tool names; permission rules, path fence and redaction go by it."""
+
+    COMMAND = "command"
+    """A command line for a shell."""
+    PATH = "path"
+    """A file or folder of the repository."""
+    ADDRESS = "address"
+    """An address of the web."""
+    NAME = "name"
+    """A sub-agent, a skill, or what else a rule gives by name."""
+    TEXT = "text"
+    """Words that a call is told by, and no rule is about."""
+
+
+_BY_FIELD: Mapping[str, Subject] = {
+    "subagent_type": Subject.NAME,
+    "file_path": Subject.PATH,
+    "notebook_path": Subject.PATH,
+    "command": Subject.COMMAND,
+    "pattern": Subject.TEXT,
+    "summary": Subject.TEXT,
+    "verdict": Subject.TEXT,
+    "path": Subject.PATH,
+    "url": Subject.ADDRESS,
+    "query": Subject.TEXT,
+    "skill": Subject.NAME,
+}
+"""What the public names of inputs mean, for a tool that does not say it itself."""
 
 
 class Category(StrEnum):
@@ -89,6 +120,8 @@ Changed = Callable[[], Mapping[str, bool]]
 class ToolContext(Record):
     """What every tool gets beside its input; the same for all, nothing optional."""
 
+    tools: tuple["Tool", ...]
+    """Those of the role."""
     workspace: Workspace
     shell: Shell
     role: Role
@@ -111,6 +144,10 @@ class Tool(Record):
     input: type[Record]
     call: Callable[[Any, ToolContext], Output]
     """Its docstring is what the model reads."""
+    subjects: dict[str, Subject] | None = None
+    """What its inputs name, first the one that a call is told by; None follows from their public names."""
+    shows_file: bool = False
+    """After a call the model knows the text of the file that it names, and so may change that file."""
     granted: bool = False
     """Comes with a capability: whoever is offered it may call it, whatever the role's list says."""
     reads: Callable[[dict[str, Any]], bool] | None = None
@@ -128,6 +165,23 @@ class Tool(Record):
     def kept_as(self) -> Retention:
         return self.retention or _BY_CATEGORY.get(self.category, Retention.SUMMARIZE_ARCHIVE)
 
+    @property
+    def named(self) -> Mapping[str, Subject]:
+        """What its inputs name, as it says itself or as their public names do."""
+        if self.subjects is not None:
+            return self.subjects
+        return {key: _BY_FIELD[key] for key in _BY_FIELD if key in self.input.__struct_encode_fields__}
+
+    @property
+    def bound(self) -> Subject:
+        """What a pattern in a role's list is about."""
+        return next((kind for kind in Subject if kind in self.named.values()), Subject.TEXT)
+
+    def values(self, given: Mapping[str, Any], kind: Subject) -> tuple[str, ...]:
+        """Return what a call gives for the inputs of a kind; each item of a list counts."""
+        found = (given.get(key) for key, named in self.named.items() if named is kind)
+        return tuple(text for value in found for text in _texts(value))
+
     def only_reads(self, given: dict[str, Any]) -> bool:
         """Return whether a call may run beside others."""
         return self.effect is Effect.READ if self.reads is None else self.reads(given)
@@ -135,3 +189,10 @@ class Tool(Record):
     @property
     def description(self) -> str:
         return " ".join(f"{self.call.__doc__ or ''} {self.scope}".split())
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Iterable):
+        yield from (item for item in value if isinstance(item, str))

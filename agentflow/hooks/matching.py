@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from agentflow.core.hook import Hook, HookEvent, Point, Scene, Script, ToolDone, ToolFailed, ToolUse
+from agentflow.core.hook import Hook, HookEvent, Point, Script, ToolDone, ToolFailed, ToolUse
 from agentflow.core.role import ToolRule
+from agentflow.core.tool import Subject, Tool
 from agentflow.permissions.rule_patterns import about_path, may_touch
-from agentflow.permissions.rules import EDITORS, READERS, parse_rules
+from agentflow.permissions.rules import FILES, kinds_of, parse_rules
 
 _NAMES = re.compile(r"[A-Za-z0-9_\- ,|]*")
 _MATCHED: Mapping[Point, str] = {
@@ -25,8 +27,6 @@ _MATCHED: Mapping[Point, str] = {
     Point.NOTIFICATION: "notification_type",
 }
 """What a matcher looks at; at the other points it is not looked at."""
-_COVERED = {"Edit": EDITORS, "Read": READERS}
-"""The tools that a rule on one of them is about."""
 TOOL_POINTS = frozenset(point for point, field in _MATCHED.items() if field == "tool_name")
 
 
@@ -35,11 +35,11 @@ def matches(matcher: str, event: HookEvent) -> bool:
     return field is None or names(matcher, getattr(event.payload, field))
 
 
-def sees(hook: Hook, tool: str) -> bool:
+def sees(hook: Hook, tool: Tool) -> bool:
     """Return whether a hook may be asked before a call of a tool."""
     condition = hook.body.condition if isinstance(hook.body, Script) else None
-    is_about = condition is None or parse_condition(condition, "if").tool == tool
-    return hook.point is Point.PRE_TOOL_USE and names(hook.matcher, tool) and is_about
+    is_about = condition is None or parse_condition(condition, "if").tool in kinds_of(tool)
+    return hook.point is Point.PRE_TOOL_USE and names(hook.matcher, tool.name) and is_about
 
 
 def names(matcher: str, value: str) -> bool:
@@ -74,16 +74,16 @@ def applies(condition: str | None, event: HookEvent) -> bool:
     if event.point not in TOOL_POINTS or not isinstance(use, ToolUse | ToolDone | ToolFailed):
         return False
     rule = parse_condition(condition, "if")
-    if use.tool_name not in _COVERED.get(rule.tool, {rule.tool}):
+    tool = event.scene.tool
+    if tool is None or rule.tool not in kinds_of(tool):
         return False
-    return rule.pattern is None or _is_about(rule, rule.pattern, use.tool_input, event.scene)
+    return rule.pattern is None or _is_about(rule, tool, use.tool_input, event.scene.cwd)
 
 
-def _is_about(rule: ToolRule, pattern: str, given: Mapping[str, Any], scene: Scene) -> bool:
-    """Return whether a call's input is of a pattern; of a tool without a known subject it is."""
-    if rule.tool == "Bash":
-        return may_touch(pattern, str(given.get("command", "")))
-    path = given.get("file_path", given.get("path"))
-    if rule.tool not in ("Edit", "Read") or not isinstance(path, str):
-        return True
-    return about_path(pattern, path, scene.cwd, "", widely=True)
+def _is_about(rule: ToolRule, tool: Tool, given: Mapping[str, Any], root: Path) -> bool:
+    """Return whether a call's input is of a rule's pattern; of a tool without a known subject it is."""
+    pattern, commands = str(rule.pattern), tool.values(given, Subject.COMMAND)
+    if commands:
+        return any(may_touch(pattern, command) for command in commands)
+    paths = tool.values(given, Subject.PATH) if rule.tool in FILES else ()
+    return not paths or any(about_path(pattern, path, root, "", widely=True) for path in paths)

@@ -24,6 +24,7 @@ from agentflow.loop.lifecycle import asked
 from agentflow.loop.permit import Admitted, admit
 from agentflow.process import stop_asked
 from agentflow.redact import one_line, redacted, redacted_values
+from agentflow.tools.inputs import check_input
 from agentflow.tools.recall import recall_note
 
 
@@ -59,6 +60,7 @@ async def answer(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | RunPa
 async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> CallAnswered | RunPaused:
     context = ToolContext(
         role=agent.role,
+        tools=agent.tools,
         call_id=call.id,
         run=run,
         cancelled=stop_asked,
@@ -70,6 +72,7 @@ async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> C
         **shared(agent.around, ToolContext),
     )
     try:
+        check_input(admitted.tool, admitted.input, context)
         with _watched(agent, admitted.tool):
             output = await to_thread.run_sync(partial(admitted.tool.call, admitted.given, context))
     except ModelUnavailable:
@@ -128,7 +131,7 @@ async def _remarked(agent: Agent, call: ToolCall, admitted: Admitted, made: Call
         use: Any = {"tool_name": call.name, "tool_input": admitted.input, "tool_use_id": call.id}
         return ToolFailed(**use, error=text) if made.result.is_error else ToolDone(**use, tool_response=text)
 
-    said = await asked(agent, point, payload)
+    said = await asked(agent, point, payload, admitted.tool)
     shown = text if said.updated_output is None else said.updated_output
     added = (admitted.context, said.context)
     content = redacted("\n\n".join(part for part in (shown, *added) if part))

@@ -24,6 +24,7 @@ from agentflow.core.hook import (
 from agentflow.core.messages import Message, Notice, Reply, Request, Speaker
 from agentflow.core.record import shared
 from agentflow.core.run import Run, RunOutcome, RunStopped
+from agentflow.core.tool import Tool
 from agentflow.loop.agent import Agent, note, say
 from agentflow.loop.history import mended
 
@@ -31,12 +32,14 @@ MAX_HELD = 3
 """How often hooks may keep a sub-agent from stopping."""
 
 
-async def asked(agent: Agent, point: Point, payload: Callable[[], Payload]) -> HookDecision:
+async def asked(
+    agent: Agent, point: Point, payload: Callable[[], Payload], tool: Tool | None = None
+) -> HookDecision:
     """Ask the hooks of a point, and show the person what they want shown; without hooks nothing is made."""
     if not agent.hooks.has(point):
         return NOTHING
     actor = Actor(name=agent.role.name, depth=agent.depth)
-    scene = Scene(cwd=agent.around.workspace.root, actor=actor, **shared(agent.around, Scene))
+    scene = Scene(cwd=agent.around.workspace.root, actor=actor, tool=tool, **shared(agent.around, Scene))
     said = await agent.hooks.fire(point, scene, payload)
     for notice in said.notices:
         agent.observe(Warned(message=notice))

@@ -9,7 +9,7 @@ from agentflow.core.messages import ToolCall, ToolResult
 from agentflow.core.pending import Answer, Pending, PendingKind, decided_now
 from agentflow.core.record import Record, plain
 from agentflow.core.run import CallAnswered, Run, RunPaused
-from agentflow.core.tool import Category, Tool
+from agentflow.core.tool import Category, Subject, Tool
 from agentflow.loop.agent import Agent
 from agentflow.loop.arguments import parsed
 from agentflow.loop.lifecycle import asked
@@ -19,12 +19,6 @@ from agentflow.process import timestamp
 from agentflow.redact import one_line
 from agentflow.tools.ask import KINDS, Escalation
 from agentflow.tools.submit import misplaced
-
-_SUBJECTS = (
-    *("subagent_type", "file_path", "command", "pattern", "summary"),
-    *("verdict", "path", "url", "query", "skill"),
-)
-"""Keys that say what a call is about; the first of them that it has does."""
 
 
 class Admitted(Record):
@@ -106,7 +100,7 @@ def _require_askable(agent: Agent, wanted: Record) -> None:
 async def _said_before(agent: Agent, call: ToolCall, checked: Admitted) -> HookDecision:
     """Return what hooks and rules say of a call that they do not deny."""
     use = ToolUse(tool_name=call.name, tool_input=checked.input, tool_use_id=call.id)
-    said = await asked(agent, Point.PRE_TOOL_USE, lambda: use)
+    said = await asked(agent, Point.PRE_TOOL_USE, lambda: use, checked.tool)
     if said.halt is not None:
         raise Halted(said.halt)
     if said.decision is Decision.DENY:
@@ -132,13 +126,14 @@ def _checked(agent: Agent, tool: Tool, given: dict[str, Any]) -> Admitted:
     except Mismatch as error:
         raise InvalidInput(f"{error}. {_wanted(agent, tool)}") from None
     judged = {key: value for key, value in plain(fitted).items() if value is not None}
-    subject = _subject(agent, tool, judged)
     # roles that bound this one have a say about the tools that they have themselves
     outer = (role for role in agent.within if role.rules_of(tool.name, tool.category))
     for role in (agent.role, *outer):
-        if why := refusal(role, tool, subject, scope_of(role, agent.around.runner)):
-            raise NotAllowed(why, by=f"the list of the {role.name}")
-    return Admitted(tool=tool, given=fitted, input=judged, subject=subject)
+        scope = scope_of(role, tool, agent.around.runner)
+        for value in tool.values(judged, tool.bound) or ("",):
+            if why := refusal(role, tool, _as_named(agent, tool.bound, value), scope):
+                raise NotAllowed(why, by=f"the list of the {role.name}")
+    return Admitted(tool=tool, given=fitted, input=judged, subject=_subject(agent, tool, judged))
 
 
 def _asked(agent: Agent, run: Run, call: ToolCall, checked: Admitted, kind: PendingKind) -> Ruling:
@@ -170,14 +165,19 @@ def _as_decided(agent: Agent, checked: Admitted, call: ToolCall, answer: Answer)
 
 def _subject(agent: Agent, tool: Tool, given: dict[str, Any]) -> str:
     """Return what a call is about: its path as git spells it, its command, its pattern."""
-    found = next((given[key] for key in _SUBJECTS if key in given), "")
-    subject = found if isinstance(found, str) else ""
-    if tool.category is not Category.FS or "file_path" not in given:
-        return subject
+    named = ((kind, given[key]) for key, kind in tool.named.items() if key in given)
+    kind, found = next(named, (Subject.TEXT, ""))
+    return _as_named(agent, kind, found) if isinstance(found, str) else ""
+
+
+def _as_named(agent: Agent, kind: Subject, value: str) -> str:
+    """Return a path as git spells it, anything else as it is."""
+    if kind is not Subject.PATH:
+        return value
     try:
-        return agent.around.workspace.relative(subject)
+        return agent.around.workspace.relative(value)
     except ToolError:
-        return subject  # the tool itself will say what is wrong with the path
+        return value  # the call itself will say what is wrong with the path
 
 
 def _wanted(agent: Agent, tool: Tool) -> str:

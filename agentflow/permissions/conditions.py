@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.record import Record
-from agentflow.permissions.rules import Rules
+from agentflow.core.tool import Effect, Subject, Tool
+from agentflow.permissions.rules import WRITING, Rules
 from agentflow.permissions.user_rules import exceptions
 from agentflow.sandbox.links import find_links
 from agentflow.sandbox.profile import CONFIGURATION
@@ -61,17 +62,21 @@ def _holds(text: str, asked: Asked) -> bool:
     return _VERBS[verb](str(asked.args[key]), value)
 
 
-WRITERS = frozenset({"Edit", "Write"})
-
-
-def question(rules: Rules, tool: str, path: str, root: Path) -> str | None:
+def question(rules: Rules, tool: Tool, given: Mapping[str, Any], root: Path) -> str | None:
     """Return why somebody is to be asked before a tool writes to a file, or None if nobody is."""
+    if tool.effect is Effect.READ:
+        return None
+    reasons = (_reason_to_ask(rules, path, root) for path in tool.values(given, Subject.PATH))
+    return next(filter(None, reasons), None)
+
+
+def _reason_to_ask(rules: Rules, path: str, root: Path) -> str | None:
     place = (root / path).resolve()
-    if tool not in WRITERS or not place.is_relative_to(root):
+    if not place.is_relative_to(root):
         return None
     name = place.relative_to(root).as_posix()
     part = obeyed_part(name) or _obeyed_behind(root, name)
-    if part is None or exceptions(rules, root)("Edit", name):
+    if part is None or exceptions(rules, root)(WRITING, name):
         return None
     return f"other programs obey {part}; the rule Edit({name}) would allow it"
 

@@ -1,12 +1,11 @@
 """Why a role may run a shell command or not, part by part."""
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 from agentflow.core.hook import Decision
 from agentflow.core.record import Record
 from agentflow.core.role import Role
+from agentflow.core.tool import Subject, Tool
 from agentflow.permissions.role_rules import Scope, part_rulings
 from agentflow.permissions.rules import Rules
 from agentflow.permissions.shell_command import Script, TooComplex
@@ -35,16 +34,17 @@ class Explanation(Record):
     parts: tuple[Part, ...] = ()
 
 
-def explain(role: Role, rules: Rules, command: str, root: Path, scope: Scope) -> Explanation:
+def explain(role: Role, rules: Rules, call: Call, scope: Scope) -> Explanation:
     """Return how a role's list and the rules decide about a command; `scope` says what else does."""
-    shell = (*role.rules_for("Bash"), *role.rules_for("shell"))
+    (command,) = call.tool.values(call.given, Subject.COMMAND)
+    shell = role.rules_of(call.tool.name, call.tool.category)
     if not shell:
-        return _told(role, command, f"{role.name} has no Bash: {role.place('tools')}", ())
+        return _told(role, command, f"{role.name} has no {call.tool.name}: {role.place('tools')}", ())
     try:
         script = judged(command)
-        restricted = _restricted(rules, script, command, root)
+        restricted = _restricted(rules, script, call)
     except TooComplex as reason:
-        return _uncertain(role, rules, command, str(reason), scope)
+        return _told(role, command, *_uncertain(rules, call.tool, command, str(reason), scope))
     place = role.place("tools")
     listed = [
         Part(
@@ -58,25 +58,26 @@ def explain(role: Role, rules: Rules, command: str, root: Path, scope: Scope) ->
     return _told(role, command, "", (*listed, *restricted))
 
 
-def _uncertain(role: Role, rules: Rules, command: str, reason: str, scope: Scope) -> Explanation:
-    """Return what decides about a command that cannot be judged."""
-    said = uncertain(rules, command, reason)
+def _uncertain(
+    rules: Rules, tool: Tool, command: str, reason: str, scope: Scope
+) -> tuple[str, tuple[Part, ...]]:
+    """Return what decides about a command that cannot be judged: a reason, or the part that a rule has."""
+    said = uncertain(rules, tool, command, reason)
     if scope is not Scope.ANYTHING:
-        return _told(role, command, f"it cannot be judged: {reason}", ())
+        return f"it cannot be judged: {reason}", ()
     rule = said.rule or f"built-in: the sandbox alone decides, since {reason}"
     decision = "allow" if said.decision is Decision.NONE else said.decision.name.lower()
     part = Part(part=one_line(command), decision=decision, rule=rule, source=said.source)
-    return _told(role, command, "", (part,))
+    return "", (part,)
 
 
-def _restricted(rules: Rules, script: Script, command: str, root: Path) -> list[Part]:
+def _restricted(rules: Rules, script: Script, call: Call) -> list[Part]:
     """Return the parts that deny and ask rules are about; what holds for the whole stands for the whole."""
-    given: dict[str, Any] = {"command": command}
     alone = [Script(commands=(simple,), source=simple.source) for simple in script.commands]
     led = [Script(commands=(), redirections=(each,), source=each.source) for each in script.redirections]
-    calls = [Call(tool="Bash", given=given, root=root, script=each) for each in (*alone, *led)]
-    whole = Call(tool="Bash", given=given, root=root, script=script)
-    found = [part for call in calls for part in _part(call, restriction(rules, call))]
+    calls = [call.replace(script=each) for each in (*alone, *led)]
+    whole = call.replace(script=script)
+    found = [part for one in calls for part in _part(one, restriction(rules, one))]
     found = list(dict.fromkeys(found)) or list(_part(whole, restriction(rules, whole)))
     return [*found, *_part(whole, sweep(rules, whole))]  # where a part runs, other parts say
 

@@ -10,10 +10,10 @@ from pathlib import PurePosixPath
 from agentflow.core.ports import Runner
 from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE, SUBMITTED_BY, Role, ToolRule
-from agentflow.core.tool import Category, Tool
+from agentflow.core.tool import Category, Effect, Subject, Tool
 from agentflow.permissions.explorer_commands import bad_argument, bad_variable, looks_refusal, only_looks
 from agentflow.permissions.reading_commands import bad_assignment, dangerous_argument, is_reading
-from agentflow.permissions.rule_patterns import expression
+from agentflow.permissions.rule_patterns import expression, is_on_host
 from agentflow.permissions.shell_command import Redirection, Script, Simple, TooComplex, spelled
 from agentflow.permissions.wrappers import RUNNERS, SHELLS, judged, launched, program_of
 from agentflow.redact import one_line
@@ -43,13 +43,13 @@ class Scope(StrEnum):
     """Any command runs, also one that cannot be judged."""
 
 
-def scope_of(role: Role, runner: Runner) -> Scope:
+def scope_of(role: Role, tool: Tool, runner: Runner) -> Scope:
     """Return what decides about a role's commands.
 
     A role file of the user or of the repository means what it lists; only the shipped roles have more.
     """
     is_shipped = role.origin == _SHIPPED
-    is_unbounded = any(rule.pattern is None for rule in (*role.rules_for("Bash"), *role.rules_for("shell")))
+    is_unbounded = any(rule.pattern is None for rule in role.rules_of(tool.name, tool.category))
     if is_unbounded and runner.level != _UNCONFINED:
         return Scope.ANYTHING
     if not runner.is_sealed:
@@ -69,9 +69,9 @@ class PartRuling(Record):
 
 
 def refusal(role: Role, tool: Tool, subject: str, scope: Scope = Scope.LISTED) -> str | None:
-    """Return why a role may not make a call, or None if it may; `subject` is the command or relative path.
+    """Return why a role may not make a call, or None if it may; `scope` says what decides about a command.
 
-    `scope` says what decides about a command.
+    `subject` is what a pattern of its list is about: a command, a relative path, an address, a name.
     """
     if tool.input in SUBMITTED_BY:
         part = SUBMITTED_BY[tool.input]
@@ -79,7 +79,7 @@ def refusal(role: Role, tool: Tool, subject: str, scope: Scope = Scope.LISTED) -
     rules = role.rules_of(tool.name, tool.category)
     if not (rules or tool.granted):
         return f"{role.name} may not use {tool.name}"
-    if tool.category is Category.SHELL and not tool.granted:
+    if tool.bound is Subject.COMMAND and not tool.granted:
         return _command_refusal(role, subject, rules, scope)
     if tool.granted or any(rule.pattern is None or _covers(tool, rule.pattern, subject) for rule in rules):
         return None
@@ -210,11 +210,15 @@ def _written(role: Role, redirection: Redirection, free: str | None, scope: Scop
 
 
 def _covers(tool: Tool, pattern: str, subject: str) -> bool:
-    if tool.category is Category.AGENT:
-        return subject in ToolRule(tool=tool.name, pattern=pattern).names
-    if tool.category is not Category.FS:
-        return expression(pattern).fullmatch(subject) is not None
-    path = PurePosixPath(subject)
-    if path.is_absolute() or ".." in path.parts:
-        return False
-    return matcher(pattern).fullmatch(subject) is not None
+    match tool.bound:
+        case Subject.NAME:
+            return subject in ToolRule(tool=tool.name, pattern=pattern).names
+        case Subject.PATH:
+            path, names = PurePosixPath(subject), [subject]
+            if tool.effect is Effect.READ:
+                names.append(f"{subject}/-/-")  # a folder may be read where all that it holds may be
+            is_inside = not path.is_absolute() and ".." not in path.parts
+            return is_inside and any(matcher(pattern).fullmatch(name) for name in names)
+        case _:
+            is_host = tool.bound is Subject.ADDRESS and is_on_host(pattern, subject)
+            return is_host or expression(pattern).fullmatch(subject) is not None

@@ -2,12 +2,25 @@
 
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from agentflow.permissions.shell_command import UNKNOWN, Script, TooComplex, Word, spelled
 from agentflow.permissions.wrappers import INTERPRETERS, judged, possible, program_of, reads_program
 from agentflow.workspace.globs import matcher
+
+
+def is_on_host(pattern: str, address: str) -> bool:
+    """Tell whether a pattern such as `domain:example.org` names the host of an address."""
+    if not pattern.startswith("domain:"):
+        return False
+    try:
+        host = urlsplit(address).hostname or ""
+    except ValueError:  # an address that cannot be read, which no tool asks
+        return False
+    return fnmatchcase(host.lower().rstrip("."), pattern.removeprefix("domain:").lower())
 
 
 @lru_cache(maxsize=256)

@@ -9,11 +9,13 @@ from typing import Any
 from agentflow.core.errors import InvalidFile
 from agentflow.core.record import Record
 from agentflow.core.role import ToolRule
+from agentflow.core.tool import Effect, Subject, Tool
 from agentflow.parse import decode
 from agentflow.trust import content
 
-EDITORS = frozenset({"Edit", "Write", "NotebookEdit"})
-READERS = frozenset({"Read", "Grep", "Glob"})
+READING, WRITING, RUNNING, FETCHING = "Read", "Edit", "Bash", "WebFetch"
+"""What a rule calls every tool that reads files, writes files, runs commands or asks an address."""
+FILES = (READING, WRITING)
 
 _RULE = re.compile(r"(?P<tool>[A-Za-z*][\w*-]*)(?:\((?P<pattern>.+)\))?", re.DOTALL | re.ASCII)
 _KEY = "tools"
@@ -116,19 +118,31 @@ def read_rules(path: Path) -> Rules:
     )
 
 
-def denied_tools(rules: Rules, names: Iterable[str]) -> frozenset[str]:
-    """Return the tools that a deny without a pattern takes away as a whole."""
+def denied_tools(rules: Rules, tools: Iterable[Tool]) -> frozenset[str]:
+    """Return the names of the tools that a deny without a pattern takes away as a whole."""
     bare = [rule for rule in rules.deny if rule.pattern is None]
-    return frozenset(name for name in names if any(is_about_tool(rule, name) for rule in bare))
+    return frozenset(tool.name for tool in tools if any(is_about_tool(rule, tool) for rule in bare))
 
 
-def named_tools(rules: Rules, names: Iterable[str]) -> frozenset[str]:
-    """Return the tools that any deny or ask rule is about."""
+def named_tools(rules: Rules, tools: Iterable[Tool]) -> frozenset[str]:
+    """Return the names of the tools that any deny or ask rule is about."""
     restricting = (*rules.deny, *rules.ask)
-    return frozenset(name for name in names if any(is_about_tool(rule, name) for rule in restricting))
+    return frozenset(tool.name for tool in tools if any(is_about_tool(rule, tool) for rule in restricting))
 
 
-def is_about_tool(rule: ToolRule, tool: str) -> bool:
-    covered = {"Edit": EDITORS, "Read": READERS}.get(rule.tool, frozenset({rule.tool}))
-    is_server = rule.pattern is None and rule.tool.startswith("mcp__") and tool.startswith(f"{rule.tool}__")
-    return tool in covered or is_server or ("*" in rule.tool and fnmatchcase(tool, rule.tool))
+def is_about_tool(rule: ToolRule, tool: Tool) -> bool:
+    """Return whether a rule, its pattern aside, is about a tool."""
+    is_server = rule.pattern is None and rule.tool.startswith("mcp__")
+    return (
+        rule.tool in kinds_of(tool)
+        or (is_server and tool.name.startswith(f"{rule.tool}__"))
+        or ("*" in rule.tool and fnmatchcase(tool.name, rule.tool))
+    )
+
+
+def kinds_of(tool: Tool) -> frozenset[str]:
+    """Return the names by which a rule means a tool: its own, and what it does by its inputs."""
+    named = tool.named.values()
+    on_files = READING if tool.effect is Effect.READ else WRITING
+    kinds = {Subject.PATH: on_files, Subject.COMMAND: RUNNING, Subject.ADDRESS: FETCHING}
+    return frozenset({tool.name, *(kind for subject, kind in kinds.items() if subject in named)})

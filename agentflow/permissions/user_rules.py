@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import urlsplit
 
 from agentflow.core.hook import Decision
 from agentflow.core.record import Record
 from agentflow.core.role import ToolRule
+from agentflow.core.tool import Effect, Subject, Tool
 from agentflow.permissions.mass_deletion import find_sweep
 from agentflow.permissions.reading_commands import bad_assignment, dangerous_argument, is_reading
-from agentflow.permissions.rule_patterns import about_path, expression, touches
-from agentflow.permissions.rules import EDITORS, READERS, Rules, is_about_tool
+from agentflow.permissions.rule_patterns import about_path, expression, is_on_host, touches
+from agentflow.permissions.rules import FILES, READING, WRITING, Rules, is_about_tool, kinds_of
 from agentflow.permissions.shell_command import UNKNOWN, Script, Simple, TooComplex, spelled
 from agentflow.permissions.wrappers import judged
 from agentflow.redact import one_line
@@ -24,7 +24,6 @@ _DELETING = re.compile(
     re.DOTALL,
 )
 """What deletes folders, or changes the modes of all that they hold."""
-_NAMED_BY: Mapping[str, str] = {"Agent": "subagent_type", "Skill": "skill"}
 _NAMES = re.compile(
     r"\.env.*|\.netrc|\.pgpass|.*(?:credential|secret|password|token).*|.*\.(?:pem|key|p12|pfx)|id_(?:rsa|ed25519).*",
     re.IGNORECASE,
@@ -50,50 +49,43 @@ class Ruling(Record):
 class Call(Record):
     """A call as rules look at it."""
 
-    tool: str
+    tool: Tool
     given: dict[str, Any]
     root: Path
     script: Script | None = None
     """Of a shell command."""
 
     @property
-    def path(self) -> str | None:
-        found = self.given.get("file_path", self.given.get("path"))
-        return found if isinstance(found, str) else None
+    def paths(self) -> tuple[str, ...]:
+        return self.tool.values(self.given, Subject.PATH)
 
 
-def ruling(rules: Rules, tool: str, given: dict[str, Any], root: Path) -> Ruling:
+def ruling(rules: Rules, tool: Tool, given: dict[str, Any], root: Path) -> Ruling:
     """Return what the first matching list says about a call; NONE when no rule matches."""
-    command = given.get("command")
+    command = "\n".join(tool.values(given, Subject.COMMAND))
     try:
-        script = judged(command) if tool == "Bash" and isinstance(command, str) else None
+        script = judged(command) if command else None
         call = Call(tool=tool, given=given, root=root, script=script)
         restricted = restriction(rules, call) or sweep(rules, call)
     except TooComplex as reason:
-        return uncertain(rules, str(command), str(reason))
+        return uncertain(rules, tool, command, str(reason))
     return _allowed(rules, call) if restricted is None else restricted
 
 
 def exceptions(rules: Rules, root: Path) -> Callable[[str, str], bool]:
-    """Return whether a rule lets a tool open a file by name; a rule for all files names none."""
-    named = Rules(allow=tuple(rule for rule in rules.allow if rule.pattern is not None))
-
-    def are_made(tool: str, name: str) -> bool:
-        return ruling(named, tool, {"file_path": name}, root).decision is Decision.ALLOW
-
-    return are_made
+    """Return whether an allow rule names a file to be read or written; one for all files names none."""
+    named = [rule for rule in rules.allow if rule.pattern is not None]
+    return lambda kind, name: any(rule.tool == kind and _allows_path(rule, name, root) for rule in named)
 
 
-def uncertain(rules: Rules, command: str, reason: str) -> Ruling:
+def uncertain(rules: Rules, tool: Tool, command: str, reason: str) -> Ruling:
     """Return what the rules say about a command that cannot be judged: whatever one may be about, it is."""
     if _DELETING.search(command) or (named := next(secrets_named(command), None)) is not None:
         what = "deletes" if _DELETING.search(command) else f"names {named}, a secret,"
         why = f"built-in: it {what} and cannot be judged ({reason}); write that part out plainly"
         return Ruling(decision=Decision.DENY, rule=why)
     for decision, listed in ((Decision.DENY, rules.deny), (Decision.ASK, rules.ask)):
-        rule = next(
-            (one for one in listed if one.tool in ("Read", "Edit") or is_about_tool(one, "Bash")), None
-        )
+        rule = next((one for one in listed if one.tool in FILES or is_about_tool(one, tool)), None)
         if rule is not None:
             told = f"{rule} may be about it, since {reason}; write its parts out plainly"
             return Ruling(decision=decision, rule=told, source=rule.source)
@@ -134,12 +126,12 @@ def restricts(rule: ToolRule, call: Call) -> bool:
 
 def _files_of(call: Call, tool: str) -> Iterator[str]:
     """Yield the files of a call that a rule on Read or Edit is about; what may not be read is not written."""
-    if tool not in ("Read", "Edit"):
+    if tool not in FILES:
         return
     if call.script is not None:
         yield from _paths_in(call.script, tool)
-    elif call.path is not None and call.tool in (READERS | EDITORS if tool == "Read" else EDITORS):
-        yield call.path
+    if tool == READING or call.tool.effect is not Effect.READ:
+        yield from call.paths
 
 
 def _covers_path(rule: ToolRule, path: str, root: Path) -> bool:
@@ -149,20 +141,17 @@ def _covers_path(rule: ToolRule, path: str, root: Path) -> bool:
 def _paths_in(script: Script, kind: str) -> Iterator[str]:
     """Yield the files that a command may be about: what it writes, and for reading every word."""
     for redirection in script.redirections:
-        if redirection.target.is_known and (redirection.writes or kind == "Read"):
+        if redirection.target.is_known and (redirection.writes or kind == READING):
             yield redirection.target.text
-    for simple in script.commands if kind == "Read" else ():
+    for simple in script.commands if kind == READING else ():
         for word in simple.words[1:]:
             if word.is_known and word.text and len(word.text) < 1000:
                 yield word.text
 
 
 def _is_about(pattern: str, call: Call) -> bool:
-    if call.tool == "WebFetch" and pattern.startswith("domain:"):
-        host = urlsplit(str(call.given.get("url", ""))).hostname or ""
-        return fnmatchcase(host.lower().rstrip("."), pattern.removeprefix("domain:").lower())
-    named = call.given.get(_NAMED_BY.get(call.tool, ""), "")
-    return bool(named) and fnmatchcase(str(named), pattern)
+    is_host = any(is_on_host(pattern, one) for one in call.tool.values(call.given, Subject.ADDRESS))
+    return is_host or any(fnmatchcase(one, pattern) for one in call.tool.values(call.given, Subject.NAME))
 
 
 def _has_value(pattern: str, given: Mapping[str, Any]) -> bool:
@@ -175,12 +164,12 @@ def _allowed(rules: Rules, call: Call) -> Ruling:
         rule = next((rule for rule in rules.allow if _permits(rule, call)), None)
         return Ruling() if rule is None else _by(rule)
     found = [
-        _permit_of(simple, rules)
+        _permit_of(simple, rules, call.tool)
         for simple in call.script.commands
         if not simple.is_opened or bad_assignment(simple)
     ]
     written = [each.target for each in call.script.redirections if each.writes]
-    edits = [rule for rule in rules.allow if rule.tool == "Edit"]
+    edits = [rule for rule in rules.allow if rule.tool == WRITING]
     all_written = all(
         target.is_known and any(_allows_path(rule, target.text, call.root) for rule in edits)
         for target in written
@@ -200,8 +189,8 @@ def _permits(rule: ToolRule, call: Call) -> bool:
         return False
     if rule.pattern is None:
         return True
-    if call.path is not None and call.tool in EDITORS | READERS:
-        return rule.tool != "Write" and _allows_path(rule, call.path, call.root)
+    if call.paths:
+        return rule.tool != "Write" and all(_allows_path(rule, path, call.root) for path in call.paths)
     return _is_about(rule.pattern, call)
 
 
@@ -209,29 +198,25 @@ def _allows_path(rule: ToolRule, path: str, root: Path) -> bool:
     return rule.pattern is None or about_path(rule.pattern, path, root, rule.source, widely=False)
 
 
-def _permit_of(simple: Simple, rules: Rules) -> ToolRule | bool | None:
+def _permit_of(simple: Simple, rules: Rules, tool: Tool) -> ToolRule | bool | None:
     """Return the rule that allows a part of a command, True where none is needed, else None."""
     if bad_assignment(simple) is not None or (simple.words and dangerous_argument(simple.words)):
         return None
     if is_reading(simple):
         return True
-    text = spelled(simple.words)
+    text, kinds = spelled(simple.words), kinds_of(tool)
     for rule in rules.allow:
-        if rule.tool == "Bash" and (rule.pattern is None or expression(rule.pattern).fullmatch(text)):
+        if rule.tool in kinds and (rule.pattern is None or expression(rule.pattern).fullmatch(text)):
             return rule
     return None
 
 
 def _secret(call: Call, rules: Rules) -> str | None:
     """Return a file that has the name of a secret, unless a rule allows that very file."""
-    opened = [rule for rule in rules.allow if rule.tool in ("Read", "Edit") and rule.pattern is not None]
-    named = secret_in(call.script) if call.script is not None else _secret_paths(call)
+    opened = [rule for rule in rules.allow if rule.tool in FILES and rule.pattern is not None]
+    named = [] if call.script is None else [*secret_in(call.script)]
+    named += filter(secret_path, call.paths)
     return next((it for it in named if not any(_allows_path(rule, it, call.root) for rule in opened)), None)
-
-
-def _secret_paths(call: Call) -> Iterator[str]:
-    if call.path is not None and call.tool in EDITORS | READERS and secret_path(call.path):
-        yield call.path
 
 
 def secret_path(path: str) -> bool:

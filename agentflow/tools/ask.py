@@ -8,7 +8,7 @@ from msgspec import Meta
 from agentflow.core.errors import ToolError
 from agentflow.core.pending import OWN_WORDS, PendingKind
 from agentflow.core.record import Record
-from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 
 
 class Option(Record):
@@ -59,8 +59,17 @@ def escalate(wanted: Escalation, context: ToolContext) -> Output:  # noqa: ARG00
     raise ToolError("nobody answered")
 
 
-ASK = Tool(name="AskUserQuestion", category=Category.ASK, effect=Effect.WRITE, input=AskInput, call=ask)
-ESCALATE = Tool(name="Escalate", category=Category.ASK, effect=Effect.WRITE, input=Escalation, call=escalate)
+ASK = Tool(
+    name="AskUserQuestion", category=Category.ASK, effect=Effect.WRITE, input=AskInput, call=ask, subjects={}
+)
+ESCALATE = Tool(
+    name="Escalate",
+    category=Category.ASK,
+    effect=Effect.WRITE,
+    input=Escalation,
+    call=escalate,
+    subjects={"path": Subject.TEXT},  # the file is named to a person, not opened
+)
 KINDS: Mapping[type[Record], PendingKind] = {
     AskInput: PendingKind.QUESTION,
     Escalation: PendingKind.ESCALATION,

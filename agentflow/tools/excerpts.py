@@ -10,7 +10,9 @@ from agentflow.core.ports import Workspace
 from agentflow.core.role import Finding
 from agentflow.core.run import Run
 from agentflow.core.task import Excerpt
+from agentflow.core.tool import Effect, ToolContext
 from agentflow.redact import redacted
+from agentflow.tools.inputs import files_shown
 
 WHOLE_LINES = 80
 WHOLE_CHARS = 4_000
@@ -62,14 +64,14 @@ def excerpts_of(workspace: Workspace, findings: Iterable[Finding]) -> tuple[Exce
     return tuple(found)
 
 
-def was_shown(run: Run, one: Finding, workspace: Workspace) -> bool:
+def was_shown(context: ToolContext, one: Finding) -> bool:
     """Return whether a role was shown a line of a file, by any call, or by its brief.
 
     A result shows it by its number, as Read numbers lines, or by its text beside the file's name.
     """
-    lines = _lines(workspace, one.path)
+    lines = _lines(context.workspace, one.path)
     text = lines[one.line - 1].strip()[:_TELLING] if one.line <= len(lines) else ""
-    return any(_shows(asked, said, one, text, workspace) for asked, said in _exchanges(run))
+    return any(_shows(asked, said, one, text, context) for asked, said in _exchanges(context.run))
 
 
 def _exchanges(run: Run) -> Iterator[tuple[ToolCall | None, str]]:
@@ -88,10 +90,10 @@ def _exchanges(run: Run) -> Iterator[tuple[ToolCall | None, str]]:
                 continue
 
 
-def _shows(asked: ToolCall | None, said: str, one: Finding, text: str, workspace: Workspace) -> bool:
-    if asked is not None and asked.name == "Read":
-        given = str(asked.input.get("file_path", ""))
-        return _is_file(given, one.path, workspace) and str(one.line) in _NUMBER.findall(said)
+def _shows(asked: ToolCall | None, said: str, one: Finding, text: str, context: ToolContext) -> bool:
+    numbered = () if asked is None else files_shown(asked, context, Effect.READ)
+    if numbered:
+        return one.path in numbered and str(one.line) in _NUMBER.findall(said)
     name = PurePosixPath(one.path).name
     about = said if asked is None else f"{asked.input}\n{said}"
     return name in about and text in said
@@ -109,13 +111,6 @@ def _first_decorator(lines: tuple[str, ...], place: int) -> int:
 
 def _depth(line: str) -> int:
     return len(line) - len(line.lstrip())
-
-
-def _is_file(given: str, path: str, workspace: Workspace) -> bool:
-    try:
-        return workspace.relative(given) == path
-    except ToolError:
-        return False
 
 
 def _near(path: str, lines: tuple[str, ...], numbers: set[int]) -> Iterator[Excerpt]:

@@ -2,19 +2,17 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from itertools import islice
-from typing import IO, Annotated
+from typing import IO, Annotated, Any
 
 from msgspec import Meta
 
-from agentflow.core.errors import InvalidInput, NotAllowed, ToolError
-from agentflow.core.messages import ToolCall, ToolResult
+from agentflow.core.errors import InvalidInput, NotAllowed
 from agentflow.core.ports import Workspace
 from agentflow.core.record import Record
 from agentflow.core.role import Role
-from agentflow.core.run import Run
-from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.redact import MARK, redacted
 from agentflow.workspace.globs import matcher
 from agentflow.workspace.path_guard import MAX_BYTES
@@ -75,7 +73,6 @@ def edit(wanted: EditInput, context: ToolContext) -> Output:
     """Replace exact text that occurs once in a file you have read."""
     path = context.workspace.relative(wanted.file_path)
     content = _text_bytes(context.workspace, path)
-    _require_seen(path, context)
     text = content.decode("utf-8", "surrogateescape")
     old, new = _unix(wanted.old_string), _unix(wanted.new_string)
     if old == new:
@@ -95,7 +92,6 @@ def write(wanted: WriteInput, context: ToolContext) -> Output:
     text, verb = wanted.content, "created"
     if (context.workspace.root / path).exists():
         old = _text_bytes(context.workspace, path).decode("utf-8", "surrogateescape")
-        _require_seen(path, context)
         if redacted(old) != old and text.count(MARK) > old.count(MARK):  # nobody was shown the secret itself
             raise InvalidInput(f"{path} holds a secret, shown as {MARK}, that Write would destroy: use Edit")
         text, verb = _in_form_of(old, text), "replaced"
@@ -104,10 +100,21 @@ def write(wanted: WriteInput, context: ToolContext) -> Output:
     return Output(content=f"{verb} {path}: {lines} line{'s' * (lines != 1)}")
 
 
-READ = Tool(name="Read", category=Category.FS, effect=Effect.READ, input=ReadInput, call=read)
-EDIT = Tool(name="Edit", category=Category.FS, effect=Effect.WRITE, input=EditInput, call=edit)
-WRITE = Tool(name="Write", category=Category.FS, effect=Effect.WRITE, input=WriteInput, call=write)
-_SHOWS_CONTENT = frozenset({READ.name, EDIT.name, WRITE.name})
+def _tool(name: str, effect: Effect, kind: type[Record], call: Callable[[Any, ToolContext], Output]) -> Tool:
+    return Tool(
+        name=name,
+        category=Category.FS,
+        effect=effect,
+        input=kind,
+        call=call,
+        subjects={"file_path": Subject.PATH},
+        shows_file=True,
+    )
+
+
+READ = _tool("Read", Effect.READ, ReadInput, read)
+EDIT = _tool("Edit", Effect.WRITE, EditInput, edit)
+WRITE = _tool("Write", Effect.WRITE, WriteInput, write)
 
 
 def _require_own(path: str, role: Role) -> None:
@@ -177,31 +184,6 @@ def _not_found(path: str, text: str, old: str) -> str:
 def _listed(lines: list[int]) -> str:
     shown = ", ".join(map(str, lines[:10]))
     return shown if len(lines) <= 10 else f"{shown}, …"
-
-
-def _require_seen(path: str, context: ToolContext) -> None:
-    was_read = (_is_about(call, path, context.workspace) for call in _succeeded(context.run))
-    if path not in context.run.head.shown and not any(was_read):
-        raise InvalidInput(f"{path} exists and was not read in this run: Read it first")
-
-
-def _succeeded(run: Run) -> Iterator[ToolCall]:
-    """Yield the calls of a run that came to a good end."""
-    calls = {call.id: call for message in run.seen for call in message.calls}
-    parts = (part for message in run.seen for part in message.parts)
-    for part in (*parts, *run.answers):
-        if isinstance(part, ToolResult) and not part.is_error and part.call_id in calls:
-            yield calls[part.call_id]
-
-
-def _is_about(call: ToolCall, path: str, workspace: Workspace) -> bool:
-    given = call.input.get("file_path")
-    if call.name not in _SHOWS_CONTENT or not isinstance(given, str):
-        return False
-    try:
-        return workspace.relative(given) == path
-    except ToolError:
-        return False
 
 
 def _unix(text: str) -> str:

@@ -8,7 +8,7 @@ from agentflow.core.errors import ConfigError, UnknownTool
 from agentflow.core.messages import ToolSpec
 from agentflow.core.record import Record
 from agentflow.core.role import HANDOFF, SUBMITTED_BY, Role
-from agentflow.core.tool import Category, Tool
+from agentflow.core.tool import Category, Subject, Tool
 from agentflow.parse import schema
 from agentflow.settings import Caller
 from agentflow.tools.ask import ASK, ESCALATE
@@ -59,13 +59,11 @@ class Toolbox(Record):
         listed = {rule.tool for rule in role.tools}
         for entry in sorted(listed):
             self._require_known(entry, role)
-        common = (tool for tool in self._common() if role.part == _ON_THE_WEB or tool.name not in WEB)
+        common = (tool for tool in self._common() if role.part == _ON_THE_WEB or not _is_web(tool))
         offered = {tool.name: tool for tool in common if {tool.name, tool.category.value} & listed}
         submits = (tool for tool in self.tools if SUBMITTED_BY.get(tool.input) == role.part is not None)
         offered.update((tool.name, tool) for tool in submits)
-        if BASH.name in offered:
-            offered[BASH.name] = offered[BASH.name].replace(scope=shell_scope(role))
-        return tuple(offered[name] for name in sorted(offered))
+        return tuple(_with_scope(offered[name], role) for name in sorted(offered))
 
     def _common(self) -> tuple[Tool, ...]:
         """Return the tools that a role can list; a Submit tool comes with its part only."""
@@ -81,6 +79,15 @@ class Toolbox(Record):
             + (f"; did you mean {near[0]}?" if near else ""),
             hint=f"Known are {', '.join(sorted(known))}.",
         )
+
+
+def _is_web(tool: Tool) -> bool:
+    return tool.by_provider or tool.bound is Subject.ADDRESS
+
+
+def _with_scope(tool: Tool, role: Role) -> Tool:
+    """Return a tool that says what the role may run with it, if it runs commands."""
+    return tool.replace(scope=shell_scope(role, tool)) if tool.bound is Subject.COMMAND else tool
 
 
 def spec(tool: Tool) -> ToolSpec:

@@ -8,7 +8,7 @@ from msgspec import Meta, field
 
 from agentflow.core.errors import InvalidInput
 from agentflow.core.record import Record
-from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.tools.engines import Line, Query, compiled, lines
 from agentflow.workspace.globs import matcher
 
@@ -61,8 +61,13 @@ def grep(wanted: GrepInput, context: ToolContext) -> Output:
     return _shown(_in_mode(wanted, lines(query)), wanted.head_limit, "no matches")
 
 
-GLOB = Tool(name="Glob", category=Category.FS, effect=Effect.READ, input=GlobInput, call=glob)
-GREP = Tool(name="Grep", category=Category.FS, effect=Effect.READ, input=GrepInput, call=grep)
+_SUBJECTS = {"pattern": Subject.TEXT, "path": Subject.PATH}
+GLOB = Tool(
+    name="Glob", category=Category.FS, effect=Effect.READ, input=GlobInput, call=glob, subjects=_SUBJECTS
+)
+GREP = Tool(
+    name="Grep", category=Category.FS, effect=Effect.READ, input=GrepInput, call=grep, subjects=_SUBJECTS
+)
 
 
 def _existing(path: str, context: ToolContext) -> str:

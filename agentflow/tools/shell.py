@@ -13,7 +13,7 @@ from agentflow.core.errors import InvalidInput, ToolError
 from agentflow.core.evidence import Command, Execution
 from agentflow.core.record import Record
 from agentflow.core.role import Role
-from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.redact import uncoloured
 from agentflow.sandbox.environment import find_shell
 from agentflow.tools.recall import recall_note
@@ -44,9 +44,9 @@ _SCOPES: Mapping[str, str] = MappingProxyType(
 """What the shipped roles may run, by their part in the pipeline."""
 
 
-def shell_scope(role: Role) -> str:
+def shell_scope(role: Role, tool: Tool) -> str:
     """Return what a role may run, for the model."""
-    patterns = [rule.pattern for rule in role.rules_for("Bash") if rule.pattern is not None]
+    patterns = [rule.pattern for rule in role.rules_for(tool.name) if rule.pattern is not None]
     listed = f"You may run {', '.join(patterns)}, and programs that only read." if patterns else ""
     return _SCOPES.get(role.part or "", listed) if role.origin == "bundled" else listed
 
@@ -81,7 +81,14 @@ def bash(wanted: BashInput, context: ToolContext) -> Output:
     )
 
 
-BASH = Tool(name="Bash", category=Category.SHELL, effect=Effect.EXECUTE, input=BashInput, call=bash)
+BASH = Tool(
+    name="Bash",
+    category=Category.SHELL,
+    effect=Effect.EXECUTE,
+    input=BashInput,
+    call=bash,
+    subjects={"command": Subject.COMMAND},
+)
 
 
 def _sink(context: ToolContext) -> Path:

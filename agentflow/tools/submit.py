@@ -33,7 +33,7 @@ def submit_findings(wanted: Findings, context: ToolContext) -> Output:
     """Hand in what was found and end; each finding names a file and a line that exist."""
     placed, flagged = _judged(wanted.findings, context)
     borne = [one for one in placed if one.place not in flagged and not one.path.startswith(_WEB)]
-    unseen = [one.place for one in borne if not was_shown(context.run, one, context.workspace)]
+    unseen = [one.place for one in borne if not was_shown(context, one)]
     return _submitted(
         "findings",
         wanted.replace(findings=placed),

@@ -15,8 +15,7 @@ from msgspec import Meta
 from agentflow import __version__
 from agentflow.core.errors import InvalidInput, NotAllowed, ToolError
 from agentflow.core.record import Record
-from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
-from agentflow.redact import redacted
+from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.tools.addresses import Target, is_public, target
 from agentflow.tools.markdown import to_markdown
 
@@ -65,14 +64,17 @@ Connect = Callable[[Hop], AbstractAsyncContextManager["Response"]]
 
 def web_fetch(wanted: WebFetchInput, context: ToolContext) -> Output:
     """Read a public page of the web as Markdown. A redirect to another host is reported, not followed."""
-    if redacted(wanted.url) != wanted.url:
-        raise InvalidInput("url: holds what looks like a key")
     page = anyio.run(_in_time, partial(fetched, wanted.url, resolved, connected), context.cancelled)
     return Output(content=f"{page.url}\n{_WARNING}\n\n{parts_about(wanted.prompt, page.text)}")
 
 
 WEB_FETCH = Tool(
-    name="WebFetch", category=Category.NET, effect=Effect.READ, input=WebFetchInput, call=web_fetch
+    name="WebFetch",
+    category=Category.NET,
+    effect=Effect.READ,
+    input=WebFetchInput,
+    call=web_fetch,
+    subjects={"url": Subject.ADDRESS},
 )
 
 
@@ -87,6 +89,7 @@ WEB_SEARCH = Tool(
     effect=Effect.READ,
     input=WebSearchInput,
     call=web_search,
+    subjects={"query": Subject.TEXT},
     by_provider=True,
 )
 

@@ -6,12 +6,13 @@ import pytest
 from agentflow.core.errors import InvalidFile
 from agentflow.core.hook import HookEvent, Point, Scene, ToolUse
 from agentflow.hooks.matching import applies, matches, names, parse_condition
+from tests.support.tools import tool_named
 from tests.unit.hooks.stage import PAYLOADS
 
 
 def use(scene: Scene, tool: str, **given: Any) -> HookEvent:
     payload = ToolUse(tool_name=tool, tool_input=given, tool_use_id="1")
-    return HookEvent(point=Point.PRE_TOOL_USE, scene=scene, payload=payload)
+    return HookEvent(point=Point.PRE_TOOL_USE, scene=scene.replace(tool=tool_named(tool)), payload=payload)
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,6 @@ def test_reading_never_asks(tmp_path: Path) -> None:
     asked = [
         command
         for _, command in ALLOWED
-        if ruling(rules, "Bash", {"command": command}, tmp_path).decision > Decision.ALLOW
+        if ruling(rules, BASH, {"command": command}, tmp_path).decision > Decision.ALLOW
     ]
     assert asked == []

@@ -6,6 +6,7 @@ from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.permissions.role_rules import owner_of, refusal
 from agentflow.permissions.rule_patterns import expression
 from agentflow.permissions.rules import parse_rules
+from tests.support.tools import tool_named
 
 LISTS = {
     "explorer": "Read Grep Glob WebSearch WebFetch Bash(ls *) Bash(rg *) Bash(git log *) Bash(find *)",
@@ -45,13 +46,10 @@ def a_tool(name: str, category: Category, kind: type[Record] = Anything) -> Tool
 
 
 TOOLS = {
-    name: a_tool(name, category)
-    for name, category in (
-        *((name, Category.FS) for name in ("Read", "Write", "Edit", "Glob", "Grep")),
-        ("Bash", Category.SHELL),
-        ("TodoWrite", Category.STATE),
-        ("WebSearch", Category.NET),
-        ("WebFetch", Category.NET),
+    name: tool_named(name)
+    for name in (
+        *("Read", "Write", "Edit", "Glob", "Grep"),
+        *("Bash", "TodoWrite", "WebSearch", "WebFetch"),
     )
 }
 
@@ -180,10 +178,11 @@ def test_a_path_pattern_holds_file_tools_to_it(path: str, *, allowed: bool) -> N
     assert (refusal(role, TOOLS["Write"], path) is None) == allowed
 
 
-def test_a_pattern_of_another_tool_is_matched_as_text() -> None:
-    role = a_role("guide", "WebFetch(domain:example.org)")
-    assert refusal(role, TOOLS["WebFetch"], "domain:example.org") is None
-    assert refusal(role, TOOLS["WebFetch"], "domain:example.com") is not None
+def test_a_pattern_of_a_tool_that_fetches_names_hosts_or_whole_addresses() -> None:
+    role = a_role("guide", "WebFetch(domain:example.org) WebFetch(https://example.net/*)")
+    assert refusal(role, TOOLS["WebFetch"], "https://example.org/a") is None
+    assert refusal(role, TOOLS["WebFetch"], "https://example.net/a") is None
+    assert refusal(role, TOOLS["WebFetch"], "https://example.com/a") is not None
 
 
 @pytest.mark.parametrize("part", PIPELINE)

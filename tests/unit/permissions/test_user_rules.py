@@ -7,6 +7,7 @@ import pytest
 from agentflow.core.hook import Decision
 from agentflow.permissions.rules import Rules, denied_tools, load_rules, parse_rules
 from agentflow.permissions.user_rules import ruling
+from tests.support.tools import tool_named
 
 
 def rules(**lists: list[str]) -> Rules:
@@ -14,7 +15,7 @@ def rules(**lists: list[str]) -> Rules:
 
 
 def decided(given: Rules, tool: str, root: Path, **values: Any) -> Decision:
-    return ruling(given, tool, values, root).decision
+    return ruling(given, tool_named(tool), values, root).decision
 
 
 @pytest.mark.parametrize(
@@ -278,8 +279,8 @@ def test_rules_on_other_tools(
 
 
 def test_a_bare_deny_takes_tools_away() -> None:
-    names = ("Read", "Grep", "Edit", "Write", "Bash")
-    assert denied_tools(rules(deny=["Edit", "Bash(rm *)", "Gr*"]), names) == {"Edit", "Write", "Grep"}
+    tools = [tool_named(name) for name in ("Read", "Grep", "Edit", "Write", "Bash")]
+    assert denied_tools(rules(deny=["Edit", "Bash(rm *)", "Gr*"]), tools) == {"Edit", "Write", "Grep"}
 
 
 def test_a_project_allows_only_when_trusted(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from agentflow.core.run import (
 )
 from agentflow.core.tool import Output, Shell, Tool, ToolContext
 from agentflow.parse import fit
+from agentflow.tools.inputs import check_input
+from agentflow.tools.registry import standard
 from agentflow.workspace.path_guard import PathGuard
 from tests.support.boxes import boxed
 
@@ -86,6 +88,7 @@ class Bench:
     def context(self, call_id: str = "call-0") -> ToolContext:
         rules = (ToolRule(tool="Read"),)
         return ToolContext(
+            tools=standard().tools,
             workspace=PathGuard(self.root),
             shell=Shell(runner=self.runner, outputs=self.outputs),
             role=Role(
@@ -112,7 +115,9 @@ class Bench:
         call = ToolCall(id=f"call-{self.calls}", name=tool.name, input=given)
         self.advance(ReplyReceived(reply=Reply(parts=(call,))))
         try:
-            output = tool.call(fit(tool.input, given), self.context(call.id))
+            context = self.context(call.id)
+            check_input(tool, given, context)
+            output = tool.call(fit(tool.input, given), context)
         except ToolError as error:
             self.advance(CallAnswered(result=ToolResult(call_id=call.id, content=str(error), is_error=True)))
             raise

@@ -52,16 +52,16 @@ def test_a_line_counts_as_seen_where_a_result_shows_it(
     name = "Read" if "file_path" in call else "Bash" if "command" in call else "Grep"
     asked = Message(speaker=Speaker.ASSISTANT, parts=(ToolCall(id="1", name=name, input=call),))
     said = Message(speaker=Speaker.USER, parts=(ToolResult(call_id="1", content=result),))
-    run = bench.run.replace(messages=(asked, said))
+    bench.run = bench.run.replace(messages=(asked, said))
     (one,) = cites(("a.py", line))
-    assert was_shown(run, one, PathGuard(bench.root)) is is_shown
+    assert was_shown(bench.context(), one) is is_shown
 
 
 def test_a_line_of_the_brief_counts_as_seen(bench: Bench) -> None:
     bench.file("a.py", "a = 1\nb = 2\n")
     brief = Message(speaker=Speaker.USER, parts=(Text(text="a.py:1\n>   a = 1\n"),))
-    run = bench.run.replace(messages=(brief,))
-    assert [was_shown(run, one, PathGuard(bench.root)) for one in cites(("a.py", 1), ("a.py", 2))] == [
+    bench.run = bench.run.replace(messages=(brief,))
+    assert [was_shown(bench.context(), one) for one in cites(("a.py", 1), ("a.py", 2))] == [
         True,
         False,
     ]

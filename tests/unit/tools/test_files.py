@@ -6,6 +6,7 @@ from agentflow.core.errors import InvalidInput, OutsideWorkspace
 from agentflow.core.messages import Reply, ToolCall, ToolResult
 from agentflow.core.run import CallAnswered, ReplyReceived
 from agentflow.tools.files import EDIT, MAX_CHARS, READ, WRITE
+from agentflow.tools.inputs import check_input
 from tests.unit.tools.bench import Bench
 
 
@@ -171,11 +172,11 @@ def test_a_read_of_the_same_reply_counts_once_it_has_a_result(bench: Bench) -> N
         ToolCall(id="e", name="Edit", input={"file_path": "a.py"}),
     )
     bench.advance(ReplyReceived(reply=Reply(parts=calls)))
-    wanted = EDIT.input(file_path="a.py", old_string="a", new_string="b")
+    wanted = {"file_path": "a.py", "old_string": "a", "new_string": "b"}
     with pytest.raises(InvalidInput, match="Read it first"):
-        EDIT.call(wanted, bench.context("e"))
+        check_input(EDIT, wanted, bench.context("e"))
     bench.advance(CallAnswered(result=ToolResult(call_id="r", content="")))
-    assert EDIT.call(wanted, bench.context("e")).content == "edited a.py: 1 replacement"
+    check_input(EDIT, wanted, bench.context("e"))
 
 
 def test_a_result_counts_for_the_call_of_its_own_reply_only(bench: Bench) -> None:

@@ -110,7 +110,7 @@ def test_all_tools_have_one_signature() -> None:
 
 def test_the_context_is_small_and_complete() -> None:
     parameters = inspect.signature(ToolContext).parameters
-    assert len(parameters) <= 9
+    assert len(parameters) <= 10
     assert "cancelled" in parameters
     assert all(each.default is inspect.Parameter.empty for each in parameters.values())
 
