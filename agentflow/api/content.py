@@ -1,16 +1,22 @@
-"""The role and skill files that count in a folder, and what is odd about them."""
+"""The roles, skills, tools, hooks and rules that count in a repository."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
-from agentflow.api.trusting import trusted_roles
+from agentflow.api.trust import project_hooks, summary, trusted_here, trusted_roles, untrusted
 from agentflow.core.errors import UnknownRole, UnknownSkill, UnknownTool
+from agentflow.core.hook import Hook
 from agentflow.core.record import Record
 from agentflow.core.role import Role
+from agentflow.hooks.manifest import load_hooks, project_places, user_places
+from agentflow.hooks.matching import sees
+from agentflow.library.bundled import bundled
 from agentflow.library.roles import Roles, load_roles
 from agentflow.library.skills import Place, Skills, load_skills, skill_places, unknown
 from agentflow.library.subagents import require_known, subagents
-from agentflow.settings import Settings, folders, load_settings, model_name
+from agentflow.permissions.rules import Rules, denied_tools, load_rules, named_tools
+from agentflow.settings import Approvals, Settings, folders, load_settings, model_name
 from agentflow.tools.registry import Toolbox, opened
 
 
@@ -40,10 +46,46 @@ def toolbox_here(root: Path, model: str | None = None) -> Toolbox:
     return Toolbox.of(*box.tools, WEB_SEARCH)
 
 
+def rules_here(root: Path) -> Rules:
+    """Return the permission rules that count here."""
+    own, trusted = folders(os.environ).claude / "settings.json", trusted_here(root)
+    paths = tuple(place.path for place in project_places(root))
+    believed = frozenset(path for path in paths if trusted.covers(path.relative_to(root).as_posix()))
+    return load_rules(own, paths, believed)
+
+
+def hooks_here(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
+    """Return the hooks that count here; a repository's own only as they were trusted."""
+    hooks, warnings = load_hooks(user_places(bundled("hooks"), folders(os.environ).claude))
+    theirs, notes = project_hooks(root)
+    left_out = summary(untrusted(root))
+    return (*hooks, *theirs), (*warnings, *notes, *((left_out,) if left_out else ()))
+
+
+def permitted(role: Role, rules: Rules, toolbox: Toolbox) -> Role:
+    """Take from a role the tools that a rule denies as a whole, so that no model sees them."""
+    denied = denied_tools(rules, toolbox.tools)
+    return role.replace(tools=tuple(rule for rule in role.tools if rule.tool not in denied))
+
+
+def governed(
+    toolbox: Toolbox, roles: Roles, hooks: Iterable[Hook], rules: Rules, approvals: Approvals
+) -> Toolbox:
+    """Take away what a provider runs where a hook, a rule or a mode wants a say: it asks nobody first."""
+    explorer = roles.part("explorer")
+    modes = [approvals.roles.get(name, "never") for name in (explorer.name, *explorer.handoffs)]
+    served = [tool for tool in toolbox.tools if tool.by_provider]
+    named = named_tools(rules, served)
+    modes += [approvals.tools.get(tool.name, "never") for tool in served]
+    is_seen = any(sees(hook, tool) for hook in hooks for tool in served)
+    is_held = is_seen or bool(named) or any(mode != "never" for mode in modes)
+    return Toolbox(tools=tuple(tool for tool in toolbox.tools if not (is_held and tool.by_provider)))
+
+
 def _searches(model: str, settings: Settings, root: Path) -> bool:
     """Return whether a model comes with a search; a replayed one as far as it was offered then."""
     if model.startswith("replay:"):
-        from agentflow.api.recorded import was_offered_search
+        from agentflow.api.models import was_offered_search
 
         return was_offered_search(model, root)
     from agentflow.model.credentials import searches

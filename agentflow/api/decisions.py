@@ -1,31 +1,23 @@
-"""Decisions of people, written into a task's state from any process."""
+"""Whose task it is, and the decisions that its user writes into its state from any process."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agentflow.api.ownership import require_own
 from agentflow.core.errors import InvalidFile, StateError, TaskNotFound, UsageError
-from agentflow.core.events import Answered
-from agentflow.core.pending import APPROVED, Answer, Pending, reply
+from agentflow.core.events import Answered, Warned
+from agentflow.core.pending import APPROVED, Answer, Budget, Pending, reply
 from agentflow.core.record import Record
 from agentflow.parse import decode
 from agentflow.process import timestamp
+from agentflow.settings import folders, load_settings
 from agentflow.store.locks import writer_lock
-from agentflow.store.reading import events, find, state_of, tasks
+from agentflow.store.ownership import is_own, record_begun
+from agentflow.store.reading import TASKS, events, find, state_of, tasks
 from agentflow.store.tasks import TaskStore
 from agentflow.workflow.suspension import record_answer
-from agentflow.workspace.git import open_repository
-
-
-def edited_input(text: str | None) -> dict[str, Any] | None:
-    """Return the input given with `--args`. Raises UsageError."""
-    if text is None:
-        return None
-    try:
-        return decode(dict[str, Any], text, "--args")
-    except InvalidFile as error:
-        raise UsageError(str(error), hint='an object, for example --args \'{"command": "ls"}\'') from None
+from agentflow.workspace.git import Git, open_repository
 
 
 class Decided(Record):
@@ -76,6 +68,16 @@ def answer_question(start: Path, task_id: str | None, said: Sequence[str]) -> No
         record(store, first, reply(first, said))
 
 
+def edited_input(text: str | None) -> dict[str, Any] | None:
+    """Return the input given with `--args`. Raises UsageError."""
+    if text is None:
+        return None
+    try:
+        return decode(dict[str, Any], text, "--args")
+    except InvalidFile as error:
+        raise UsageError(str(error), hint='an object, for example --args \'{"command": "ls"}\'') from None
+
+
 def record(store: TaskStore, item: Pending, decision: Answer) -> None:
     """Write a decision into the state and the log."""
     store.save(record_answer(store.task, item, decision.replace(at=timestamp())))
@@ -91,3 +93,55 @@ def find_pending(root: Path, pending_id: str) -> Path:
     if waiting or decided:
         return (waiting or decided)[0]
     raise TaskNotFound(f"nothing waits under the id {pending_id}", hint="agentflow status shows what waits")
+
+
+_TAKEN = "this task was not begun here: its limits, skipped checks and decisions do not count"
+
+
+def keep(store: TaskStore) -> None:
+    """Write down that a task is this user's, and with which model and limits."""
+    record_begun(folders(os.environ).config, store.folder, store.task)
+
+
+def explain_foreign(git: Git, folder: Path) -> str:
+    """Return why a task is not this user's, or nothing. Raises CorruptState."""
+    name = f"{TASKS}/{folder.name}"
+    if git.call("ls-files", "-z", "--", name):
+        return "it is part of the repository's history"
+    task = state_of(folder, tuple(events(folder)))
+    if is_own(folders(os.environ).config, folder, task):
+        return ""
+    return "no record of yours says that you began it so"
+
+
+def is_own_task(git: Git, folder: Path) -> bool:
+    """Tell whether a task is this user's. Raises CorruptState."""
+    return not explain_foreign(git, folder)
+
+
+def require_own(git: Git, folder: Path) -> None:
+    """Refuse a task that somebody else may have made. Raises StateError."""
+    if why := explain_foreign(git, folder):
+        task = state_of(folder, tuple(events(folder)))
+        raise StateError(
+            f"task {folder.name} is not taken up as it is: {why}",
+            hint=f"look at it, then name the model yourself: agentflow resume {folder.name} "
+            f"--model NAME (it names {task.model})",
+        )
+
+
+def take_over(store: TaskStore, model: str) -> None:
+    """Make somebody else's task the user's: what it allows itself is left behind."""
+    task, settings = store.task, load_settings(os.environ)
+    store.save(
+        task.replace(
+            model=model,
+            max_iterations=min(task.max_iterations, settings.max_iterations),
+            budget=Budget(),
+            overrides=(),
+            known_failures=(),
+            answers={},
+        )
+    )
+    store.emit(Warned(message=_TAKEN))
+    keep(store)

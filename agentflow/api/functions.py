@@ -4,13 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agentflow.api.boundary import Wish, bounded
-from agentflow.api.cancelling import Cancelled, cancel_task
 from agentflow.api.decisions import Decided, answer_question
 from agentflow.api.decisions import decide as write_decision
-from agentflow.api.driving import Order, Session, begin, run, take_up
-from agentflow.api.proving import examined
-from agentflow.api.undoing import undo
-from agentflow.api.verification import Verification, exit_of, rows
+from agentflow.api.session import Order, Session, begin, run, take_up
+from agentflow.api.undo import Cancelled, cancel_task, undo
+from agentflow.api.verification import Verification, examined, exit_of, rows
 from agentflow.api.wiring import prepare
 from agentflow.compose.builder import AgentBuilder
 from agentflow.compose.capability import Capability

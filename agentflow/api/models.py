@@ -1,25 +1,32 @@
-"""Which model a name stands for, and what the tiers stand for with it."""
+"""From a model's name to the model, its tiers and its limits."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 
 from agentflow.core.errors import ModelRejected, UsageError
-from agentflow.core.messages import ContextLimits
+from agentflow.core.evidence import By
+from agentflow.core.messages import ContextLimits, Reply
 from agentflow.core.pending import Budget
 from agentflow.core.ports import Model, Observer
 from agentflow.core.role import Role
 from agentflow.core.task import TaskState
+from agentflow.loop.context import request_of
+from agentflow.model.recorded import Exchange, Recorded
 from agentflow.model.tiers import CLOUDS, DEEP, FAST, LIVE, REPAIR, choice_of, first_ids, ids_of, tier
 from agentflow.redact import keep_secret
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Deadlines, Settings
+from agentflow.store.journal import Asked, exchanges, load_run
+from agentflow.store.reading import evidence_of, find
 
 if TYPE_CHECKING:
     from agentflow.model.messages import Messages
     from agentflow.model.wire import Endpoint, Source
+
 
 NO_MODEL = "No model is configured."
 ADVICE = "Set ANTHROPIC_API_KEY to do other tasks, or name a model with --model or AGENTFLOW_MODEL."
@@ -39,7 +46,7 @@ def choose_model(name: str, sandbox: Sandbox, settings: Settings, environ: Mappi
 
         return load_script(name.removeprefix("script:"))
     if chosen.kind == "replay":
-        from agentflow.api.recorded import recorded_model
+        from agentflow.api.models import recorded_model
 
         return recorded_model(name, sandbox.root)
     return _live(name, settings, environ)
@@ -174,3 +181,33 @@ def refuse_without_tools(model: Model, roles: Iterable[Role], settings: Settings
                     f"{named} takes no tools, so it cannot work as the {role.part or role.name}",
                     hint=f"give {tier(role.model)} another model under models in config.yaml",
                 )
+
+
+def was_offered_search(name: str, root: Path) -> bool:
+    """Return whether a saved task's requests offered what its provider runs. Raises TaskNotFound."""
+    files = (find(root, name.removeprefix("replay:")) / "runs").glob("*.jsonl")
+    return any(tool.by_provider for file in files if (run := load_run(file)) for tool in run.head.tools)
+
+
+def recorded_model(name: str, root: Path) -> Recorded:
+    """Return the model that plays a task's replies. Raises TaskNotFound."""
+    path = find(root, name.removeprefix("replay:"))
+    known: dict[int, list[Exchange]] = {}
+    summaries: dict[int, list[Reply | str]] = {}
+    for file in (path / "runs").glob("*.jsonl"):
+        number = int(file.name.split("-")[0])
+        for one in exchanges(file):
+            if isinstance(one, Asked):
+                known.setdefault(number, []).append(_exchange(one))
+            elif told := one.reply or one.failure:
+                summaries.setdefault(number, []).append(told)
+    roots = {str(root), *(evidence.cwd for evidence in evidence_of(path) if evidence.by is By.PROGRAM)}
+    return Recorded(name, known, tuple(roots), summaries)
+
+
+def _exchange(one: Asked) -> Exchange:
+    return Exchange(
+        request=request_of(one.run, one.force) if one.run else None,
+        reply=one.reply,
+        refused=request_of(one.refused, one.force) if one.refused else None,
+    )

@@ -1,12 +1,12 @@
-"""What `verify` shows: each required check of this repository, run by the program."""
+"""What `verify` shows: the checks of this repository, or the records of a task, run by the program."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agentflow.api.trusting import untrusted, well_known
+from agentflow.api.trust import untrusted, well_known
 from agentflow.checks.detect import detect, detect_quick, limited_by
 from agentflow.checks.interchange import Ran as Interchanged
 from agentflow.checks.interchange import junit_xml, sarif
@@ -27,9 +27,10 @@ from agentflow.view.words import counts, duration, held_mark, plural
 from agentflow.workspace.git import open_repository
 from agentflow.workspace.path_guard import PathGuard
 
+if TYPE_CHECKING:
+    from agentflow.verdict.reverify import Examined
+
 _NONE = "No checks found. Write your test command into .claude/test-command, then run `agentflow trust`."
-
-
 During = Callable[[Check], AbstractContextManager[None]]
 
 
@@ -81,6 +82,18 @@ def rows(sandbox: Sandbox, *, is_quick: bool, dry_run: bool, during: During = no
             with during(check):
                 row = _ran(check, sandbox, patience, frozenset(said.known))
             yield row
+
+
+def examined(sandbox: Sandbox, task_id: str) -> Iterator[Row]:
+    """Yield one row for each record of a task, and one for its verdict."""
+    from agentflow.verdict.fresh import Copies
+    from agentflow.verdict.reverify import examine
+
+    git = open_repository(sandbox.root)
+    with _record(git.root, task_id) as path:
+        for one in examine(Copies(git=git, sandbox=sandbox, said=well_known(git.root)), path):
+            shown = line(_mark(one), f"{one.subject}: {one.said}", hang=4)
+            yield Row(lines=(shown,), told=plain(one), holds=not one.differs, name=one.subject)
 
 
 def _checks(sandbox: Sandbox, said: WellKnown, settings: Settings, *, is_quick: bool) -> tuple[Check, ...]:
@@ -220,3 +233,34 @@ def _row(
     )
     ran = Interchanged(check=check, shown=None, holds=holds, why=words)
     return Row(lines=(shown,), told=told, holds=holds, name=check.name, ran=ran)
+
+
+@contextmanager
+def _record(root: Path, named: str) -> Iterator[Path]:
+    """Yield the folder of a task, or of the record in a file."""
+    from agentflow.store.bundle import unpacked
+    from agentflow.store.reading import find
+
+    if not Path(named).is_file():
+        yield find(root, named)
+        return
+    with scratch_folder() as folder:
+        unpacked(Path(named), folder)
+        yield folder
+
+
+def _mark(one: "Examined") -> Span:
+    if one.differs:
+        return span("✗ differs  ", Style.BAD)
+    return span("─ skipped  ", Style.WARN) if one.left_out else span("✓ same     ", Style.GOOD)
+
+
+def verdict_words(shown: Sequence[Row]) -> Line:
+    """Return in one line what came of a task's records."""
+    wrong = [row.name for row in shown if not row.holds]
+    if wrong:
+        return line(span(f"differs from the record: {listed(wrong)}", Style.BAD))
+    count = len(shown) - sum(row.told["left_out"] for row in shown)
+    return line(
+        span(f"{count} of {len(shown)} records checked again, each with the recorded result", Style.GOOD)
+    )

@@ -1,12 +1,12 @@
 """The composition root: settings to adapters to crew."""
 
 import os
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
 from agentflow.api.boundary import Wish, boundary, masked, notice, swept
-from agentflow.api.content import load_content, toolbox_here
+from agentflow.api.content import governed, hooks_here, load_content, permitted, rules_here, toolbox_here
+from agentflow.api.decisions import is_own_task
 from agentflow.api.models import (
     ADVICE,
     NO_MODEL,
@@ -20,13 +20,8 @@ from agentflow.api.models import (
     tier_models,
     with_chosen,
 )
-from agentflow.api.ownership import is_own_task
-from agentflow.api.trusting import (
+from agentflow.api.trust import (
     project_here,
-    project_hooks,
-    summary,
-    trusted_here,
-    untrusted,
     well_known,
 )
 from agentflow.compose.capability import Capability
@@ -37,17 +32,14 @@ from agentflow.core.hook import Hook, Origin, Script
 from agentflow.core.pending import Budget, Consent
 from agentflow.core.ports import Model, Watch
 from agentflow.core.record import Record
-from agentflow.core.role import PIPELINE, Role
+from agentflow.core.role import PIPELINE
 from agentflow.core.task import TaskState
 from agentflow.hooks.chain import Chain
-from agentflow.hooks.manifest import load_hooks, project_places, user_places
-from agentflow.hooks.matching import sees
-from agentflow.library.bundled import bundled
 from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
 from agentflow.loop.context import request_of
 from agentflow.model.tiers import REPAIR
-from agentflow.permissions.rules import Rules, denied_tools, load_rules, named_tools
+from agentflow.permissions.rules import Rules
 from agentflow.permissions.user_rules import exceptions
 from agentflow.process import timestamp
 from agentflow.routing.table import Table, load_table
@@ -58,7 +50,6 @@ from agentflow.settings import (
     Approvals,
     Settings,
     TaskLimits,
-    folders,
     load_settings,
     model_name,
     with_project,
@@ -139,46 +130,10 @@ def refuse_unpriced(setup: Setup, budget: Budget) -> None:
     require_price(setup.model, budget, (setup.roles.part(name) for name in PIPELINE), setup.settings)
 
 
-def permitted(role: Role, rules: Rules, toolbox: Toolbox) -> Role:
-    """Take from a role the tools that a rule denies as a whole, so that no model sees them."""
-    denied = denied_tools(rules, toolbox.tools)
-    return role.replace(tools=tuple(rule for rule in role.tools if rule.tool not in denied))
-
-
-def governed(
-    toolbox: Toolbox, roles: Roles, hooks: Iterable[Hook], rules: Rules, approvals: Approvals
-) -> Toolbox:
-    """Take away what a provider runs where a hook, a rule or a mode wants a say: it asks nobody first."""
-    explorer = roles.part("explorer")
-    modes = [approvals.roles.get(name, "never") for name in (explorer.name, *explorer.handoffs)]
-    served = [tool for tool in toolbox.tools if tool.by_provider]
-    named = named_tools(rules, served)
-    modes += [approvals.tools.get(tool.name, "never") for tool in served]
-    is_seen = any(sees(hook, tool) for hook in hooks for tool in served)
-    is_held = is_seen or bool(named) or any(mode != "never" for mode in modes)
-    return Toolbox(tools=tuple(tool for tool in toolbox.tools if not (is_held and tool.by_provider)))
-
-
 def _unusual(sandbox: Sandbox) -> tuple[str, ...]:
     """Return what is to be said of a sandbox that keeps less in than it could."""
     is_whole = sandbox.level is Level.FULL and not sandbox.opened.network
     return () if is_whole else (notice(sandbox),)
-
-
-def rules_here(root: Path) -> Rules:
-    """Return the permission rules that count here."""
-    own, trusted = folders(os.environ).claude / "settings.json", trusted_here(root)
-    paths = tuple(place.path for place in project_places(root))
-    believed = frozenset(path for path in paths if trusted.covers(path.relative_to(root).as_posix()))
-    return load_rules(own, paths, believed)
-
-
-def hooks_here(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
-    """Return the hooks that count here; a repository's own only as they were trusted."""
-    hooks, warnings = load_hooks(user_places(bundled("hooks"), folders(os.environ).claude))
-    theirs, notes = project_hooks(root)
-    left_out = summary(untrusted(root))
-    return (*hooks, *theirs), (*warnings, *notes, *((left_out,) if left_out else ()))
 
 
 def new_task(setup: Setup, text: str, max_iterations: int | None) -> TaskState:

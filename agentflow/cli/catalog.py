@@ -6,9 +6,9 @@ from typing import Any
 
 import typer
 
-from agentflow.api.content import Content, toolbox_here
+from agentflow.api.content import Content, governed, hooks_here, permitted, rules_here, toolbox_here
 from agentflow.api.models import with_chosen
-from agentflow.api.wiring import governed, hooks_here, permitted, rules_here, shared_capabilities
+from agentflow.api.wiring import shared_capabilities
 from agentflow.cli.arguments import JSON
 from agentflow.cli.printing import say, say_json, show
 from agentflow.compose.agents import Handoffs

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.api.content import places as skill_places_in
-from agentflow.api.trusting import project_said
+from agentflow.api.trust import project_said
 from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import AgentflowError, Exit, InvalidFile, ToolError

@@ -60,7 +60,7 @@ def _settings(folder: Path) -> list[dict[str, Any]]:
     """Return each setting, and the files that say what it is; what only a repository says comes last."""
     import os
 
-    from agentflow.api.trusting import project_at
+    from agentflow.api.trust import project_at
     from agentflow.core.record import plain
     from agentflow.settings import (
         MODEL_VARIABLES,

@@ -36,7 +36,7 @@ def route(
     """Show how a task would be classified and which roles would run. No model is asked."""
     import os
 
-    from agentflow.api.trusting import project_at
+    from agentflow.api.trust import project_at
     from agentflow.cli.arguments import text_of
     from agentflow.model.tiers import REPAIR
     from agentflow.routing.classify import classify, keep_all_roles
@@ -122,8 +122,7 @@ def explained(
 ) -> None:
     """Explain which rule decides each part of a command. Nothing is run."""
     from agentflow.api.boundary import Wish, bounded
-    from agentflow.api.content import load_content
-    from agentflow.api.wiring import hooks_here, rules_here
+    from agentflow.api.content import hooks_here, load_content, rules_here
     from agentflow.core.hook import Point
     from agentflow.core.record import plain
     from agentflow.permissions.explain import explain

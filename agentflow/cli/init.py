@@ -63,7 +63,7 @@ def _files(git: "Git") -> list[dict[str, str]]:
 
 def _settings(path: Path, root: Path) -> str:
     """Write the settings file and trust it as it was written, unless there is one; return its state."""
-    from agentflow.api.trusting import trusted_here
+    from agentflow.api.trust import trusted_here
     from agentflow.core.errors import ConfigError
     from agentflow.frontmatter import write_atomic
     from agentflow.settings import PROJECT_FILE, folders
@@ -86,7 +86,7 @@ def _settings(path: Path, root: Path) -> str:
 def _found(git: "Git") -> dict[str, Any]:
     """Return what tasks will run here, and the command to go on with."""
     from agentflow.api.boundary import Wish, boundary, notice
-    from agentflow.api.trusting import untrusted
+    from agentflow.api.trust import untrusted
     from agentflow.api.verification import rows
     from agentflow.core.errors import NoSandbox
     from agentflow.settings import load_settings, model_name

@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from agentflow.api.driving import Ask, Order, Session, begin, run, take_up
 from agentflow.api.models import streamed
+from agentflow.api.session import Ask, Order, Session, begin, run, take_up
 from agentflow.api.wiring import prepare
 from agentflow.cli.printing import say_json, tell_edits
 from agentflow.cli.prompts import agree, is_attended, settle

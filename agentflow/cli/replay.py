@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 
 from agentflow.api.boundary import Wish
-from agentflow.api.ownership import explain_foreign
+from agentflow.api.decisions import explain_foreign
 from agentflow.api.wiring import Setup, assemble, new_task, prepare
 from agentflow.cli.arguments import FOLDER, JSON, TASK
 from agentflow.cli.printing import say, say_json

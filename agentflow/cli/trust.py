@@ -17,7 +17,7 @@ def trust(
     import os
     import sys
 
-    from agentflow.api.trusting import items, trusted_here, untrusted
+    from agentflow.api.trust import items, trusted_here, untrusted
     from agentflow.core.errors import Exit
     from agentflow.core.record import plain
     from agentflow.settings import folders

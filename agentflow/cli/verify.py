@@ -40,8 +40,15 @@ def verify(
     those that were judged.
     """
     from agentflow.api.boundary import Wish, bounded, notice, swept
-    from agentflow.api.proving import examined, verdict_words
-    from agentflow.api.verification import exit_of, interchanged, rows, summary, unused
+    from agentflow.api.verification import (
+        examined,
+        exit_of,
+        interchanged,
+        rows,
+        summary,
+        unused,
+        verdict_words,
+    )
     from agentflow.cli.prompts import agree
 
     sandbox = bounded(folder, Wish(no_sandbox=no_sandbox, network=network, agree=agree))

@@ -113,7 +113,7 @@ def cancel(
     folder: Path = FOLDER,
 ) -> None:
     """Stop a task. `resume` can still continue it. The task may be running in another terminal."""
-    from agentflow.api.cancelling import OPEN, cancel_task
+    from agentflow.api.undo import OPEN, cancel_task
     from agentflow.cli.tasks import folder_of
     from agentflow.workspace.git import open_repository
 
@@ -151,7 +151,7 @@ def undo(
     folder: Path = FOLDER,
 ) -> None:
     """Restore the files to their state before a task. Your later edits are kept."""
-    from agentflow.api import undoing
+    from agentflow.api.undo import undo as restore
     from agentflow.cli.tasks import folder_of
     from agentflow.core.record import plain
     from agentflow.workspace.git import open_repository
@@ -159,7 +159,7 @@ def undo(
     root = open_repository(folder).root
     found = folder_of(root, task_id)
     tell_edits(root, found, goes_on=True)
-    told = undoing.undo(found.name, folder=folder, dry_run=dry_run, force=force)
+    told = restore(found.name, folder=folder, dry_run=dry_run, force=force)
     if json:
         say_json(told)
     else:
@@ -167,7 +167,7 @@ def undo(
 
 
 def _show(task_id: str, told: dict[str, Any]) -> None:
-    from agentflow.api.undoing import SHOWN
+    from agentflow.api.undo import SHOWN
     from agentflow.redact import one_line
 
     if told["state"] == "already_undone":

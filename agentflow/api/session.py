@@ -8,8 +8,8 @@ import anyio
 from anyio.abc import TaskStatus
 
 from agentflow.api.boundary import Wish, weakened
+from agentflow.api.decisions import explain_foreign, keep, require_own, take_over
 from agentflow.api.models import close
-from agentflow.api.ownership import explain_foreign, keep, require_own, take_over
 from agentflow.api.wiring import Setup, assemble, new_task, prepare, recall_runs, refuse_unpriced
 from agentflow.core.errors import AgentflowError, Exit, describe_os_error
 from agentflow.core.events import Warned
