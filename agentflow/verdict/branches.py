@@ -85,7 +85,7 @@ def watch_change(change: Texts, word: str, first: int) -> Watched | None:
     """Return changed Python code that records what of it is tried; None where there is nothing to try."""
     try:
         before, tree = ast.parse(change.before), ast.parse(change.after)
-        watch = _Watch(change, word, first, _known(before))
+        watch = _Watch(change, word, first, _list_known(before))
         tree = ast.fix_missing_locations(watch.visit(tree))
         _insert(tree, ast.parse(_RECORDER.format(word=word, loaded=first - 1)).body)
         text = ast.unparse(tree)
@@ -225,19 +225,21 @@ class _Watch(ast.NodeTransformer):
         return ast.Call(func=ast.Name(id=self._word, ctx=ast.Load()), args=arguments, keywords=[])
 
 
-def _known(tree: ast.Module) -> frozenset[tuple[str, str]]:
+def _list_known(tree: ast.Module) -> frozenset[tuple[str, str]]:
     """Return what decides in the functions of a module, and their arguments, with the function's name."""
-    return frozenset((owner, ast.dump(part)) for owner, node in _owned(tree, "") for part in _deciding(node))
+    return frozenset(
+        (owner, ast.dump(part)) for owner, node in _with_owners(tree, "") for part in _find_decisions(node)
+    )
 
 
-def _owned(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:
+def _with_owners(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:
     for each in ast.iter_child_nodes(node):
         inner = each.name if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) else owner
         yield inner, each
-        yield from _owned(each, inner)
+        yield from _with_owners(each, inner)
 
 
-def _deciding(node: ast.AST) -> Iterator[ast.AST]:
+def _find_decisions(node: ast.AST) -> Iterator[ast.AST]:
     """Yield what decides which part of a node runs."""
     match node:
         case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):

@@ -8,8 +8,8 @@ from agentflow.core.pending import Answer, Override
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk, ProbeResult
 from agentflow.verdict.drift import appeared, listed
+from agentflow.verdict.findings import Finding
 from agentflow.verdict.probe_results import hunks_of, notes_of, proven_tests
-from agentflow.verdict.tampering import Finding
 from agentflow.workspace.git import FileChange
 
 

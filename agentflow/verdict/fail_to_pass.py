@@ -6,13 +6,13 @@ from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestO
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.verdict.case import Case
-from agentflow.verdict.changed_tests import altered_functions, functions_named
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.judge import holds
-from agentflow.verdict.narrow import function_of, lies_in, narrowed
 from agentflow.verdict.proofs import proof, turned
+from agentflow.verdict.python_tests import bare_names, find_altered_functions
 from agentflow.verdict.runner import WHOLE, Order, Results
 from agentflow.verdict.surface import Kind
+from agentflow.verdict.target_tests import function_of, lies_in, narrow
 from agentflow.verdict.weakening import SurfaceChange
 
 _TESTED = frozenset({Kind.TESTS, Kind.FIXTURES, Kind.START, Kind.NAMED, Kind.OBSERVED, Kind.SETTING})
@@ -40,7 +40,7 @@ class Grounds(Record):
             return final.check  # what holds no test is something that tests obey
         new = {test for test in passed if test not in known}
         new |= {test for each in ([] if red else changed) for test in _touched(each, passed)}
-        return narrowed(final.check, {*red, *new}) if red or new else None
+        return narrow(final.check, {*red, *new}) if red or new else None
 
     @property
     def earlier(self) -> Mapping[str, TestOutcome]:
@@ -56,8 +56,8 @@ class Grounds(Record):
 def _touched(change: SurfaceChange, tests: Iterable[str]) -> set[str]:
     """Return the tests of a changed file that may be others: those that differ, where nothing else does."""
     mine = {test for test in tests if lies_in(test, (change.path,))}
-    functions = altered_functions(change.before, change.after) if change.path.endswith(".py") else None
-    names = functions_named(functions or ())
+    functions = find_altered_functions(change.before, change.after) if change.path.endswith(".py") else None
+    names = bare_names(functions or ())
     told = {test for test in mine if function_of(test) in names}
     is_clear = functions is not None and {function_of(test) for test in told} == names
     return told if is_clear else mine  # whatever else changed may be part of every test

@@ -20,10 +20,11 @@ from agentflow.verdict.case import Case
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.drift import set_apart, without_leavings
 from agentflow.verdict.fail_to_pass import counterproof
+from agentflow.verdict.findings import Finding, Tampering
 from agentflow.verdict.ground import Ground
 from agentflow.verdict.look import Look, added_secrets, approval_id
 from agentflow.verdict.mixed import is_shared, mix
-from agentflow.verdict.observation import UNREAD, is_open, observed_after
+from agentflow.verdict.observation import UNREAD, is_open, observe_after
 from agentflow.verdict.parts import has_parts, mix_parts
 from agentflow.verdict.probe import Probe
 from agentflow.verdict.probe_plan import due_canaries, due_probes
@@ -31,9 +32,8 @@ from agentflow.verdict.probe_results import switched_off, tried_lines
 from agentflow.verdict.proofs import is_renaming
 from agentflow.verdict.runner import Order
 from agentflow.verdict.surface import Kind, stands
-from agentflow.verdict.tampering import Finding, Tampering
-from agentflow.verdict.targets import aims
-from agentflow.verdict.weakening import Judged, SurfaceChange, Weakening, weakening
+from agentflow.verdict.target_tests import find_target_tests
+from agentflow.verdict.weakening import Judged, SurfaceChange, Weakening, find_weakening
 from agentflow.workspace.git import ChangeKind, FileChange, Git
 from agentflow.workspace.ignored_files import differences, fingerprint, unseen
 from agentflow.workspace.mixed_tree import Split, cross
@@ -48,10 +48,10 @@ async def examine(context: JudgeContext, task: TaskState) -> TaskState:
     assert task.base_tree is not None
     checks = context.checking.required(task, context.git.paths(task.tree))
     mine = Order(checks=checks, tree=task.tree, surface=Side.FINAL, code=Side.FINAL)
-    task = task.replace(surface=observed_after(context, task))
+    task = task.replace(surface=observe_after(context, task))
     if is_open(context, task):
         (final,) = await context.checking.run(task, mine)
-        task = task.replace(surface=observed_after(context, task))
+        task = task.replace(surface=observe_after(context, task))
         (held,) = await context.checking.run(task, *_as_before(context, task)) or ((),)
     else:
         final, held = (*await context.checking.run(task, mine, *_as_before(context, task)), ())[:2]
@@ -113,7 +113,7 @@ def build_case(git: Git, task: TaskState, trees: tuple[str, str] | None, shown: 
     baseline, final, fresh = shown(task.baseline), shown(task.final), shown(task.fresh)
     failing = frozenset[str]().union(*(run.ids(*RED) for run in baseline))
     changes = git.changes(*trees) if trees else ()
-    targets = aims(git, trees and trees[0], task.task, failing)
+    targets = find_target_tests(git, trees and trees[0], task.task, failing)
     case = Case(
         base_tree=task.base_tree or "",
         tree=task.tree or "",
@@ -218,7 +218,9 @@ def _weakening(case: Case, changes: tuple[SurfaceChange, ...]) -> Weakening:
         for side in (case.baseline, case.final, case.held)
     )
     both = [name for name in base if name in final and name in held]
-    return weakening(changes, [Judged(base=base[name], final=final[name], held=held[name]) for name in both])
+    return find_weakening(
+        changes, [Judged(base=base[name], final=final[name], held=held[name]) for name in both]
+    )
 
 
 _CLOSED = "not run (the network is closed to checks: `network: [checks]` in config.yaml opens it)"

@@ -120,10 +120,10 @@ def _by_definition(change: Texts, hunk: Span) -> Iterator[Span]:
 
 
 def _begins(change: Texts) -> tuple[int, ...]:
-    tree = _parsed(change) if change.path.endswith(".py") else None
+    tree = _parse(change) if change.path.endswith(".py") else None
     if tree is None:
         return ()
-    before = _parsed_text(change.before)
+    before = _parse_text(change.before)
     known = {each.name for each in before.body if isinstance(each, ast.ClassDef)} if before else set[str]()
     classes = (each for each in tree.body if isinstance(each, ast.ClassDef) and each.name in known)
     owners: list[ast.Module | ast.ClassDef] = [tree, *classes]
@@ -133,22 +133,22 @@ def _begins(change: Texts) -> tuple[int, ...]:
 
 def _loadable(change: Texts, pieces: list[Piece]) -> list[Piece]:
     """Return pieces without each of which a Python file can still be read: neighbours are joined until so."""
-    if not change.path.endswith(".py") or _parsed(change) is None:
+    if not change.path.endswith(".py") or _parse(change) is None:
         return pieces
     found = list[Piece]()
     for piece in pieces:
-        is_torn = bool(found) and _parsed_text(_without(change, found[-1])) is None
+        is_torn = bool(found) and _parse_text(_without(change, found[-1])) is None
         found[-1:] = [found[-1].joined(piece)] if is_torn else [*found[-1:], piece]
-    while len(found) > 1 and _parsed_text(_without(change, found[-1])) is None:
+    while len(found) > 1 and _parse_text(_without(change, found[-1])) is None:
         found[-2:] = [found[-2].joined(found[-1])]
     return found
 
 
-def _parsed(change: Texts) -> ast.Module | None:
-    return _parsed_text(change.after)
+def _parse(change: Texts) -> ast.Module | None:
+    return _parse_text(change.after)
 
 
-def _parsed_text(text: str) -> ast.Module | None:
+def _parse_text(text: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings(action="ignore"):
             return ast.parse(text)
@@ -160,19 +160,21 @@ def _with_users(files: Mapping[str, Texts], pieces: list[Piece]) -> list[Piece]:
     """Join imports with the first piece of their file that uses one of their names."""
     kept = list(pieces)
     for piece in pieces:
-        names = _imported(files, piece)
+        names = _find_imports(files, piece)
         users = (each for each in kept if each != piece and each.hunks[0].path == piece.hunks[0].path)
-        user = next((each for each in users if names & set(re.findall(r"\w+", _added(files, each)))), None)
+        user = next(
+            (each for each in users if names & set(re.findall(r"\w+", _lines_added(files, each)))), None
+        )
         if user is not None:
             kept = [user.joined(piece) if each == user else each for each in kept if each != piece]
     return kept
 
 
-def _imported(files: Mapping[str, Texts], piece: Piece) -> frozenset[str]:
+def _find_imports(files: Mapping[str, Texts], piece: Piece) -> frozenset[str]:
     """Return the names that a piece imports, if it does nothing else."""
     path = piece.hunks[0].path
-    texts = (_added(files, piece), _removed(files, piece))
-    trees = [_parsed_text(textwrap.dedent(text)) for text in texts]
+    texts = (_lines_added(files, piece), _lines_removed(files, piece))
+    trees = [_parse_text(textwrap.dedent(text)) for text in texts]
     nodes = [node for tree in trees if tree for node in tree.body]
     if not path.endswith(".py") or None in trees or not nodes:
         return frozenset()
@@ -185,11 +187,11 @@ def _with_definitions(files: Mapping[str, Texts], pieces: list[Piece]) -> list[P
     """Join declarations of functions in C, without which compilers only warn, with what defines them."""
     kept = list(pieces)
     for piece in pieces:
-        lines = _core(_added(files, piece)).splitlines()
+        lines = _core(_lines_added(files, piece)).splitlines()
         names = [found[1] for line in lines if (found := _DECLARED.fullmatch(line))]
         others = (each for each in kept if each != piece)
         user = next(
-            (each for each in others if any(f"{name}(" in _added(files, each) for name in names)), None
+            (each for each in others if any(f"{name}(" in _lines_added(files, each) for name in names)), None
         )
         if user is not None and len(names) == len(lines):
             kept = [user.joined(piece) if each == user else each for each in kept if each != piece]
@@ -200,11 +202,11 @@ def _with_targets(files: Mapping[str, Texts], pieces: list[Piece]) -> list[Piece
     """Join lines that are gone with the piece that has them elsewhere: code was moved."""
     kept = list(pieces)
     for piece in pieces:
-        gone = _core(_removed(files, piece))
-        if not gone or _core(_added(files, piece)):
+        gone = _core(_lines_removed(files, piece))
+        if not gone or _core(_lines_added(files, piece)):
             continue
         others = (each for each in kept if each != piece)
-        target = next((each for each in others if gone in _core(_added(files, each))), None)
+        target = next((each for each in others if gone in _core(_lines_added(files, each))), None)
         if target is not None:
             kept = [target.joined(piece) if each == target else each for each in kept if each != piece]
     return kept
@@ -214,11 +216,11 @@ def _core(text: str) -> str:
     return "\n".join(line.strip() for line in text.splitlines() if line.strip())
 
 
-def _added(files: Mapping[str, Texts], piece: Piece) -> str:
+def _lines_added(files: Mapping[str, Texts], piece: Piece) -> str:
     return "".join(line for hunk in piece.hunks for line in _lines(files[hunk.path].after)[slice(*hunk.new)])
 
 
-def _removed(files: Mapping[str, Texts], piece: Piece) -> str:
+def _lines_removed(files: Mapping[str, Texts], piece: Piece) -> str:
     return "".join(line for hunk in piece.hunks for line in _lines(files[hunk.path].before)[slice(*hunk.old)])
 
 

@@ -73,7 +73,7 @@ def _is_odd(value: Value) -> bool:
     return (value >= _SMALL or value % 0.25 != 0) and value not in COMMON
 
 
-def knowing_rows(added: Sequence[tuple[int, str]], known: Known) -> Iterator[tuple[int, str]]:
+def find_known_rows(added: Sequence[tuple[int, str]], known: Known) -> Iterator[tuple[int, str]]:
     """Yield the new lines of another language that compare with values of the tests."""
     for place, (line, text) in enumerate(added):
         if not _DECIDES.search(text):
@@ -105,10 +105,10 @@ def find_asking_rows(added: Iterable[tuple[int, str]], tests: Iterable[str]) -> 
             yield line, text
 
 
-def knowing_lines(before: str, after: str, known: Known) -> Iterator[tuple[int, str]]:
+def find_known_lines(before: str, after: str, known: Known) -> Iterator[tuple[int, str]]:
     """Yield the new conditions and tables of Python code that hold values of the tests."""
     try:
-        old, new = (list(_deciding(ast.parse(text))) for text in (before, after))
+        old, new = (list(_find_decisions(ast.parse(text))) for text in (before, after))
     except (SyntaxError, ValueError, RecursionError):
         return
     left = Counter(ast.dump(each) for each in old)
@@ -120,7 +120,7 @@ def knowing_lines(before: str, after: str, known: Known) -> Iterator[tuple[int, 
             yield getattr(node, "lineno", 1), ast.unparse(node).partition("\n")[0]
 
 
-def _deciding(tree: ast.Module) -> Iterator[ast.AST]:
+def _find_decisions(tree: ast.Module) -> Iterator[ast.AST]:
     """Yield what decides over what code does: conditions, patterns and tables."""
     for node in ast.walk(tree):
         match node:

@@ -13,18 +13,17 @@ from agentflow.core.task import TaskState
 from agentflow.core.verdict import Hunk
 from agentflow.redact import redacted
 from agentflow.verdict.added_tests import find_added_tests
-from agentflow.verdict.changed_tests import changed_tests
 from agentflow.verdict.equivalence import READS_TEXTS, is_description, is_document, is_same_behaviour
+from agentflow.verdict.findings import Finding
 from agentflow.verdict.mixed import is_shared, mix
-from agentflow.verdict.moved_module import moved_module
-from agentflow.verdict.parts import checks_in, has_parts
+from agentflow.verdict.parts import extract_checks, has_parts
+from agentflow.verdict.python_tests import find_changed_tests
 from agentflow.verdict.reach import is_source
-from agentflow.verdict.renaming import is_renamed, name_mapping
+from agentflow.verdict.renaming import find_moved_module, find_renaming, is_renamed
 from agentflow.verdict.suppressions import describe_suppressions
-from agentflow.verdict.surface import Kind, belongs, judged_kind, kind_of
-from agentflow.verdict.tamper import Changed, changed_lines, name_changes
-from agentflow.verdict.tampering import Finding
-from agentflow.verdict.unused import dropped_names, is_taken, looks_up
+from agentflow.verdict.surface import Kind, belongs, kind_for_verdict, kind_of
+from agentflow.verdict.tamper import Changed, find_tampering, list_changed_lines
+from agentflow.verdict.unused import find_dropped_names, is_taken, looks_up
 from agentflow.verdict.weakening import SurfaceChange
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import Texts, texts
@@ -88,7 +87,7 @@ def look(git: Git, task: TaskState) -> Look:
     found = tuple(texts(git, task.base_tree, task.tree, _TEXT_BYTES))
     changed = [one for each in found for one in _changed(each, task.surface)]
     code = {each.path for each in changed if not each.surface}
-    findings = name_changes(changed, _tests(git, task) if code else ())
+    findings = find_tampering(changed, _tests(git, task) if code else ())
     return Look(
         checks=tuple(_surface_change(each, each.surface, findings) for each in changed if each.surface),
         code=tuple(finding for finding in findings if finding.path in code),
@@ -97,7 +96,7 @@ def look(git: Git, task: TaskState) -> Look:
         suppressed=_suppressed(task, changed),
         dependencies=_dependencies(git, task, [each.path for each in found if manifest_of(each.path)]),
         renamed=_renamed(git, task, found),
-        lines=tuple(hunk for each in changed if not each.surface for hunk in changed_lines(each)),
+        lines=tuple(hunk for each in changed if not each.surface for hunk in list_changed_lines(each)),
     )
 
 
@@ -123,7 +122,7 @@ def _is_needed(git: Git, tree: str, changes: tuple[Texts, ...], own: Collection[
     if any(map(is_description, changes)) and _in_code(git.mentions(tree, ["metadata"])):
         return True
     for each in (each for each in changes if each.path.endswith(".py")):
-        names = dropped_names(each.before, each.after, own)
+        names = find_dropped_names(each.before, each.after, own)
         functions = [name for name, kind in names.items() if kind == "function"]
         saying = [path for path in git.mentions(tree, names) if path != each.path] if names else []
         if functions and git.mentions(tree, functions) != (each.path,):
@@ -161,7 +160,7 @@ def _changed_tests(texts: tuple[Texts, ...], changed: list[Changed]) -> frozense
 def _tests_of(change: Texts) -> frozenset[str]:
     """Return the new and changed tests of a file, if nothing else of it changed."""
     if change.path.endswith(".py"):
-        return changed_tests(change.before, change.after)
+        return find_changed_tests(change.before, change.after)
     return find_added_tests(change.path, change.before, change.after)
 
 
@@ -176,7 +175,7 @@ def _renamed(git: Git, task: TaskState, changes: tuple[Texts, ...]) -> Mapping[s
     """Return the names that became others, where both trees say the same but for them."""
     assert task.base_tree is not None
     assert task.tree is not None
-    names = name_mapping(changes)
+    names = find_renaming(changes)
     paths, now = git.paths(task.base_tree), git.paths(task.tree)
     is_moved = not names and len(set(paths) ^ {*now}) == _MOVED
     if not (names or is_moved) or len(paths) > _RENAMED_FILES or (names and sorted(paths) != sorted(now)):
@@ -186,7 +185,7 @@ def _renamed(git: Git, task: TaskState, changes: tuple[Texts, ...]) -> Mapping[s
         for tree, places in ((task.base_tree, paths), (task.tree, now))
     )
     if is_moved:
-        return moved_module(before, after)
+        return find_moved_module(before, after)
     is_left = git.mentions(task.tree, names) or git.mentions(task.base_tree, names.values())
     return names if not is_left and is_renamed(before, after, names) else {}
 
@@ -202,13 +201,13 @@ def _suppressed(task: TaskState, changed: Iterable[Changed]) -> tuple[str, ...]:
 
 def _changed(each: Texts, surface: Surface) -> tuple[Changed, ...]:
     """Return a changed file with why it belongs to the checks; one may be theirs and the product's."""
-    kind = judged_kind(each.path, surface)
+    kind = kind_for_verdict(each.path, surface)
     if kind is None and is_shared(each.path) and mix(each.path, each.before, each.after) != each.after:
         kind = Kind.RUNNER
     whole = Changed(path=each.path, before=each.before, after=each.after, surface=kind)
     if kind is not None or not has_parts(surface, each.path):
         return (whole,)
-    before, after = (checks_in(each.path, text) for text in (each.before, each.after))
+    before, after = (extract_checks(each.path, text) for text in (each.before, each.after))
     part = Changed(path=each.path, before=before, after=after, surface=Kind.TESTS)
     return (whole,) if before == after else (part, whole)
 

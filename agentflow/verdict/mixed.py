@@ -42,7 +42,7 @@ def _mix_toml(before: str, now: str) -> str:
     from tomllib import loads  # noqa: PLC0415
 
     old, new = loads(before), loads(now)
-    wanted = _merged(old, new)
+    wanted = _merge(old, new)
     if wanted == new:
         return now
     if wanted == old:
@@ -53,7 +53,7 @@ def _mix_toml(before: str, now: str) -> str:
     return found if loads(found) == wanted else before
 
 
-def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+def _merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """Return what the mixed document has to say, by which the text is then tested."""
     merged = {key: value for key, value in new.items() if key in _PRODUCT_TABLES}
     merged |= {key: value for key, value in old.items() if key not in {*_PRODUCT_TABLES, "tool"}}

@@ -10,59 +10,13 @@ from agentflow.verdict.switches import code_lines
 
 _BY_NAME = frozenset(
     {
-        *(
-            "getattr",
-            "setattr",
-            "hasattr",
-            "delattr",
-            "attrgetter",
-            "methodcaller",
-            "getattr_static",
-            "getmembers",
-        ),
-        *(
-            "globals",
-            "locals",
-            "vars",
-            "dir",
-            "eval",
-            "exec",
-            "compile",
-            "__import__",
-            "importlib",
-            "import_module",
-        ),
-        *(
-            "__dict__",
-            "__getattr__",
-            "__getattribute__",
-            "__qualname__",
-            "__subclasses__",
-            "modules",
-            "inspect",
-        ),
-        *(
-            "pickle",
-            "cloudpickle",
-            "dill",
-            "shelve",
-            "copyreg",
-            "joblib",
-            "runpy",
-            "pkgutil",
-            "singledispatch",
-        ),
-        *(
-            "co_name",
-            "_getframe",
-            "currentframe",
-            "get_type_hints",
-            "fire",
-            "pydoc",
-            "rpyc",
-            "xmlrpc",
-            "ctypes",
-        ),
+        *("getattr", "setattr", "hasattr", "delattr", "attrgetter", "methodcaller"),
+        *("getattr_static", "getmembers", "globals", "locals", "vars", "dir", "eval", "exec"),
+        *("compile", "__import__", "importlib", "import_module", "__dict__", "__getattr__"),
+        *("__getattribute__", "__qualname__", "__subclasses__", "modules", "inspect", "pickle"),
+        *("cloudpickle", "dill", "shelve", "copyreg", "joblib", "runpy", "pkgutil"),
+        *("singledispatch", "co_name", "_getframe", "currentframe", "get_type_hints", "fire"),
+        *("pydoc", "rpyc", "xmlrpc", "ctypes"),
     }
 )
 """Words of code that reaches other code by its name."""
@@ -176,7 +130,11 @@ def _is_local(name: str, trees: Trees) -> bool:
         if name in _open_bindings(tree):
             return False
         for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef) and not _is_plain_class(node, trees) and name in _said(node):
+            if (
+                isinstance(node, ast.ClassDef)
+                and not _is_plain_class(node, trees)
+                and name in _words_in(node)
+            ):
                 return False
             if isinstance(node, _FUNCTIONS) and name in _parameters(node):
                 owners.add(node.name)
@@ -232,7 +190,7 @@ def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> fr
     return frozenset(each.arg for each in found if each is not None)
 
 
-def _said(node: ast.AST) -> frozenset[str]:
+def _words_in(node: ast.AST) -> frozenset[str]:
     return frozenset(re.findall(r"\w+", ast.unparse(node)))
 
 

@@ -1,35 +1,82 @@
-"""What the runs of a task tell of its files: on the code from before, and of what is new on the change."""
+"""What belongs to the checks: by names before the task, and by what the runs of a task are seen to read."""
 
 import re
 from itertools import accumulate
 
 from agentflow.checks.observing import Reads
 from agentflow.checks.repository import PYTEST_SETTINGS
-from agentflow.core.evidence import Surface
+from agentflow.core.evidence import Side, Surface
 from agentflow.core.record import Record, shared
 from agentflow.core.task import TaskState
+from agentflow.core.wording import list_some
 from agentflow.verdict.checking import JudgeContext
-from agentflow.verdict.narrow import file_of, modules_of, scope
+from agentflow.verdict.mixed import is_shared
 from agentflow.verdict.paths import Observation, observe
 from agentflow.verdict.reach import is_source
-from agentflow.verdict.surface import Kind, belongs, judged_kind, kind_of
+from agentflow.verdict.runner import Order
+from agentflow.verdict.surface import Kind, belongs, find_surface, kind_for_verdict, kind_of
+from agentflow.verdict.target_tests import file_of, modules_of, scope_of
 from agentflow.workspace.git import Git
+from agentflow.workspace.ignored_files import fingerprint
 
 UNREAD = "new, and no check reads it"
+
 _TEXT_BYTES = 200_000
+
 _MOST_FILES = 20_000
+
 _DOCTESTS = re.compile(
     r"(?<!\w)(?:doctest|DocTestSuite|DocFileSuite|--doctest-modules|--doctest-glob|testmod)(?!\w)"
 )
+
 _MANIFESTS = frozenset({*PYTEST_SETTINGS, "setup.py", "package.json", "Cargo.toml", "Makefile", "Dockerfile"})
 
 
-def observed_before(context: JudgeContext, task: TaskState) -> Surface:
+_SHARED = "settings of checkers beside those of the product"
+
+
+async def examine_base(context: JudgeContext, task: TaskState) -> TaskState:
+    """Run the required checks before anything changes, and write down what belongs to them."""
+    assert task.base_tree is not None
+    files = context.git.paths(task.base_tree)
+    checks = context.checking.required(task, files)
+    repository = context.checking.repository(files)
+    surface = find_surface(repository, checks, task.surface.added, task.surface.removed)
+    order = Order(checks=checks, tree=task.base_tree, surface=Side.BASE, code=Side.BASE)
+    ignored = context.git.ignored()
+    (baseline,) = await context.checking.run(task, order, ignored=ignored)
+    marks = fingerprint(context.git.root, ignored)
+    task = task.replace(baseline=baseline, surface=surface, ignored=marks)
+    return task.replace(surface=observe_before(context, task))
+
+
+def describe_surface(git: Git, task: TaskState) -> tuple[str, ...]:
+    """Return what belonged to the checks before the task, a line for each reason."""
+    if task.base_tree is None:
+        return ()
+    found: dict[str, list[str]] = {}
+    for path in git.paths(task.base_tree):
+        kind = kind_of(path, task.surface) or (_SHARED if is_shared(path) else None)
+        if kind is not None:
+            found.setdefault(kind, []).append(path)
+    gap = (f"not watched, names alone tell: {task.surface.gap}",) if task.surface.gap else ()
+    return (*(f"{kind}: {list_some(paths)}" for kind, paths in found.items()), *gap)
+
+
+class _Known(Record):
+    """What else is known than what a tree holds and what was read."""
+
+    new: frozenset[str] = frozenset()
+    loaded: frozenset[str] = frozenset()
+    tests: frozenset[str] = frozenset()
+
+
+def observe_before(context: JudgeContext, task: TaskState) -> Surface:
     """Return what belongs to the checks, with what the run before the task told."""
     assert task.base_tree is not None
     reads = context.checking.reads(task.base_tree)
-    told = _Told(tests=frozenset(test for test in _told(context, task) if "::" not in test))
-    seen = _seen(context.git, task.base_tree, task.surface, reads, told)
+    told = _Known(tests=frozenset(test for test in _tests_before(context, task) if "::" not in test))
+    seen = _to_observation(context.git, task.base_tree, task.surface, reads, told)
     found = observe(seen)
     is_watched = reads is not None and not reads.gap and bool(reads.opened)
     return task.surface.replace(
@@ -39,31 +86,31 @@ def observed_before(context: JudgeContext, task: TaskState) -> Surface:
         is_watched=is_watched,
         gap=reads.gap if reads else "",
         has_doctests=_runs_doctests(task, seen),
-        parted=_parted(context, task),
+        parted=_files_with_tests(context, task),
     )
 
 
-def observed_after(context: JudgeContext, task: TaskState) -> Surface:
+def observe_after(context: JudgeContext, task: TaskState) -> Surface:
     """Return the same with what the run on the change tells of files that were undecided before."""
     assert task.tree is not None
     assert task.base_tree is not None
-    surface = settled_before(task.surface)
+    surface = forget_late(task.surface)
     changed = {each.path for each in context.changes(task)}
     if not changed:
         return surface
     new = frozenset(changed & (set(context.git.paths(task.tree)) - set(context.git.paths(task.base_tree))))
-    open_ones = {path for path in changed if path in new or judged_kind(path, surface) is Kind.UNKNOWN}
+    open_ones = {path for path in changed if path in new or kind_for_verdict(path, surface) is Kind.UNKNOWN}
     if not open_ones:
         return surface
     reads = context.checking.reads(task.tree)
-    told = _Told(new=new, loaded=_loaded(context, task) if new else frozenset())
-    found = observe(_seen(context.git, task.tree, surface, reads, told))
+    told = _Known(new=new, loaded=_loaded_files(context, task) if new else frozenset())
+    found = observe(_to_observation(context.git, task.tree, surface, reads, told))
     checks = {path: why for path, why in found.checks.items() if path in open_ones}
     product = {path: why for path, why in found.product.items() if path in open_ones}
     read = (*surface.read, *product, *(path for path in found.both if path in checks))
     if reads is not None:
         rest = sorted(new - checks.keys() - product.keys())
-        unread = [path for path in rest if judged_kind(path, surface) is Kind.UNKNOWN]
+        unread = [path for path in rest if kind_for_verdict(path, surface) is Kind.UNKNOWN]
         product |= dict.fromkeys(unread, UNREAD)
     return surface.replace(
         observed=surface.observed | checks,
@@ -73,7 +120,7 @@ def observed_after(context: JudgeContext, task: TaskState) -> Surface:
     )
 
 
-def settled_before(surface: Surface) -> Surface:
+def forget_late(surface: Surface) -> Surface:
     """Return what was known before the change."""
     late = set(surface.late)
     return surface.replace(
@@ -87,7 +134,7 @@ def settled_before(surface: Surface) -> Surface:
 def is_open(context: JudgeContext, task: TaskState) -> bool:
     """Tell whether only the run on the change shows what some path of it is."""
     changed = (each.path for each in context.changes(task))
-    return any(judged_kind(path, task.surface) is Kind.UNKNOWN for path in changed)
+    return any(kind_for_verdict(path, task.surface) is Kind.UNKNOWN for path in changed)
 
 
 def _runs_doctests(task: TaskState, seen: Observation) -> bool:
@@ -97,7 +144,7 @@ def _runs_doctests(task: TaskState, seen: Observation) -> bool:
     return any(_DOCTESTS.search(seen.texts.get(path, "")) for path in seen.checks | _MANIFESTS)
 
 
-def _parted(context: JudgeContext, task: TaskState) -> tuple[str, ...]:
+def _files_with_tests(context: JudgeContext, task: TaskState) -> tuple[str, ...]:
     """Return the files in which tests were run that are no checks as a whole."""
     assert task.base_tree is not None
     runs = context.checking.runs(task.baseline)
@@ -106,30 +153,22 @@ def _parted(context: JudgeContext, task: TaskState) -> tuple[str, ...]:
     return tuple(sorted(path for path in known if not belongs(task.surface, path)))
 
 
-def _loaded(context: JudgeContext, task: TaskState) -> frozenset[str]:
+def _loaded_files(context: JudgeContext, task: TaskState) -> frozenset[str]:
     """Return the Python files with tests that gave a result before the task, whatever result."""
     assert task.base_tree is not None
-    told = [test for test in _told(context, task) if not scope(test)]
+    told = [test for test in _tests_before(context, task) if not scope_of(test)]
     files = {file_of(test) for test in told}
     modules = {module for test in files for module in accumulate(test.split("."), "{}.{}".format)}
     paths = (path for path in context.git.paths(task.base_tree) if path.endswith(".py"))
     return frozenset(path for path in paths if path in files or not modules.isdisjoint(modules_of(path)))
 
 
-def _told(context: JudgeContext, task: TaskState) -> frozenset[str]:
+def _tests_before(context: JudgeContext, task: TaskState) -> frozenset[str]:
     """Return the tests that gave a result before the task."""
     return frozenset(test for run in context.checking.runs(task.baseline) for test in run.outcomes)
 
 
-class _Told(Record):
-    """What else is known than what a tree holds and what was read."""
-
-    new: frozenset[str] = frozenset()
-    loaded: frozenset[str] = frozenset()
-    tests: frozenset[str] = frozenset()
-
-
-def _seen(git: Git, tree: str, surface: Surface, reads: Reads | None, told: _Told) -> Observation:
+def _to_observation(git: Git, tree: str, surface: Surface, reads: Reads | None, told: _Known) -> Observation:
     paths = git.paths(tree)
     checks = frozenset(path for path in paths if belongs(surface, path))
     opened = reads.opened if reads else frozenset[str]()

@@ -55,7 +55,7 @@ def clone_tests(text: str, tests: Collection[str], word: str, most: int) -> Orac
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return None
-    maker = _Maker(word, most, _imported_names(tree))
+    maker = _Maker(word, most, _names_of_imports(tree))
     classes = (node for node in tree.body if isinstance(node, ast.ClassDef))
     owners: list[ast.Module | ast.ClassDef] = [tree, *classes]
     for owner in owners:
@@ -69,7 +69,7 @@ def clone_tests(text: str, tests: Collection[str], word: str, most: int) -> Orac
     )
 
 
-def softened(clones: Iterable[Clone], outcomes: Mapping[str, TestOutcome]) -> tuple[str, ...]:
+def find_softened(clones: Iterable[Clone], outcomes: Mapping[str, TestOutcome]) -> tuple[str, ...]:
     """Return what was changed without that any of its tests failed, although it was reached."""
     groups: dict[str, list[Clone]] = {}
     for clone in clones:
@@ -81,7 +81,7 @@ def softened(clones: Iterable[Clone], outcomes: Mapping[str, TestOutcome]) -> tu
     return tuple(dict.fromkeys(each[0].said for each in found))
 
 
-def tried(clones: Iterable[Clone], outcomes: Mapping[str, TestOutcome]) -> bool:
+def have_run(clones: Iterable[Clone], outcomes: Mapping[str, TestOutcome]) -> bool:
     """Tell whether at least one assertion was reached."""
     return any(set(_cases(outcomes, clone.control).values()) & set(RED) for clone in clones)
 
@@ -129,7 +129,7 @@ class _Maker:
     def _of_assertions(self, function: _Function) -> Iterator[list[ast.stmt]]:
         for place in (node for node in ast.walk(function) if isinstance(node, ast.Assert | ast.Expr)):
             is_called = not isinstance(place, ast.Assert) and _calls_claim(place, self._imported)
-            spots = _called_spots(place) if is_called else _spots(place)
+            spots = _spots_in_calls(place) if is_called else _spots(place)
             if spots and len(self.made) < self._most:
                 yield self._variants(function, place, spots, is_group=is_called)
 
@@ -138,7 +138,7 @@ class _Maker:
     ) -> list[ast.stmt]:
         """Return a clone for each literal of an assertion, and the one that tells that it is reached."""
         control = self._name(function)
-        nodes: list[ast.stmt] = [_with(function, control, [(place, _failing(self._word))])]
+        nodes: list[ast.stmt] = [_with(function, control, [(place, _make_failing(self._word))])]
         group = control if is_group else ""
         changes = self._changes(spots[:_MOST_LEAVES], is_rough=is_group or _is_rough(place))
         for spot, changed in islice(changes, self._most - len(self.made)):
@@ -162,7 +162,7 @@ class _Maker:
     def _of_rows(self, function: _Function) -> Iterator[list[ast.stmt]]:
         """Yield clones of a test with one row of its table, in which what it expects is another."""
         table = _table(function)
-        place = _compared_with(function, table.names) if table else None
+        place = _find_comparison(function, table.names) if table else None
         if table is None or place is None:
             return
         assertion, column = place
@@ -187,7 +187,7 @@ class _Maker:
         said = f"{function.name}: {ast.unparse(spot.node)} in {ast.unparse(row)}"
         self.made.append(Clone(name=name, control=control, said=said, group=name))
         return [
-            _with(function, control, [(table.values, alone), (assertion, _failing(self._word))]),
+            _with(function, control, [(table.values, alone), (assertion, _make_failing(self._word))]),
             _with(function, name, [(table.values, changed)]),
         ]
 
@@ -219,7 +219,7 @@ def _with(function: _Function, name: str, changes: Iterable[tuple[ast.AST, ast.A
     return found
 
 
-def _failing(word: str) -> ast.stmt:
+def _make_failing(word: str) -> ast.stmt:
     return ast.parse(f"raise AssertionError({word!r})").body[0]
 
 
@@ -227,33 +227,33 @@ def _anything() -> ast.expr:
     return ast.Call(func=ast.Name(id="object", ctx=ast.Load()), args=[], keywords=[])
 
 
-def _imported_names(tree: ast.Module) -> frozenset[str]:
+def _names_of_imports(tree: ast.Module) -> frozenset[str]:
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     return frozenset(each.asname or each.name for node in nodes for each in node.names)
 
 
 def _spots(place: ast.Assert | ast.Expr) -> list[_Spot]:
     """Return the literals that an assertion of equality expects."""
-    sides = _compared(place.test) if isinstance(place, ast.Assert) else _claimed(place.value)
+    sides = _operands(place.test) if isinstance(place, ast.Assert) else _arguments_of_claim(place.value)
     return [spot for side in sides for spot in _leaves(side)]
 
 
-def _compared(node: ast.expr) -> list[ast.expr]:
+def _operands(node: ast.expr) -> list[ast.expr]:
     """Return both sides of each comparison that has to hold."""
     if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
-        return [side for each in node.values for side in _compared(each)]
+        return [side for each in node.values for side in _operands(each)]
     if isinstance(node, ast.Compare) and [type(each) for each in node.ops] == [ast.Eq]:
         return [node.left, *node.comparators]
     return []
 
 
-def _claimed(node: ast.expr) -> list[ast.expr]:
+def _arguments_of_claim(node: ast.expr) -> list[ast.expr]:
     """Return the first two arguments of an assertion that is a call; further ones are messages."""
     if not isinstance(node, ast.Call):
         return []
     name = ast.unparse(node.func).rpartition(".")[2]
     if name == "assertTrue" and node.args:
-        return _compared(node.args[0])
+        return _operands(node.args[0])
     return node.args[:2] if _EQUAL.match(name) else []
 
 
@@ -304,7 +304,7 @@ def _calls_claim(place: ast.Expr, imported: Collection[str]) -> bool:
     return name in imported and _CLAIM.fullmatch(name) is not None
 
 
-def _called_spots(place: ast.Assert | ast.Expr) -> list[_Spot]:
+def _spots_in_calls(place: ast.Assert | ast.Expr) -> list[_Spot]:
     return [spot for each in _arguments(place) for spot in _leaves(each)]
 
 
@@ -357,11 +357,11 @@ def _names_of(node: ast.expr) -> tuple[str, ...]:
             return ()
 
 
-def _compared_with(function: _Function, names: Collection[str]) -> tuple[ast.stmt, str] | None:
+def _find_comparison(function: _Function, names: Collection[str]) -> tuple[ast.stmt, str] | None:
     """Return the assertion that compares with a name which stands nowhere else in the test, and that name."""
     used = [node.id for part in function.body for node in ast.walk(part) if isinstance(node, ast.Name)]
     for place in (node for node in ast.walk(function) if isinstance(node, ast.Assert | ast.Expr)):
-        sides = _compared(place.test) if isinstance(place, ast.Assert) else _claimed(place.value)
+        sides = _operands(place.test) if isinstance(place, ast.Assert) else _arguments_of_claim(place.value)
         found = (side.id for side in sides if isinstance(side, ast.Name) and side.id in names)
         name = next((each for each in found if used.count(each) == 1), None)
         if name is not None:

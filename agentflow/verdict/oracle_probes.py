@@ -8,11 +8,11 @@ from agentflow.core.verdict import ProbeKind
 from agentflow.verdict.breaking import SOURCES
 from agentflow.verdict.expected import Expected, expect_other, find_expected
 from agentflow.verdict.ground import Ground
-from agentflow.verdict.narrow import function_of, lies_in, narrowed
 from agentflow.verdict.oracle import Clone, clone_tests
 from agentflow.verdict.probe import Probe, make_word, with_patience
 from agentflow.verdict.proofs import proof
 from agentflow.verdict.surface import Kind, kind_of
+from agentflow.verdict.target_tests import function_of, lies_in, narrow
 
 _FILE_BYTES = 1_000_000
 _MOST_CLONES = 40
@@ -46,7 +46,7 @@ def _cloned(ground: Ground, final: CheckRun) -> Iterator[Probe]:
             names |= {_renamed(by_function, word, name) for name in cloned.names}
     made = Probe(
         kind=ProbeKind.ORACLE,
-        check=narrowed(final.check, names),
+        check=narrow(final.check, names),
         tree=ground.trees[1],
         files=files,
         tests=ground.proving,

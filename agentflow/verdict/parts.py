@@ -39,7 +39,7 @@ def has_parts(surface: Surface, path: str) -> bool:
     return suffix == ".rs" or (suffix == ".py" and (surface.has_doctests or path in surface.parted))
 
 
-def checks_in(path: str, text: str) -> str:
+def extract_checks(path: str, text: str) -> str:
     """Return what of a source file is a check."""
     return "\n".join(part.text for part in _parts(path, text) if part.is_named)
 
@@ -73,7 +73,7 @@ def _alone(path: str, part: Part) -> str:
     )
 
 
-def test_files(path: str, text: str) -> Iterator[str]:
+def list_test_files(path: str, text: str) -> Iterator[str]:
     """Yield where the modules may lie that a Rust file has for its tests alone."""
     place = PurePosixPath(path)
     folder = place.parent if place.stem in ("lib", "main", "mod") else place.with_suffix("")
@@ -81,9 +81,6 @@ def test_files(path: str, text: str) -> Iterator[str]:
         yield from (
             (str(place.parent / named),) if named else (f"{folder}/{module}.rs", f"{folder}/{module}/mod.rs")
         )
-
-
-test_files.__test__ = False  # type: ignore[attr-defined]
 
 
 def _is_python(text: str) -> bool:
@@ -104,11 +101,11 @@ def _parts(path: str, text: str) -> list[Part]:
 def _modules(text: str) -> Iterator[Part]:
     bare = _QUOTES.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
     for found in _TEST_MODULE.finditer(bare):
-        end = _closing(bare, found.end())
+        end = _find_end(bare, found.end())
         yield Part(name=f"mod {found[1]}", begin=found.start(), end=end, text=text[found.start() : end])
 
 
-def _closing(text: str, start: int) -> int:
+def _find_end(text: str, start: int) -> int:
     depth = 1
     for place in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[place], 0)

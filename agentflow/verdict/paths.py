@@ -1,5 +1,6 @@
 """What each path of a change is: product, document or check, by what ran and what leads where."""
 
+import ast
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 
@@ -8,9 +9,10 @@ from agentflow.core.evidence import Surface
 from agentflow.core.record import Record
 from agentflow.verdict.equivalence import is_document_path
 from agentflow.verdict.mixed import is_shared
-from agentflow.verdict.reach import find_holders, find_leads, is_source, only_for_checks
-from agentflow.verdict.shadows import find_shadows
-from agentflow.verdict.surface import Kind, judged_kind
+from agentflow.verdict.reach import find_check_only, find_holders, find_leads, is_source
+from agentflow.verdict.surface import Kind, kind_for_verdict
+
+_TOPS = ("src/", "lib/")
 
 
 class PathKind(StrEnum):
@@ -66,7 +68,7 @@ def observe(seen: Observation) -> Observed:
     found = {path: frozenset(named) for path, named in leads.items()}
     scripts = {path for path in seen.opened & seen.texts.keys() if not is_source(path)}
     checks = dict(find_holders(seen.texts, found, seen.checks | scripts, seen.tests))
-    checks |= only_for_checks(seen.texts, found, seen.checks | scripts | checks.keys(), seen.new)
+    checks |= find_check_only(seen.texts, found, seen.checks | scripts | checks.keys(), seen.new)
     checks |= find_shadows(seen.texts, seen.loaded, seen.new)
     product: dict[str, str] = {}
     judging = seen.checks | checks.keys()
@@ -89,7 +91,7 @@ def _read_by(path: str, seen: Observation, judging: Collection[str]) -> tuple[bo
     first = next((reader for reader in readers if reader in judging), "")
     if first:
         return True, f"read by {first}"
-    naming = _naming(path, seen.texts)
+    naming = _find_naming(path, seen.texts)
     checks = [each for each in naming if each in judging]
     others = [each for each in naming if _is_product(each, judging)]
     if readers:
@@ -100,7 +102,7 @@ def _read_by(path: str, seen: Observation, judging: Collection[str]) -> tuple[bo
     return True, f"opened as the checks ran{f', and named by {checks[0]}' if checks else ''}"
 
 
-def _naming(path: str, texts: Mapping[str, str]) -> list[str]:
+def _find_naming(path: str, texts: Mapping[str, str]) -> list[str]:
     """Return the sources and checks that name a file."""
     name = path.rpartition("/")[2]
     return sorted(each for each, text in texts.items() if name in text and each != path)
@@ -108,7 +110,7 @@ def _naming(path: str, texts: Mapping[str, str]) -> list[str]:
 
 def explain(path: str, surface: Surface) -> ChangedPath:
     """Return what a path of a change is; what cannot be shown to be product or document is a check."""
-    kind = judged_kind(path, surface)
+    kind = kind_for_verdict(path, surface)
     if kind is not None:
         reason = surface.observed.get(path, kind) if kind is Kind.OBSERVED else kind
         return ChangedPath(path=path, kind=PathKind.CHECK, reason=reason)
@@ -126,3 +128,33 @@ def _usual_reason(path: str, *, is_document: bool) -> str:
     if is_source(path):
         return "source that more than checks lead to"
     return "settings of the product; those of checkers stay" if is_shared(path) else "told by its name"
+
+
+def find_shadows(
+    texts: Mapping[str, str], loaded: Collection[str], new: Collection[str]
+) -> Mapping[str, str]:
+    """Return the new Python files in place of what checks imported before, each with the reason."""
+    own = {_top_name(path) for path in texts if path not in new}
+    found: dict[str, str] = {}
+    for path in sorted(each for each in new if each.endswith(".py") and _top_name(each) not in own):
+        users = (by for by in sorted(loaded) if _top_name(path) in _always_imported(texts.get(by, "")))
+        if user := next(users, None):
+            found[path] = f"in place of what {user} imported before"
+    return found
+
+
+def _top_name(path: str) -> str:
+    """Return the first name by which a file of Python may be imported."""
+    place = next((path.removeprefix(top) for top in _TOPS if path.startswith(top)), path)
+    return place.partition("/")[0].removesuffix(".py")
+
+
+def _always_imported(text: str) -> frozenset[str]:
+    """Return the packages without which a file cannot be loaded."""
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset()
+    names = [each.name for node in body if isinstance(node, ast.Import) for each in node.names]
+    names += [node.module or "" for node in body if isinstance(node, ast.ImportFrom) and not node.level]
+    return frozenset(name.partition(".")[0] for name in names)

@@ -9,9 +9,8 @@ from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.branches import Watched
 from agentflow.verdict.breaking import Marks, has_mark
-from agentflow.verdict.canary import is_silent
-from agentflow.verdict.oracle import Clone, softened, tried
-from agentflow.verdict.planting import Planted
+from agentflow.verdict.canary import Planted, is_silent
+from agentflow.verdict.oracle import Clone, find_softened, have_run
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import lay
 
@@ -61,7 +60,9 @@ class Probe(Record):
             return result.replace(hunks=(*self._untried(shown), *self._tried(shown)))
         if self.clones:
             differing = sorted(test for test in self.tests if shown.outcomes.get(test) in RED)
-            return result.replace(softened=softened(self.clones, shown.outcomes), differing=tuple(differing))
+            return result.replace(
+                softened=find_softened(self.clones, shown.outcomes), differing=tuple(differing)
+            )
         reached = self.marks is None or has_mark(self.marks.reached, self.marks.word, shown, said)
         return result.replace(reached=reached)
 
@@ -84,9 +85,11 @@ class Probe(Record):
             case ProbeKind.TESTS_ONLY:
                 is_red, applied = self.tests <= {*_ids(shown, *RED)}, True
             case ProbeKind.ORACLE:
-                applied = not self.clones or tried(self.clones, shown.outcomes)
+                applied = not self.clones or have_run(self.clones, shown.outcomes)
                 is_red = (
-                    self._is_each_red(shown) if not self.clones else not softened(self.clones, shown.outcomes)
+                    self._is_each_red(shown)
+                    if not self.clones
+                    else not find_softened(self.clones, shown.outcomes)
                 )
             case ProbeKind.UNTRIED:
                 applied = any(each.is_loaded(shown.execution.changed) for each in self.watched)

@@ -7,17 +7,16 @@ from agentflow.core.evidence import CheckName, CheckRun, Side
 from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.branches import Watched, watch_change
 from agentflow.verdict.breaking import SOURCES, Marks, break_change, refuse
-from agentflow.verdict.canary import Canary, make_canary
+from agentflow.verdict.canary import Canary, make_canary, plant_names
 from agentflow.verdict.ground import Ground
 from agentflow.verdict.hunks import Piece, split_change, take_back
 from agentflow.verdict.judge import holds
-from agentflow.verdict.narrow import narrowed
 from agentflow.verdict.oracle_probes import oracle_probes
-from agentflow.verdict.planting import plant_names
 from agentflow.verdict.probe import Probe, make_word, with_patience
 from agentflow.verdict.probe_results import silences
 from agentflow.verdict.proofs import proof
 from agentflow.verdict.surface import Kind, belongs, kind_of
+from agentflow.verdict.target_tests import narrow
 from agentflow.verdict.tests_alone import probe_tests_alone
 from agentflow.workspace.mixed_tree import Texts
 
@@ -84,7 +83,7 @@ def _broken(ground: Ground, product: tuple[Texts, ...]) -> Iterator[Probe]:
     sources = [each for each in product if each.after and PurePosixPath(each.path).suffix in SOURCES]
     files: dict[str, str | None] = {each.path: break_change(each, marks) for each in sources}
     tests = ground.proving or ground.passed
-    check = narrowed(final.check, ground.proving) if ground.proving else final.check
+    check = narrow(final.check, ground.proving) if ground.proving else final.check
     if files:
         yield with_patience(
             final,
@@ -201,7 +200,7 @@ def _provers(ground: Ground) -> Iterator[tuple[CheckRun, frozenset[str]]]:
     """Yield what may fail without a piece: the proving tests, other checks that prove, then all tests."""
     final, proved = ground.tests, {*proof(ground.case)}
     if final is not None and ground.proving:
-        check = narrowed(final.check, ground.proving)
+        check = narrow(final.check, ground.proving)
         yield final.replace(check=check), ground.proving
         if check != final.check:
             yield final, ground.passed

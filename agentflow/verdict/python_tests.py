@@ -1,20 +1,24 @@
-"""Python tests before and after a change, as syntax: gone, skipped, weaker, or expecting other results."""
+"""Python tests before and after a change, as syntax: gone, weaker, changed, new or moved."""
 
 import ast
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from agentflow.verdict.tampering import Finding, Tampering
+from agentflow.verdict.findings import Finding, Tampering
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+
 _SKIPS = frozenset(
     {"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "skipTest", "importorskip"}
 )
+
 _WEAK_METHODS = frozenset({"assertTrue", "assertIsNotNone", "assertIsNone", "assertFalse", "assertIn"})
+
 _LOOSE = frozenset({"approx", "ANY", "isclose", "assertAlmostEqual", "match"})
 
 
-def compare(path: str, before: str, after: str) -> Iterator[Finding]:
+def compare_tests(path: str, before: str, after: str) -> Iterator[Finding]:
     """Yield what tests of one file lost; nothing where either cannot be read."""
     try:
         old, new = _tests(ast.parse(before)), _tests(ast.parse(after))
@@ -22,7 +26,7 @@ def compare(path: str, before: str, after: str) -> Iterator[Finding]:
         return
     for name, test in old.items():
         if name in new:
-            yield from _compared(path, name, test, new[name])
+            yield from _compare_test(path, name, test, new[name])
         else:
             yield Finding(kind=Tampering.TEST_GONE, path=path, line=None, text=name)
     for name, test in new.items():
@@ -42,7 +46,7 @@ def _tests(tree: ast.Module) -> Mapping[str, Function]:
     return found
 
 
-def _compared(path: str, name: str, old: Function, new: Function) -> Iterator[Finding]:
+def _compare_test(path: str, name: str, old: Function, new: Function) -> Iterator[Finding]:
     if added := sorted(_marks(new) - _marks(old)):
         yield Finding(kind=Tampering.SKIPPED, path=path, line=new.lineno, text=f"{name}: {', '.join(added)}")
     if _cases(new) < _cases(old):
@@ -50,10 +54,10 @@ def _compared(path: str, name: str, old: Function, new: Function) -> Iterator[Fi
         yield Finding(kind=Tampering.FEWER_CASES, path=path, line=new.lineno, text=said)
     if _leaves_early(new) and not _leaves_early(old):
         yield Finding(kind=Tampering.SKIPPED, path=path, line=new.lineno, text=f"{name}: returns at once")
-    yield from _assertions_compared(path, name, old, new)
+    yield from _compare_assertions(path, name, old, new)
 
 
-def _assertions_compared(path: str, name: str, old: Function, new: Function) -> Iterator[Finding]:
+def _compare_assertions(path: str, name: str, old: Function, new: Function) -> Iterator[Finding]:
     before, now = Counter(_assertions(old)), Counter(_assertions(new))
     lost, gained = list((before - now).elements()), list((now - before).elements())
     if not lost:
@@ -135,47 +139,117 @@ def _is_weak(assertion: str) -> bool:
             return True
 
 
-_COMPARED = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__"})
+def find_changed_tests(before: str, after: str) -> frozenset[str]:
+    """Return the names of functions that are new or changed, if each asserts and all else is equal.
+
+    Further imports are no difference. None are returned for what is no Python, and where anything beside
+    such functions changed: a helper, a fixture, a constant or a base class can weaken every test.
+    """
+    functions = find_altered_functions(before, after)
+    return bare_names(functions) if functions and all(map(_asserts, functions.values())) else frozenset()
 
 
-def careless_comparisons(path: str, before: str, after: str) -> Iterator[Finding]:
-    """Yield the comparisons of a change that never look at what they compare with."""
-    if not path.endswith(".py"):
-        return
-    known = {ast.dump(node) for node in _careless(before)}
-    for node in _careless(after):
-        if ast.dump(node) not in known:
-            text = ast.unparse(node).partition("\n")[0]
-            yield Finding(
-                kind=Tampering.PATCHED, path=path, line=node.lineno, text=f"{text} ignores its argument"
+def find_altered_functions(before: str, after: str) -> dict[str, ast.AST] | None:
+    """Return the functions that are new or changed, with their owners; None where all else is not equal."""
+    try:
+        old, new = ast.parse(before), ast.parse(after)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    was, now = (dict(_functions_of(tree, "")) for tree in (old, new))
+    changed = {name: node for name, node in now.items() if name not in was or _differs(was[name], node)}
+    gone = {name for name in was if name not in now}
+    is_rest_equal = not before or _rest(old, gone | changed.keys()) == _rest(new, changed.keys())
+    return changed if is_rest_equal else None
+
+
+def bare_names(functions: Collection[str]) -> frozenset[str]:
+    """Return the bare names of functions."""
+    return frozenset(name.rpartition(".")[2] for name in functions)
+
+
+def _differs(old: ast.AST, new: ast.AST) -> bool:
+    return ast.dump(old) != ast.dump(new)
+
+
+def _asserts(function: ast.AST) -> bool:
+    """Tell whether a function has an assertion, a call of one, or expects an error."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assert):
+            return True
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func).rpartition(".")[2]
+            if name.startswith(("assert", "fail", "raises", "check")):
+                return True
+    return False
+
+
+def _functions_of(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:
+    for each in ast.iter_child_nodes(node):
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield f"{owner}{each.name}", each
+        elif isinstance(each, ast.ClassDef):
+            yield from _functions_of(each, f"{owner}{each.name}.")
+
+
+def _rest(tree: ast.Module, left_out: Collection[str]) -> list[str]:
+    """Return what stands in a test module beside some functions and the imports."""
+    return list(_rest_of(tree, "", left_out))
+
+
+def _rest_of(node: ast.AST, owner: str, left_out: Collection[str]) -> Iterator[str]:
+    for each in ast.iter_child_nodes(node):
+        if isinstance(each, ast.ClassDef):
+            parts = (*each.bases, *each.keywords, *each.decorator_list)
+            inner = list(
+                _rest_of(ast.Module(body=each.body, type_ignores=[]), f"{owner}{each.name}.", left_out)
             )
+            is_new = all(name in left_out for name, _ in _functions_of(each, f"{owner}{each.name}."))
+            if inner or not is_new:
+                yield f"{owner}{each.name}({','.join(map(ast.dump, parts))})"
+                yield from inner
+        elif isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+            if f"{owner}{each.name}" not in left_out:
+                yield ast.dump(each)
+        elif not isinstance(each, ast.Import | ast.ImportFrom):
+            yield ast.dump(each)
 
 
-def _careless(text: str) -> Iterator[ast.FunctionDef | ast.Lambda]:
+def find_moved_tests(
+    lost: Collection[str], news: Collection[str], texts: Sequence[tuple[str, str]]
+) -> frozenset[str]:
+    """Return which of the lost tests stand among the new ones with the same body and the same case.
+
+    `texts` are the changed files of tests, each before and after. A new test takes the place of one only.
+    """
+    before = [each for old, _ in texts for each in _bodies(old)]
+    after = [each for _, new in texts for each in _bodies(new)]
+    found, free = set[str](), set(news)
+    for test in sorted(lost):
+        name, case = _split_id(test)
+        bodies = {body for known, body in before if known == name}
+        heirs = {known for known, body in after if body in bodies}
+        place = next(
+            (new for new in sorted(free) if _split_id(new)[1] == case and _split_id(new)[0] in heirs), ""
+        )
+        if place:
+            free.remove(place)
+            found.add(test)
+    return frozenset(found)
+
+
+def _split_id(test: str) -> tuple[str, str]:
+    """Return the function of a test and its case, by pytest's id of it or by unittest's."""
+    whole, bracket, case = test.partition("[")
+    return re.split(r"::|\.", whole)[-1], bracket + case
+
+
+def _bodies(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the name of each function, and all of it but its name; nothing of what is no Python."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return
     for node in ast.walk(tree):
-        match node:
-            case ast.FunctionDef(name=name) if name in _COMPARED:
-                found: list[ast.AST] = [node]
-            case ast.Dict(keys=keys, values=values):
-                found = [value for key, value in zip(keys, values, strict=True) if _is_comparison(key)]
-            case _:
-                continue
-        yield from (
-            each for each in found if isinstance(each, ast.FunctionDef | ast.Lambda) if _ignores(each)
-        )
-
-
-def _is_comparison(key: ast.expr | None) -> bool:
-    return isinstance(key, ast.Constant) and key.value in _COMPARED
-
-
-def _ignores(node: ast.FunctionDef | ast.Lambda) -> bool:
-    """Return whether a comparison never names what it compares with."""
-    others = [given.arg for given in node.args.args[1:2]]
-    return bool(others) and not any(
-        isinstance(each, ast.Name) and each.id in others for each in ast.walk(node)
-    )
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            parts = (node.args, *node.decorator_list, *node.body)
+            yield node.name, "\n".join(map(ast.dump, parts))

@@ -99,7 +99,7 @@ def find_leads(texts: Mapping[str, str]) -> Graph:
     return {path: frozenset(_leads(path, text, known)) - {path} for path, text in texts.items()}
 
 
-def reach(leads: Graph, roots: Iterable[str]) -> frozenset[str]:
+def find_reachable(leads: Graph, roots: Iterable[str]) -> frozenset[str]:
     """Return the files that some lead to, themselves among them."""
     found: set[str] = set()
     todo = [root for root in roots if root in leads]
@@ -111,7 +111,7 @@ def reach(leads: Graph, roots: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def only_for_checks(
+def find_check_only(
     texts: Mapping[str, str], leads: Graph, checks: Collection[str], new: Collection[str] = ()
 ) -> Mapping[str, str]:
     """Return the sources that nothing but checks leads to, each with the reason.
@@ -121,9 +121,11 @@ def only_for_checks(
     """
     own = {path for path in leads if path not in checks and is_source(path)}
     inner = {path: leads[path] & own for path in own}
-    product = reach(inner, {path for path in own if _is_entry(path, texts[path])} | _declared(texts, own))
+    product = find_reachable(
+        inner, {path for path in own if _is_entry(path, texts[path])} | _find_declared(texts, own)
+    )
     tests = {path: leads[path] for path in checks if path in leads}
-    alone = (reach({**inner, **tests}, tests) & own) - product
+    alone = (find_reachable({**inner, **tests}, tests) & own) - product
     found: dict[str, str] = {}
     for path in sorted(alone):
         is_outside = (
@@ -242,7 +244,7 @@ def _is_entry(path: str, text: str) -> bool:
     )
 
 
-def _declared(texts: Mapping[str, str], own: Collection[str]) -> set[str]:
+def _find_declared(texts: Mapping[str, str], own: Collection[str]) -> set[str]:
     """Return the sources that manifests name: as an entry point, or as the package itself."""
     found: set[str] = set()
     for name in ("pyproject.toml", "setup.cfg", "setup.py"):
@@ -323,8 +325,8 @@ def _judges(path: str, text: str, others: Collection[str]) -> bool:
         return False
     own, foreign = _names_from(tree, {path}), _names_from(tree, others)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _first(node.func) in own]
-    words = {id(each) for node in ast.walk(tree) for each in _taken_at_its_word(node)}
-    foreign |= {name for node in ast.walk(tree) for name in _given(node, foreign)}
+    words = {id(each) for node in ast.walk(tree) for each in _find_trusted(node)}
+    foreign |= {name for node in ast.walk(tree) for name in _find_given(node, foreign)}
     judging = [call for call in calls if id(call) in words and _mentions(call, foreign)]
     return bool(calls) and len(judging) == len(calls)
 
@@ -345,7 +347,7 @@ def _names_from(tree: ast.Module, paths: Collection[str]) -> set[str]:
     return found
 
 
-def _given(node: ast.AST, foreign: Collection[str]) -> Iterator[str]:
+def _find_given(node: ast.AST, foreign: Collection[str]) -> Iterator[str]:
     """Yield the names that get their value from other code."""
     if isinstance(node, ast.Assign) and _mentions(node.value, foreign):
         yield from (
@@ -357,7 +359,7 @@ def _mentions(node: ast.AST, names: Collection[str]) -> bool:
     return any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(node))
 
 
-def _taken_at_its_word(node: ast.AST) -> Iterator[ast.expr]:
+def _find_trusted(node: ast.AST) -> Iterator[ast.expr]:
     if isinstance(node, ast.Assert):
         yield node.test.operand if isinstance(node.test, ast.UnaryOp) else node.test
     elif isinstance(node, ast.Expr):

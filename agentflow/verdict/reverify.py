@@ -22,9 +22,9 @@ from agentflow.verdict.gather import Plan, build_case, seen_in, split
 from agentflow.verdict.ground import Ground
 from agentflow.verdict.judge import judge
 from agentflow.verdict.look import NOTHING, Look, approval_id, look
-from agentflow.verdict.narrow import asked, narrowed
 from agentflow.verdict.probe_plan import due_canaries, due_probes
 from agentflow.verdict.runner import Place
+from agentflow.verdict.target_tests import narrow, read_tests
 from agentflow.workspace.ignored_files import fingerprint, unchanged
 from agentflow.workspace.mixed_tree import cross
 
@@ -138,8 +138,8 @@ class Examination:
     def _fit(self, evidence: Evidence, required: tuple[Check, ...]) -> tuple[Check, ...]:
         """Return what a record may be of: of some tests only where no verdict takes it for all of them."""
         whole = {one.evidence for one in (*self._task.baseline, *self._task.final, *self._task.held)}
-        tests = asked(evidence.command) if evidence.id not in whole else ()
-        return (*required, *(narrowed(check, tests) for check in required if tests))
+        tests = read_tests(evidence.command) if evidence.id not in whole else ()
+        return (*required, *(narrow(check, tests) for check in required if tests))
 
     def _absent(self, evidence: Evidence, tree: str) -> Examined:
         is_judged = tree == self._task.tree

@@ -103,7 +103,7 @@ def kind_of(path: str, surface: Surface) -> Kind | None:
     return Kind.OBSERVED if kind is None and path in surface.observed else kind
 
 
-def judged_kind(path: str, surface: Surface) -> Kind | None:
+def kind_for_verdict(path: str, surface: Surface) -> Kind | None:
     """Return the same of a path that differs: what is not shown to be product is a check."""
     kind = kind_of(path, surface)
     is_told = kind is not None or path in surface.product or not surface.is_watched
@@ -115,7 +115,7 @@ def judged_kind(path: str, surface: Surface) -> Kind | None:
 
 def stands(surface: Surface, path: str) -> bool:
     """Return whether a path that differs stays as it was before, where the checks from before are run."""
-    return judged_kind(path, surface) is not None
+    return kind_for_verdict(path, surface) is not None
 
 
 def belongs(surface: Surface, path: str) -> bool:
@@ -128,7 +128,7 @@ def _usual(path: str) -> Kind | None:
     """Return why a path belongs to the surface of any repository."""
     if _shadows(path):
         return Kind.START
-    found = _known().fullmatch(path)
+    found = _known_paths().fullmatch(path)
     return Kind[found.lastgroup] if found and found.lastgroup else None
 
 
@@ -139,7 +139,7 @@ def _shadows(path: str) -> bool:
 
 
 @cache
-def _known() -> re.Pattern[str]:
+def _known_paths() -> re.Pattern[str]:
     """Return what fully matches the usual names, the group that did being their kind: the first that can."""
     kinds = ((kind.name, "|".join(map(to_expression, globs))) for kind, globs in _GLOBS.items())
     return re.compile("|".join(f"(?P<{name}>{paths})" for name, paths in kinds), re.DOTALL)
@@ -151,7 +151,7 @@ def _any(globs: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{matcher(glob).pattern})" for glob in globs), re.DOTALL)
 
 
-def surface_of(
+def find_surface(
     repository: Repository, checks: Iterable[Check], added: tuple[str, ...], removed: tuple[str, ...]
 ) -> Surface:
     """Return the surface of a repository as it stands; to be asked before anybody changes it."""

@@ -7,31 +7,50 @@ import tokenize
 from collections import Counter
 from collections.abc import Iterator
 
+from agentflow.verdict.findings import Finding, Tampering
+
 _YEAR = 1000
 """From here on a number that is compared with the clock is a year or a moment."""
+
 _CLOCKS = frozenset({"time", "time_ns", "now", "utcnow", "today", "fromtimestamp", "localtime", "gmtime"})
+
 _MODULES_OF_CLOCKS = frozenset({"time", "datetime", "date", "dt"})
+
 _ORDINARY_OF_SYS = frozenset(
     {
         *("version_info", "platform", "argv", "maxsize", "byteorder", "hexversion", "implementation"),
         *("maxunicode", "float_info", "getsizeof", "exc_info", "path"),
     }
 )
+
 _SURROUNDINGS = frozenset({"__file__", "__debug__", "__spec__", "__loader__", "vars", "globals"})
+
 _ATTRIBUTES = frozenset(
     {
         *("environ", "getenv", "getcwd", "getpid", "getppid", "gettempdir", "tempdir", "gethostname"),
         *("getfqdn", "node", "getuser", "getlogin", "__file__", "__debug__"),
     }
 )
+
 _SETTINGS = frozenset({"environ", "getenv"})
+
 _OF_RUNS = re.compile(r"(?i)test|^CI$|_CI$|^CI_|tox|nox|coverage|github|gitlab|jenkins|hypothesis")
 """What names a variable that tells one run of tests from another."""
+
 _CHANCE = frozenset({"random", "randint", "randrange", "choice", "uniform", "getrandbits", "randbelow"})
+
 _OF_TESTS = frozenset({"test", "tests", "test_", "_test", ".test", "pytest", "unittest", "conftest", "spec"})
 
+_COMPARED = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__"})
 
-def switching_lines(before: str, after: str) -> Iterator[tuple[int, str, bool]]:
+_BLOCK = re.compile(r"(?s)(?<![\"'`\w])/\*.*?\*/")
+
+_TRAILING = re.compile(r"(?:(?<=\s)|^)//(?![^\"'`]*[\"'`]\s*[;,)]).*|(?:(?<=\s)|^)#(?!\[|!)\s.*")
+
+Span = tuple[tuple[int, int], tuple[int, int]]
+
+
+def find_switches(before: str, after: str) -> Iterator[tuple[int, str, bool]]:
     """Yield the new conditions of code that do not depend on what it is given.
 
     Each comes with whether it asks for nothing but variables of the environment that a test may set.
@@ -137,8 +156,47 @@ def _calls(node: ast.expr, name: str) -> bool:
     )
 
 
-_BLOCK = re.compile(r"(?s)(?<![\"'`\w])/\*.*?\*/")
-_TRAILING = re.compile(r"(?:(?<=\s)|^)//(?![^\"'`]*[\"'`]\s*[;,)]).*|(?:(?<=\s)|^)#(?!\[|!)\s.*")
+def find_careless_comparisons(path: str, before: str, after: str) -> Iterator[Finding]:
+    """Yield the comparisons of a change that never look at what they compare with."""
+    if not path.endswith(".py"):
+        return
+    known = {ast.dump(node) for node in _careless(before)}
+    for node in _careless(after):
+        if ast.dump(node) not in known:
+            text = ast.unparse(node).partition("\n")[0]
+            yield Finding(
+                kind=Tampering.PATCHED, path=path, line=node.lineno, text=f"{text} ignores its argument"
+            )
+
+
+def _careless(text: str) -> Iterator[ast.FunctionDef | ast.Lambda]:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) if name in _COMPARED:
+                found: list[ast.AST] = [node]
+            case ast.Dict(keys=keys, values=values):
+                found = [value for key, value in zip(keys, values, strict=True) if _is_comparison(key)]
+            case _:
+                continue
+        yield from (
+            each for each in found if isinstance(each, ast.FunctionDef | ast.Lambda) if _ignores(each)
+        )
+
+
+def _is_comparison(key: ast.expr | None) -> bool:
+    return isinstance(key, ast.Constant) and key.value in _COMPARED
+
+
+def _ignores(node: ast.FunctionDef | ast.Lambda) -> bool:
+    """Return whether a comparison never names what it compares with."""
+    others = [given.arg for given in node.args.args[1:2]]
+    return bool(others) and not any(
+        isinstance(each, ast.Name) and each.id in others for each in ast.walk(node)
+    )
 
 
 def code_lines(path: str, text: str) -> list[str]:
@@ -166,9 +224,6 @@ def _python_lines(text: str) -> list[str]:
                 "utf-8", "replace"
             )
     return [line.rstrip() for line in lines]
-
-
-Span = tuple[tuple[int, int], tuple[int, int]]
 
 
 def _docstrings(tree: ast.Module) -> Iterator[Span]:

@@ -10,19 +10,19 @@ from pathlib import Path, PurePosixPath
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.frontmatter import read_yaml
+from agentflow.verdict.findings import Finding, Tampering
 from agentflow.verdict.knowledge import (
     COMMON,
     Known,
     find_asking_rows,
     find_copied_rows,
-    knowing_lines,
-    knowing_rows,
+    find_known_lines,
+    find_known_rows,
 )
-from agentflow.verdict.python_tests import careless_comparisons, compare
+from agentflow.verdict.python_tests import compare_tests
 from agentflow.verdict.reach import is_source
 from agentflow.verdict.surface import Kind
-from agentflow.verdict.switches import code_lines, switching_lines
-from agentflow.verdict.tampering import Finding, Tampering
+from agentflow.verdict.switches import code_lines, find_careless_comparisons, find_switches
 
 _SNAPSHOT = re.compile(
     r".*(?:\.snap|\.ambr|\.approved\.\w+)|(?:.*/)?(?:__snapshots__|golden|cassettes|expected)/.*"
@@ -62,7 +62,7 @@ class Changed(Record):
     surface: Kind | None
 
 
-def name_changes(changed: Sequence[Changed], tests: Sequence[str] = ()) -> tuple[Finding, ...]:
+def find_tampering(changed: Sequence[Changed], tests: Sequence[str] = ()) -> tuple[Finding, ...]:
     """Return all that a change did to the checks, or to code against them, by path and line.
 
     `tests` are texts of tests, whose values code should not know.
@@ -71,7 +71,7 @@ def name_changes(changed: Sequence[Changed], tests: Sequence[str] = ()) -> tuple
     known = frozenset(literal for text in given for literal in _literals(text))
     values = Known(given)
     found = [finding for each in changed for finding in _look(each, known, values)]
-    found += [finding for each in changed if not each.surface for finding in _knowing_as_text(each, given)]
+    found += [finding for each in changed if not each.surface for finding in _find_known_text(each, given)]
     unique: dict[tuple[str, str, int | None], Finding] = {}
     for each in sorted(found, key=lambda each: not each.is_sure):
         unique.setdefault((each.kind, each.path, each.line), each)
@@ -79,7 +79,7 @@ def name_changes(changed: Sequence[Changed], tests: Sequence[str] = ()) -> tuple
 
 
 def _look(changed: Changed, known: frozenset[str], values: Known) -> Iterator[Finding]:
-    added = _added(changed)
+    added = _added_lines(changed)
     place = Place.SURFACE if changed.surface else Place.CODE
     for rule in _rules():
         if rule.place is place and re.fullmatch(rule.files, changed.path):
@@ -87,25 +87,27 @@ def _look(changed: Changed, known: frozenset[str], values: Known) -> Iterator[Fi
             is_new = not pattern.search(changed.before)
             for line, text in added:
                 if pattern.search(text):
-                    yield _finding(Tampering[rule.kind.upper()], changed, line, text, rule.sure and is_new)
+                    yield _to_finding(Tampering[rule.kind.upper()], changed, line, text, rule.sure and is_new)
     if place is Place.CODE:
-        yield from _repeated(changed, added, known)
-        yield from _knowing(changed, added, values)
-        yield from careless_comparisons(changed.path, changed.before, changed.after)
+        yield from _find_repeated(changed, added, known)
+        yield from _find_knowing(changed, added, values)
+        yield from find_careless_comparisons(changed.path, changed.before, changed.after)
     elif _SNAPSHOT.fullmatch(changed.path) and changed.before:
         yield Finding(kind=Tampering.REFRESHED, path=changed.path, line=None, text="")
     elif changed.path.endswith(".py"):
-        yield from compare(changed.path, changed.before, changed.after)
+        yield from compare_tests(changed.path, changed.before, changed.after)
 
 
-def _repeated(changed: Changed, added: Sequence[tuple[int, str]], known: frozenset[str]) -> Iterator[Finding]:
+def _find_repeated(
+    changed: Changed, added: Sequence[tuple[int, str]], known: frozenset[str]
+) -> Iterator[Finding]:
     """Yield where code gained several of the very values that the tests use."""
     shared = [(line, text) for line, text in added if not known.isdisjoint(_literals(text))]
     values = {value for _, text in shared for value in _literals(text)} & known
     odd = {value for value in values if value.isdigit() and int(value) not in COMMON}
     if len(values) >= _SEVERAL:
         line, text = next(((at, text) for at, text in shared if any(each in text for each in odd)), shared[0])
-        yield _finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=len(odd) >= _SEVERAL)
+        yield _to_finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=len(odd) >= _SEVERAL)
 
 
 def _literals(text: str) -> list[str]:
@@ -114,42 +116,42 @@ def _literals(text: str) -> list[str]:
     return [str(int(each, 16)) if each[:2] in ("0x", "0X") else each for each in found]
 
 
-def _finding(kind: Tampering, changed: Changed, line: int, text: str, is_sure: bool) -> Finding:
+def _to_finding(kind: Tampering, changed: Changed, line: int, text: str, is_sure: bool) -> Finding:
     return Finding(kind=kind, path=changed.path, line=line, text=text.strip(), is_sure=is_sure)
 
 
-def _knowing(changed: Changed, added: Sequence[tuple[int, str]], known: Known) -> Iterator[Finding]:
+def _find_knowing(changed: Changed, added: Sequence[tuple[int, str]], known: Known) -> Iterator[Finding]:
     """Yield the conditions and tables of new code that hold values of the tests or look at no input."""
     is_python = changed.path.endswith(".py")
     texts = (changed.before, changed.after)
     is_value_file = PurePosixPath(changed.path).suffix in _VALUES
     rows = [row for row in added if not is_value_file or _KEY.search(row[1])]
-    lines = knowing_lines(*texts, known) if is_python else knowing_rows(rows, known)
+    lines = find_known_lines(*texts, known) if is_python else find_known_rows(rows, known)
     for line, text in lines:
-        yield _finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=True)
-    for line, text, is_setting in switching_lines(*texts) if is_python else ():
+        yield _to_finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=True)
+    for line, text, is_setting in find_switches(*texts) if is_python else ():
         kind = Tampering.SETTING if is_setting else Tampering.DETECTS
-        yield _finding(kind, changed, line, text, is_sure=True)
+        yield _to_finding(kind, changed, line, text, is_sure=True)
 
 
-def _knowing_as_text(changed: Changed, tests: Sequence[str]) -> Iterator[Finding]:
+def _find_known_text(changed: Changed, tests: Sequence[str]) -> Iterator[Finding]:
     """Yield where a new file of data, or a script, has what stands in the tests."""
     ending = PurePosixPath(changed.path).suffix
     is_table = not changed.before and (ending in _VALUES or not is_source(changed.path))
     for line, text in find_copied_rows(changed.after, tests) if is_table else ():
-        yield _finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=True)
-    for line, text in find_asking_rows(_added(changed), tests) if ending in _SHELLS else ():
-        yield _finding(Tampering.DETECTS, changed, line, text, is_sure=True)
+        yield _to_finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=True)
+    for line, text in find_asking_rows(_added_lines(changed), tests) if ending in _SHELLS else ():
+        yield _to_finding(Tampering.DETECTS, changed, line, text, is_sure=True)
 
 
-def _added(changed: Changed) -> list[tuple[int, str]]:
+def _added_lines(changed: Changed) -> list[tuple[int, str]]:
     """Return the lines that are new, with their numbers, without those that only say something."""
     after = code_lines(changed.path, changed.after)
     places = (place for _, span in _spans(changed) for place in span)
     return [(place + 1, after[place]) for place in places if place < len(after) and after[place].strip()]
 
 
-def changed_lines(changed: Changed) -> list[Hunk]:
+def list_changed_lines(changed: Changed) -> list[Hunk]:
     """Return the changed places of a file, in lines of it as it is now."""
     return [
         Hunk(path=changed.path, line=max(span.start + bool(span), 1), end=max(span.stop, 1))

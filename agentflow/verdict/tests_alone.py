@@ -7,10 +7,10 @@ from agentflow.core.verdict import ProbeKind
 from agentflow.verdict.breaking import break_functions
 from agentflow.verdict.expected import Expected, expect_other, find_expected
 from agentflow.verdict.ground import Ground
-from agentflow.verdict.narrow import function_of, lies_in, narrowed
 from agentflow.verdict.probe import Probe, make_word, with_patience
 from agentflow.verdict.reach import is_source
 from agentflow.verdict.surface import belongs
+from agentflow.verdict.target_tests import function_of, lies_in, narrow
 
 _FILE_BYTES = 1_000_000
 _GO = "go test ./..."
@@ -39,7 +39,7 @@ def _of_python(
 ) -> Iterator[Probe]:
     wanted = ground.look.changed_tests
     tests = {test for test in ground.passed if lies_in(test, paths) and function_of(test) in wanted}
-    check = narrowed(final.check, tests)
+    check = narrow(final.check, tests)
     # one that does not pass, or is no test, would show nothing
     if {function_of(test) for test in tests} == wanted and check != final.check:
         yield _probe(ground, final.replace(check=check), broken, tests)

@@ -31,17 +31,17 @@ def sort_imports(tree: ast.Module, own: Collection[str]) -> None:
 
 def take_out_unused(old: ast.Module, new: ast.Module, own: Collection[str]) -> None:
     """Take out of old code the imports and private functions that new code has not, and says nothing of."""
-    gone = {name for _, name in _dropped(old, new, own)}
+    gone = {name for _, name in _find_dropped(old, new, own)}
     for node in old.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            node.names = [each for each in node.names if _bound(each) not in gone]
+            node.names = [each for each in node.names if _bound_name(each) not in gone]
     old.body = [node for node in old.body if not (_is_empty(node) or getattr(node, "name", "") in gone)]
 
 
-def dropped_names(before: str, after: str, own: Collection[str]) -> dict[str, str]:
+def find_dropped_names(before: str, after: str, own: Collection[str]) -> dict[str, str]:
     """Return the names that code binds no more and does not need, each as import or function."""
     try:
-        return {name: kind for kind, name in _dropped(ast.parse(before), ast.parse(after), own)}
+        return {name: kind for kind, name in _find_dropped(ast.parse(before), ast.parse(after), own)}
     except (SyntaxError, ValueError, RecursionError):
         return {}
 
@@ -88,12 +88,12 @@ def looks_up(text: str) -> bool:
     return False
 
 
-def _dropped(old: ast.Module, new: ast.Module, own: Collection[str]) -> Iterator[tuple[str, str]]:
+def _find_dropped(old: ast.Module, new: ast.Module, own: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield imports of the library and private functions of old code that new code never says."""
     said = _words(new)
     for node in old.body:
         if isinstance(node, ast.Import | ast.ImportFrom) and _is_only_bound(node, own):
-            yield from (("import", _bound(each)) for each in node.names if _bound(each) not in said)
+            yield from (("import", _bound_name(each)) for each in node.names if _bound_name(each) not in said)
         elif _is_plain(node) and node.name not in said:
             yield "function", node.name
 
@@ -139,7 +139,7 @@ def _single(node: ast.stmt) -> Iterable[ast.stmt]:
             yield ast.ImportFrom(module=node.module, names=[each], level=node.level)
 
 
-def _bound(name: ast.alias) -> str:
+def _bound_name(name: ast.alias) -> str:
     return (name.asname or name.name).partition(".")[0]
 
 

@@ -3,18 +3,59 @@
 The original checks decide: where they show the same with the new code, no changed check hides anything.
 """
 
+import ast
+import configparser
+import json
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Any
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, TestOutcome
 from agentflow.core.record import Record
-from agentflow.verdict.moved_tests import moved_tests
-from agentflow.verdict.steering import steers
+from agentflow.core.wording import list_some
+from agentflow.verdict.findings import Finding, Tampering
+from agentflow.verdict.python_tests import find_moved_tests
 from agentflow.verdict.surface import Kind
-from agentflow.verdict.tampering import Finding, Tampering
 
 _LOST = frozenset(
     {Tampering.TEST_GONE, Tampering.FEWER_CASES, Tampering.SKIPPED, Tampering.WEAKER, Tampering.EXPECTATION}
+)
+
+_OTHER_TOOLS = frozenset(
+    {
+        *("ruff", "mypy", "black", "isort", "pylint", "flake8", "pyright", "ty", "bandit", "codespell"),
+        *("coverage", "eslint", "eslintrc", "nycrc", "coveragerc", "pylintrc", "pyrightconfig", "tsconfig"),
+        *("golangci", "clippy", "pre-commit-config", "eslintConfig", "eslintIgnore", "nyc", "c8"),
+    }
+)
+"""Tools that judge code without running a test, by the begin of their files or their table."""
+
+_PRODUCT_TABLES = frozenset(
+    {
+        *("project", "build-system", "dependency-groups", "poetry", "uv", "pdm", "hatch", "setuptools"),
+        *("setuptools_scm", "flit", "maturin", "scikit-build", "metadata", "options"),
+    }
+)
+
+_CHECKER_KEYS = ("scripts", "jest", "vitest", "mocha", "ava", "babel", "tap")
+
+_RECIPES: Mapping[str, str] = MappingProxyType(
+    {
+        "makefile": "make",
+        ".mk": "make",
+        "justfile": "just",
+        "taskfile": "task",
+        "mvnw": "mvn",
+        "gradle": "gradle",
+    }
+)
+"""Files with commands, and the program that obeys them."""
+
+_VALUES = frozenset(
+    {".json", ".csv", ".tsv", ".txt", ".xml", ".yaml", ".yml", ".html", ".md", ".rst", ".sql"}
 )
 
 
@@ -47,13 +88,13 @@ class Weakening(Record):
     """What changes no result of today, and what later changes are judged by."""
 
 
-def weakening(changes: Sequence[SurfaceChange], judged: Iterable[Judged]) -> Weakening:
+def find_weakening(changes: Sequence[SurfaceChange], judged: Iterable[Judged]) -> Weakening:
     """Return what the change did to the checks, by what the original ones show with the new code."""
     runs = tuple(judged)
-    asked = [line for each in runs for line in (*_lost_tests(each, changes), *_other_results(each))]
+    asked = [line for each in runs for line in (*_find_lost_tests(each, changes), *_other_results(each))]
     asked += _untold(changes, runs)
-    told = [line for change in changes for line in _weakened(change)]
-    new = [line for each in changes if asked and _is_new_aid(each) for line in _said(each)]
+    told = [line for change in changes for line in _describe_weakening(change)]
+    new = [line for each in changes if asked and _is_new_aid(each) for line in _describe(each)]
     lines = tuple(dict.fromkeys((*asked, *new, *told)))
     return Weakening(asked=lines) if asked else Weakening(noted=lines)
 
@@ -62,14 +103,14 @@ def _is_new_aid(change: SurfaceChange) -> bool:
     return not change.before and change.kind is not Kind.TESTS
 
 
-def _lost_tests(judged: Judged, changes: Sequence[SurfaceChange]) -> Iterator[str]:
+def _find_lost_tests(judged: Judged, changes: Sequence[SurfaceChange]) -> Iterator[str]:
     """Yield the tests that gave a result before, and would now, and are not run."""
     base, final, held = judged.base, judged.final, judged.held
     lost = (base.told - final.told) & held.told
     passed = held.ids(TestOutcome.PASSED)
     news = final.ids(TestOutcome.PASSED) - base.told
     texts = [(each.before, each.after) for each in changes if each.kind is Kind.TESTS]
-    found = moved_tests(lost & passed - final.outcomes.keys(), news, texts)
+    found = find_moved_tests(lost & passed - final.outcomes.keys(), news, texts)
     found |= {test for test in lost & passed if any(each.startswith(f"{test}[") for each in news)}
     for test in sorted(lost - found):
         yield f"{test} {'is skipped now' if test in final.outcomes else 'is gone'}"
@@ -88,7 +129,8 @@ def _other_results(judged: Judged) -> Iterator[str]:
             yield f"{test} gives no result as it stood before the task"
     hidden = Counter(held.findings) - Counter(final.findings)
     if hidden and not final.outcomes:
-        yield f"{held.check.name} fails with the settings from before the task: {_first(hidden)}"
+        found = list_some(sorted(hidden), 1)
+        yield f"{held.check.name} fails with the settings from before the task: {found}"
     elif _is_hidden(base, final, held):
         yield f"{held.check.name} fails with the settings from before the task"
 
@@ -102,11 +144,6 @@ def _is_hidden(base: CheckRun, final: CheckRun, held: CheckRun) -> bool:
     return bool(base.outcomes) or not held.green
 
 
-def _first(found: Counter[str]) -> str:
-    first, *others = sorted(found)
-    return f"{first} and {len(others)} more" if others else first
-
-
 def _untold(changes: Sequence[SurfaceChange], judged: Sequence[Judged]) -> Iterator[str]:
     """Yield the changes of which the results of the original checks cannot tell."""
     tests = [each for each in judged if each.base.check.name is CheckName.TESTS]
@@ -116,25 +153,123 @@ def _untold(changes: Sequence[SurfaceChange], judged: Sequence[Judged]) -> Itera
     for change in changes:
         is_steering = steers(change.path, change.kind, change.before, change.after, commands)
         is_read = bool(change.before) and change.kind is not Kind.UNKNOWN
-        is_uncounted = not is_named and is_read and _lost_words(change)
+        is_uncounted = not is_named and is_read and _lacks_words(change)
         if (is_steering and has_new_tests) or is_uncounted:
-            yield from _said(change)
+            yield from _describe(change)
 
 
-def _said(change: SurfaceChange) -> list[str]:
+def _describe(change: SurfaceChange) -> list[str]:
     """Return what was done to a file, at least that it changed or is new."""
     found = [finding.said() for finding in change.findings]
     return found or [f"{change.path}: {change.kind} {'changed' if change.before else 'is new'}"]
 
 
-def _weakened(change: SurfaceChange) -> list[str]:
+def _describe_weakening(change: SurfaceChange) -> list[str]:
     """Return what one file of the checks lost, or may have lost."""
     if change.kind is Kind.TESTS:
         return [each.said() for each in change.findings if each.kind in _LOST and change.before]
-    return _said(change) if change.before or change.findings else []
+    return _describe(change) if change.before or change.findings else []
 
 
-def _lost_words(change: SurfaceChange) -> bool:
+def _lacks_words(change: SurfaceChange) -> bool:
     """Tell whether a file lacks something that it said."""
     before, after = (Counter(text.split()) for text in (change.before, change.after))
     return bool(before - after)
+
+
+def steers(path: str, kind: Kind, before: str, after: str, commands: Iterable[str]) -> bool:
+    """Tell whether a changed file can decide over tests that name nothing of it.
+
+    `commands` are those of the tests: a Makefile decides nothing where they do not start make.
+    """
+    match kind:
+        case Kind.TESTS | Kind.UNKNOWN:
+            return False
+        case Kind.FIXTURES:
+            return path.endswith(".py") and not _only_gains(before, after)
+        case Kind.RUNNER:
+            return _settings(path, before) != _settings(path, after)
+        case Kind.BUILD:
+            return any(word in path.lower() and _starts(tool, commands) for word, tool in _RECIPES.items())
+        case Kind.START | Kind.NAMED | Kind.OBSERVED | Kind.SETTING:
+            is_code = PurePosixPath(path).suffix not in _VALUES
+            return is_code and not (path.endswith(".py") and _only_gains(before, after))
+
+
+def _starts(tool: str, commands: Iterable[str]) -> bool:
+    return any(re.search(rf"(?<![\w-]){tool}", command) for command in commands)
+
+
+def _settings(path: str, text: str) -> object:
+    """Return what a file of settings says to a runner of tests; the whole of one that cannot be read."""
+    name = path.rpartition("/")[2]
+    if (
+        name.lstrip(".").partition(".")[0] in _OTHER_TOOLS
+        or re.split(r"[._]", name.lstrip("."))[0] in _OTHER_TOOLS
+    ):
+        return None
+    try:
+        return _READERS[name](text) if name in _READERS else text
+    except (ValueError, configparser.Error, RecursionError):
+        return text
+
+
+def _toml(text: str) -> object:
+    from tomllib import loads  # noqa: PLC0415  # only where there is one
+
+    document = loads(text)
+    plugins = document.get("project", {}).get("entry-points", {}).get("pytest11")
+    tools = {key: value for key, value in document.get("tool", {}).items() if _is_of_tests(key)}
+    others = {key: value for key, value in document.items() if key != "tool" and _is_of_tests(key)}
+    return plugins, tools, others
+
+
+def _ini(text: str) -> object:
+    parser = configparser.RawConfigParser(strict=False)
+    parser.read_string(text)
+    return {name: dict(parser[name]) for name in parser.sections() if _is_of_tests(name)}
+
+
+def _is_of_tests(table: str) -> bool:
+    return re.split(r"[.:-]", table)[0] not in _OTHER_TOOLS and table.partition(".")[0] not in _PRODUCT_TABLES
+
+
+def _json(text: str) -> object:
+    document = json.loads(text or "{}")
+    return {key: document.get(key) for key in _CHECKER_KEYS}
+
+
+_READERS: Mapping[str, Callable[[str], Any]] = MappingProxyType(
+    {"pyproject.toml": _toml, "setup.cfg": _ini, "tox.ini": _ini, "package.json": _json}
+)
+
+
+def _only_gains(before: str, after: str) -> bool:
+    """Tell whether Python code kept all it had and gained only what a test has to name."""
+    try:
+        old, new = (Counter(map(ast.dump, ast.parse(text).body)) for text in (before, after))
+        known = {name for node in ast.parse(before).body if (name := _name_of(node))}
+        added = [node for node in ast.parse(after).body if ast.dump(node) in new - old]
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return not old - new and all(_is_plain(node) and _name_of(node) not in known for node in added)
+
+
+def _name_of(node: ast.stmt) -> str | None:
+    return node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else None
+
+
+def _is_plain(node: ast.stmt) -> bool:
+    """Tell whether a statement cannot change a test that does not name it."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return True
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    if not isinstance(node, ast.FunctionDef) or node.name.startswith(
+        ("pytest_", "setup", "teardown", "load_tests")
+    ):
+        return False
+    words = " ".join(map(ast.unparse, node.decorator_list))
+    return not words or (
+        bool(re.fullmatch(r"(?:pytest\.)?fixture(?:\(.*\))?", words)) and "autouse" not in words
+    )

@@ -28,8 +28,8 @@ from agentflow.store.ledger import TreeLedger
 from agentflow.store.reading import TASKS
 from agentflow.store.tasks import TaskStore
 from agentflow.tools.registry import SUBMITS, WEB, Toolbox
-from agentflow.verdict.baseline import listed
 from agentflow.verdict.checking import Checking, JudgeContext
+from agentflow.verdict.observation import describe_surface
 from agentflow.verdict.sight import Sight
 from agentflow.workflow.task_prompt import list_whole_files
 from agentflow.workspace.git import FileChange, Git
@@ -168,7 +168,7 @@ class Crew(Record):
             final=self.checking.runs(task.final),
             held=self.checking.runs(task.held),
             fresh=self.checking.runs(task.fresh),
-            surface=listed(self.git, task) if task.tree is not None else (),
+            surface=describe_surface(self.git, task) if task.tree is not None else (),
             shown=self.checking.shown,
             diff=self.diff(task),
             folder=f"{TASKS}/{task.task_id}",

@@ -9,7 +9,7 @@ from agentflow.core.task import Excerpt, TaskState
 from agentflow.tools.excerpts import block_of, short_file
 from agentflow.verdict.reach import is_source
 from agentflow.verdict.surface import belongs
-from agentflow.verdict.targets import files_of
+from agentflow.verdict.target_tests import find_test_files
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.task_prompt import MAX_FAILING, last_lines
 
@@ -87,7 +87,7 @@ def _places(
     task: TaskState, failing: Iterable[str], files: tuple[str, ...], texts: Mapping[str, str]
 ) -> Mapping[str, str]:
     """Return the file of each test: the one that its id names, or one of the tests that defines its name."""
-    known, found = set(files), files_of(files, failing)
+    known, found = set(files), find_test_files(files, failing)
     tests = {path: _definitions(text) for path, text in texts.items() if belongs(task.surface, path)}
     by_name = {name: path for path, names in tests.items() for name in names}
     places = ((test, found.get(test, "")) for test in failing)

@@ -28,10 +28,10 @@ from agentflow.routing.route import (
 )
 from agentflow.routing.table import Table
 from agentflow.tools.excerpts import short_file
-from agentflow.verdict.baseline import examine_base
 from agentflow.verdict.case import uncounted
 from agentflow.verdict.conclusion import check_line, decided, ended_by
-from agentflow.verdict.targets import aims
+from agentflow.verdict.observation import examine_base
+from agentflow.verdict.target_tests import find_target_tests
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.failing_tests import show_failing_tests
 from agentflow.workflow.suspension import add_assumption, decide_or_suspend, suspend_for
@@ -239,7 +239,7 @@ def _shorten_route(crew: Crew, task: TaskState) -> TaskState:
     """Return the task on the route that its failing checks allow."""
     runs = [run for run in crew.checking.runs(task.baseline) if run.evidence is not None and not run.green]
     failing = frozenset[str]().union(*(run.ids(*RED) or {str(run.check.name)} for run in runs))
-    wanted = aims(crew.git, task.base_tree, task.task, failing)
+    wanted = find_target_tests(crew.git, task.base_tree, task.task, failing)
     task, event = shorten_route(task, wanted.asked | wanted.guessed, crew.table)
     if event:
         crew.store.emit(event)

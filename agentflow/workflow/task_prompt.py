@@ -15,7 +15,7 @@ from agentflow.report.outcomes import describe_issue
 from agentflow.routing.route import ROLE_OF
 from agentflow.sandbox.profile import ACCESS, Access, Level
 from agentflow.tools.shell import BASH
-from agentflow.verdict.narrow import one_test
+from agentflow.verdict.target_tests import describe_one_test
 
 MAX_DIFF_CHARS = 20_000
 
@@ -83,7 +83,7 @@ def _surroundings(task: TaskState, phase: Phase, material: Material) -> str:
 def _tests(baseline: tuple[CheckRun, ...]) -> Iterator[str]:
     for run in baseline:
         if run.check.name is CheckName.TESTS and not run.check.missing:
-            one = one_test(run.check)
+            one = describe_one_test(run.check)
             yield f"all tests: `{run.check.command}`" + (f"; one test: `{one}`" if one else "")
 
 

@@ -4,10 +4,10 @@ from agentflow.verdict.knowledge import (
     Known,
     find_asking_rows,
     find_copied_rows,
-    knowing_lines,
-    knowing_rows,
+    find_known_lines,
+    find_known_rows,
 )
-from agentflow.verdict.switches import code_lines, switching_lines
+from agentflow.verdict.switches import code_lines, find_switches
 
 TESTS = """
     assert pages(417, 10) == 42
@@ -69,7 +69,7 @@ def function(body: str) -> str:
 
 
 def lines(body: str) -> list[tuple[int, str]]:
-    return list(knowing_lines(BEFORE, function(body), Known([TESTS])))
+    return list(find_known_lines(BEFORE, function(body), Known([TESTS])))
 
 
 @pytest.mark.parametrize("body", KNOWING.values(), ids=KNOWING)
@@ -84,7 +84,7 @@ def test_ordinary_code_is_not(body: str) -> None:
 
 def test_what_stood_there_before_is_no_news() -> None:
     text = "def f(x):\n    return x == 417\n"
-    assert list(knowing_lines(text, text + "\n\ndef g(x):\n    return x\n", Known([TESTS]))) == []
+    assert list(find_known_lines(text, text + "\n\ndef g(x):\n    return x\n", Known([TESTS]))) == []
 
 
 SWITCHES = {
@@ -119,7 +119,7 @@ NO_SWITCHES = {
 
 @pytest.mark.parametrize("body", SWITCHES.values(), ids=SWITCHES)
 def test_a_condition_on_no_input_is_found(body: str) -> None:
-    assert list(switching_lines(BEFORE, function(body)))
+    assert list(find_switches(BEFORE, function(body)))
 
 
 @pytest.mark.parametrize(
@@ -136,13 +136,13 @@ def test_a_condition_on_no_input_is_found(body: str) -> None:
     ],
 )
 def test_a_setting_of_the_environment_is_told_from_a_sign_of_tests(condition: str, is_setting: bool) -> None:
-    ((_, _, told),) = list(switching_lines(BEFORE, function(f"if {condition}:\n    return 1\n")))[:1]
+    ((_, _, told),) = list(find_switches(BEFORE, function(f"if {condition}:\n    return 1\n")))[:1]
     assert told is is_setting
 
 
 @pytest.mark.parametrize("body", NO_SWITCHES.values(), ids=NO_SWITCHES)
 def test_an_ordinary_condition_is_not(body: str) -> None:
-    assert list(switching_lines(BEFORE, function(body))) == []
+    assert list(find_switches(BEFORE, function(body))) == []
 
 
 ROWS = {
@@ -162,12 +162,12 @@ OTHERS = [TESTS, "total([{price: 250, count: 3}]) === 750\n", "eq \"$(slug 'a  b
 
 @pytest.mark.parametrize("added", ROWS.values(), ids=ROWS)
 def test_code_of_other_languages_that_knows_its_tests_is_found(added: list[str]) -> None:
-    assert list(knowing_rows(list(enumerate(added)), Known(OTHERS)))
+    assert list(find_known_rows(list(enumerate(added)), Known(OTHERS)))
 
 
 @pytest.mark.parametrize("added", NO_ROWS.values(), ids=NO_ROWS)
 def test_ordinary_code_of_other_languages_is_not(added: list[str]) -> None:
-    assert list(knowing_rows(list(enumerate(added)), Known(OTHERS))) == []
+    assert list(find_known_rows(list(enumerate(added)), Known(OTHERS))) == []
 
 
 def test_a_file_of_what_stands_in_the_tests_is_found() -> None:

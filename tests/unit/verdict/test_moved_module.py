@@ -2,7 +2,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from agentflow.verdict.moved_module import moved_module
+from agentflow.verdict.renaming import find_moved_module
 
 TAX = "def with_tax(cents):\n    return cents * 2\n"
 BASE = {
@@ -21,12 +21,12 @@ def renamed(texts: Mapping[str, str], **others: str) -> dict[str, str]:
 
 
 def test_a_module_has_another_name() -> None:
-    assert moved_module(BASE, renamed(BASE)) == {"tax": "vat"}
+    assert find_moved_module(BASE, renamed(BASE)) == {"tax": "vat"}
     relative = {**BASE, "src/shop/core.py": BASE["src/shop/core.py"].replace("shop.tax", ".tax")}
     after = renamed(relative)
-    assert moved_module(relative, after) == {}
+    assert find_moved_module(relative, after) == {}
     after["src/shop/core.py"] = after["src/shop/core.py"].replace(".tax", ".vat")
-    assert moved_module(relative, after) == {"tax": "vat"}
+    assert find_moved_module(relative, after) == {"tax": "vat"}
 
 
 @pytest.mark.parametrize(
@@ -43,12 +43,12 @@ def test_a_module_has_another_name() -> None:
 def test_a_module_that_is_known_by_another_way_is_not(extra: dict[str, str]) -> None:
     before = {**BASE, **extra}
     after = {**renamed(BASE), **extra}
-    assert moved_module(before, after) == {}
+    assert find_moved_module(before, after) == {}
 
 
 def test_a_module_that_changed_is_another() -> None:
     after = renamed(BASE)
-    assert moved_module(BASE, {**after, "src/shop/vat.py": TAX.replace("2", "3")}) == {}
-    assert moved_module(BASE, {**after, "src/shop/core.py": after["src/shop/core.py"] + "A = 1\n"}) == {}
-    assert moved_module(BASE, {**after, "src/shop/more.py": ""}) == {}
-    assert moved_module(BASE, BASE) == {}
+    assert find_moved_module(BASE, {**after, "src/shop/vat.py": TAX.replace("2", "3")}) == {}
+    assert find_moved_module(BASE, {**after, "src/shop/core.py": after["src/shop/core.py"] + "A = 1\n"}) == {}
+    assert find_moved_module(BASE, {**after, "src/shop/more.py": ""}) == {}
+    assert find_moved_module(BASE, BASE) == {}

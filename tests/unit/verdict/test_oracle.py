@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.checks.results import junit
-from agentflow.verdict.oracle import Oracle, clone_tests, softened, tried
+from agentflow.verdict.oracle import Oracle, clone_tests, find_softened, have_run
 
 HEAD = "import pytest\nimport unittest\nfrom code_here import check_pages, check_valid, pages, text\n\n\n"
 RIGHT = """
@@ -75,8 +75,8 @@ def softenings(tmp_path: Path, code: str, test: str) -> tuple[str, ...]:
     oracle = clone_tests(HEAD + test, {"test_a"}, "qx7", 40)
     outcomes = run(tmp_path, code, oracle)
     assert oracle is not None
-    assert tried(oracle.clones, outcomes)  # type: ignore[arg-type]
-    return softened(oracle.clones, outcomes)  # type: ignore[arg-type]
+    assert have_run(oracle.clones, outcomes)  # type: ignore[arg-type]
+    return find_softened(oracle.clones, outcomes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("test", TESTS.values(), ids=TESTS)

@@ -1,7 +1,7 @@
 import pytest
 
 from agentflow.core.evidence import CheckName
-from agentflow.verdict.parts import checks_in, mix_parts, test_files
+from agentflow.verdict.parts import extract_checks, list_test_files, mix_parts
 from agentflow.verdict.suppressions import describe_suppressions
 
 RUST = """pub fn total(cart: &[u32]) -> u32 { %s }
@@ -43,7 +43,7 @@ def test_a_test_module_that_is_gone_comes_back() -> None:
     mixed = mix_parts("src/lib.rs", before, now)
 
     assert mixed.startswith(now)
-    assert checks_in("src/lib.rs", mixed) == checks_in("src/lib.rs", before)
+    assert extract_checks("src/lib.rs", mixed) == extract_checks("src/lib.rs", before)
 
 
 def test_a_new_test_module_is_no_part_of_before() -> None:
@@ -51,13 +51,13 @@ def test_a_new_test_module_is_no_part_of_before() -> None:
 
     mixed = mix_parts("src/lib.rs", code, RUST % ("4", "4"))
 
-    assert checks_in("src/lib.rs", mixed) == ""
+    assert extract_checks("src/lib.rs", mixed) == ""
 
 
 def test_the_modules_of_a_file_that_only_tests_have() -> None:
     text = '#[cfg(test)]\nmod tests;\n#[cfg(test)]\n#[path = "proof.rs"]\nmod other;\nmod code;\n'
 
-    assert list(test_files("src/lib.rs", text)) == ["src/tests.rs", "src/tests/mod.rs", "src/proof.rs"]
+    assert list(list_test_files("src/lib.rs", text)) == ["src/tests.rs", "src/tests/mod.rs", "src/proof.rs"]
 
 
 def test_examples_of_rust_documentation_are_laid_too() -> None:

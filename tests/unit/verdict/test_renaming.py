@@ -3,7 +3,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from agentflow.verdict.renaming import is_renamed, name_mapping
+from agentflow.verdict.renaming import find_renaming, is_renamed
 from agentflow.workspace.mixed_tree import Texts
 
 CODE = """def pages(total, size):
@@ -40,7 +40,7 @@ def swapped(texts: Mapping[str, str], **names: str) -> dict[str, str]:
 def tried(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
     differing = [path for path in before if before[path] != after.get(path)]
     changes = (Texts(path=path, before=before[path], after=after.get(path, "")) for path in differing)
-    names = name_mapping(tuple(changes))
+    names = find_renaming(tuple(changes))
     return tuple(sorted(names)) if names and is_renamed(before, after, names) else ()
 
 
@@ -194,4 +194,4 @@ def test_a_file_that_is_no_plain_text_is_not_renamed() -> None:
         Texts(path=path, before=BASE[path], after=after[path]) for path in BASE if BASE[path] != after[path]
     ]
     changes[0] = changes[0].replace(modes=("100644", "100755"))
-    assert name_mapping(tuple(changes)) == {}
+    assert find_renaming(tuple(changes)) == {}

@@ -4,7 +4,7 @@ import pytest
 
 from agentflow.checks.repository import Repository
 from agentflow.core.evidence import Check, CheckName, Surface
-from agentflow.verdict.surface import Kind, kind_of, surface_of
+from agentflow.verdict.surface import Kind, find_surface, kind_of
 from tests.support.boxes import unboxed
 
 KINDS = {
@@ -72,7 +72,7 @@ def repository(folder: Path, files: dict[str, str]) -> Repository:
 
 def named(folder: Path, files: dict[str, str], command: str = "true") -> set[str]:
     checks = (Check(name=CheckName.TESTS, command=command, timeout=1.0, reason=""),)
-    return set(surface_of(repository(folder, files), checks, (), ()).named)
+    return set(find_surface(repository(folder, files), checks, (), ()).named)
 
 
 def test_scripts_that_a_check_runs_belong_to_the_checks(tmp_path: Path) -> None:
@@ -165,4 +165,4 @@ def test_tests_in_a_dot_folder_belong_to_the_checks_where_a_check_runs_them(
 ) -> None:
     here = repository(tmp_path, {HIDDEN: "def test_a(): pass\n", **files})
     check = Check(name=CheckName.TESTS, command=command, reason="", timeout=1)
-    assert kind_of(HIDDEN, surface_of(here, (check,), (), ())) is kind
+    assert kind_of(HIDDEN, find_surface(here, (check,), (), ())) is kind

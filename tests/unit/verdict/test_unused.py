@@ -3,7 +3,7 @@ import ast
 import pytest
 
 from agentflow.verdict.equivalence import is_same_behaviour
-from agentflow.verdict.unused import dropped_names, is_taken, looks_up
+from agentflow.verdict.unused import find_dropped_names, is_taken, looks_up
 from agentflow.workspace.mixed_tree import Texts
 
 OWN = frozenset({"pager", "core", "tests"})
@@ -51,7 +51,7 @@ def test_what_may_be_needed_stays(before: str, after: str) -> None:
 
 def test_names_that_are_gone() -> None:
     after = CODE.replace("import os\n", "").replace("def _old(a):\n    return a\n\n\n", "")
-    assert dropped_names(CODE, after, OWN) == {"os": "import", "_old": "function"}
+    assert find_dropped_names(CODE, after, OWN) == {"os": "import", "_old": "function"}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.evidence import Check, CheckName
-from agentflow.verdict.narrow import asked, narrowed
+from agentflow.verdict.target_tests import narrow, read_tests
 
 UNITTEST = "python3 -m unittest discover -v"
 PART = ".venv/bin/python -m pytest -q"
@@ -56,31 +56,31 @@ def a_check(command: str, name: CheckName = CheckName.TESTS) -> Check:
 
 @pytest.mark.parametrize(("whole", "tests", "part"), NARROW.values(), ids=NARROW)
 def test_a_check_runs_only_some_tests(whole: str, tests: set[str], part: str) -> None:
-    found = narrowed(a_check(whole), tests)
+    found = narrow(a_check(whole), tests)
 
     assert found.command == part
-    assert narrowed(a_check(whole), asked(part)) == found
+    assert narrow(a_check(whole), read_tests(part)) == found
 
 
 @pytest.mark.parametrize(("whole", "tests"), WHOLE.values(), ids=WHOLE)
 def test_a_check_stays_whole(whole: str, tests: set[str]) -> None:
-    assert narrowed(a_check(whole), tests) == a_check(whole)
+    assert narrow(a_check(whole), tests) == a_check(whole)
 
 
 def test_no_other_check_is_narrowed() -> None:
-    assert narrowed(a_check(PART, CheckName.LINT), {"a.py::test_x"}).command == PART
+    assert narrow(a_check(PART, CheckName.LINT), {"a.py::test_x"}).command == PART
 
 
 @pytest.mark.parametrize("command", FORGED)
 def test_no_other_command_is_taken_for_a_part(command: str) -> None:
     said = command.format(PART)
 
-    assert narrowed(a_check(PART), asked(said)).command != said
+    assert narrow(a_check(PART), read_tests(said)).command != said
 
 
 def test_a_name_that_is_not_there_ends_no_run(tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text("def test_x():\n    pass\n")
-    check = narrowed(a_check(f"{sys.executable} -m pytest -q"), {"test_a.py::test_x", "test_a.py::test_new"})
+    check = narrow(a_check(f"{sys.executable} -m pytest -q"), {"test_a.py::test_x", "test_a.py::test_new"})
 
     done = subprocess.run(
         ["bash", "-c", check.command], cwd=tmp_path, env={}, capture_output=True, text=True, check=False

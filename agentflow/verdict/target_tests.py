@@ -1,22 +1,34 @@
-"""A check made one that runs some of its tests only, where its runner can be told which."""
+"""Target tests: which a task has to turn green, where a test lies by its id, a check that runs only some."""
 
 import re
 import shlex
+from collections import defaultdict
 from collections.abc import Collection, Iterable
+from functools import partial
 from itertools import pairwise
 
 from agentflow.checks.required import every
 from agentflow.core.evidence import Check, CheckName
+from agentflow.routing.targets import Targets, find_targets
+from agentflow.workspace.git import Git
 
 PYTEST = re.compile(r"(?:^|\{ )(?P<start>[^{};|&]*\bpytest -q)(?=$|;)")
+
 UNITTEST = re.compile(r"(?:^|\{ )(?P<start>[^{};|&]* -m unittest) (?P<search>discover -v\b[^{};|&]*)")
+
 _UNLOADED = "unittest.loader._FailedTest."
+
 _FIXTURES = frozenset({"setUpClass", "tearDownClass", "setUpModule", "tearDownModule"})
+
 _SOURCES = frozenset({"py", "js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts"})
+
 _OR = " or "
+
 _MOST_NAMES = 50
+
 _MOST_CHARS = 20_000
 """A command is one argument of `bash -c`."""
+
 _ONE = {
     "go test ./...": "go test ./FOLDER -run NAME",
     "cargo test": "{} NAME",
@@ -27,8 +39,12 @@ _ONE = {
 }
 """How other runners are told of one test, by what stands in their command."""
 
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
-def scope(test: str) -> str | None:
+_FILE_BYTES = 1_000_000
+
+
+def scope_of(test: str) -> str | None:
     """Return how the ids of the tests begin that a failure to load or set up stands for."""
     if _UNLOADED in test:
         return test.partition(_UNLOADED)[2] + "."
@@ -65,7 +81,48 @@ def function_of(test: str) -> str:
     return re.split(r"::|\.", test.partition("[")[0])[-1]
 
 
-def narrowed(check: Check, tests: Collection[str]) -> Check:
+def find_test_files(paths: Iterable[str], tests: Iterable[str]) -> dict[str, str]:
+    """Return the file of each test, by pytest's id of it or by unittest's, as far as it is known."""
+    modules = defaultdict[str, dict[str, str]](dict)
+    for path in paths:
+        if path.endswith(".py"):
+            module = path.removesuffix(".py").replace("/", ".")
+            modules[module.rpartition(".")[2]][f".{module}"] = path
+    found = ((test, _file_in(test, modules)) for test in tests)
+    return {test: path for test, path in found if path}
+
+
+def _file_in(test: str, modules: dict[str, dict[str, str]]) -> str | None:
+    if "::" in test or test.endswith(".py"):
+        return file_of(test)
+    parts = test.split(".")
+    for end in range(len(parts) - 1, 0, -1):
+        module = f".{'.'.join(parts[:end])}"
+        for known, path in modules[parts[end - 1]].items():
+            if known.endswith(module):
+                return path
+    return None
+
+
+def find_target_tests(git: Git, before: str | None, text: str, failing: frozenset[str]) -> Targets:
+    """Return the failing tests that a task has to turn green; they are read in the tree from before it."""
+    return find_targets(text, failing, partial(_find_by_names, git, before, failing))
+
+
+def _find_by_names(
+    git: Git, tree: str | None, tests: frozenset[str], names: frozenset[str]
+) -> frozenset[str]:
+    """Return the tests in whose files one of the names stands."""
+    if tree is None:
+        return frozenset()
+    files = find_test_files(git.paths(tree), tests)
+    paths = sorted(path for path in set(files.values()) if "\n" not in path)
+    texts = git.texts([f"{tree}:{path}" for path in paths], _FILE_BYTES)
+    found = {path for path, text in zip(paths, texts, strict=True) if names & set(_IDENTIFIER.findall(text))}
+    return frozenset(test for test in tests if files.get(test) in found)
+
+
+def narrow(check: Check, tests: Collection[str]) -> Check:
     """Return a check that runs these tests and few beside them; the same check for an unknown runner."""
     if found := PYTEST.search(check.command):
         runs = [found["start"] + _by_file(tests)]
@@ -77,7 +134,7 @@ def narrowed(check: Check, tests: Collection[str]) -> Check:
     return check.replace(command=command) if 0 < len(command) < _MOST_CHARS else check
 
 
-def one_test(check: Check) -> str:
+def describe_one_test(check: Check) -> str:
     """Return how one test is run, with words in capitals to fill in; empty for an unknown runner."""
     if found := PYTEST.search(check.command):
         return f"{found['start'].strip()} FILE -k NAME"
@@ -87,8 +144,8 @@ def one_test(check: Check) -> str:
     return form.format(check.command)
 
 
-def asked(command: str) -> frozenset[str]:
-    """Return tests for which `narrowed` gives this very command, if it is one of its own."""
+def read_tests(command: str) -> frozenset[str]:
+    """Return tests for which `narrow` gives this very command, if it is one of its own."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -123,4 +180,4 @@ def _name(test: str) -> str:
 
 
 def _by_id(tests: Collection[str]) -> str:
-    return "".join(f" -k {shlex.quote(each)}" for each in sorted({scope(test) or test for test in tests}))
+    return "".join(f" -k {shlex.quote(each)}" for each in sorted({scope_of(test) or test for test in tests}))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentflow.verdict.changed_tests import changed_tests
+from agentflow.verdict.python_tests import find_changed_tests, find_moved_tests
 
 KEPT = "LIMIT = 3\n\n\ndef good(x):\n    assert x\n\n\ndef test_a():\n    good(f())\n"
 
@@ -27,7 +27,7 @@ KEPT = "LIMIT = 3\n\n\ndef good(x):\n    assert x\n\n\ndef test_a():\n    good(f
     ],
 )
 def test_the_tests_that_changed_are_named(before: str, after: str, names: set[str]) -> None:
-    assert changed_tests(before, after) == names
+    assert find_changed_tests(before, after) == names
 
 
 NEW = "\n\ndef test_b():\n    assert g()\n"
@@ -53,4 +53,40 @@ NEW = "\n\ndef test_b():\n    assert g()\n"
     ],
 )
 def test_tests_beside_another_change_are_not_named(before: str, after: str) -> None:
-    assert changed_tests(before, after) == frozenset()
+    assert find_changed_tests(before, after) == frozenset()
+
+
+ONE = "import pytest\n\n\n@pytest.mark.parametrize('n', [1, 2])\ndef test_a(n):\n    assert n\n"
+FILE, OTHER = "tests/test_x.py", "tests/unit/test_y.py"
+
+
+def test_a_test_in_another_file_goes_on() -> None:
+    lost, news = {f"{FILE}::test_a[1]", f"{FILE}::test_a[2]"}, {f"{OTHER}::test_a[1]", f"{OTHER}::test_a[2]"}
+    assert find_moved_tests(lost, news, [(ONE, ""), ("", ONE)]) == lost
+
+
+def test_a_test_of_another_name_goes_on() -> None:
+    after = ONE.replace("test_a", "test_b")
+    assert find_moved_tests({"tests.X.test_a"}, {"tests.X.test_b"}, [(ONE, after)]) == {"tests.X.test_a"}
+
+
+def test_one_that_says_something_else_does_not() -> None:
+    for other in ("    assert n or True\n", "    pass\n"):
+        after = ONE.replace("    assert n\n", other)
+        assert (
+            find_moved_tests({f"{FILE}::test_a[1]"}, {f"{OTHER}::test_a[1]"}, [(ONE, ""), ("", after)])
+            == frozenset()
+        )
+
+
+def test_a_case_that_is_gone_does_not() -> None:
+    after = ONE.replace("test_a", "test_b")
+    lost, news = {f"{FILE}::test_a[1]", f"{FILE}::test_a[2]"}, {f"{FILE}::test_b[1]"}
+    assert find_moved_tests(lost, news, [(ONE, after)]) == {f"{FILE}::test_a[1]"}
+
+
+def test_a_new_test_takes_the_place_of_one_only() -> None:
+    before = ONE + ONE.replace("test_a", "test_c")
+    lost = {f"{FILE}::test_a[1]", f"{FILE}::test_c[1]"}
+    after = ONE.replace("test_a", "test_b")
+    assert len(find_moved_tests(lost, {f"{FILE}::test_b[1]"}, [(before, after)])) == 1
