@@ -159,13 +159,13 @@ def read_target(root: Path, brief: Brief, files: Iterable[str]) -> Target:
     known = tuple(files)
     failing = tuple(sorted({test for shown in reds for test in find_failing_tests(root, shown)}))
     target = _parse_command(root, read_record(root, reds[0]).command)
-    return target.replace(failing=failing, files=find_test_files(failing, known))
+    return target.replace(failing=failing, files=locate_tests(failing, known))
 
 
 def widen_target(root: Path, target: Target, brief: Brief, files: Iterable[str]) -> Target:
     """Return a target that also holds the files in which earlier attempts failed."""
     again = {test for checks in brief.failed for shown in checks for test in find_failing_tests(root, shown)}
-    more = find_test_files(sorted(again), tuple(files))
+    more = locate_tests(sorted(again), tuple(files))
     return target.replace(files=tuple(sorted({*target.files, *more})) if target.files else ())
 
 
@@ -180,7 +180,7 @@ def find_failing_tests(root: Path, shown: CheckLine) -> tuple[str, ...]:
     return tuple(test for outcome, test in lines if outcome in RED)
 
 
-def find_test_files(tests: Iterable[str], files: tuple[str, ...]) -> tuple[str, ...]:
+def locate_tests(tests: Iterable[str], files: tuple[str, ...]) -> tuple[str, ...]:
     """Return the files that hold tests, by their ids; none when one of them cannot be placed."""
     found = [_find_test_file(test, files) for test in tests]
     return () if None in found else tuple(sorted({name for name in found if name}))

@@ -13,7 +13,7 @@ from agentflow.verdict.look import Look
 from agentflow.verdict.mixed import is_shared
 from agentflow.verdict.proofs import proof
 from agentflow.verdict.surface import belongs
-from agentflow.verdict.target_tests import scope_of
+from agentflow.verdict.target_tests import id_prefix
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import Texts, texts
 
@@ -48,7 +48,7 @@ class Ground(Record):
     def proving(self) -> frozenset[str]:
         """The tests that prove the change, those of a file that could not even be loaded before included."""
         names = {*proof(self.case)}
-        begins = tuple(begin for name in names if (begin := scope_of(name)))
+        begins = tuple(begin for name in names if (begin := id_prefix(name)))
         return frozenset(
             test for test in self.passed if test in names or (begins and test.startswith(begins))
         )

@@ -15,7 +15,7 @@ from agentflow.verdict.paths import Observation, observe
 from agentflow.verdict.reach import is_source
 from agentflow.verdict.runner import Order
 from agentflow.verdict.surface import Kind, belongs, find_surface, kind_for_verdict, kind_of
-from agentflow.verdict.target_tests import file_of, modules_of, scope_of
+from agentflow.verdict.target_tests import file_of, id_prefix, modules_of
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import fingerprint
 
@@ -156,7 +156,7 @@ def _files_with_tests(context: JudgeContext, task: TaskState) -> tuple[str, ...]
 def _loaded_files(context: JudgeContext, task: TaskState) -> frozenset[str]:
     """Return the Python files with tests that gave a result before the task, whatever result."""
     assert task.base_tree is not None
-    told = [test for test in _tests_before(context, task) if not scope_of(test)]
+    told = [test for test in _tests_before(context, task) if not id_prefix(test)]
     files = {file_of(test) for test in told}
     modules = {module for test in files for module in accumulate(test.split("."), "{}.{}".format)}
     paths = (path for path in context.git.paths(task.base_tree) if path.endswith(".py"))

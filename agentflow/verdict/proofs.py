@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from agentflow.core.evidence import RED, CheckName, CheckRun, TestOutcome
 from agentflow.core.verdict import Hunk, Proof, ProofKind
 from agentflow.verdict.case import Case
-from agentflow.verdict.target_tests import scope_of
+from agentflow.verdict.target_tests import id_prefix
 
 
 def proofs(case: Case) -> tuple[Proof, ...]:
@@ -133,11 +133,11 @@ def loaded_now(base: CheckRun, run: CheckRun) -> frozenset[str]:
     return frozenset(
         test
         for test in base.ids(*RED) - run.ids(*RED)
-        if (begin := scope_of(test)) and any(name.startswith(begin) for name in passed)
+        if (begin := id_prefix(test)) and any(name.startswith(begin) for name in passed)
     )
 
 
 def not_loaded(before: CheckRun, now: CheckRun) -> frozenset[str]:
     """Return the tests that gave a result before and now cannot be loaded."""
-    scopes = tuple(begin for test in now.ids(*RED) - before.told if (begin := scope_of(test)))
+    scopes = tuple(begin for test in now.ids(*RED) - before.told if (begin := id_prefix(test)))
     return frozenset(test for test in before.told if scopes and test.startswith(scopes))

@@ -44,7 +44,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _FILE_BYTES = 1_000_000
 
 
-def scope_of(test: str) -> str | None:
+def id_prefix(test: str) -> str | None:
     """Return how the ids of the tests begin that a failure to load or set up stands for."""
     if _UNLOADED in test:
         return test.partition(_UNLOADED)[2] + "."
@@ -180,4 +180,4 @@ def _name(test: str) -> str:
 
 
 def _by_id(tests: Collection[str]) -> str:
-    return "".join(f" -k {shlex.quote(each)}" for each in sorted({scope_of(test) or test for test in tests}))
+    return "".join(f" -k {shlex.quote(each)}" for each in sorted({id_prefix(test) or test for test in tests}))

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import ModelRejected
-from agentflow.repair.target import Brief, Runner, find_test_files, read_brief, read_target
+from agentflow.repair.target import Brief, Runner, locate_tests, read_brief, read_target
 from tests.unit.repair.stage import Stage
 
 FILES = ("src/a.py", "tests/test_a.py", "tests/deep/test_a.py", "tests/test_b.py", "test_b.py")
@@ -83,11 +83,11 @@ def test_any_other_command_is_refused(command: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_test_is_placed_by_its_id(test: str, files: tuple[str, ...]) -> None:
-    assert find_test_files((test,), FILES) == files
+    assert locate_tests((test,), FILES) == files
 
 
 def test_one_test_that_cannot_be_placed_means_all_files() -> None:
-    assert find_test_files(("test_a.T.x", "nowhere.T.x"), FILES) == ()
+    assert locate_tests(("test_a.T.x", "nowhere.T.x"), FILES) == ()
 
 
 def test_a_missing_tool_is_named_when_nothing_that_ran_fails(tmp_path: Path) -> None:
