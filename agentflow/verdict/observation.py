@@ -103,7 +103,7 @@ def observe_after(context: JudgeContext, task: TaskState) -> Surface:
     if not open_ones:
         return surface
     reads = context.checking.reads(task.tree)
-    told = _Known(new=new, loaded=_loaded_files(context, task) if new else frozenset())
+    told = _Known(new=new, loaded=_files_loaded(context, task) if new else frozenset())
     found = observe(_to_observation(context.git, task.tree, surface, reads, told))
     checks = {path: why for path, why in found.checks.items() if path in open_ones}
     product = {path: why for path, why in found.product.items() if path in open_ones}
@@ -153,7 +153,7 @@ def _files_with_tests(context: JudgeContext, task: TaskState) -> tuple[str, ...]
     return tuple(sorted(path for path in known if not belongs(task.surface, path)))
 
 
-def _loaded_files(context: JudgeContext, task: TaskState) -> frozenset[str]:
+def _files_loaded(context: JudgeContext, task: TaskState) -> frozenset[str]:
     """Return the Python files with tests that gave a result before the task, whatever result."""
     assert task.base_tree is not None
     told = [test for test in _tests_before(context, task) if not id_prefix(test)]

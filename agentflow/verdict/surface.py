@@ -128,7 +128,7 @@ def _usual(path: str) -> Kind | None:
     """Return why a path belongs to the surface of any repository."""
     if _shadows(path):
         return Kind.START
-    found = _known_paths().fullmatch(path)
+    found = _pattern_of_kinds().fullmatch(path)
     return Kind[found.lastgroup] if found and found.lastgroup else None
 
 
@@ -139,7 +139,7 @@ def _shadows(path: str) -> bool:
 
 
 @cache
-def _known_paths() -> re.Pattern[str]:
+def _pattern_of_kinds() -> re.Pattern[str]:
     """Return what fully matches the usual names, the group that did being their kind: the first that can."""
     kinds = ((kind.name, "|".join(map(to_expression, globs))) for kind, globs in _GLOBS.items())
     return re.compile("|".join(f"(?P<{name}>{paths})" for name, paths in kinds), re.DOTALL)

@@ -79,7 +79,7 @@ def find_tampering(changed: Sequence[Changed], tests: Sequence[str] = ()) -> tup
 
 
 def _look(changed: Changed, known: frozenset[str], values: Known) -> Iterator[Finding]:
-    added = _added_lines(changed)
+    added = _lines_added(changed)
     place = Place.SURFACE if changed.surface else Place.CODE
     for rule in _rules():
         if rule.place is place and re.fullmatch(rule.files, changed.path):
@@ -140,11 +140,11 @@ def _find_known_text(changed: Changed, tests: Sequence[str]) -> Iterator[Finding
     is_table = not changed.before and (ending in _VALUES or not is_source(changed.path))
     for line, text in find_copied_rows(changed.after, tests) if is_table else ():
         yield _to_finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=True)
-    for line, text in find_asking_rows(_added_lines(changed), tests) if ending in _SHELLS else ():
+    for line, text in find_asking_rows(_lines_added(changed), tests) if ending in _SHELLS else ():
         yield _to_finding(Tampering.DETECTS, changed, line, text, is_sure=True)
 
 
-def _added_lines(changed: Changed) -> list[tuple[int, str]]:
+def _lines_added(changed: Changed) -> list[tuple[int, str]]:
     """Return the lines that are new, with their numbers, without those that only say something."""
     after = code_lines(changed.path, changed.after)
     places = (place for _, span in _spans(changed) for place in span)

@@ -34,7 +34,7 @@ def take_out_unused(old: ast.Module, new: ast.Module, own: Collection[str]) -> N
     gone = {name for _, name in _find_dropped(old, new, own)}
     for node in old.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            node.names = [each for each in node.names if _bound_name(each) not in gone]
+            node.names = [each for each in node.names if _name_of(each) not in gone]
     old.body = [node for node in old.body if not (_is_empty(node) or getattr(node, "name", "") in gone)]
 
 
@@ -93,7 +93,7 @@ def _find_dropped(old: ast.Module, new: ast.Module, own: Collection[str]) -> Ite
     said = _words(new)
     for node in old.body:
         if isinstance(node, ast.Import | ast.ImportFrom) and _is_only_bound(node, own):
-            yield from (("import", _bound_name(each)) for each in node.names if _bound_name(each) not in said)
+            yield from (("import", _name_of(each)) for each in node.names if _name_of(each) not in said)
         elif _is_plain(node) and node.name not in said:
             yield "function", node.name
 
@@ -139,7 +139,7 @@ def _single(node: ast.stmt) -> Iterable[ast.stmt]:
             yield ast.ImportFrom(module=node.module, names=[each], level=node.level)
 
 
-def _bound_name(name: ast.alias) -> str:
+def _name_of(name: ast.alias) -> str:
     return (name.asname or name.name).partition(".")[0]
 
 
