@@ -17,8 +17,8 @@ from agentflow.store.reading import events, find, last_sign, state_of
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.drift import set_apart
 from agentflow.workspace.git import Git, open_repository
-from agentflow.workspace.snapshot import Kept, Past
-from agentflow.workspace.undo import Death, Moments, Undoing, put_back, undoing
+from agentflow.workspace.snapshot import KeptSnapshots, TaskSnapshots
+from agentflow.workspace.undo import Death, Moments, UndoPlan, plan_undo, put_back
 
 
 class Undone(Record):
@@ -79,7 +79,7 @@ SHOWN = 20
 
 def _undone(git: Git, folder: Path, *, dry_run: bool, force: bool) -> Undone:
     """Undo a task, or find out what that would do; return what is told of it."""
-    past = Past(git, folder.name)
+    past = TaskSnapshots(git, folder.name)
     kept = past.load()
     if kept.replaced is not None:
         undone = _state(folder).undone
@@ -87,7 +87,7 @@ def _undone(git: Git, folder: Path, *, dry_run: bool, force: bool) -> Undone:
     shot = past.now(kept)
     moments = Moments(base=past.files(kept.base), last=past.files(kept.last), now=past.files(shot))
     spared = set_apart(_state(folder))
-    plan = undoing(git.root, kept, moments, _death(folder, kept), spared)
+    plan = plan_undo(git.root, kept, moments, _death(folder, kept), spared)
     told = _told(folder.name, plan, "would_undo" if dry_run else "undone")
     if dry_run:
         return told
@@ -98,7 +98,7 @@ def _undone(git: Git, folder: Path, *, dry_run: bool, force: bool) -> Undone:
     put_back(git, plan, moments.base)
     # what the task itself let git ignore shows only now, and of that we know no more than when it was made
     seen = moments.replace(now=past.files(past.now(kept)))
-    rest = undoing(git.root, kept, seen, Death(at=died_at, in_flight=False), spared)
+    rest = plan_undo(git.root, kept, seen, Death(at=died_at, in_flight=False), spared)
     put_back(git, rest, moments.base)
     removed = tuple(sorted({*told.removed, *rest.removed}))
     told = told.replace(removed=removed, kept=tuple(rest.left), replaced=shot.tree)
@@ -112,7 +112,7 @@ def _state(folder: Path) -> TaskState:
     return state_of(folder, tuple(events(folder)))
 
 
-def _death(folder: Path, kept: Kept) -> Death | None:
+def _death(folder: Path, kept: KeptSnapshots) -> Death | None:
     """Return how a task ended that did not end by itself."""
     if not kept.is_open:
         return None
@@ -123,7 +123,7 @@ def _death(folder: Path, kept: Kept) -> Death | None:
     return Death(at=last_sign(folder), in_flight=is_calling or is_checking)
 
 
-def _told(task_id: str, plan: Undoing, state: str) -> Undone:
+def _told(task_id: str, plan: UndoPlan, state: str) -> Undone:
     return Undone(
         task_id=task_id,
         state=state if plan.restored or plan.removed else "nothing_to_undo",
@@ -134,7 +134,7 @@ def _told(task_id: str, plan: Undoing, state: str) -> Undone:
     )
 
 
-def _refuse(plan: Undoing, task_id: str) -> None:
+def _refuse(plan: UndoPlan, task_id: str) -> None:
     reasons = (
         (plan.changed_since, "changed since the task ended"),
         (plan.unclear, "changed by its last command or after it, the task was killed at that moment"),

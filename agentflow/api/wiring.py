@@ -63,7 +63,7 @@ from agentflow.workflow.crew import Crew
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.hook_watch import HookWatch, Unwatched
 from agentflow.workspace.path_guard import PathGuard
-from agentflow.workspace.snapshot import Past
+from agentflow.workspace.snapshot import TaskSnapshots
 
 
 class Setup(Record):
@@ -203,7 +203,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
         ),
         watch=watch_hooks(setup, store.task),
         room=partial(room_of, settings=setup.settings),
-        past=Past(setup.git, store.task.task_id),
+        past=TaskSnapshots(setup.git, store.task.task_id),
         table=setup.table,
         consent=consent,
         attended=attended,

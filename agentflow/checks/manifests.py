@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from agentflow.core.record import Record
 from agentflow.frontmatter import read_yaml
-from agentflow.workspace.globs import matcher
+from agentflow.workspace.globs import compile_glob
 
 SCRIPT = "runs a script when it is installed"
 _REQUIREMENT = re.compile(
@@ -47,7 +47,7 @@ def manifest_of(path: str) -> Manifest | None:
 
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], Manifest], ...]:
-    return tuple((matcher(each.files), each) for each in known().manifests)
+    return tuple((compile_glob(each.files), each) for each in known().manifests)
 
 
 class Stated:

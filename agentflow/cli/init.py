@@ -47,12 +47,12 @@ def _files(git: "Git") -> list[dict[str, str]]:
     """Write what is missing. Raises ConfigError where it cannot be written."""
     from agentflow.core.errors import ConfigError
     from agentflow.settings import PROJECT_FILE
-    from agentflow.workspace.gitignore import share_block
+    from agentflow.workspace.gitignore import write_shared_block
 
     try:
         return [
             {"path": PROJECT_FILE, "state": _settings(git.root / PROJECT_FILE, git.root)},
-            {"path": _IGNORE, "state": share_block(git)},
+            {"path": _IGNORE, "state": write_shared_block(git)},
         ]
     except OSError as error:
         place = Path(error.filename or PROJECT_FILE).parent

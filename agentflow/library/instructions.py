@@ -10,7 +10,7 @@ from agentflow.core.ports import Workspace
 from agentflow.core.task import Instruction
 from agentflow.frontmatter import split
 from agentflow.redact import redacted
-from agentflow.workspace.globs import matcher
+from agentflow.workspace.globs import compile_glob
 
 MAX_CHARS = 20_000
 """Of all instructions in one brief."""
@@ -60,7 +60,9 @@ def _counts(one: Instruction, paths: tuple[str, ...]) -> bool:
     if not one.folder and not one.globs:
         return True
     below = [path for path in paths if not one.folder or path.startswith(f"{one.folder}/")]
-    return any(not one.globs or any(matcher(glob).fullmatch(path) for glob in one.globs) for path in below)
+    return any(
+        not one.globs or any(compile_glob(glob).fullmatch(path) for glob in one.globs) for path in below
+    )
 
 
 def _rank(path: str) -> int:

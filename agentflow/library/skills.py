@@ -11,7 +11,7 @@ from agentflow.core.task import Phase
 from agentflow.library.bundled import bundled
 from agentflow.library.skill_file import FILE, Skill, read_skill
 from agentflow.redact import one_line
-from agentflow.workspace.globs import matcher
+from agentflow.workspace.globs import compile_glob
 
 MAX_DEPTH = 6
 MAX_FOLDERS = 2000
@@ -116,7 +116,7 @@ def _is_open(skill: Skill, role: Role, phase: Phase | None, paths: tuple[str, ..
         return False
     if not _names(role).isdisjoint(skill.roles) or phase in skill.phases:
         return True
-    globs = [matcher(pattern) for pattern in skill.paths]
+    globs = [compile_glob(pattern) for pattern in skill.paths]
     return any(glob.fullmatch(path) for glob in globs for path in paths)
 
 

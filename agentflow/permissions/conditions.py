@@ -12,7 +12,7 @@ from agentflow.permissions.user_rules import exceptions
 from agentflow.sandbox.links import find_links
 from agentflow.sandbox.profile import CONFIGURATION
 from agentflow.settings import Mode, When
-from agentflow.workspace.path_guard import obeyed_part
+from agentflow.workspace.path_guard import find_obeyed_part
 
 _CLAUSE = re.compile(
     r"(?P<subject>tool|role|args\.\w+) +(?P<verb>matches|contains|is) +(?P<value>.+)", re.DOTALL
@@ -75,7 +75,7 @@ def _reason_to_ask(rules: Rules, path: str, root: Path) -> str | None:
     if not place.is_relative_to(root):
         return None
     name = place.relative_to(root).as_posix()
-    part = obeyed_part(name) or _obeyed_behind(root, name)
+    part = find_obeyed_part(name) or _obeyed_behind(root, name)
     if part is None or exceptions(rules, root)(WRITING, name):
         return None
     return f"other programs obey {part}; the rule Edit({name}) would allow it"

@@ -18,8 +18,8 @@ from agentflow.permissions.shell_command import Redirection, Script, Simple, Too
 from agentflow.permissions.wrappers import RUNNERS, SHELLS, judged, launched, program_of
 from agentflow.redact import one_line
 from agentflow.sandbox.profile import is_git
-from agentflow.workspace.globs import matcher
-from agentflow.workspace.path_guard import policy_part
+from agentflow.workspace.globs import compile_glob
+from agentflow.workspace.path_guard import find_policy_part
 
 READ_ONLY = "built-in: only reads"
 KEPT_IN = "built-in: the sandbox lets it change nothing"
@@ -195,7 +195,7 @@ def _written(role: Role, redirection: Redirection, free: str | None, scope: Scop
     """Judge a redirection as the writing of its file."""
     shown, target = one_line(redirection.source), redirection.target
     path = PurePosixPath(target.text)
-    if policy_part(target.text) or any(map(is_git, path.parts)):
+    if find_policy_part(target.text) or any(map(is_git, path.parts)):
         return PartRuling(part=shown, refused=f"{shown}: no role writes there")
     is_temporary = target.is_known and path.parts[:2] == ("/", "tmp") and ".." not in path.parts
     if free is not None or (scope is not Scope.LISTED and is_temporary):
@@ -203,7 +203,7 @@ def _written(role: Role, redirection: Redirection, free: str | None, scope: Scop
     rules = [rule for name in _WRITERS for rule in role.rules_for(name)]
     inside = target.is_known and not path.is_absolute() and ".." not in path.parts
     for rule in rules:
-        if rule.pattern is None or (inside and matcher(rule.pattern).fullmatch(path.as_posix())):
+        if rule.pattern is None or (inside and compile_glob(rule.pattern).fullmatch(path.as_posix())):
             return PartRuling(part=shown, rule=str(rule))
     why = f"{role.name} may not write files, so not {shown} either; let it print instead"
     return PartRuling(part=shown, refused=why)
@@ -218,7 +218,7 @@ def _covers(tool: Tool, pattern: str, subject: str) -> bool:
             if tool.effect is Effect.READ:
                 names.append(f"{subject}/-/-")  # a folder may be read where all that it holds may be
             is_inside = not path.is_absolute() and ".." not in path.parts
-            return is_inside and any(matcher(pattern).fullmatch(name) for name in names)
+            return is_inside and any(compile_glob(pattern).fullmatch(name) for name in names)
         case _:
             is_host = tool.bound is Subject.ADDRESS and is_on_host(pattern, subject)
             return is_host or expression(pattern).fullmatch(subject) is not None

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from agentflow.permissions.shell_command import UNKNOWN, Script, TooComplex, Word, spelled
 from agentflow.permissions.wrappers import INTERPRETERS, judged, possible, program_of, reads_program
-from agentflow.workspace.globs import matcher
+from agentflow.workspace.globs import compile_glob
 
 
 def is_on_host(pattern: str, address: str) -> bool:
@@ -151,7 +151,7 @@ def _fits(pattern: str, path: Path, root: Path, source: str, *, widely: bool) ->
     if widely:
         forms += [f"{form.rstrip('/')}/**" for form in forms]
     flags = re.IGNORECASE if widely else 0
-    return any(re.compile(matcher(form).pattern, re.DOTALL | flags).fullmatch(inside) for form in forms)
+    return any(re.compile(compile_glob(form).pattern, re.DOTALL | flags).fullmatch(inside) for form in forms)
 
 
 def _anchored(pattern: str, root: Path, source: str) -> tuple[Path, str]:

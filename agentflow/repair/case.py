@@ -11,7 +11,7 @@ from agentflow.repair.search import Bench, SearchResult, find_first_plausible, w
 from agentflow.repair.sources import apply_mutation, read_sources
 from agentflow.repair.target import Brief, Target, read_base_tree, read_target, widen_target
 from agentflow.sandbox.run import Sandbox
-from agentflow.workspace.import_paths import import_places
+from agentflow.workspace.import_paths import find_import_paths
 
 T = TypeVar("T")
 
@@ -75,7 +75,9 @@ class Case:
         return tuple(found)
 
     def _bench(self, target: Target) -> Bench:
-        places = self._once("imports", lambda: import_places(self._sandbox, target.interpreter, target.env))
+        places = self._once(
+            "imports", lambda: find_import_paths(self._sandbox, target.interpreter, target.env)
+        )
         return Bench(
             sandbox=self._sandbox,
             sources=self.sources,

@@ -19,7 +19,7 @@ from agentflow.repair.target import ADVICE, Target
 from agentflow.sandbox.profile import REPAIR
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
-from agentflow.workspace.import_paths import paths_for
+from agentflow.workspace.import_paths import to_pythonpath
 from agentflow.workspace.working_copy import copy_files
 
 SEARCH_SECONDS = 120.0
@@ -183,7 +183,7 @@ def drive(bench: Bench, copy: Path, folder: Path, spec: dict[str, Any], timeout:
     (folder / "spec.json").write_text(json.dumps({**told, **spec}), encoding="utf-8")
     env = {
         **target.env,
-        "PYTHONPATH": paths_for(copy, bench.places),
+        "PYTHONPATH": to_pythonpath(copy, bench.places),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
     }

@@ -14,7 +14,7 @@ from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.redact import MARK, redacted
-from agentflow.workspace.globs import matcher
+from agentflow.workspace.globs import compile_glob
 from agentflow.workspace.path_guard import MAX_BYTES
 
 MAX_LINES = 2000
@@ -118,7 +118,7 @@ WRITE = _tool("Write", Effect.WRITE, WriteInput, write)
 
 
 def _require_own(path: str, role: Role) -> None:
-    if role.write_paths and not any(matcher(glob).fullmatch(path) for glob in role.write_paths):
+    if role.write_paths and not any(compile_glob(glob).fullmatch(path) for glob in role.write_paths):
         raise NotAllowed(f"{role.name} may write only {', '.join(role.write_paths)}, and {path} is not there")
 
 

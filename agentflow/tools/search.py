@@ -10,7 +10,7 @@ from agentflow.core.errors import InvalidInput
 from agentflow.core.record import Record
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.tools.engines import Line, Query, compiled, lines
-from agentflow.workspace.globs import matcher
+from agentflow.workspace.globs import compile_glob
 
 MAX_PATHS = 200
 MAX_RESULTS = 100
@@ -44,7 +44,7 @@ def glob(wanted: GlobInput, context: ToolContext) -> Output:
     """List files by name; a pattern without a slash matches at any depth."""
     below = _existing(wanted.path, context)
     prefix = "" if below == "." else f"{below}/"
-    pattern = matcher(wanted.pattern.removeprefix(f"{context.workspace.root}/"))
+    pattern = compile_glob(wanted.pattern.removeprefix(f"{context.workspace.root}/"))
     found = [path for path in context.workspace.files(below) if pattern.fullmatch(path.removeprefix(prefix))]
     return _shown(found, MAX_PATHS, "no files match")
 
@@ -54,7 +54,7 @@ def grep(wanted: GrepInput, context: ToolContext) -> Output:
     query = Query(
         workspace=context.workspace,
         regex=compiled(wanted.pattern, ignore_case=wanted.ignore_case, multiline=wanted.multiline),
-        paths=matcher(wanted.glob or "**"),
+        paths=compile_glob(wanted.glob or "**"),
         below=_existing(wanted.path, context),
         multiline=wanted.multiline,
     )

@@ -10,7 +10,7 @@ from typing import TypeVar
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.breaking import changed_lines
-from agentflow.workspace.mixed_tree import Texts
+from agentflow.workspace.mixed_tree import ChangedTexts
 
 _RAN, _TRUE, _FALSE = "r", "1", "0"
 _BOOLEAN = (ast.Compare, ast.BoolOp)
@@ -81,7 +81,7 @@ class Watched(Record):
         return any(path.endswith(f"{self.word}-{number}-{outcome}") for path in left)
 
 
-def watch_change(change: Texts, word: str, first: int) -> Watched | None:
+def watch_change(change: ChangedTexts, word: str, first: int) -> Watched | None:
     """Return changed Python code that records what of it is tried; None where there is nothing to try."""
     try:
         before, tree = ast.parse(change.before), ast.parse(change.after)
@@ -101,7 +101,9 @@ def watch_change(change: Texts, word: str, first: int) -> Watched | None:
 class _Watch(ast.NodeTransformer):
     """Puts a call of the recorder around conditions, and first into branches, that are new."""
 
-    def __init__(self, change: Texts, word: str, first: int, known: frozenset[tuple[str, str]]) -> None:
+    def __init__(
+        self, change: ChangedTexts, word: str, first: int, known: frozenset[tuple[str, str]]
+    ) -> None:
         self.parts: list[Part] = []
         self._path = change.path
         self._lines = changed_lines(change)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from agentflow.checks.run import Shown
 from agentflow.core.record import Record
-from agentflow.workspace.mixed_tree import Texts
+from agentflow.workspace.mixed_tree import ChangedTexts
 
 _FAILING: Mapping[str, str] = MappingProxyType(
     {
@@ -58,7 +58,7 @@ def break_functions(path: str, text: str) -> str | None:
     return _insert(lines, openings, _FAILING[ending].format(word=word)) if openings else None
 
 
-def break_change(change: Texts, marks: Marks) -> str:
+def break_change(change: ChangedTexts, marks: Marks) -> str:
     """Return a changed file in which each function that was changed fails, or that cannot be used at all."""
     ending = PurePosixPath(change.path).suffix
     if ending == ".py":
@@ -71,7 +71,7 @@ def refuse(text: str, word: str) -> str:
     return f"{text}\n)({word}\n"
 
 
-def changed_lines(change: Texts) -> frozenset[int]:
+def changed_lines(change: ChangedTexts) -> frozenset[int]:
     """Return which lines of a file are new or stand where others were, counted from 1."""
     sides = (change.before.splitlines(), change.after.splitlines())
     found = SequenceMatcher(None, *sides, autojunk=False).get_opcodes()
@@ -79,7 +79,7 @@ def changed_lines(change: Texts) -> frozenset[int]:
     return frozenset(line + 1 for start, end in spans for line in range(start, end))
 
 
-def _broken_change(change: Texts, marks: Marks) -> str | None:
+def _broken_change(change: ChangedTexts, marks: Marks) -> str | None:
     """Return Python in which changed functions raise; all do where something beside functions changed."""
     lines = _meant(change)
     touch = f"try:\n    {_TOUCH.format(name=marks.reached)}\nfinally:\n    raise RuntimeError({marks.word!r})"
@@ -111,7 +111,7 @@ def _is_head(node: ast.stmt) -> bool:
     return is_text or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
 
 
-def _meant(change: Texts) -> set[int]:
+def _meant(change: ChangedTexts) -> set[int]:
     """Return the changed lines that hold code."""
     texts = change.after.splitlines()
     lines = {line for line in changed_lines(change) if line <= len(texts)}
@@ -137,7 +137,7 @@ def _broken_python(text: str, is_meant: Callable[[ast.AST], bool], statement: st
         return None
 
 
-def _broken_braces(change: Texts, ending: str, marks: Marks) -> str | None:
+def _broken_braces(change: ChangedTexts, ending: str, marks: Marks) -> str | None:
     """Return code in which a failing statement opens each changed function; None where one has no opening."""
     if ending not in _FAILING:
         return None

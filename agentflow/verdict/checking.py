@@ -33,8 +33,8 @@ from agentflow.verdict.overrides import override
 from agentflow.verdict.runner import PATIENCE, Bench, Order, Place, Ran, Results, Round, flaky
 from agentflow.verdict.sight import Sight
 from agentflow.workspace.git import FileChange, Git
-from agentflow.workspace.ignored_files import CACHES, fingerprint, unchanged
-from agentflow.workspace.import_paths import installed_places
+from agentflow.workspace.ignored_files import CACHES, list_unchanged, mark_ignored
+from agentflow.workspace.import_paths import find_installed_paths
 from agentflow.workspace.path_guard import PathGuard
 from agentflow.workspace.working_copy import LowerDirectory
 
@@ -130,7 +130,7 @@ class Checking:
         if self._places is None:
             self._places = await to_thread.run_sync(self._found_places)
         entries, marks = await to_thread.run_sync(self._marks)
-        seen = unchanged(entries, task.ignored, marks) if ignored is None else ignored
+        seen = list_unchanged(entries, task.ignored, marks) if ignored is None else ignored
         return Bench(
             git=self._git,
             sandbox=self._sandbox,
@@ -147,7 +147,7 @@ class Checking:
     def _marks(self) -> tuple[tuple[str, ...], dict[str, str]]:
         """Return the ignored files, and marks of those that a tool does not make as it runs."""
         entries = self._git.ignored()
-        return entries, fingerprint(self._git.root, entries)
+        return entries, mark_ignored(self._git.root, entries)
 
     def _found_places(self) -> tuple[str, ...]:
         """Return from where Python imports this repository's packages, for a copy to do likewise."""
@@ -156,7 +156,7 @@ class Checking:
         files = PathGuard(self._git.root).files()
         if not any(name.endswith(".py") for name in files):
             return ()
-        return installed_places(self._sandbox, choose(self.repository(files)).words)
+        return find_installed_paths(self._sandbox, choose(self.repository(files)).words)
 
     def _kept(self, task: TaskState, order: Order, ran: Ran) -> RequiredCheck:
         if not ran.runs:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from agentflow.verdict.comments import is_equal_but_comments
 from agentflow.verdict.unused import sort_imports, take_out_unused
-from agentflow.workspace.mixed_tree import Texts
+from agentflow.workspace.mixed_tree import ChangedTexts
 
 _DOCUMENT_NAME = re.compile(
     r"(?:readme|changelog|changes|history|news|contributing|contributors|authors|licen[sc]e|copying|notice"
@@ -58,7 +58,7 @@ _ARITY: Mapping[str, int] = MappingProxyType(
 _PLAIN, _EXECUTABLE, _ABSENT = "100644", "100755", "000000"
 
 
-def is_same_behaviour(changes: Iterable[Texts], own: Collection[str] = ()) -> bool:
+def is_same_behaviour(changes: Iterable[ChangedTexts], own: Collection[str] = ()) -> bool:
     """Tell whether all files that differ are documents, or code with an equal meaning.
 
     Comments may differ in any language that is known; in Python docstrings, formatting and annotations too,
@@ -75,12 +75,12 @@ def is_same_behaviour(changes: Iterable[Texts], own: Collection[str] = ()) -> bo
     )
 
 
-def _is_equal_but_comments(change: Texts) -> bool:
+def _is_equal_but_comments(change: ChangedTexts) -> bool:
     is_plain = change.is_whole and set(change.modes) in ({_PLAIN}, {_EXECUTABLE})
     return is_plain and is_equal_but_comments(change.path, change.before, change.after)
 
 
-def is_document(change: Texts) -> bool:
+def is_document(change: ChangedTexts) -> bool:
     """Tell whether a file is text for people by its name and place, and a plain file on both sides."""
     return is_document_path(change.path) and set(change.modes) <= {_PLAIN, _ABSENT}
 
@@ -94,7 +94,7 @@ def is_document_path(name: str) -> bool:
     return bool((is_top and is_named) or is_placed)
 
 
-def is_equal_but_examples(change: Texts, own: Collection[str] = ()) -> bool:
+def is_equal_but_examples(change: ChangedTexts, own: Collection[str] = ()) -> bool:
     """Tell whether Python code has an equal meaning, but for examples in docstrings, which are tests."""
     before, after = change.before, change.after
     is_code = change.path.endswith(".py") and change.is_whole and before != after
@@ -118,7 +118,7 @@ def is_equal_but_examples(change: Texts, own: Collection[str] = ()) -> bool:
         return False
 
 
-def is_description(change: Texts) -> bool:
+def is_description(change: ChangedTexts) -> bool:
     """Tell whether a project's manifest differs in nothing but what it says about it to people."""
     if change.path != "pyproject.toml" or set(change.modes) != {_PLAIN}:
         return False

@@ -18,7 +18,7 @@ from agentflow.verdict.drift import listed
 from agentflow.verdict.runner import Place
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import is_environment
-from agentflow.workspace.import_paths import import_places, paths_for
+from agentflow.workspace.import_paths import find_import_paths, to_pythonpath
 from agentflow.workspace.path_guard import PathGuard
 from agentflow.workspace.working_copy import WorkingCopy
 
@@ -73,7 +73,7 @@ def _imports(bench: Copies, place: Path) -> str:
         return ""
     files = PathGuard(root).files()
     words = choose(Repository(sandbox=bench.sandbox, files=files, known=frozenset(files))).words
-    return paths_for(place, import_places(bench.sandbox, words[0], {})) if len(words) == 1 else ""
+    return to_pythonpath(place, find_import_paths(bench.sandbox, words[0], {})) if len(words) == 1 else ""
 
 
 _STARTER = re.compile(r"(?:\b(?:uv run --no-sync|poetry run) )?(?:[^\s;{}]*/)?\bpython[\d.]* (?:-m )?")

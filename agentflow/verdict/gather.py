@@ -35,8 +35,8 @@ from agentflow.verdict.surface import Kind, stands
 from agentflow.verdict.target_tests import find_target_tests
 from agentflow.verdict.weakening import Judged, SurfaceChange, Weakening, find_weakening
 from agentflow.workspace.git import ChangeKind, FileChange, Git
-from agentflow.workspace.ignored_files import differences, fingerprint, unseen
-from agentflow.workspace.mixed_tree import Split, cross
+from agentflow.workspace.ignored_files import describe_changes, list_unseen, mark_ignored
+from agentflow.workspace.mixed_tree import TreeSplit, mix_trees
 
 Shown = Callable[[tuple[RequiredCheck, ...]], tuple[CheckRun, ...]]
 """Tells what checks showed."""
@@ -63,7 +63,7 @@ def _as_before(context: JudgeContext, task: TaskState) -> tuple[Order, ...]:
     """Return how the change is judged by the checks as they stood, unless those are as they are now."""
     assert task.tree is not None
     assert task.base_tree is not None
-    tree = cross(context.git, task.tree, task.base_tree, split(task.surface))
+    tree = mix_trees(context.git, task.tree, task.base_tree, split(task.surface))
     checks = tuple(item.check for item in task.baseline)
     order = Order(checks=checks, tree=tree, surface=Side.BASE, code=Side.FINAL)
     return () if tree == task.tree else (order,)
@@ -88,7 +88,7 @@ async def _proven(context: JudgeContext, task: TaskState, case: Case) -> TaskSta
     assert task.base_tree is not None
     seen = context.sight.of(task)
     if not seen.changed_tests:
-        tree = cross(context.git, task.base_tree, task.tree, split(task.surface))
+        tree = mix_trees(context.git, task.base_tree, task.tree, split(task.surface))
         task = task.replace(fresh=await counterproof(context, task, case, tree))
         fresh = context.checking.runs(task.fresh)
         case = case.replace(fresh=on(Side.BASE, fresh), alone=on(Side.FINAL, fresh))
@@ -96,9 +96,9 @@ async def _proven(context: JudgeContext, task: TaskState, case: Case) -> TaskSta
     return task.replace(probes=await run_probes(context, task, ground, due_probes))
 
 
-def split(surface: Surface) -> Split:
+def split(surface: Surface) -> TreeSplit:
     """Return how the checks of one tree are laid over the code of another."""
-    return Split(
+    return TreeSplit(
         belongs=partial(stands, surface),
         is_shared=lambda path: is_shared(path) or has_parts(surface, path),
         mix=lambda path, before, now: (mix if is_shared(path) else mix_parts)(path, before, now),
@@ -149,13 +149,13 @@ def case_of(context: JudgeContext, task: TaskState) -> Case:
     case = build_case(context.git, task, trees, context.checking.runs, seen)
     case = case.replace(altered=altered(context, task))
     entries = context.git.ignored()
-    now = fingerprint(context.git.root, entries)
-    weakened = (*case.weakened, *differences(task.ignored, now))
+    now = mark_ignored(context.git.root, entries)
+    weakened = (*case.weakened, *describe_changes(task.ignored, now))
     return case.replace(
         weakened=weakened,
         approval=task.answers.get(approval_id(seen, weakened)),
         audit=task.audit,
-        unseen=unseen(entries, task.ignored, now),
+        unseen=list_unseen(entries, task.ignored, now),
     )
 
 

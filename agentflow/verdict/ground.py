@@ -15,7 +15,7 @@ from agentflow.verdict.proofs import proof
 from agentflow.verdict.surface import belongs
 from agentflow.verdict.target_tests import id_prefix
 from agentflow.workspace.git import Git
-from agentflow.workspace.mixed_tree import Texts, texts
+from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts
 
 _TEXT_BYTES = 200_000
 
@@ -53,15 +53,15 @@ class Ground(Record):
             test for test in self.passed if test in names or (begins and test.startswith(begins))
         )
 
-    def product(self) -> tuple[Texts, ...]:
+    def product(self) -> tuple[ChangedTexts, ...]:
         """Return the changed files of the product that a program reads."""
         if self.case.same_behaviour or self.case.is_renaming:
             return ()
         apart = set_apart(self.task)
-        found = texts(self.git, *self.trees, _TEXT_BYTES)
+        found = read_changed_texts(self.git, *self.trees, _TEXT_BYTES)
         return tuple(each for each in found if each.path not in apart and self._is_product(each))
 
-    def _is_product(self, change: Texts) -> bool:
+    def _is_product(self, change: ChangedTexts) -> bool:
         path, surface = change.path, self.task.surface
         if path in surface.read:
             return change.is_whole  # whatever its name says

@@ -11,7 +11,7 @@ from itertools import pairwise
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.equivalence import is_document, is_equal_but_examples, is_same_behaviour
-from agentflow.workspace.mixed_tree import Texts
+from agentflow.workspace.mixed_tree import ChangedTexts
 
 _FRAME = re.compile(r"(?=.*\S)[\s()\[\]{};,]*(?:(?:else|try|finally)\s*[:{]?|end|fi|done)?\s*")
 """A line that stands between others without a meaning of its own; a blank one parts them."""
@@ -53,7 +53,7 @@ class Piece(Record):
         return Piece(hunks=tuple(sorted(found, key=lambda each: (each.path, each.new, each.old))))
 
 
-def split_change(changes: Iterable[Texts], most: int) -> tuple[Piece, ...]:
+def split_change(changes: Iterable[ChangedTexts], most: int) -> tuple[Piece, ...]:
     """Return the pieces of a change that may alter what code does, neighbours joined where there are more."""
     files = {each.path: each for each in changes if each.is_whole}
     pieces = [piece for each in files.values() for piece in _loadable(each, _pieces(each))]
@@ -64,7 +64,7 @@ def split_change(changes: Iterable[Texts], most: int) -> tuple[Piece, ...]:
     return tuple(_join(chunk) for chunk in chunks)
 
 
-def take_back(changes: Iterable[Texts], piece: Piece) -> dict[str, str | None]:
+def take_back(changes: Iterable[ChangedTexts], piece: Piece) -> dict[str, str | None]:
     """Return the files as they are without one piece; None for a file that is not there then."""
     files = {each.path: each for each in changes}
     found: dict[str, str | None] = {}
@@ -82,7 +82,7 @@ def _join(pieces: Sequence[Piece]) -> Piece:
     return found
 
 
-def _without(change: Texts, piece: Piece) -> str:
+def _without(change: ChangedTexts, piece: Piece) -> str:
     """Return a file in which the lines of these hunks are as they were."""
     old, new = _lines(change.before), _lines(change.after)
     parts, place = list[str](), 0
@@ -96,7 +96,7 @@ def _lines(text: str) -> list[str]:
     return text.splitlines(keepends=True)
 
 
-def _pieces(change: Texts) -> list[Piece]:
+def _pieces(change: ChangedTexts) -> list[Piece]:
     old, new = _lines(change.before), _lines(change.after)
     found = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     spans = [(i, j, k, m) for kind, i, j, k, m in found if kind != "equal"]
@@ -110,7 +110,7 @@ def _pieces(change: Texts) -> list[Piece]:
     return [Piece(hunks=(part,)) for hunk in hunks for part in _by_definition(change, hunk)]
 
 
-def _by_definition(change: Texts, hunk: Span) -> Iterator[Span]:
+def _by_definition(change: ChangedTexts, hunk: Span) -> Iterator[Span]:
     """Yield inserted lines of Python cut where functions and classes begin."""
     begins = _begins(change) if hunk.old[0] == hunk.old[1] else ()
     first, last = hunk.new
@@ -119,7 +119,7 @@ def _by_definition(change: Texts, hunk: Span) -> Iterator[Span]:
         yield hunk.replace(new=(start, end))
 
 
-def _begins(change: Texts) -> tuple[int, ...]:
+def _begins(change: ChangedTexts) -> tuple[int, ...]:
     tree = _parse(change) if change.path.endswith(".py") else None
     if tree is None:
         return ()
@@ -131,7 +131,7 @@ def _begins(change: Texts) -> tuple[int, ...]:
     return tuple(min([each.lineno, *(part.lineno for part in each.decorator_list)]) - 1 for each in found)
 
 
-def _loadable(change: Texts, pieces: list[Piece]) -> list[Piece]:
+def _loadable(change: ChangedTexts, pieces: list[Piece]) -> list[Piece]:
     """Return pieces without each of which a Python file can still be read: neighbours are joined until so."""
     if not change.path.endswith(".py") or _parse(change) is None:
         return pieces
@@ -144,7 +144,7 @@ def _loadable(change: Texts, pieces: list[Piece]) -> list[Piece]:
     return found
 
 
-def _parse(change: Texts) -> ast.Module | None:
+def _parse(change: ChangedTexts) -> ast.Module | None:
     return _parse_text(change.after)
 
 
@@ -156,7 +156,7 @@ def _parse_text(text: str) -> ast.Module | None:
         return None
 
 
-def _with_users(files: Mapping[str, Texts], pieces: list[Piece]) -> list[Piece]:
+def _with_users(files: Mapping[str, ChangedTexts], pieces: list[Piece]) -> list[Piece]:
     """Join imports with the first piece of their file that uses one of their names."""
     kept = list(pieces)
     for piece in pieces:
@@ -170,7 +170,7 @@ def _with_users(files: Mapping[str, Texts], pieces: list[Piece]) -> list[Piece]:
     return kept
 
 
-def _find_imports(files: Mapping[str, Texts], piece: Piece) -> frozenset[str]:
+def _find_imports(files: Mapping[str, ChangedTexts], piece: Piece) -> frozenset[str]:
     """Return the names that a piece imports, if it does nothing else."""
     path = piece.hunks[0].path
     texts = (_lines_added(files, piece), _lines_removed(files, piece))
@@ -183,7 +183,7 @@ def _find_imports(files: Mapping[str, Texts], piece: Piece) -> frozenset[str]:
     return frozenset(names) if len(imports) == len(nodes) else frozenset()
 
 
-def _with_definitions(files: Mapping[str, Texts], pieces: list[Piece]) -> list[Piece]:
+def _with_definitions(files: Mapping[str, ChangedTexts], pieces: list[Piece]) -> list[Piece]:
     """Join declarations of functions in C, without which compilers only warn, with what defines them."""
     kept = list(pieces)
     for piece in pieces:
@@ -198,7 +198,7 @@ def _with_definitions(files: Mapping[str, Texts], pieces: list[Piece]) -> list[P
     return kept
 
 
-def _with_targets(files: Mapping[str, Texts], pieces: list[Piece]) -> list[Piece]:
+def _with_targets(files: Mapping[str, ChangedTexts], pieces: list[Piece]) -> list[Piece]:
     """Join lines that are gone with the piece that has them elsewhere: code was moved."""
     kept = list(pieces)
     for piece in pieces:
@@ -216,15 +216,15 @@ def _core(text: str) -> str:
     return "\n".join(line.strip() for line in text.splitlines() if line.strip())
 
 
-def _lines_added(files: Mapping[str, Texts], piece: Piece) -> str:
+def _lines_added(files: Mapping[str, ChangedTexts], piece: Piece) -> str:
     return "".join(line for hunk in piece.hunks for line in _lines(files[hunk.path].after)[slice(*hunk.new)])
 
 
-def _lines_removed(files: Mapping[str, Texts], piece: Piece) -> str:
+def _lines_removed(files: Mapping[str, ChangedTexts], piece: Piece) -> str:
     return "".join(line for hunk in piece.hunks for line in _lines(files[hunk.path].before)[slice(*hunk.old)])
 
 
-def _is_neutral(files: Mapping[str, Texts], piece: Piece) -> bool:
+def _is_neutral(files: Mapping[str, ChangedTexts], piece: Piece) -> bool:
     """Tell whether nothing that a program does depends on a piece."""
     paths = dict.fromkeys(hunk.path for hunk in piece.hunks)
     taken = [
@@ -234,13 +234,13 @@ def _is_neutral(files: Mapping[str, Texts], piece: Piece) -> bool:
     return all(map(_is_equal, taken))
 
 
-def _is_equal(change: Texts) -> bool:
+def _is_equal(change: ChangedTexts) -> bool:
     """Tell whether a program is equal but for what it says; a document is here since the program reads it."""
     is_equal = is_same_behaviour((change,)) or is_equal_but_examples(change) or _is_commented(change)
     return is_equal and not is_document(change)
 
 
-def _is_commented(change: Texts) -> bool:
+def _is_commented(change: ChangedTexts) -> bool:
     """Tell whether only blank lines and comments differ in a file that is no Python."""
     if change.path.endswith(".py") or not change.before:
         return False

@@ -26,7 +26,7 @@ from agentflow.verdict.tamper import Changed, find_tampering, list_changed_lines
 from agentflow.verdict.unused import find_dropped_names, is_taken, looks_up
 from agentflow.verdict.weakening import SurfaceChange
 from agentflow.workspace.git import Git
-from agentflow.workspace.mixed_tree import Texts, texts
+from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts
 
 _TEXT_BYTES = 1_000_000
 """A file over it is compared by what the checks show, and not in words."""
@@ -84,7 +84,7 @@ def look(git: Git, task: TaskState) -> Look:
     """Compare all files that differ, and put what is to be said of them into words."""
     assert task.base_tree is not None
     assert task.tree is not None
-    found = tuple(texts(git, task.base_tree, task.tree, _TEXT_BYTES))
+    found = tuple(read_changed_texts(git, task.base_tree, task.tree, _TEXT_BYTES))
     changed = [one for each in found for one in _changed(each, task.surface)]
     code = {each.path for each in changed if not each.surface}
     findings = find_tampering(changed, _tests(git, task) if code else ())
@@ -100,7 +100,7 @@ def look(git: Git, task: TaskState) -> Look:
     )
 
 
-def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[Texts, ...]) -> bool:
+def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> bool:
     """Tell whether the change has no effect; what code of the repository reads is no mere text."""
     assert task.base_tree is not None
     paths = git.paths(task.base_tree)
@@ -117,7 +117,7 @@ def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[Texts, ...]) ->
     return not naming and not reading
 
 
-def _is_needed(git: Git, tree: str, changes: tuple[Texts, ...], own: Collection[str]) -> bool:
+def _is_needed(git: Git, tree: str, changes: tuple[ChangedTexts, ...], own: Collection[str]) -> bool:
     """Tell whether other files may need a name that is no longer bound, or a project's description."""
     if any(map(is_description, changes)) and _in_code(git.mentions(tree, ["metadata"])):
         return True
@@ -146,7 +146,7 @@ def _in_code(paths: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def _changed_tests(texts: tuple[Texts, ...], changed: list[Changed]) -> frozenset[str]:
+def _changed_tests(texts: tuple[ChangedTexts, ...], changed: list[Changed]) -> frozenset[str]:
     """Return the new and changed tests, if nothing else changed but documents."""
     kinds = {each.path: each.surface for each in changed}
     tests = [each for each in texts if kinds[each.path] is Kind.TESTS]
@@ -157,7 +157,7 @@ def _changed_tests(texts: tuple[Texts, ...], changed: list[Changed]) -> frozense
     return frozenset[str]().union(*found) if is_clear else frozenset()
 
 
-def _tests_of(change: Texts) -> frozenset[str]:
+def _tests_of(change: ChangedTexts) -> frozenset[str]:
     """Return the new and changed tests of a file, if nothing else of it changed."""
     if change.path.endswith(".py"):
         return find_changed_tests(change.before, change.after)
@@ -171,7 +171,7 @@ def _dependencies(git: Git, task: TaskState, paths: list[str]) -> tuple[Differen
     return tuple(compare(*each) for each in zip(paths, read[::2], read[1::2], strict=True))
 
 
-def _renamed(git: Git, task: TaskState, changes: tuple[Texts, ...]) -> Mapping[str, str]:
+def _renamed(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> Mapping[str, str]:
     """Return the names that became others, where both trees say the same but for them."""
     assert task.base_tree is not None
     assert task.tree is not None
@@ -199,7 +199,7 @@ def _suppressed(task: TaskState, changed: Iterable[Changed]) -> tuple[str, ...]:
     )
 
 
-def _changed(each: Texts, surface: Surface) -> tuple[Changed, ...]:
+def _changed(each: ChangedTexts, surface: Surface) -> tuple[Changed, ...]:
     """Return a changed file with why it belongs to the checks; one may be theirs and the product's."""
     kind = kind_for_verdict(each.path, surface)
     if kind is None and is_shared(each.path) and mix(each.path, each.before, each.after) != each.after:

@@ -17,7 +17,7 @@ from agentflow.verdict.runner import Order
 from agentflow.verdict.surface import Kind, belongs, find_surface, kind_for_verdict, kind_of
 from agentflow.verdict.target_tests import file_of, id_prefix, modules_of
 from agentflow.workspace.git import Git
-from agentflow.workspace.ignored_files import fingerprint
+from agentflow.workspace.ignored_files import mark_ignored
 
 UNREAD = "new, and no check reads it"
 
@@ -45,7 +45,7 @@ async def examine_base(context: JudgeContext, task: TaskState) -> TaskState:
     order = Order(checks=checks, tree=task.base_tree, surface=Side.BASE, code=Side.BASE)
     ignored = context.git.ignored()
     (baseline,) = await context.checking.run(task, order, ignored=ignored)
-    marks = fingerprint(context.git.root, ignored)
+    marks = mark_ignored(context.git.root, ignored)
     task = task.replace(baseline=baseline, surface=surface, ignored=marks)
     return task.replace(surface=observe_before(context, task))
 

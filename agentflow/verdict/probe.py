@@ -12,7 +12,7 @@ from agentflow.verdict.breaking import Marks, has_mark
 from agentflow.verdict.canary import Planted, is_silent
 from agentflow.verdict.oracle import Clone, find_softened, have_run
 from agentflow.workspace.git import Git
-from agentflow.workspace.mixed_tree import lay
+from agentflow.workspace.mixed_tree import write_tree_with
 
 _PATIENCE = 5
 """How many times longer than the run without it a probe may take."""
@@ -39,7 +39,7 @@ class Probe(Record):
 
     def lay(self, git: Git) -> str:
         """Return the id of the tree on which it runs."""
-        return lay(git, self.tree, self.files)
+        return write_tree_with(git, self.tree, self.files)
 
     def read(self, shown: Shown, said: str) -> ProbeResult:
         """Return what a run shows, and what it printed."""

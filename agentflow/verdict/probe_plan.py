@@ -18,7 +18,7 @@ from agentflow.verdict.proofs import proof
 from agentflow.verdict.surface import Kind, belongs, kind_of
 from agentflow.verdict.target_tests import narrow
 from agentflow.verdict.tests_alone import probe_tests_alone
-from agentflow.workspace.mixed_tree import Texts
+from agentflow.workspace.mixed_tree import ChangedTexts
 
 Results = tuple[ProbeResult, ...]
 _SEEING = (CheckName.LINT, CheckName.TYPES)
@@ -69,7 +69,7 @@ def due_probes(ground: Ground, known: Results) -> tuple[Probe, ...]:
     return (*first, *(probe for plan in later for probe in plan(ground, product, known)))
 
 
-def _broken(ground: Ground, product: tuple[Texts, ...]) -> Iterator[Probe]:
+def _broken(ground: Ground, product: tuple[ChangedTexts, ...]) -> Iterator[Probe]:
     """Yield the tests with the changed code broken, unless the proof shows already that they can fail.
 
     A canary tells of code that switches its runner off. Where none is known for a runner, this does.
@@ -99,7 +99,7 @@ def _broken(ground: Ground, product: tuple[Texts, ...]) -> Iterator[Probe]:
         )
 
 
-def _unseeing(ground: Ground, product: tuple[Texts, ...], known: Results) -> Iterator[Probe]:
+def _unseeing(ground: Ground, product: tuple[ChangedTexts, ...], known: Results) -> Iterator[Probe]:
     """Yield the other checks with changed files that nobody can read, and those that pass on the old tree."""
     sources = [each for each in product if each.after and PurePosixPath(each.path).suffix in SOURCES]
     files: dict[str, str | None] = {each.path: refuse(each.after, make_word()) for each in sources}
@@ -114,7 +114,7 @@ def _unseeing(ground: Ground, product: tuple[Texts, ...], known: Results) -> Ite
             yield with_patience(run, made)
 
 
-def _looking_away(ground: Ground, product: tuple[Texts, ...], known: Results) -> Iterator[Probe]:
+def _looking_away(ground: Ground, product: tuple[ChangedTexts, ...], known: Results) -> Iterator[Probe]:
     """Yield the checkers of code that prove the change with unknown names planted: now, then where unseen."""
     proved = {*proof(ground.case)}
     for run in (each for each in ground.case.final if str(each.check.name) in proved):
@@ -140,7 +140,7 @@ def _complained_of(ground: Ground, run: CheckRun) -> frozenset[str]:
     return frozenset(path for path in known if not belongs(ground.task.surface, path))
 
 
-def _without(ground: Ground, product: tuple[Texts, ...], known: Results) -> Iterator[Probe]:
+def _without(ground: Ground, product: tuple[ChangedTexts, ...], known: Results) -> Iterator[Probe]:
     """Yield each piece of the change taken back, until something fails without it."""
     checks = list(_provers(ground))
     told = [each for each in known if each.kind is ProbeKind.WITHOUT_HUNK]
@@ -164,7 +164,7 @@ def _without(ground: Ground, product: tuple[Texts, ...], known: Results) -> Iter
             yield with_patience(run, made)
 
 
-def _untried(ground: Ground, product: tuple[Texts, ...], known: Results) -> Iterator[Probe]:
+def _untried(ground: Ground, product: tuple[ChangedTexts, ...], known: Results) -> Iterator[Probe]:
     """Yield the proving tests with code that tells what of it they try, and if that is not all, all tests."""
     told = [each for each in known if each.kind is ProbeKind.UNTRIED]
     checks = [(run, tests) for run, tests in _provers(ground) if tests]
@@ -178,7 +178,7 @@ def _untried(ground: Ground, product: tuple[Texts, ...], known: Results) -> Iter
         yield with_patience(run, made.replace(subjects=tuple(files)))
 
 
-def _watched(product: tuple[Texts, ...]) -> Iterator[Watched]:
+def _watched(product: tuple[ChangedTexts, ...]) -> Iterator[Watched]:
     """Yield the changed Python code that has anything to try, numbered through."""
     word, first = make_word(), 1
     for change in product:
@@ -188,7 +188,7 @@ def _watched(product: tuple[Texts, ...]) -> Iterator[Watched]:
             first += len(watched.parts) + 1
 
 
-def _pieces(ground: Ground, product: tuple[Texts, ...]) -> tuple[Piece, ...]:
+def _pieces(ground: Ground, product: tuple[ChangedTexts, ...]) -> tuple[Piece, ...]:
     """Return the pieces of the product's change, fewer where what proves it takes long."""
     runs = ground.case.alone or ground.case.fresh or ground.case.final
     seconds = max((run.evidence.seconds for run in runs if run.evidence), default=0.0)

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from agentflow.verdict.equivalence import is_document, is_document_path
 from agentflow.verdict.name_uses import home_of, is_plain, reaches_by_name
-from agentflow.workspace.mixed_tree import Texts
+from agentflow.workspace.mixed_tree import ChangedTexts
 
 Files = Mapping[str, str]
 """Texts by path."""
@@ -49,7 +49,7 @@ def is_renamed(before: Mapping[str, str], after: Mapping[str, str], names: Mappi
     return is_clear and _are_plain(names, before)
 
 
-def find_renaming(changes: tuple[Texts, ...]) -> dict[str, str]:
+def find_renaming(changes: tuple[ChangedTexts, ...]) -> dict[str, str]:
     """Return the one mapping of words that makes the files of now of those before, if there is one."""
     found = dict[str, str]()
     for each in changes:

@@ -25,8 +25,8 @@ from agentflow.verdict.look import NOTHING, Look, approval_id, look
 from agentflow.verdict.probe_plan import due_canaries, due_probes
 from agentflow.verdict.runner import Place
 from agentflow.verdict.target_tests import narrow, read_tests
-from agentflow.workspace.ignored_files import fingerprint, unchanged
-from agentflow.workspace.mixed_tree import cross
+from agentflow.workspace.ignored_files import list_unchanged, mark_ignored
+from agentflow.workspace.mixed_tree import mix_trees
 
 _MIXED = ((Side.BASE, Side.FINAL), (Side.FINAL, Side.BASE))
 """Surface and code of runs on a tree that is put together of both."""
@@ -89,7 +89,7 @@ class Examination:
         task = self._task
         here = self._git.tree()  # from now on the repository has the objects of the files as they are
         ignored = self._git.ignored()
-        self._shared = unchanged(ignored, task.ignored, fingerprint(self._git.root, ignored))
+        self._shared = list_unchanged(ignored, task.ignored, mark_ignored(self._git.root, ignored))
         mixed = self._mixed()
         for evidence in self._evidence.values():
             if evidence.by is By.PROGRAM:
@@ -107,7 +107,7 @@ class Examination:
             return {}
         base, tree = self._trees
         how = split(self._task.surface)
-        mixed = (cross(self._git, tree, base, how), cross(self._git, base, tree, how))
+        mixed = (mix_trees(self._git, tree, base, how), mix_trees(self._git, base, tree, how))
         return {(Side.FINAL, Side.FINAL): tree, **dict(zip(_MIXED, mixed, strict=True))}
 
     def _misbound(self, evidence: Evidence, mixed: dict[tuple[Side, Side], str]) -> Examined | None:

@@ -26,7 +26,7 @@ from agentflow.store.tasks import TaskStore
 from agentflow.verdict.earlier import EarlierRuns, mark_surroundings
 from agentflow.verdict.surface import belongs
 from agentflow.workspace.git import Git
-from agentflow.workspace.import_paths import paths_for
+from agentflow.workspace.import_paths import to_pythonpath
 from agentflow.workspace.working_copy import LowerDirectory, WorkingCopy
 
 PATIENCE: Mapping[Fault, Patience] = MappingProxyType(
@@ -244,7 +244,7 @@ class Bench(Record):
             await to_thread.run_sync(stage.fill, self.underlay)
             yield Place(
                 sandbox=self.sandbox.on(stage.view),
-                imports=paths_for(stage.view.place, self.places),
+                imports=to_pythonpath(stage.view.place, self.places),
                 stage=stage,
                 cancelled=stop_asked,
                 pause=_sleep,

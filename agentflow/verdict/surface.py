@@ -15,7 +15,7 @@ from agentflow.core.evidence import Check, Surface
 from agentflow.verdict.equivalence import is_document_path
 from agentflow.verdict.mixed import is_shared
 from agentflow.verdict.reach import is_source
-from agentflow.workspace.globs import matcher, to_expression
+from agentflow.workspace.globs import compile_glob, to_expression
 
 
 class Kind(StrEnum):
@@ -148,7 +148,7 @@ def _pattern_of_kinds() -> re.Pattern[str]:
 @cache
 def _any(globs: tuple[str, ...]) -> re.Pattern[str]:
     """Return what fully matches a path that one of the globs names."""
-    return re.compile("|".join(f"(?:{matcher(glob).pattern})" for glob in globs), re.DOTALL)
+    return re.compile("|".join(f"(?:{compile_glob(glob).pattern})" for glob in globs), re.DOTALL)
 
 
 def find_surface(

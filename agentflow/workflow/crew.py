@@ -34,7 +34,7 @@ from agentflow.verdict.sight import Sight
 from agentflow.workflow.task_prompt import list_whole_files
 from agentflow.workspace.git import FileChange, Git
 from agentflow.workspace.path_guard import PathGuard, WithDeleted
-from agentflow.workspace.snapshot import Past
+from agentflow.workspace.snapshot import TaskSnapshots
 
 _LEAST_COST = 1e-9
 """A limit of money that is used up: none at all would be no limit."""
@@ -59,7 +59,7 @@ class Crew(Record):
     checking: Checking
     sight: Sight
     """What is to be seen of the change."""
-    past: Past
+    past: TaskSnapshots
     """What the files were before the task."""
     table: Table
     """The rules that classify the task."""

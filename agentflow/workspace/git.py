@@ -12,7 +12,13 @@ from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.record import Record
 from agentflow.process import capture
 from agentflow.sandbox.scratch import scratch_folder
-from agentflow.workspace.private_git import AS_IT_IS, Origin, Source, own_objects, secluded
+from agentflow.workspace.private_git import (
+    AS_IT_IS,
+    FrozenStart,
+    GitSource,
+    make_unfiltered_git,
+    use_own_objects,
+)
 from agentflow.workspace.tree import Trees, is_ours
 
 _QUIET = (
@@ -70,7 +76,7 @@ class Git(Record):
 
     root: Path
     options: tuple[str, ...]
-    source: Source
+    source: GitSource
     trees: Trees
     exact: Trees
     """The same byte for byte, and with objects of our own."""
@@ -198,7 +204,7 @@ def _paths(git: Git, tree: str) -> tuple[str, ...]:
 @lru_cache(maxsize=2)
 def _diff(git: Git, before: str, after: str, paths: tuple[str, ...]) -> str:
     with scratch_folder() as folder:  # a .gitattributes could hide what changed
-        env = secluded(git.source, folder / "git", git.root) | {"GIT_LITERAL_PATHSPECS": "1"}
+        env = make_unfiltered_git(git.source, folder / "git", git.root) | {"GIT_LITERAL_PATHSPECS": "1"}
         return _text(git.call("diff-tree", *_DIFF, before, after, "--", *paths, env=env))
 
 
@@ -238,16 +244,16 @@ def _found(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
             f"{root / '.git'} leads to {folder}, which does not lead back", hint=_NOT_OWN.format(root)
         )
     places = zip(("index", "objects", "exclude", "attributes", "kept"), said[4:], strict=True)
-    source = Source(hash=said[1], **{name: (start / place).resolve() for name, place in places})
+    source = GitSource(hash=said[1], **{name: (start / place).resolve() for name, place in places})
     named = start.absolute() / said[4 + _PLACES.index("info/exclude")]
     _require_no_link(start.absolute() / said[4 + _PLACES.index("agentflow")])
-    origin = Origin(root, source)
+    origin = FrozenStart(root, source)
     return Git(
         root=root,
         options=options,
         source=source,
         trees=Trees(origin),
-        exact=Trees(origin, AS_IT_IS, own_objects(source)),
+        exact=Trees(origin, AS_IT_IS, use_own_objects(source)),
         exclude=named,
         head=head,
         folders=tuple(dict.fromkeys((folder, common))),

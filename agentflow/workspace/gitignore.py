@@ -12,7 +12,7 @@ PATTERNS = (".claude/agentflow/", ".claude/*.local.*")
 OPT_OUT = "AGENTFLOW_NO_GITIGNORE"
 
 
-def with_block(text: str) -> str:
+def insert_block(text: str) -> str:
     """Return an ignore file's text with our block in it, once, and everything else as it was.
 
     A block without its end, or an end without a start, is left alone: somebody else's lines may follow.
@@ -29,7 +29,7 @@ def with_block(text: str) -> str:
     return before + block + rest.split(END)[1]
 
 
-def share_block(git: Git) -> str:
+def write_shared_block(git: Git) -> str:
     """Write our block to the repository's .gitignore, for everybody; return what became of that."""
     shared = git.root / ".gitignore"
     if os.environ.get(OPT_OUT):
@@ -37,7 +37,7 @@ def share_block(git: Git) -> str:
     if shared.is_symlink() or (shared.exists() and not shared.is_file()):
         return "link"
     before = _text(shared) if shared.is_file() else ""
-    after = with_block(before)
+    after = insert_block(before)
     if after != before:
         mode = shared.stat().st_mode & 0o777 if shared.exists() else 0o644
         write_atomic(shared, after.encode("utf-8", "surrogateescape"), mode=mode)
@@ -59,7 +59,7 @@ def keep_out_of_git(git: Git) -> None:
     ):
         return  # a link leads there; what it belongs to is not ours
     before = _text(exclude) if exclude.is_file() else ""
-    after = with_block(before)
+    after = insert_block(before)
     if after != before:
         exclude.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(exclude, after.encode("utf-8", "surrogateescape"), mode=0o644)

@@ -6,7 +6,7 @@ _TOKEN = re.compile(r"\*\*/|\*\*|[*?{},]|\[[!^]?\]?[^\]/]*\]|\\.|.", re.DOTALL)
 _MEANING = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
-def matcher(glob: str) -> re.Pattern[str]:
+def compile_glob(glob: str) -> re.Pattern[str]:
     """Return what fully matches the paths a glob names; without a slash it names files at any depth.
 
     Knows `**`, `*`, `?`, `[a-z]`, `[!a-z]` and `{a,b}`; only `**` reaches into folders.
@@ -20,11 +20,11 @@ def matcher(glob: str) -> re.Pattern[str]:
 def to_expression(glob: str) -> str:
     """Return the regular expression of a glob, for `re.DOTALL`; one that makes no sense does not compile."""
     wanted = glob.removeprefix("./")
-    body = _translated(wanted.lstrip("/"))
+    body = _translate(wanted.lstrip("/"))
     return body if "/" in wanted else f"(?:.*/)?{body}"
 
 
-def _translated(glob: str) -> str:
+def _translate(glob: str) -> str:
     tokens = _TOKEN.findall(glob)
     braces = tokens.count("{") == tokens.count("}")
     depth, body = 0, ""

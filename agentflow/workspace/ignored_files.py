@@ -30,10 +30,10 @@ _MADE = frozenset(
 _MOST_FILES, _MOST_BYTES, _MOST_BYTES_IN_ALL = 1_000, 8 << 20, 32 << 20
 
 
-def precious(root: Path, entries: Iterable[str]) -> Iterator[str]:
+def list_precious(root: Path, entries: Iterable[str]) -> Iterator[str]:
     """Yield ignored files that no tool makes anew, single ones before those in folders, within bounds."""
     count = size = 0
-    for path in _lasting(root, sorted(entries, key=lambda entry: entry.endswith("/"))):
+    for path in _find_lasting(root, sorted(entries, key=lambda entry: entry.endswith("/"))):
         place = root / path
         bytes_here = place.lstat().st_size
         if bytes_here > _MOST_BYTES or not (
@@ -46,7 +46,7 @@ def precious(root: Path, entries: Iterable[str]) -> Iterator[str]:
         yield path
 
 
-def _lasting(root: Path, entries: Iterable[str]) -> Iterator[str]:
+def _find_lasting(root: Path, entries: Iterable[str]) -> Iterator[str]:
     for entry in entries:
         if not entry.endswith("/"):
             yield entry
@@ -61,7 +61,7 @@ def is_environment(entry: str) -> bool:
     return entry.endswith("/") and PurePosixPath(entry).name in SHARED
 
 
-def fingerprint(root: Path, entries: Iterable[str]) -> dict[str, str]:
+def mark_ignored(root: Path, entries: Iterable[str]) -> dict[str, str]:
     """Return a mark for each ignored entry, and for each package, script and start-up file that is installed.
 
     A mark holds the sizes and times of files as the kernel keeps them; setting a time back does not hide a
@@ -69,30 +69,32 @@ def fingerprint(root: Path, entries: Iterable[str]) -> dict[str, str]:
     """
     marks: dict[str, hashlib._Hash] = {}
     for entry in entries:
-        for path, stamp in sorted(_stamps(root, entry)):
+        for path, stamp in sorted(_find_stamps(root, entry)):
             owner = _owner(entry, path) if is_environment(entry) else entry
             marks.setdefault(owner, hashlib.sha256()).update(stamp.encode("utf-8", "surrogateescape"))
-    return {_shown(owner): mark.hexdigest()[:16] for owner, mark in marks.items()}
+    return {_to_text(owner): mark.hexdigest()[:16] for owner, mark in marks.items()}
 
 
-def unchanged(entries: Iterable[str], before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+def list_unchanged(
+    entries: Iterable[str], before: Mapping[str, str], now: Mapping[str, str]
+) -> tuple[str, ...]:
     """Return the entries that are as they were, and every environment: of those a change is named instead."""
     return tuple(
         entry
         for entry in entries
-        if is_environment(entry) or (name := _shown(entry)) in before.keys() & now.keys()
+        if is_environment(entry) or (name := _to_text(entry)) in before.keys() & now.keys()
         if is_environment(entry) or before[name] == now[name]
     )
 
 
-def unseen(entries: Iterable[str], before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+def list_unseen(entries: Iterable[str], before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
     """Return the entries that no copy has since they are new or changed, caches left out."""
     named = [entry for entry in entries if CACHES.isdisjoint(PurePosixPath(entry).parts)]
-    seen = set(unchanged(named, before, now))
-    return tuple(_shown(entry) for entry in named if entry not in seen)
+    seen = set(list_unchanged(named, before, now))
+    return tuple(_to_text(entry) for entry in named if entry not in seen)
 
 
-def differences(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
     """Return what was installed, removed or changed in environments, as lines for people."""
     before, now = (
         {path: mark for path, mark in marks.items() if _in_environment(path)} for marks in (before, now)
@@ -107,12 +109,12 @@ def _in_environment(path: str) -> bool:
     return not set(PurePosixPath(path).parts[:-1]).isdisjoint(SHARED)
 
 
-def _shown(path: str) -> str:
+def _to_text(path: str) -> str:
     """Return a path that can be written down, whatever its bytes."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def _stamps(root: Path, entry: str) -> Iterator[tuple[str, str]]:
+def _find_stamps(root: Path, entry: str) -> Iterator[tuple[str, str]]:
     place = root / entry
     if entry.endswith("/"):
         yield from _files(place, entry.removesuffix("/"))

@@ -19,7 +19,7 @@ print("\\n" + json.dumps([entry for entry in sys.path + homes if entry]))
 _PROBE_SECONDS = 30.0
 
 
-def import_places(sandbox: Sandbox, interpreter: str, env: Mapping[str, str]) -> tuple[str, ...]:
+def find_import_paths(sandbox: Sandbox, interpreter: str, env: Mapping[str, str]) -> tuple[str, ...]:
     """Return from where an interpreter imports this repository's packages, relative to the root.
 
     An editable install leads there through entries of `sys.path`, or through a finder that is asked after
@@ -32,14 +32,14 @@ def import_places(sandbox: Sandbox, interpreter: str, env: Mapping[str, str]) ->
     return tuple(dict.fromkeys([*places, *(entry for entry in declared if _below(root, entry) is None)]))
 
 
-def installed_places(sandbox: Sandbox, words: Sequence[str]) -> tuple[str, ...]:
+def find_installed_paths(sandbox: Sandbox, words: Sequence[str]) -> tuple[str, ...]:
     """Return where in the repository an interpreter, started by these words, finds packages by itself."""
     root = sandbox.root
     found = (_below(root, entry) for entry in _search_path(sandbox, words, {}))
     return tuple(dict.fromkeys(place for place in found if place and (root / place).is_dir()))
 
 
-def paths_for(copy: Path, places: Iterable[str]) -> str:
+def to_pythonpath(copy: Path, places: Iterable[str]) -> str:
     """Return the PYTHONPATH under which a copy imports itself, ahead of every editable install."""
     return os.pathsep.join(str(copy / place) for place in places)
 

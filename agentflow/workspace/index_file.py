@@ -23,7 +23,7 @@ _ODD = re.compile(
 )
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     """A file of an index."""
 
     path: bytes
@@ -33,7 +33,7 @@ class Entry(NamedTuple):
     """Left out of the disk."""
 
 
-def read_index(raw: bytes, hash_name: str) -> tuple[Entry, ...] | None:
+def read_index(raw: bytes, hash_name: str) -> tuple[IndexEntry, ...] | None:
     """Return the files of an index, sorted; None where git has to say what it holds."""
     try:
         found = _read(raw, hashlib.new(hash_name, usedforsecurity=False).digest_size)
@@ -41,15 +41,15 @@ def read_index(raw: bytes, hash_name: str) -> tuple[Entry, ...] | None:
         return None
     paths = {entry.path for entry in found}
     is_clear = len(paths) == len(found) and not any(map(_ODD.search, paths))
-    return tuple(sorted(found)) if is_clear and paths.isdisjoint(folders_of(paths)) else None
+    return tuple(sorted(found)) if is_clear and paths.isdisjoint(list_folders(paths)) else None
 
 
-def _read(raw: bytes, digest: int) -> list[Entry]:
+def _read(raw: bytes, digest: int) -> list[IndexEntry]:
     """Return the files of an index. Raises ValueError unless all are plain files in plain entries."""
     kind, version, count = raw[:4], int.from_bytes(raw[4:8]), int.from_bytes(raw[8:12])
     if kind != b"DIRC" or version not in (2, 3):
         raise ValueError(version)
-    place, found = _HEAD.size, list[Entry]()
+    place, found = _HEAD.size, list[IndexEntry]()
     for _ in range(count):
         head = raw[place : place + _ID + digest + 4]
         flags, more = int.from_bytes(head[-4:-2]), int.from_bytes(head[-2:])
@@ -58,7 +58,7 @@ def _read(raw: bytes, digest: int) -> list[Entry]:
         end = raw.index(b"\0", begin)
         if mode not in _MODES or flags & _STAGE:
             raise ValueError(mode)
-        found.append(Entry(raw[begin:end], mode, head[_ID:-4], is_extended and bool(more & _SKIP)))
+        found.append(IndexEntry(raw[begin:end], mode, head[_ID:-4], is_extended and bool(more & _SKIP)))
         place += (end - place + 8) & ~7
     if any(name[:1].islower() for name in _extensions(raw, place, len(raw) - digest)):
         raise ValueError("an extension changes what the entries mean")
@@ -71,7 +71,7 @@ def _extensions(raw: bytes, place: int, end: int) -> Iterator[bytes]:
         place += 8 + int.from_bytes(raw[place + 4 : place + 8])
 
 
-def folders_of(paths: Iterable[bytes]) -> set[bytes]:
+def list_folders(paths: Iterable[bytes]) -> set[bytes]:
     """Return all folders that paths lead through, the top left out."""
     return {folder for path in paths for folder in _parents(path)}
 
@@ -81,14 +81,14 @@ def _parents(path: bytes) -> Iterator[bytes]:
         yield path
 
 
-def write_index(entries: tuple[Entry, ...], hash_name: str) -> bytes:
+def write_index(entries: tuple[IndexEntry, ...], hash_name: str) -> bytes:
     """Return an index of sorted files in which no content is known before git read the file."""
     version = 3 if any(entry.is_skipped for entry in entries) else 2
-    body = _HEAD.pack(b"DIRC", version, len(entries)) + b"".join(map(_entry, entries))
+    body = _HEAD.pack(b"DIRC", version, len(entries)) + b"".join(map(_encode_entry, entries))
     return body + hashlib.new(hash_name, body, usedforsecurity=False).digest()
 
 
-def _entry(entry: Entry) -> bytes:
+def _encode_entry(entry: IndexEntry) -> bytes:
     size = min(len(entry.path), _LONGEST)
     flags = (size | _EXTENDED, _SKIP) if entry.is_skipped else (size,)
     told = (
@@ -102,21 +102,21 @@ def _entry(entry: Entry) -> bytes:
     return whole + bytes(8 - len(whole) % 8)
 
 
-def tree_id(entries: Iterable[Entry], hash_name: str) -> str:
+def hash_tree(entries: Iterable[IndexEntry], hash_name: str) -> str:
     """Return the id of the tree that files make."""
     folders: dict[bytes, list[tuple[bytes, bytes]]] = {b"": []}
     for entry in entries:
         folder, _, name = entry.path.rpartition(b"/")
         folders.setdefault(folder, []).append((name, b"%o %s\0%s" % (entry.mode, name, entry.id)))
-    for folder in folders_of(tuple(folders)):
+    for folder in list_folders(tuple(folders)):
         folders.setdefault(folder, [])
     for folder in sorted(folders.keys() - {b""}, key=lambda path: -path.count(b"/")):
         above, _, name = folder.rpartition(b"/")
-        found = _tree(folders[folder], hash_name)
+        found = _hash_folder(folders[folder], hash_name)
         folders[above].append((name + b"/", b"40000 %s\0%s" % (name, found)))
-    return _tree(folders[b""], hash_name).hex()
+    return _hash_folder(folders[b""], hash_name).hex()
 
 
-def _tree(parts: list[tuple[bytes, bytes]], hash_name: str) -> bytes:
+def _hash_folder(parts: list[tuple[bytes, bytes]], hash_name: str) -> bytes:
     content = b"".join(part for _, part in sorted(parts))
     return hashlib.new(hash_name, b"tree %d\0%s" % (len(content), content), usedforsecurity=False).digest()

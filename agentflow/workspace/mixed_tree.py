@@ -7,7 +7,7 @@ from hashlib import sha1, sha256
 from agentflow.core.record import Record
 from agentflow.sandbox.scratch import scratch_folder
 from agentflow.workspace.git import Git
-from agentflow.workspace.private_git import indexed
+from agentflow.workspace.private_git import make_git_with_tree
 
 _GONE = b"0"
 _SHA1_CHARS = 40
@@ -15,7 +15,7 @@ _REGULAR = b"100644"
 _EXECUTABLE = b"100755"
 
 
-class Split(Record):
+class TreeSplit(Record):
     """Which of two trees a path is taken from."""
 
     belongs: Callable[[str], bool]
@@ -26,7 +26,7 @@ class Split(Record):
     """Make it of its path, its text in the second tree and its text in the first."""
 
 
-class Texts(Record):
+class ChangedTexts(Record):
     """A file that differs between two trees; empty text for none."""
 
     path: str
@@ -38,7 +38,7 @@ class Texts(Record):
     """Whether the texts are the files, byte for byte."""
 
 
-class _Entry(Record):
+class _ChangedEntry(Record):
     path: bytes
     mode: bytes
     blob: bytes
@@ -47,25 +47,25 @@ class _Entry(Record):
     other_blob: bytes
 
 
-def cross(git: Git, first: str, second: str, split: Split) -> str:
+def mix_trees(git: Git, first: str, second: str, split: TreeSplit) -> str:
     """Return the id of a tree with the files of the first, but those that belong from the second."""
-    entries = list(_differing(git, first, second))
-    lines = [line for entry in entries if (line := _line(git, entry, split))]
+    entries = list(_find_differing(git, first, second))
+    lines = [line for entry in entries if (line := _describe_entry(git, entry, split))]
     if not lines:
         return first
     with scratch_folder() as folder:
-        env = indexed(git.call, git.source, first, folder / "git", git.root)
+        env = make_git_with_tree(git.call, git.source, first, folder / "git", git.root)
         git.call("update-index", "-z", "--index-info", env=env, stdin=b"\0".join(lines) + b"\0")
         return git.call("write-tree", env=env).decode().strip()
 
 
-def texts(git: Git, before: str, after: str, limit: int) -> Iterator[Texts]:
+def read_changed_texts(git: Git, before: str, after: str, limit: int) -> Iterator[ChangedTexts]:
     """Yield the files that differ, as text that can be written down; of one over the limit there is none."""
-    entries = tuple(_differing(git, before, after))
+    entries = tuple(_find_differing(git, before, after))
     names = [blob.decode() for entry in entries for blob in (entry.blob, entry.other_blob)]
     found = git.texts(names, limit)
     for entry, old, new in zip(entries, found[::2], found[1::2], strict=True):
-        yield Texts(
+        yield ChangedTexts(
             path=entry.path.decode("utf-8", "backslashreplace"),
             before=old,
             after=new,
@@ -82,10 +82,10 @@ def _is_file(text: str, blob: bytes) -> bool:
     return found.hexdigest().encode() == blob if blob.strip(b"0") else not text
 
 
-def lay(git: Git, tree: str, files: Mapping[str, str | None]) -> str:
+def write_tree_with(git: Git, tree: str, files: Mapping[str, str | None]) -> str:
     """Return the id of a tree in which some files have other texts; None takes a file away."""
     texts = {path: text for path, text in files.items() if text is not None}
-    modes = _modes(git, tree, texts)
+    modes = _find_modes(git, tree, texts)
     with scratch_folder() as folder:
         places = [folder / f"{number}.txt" for number in range(len(texts))]
         for place, text in zip(places, texts.values(), strict=True):
@@ -99,12 +99,12 @@ def lay(git: Git, tree: str, files: Mapping[str, str | None]) -> str:
         lines += [
             _GONE + b" " + b"0" * len(tree) + b"\t" + os.fsencode(each) for each in files.keys() - texts
         ]
-        env = indexed(git.call, git.source, tree, folder / "git", git.root)
+        env = make_git_with_tree(git.call, git.source, tree, folder / "git", git.root)
         git.call("update-index", "-z", "--index-info", env=env, stdin=b"\0".join(lines) + b"\0")
         return git.call("write-tree", env=env).decode().strip()
 
 
-def _modes(git: Git, tree: str, paths: Iterable[str]) -> dict[str, bytes]:
+def _find_modes(git: Git, tree: str, paths: Iterable[str]) -> dict[str, bytes]:
     """Return the modes of files of a tree, of those that are plain files."""
     literal = {"GIT_LITERAL_PATHSPECS": "1"}
     raw = git.call("ls-tree", "-z", tree, "--", *paths, env=literal) if paths else b""
@@ -113,15 +113,15 @@ def _modes(git: Git, tree: str, paths: Iterable[str]) -> dict[str, bytes]:
     return {path: mode for path, mode in found.items() if mode == _EXECUTABLE}
 
 
-def _differing(git: Git, first: str, second: str) -> Iterator[_Entry]:
+def _find_differing(git: Git, first: str, second: str) -> Iterator[_ChangedEntry]:
     raw = git.call("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", first, second)
     words = raw.split(b"\0")
     for head, path in zip(words[::2], words[1::2], strict=False):
         mode, other_mode, blob, other_blob, _ = head.removeprefix(b":").split(b" ")
-        yield _Entry(path=path, mode=mode, blob=blob, other_mode=other_mode, other_blob=other_blob)
+        yield _ChangedEntry(path=path, mode=mode, blob=blob, other_mode=other_mode, other_blob=other_blob)
 
 
-def _line(git: Git, entry: _Entry, split: Split) -> bytes | None:
+def _describe_entry(git: Git, entry: _ChangedEntry, split: TreeSplit) -> bytes | None:
     """Return what the index has to be told about a path; None where it stays as it is."""
     path = os.fsdecode(entry.path)
     if split.belongs(path):
@@ -129,21 +129,23 @@ def _line(git: Git, entry: _Entry, split: Split) -> bytes | None:
         return mode + b" " + entry.other_blob + b"\t" + entry.path
     if not split.is_shared(path) or not _are_files(entry):
         return None
-    text = split.mix(path, _text(git, entry.other_mode, entry.other_blob), _text(git, entry.mode, entry.blob))
+    text = split.mix(
+        path, _read_text(git, entry.other_mode, entry.other_blob), _read_text(git, entry.mode, entry.blob)
+    )
     blob = git.call("hash-object", "-w", "--stdin", stdin=text.encode("utf-8", "surrogateescape"))
     return _REGULAR + b" " + blob.strip() + b"\t" + entry.path
 
 
-def _are_files(entry: _Entry) -> bool:
+def _are_files(entry: _ChangedEntry) -> bool:
     """Return whether both are plain files or absent; a link in place of settings is no mixture."""
     return all(
         mode in (_REGULAR, _EXECUTABLE) or not mode.strip(b"0") for mode in (entry.mode, entry.other_mode)
     )
 
 
-def _text(git: Git, mode: bytes, blob: bytes) -> str:
-    return _raw(git, mode, blob).decode("utf-8", "surrogateescape")
+def _read_text(git: Git, mode: bytes, blob: bytes) -> str:
+    return _read_raw(git, mode, blob).decode("utf-8", "surrogateescape")
 
 
-def _raw(git: Git, mode: bytes, blob: bytes) -> bytes:
+def _read_raw(git: Git, mode: bytes, blob: bytes) -> bytes:
     return git.call("cat-file", "blob", blob.decode()) if mode.strip(b"0") else b""

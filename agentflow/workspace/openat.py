@@ -10,7 +10,7 @@ import os
 import struct
 from collections.abc import Callable
 
-Opening = Callable[[int, str, int, int], int]
+Opener = Callable[[int, str, int, int], int]
 """Takes the folder's descriptor, a name, the flags of open(2) and a mode; returns a descriptor."""
 HERE = "."
 _OPENAT2 = 437
@@ -20,22 +20,22 @@ _RESOLVE = _NO_MAGICLINKS | _NO_SYMLINKS | _BENEATH
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 
 
-def opening() -> Opening:
+def find_opener() -> Opener:
     """Return how files are opened here: by one call of the kernel where it has it, else part by part."""
     if not hasattr(os, "O_PATH"):
-        return by_walking
+        return open_by_parts
     by_kernel = _kernel()
     root = os.open("/", _FOLDER)
     try:
         os.close(by_kernel(root, HERE, os.O_PATH | os.O_DIRECTORY, 0))
     except OSError:
-        return by_walking  # an older kernel, or a sandbox that does not let us
+        return open_by_parts  # an older kernel, or a sandbox that does not let us
     finally:
         os.close(root)
     return by_kernel
 
 
-def _kernel() -> Opening:
+def _kernel() -> Opener:
     call = ctypes.CDLL(None, use_errno=True).syscall
 
     def by_kernel(folder: int, name: str, flags: int, mode: int) -> int:
@@ -52,7 +52,7 @@ def _kernel() -> Opening:
     return by_kernel
 
 
-def by_walking(folder: int, name: str, flags: int, mode: int) -> int:
+def open_by_parts(folder: int, name: str, flags: int, mode: int) -> int:
     """Open part by part, each in the folder that was opened before it."""
     _require_plain(name)
     *parents, leaf = name.split("/")
@@ -67,18 +67,18 @@ def by_walking(folder: int, name: str, flags: int, mode: int) -> int:
         os.close(descriptor)
 
 
-def folder_of(opening: Opening, root: int, name: str) -> int:
+def open_folder(opener: Opener, root: int, name: str) -> int:
     """Return the descriptor of a folder, made with its parents where it is missing."""
     try:
-        return opening(root, name, _FOLDER, 0)
+        return opener(root, name, _FOLDER, 0)
     except FileNotFoundError:
-        _make(opening, root, name)
-        return opening(root, name, _FOLDER, 0)
+        _make(opener, root, name)
+        return opener(root, name, _FOLDER, 0)
 
 
-def _make(opening: Opening, root: int, name: str) -> None:
+def _make(opener: Opener, root: int, name: str) -> None:
     parent, _, leaf = name.rpartition("/")
-    folder = folder_of(opening, root, parent or HERE)
+    folder = open_folder(opener, root, parent or HERE)
     try:
         os.mkdir(leaf, dir_fd=folder)
     except FileExistsError:

@@ -21,12 +21,12 @@ from agentflow.process import capture
 from agentflow.sandbox.links import find_links, follow_links
 from agentflow.sandbox.profile import CONFIGURATION, POLICY, fold_name, fold_path, is_git
 from agentflow.workspace.git import Git
-from agentflow.workspace.openat import HERE, folder_of, opening
+from agentflow.workspace.openat import HERE, find_opener, open_folder
 
 MAX_BYTES = 10_000_000
 """Larger files are read in pages only."""
 MAX_PATH = 4096
-TASKS = ".claude/agentflow/"
+OWN_FOLDER = ".claude/agentflow/"
 """Where our own task folders lie: readable, never listed."""
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _LIST = ("git", "--literal-pathspecs", "-c", "core.fsmonitor=false", "ls-files", "-co", "--exclude-standard")
@@ -73,7 +73,7 @@ class PathGuard:
     def __init__(self, root: Path, exceptions: Exceptions = no_exceptions, git: Iterable[Path] = ()) -> None:
         self._root = root.resolve()
         self._exceptions = exceptions
-        self._opening = opening()
+        self._opening = find_opener()
         self._git = _git_folders(self._root, git)
 
     @property
@@ -123,7 +123,7 @@ class PathGuard:
     def write(self, name: str, content: bytes) -> None:
         """Replace or create a file, by its real name, so that a reader sees the old or the new one."""
         real = self.relative(name)
-        if part := policy_part(name) or policy_part(real) or self._policy_behind(real):
+        if part := find_policy_part(name) or find_policy_part(real) or self._policy_behind(real):
             raise OutsideWorkspace(f"{name} is read-only: no role writes to {part}")
         if real != name:
             raise OutsideWorkspace(f"{name} is not where it was: it leads to {real}")
@@ -131,7 +131,7 @@ class PathGuard:
         parent, _, leaf = name.rpartition("/")
         try:
             with self._folder() as root:
-                folder = folder_of(self._opening, root, parent or HERE)
+                folder = open_folder(self._opening, root, parent or HERE)
                 try:
                     _replace(name, folder, leaf, content)
                 finally:
@@ -266,15 +266,15 @@ class WithDeleted(Record):
 
 def is_hidden(name: str) -> bool:
     """Tell whether a file is never listed: our own, or of a name that no tool may use."""
-    return name.startswith(TASKS) or _CONTROL.search(name) is not None
+    return name.startswith(OWN_FOLDER) or _CONTROL.search(name) is not None
 
 
-def policy_part(name: str) -> str | None:
+def find_policy_part(name: str) -> str | None:
     """Return the part of a name that makes it policy, which no role writes."""
     return next((part for part in PurePosixPath(name).parts if _is_policy(part)), None)
 
 
-def obeyed_part(name: str) -> str | None:
+def find_obeyed_part(name: str) -> str | None:
     """Return the part of a name that makes it configuration which other programs execute or obey."""
     return next((part for part in PurePosixPath(name).parts if _matches(part, _OBEYED)), None)
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from agentflow.core.record import Record
 from agentflow.sandbox.scratch import scratch_folder
-from agentflow.workspace.index_file import Entry, read_index, write_index
+from agentflow.workspace.index_file import IndexEntry, read_index, write_index
 
 _CONFIG = """\
 [core]
@@ -40,7 +40,7 @@ _ASKED = r"^core\.(excludesfile|attributesfile|bare)$"
 _REFRESH = ("-q", "--unmerged", "--ignore-missing", "--ignore-submodules", "--refresh")
 
 
-class Call(Protocol):
+class GitCall(Protocol):
     """Run git at the root and return what it printed."""
 
     def __call__(
@@ -48,7 +48,7 @@ class Call(Protocol):
     ) -> bytes: ...
 
 
-class Source(Record):
+class GitSource(Record):
     """What the tree is made from, beside the files."""
 
     hash: str
@@ -61,7 +61,7 @@ class Source(Record):
     """Where we may keep something that git leaves alone."""
 
 
-def cast(root: Path, source: Source, folder: Path) -> dict[str, str]:
+def make_private_git(root: Path, source: GitSource, folder: Path) -> dict[str, str]:
     """Make a git folder, of an empty one if it is there; return the variables that lead git to it."""
     (folder / "refs").mkdir(parents=True)
     (folder / "HEAD").write_text("ref: refs/heads/none\n")
@@ -74,61 +74,63 @@ def cast(root: Path, source: Source, folder: Path) -> dict[str, str]:
     }
 
 
-def secluded(source: Source, folder: Path, work: Path) -> dict[str, str]:
+def make_unfiltered_git(source: GitSource, folder: Path, work: Path) -> dict[str, str]:
     """Make a git folder that obeys no settings and no filters, for files at `work`; return its variables."""
-    env = cast(work, source, folder) | alone(folder)
+    env = make_private_git(work, source, folder) | hide_home(folder)
     (folder / "info").mkdir()
     (folder / "info/attributes").write_bytes(AS_TEXT)
     return env
 
 
-def indexed(call: Call, source: Source, tree: str, folder: Path, work: Path) -> dict[str, str]:
+def make_git_with_tree(
+    call: GitCall, source: GitSource, tree: str, folder: Path, work: Path
+) -> dict[str, str]:
     """Make a git folder as `secluded` does, whose index holds a tree; return its variables."""
-    env = secluded(source, folder, work)
+    env = make_unfiltered_git(source, folder, work)
     call("read-tree", tree, env=env)
     return env
 
 
-def own_objects(source: Source) -> dict[str, str]:
+def use_own_objects(source: GitSource) -> dict[str, str]:
     """Return the variables by which git adds to objects of our own and reads the repository's too."""
     # in quotes, or else a colon in the name ends it
     quoted = '"{}"'.format(str(source.objects).replace("\\", "\\\\").replace('"', '\\"'))
     return {OBJECTS: str(source.kept / "objects"), "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted}
 
 
-def alone(folder: Path) -> dict[str, str]:
+def hide_home(folder: Path) -> dict[str, str]:
     """Return the variables by which git reads no file of the user's home, but what we kept of it."""
     return {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "user"), "GIT_CONFIG_NOSYSTEM": "1"}
 
 
-class Found(Record):
+class FrozenRules(Record):
     """What a repository and its user say, before any file was looked at."""
 
     files: Mapping[str, bytes]
     """The user's ignore rules and attributes, by where a git folder of our own has them."""
     index: bytes
     """The paths of the repository's index; empty when there is none."""
-    entries: tuple[Entry, ...] | None = None
+    entries: tuple[IndexEntry, ...] | None = None
     """The same as files, sorted; None where only git can tell."""
 
 
-class Origin:
+class FrozenStart:
     """What all trees of one repository begin with, read when the first of them is made."""
 
-    def __init__(self, root: Path, source: Source) -> None:
+    def __init__(self, root: Path, source: GitSource) -> None:
         self.root = root
         self.source = source
-        self._found: Found | None = None
+        self._found: FrozenRules | None = None
 
-    def found(self, call: Call) -> Found:
+    def found(self, call: GitCall) -> FrozenRules:
         """Return what the repository and its user said at first."""
         if self._found is None:
             self._found = self._read(call)
         return self._found
 
-    def _read(self, call: Call) -> Found:
+    def _read(self, call: GitCall) -> FrozenRules:
         with scratch_folder() as folder:
-            env = cast(self.root, self.source, folder)
+            env = make_private_git(self.root, self.source, folder)
             files = {
                 "info/exclude": _content(self.source.exclude),
                 "info/attributes": _content(self.source.attributes),
@@ -137,13 +139,13 @@ class Origin:
             raw = _content(self.source.index)
             entries = read_index(raw, self.source.hash)
             if entries:
-                return Found(files=files, index=write_index(entries, self.source.hash), entries=entries)
+                return FrozenRules(files=files, index=write_index(entries, self.source.hash), entries=entries)
             if raw:
-                _rebuild(call, self.source.index, folder, {**env, **alone(folder)})
-            return Found(files=files, index=_content(folder / "index"))
+                _rebuild(call, self.source.index, folder, {**env, **hide_home(folder)})
+            return FrozenRules(files=files, index=_content(folder / "index"))
 
 
-class Start(Record):
+class FrozenIndex(Record):
     """What the first tree of a kind was made with, which every later one is made with too."""
 
     files: Mapping[str, bytes]
@@ -152,17 +154,19 @@ class Start(Record):
     """By which git knows the files that are too young to be trusted."""
 
 
-def started(call: Call, found: Found, folder: Path, env: Mapping[str, str], attributes: bytes) -> Start:
+def freeze_index(
+    call: GitCall, found: FrozenRules, folder: Path, env: Mapping[str, str], attributes: bytes
+) -> FrozenIndex:
     """Let git look at each file once in a folder of our own; `attributes` are the last word."""
-    files = lay_found(found, folder, attributes)
+    files = write_rules(found, folder, attributes)
     if not found.index:
-        return Start(files=files, index=b"", index_time=0)
+        return FrozenIndex(files=files, index=b"", index_time=0)
     index = folder / "index"
-    call("update-index", *_REFRESH, env={**env, **alone(folder)})
-    return Start(files=files, index=index.read_bytes(), index_time=index.stat().st_mtime_ns)
+    call("update-index", *_REFRESH, env={**env, **hide_home(folder)})
+    return FrozenIndex(files=files, index=index.read_bytes(), index_time=index.stat().st_mtime_ns)
 
 
-def lay_found(found: Found, folder: Path, attributes: bytes) -> dict[str, bytes]:
+def write_rules(found: FrozenRules, folder: Path, attributes: bytes) -> dict[str, bytes]:
     """Leave what was found in a git folder of our own; return the files of it that are rules."""
     files = {**found.files, "info/attributes": found.files["info/attributes"] + attributes}
     _lay(files, folder)
@@ -171,7 +175,7 @@ def lay_found(found: Found, folder: Path, attributes: bytes) -> dict[str, bytes]
     return files
 
 
-def lay(start: Start, folder: Path) -> None:
+def write_frozen(start: FrozenIndex, folder: Path) -> None:
     """Leave what the first tree was made with in another git folder of our own."""
     _lay(start.files, folder)
     if start.index:
@@ -180,7 +184,7 @@ def lay(start: Start, folder: Path) -> None:
         os.utime(index, ns=(start.index_time, start.index_time))
 
 
-def _of_user(call: Call, root: Path, env: Mapping[str, str]) -> dict[str, bytes]:
+def _of_user(call: GitCall, root: Path, env: Mapping[str, str]) -> dict[str, bytes]:
     """Return the files that the user's own configuration names, or the usual ones."""
     said = call("config", "-z", "--type=path", "--get-regexp", _ASKED, env=env).split(b"\0")
     named = {key.decode(): os.fsdecode(value) for key, _, value in (word.partition(b"\n") for word in said)}
@@ -188,7 +192,7 @@ def _of_user(call: Call, root: Path, env: Mapping[str, str]) -> dict[str, bytes]
     return {f"user/git/{name}": _content(root / named.get(key, f"{usual}/{name}")) for key, name in _USER}
 
 
-def _rebuild(call: Call, theirs: Path, folder: Path, env: Mapping[str, str]) -> None:
+def _rebuild(call: GitCall, theirs: Path, folder: Path, env: Mapping[str, str]) -> None:
     """Make an index with the paths of the user's, in which no content is known before git read the file.
 
     Whoever can write the user's index can let it claim any content for a file, or for a whole folder.

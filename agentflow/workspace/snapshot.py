@@ -14,14 +14,14 @@ from agentflow.core.record import Record, encode
 from agentflow.frontmatter import write_atomic
 from agentflow.parse import decode
 from agentflow.workspace.git import Git
-from agentflow.workspace.ignored_files import precious
-from agentflow.workspace.private_git import OBJECTS, own_objects
+from agentflow.workspace.ignored_files import list_precious
+from agentflow.workspace.private_git import OBJECTS, use_own_objects
 from agentflow.workspace.tree import Shadow
 
 _USUAL = {"100644": 0o644, "100755": 0o755, "120000": 0o777}
 
 
-class Entry(Record):
+class FileEntry(Record):
     """One file: what git knows of it, and its whole mode."""
 
     kind: str
@@ -30,11 +30,11 @@ class Entry(Record):
     mode: int
 
 
-Files = Mapping[str, Entry]
+FileEntries = Mapping[str, FileEntry]
 """By path relative to the root; bytes that are no UTF-8 as Python gives them."""
 
 
-class Shot(Record):
+class Snapshot(Record):
     """All files at one moment."""
 
     tree: str
@@ -42,7 +42,7 @@ class Shot(Record):
     """Of those whose mode is not what git would give them."""
 
 
-def shoot(git: Git, known: Files | None = None) -> Shot:
+def take_snapshot(git: Git, known: FileEntries | None = None) -> Snapshot:
     """Record the files as they are now; those that are known count even if they are ignored by now."""
     with _folder(git) as env:
         has = set(git.call("ls-files", "-z", env=env).split(b"\0")) if known else set()
@@ -50,92 +50,92 @@ def shoot(git: Git, known: Files | None = None) -> Shot:
         if missing:
             git.call("update-index", "-z", "--index-info", env=env, stdin=_lines(missing))
         tree = Shadow(call=git.call, root=git.root, env=env).write()
-    return _shot(git, tree, {path: kind for path, (kind, _) in _listed(git, tree).items()})
+    return to_whole_snapshot(git, tree, {path: kind for path, (kind, _) in _list_tree(git, tree).items()})
 
 
-def shoot_commit(git: Git) -> Shot | None:
+def take_commit_snapshot(git: Git) -> Snapshot | None:
     """Record the files where they are found to be those of the newest commit, byte for byte."""
     entries = git.trees.known(git.head) if git.head else None
     if git.head is None or entries is None or git.trees.may_convert(git.call, entries):
         return None
     _make_store(git)
-    return _shot(git, git.head, {os.fsdecode(entry.path): f"{entry.mode:o}" for entry in entries})
+    return to_whole_snapshot(git, git.head, {os.fsdecode(entry.path): f"{entry.mode:o}" for entry in entries})
 
 
-def as_shot(git: Git, files: Files) -> Shot:
+def to_snapshot(git: Git, files: FileEntries) -> Snapshot:
     """Return the shot of some files whose objects are known."""
     with _folder(git) as env:
         git.call("read-tree", "--empty", env=env)
         git.call("update-index", "-z", "--index-info", env=env, stdin=_lines(files))
         tree = git.call("write-tree", env=env).decode().strip()
     modes = {path: entry.mode for path, entry in files.items() if entry.mode != _USUAL.get(entry.kind)}
-    return Shot(tree=tree, modes=modes)
+    return Snapshot(tree=tree, modes=modes)
 
 
-def unread(git: Git, paths: Iterable[str]) -> Files:
+def to_unread_entries(git: Git, paths: Iterable[str]) -> FileEntries:
     """Return files as a shot is told of them that git would leave out; it reads them itself."""
     nobody = "1" * (64 if git.source.hash == "sha256" else 40)
     return {
-        path: Entry(kind="120000" if (git.root / path).is_symlink() else "100644", id=nobody, mode=0)
+        path: FileEntry(kind="120000" if (git.root / path).is_symlink() else "100644", id=nobody, mode=0)
         for path in paths
     }
 
 
-def files_of(git: Git, shot: Shot) -> dict[str, Entry]:
+def list_snapshot(git: Git, shot: Snapshot) -> dict[str, FileEntry]:
     """Return the files of a shot."""
     return {
-        path: Entry(kind=kind, id=name, mode=shot.modes.get(path, _USUAL.get(kind, 0o644)))
-        for path, (kind, name) in _listed(git, shot.tree).items()
+        path: FileEntry(kind=kind, id=name, mode=shot.modes.get(path, _USUAL.get(kind, 0o644)))
+        for path, (kind, name) in _list_tree(git, shot.tree).items()
     }
 
 
-def hold(git: Git, shot: Shot) -> None:
+def keep_objects(git: Git, shot: Snapshot) -> None:
     """Take over the objects of a shot that no commit has, since git may clear them away."""
     if shot.tree == git.head:
         return
-    env = own_objects(git.source)
+    env = use_own_objects(git.source)
     wanted = f"{shot.tree}\n" + (f"^{git.head}\n" if git.head else "")
     git.call("pack-objects", "-q", "--revs", f"{env[OBJECTS]}/pack/pack", env=env, stdin=wanted.encode())
 
 
-def content(git: Git, entry: Entry) -> bytes:
+def read_entry(git: Git, entry: FileEntry) -> bytes:
     """Return the bytes of a file."""
-    return git.call("cat-file", "blob", entry.id, env=own_objects(git.source))
+    return git.call("cat-file", "blob", entry.id, env=use_own_objects(git.source))
 
 
-class Kept(Record):
+class KeptSnapshots(Record):
     """What is kept of one task."""
 
-    base: Shot
+    base: Snapshot
     """Before it; with what the user changed themselves since, while the task waited."""
-    last: Shot
+    last: Snapshot
     """The newest that is known to be of the task's making."""
     ignored: tuple[str, ...]
     """What git ignored as the task began; a folder ends in a slash."""
     is_open: bool = True
     """The task has not come to an end of which it knows."""
-    replaced: Shot | None = None
+    replaced: Snapshot | None = None
     """What was there when the task was undone."""
 
 
-class Past:
+class TaskSnapshots:
     """The past of one task's files."""
 
     def __init__(self, git: Git, task_id: str) -> None:
         self._git = git
         self._path = git.source.kept / f"{task_id}.json"
 
-    def load(self) -> Kept:
+    def load(self) -> KeptSnapshots:
         """Return what is kept. Raises StateError when nothing is."""
         try:
-            return decode(Kept, self._path.read_bytes(), str(self._path))
+            return decode(KeptSnapshots, self._path.read_bytes(), str(self._path))
         except FileNotFoundError:
             raise StateError(
                 "nothing is kept of the files before this task",
                 hint=f"{self._path.parent} was removed, or the task ended before it began",
             ) from None
 
-    def save(self, kept: Kept) -> None:
+    def save(self, kept: KeptSnapshots) -> None:
         write_atomic(self._path, encode(kept))
 
     def begin(self, moment: float) -> str | None:
@@ -147,11 +147,13 @@ class Past:
             self._go_on(self.load(), moment)
             return None
         ignored = self._git.ignored()
-        lasting = unread(self._git, precious(self._git.root, ignored))
+        lasting = to_unread_entries(self._git, list_precious(self._git.root, ignored))
         tree = self._git.head if self._git.is_committed() else None
-        shot = (None if lasting or tree is None else shoot_commit(self._git)) or shoot(self._git, lasting)
-        hold(self._git, shot)
-        self.save(Kept(base=shot, last=shot, ignored=ignored))
+        shot = (None if lasting or tree is None else take_commit_snapshot(self._git)) or take_snapshot(
+            self._git, lasting
+        )
+        keep_objects(self._git, shot)
+        self.save(KeptSnapshots(base=shot, last=shot, ignored=ignored))
         return tree
 
     def note(self, *, is_over: bool = False) -> None:
@@ -159,62 +161,62 @@ class Past:
         if not self._path.exists():
             return
         kept = self.load()
-        last = shoot(self._git, self.files(kept.base))
+        last = take_snapshot(self._git, self.files(kept.base))
         self.save(kept.replace(last=last, is_open=not is_over))
 
-    def files(self, shot: Shot) -> Files:
-        return files_of(self._git, shot)
+    def files(self, shot: Snapshot) -> FileEntries:
+        return list_snapshot(self._git, shot)
 
-    def now(self, kept: Kept) -> Shot:
+    def now(self, kept: KeptSnapshots) -> Snapshot:
         """Record the files as they are, those that the task began with or made among them."""
-        return shoot(self._git, {**self.files(kept.last), **self.files(kept.base)})
+        return take_snapshot(self._git, {**self.files(kept.last), **self.files(kept.base)})
 
-    def _go_on(self, kept: Kept, moment: float) -> None:
+    def _go_on(self, kept: KeptSnapshots, moment: float) -> None:
         """Take what the user changed meanwhile as given: undoing the task will leave it."""
         shot = self.now(kept)
         base, last, now = dict(self.files(kept.base)), self.files(kept.last), self.files(shot)
         for path in base.keys() | last.keys() | now.keys():
-            is_user = not kept.is_open or changed_after(self._git.root / path, moment)
+            is_user = not kept.is_open or is_changed_after(self._git.root / path, moment)
             if last.get(path) == now.get(path) or not is_user:
                 continue
             if path in now:
                 base[path] = now[path]
             else:
                 base.pop(path, None)
-        rebased = as_shot(self._git, base)
-        hold(self._git, rebased)
+        rebased = to_snapshot(self._git, base)
+        keep_objects(self._git, rebased)
         self.save(kept.replace(base=rebased, last=shot, is_open=True, replaced=None))
 
 
-def changed_after(place: Path, moment: float) -> bool:
+def is_changed_after(place: Path, moment: float) -> bool:
     """Tell whether a file, or the folder that it is gone from, was changed after a moment."""
     while not os.path.lexists(place):
         place = place.parent
     return os.lstat(place).st_ctime > moment
 
 
-def _shot(git: Git, tree: str, kinds: Mapping[str, str]) -> Shot:
-    modes = {path: mode for path in kinds if (mode := _mode(f"{git.root}/{path}")) is not None}
-    return Shot(
+def to_whole_snapshot(git: Git, tree: str, kinds: Mapping[str, str]) -> Snapshot:
+    modes = {path: mode for path in kinds if (mode := _find_mode(f"{git.root}/{path}")) is not None}
+    return Snapshot(
         tree=tree, modes={path: mode for path, mode in modes.items() if mode != _USUAL.get(kinds[path])}
     )
 
 
-def _listed(git: Git, tree: str) -> dict[str, tuple[str, str]]:
-    raw = git.call("ls-tree", "-r", "-z", tree, env=own_objects(git.source))
+def _list_tree(git: Git, tree: str) -> dict[str, tuple[str, str]]:
+    raw = git.call("ls-tree", "-r", "-z", tree, env=use_own_objects(git.source))
     words = (word.partition(b"\t") for word in raw.split(b"\0") if word)
     heads = ((os.fsdecode(path), head.decode().split(" ")) for head, _, path in words)
     return {path: (head[0], head[2]) for path, head in heads}
 
 
-def _lines(files: Files) -> bytes:
+def _lines(files: FileEntries) -> bytes:
     lines: Iterable[bytes] = (
         f"{entry.kind} blob {entry.id}\t".encode() + os.fsencode(path) for path, entry in files.items()
     )
     return b"".join(line + b"\0" for line in lines)
 
 
-def _mode(place: str) -> int | None:
+def _find_mode(place: str) -> int | None:
     try:
         return stat.S_IMODE(os.lstat(place).st_mode)
     except OSError:
@@ -228,4 +230,4 @@ def _folder(git: Git) -> AbstractContextManager[dict[str, str]]:
 
 
 def _make_store(git: Git) -> None:
-    Path(own_objects(git.source)[OBJECTS], "pack").mkdir(mode=0o700, parents=True, exist_ok=True)
+    Path(use_own_objects(git.source)[OBJECTS], "pack").mkdir(mode=0o700, parents=True, exist_ok=True)

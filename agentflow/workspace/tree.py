@@ -9,18 +9,18 @@ from types import MappingProxyType
 
 from agentflow.core.record import Record
 from agentflow.sandbox.scratch import scratch_folder
-from agentflow.workspace.index_file import Entry, folders_of, tree_id
+from agentflow.workspace.index_file import IndexEntry, hash_tree, list_folders
 from agentflow.workspace.private_git import (
     AS_JUDGED,
     SKIPPED,
-    Call,
-    Origin,
-    Start,
-    alone,
-    cast,
-    lay,
-    lay_found,
-    started,
+    FrozenIndex,
+    FrozenStart,
+    GitCall,
+    freeze_index,
+    hide_home,
+    make_private_git,
+    write_frozen,
+    write_rules,
 )
 
 OURS = (".claude/agentflow", ".claude/*.local.*", ".claude/learnings.md")
@@ -53,7 +53,7 @@ class Shadow(Record):
     Git reads no configuration of the repository through it, so no program or setting of that has a say.
     """
 
-    call: Call
+    call: GitCall
     root: Path
     env: Mapping[str, str]
 
@@ -121,7 +121,7 @@ class Trees:
 
     def __init__(
         self,
-        origin: Origin,
+        origin: FrozenStart,
         attributes: bytes = AS_JUDGED,
         objects: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
@@ -130,10 +130,10 @@ class Trees:
         """The last word on how content is converted."""
         self._objects = objects
         """Variables that say where git keeps objects, unless in the repository."""
-        self._start: Start | None = None
-        self._known: dict[str, tuple[Entry, ...]] = {}
+        self._start: FrozenIndex | None = None
+        self._known: dict[str, tuple[IndexEntry, ...]] = {}
 
-    def are_committed(self, call: Call, head: str) -> bool:
+    def are_committed(self, call: GitCall, head: str) -> bool:
         """Tell whether the files on disk are the tree of a commit and nothing else, by one look at each.
 
         If they are not, or if this cannot be told so simply, the answer is no.
@@ -141,7 +141,7 @@ class Trees:
         entries = self.origin.found(call).entries or ()
         if any(entry.is_skipped or is_ours(entry.path) for entry in entries):
             return False
-        if tree_id(entries, self.origin.source.hash) != head:
+        if hash_tree(entries, self.origin.source.hash) != head:
             return False
         with self._laid(call) as env:
             said = call(*_LOOK, env=env)
@@ -151,24 +151,24 @@ class Trees:
         self._known[head] = entries
         return True
 
-    def known(self, tree: str) -> tuple[Entry, ...] | None:
+    def known(self, tree: str) -> tuple[IndexEntry, ...] | None:
         """Return the files of a tree that was found to be on disk as it is committed."""
         return self._known.get(tree)
 
-    def may_convert(self, call: Call, entries: Iterable[Entry]) -> bool:
+    def may_convert(self, call: GitCall, entries: Iterable[IndexEntry]) -> bool:
         """Tell whether an attribute may give files another content in a tree than on disk."""
-        folders = {b"", *folders_of(entry.path for entry in entries)}
+        folders = {b"", *list_folders(entry.path for entry in entries)}
         places = [self.origin.root / os.fsdecode(folder) / ".gitattributes" for folder in folders]
         told = [place.read_bytes() for place in places if place.is_file()]
         words = (*told, *self.origin.found(call).files.values())
         return _OF_THE_MACHINE.exists() or any(_ENCODING in text for text in words)
 
-    def write(self, call: Call) -> str:
+    def write(self, call: GitCall) -> str:
         """Return the id of the tree of the files as they are on disk now."""
         with self.folder(call) as env:
             return Shadow(call=call, root=self.origin.root, env=env).write()
 
-    def ignored(self, call: Call) -> tuple[str, ...]:
+    def ignored(self, call: GitCall) -> tuple[str, ...]:
         """Return what is not part of the tree because it is ignored, our own files left out."""
         with self._laid(call) as env:
             raw = call(
@@ -179,23 +179,23 @@ class Trees:
         )
 
     @contextmanager
-    def folder(self, call: Call) -> Iterator[dict[str, str]]:
+    def folder(self, call: GitCall) -> Iterator[dict[str, str]]:
         """Yield the variables of a git folder of our own, with the rules and the index of the first time."""
         with scratch_folder() as folder:
-            env = {**cast(self.origin.root, self.origin.source, folder), **self._objects}
+            env = {**make_private_git(self.origin.root, self.origin.source, folder), **self._objects}
             if self._start is None:
-                self._start = started(call, self.origin.found(call), folder, env, self._attributes)
+                self._start = freeze_index(call, self.origin.found(call), folder, env, self._attributes)
             else:
-                lay(self._start, folder)
-            yield env | alone(folder)
+                write_frozen(self._start, folder)
+            yield env | hide_home(folder)
 
     @contextmanager
-    def _laid(self, call: Call) -> Iterator[dict[str, str]]:
+    def _laid(self, call: GitCall) -> Iterator[dict[str, str]]:
         """Yield the same where no content has to be known."""
         with scratch_folder() as folder:
-            env = {**cast(self.origin.root, self.origin.source, folder), **self._objects}
-            lay_found(self.origin.found(call), folder, self._attributes)
-            yield env | alone(folder)
+            env = {**make_private_git(self.origin.root, self.origin.source, folder), **self._objects}
+            write_rules(self.origin.found(call), folder, self._attributes)
+            yield env | hide_home(folder)
 
 
 def is_ours(path: bytes) -> bool:

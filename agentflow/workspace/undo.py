@@ -11,16 +11,16 @@ from pathlib import Path, PurePosixPath
 from agentflow.core.errors import StateError
 from agentflow.core.record import Record
 from agentflow.workspace.git import Git
-from agentflow.workspace.openat import HERE, folder_of, opening
-from agentflow.workspace.snapshot import Entry, Files, Kept, changed_after, content
+from agentflow.workspace.openat import HERE, find_opener, open_folder
+from agentflow.workspace.snapshot import FileEntries, FileEntry, KeptSnapshots, is_changed_after, read_entry
 
 _LINK = "120000"
 
 
-class Undoing(Record):
+class UndoPlan(Record):
     """What undoing a task comes to."""
 
-    restored: Mapping[str, Entry]
+    restored: Mapping[str, FileEntry]
     """What is written, with what."""
     removed: tuple[str, ...]
     changed_since: tuple[str, ...]
@@ -34,9 +34,9 @@ class Undoing(Record):
 class Moments(Record):
     """The files of a task at the three moments that count."""
 
-    base: Files
-    last: Files
-    now: Files
+    base: FileEntries
+    last: FileEntries
+    now: FileEntries
 
 
 class Death(Record):
@@ -57,9 +57,13 @@ class Fate(Enum):
     UNCLEAR = "unclear"
 
 
-def undoing(
-    root: Path, kept: Kept, moments: Moments, death: Death | None, spared: frozenset[str] = frozenset()
-) -> Undoing:
+def plan_undo(
+    root: Path,
+    kept: KeptSnapshots,
+    moments: Moments,
+    death: Death | None,
+    spared: frozenset[str] = frozenset(),
+) -> UndoPlan:
     """Return what is to be done; `death` is None for a task that knew of its end.
 
     What is `spared` stays as it is, whoever changed it.
@@ -72,7 +76,7 @@ def undoing(
             fates[path] = Fate.LEFT  # programs of the user's write there as well
     fates |= dict.fromkeys(spared & fates.keys(), Fate.LEFT)
     back = [path for path, fate in fates.items() if fate is not Fate.LEFT]
-    return Undoing(
+    return UndoPlan(
         restored={path: moments.base[path] for path in back if path in moments.base},
         removed=tuple(path for path in back if path not in moments.base),
         changed_since=tuple(path for path, fate in fates.items() if fate is Fate.CHANGED),
@@ -84,27 +88,27 @@ def undoing(
 def _fate(place: Path, path: str, moments: Moments, death: Death | None) -> Fate:
     """Decide about a file that is not as it was before the task."""
     after, here = moments.last.get(path), moments.now.get(path)
-    if after == here or (death is not None and not changed_after(place, death.at)):
+    if after == here or (death is not None and not is_changed_after(place, death.at)):
         return Fate.BACK
     if moments.base.get(path) != after:
         return Fate.CHANGED
     return Fate.UNCLEAR if death is not None and death.in_flight else Fate.LEFT
 
 
-def put_back(git: Git, found: Undoing, base: Files) -> None:
+def put_back(git: Git, found: UndoPlan, base: FileEntries) -> None:
     """Make the files what they were, each at once. Raises StateError naming what is in the way."""
     with _descriptor(git.root) as root:
         for path in reversed(found.removed):
-            with _naming(path), _parent(root, path) as (folder, leaf):
+            with _name_problem(path), _parent(root, path) as (folder, leaf):
                 _remove(folder, leaf)
         _remove_empty(git.root, found.removed, base)
         for path, entry in found.restored.items():
-            with _naming(path), _parent(root, path) as (folder, leaf):
-                _restore(folder, leaf, entry, content(git, entry))
+            with _name_problem(path), _parent(root, path) as (folder, leaf):
+                _restore(folder, leaf, entry, read_entry(git, entry))
 
 
 @contextmanager
-def _naming(path: str) -> Iterator[None]:
+def _name_problem(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -116,7 +120,7 @@ def _naming(path: str) -> Iterator[None]:
 def _parent(root: int, path: str) -> Iterator[tuple[int, str]]:
     """Yield the folder of a file, made where it is missing, and the file's name in it."""
     parent, _, leaf = path.rpartition("/")
-    folder = folder_of(opening(), root, parent or HERE)
+    folder = open_folder(find_opener(), root, parent or HERE)
     try:
         yield folder, leaf
     finally:
@@ -139,7 +143,7 @@ def _remove(folder: int, leaf: str) -> None:
         pass  # somebody was faster
 
 
-def _remove_empty(root: Path, removed: tuple[str, ...], base: Files) -> None:
+def _remove_empty(root: Path, removed: tuple[str, ...], base: FileEntries) -> None:
     """Remove the folders in which nothing is left and in which nothing was."""
     filled = {parent for path in base for parent in PurePosixPath(path).parents}
     emptied = {parent for path in removed for parent in PurePosixPath(path).parents} - filled
@@ -150,7 +154,7 @@ def _remove_empty(root: Path, removed: tuple[str, ...], base: Files) -> None:
             pass  # something is in it that is not the task's
 
 
-def _restore(folder: int, leaf: str, entry: Entry, content: bytes) -> None:
+def _restore(folder: int, leaf: str, entry: FileEntry, content: bytes) -> None:
     temporary = f".agentflow-{secrets.token_hex(8)}.tmp"
     try:
         if entry.kind == _LINK:
@@ -167,5 +171,5 @@ def _restore(folder: int, leaf: str, entry: Entry, content: bytes) -> None:
         raise
 
 
-def _was_ignored(kept: Kept, path: str) -> bool:
+def _was_ignored(kept: KeptSnapshots, path: str) -> bool:
     return any(path == entry or (entry.endswith("/") and path.startswith(entry)) for entry in kept.ignored)

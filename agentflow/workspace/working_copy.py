@@ -20,9 +20,9 @@ from agentflow.sandbox.scratch import scratch_folder
 from agentflow.sandbox.throwaway import View, layered
 from agentflow.workspace.git import ChangeKind, Git
 from agentflow.workspace.ignored_files import CACHES, is_environment
-from agentflow.workspace.private_git import cast, indexed, secluded
+from agentflow.workspace.private_git import make_git_with_tree, make_private_git, make_unfiltered_git
 
-WRITE = ("checkout-index", "-a", "-f", "-u", "-q")
+CHECKOUT = ("checkout-index", "-a", "-f", "-u", "-q")
 """How git writes all files that its index knows."""
 _ROOM = 64_000_000
 """Bytes of ignored files that are copied; the rest is seen where it lies, as an environment is."""
@@ -63,7 +63,7 @@ class LowerDirectory:
         if not (self._is_mountable and self._fits(tree)):
             return None
         view = layered(below.view.folder, outer / "layer")
-        env = secluded(self._git.source, outer / "layer/git", view.place)
+        env = make_unfiltered_git(self._git.source, outer / "layer/git", view.place)
         shutil.copyfile(below.env["GIT_INDEX_FILE"], env["GIT_INDEX_FILE"])
         git = self._git.replace(within=mounting(str(view.folder), str(outer / "layer")))
         # where nothing is gone, the layer is its files; to mount it costs a start of Python
@@ -120,7 +120,7 @@ class WorkingCopy:
         if self.view.layer is None:
             return None
         try:
-            return dict(_marked(f"{self.view.layer}/upper"))
+            return dict(_find_marks(f"{self.view.layer}/upper"))
         except OSError:  # a check made folders too deep to be named, or none that we may list
             return None
 
@@ -131,7 +131,7 @@ class WorkingCopy:
         """Undo what a check did, but for what git ignores and no check obeys: products of a build."""
         if not self._is_touched():
             return
-        self._git.call(*WRITE, env=self._env)
+        self._git.call(*CHECKOUT, env=self._env)
         strange = set(self._others("--exclude-standard"))
         strange |= {path for path in self._others() if belongs(path)}
         places = [os.fsencode(self.view.place / path) for path in strange if not self._is_laid(path)]
@@ -172,7 +172,7 @@ class WorkingCopy:
                 and os.path.lexists(source)
                 and self.view.is_free(entry)
             ):
-                size = None if is_environment(entry) else _size(source, room)
+                size = None if is_environment(entry) else _measure(source, room)
                 is_folder = source.is_dir() and (size is None or not source.is_symlink())
                 place = self.view.make_room(entry, as_folder=is_folder)
                 if size is None:
@@ -186,7 +186,7 @@ class WorkingCopy:
         """Give the copy a git folder that shows the same commits, and can be changed without harm."""
         place = self.view.top / ".git"
         source = self._git.source
-        cast(self.view.place, source, place)
+        make_private_git(self.view.place, source, place)
         for folder in ("objects/info", "objects/pack"):
             (place / folder).mkdir(parents=True)
         (place / "objects/info/alternates").write_bytes(os.fsencode(source.objects) + b"\n")
@@ -203,8 +203,8 @@ def write_tree(git: Git, tree: str, outer: Path) -> WrittenTree:
     """Write all files of a tree somewhere below a folder; no filter has a say."""
     view = View(folder=outer / "files" / git.root.name)
     view.folder.mkdir(parents=True)
-    env = indexed(git.call, git.source, tree, outer / "git", view.folder)
-    git.call(*WRITE, env=env)
+    env = make_git_with_tree(git.call, git.source, tree, outer / "git", view.folder)
+    git.call(*CHECKOUT, env=env)
     return WrittenTree(view=view, git=git, env=env)
 
 
@@ -233,7 +233,7 @@ def _is_mountable(files: Path, scratch: Path) -> bool:
     return capture(words, cwd=files).returncode == 0
 
 
-def _marked(top: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _find_marks(top: str) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Yield what lies in a folder with what tells a change of it; times of a folder tell none."""
     folders = [top]
     while folders:
@@ -255,12 +255,12 @@ def _copy(source: Path, place: Path) -> None:
         return
     with suppress(OSError):  # what cannot be read cannot be copied either
         if source.is_dir():
-            shutil.copytree(source, place, symlinks=True, ignore=_odd, dirs_exist_ok=True)
+            shutil.copytree(source, place, symlinks=True, ignore=_find_odd, dirs_exist_ok=True)
         else:
             shutil.copy2(source, place)
 
 
-def _size(source: Path, room: int) -> int | None:
+def _measure(source: Path, room: int) -> int | None:
     """Return how many bytes lie there, or None where they are more than the room."""
     total = source.lstat().st_size if not source.is_dir() or source.is_symlink() else 0
     for folder, names, files in os.walk(source):
@@ -271,7 +271,7 @@ def _size(source: Path, room: int) -> int | None:
     return total if total <= room else None
 
 
-def _odd(folder: str, names: list[str]) -> set[str]:
+def _find_odd(folder: str, names: list[str]) -> set[str]:
     """Return what no copy has: caches, pipes, sockets and devices."""
     modes = {name: os.lstat(f"{folder}/{name}").st_mode for name in names}
     plain = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)

@@ -21,7 +21,7 @@ from agentflow.tools.engines import (
     ripgrep,
 )
 from agentflow.tools.search import GLOB, GREP
-from agentflow.workspace.globs import matcher
+from agentflow.workspace.globs import compile_glob
 from agentflow.workspace.path_guard import PathGuard
 from tests.unit.tools.bench import Bench
 
@@ -156,8 +156,8 @@ def test_the_answer_itself_is_right(tree: Bench) -> None:
         ({"below": "src"}, ["src/deep/c.ts"]),
         ({"below": "src/deep/c.ts"}, ["src/deep/c.ts"]),
         ({"below": "odd names/*.txt"}, ["odd names/*.txt"]),
-        ({"paths": matcher("*.ts")}, ["src/deep/c.ts"]),
-        ({"paths": matcher("src/**"), "below": "src"}, ["src/deep/c.ts"]),
+        ({"paths": compile_glob("*.ts")}, ["src/deep/c.ts"]),
+        ({"paths": compile_glob("src/**"), "below": "src"}, ["src/deep/c.ts"]),
         ({"below": "ignored/g.py"}, ["ignored/g.py"]),
         ({"below": ".claude/agentflow/t/brief.md"}, [".claude/agentflow/t/brief.md"]),
         ({"below": ".claude"}, []),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.verdict.branches import watch_change
-from agentflow.workspace.mixed_tree import Texts
+from agentflow.workspace.mixed_tree import ChangedTexts
 
 BEFORE = "def pages(total, size):\n    return total // size\n"
 RIGHT = "-(-total // size)"
@@ -14,7 +14,7 @@ RIGHT = "-(-total // size)"
 def untried(folder: Path, before: str, after: str, *calls: str) -> list[str]:
     """Return what calls of the changed code leave untried."""
     plain = ("100644", "100644")
-    change = Texts(path="core.py", before=before, after=after, modes=plain)
+    change = ChangedTexts(path="core.py", before=before, after=after, modes=plain)
     watched = watch_change(change, "kwq", 1)
     if watched is None:
         return []

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from agentflow.verdict.breaking import Marks, break_change, break_functions, changed_lines
-from agentflow.workspace.mixed_tree import Texts
+from agentflow.workspace.mixed_tree import ChangedTexts
 
 MARKS = Marks(word="qw1", loaded="qw2", reached="qw3")
 PYTHON = "LIMIT = 3\n\n\ndef a():\n    return 1\n\n\ndef b():\n    return 2\n"
 
 
 def broken(before: str, after: str, path: str) -> str:
-    return break_change(Texts(path=path, before=before, after=after), MARKS)
+    return break_change(ChangedTexts(path=path, before=before, after=after), MARKS)
 
 
 def call(tmp_path: Path, text: str, code: str) -> str:
@@ -104,7 +104,7 @@ def test_a_script_fails_at_its_start() -> None:
 
 
 def test_lines_that_are_gone_stand_for_the_line_behind_them() -> None:
-    assert changed_lines(Texts(path="a", before="a\nb\nc\n", after="a\nc\n")) == {2}
+    assert changed_lines(ChangedTexts(path="a", before="a\nb\nc\n", after="a\nc\n")) == {2}
 
 
 def test_each_function_raises_where_only_tests_changed() -> None:

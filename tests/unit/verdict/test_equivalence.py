@@ -3,7 +3,7 @@
 import pytest
 
 from agentflow.verdict.equivalence import is_same_behaviour
-from agentflow.workspace.mixed_tree import Texts
+from agentflow.workspace.mixed_tree import ChangedTexts
 
 CODE = '''"""Pages."""
 
@@ -24,11 +24,11 @@ class Book:
 '''
 
 
-def changed(before: str, after: str, path: str = "pager/core.py") -> Texts:
-    return Texts(path=path, before=before, after=after)
+def changed(before: str, after: str, path: str = "pager/core.py") -> ChangedTexts:
+    return ChangedTexts(path=path, before=before, after=after)
 
 
-def replaced(*pairs: tuple[str, str], code: str = CODE) -> Texts:
+def replaced(*pairs: tuple[str, str], code: str = CODE) -> ChangedTexts:
     after = code
     for old, new in pairs:
         assert old in after
@@ -150,14 +150,16 @@ NOT_EQUAL = {
     "a name that becomes local": changed(
         "x = 1\n\n\ndef f():\n    return x\n", "x = 1\n\n\ndef f():\n    x: int\n    return x\n"
     ),
-    "a deleted module": Texts(path="a.py", before='"""A."""\n', after="", modes=("100644", "000000")),
-    "a new module": Texts(path="a.py", before="", after='"""A."""\n', modes=("000000", "100644")),
-    "a link in place of a file": Texts(path="a.py", before="x", after="(x)", modes=("100644", "120000")),
-    "a README that becomes a link": Texts(
+    "a deleted module": ChangedTexts(path="a.py", before='"""A."""\n', after="", modes=("100644", "000000")),
+    "a new module": ChangedTexts(path="a.py", before="", after='"""A."""\n', modes=("000000", "100644")),
+    "a link in place of a file": ChangedTexts(
+        path="a.py", before="x", after="(x)", modes=("100644", "120000")
+    ),
+    "a README that becomes a link": ChangedTexts(
         path="README.md", before="a", after="b", modes=("100644", "120000")
     ),
-    "a file that is too large": Texts(path="a.py", before="# a", after="", is_whole=False),
-    "bytes that are no UTF-8": Texts(path="a.py", before="# a", after="# \\xff", is_whole=False),
+    "a file that is too large": ChangedTexts(path="a.py", before="# a", after="", is_whole=False),
+    "bytes that are no UTF-8": ChangedTexts(path="a.py", before="# a", after="# \\xff", is_whole=False),
     "no Python": changed("x = (", "x = (("),
     "text that a program may read": changed("old", "new", "prompts/verifier.md"),
     "requirements": changed("a==1", "a==2", "requirements.txt"),
@@ -168,13 +170,13 @@ NOT_EQUAL = {
 
 
 @pytest.mark.parametrize("change", EQUAL.values(), ids=EQUAL.keys())
-def test_what_has_no_effect_is_the_same_behaviour(change: Texts) -> None:
+def test_what_has_no_effect_is_the_same_behaviour(change: ChangedTexts) -> None:
     assert is_same_behaviour([change])
     assert is_same_behaviour([change, EQUAL["a README"]])
 
 
 @pytest.mark.parametrize("change", NOT_EQUAL.values(), ids=NOT_EQUAL.keys())
-def test_what_may_have_an_effect_is_not_the_same_behaviour(change: Texts) -> None:
+def test_what_may_have_an_effect_is_not_the_same_behaviour(change: ChangedTexts) -> None:
     assert not is_same_behaviour([change])
     assert not is_same_behaviour([EQUAL["a README"], change])
 

@@ -1,7 +1,7 @@
 import pytest
 
 from agentflow.verdict.hunks import split_change, take_back
-from agentflow.workspace.mixed_tree import Texts
+from agentflow.workspace.mixed_tree import ChangedTexts
 
 OLD = """import os
 
@@ -19,12 +19,12 @@ def third(c):
 """
 
 
-def a_change(after: str, before: str = OLD, path: str = "calc.py") -> Texts:
+def a_change(after: str, before: str = OLD, path: str = "calc.py") -> ChangedTexts:
     modes = ("100644" if before else "000000", "100644" if after else "000000")
-    return Texts(path=path, before=before, after=after, modes=modes)
+    return ChangedTexts(path=path, before=before, after=after, modes=modes)
 
 
-def places(*changes: Texts, most: int = 8) -> list[str]:
+def places(*changes: ChangedTexts, most: int = 8) -> list[str]:
     return [piece.place for piece in split_change(changes, most)]
 
 

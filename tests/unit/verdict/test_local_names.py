@@ -1,7 +1,7 @@
 import pytest
 
 from agentflow.verdict.equivalence import is_same_behaviour
-from agentflow.workspace.mixed_tree import Texts
+from agentflow.workspace.mixed_tree import ChangedTexts
 
 BEFORE = "def pages(total, size):\n    full = total // size\n    return full + bool(total % size)\n"
 
@@ -33,7 +33,7 @@ OTHER = {
 
 
 def tried(before: str, after: str) -> bool:
-    return is_same_behaviour([Texts(path="a.py", before=before, after=after)])
+    return is_same_behaviour([ChangedTexts(path="a.py", before=before, after=after)])
 
 
 @pytest.mark.parametrize("texts", SAME.values(), ids=SAME)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 import pytest
 
 from agentflow.verdict.renaming import find_renaming, is_renamed
-from agentflow.workspace.mixed_tree import Texts
+from agentflow.workspace.mixed_tree import ChangedTexts
 
 CODE = """def pages(total, size):
     return -(-total // size)
@@ -39,7 +39,7 @@ def swapped(texts: Mapping[str, str], **names: str) -> dict[str, str]:
 
 def tried(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
     differing = [path for path in before if before[path] != after.get(path)]
-    changes = (Texts(path=path, before=before[path], after=after.get(path, "")) for path in differing)
+    changes = (ChangedTexts(path=path, before=before[path], after=after.get(path, "")) for path in differing)
     names = find_renaming(tuple(changes))
     return tuple(sorted(names)) if names and is_renamed(before, after, names) else ()
 
@@ -191,7 +191,9 @@ def test_anything_else_is_no_renaming(after: dict[str, str]) -> None:
 def test_a_file_that_is_no_plain_text_is_not_renamed() -> None:
     after = swapped(BASE, pages="count_pages")
     changes = [
-        Texts(path=path, before=BASE[path], after=after[path]) for path in BASE if BASE[path] != after[path]
+        ChangedTexts(path=path, before=BASE[path], after=after[path])
+        for path in BASE
+        if BASE[path] != after[path]
     ]
     changes[0] = changes[0].replace(modes=("100644", "100755"))
     assert find_renaming(tuple(changes)) == {}

@@ -4,7 +4,7 @@ import pytest
 
 from agentflow.verdict.equivalence import is_same_behaviour
 from agentflow.verdict.unused import find_dropped_names, is_taken, looks_up
-from agentflow.workspace.mixed_tree import Texts
+from agentflow.workspace.mixed_tree import ChangedTexts
 
 OWN = frozenset({"pager", "core", "tests"})
 CODE = "import re\nimport os\n\n\ndef _old(a):\n    return a\n\n\ndef pages(a):\n    return re.sub(a, a, a)\n"
@@ -12,7 +12,7 @@ CODE = "import re\nimport os\n\n\ndef _old(a):\n    return a\n\n\ndef pages(a):\
 
 def is_same(before: str, after: str) -> bool:
     ast.parse(after)
-    return is_same_behaviour([Texts(path="pager/core.py", before=before, after=after)], OWN)
+    return is_same_behaviour([ChangedTexts(path="pager/core.py", before=before, after=after)], OWN)
 
 
 @pytest.mark.parametrize(
@@ -85,5 +85,5 @@ def test_code_that_makes_up_names(text: str, found: bool) -> None:
 def test_a_description_of_a_project_is_no_behaviour() -> None:
     before = "[project]\nname = 'a'\ndescription = 'b'\n\n[tool.x]\ny = 1\n"
     for old, new, same in (("'b'", "'c'", True), ("'a'", "'c'", False), ("y = 1", "y = 2", False)):
-        change = Texts(path="pyproject.toml", before=before, after=before.replace(old, new))
+        change = ChangedTexts(path="pyproject.toml", before=before, after=before.replace(old, new))
         assert is_same_behaviour([change]) is same

@@ -8,7 +8,7 @@ import pytest
 
 from agentflow.core.errors import OutsideWorkspace
 from agentflow.sandbox.scratch import remove
-from agentflow.workspace.import_paths import import_places, paths_for
+from agentflow.workspace.import_paths import find_import_paths, to_pythonpath
 from agentflow.workspace.working_copy import copy_files
 from tests.support.boxes import boxed
 
@@ -67,7 +67,7 @@ def test_what_was_made_read_only_is_removed_too(tmp_path: Path) -> None:
 
 
 def entries(root: Path, copy: Path, **env: str) -> list[str]:
-    return paths_for(copy, import_places(boxed(root), sys.executable, env)).split(os.pathsep)
+    return to_pythonpath(copy, find_import_paths(boxed(root), sys.executable, env)).split(os.pathsep)
 
 
 def test_every_entry_below_the_root_is_mapped_and_comes_first(tmp_path: Path) -> None:
@@ -95,12 +95,12 @@ def test_a_path_file_and_a_finder_of_an_editable_install_are_followed(tmp_path: 
         "def install():\n    sys.meta_path.append(Finder)\n"
     )
     copy = tmp_path / "copy"
-    places = import_places(boxed(tmp_path), str(tmp_path / "env" / "bin" / "python"), {})
+    places = find_import_paths(boxed(tmp_path), str(tmp_path / "env" / "bin" / "python"), {})
     assert places == ("code", "python", ".")
-    assert paths_for(copy, places) == os.pathsep.join(
+    assert to_pythonpath(copy, places) == os.pathsep.join(
         [str(copy / "code"), str(copy / "python"), str(copy / ".")]
     )
 
 
 def test_an_interpreter_that_cannot_start_still_gets_the_copy(tmp_path: Path) -> None:
-    assert import_places(boxed(tmp_path), str(tmp_path / "none"), {}) == (".",)
+    assert find_import_paths(boxed(tmp_path), str(tmp_path / "none"), {}) == (".",)

@@ -1,6 +1,6 @@
 import pytest
 
-from agentflow.workspace.globs import matcher
+from agentflow.workspace.globs import compile_glob
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from agentflow.workspace.globs import matcher
     ],
 )
 def test_names_these_paths_and_no_others(glob: str, named: tuple[str, ...], others: tuple[str, ...]) -> None:
-    found = matcher(glob)
+    found = compile_glob(glob)
     assert [path for path in named if not found.fullmatch(path)] == []
     assert [path for path in others if found.fullmatch(path)] == []
 
@@ -39,4 +39,4 @@ def test_names_these_paths_and_no_others(glob: str, named: tuple[str, ...], othe
     "glob", ["}{", "{{a}", "[z-a]", "[[:alpha:]]", "\\", "{a,{b,c}}", "[\\]", "[^]", "***"]
 )
 def test_an_odd_glob_is_taken_or_names_nothing(glob: str) -> None:
-    matcher(glob).fullmatch("a")
+    compile_glob(glob).fullmatch("a")

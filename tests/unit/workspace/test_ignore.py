@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentflow.workspace.gitignore import END, OPT_OUT, START, keep_out_of_git, with_block
+from agentflow.workspace.gitignore import END, OPT_OUT, START, insert_block, keep_out_of_git
 from tests.unit.workspace.places import Place
 
 BLOCK = f"{START}\n.claude/agentflow/\n.claude/*.local.*\n{END}"
@@ -29,7 +29,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     ],
 )
 def test_the_block_stands_once_and_the_rest_stays(before: str, after: str) -> None:
-    assert with_block(before) == after
+    assert insert_block(before) == after
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_the_block_stands_once_and_the_rest_stays(before: str, after: str) -> No
     ],
 )
 def test_a_malformed_block_is_left_alone(malformed: str) -> None:
-    assert with_block(malformed) == malformed
+    assert insert_block(malformed) == malformed
 
 
 lines = st.lists(st.sampled_from(["", "*.log", START, END, "mine", "é\x00"]), max_size=8)
@@ -53,8 +53,8 @@ lines = st.lists(st.sampled_from(["", "*.log", START, END, "mine", "é\x00"]), m
 @given(lines, st.sampled_from(["\n", "\r\n"]), st.booleans())
 def test_twice_is_once_and_no_line_of_the_user_is_lost(found: list[str], newline: str, ended: bool) -> None:
     text = newline.join(found) + (newline if ended else "")
-    once = with_block(text)
-    assert with_block(once) == once
+    once = insert_block(text)
+    assert insert_block(once) == once
     outside = text
     if text.count(START) == text.count(END) == 1 and text.index(START) < text.index(END):
         outside = text[: text.index(START)] + text[text.index(END) + len(END) :]

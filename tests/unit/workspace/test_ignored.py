@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.sandbox.scratch import remove
-from agentflow.workspace.ignored_files import differences, fingerprint, unchanged
+from agentflow.workspace.ignored_files import describe_changes, list_unchanged, mark_ignored
 
 ENTRIES = (".venv/", "node_modules/")
 SITE = ".venv/lib/python3.11/site-packages"
@@ -24,14 +24,14 @@ def root(tmp_path: Path) -> Path:
 
 
 def changed(root: Path, name: str, text: str = "x = 2\n") -> tuple[str, ...]:
-    before = fingerprint(root, ENTRIES)
+    before = mark_ignored(root, ENTRIES)
     place = root / name
     place.parent.mkdir(parents=True, exist_ok=True)
     times = (place.stat().st_atime_ns, place.stat().st_mtime_ns) if place.exists() else None
     place.write_text(text)
     if times:
         os.utime(place, ns=times)
-    return differences(before, fingerprint(root, ENTRIES))
+    return describe_changes(before, mark_ignored(root, ENTRIES))
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,10 @@ def test_a_change_is_named_though_its_size_and_time_are_set_back(root: Path, nam
 
 
 def test_what_is_removed_is_named(root: Path) -> None:
-    before = fingerprint(root, ENTRIES)
+    before = mark_ignored(root, ENTRIES)
     (root / ".venv/bin/pytest").unlink()
 
-    assert differences(before, fingerprint(root, ENTRIES)) == (".venv/bin/pytest was removed",)
+    assert describe_changes(before, mark_ignored(root, ENTRIES)) == (".venv/bin/pytest was removed",)
 
 
 def test_compiled_code_is_no_change(root: Path) -> None:
@@ -61,7 +61,7 @@ def test_compiled_code_is_no_change(root: Path) -> None:
 
 
 def test_a_repository_that_ignores_nothing_has_no_mark(tmp_path: Path) -> None:
-    assert fingerprint(tmp_path, ()) == {}
+    assert mark_ignored(tmp_path, ()) == {}
 
 
 def test_ignored_files_count_as_long_as_they_are_what_they_were(tmp_path: Path) -> None:
@@ -69,14 +69,14 @@ def test_ignored_files_count_as_long_as_they_are_what_they_were(tmp_path: Path) 
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x = 1\n")
     entries = ("local.ini", "generated/", "kept/", ".venv/")
-    before = fingerprint(tmp_path, entries)
+    before = mark_ignored(tmp_path, entries)
     (tmp_path / "local.ini").write_text("x = 2\n")
     (tmp_path / "generated/b.py").write_text("")
     (tmp_path / "new.ini").write_text("")
     (tmp_path / ".venv/y.py").write_text("")
     now = (*entries, "new.ini")
 
-    assert unchanged(now, before, fingerprint(tmp_path, now)) == ("kept/", ".venv/")
+    assert list_unchanged(now, before, mark_ignored(tmp_path, now)) == ("kept/", ".venv/")
 
 
 def test_a_change_in_folders_that_are_very_deep_is_marked(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_change_in_folders_that_are_very_deep_is_marked(tmp_path: Path) -> Non
         place.mkdir()
         place = place / "d"
     place.touch()
-    before = fingerprint(tmp_path, ("d/",))
+    before = mark_ignored(tmp_path, ("d/",))
     place.write_text("x")
-    assert before != fingerprint(tmp_path, ("d/",))
+    assert before != mark_ignored(tmp_path, ("d/",))
     remove(tmp_path / "d")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.workspace.index_file import Entry, read_index, tree_id, write_index
+from agentflow.workspace.index_file import IndexEntry, hash_tree, read_index, write_index
 from tests.unit.workspace.places import Place
 
 
@@ -24,7 +24,7 @@ def place(tmp_path: Path) -> Place:
     return place
 
 
-def entries(place: Place) -> tuple[Entry, ...] | None:
+def entries(place: Place) -> tuple[IndexEntry, ...] | None:
     return read_index((place.root / ".git/index").read_bytes(), "sha1")
 
 
@@ -33,7 +33,7 @@ def test_an_index_is_read_and_its_tree_named_as_git_does(place: Place) -> None:
     assert found is not None
     listed = [f"{entry.mode:o} {entry.id.hex()} 0\t{os.fsdecode(entry.path)}" for entry in found]
     assert listed == place.git("-c", "core.quotePath=false", "ls-files", "-s").splitlines()
-    assert tree_id(found, "sha1") == place.git("rev-parse", "HEAD^{tree}").strip()
+    assert hash_tree(found, "sha1") == place.git("rev-parse", "HEAD^{tree}").strip()
 
 
 @pytest.mark.parametrize("words", [(), ("update-index", "--skip-worktree", "a.b")])
@@ -72,7 +72,7 @@ def test_an_index_of_another_kind_is_left_to_git(place: Place, words: tuple[str,
     ],
 )
 def test_an_index_that_git_would_not_make_is_left_to_git(paths: tuple[bytes, ...]) -> None:
-    planted = tuple(Entry(path, 0o100644, bytes(20)) for path in paths)
+    planted = tuple(IndexEntry(path, 0o100644, bytes(20)) for path in paths)
     assert read_index(write_index(planted, "sha1"), "sha1") is None
 
 

@@ -2,9 +2,9 @@ from pathlib import Path
 
 from agentflow.process import capture
 from agentflow.workspace.git import Git, open_repository
-from agentflow.workspace.mixed_tree import Split, cross, texts
+from agentflow.workspace.mixed_tree import TreeSplit, mix_trees, read_changed_texts
 
-SPLIT = Split(
+SPLIT = TreeSplit(
     belongs=lambda path: path.startswith("tests/"),
     is_shared=lambda path: path == "shared.txt",
     mix=lambda _, second, first: f"{first}|{second}",
@@ -49,7 +49,7 @@ def test_two_trees_become_one(tmp_path: Path) -> None:
         },
     )
 
-    held = cross(git, final, base, SPLIT)
+    held = mix_trees(git, final, base, SPLIT)
 
     assert content(git, held) == {
         "src.py": b"new",
@@ -58,7 +58,7 @@ def test_two_trees_become_one(tmp_path: Path) -> None:
         "tests/gone.py": b"base",
         "shared.txt": b"F|B",
     }
-    assert content(git, cross(git, base, final, SPLIT)) == {
+    assert content(git, mix_trees(git, base, final, SPLIT)) == {
         "src.py": b"old",
         "tests/a.py": b"weak",
         "tests/new.py": b"new",
@@ -71,7 +71,7 @@ def test_trees_with_the_same_checks_are_one(tmp_path: Path) -> None:
     base = tree_of(git, {"src.py": b"old", "tests/a.py": b"a"})
     final = tree_of(git, {"src.py": b"new"})
 
-    assert cross(git, final, base, SPLIT) == final
+    assert mix_trees(git, final, base, SPLIT) == final
 
 
 def test_a_folder_in_place_of_a_file_gives_way(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_folder_in_place_of_a_file_gives_way(tmp_path: Path) -> None:
     (git.root / "tests/a").mkdir()
     final = tree_of(git, {"tests/a/b.py": b"inner"})
 
-    assert content(git, cross(git, final, base, SPLIT)) == {"tests/a": b"file"}
+    assert content(git, mix_trees(git, final, base, SPLIT)) == {"tests/a": b"file"}
 
 
 def test_the_users_index_and_files_stay(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_the_users_index_and_files_stay(tmp_path: Path) -> None:
     index = (git.root / ".git/index").read_bytes()
     final = tree_of(git, {"src.py": b"new", "tests/a.py": b"b"})
 
-    cross(git, final, base, SPLIT)
+    mix_trees(git, final, base, SPLIT)
 
     assert (git.root / ".git/index").read_bytes() == index
     assert (git.root / "src.py").read_bytes() == b"new"
@@ -102,7 +102,7 @@ def test_what_differs_is_told_as_text_up_to_a_limit(tmp_path: Path) -> None:
     base = tree_of(git, {"a.py": b"one\n", "gone.py": b"x", "large.txt": b"x" * 50, "same.py": b"same"})
     final = tree_of(git, {"a.py": b"two\n", "gone.py": None, "large.txt": b"y" * 50, "odd\xff": b"\xff"})
 
-    assert [(each.path, each.before, each.after) for each in texts(git, base, final, 20)] == [
+    assert [(each.path, each.before, each.after) for each in read_changed_texts(git, base, final, 20)] == [
         ("a.py", "one\n", "two\n"),
         ("gone.py", "x", ""),
         ("large.txt", "", ""),

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import ToolError
-from agentflow.workspace.openat import Opening, by_walking, folder_of, opening
+from agentflow.workspace.openat import Opener, find_opener, open_by_parts, open_folder
 from agentflow.workspace.path_guard import PathGuard
 from tests.unit.workspace.swaps import attacked
 
-OPENINGS = list(dict.fromkeys((opening(), by_walking)))
+OPENINGS = list(dict.fromkeys((find_opener(), open_by_parts)))
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def root(tmp_path: Path) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("open_at", OPENINGS)
-def test_a_plain_name_is_opened(root: int, open_at: Opening) -> None:
+def test_a_plain_name_is_opened(root: int, open_at: Opener) -> None:
     for name in ("a/b/f", "a"):
         os.close(open_at(root, name, os.O_RDONLY, 0))
     with os.fdopen(open_at(root, "a/b/new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -46,7 +46,7 @@ def test_a_plain_name_is_opened(root: int, open_at: Opening) -> None:
     ],
 )
 def test_no_link_no_step_up_and_nothing_that_is_not_there_is_opened(
-    root: int, open_at: Opening, name: str
+    root: int, open_at: Opener, name: str
 ) -> None:
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     with pytest.raises(OSError, match=r"\[Errno"):
@@ -57,11 +57,11 @@ def test_no_link_no_step_up_and_nothing_that_is_not_there_is_opened(
 
 
 @pytest.mark.parametrize("open_at", OPENINGS)
-def test_folders_are_made_beneath_and_never_behind_a_link(root: int, open_at: Opening) -> None:
-    os.close(folder_of(open_at, root, "x/y/z"))
-    os.close(folder_of(open_at, root, "x/y/z"))
+def test_folders_are_made_beneath_and_never_behind_a_link(root: int, open_at: Opener) -> None:
+    os.close(open_folder(open_at, root, "x/y/z"))
+    os.close(open_folder(open_at, root, "x/y/z"))
     with pytest.raises(OSError, match=r"\[Errno"):
-        folder_of(open_at, root, "out/made")
+        open_folder(open_at, root, "out/made")
 
 
 def test_this_system_is_asked_what_it_can() -> None:

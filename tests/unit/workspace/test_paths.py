@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import ToolError
-from agentflow.workspace.path_guard import PathGuard, is_secret, obeyed_part
+from agentflow.workspace.path_guard import PathGuard, find_obeyed_part, is_secret
 
 GOOD = [
     *("src/a.py", "src/foo..bar.py", "src/...", "src/..a", "src/a..", "src/-dash", "src/sp ace", "src/é.py"),
@@ -204,11 +204,11 @@ def test_there_are_two_hundred() -> None:
     ("name", "folder"), list(product(("CLAUDE.md", ".envrc", ".gitmodules"), ("", "sub/")))
 )
 def test_configuration_that_others_obey_is_known_at_any_depth(name: str, folder: str) -> None:
-    assert obeyed_part(f"{folder}{name}") == name
-    assert obeyed_part(f"{folder}x{name}") is None
+    assert find_obeyed_part(f"{folder}{name}") == name
+    assert find_obeyed_part(f"{folder}x{name}") is None
 
 
 @pytest.mark.parametrize("path", ["README.md", "src/vscode/x", "husky", "idea"])
 def test_what_is_named_alike_is_not(path: str) -> None:
-    assert obeyed_part(path) is None
+    assert find_obeyed_part(path) is None
     assert not is_secret(path)
