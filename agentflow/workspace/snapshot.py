@@ -34,7 +34,7 @@ FileEntries = Mapping[str, FileEntry]
 """By path relative to the root; bytes that are no UTF-8 as Python gives them."""
 
 
-class Snapshot(Record):
+class FileSnapshot(Record):
     """All files at one moment."""
 
     tree: str
@@ -42,7 +42,7 @@ class Snapshot(Record):
     """Of those whose mode is not what git would give them."""
 
 
-def take_snapshot(git: Git, known: FileEntries | None = None) -> Snapshot:
+def take_snapshot(git: Git, known: FileEntries | None = None) -> FileSnapshot:
     """Record the files as they are now; those that are known count even if they are ignored by now."""
     with _folder(git) as env:
         has = set(git.call("ls-files", "-z", env=env).split(b"\0")) if known else set()
@@ -53,7 +53,7 @@ def take_snapshot(git: Git, known: FileEntries | None = None) -> Snapshot:
     return to_whole_snapshot(git, tree, {path: kind for path, (kind, _) in _list_tree(git, tree).items()})
 
 
-def take_commit_snapshot(git: Git) -> Snapshot | None:
+def take_commit_snapshot(git: Git) -> FileSnapshot | None:
     """Record the files where they are found to be those of the newest commit, byte for byte."""
     entries = git.trees.known(git.head) if git.head else None
     if git.head is None or entries is None or git.trees.may_convert(git.call, entries):
@@ -62,14 +62,14 @@ def take_commit_snapshot(git: Git) -> Snapshot | None:
     return to_whole_snapshot(git, git.head, {os.fsdecode(entry.path): f"{entry.mode:o}" for entry in entries})
 
 
-def to_snapshot(git: Git, files: FileEntries) -> Snapshot:
+def to_snapshot(git: Git, files: FileEntries) -> FileSnapshot:
     """Return the shot of some files whose objects are known."""
     with _folder(git) as env:
         git.call("read-tree", "--empty", env=env)
         git.call("update-index", "-z", "--index-info", env=env, stdin=_lines(files))
         tree = git.call("write-tree", env=env).decode().strip()
     modes = {path: entry.mode for path, entry in files.items() if entry.mode != _USUAL.get(entry.kind)}
-    return Snapshot(tree=tree, modes=modes)
+    return FileSnapshot(tree=tree, modes=modes)
 
 
 def to_unread_entries(git: Git, paths: Iterable[str]) -> FileEntries:
@@ -81,7 +81,7 @@ def to_unread_entries(git: Git, paths: Iterable[str]) -> FileEntries:
     }
 
 
-def list_snapshot(git: Git, shot: Snapshot) -> dict[str, FileEntry]:
+def list_snapshot(git: Git, shot: FileSnapshot) -> dict[str, FileEntry]:
     """Return the files of a shot."""
     return {
         path: FileEntry(kind=kind, id=name, mode=shot.modes.get(path, _USUAL.get(kind, 0o644)))
@@ -89,7 +89,7 @@ def list_snapshot(git: Git, shot: Snapshot) -> dict[str, FileEntry]:
     }
 
 
-def keep_objects(git: Git, shot: Snapshot) -> None:
+def keep_objects(git: Git, shot: FileSnapshot) -> None:
     """Take over the objects of a shot that no commit has, since git may clear them away."""
     if shot.tree == git.head:
         return
@@ -106,15 +106,15 @@ def read_entry(git: Git, entry: FileEntry) -> bytes:
 class KeptSnapshots(Record):
     """What is kept of one task."""
 
-    base: Snapshot
+    base: FileSnapshot
     """Before it; with what the user changed themselves since, while the task waited."""
-    last: Snapshot
+    last: FileSnapshot
     """The newest that is known to be of the task's making."""
     ignored: tuple[str, ...]
     """What git ignored as the task began; a folder ends in a slash."""
     is_open: bool = True
     """The task has not come to an end of which it knows."""
-    replaced: Snapshot | None = None
+    replaced: FileSnapshot | None = None
     """What was there when the task was undone."""
 
 
@@ -164,10 +164,10 @@ class TaskSnapshots:
         last = take_snapshot(self._git, self.files(kept.base))
         self.save(kept.replace(last=last, is_open=not is_over))
 
-    def files(self, shot: Snapshot) -> FileEntries:
+    def files(self, shot: FileSnapshot) -> FileEntries:
         return list_snapshot(self._git, shot)
 
-    def now(self, kept: KeptSnapshots) -> Snapshot:
+    def now(self, kept: KeptSnapshots) -> FileSnapshot:
         """Record the files as they are, those that the task began with or made among them."""
         return take_snapshot(self._git, {**self.files(kept.last), **self.files(kept.base)})
 
@@ -195,9 +195,9 @@ def is_changed_after(place: Path, moment: float) -> bool:
     return os.lstat(place).st_ctime > moment
 
 
-def to_whole_snapshot(git: Git, tree: str, kinds: Mapping[str, str]) -> Snapshot:
+def to_whole_snapshot(git: Git, tree: str, kinds: Mapping[str, str]) -> FileSnapshot:
     modes = {path: mode for path in kinds if (mode := _find_mode(f"{git.root}/{path}")) is not None}
-    return Snapshot(
+    return FileSnapshot(
         tree=tree, modes={path: mode for path, mode in modes.items() if mode != _USUAL.get(kinds[path])}
     )
 
