@@ -13,6 +13,7 @@ from agentflow.core.errors import UsageError
 from agentflow.core.pending import Consent
 from agentflow.core.task import Phase
 from agentflow.redact import redacted
+from agentflow.view.words import Detail
 
 if TYPE_CHECKING:
     from typer._click.core import Context
@@ -106,6 +107,9 @@ NO_INPUT = typer.Option(False, "--no-input", help="Use defaults, and deny calls 
 NO_SANDBOX = typer.Option(False, "--no-sandbox", help="Run commands without a sandbox, with all your rights.")
 NETWORK = typer.Option(False, "--network", help="Let the implementer and the checks reach the network.")
 EVENTS = typer.Option(None, "--events", metavar="FILE|-", help="Write each event as a line of JSON.")
+QUIET = typer.Option(False, "-q", "--quiet", help="Print only the verdict.")
+VERBOSE = typer.Option(False, "-v", "--verbose", help="Show every step and the whole report.")
+PLAIN = typer.Option(False, "--plain", help="Never redraw a line on the terminal.")
 JSON = typer.Option(False, "--json", help="Print JSON.")
 ONE_JSON = typer.Option(False, "--json", help="Print one JSON object on stdout and nothing else.")
 
@@ -127,10 +131,19 @@ def text_of(words: list[str], example: str = "agentflow task make the failing te
 def consent_of(*, yes: bool, no_input: bool) -> Consent:
     """Return what the switches say about questions. Raises UsageError for both."""
     if yes and no_input:
-        raise UsageError("--yes and --no-input contradict each other")
+        raise UsageError("--yes and --no-input exclude each other")
     if yes:
         return Consent.YES
     return Consent.NO if no_input else Consent.SUSPEND
+
+
+def detail_of(*, quiet: bool, verbose: bool) -> Detail:
+    """Return how much is shown. Raises UsageError for both switches."""
+    if quiet and verbose:
+        raise UsageError("-q and -v exclude each other")
+    if quiet:
+        return Detail.VERDICT
+    return Detail.FULL if verbose else Detail.BRIEF
 
 
 def class_named(name: str | None) -> str:

@@ -22,6 +22,7 @@ from agentflow.redact import Redacting, visible
 from agentflow.store.tasks import TaskStore
 from agentflow.view.progress import Progress
 from agentflow.view.text import choose, send, write
+from agentflow.view.words import Detail
 from agentflow.workflow.crew import Crew
 from agentflow.workspace.git import Git, open_repository
 
@@ -39,7 +40,9 @@ class Job(Order):
     events: str | None = None
     """A file's path, or `-` for stdout."""
     stream: bool = False
-    """Show what the model says as it comes."""
+    """Show what the model says as it comes, and every step with it."""
+    detail: Detail = Detail.BRIEF
+    plain: bool = False
 
     @property
     def ask(self) -> Ask | None:
@@ -78,6 +81,8 @@ def _drive(session: Session, job: Job, sink: BinaryIO | None) -> int:
     store = session.store
     with ExitStack() as stack:
         medium = choose(sys.stderr, os.environ)
+        if job.plain:
+            medium = medium.replace(live=False)
         if job.stream:
             shown = Redacting(_show)
             stack.callback(shown.finish)
@@ -85,13 +90,13 @@ def _drive(session: Session, job: Job, sink: BinaryIO | None) -> int:
             session = session.replace(setup=session.setup.replace(model=model))
             store.observers.append(lambda told: shown.finish() if isinstance(told.event, Replied) else None)
             medium = medium.replace(live=False)
-        progress = stack.enter_context(Progress(sys.stderr, medium))
-        store.observers.append(progress)
+        if job.detail is not Detail.VERDICT:
+            is_brief = job.detail is Detail.BRIEF and not job.stream
+            store.observers.append(stack.enter_context(Progress(sys.stderr, medium, is_brief=is_brief)))
         if sink is not None:
             store.observers.append(stack.enter_context(_copied(store, sink)))
         crew, task = run(session, ask=job.ask, signals=_SIGNALS)
-        progress.close()
-        _answer(crew, task, job)
+    _answer(crew, task, job)
     assert task.ending is not None
     return task.ending.exit_code
 
@@ -155,8 +160,8 @@ def _answer(crew: Crew, task: TaskState, job: Job) -> None:
     stream = sys.stderr if job.events == "-" else sys.stdout
     medium, root = choose(stream, os.environ), crew.git.root
     elsewhere = "" if Path.cwd().is_relative_to(root) else str(root)
-    told = verdict(load(crew.store.folder), crew.diff(task), elsewhere)
-    write((BLANK, *told) if medium.live else told, stream, medium)
+    told = verdict(load(crew.store.folder), crew.diff(task), elsewhere, job.detail)
+    write((BLANK, *told) if medium.live and job.detail is Detail.FULL else told, stream, medium)
 
 
 _OURS = (1, 2)

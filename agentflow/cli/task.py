@@ -1,4 +1,4 @@
-"""`task` and `demo`: the main job from its words to its verdict."""
+"""`task`, `ask`, `demo` and `explore`: what begins a task."""
 
 import shutil
 import sys
@@ -17,15 +17,26 @@ from agentflow.cli.arguments import (
     NO_INPUT,
     NO_SANDBOX,
     ONE_JSON,
+    PLAIN,
+    QUIET,
     STREAM,
     TIMEOUT,
+    VERBOSE,
     YES,
+    class_named,
+    consent_of,
+    detail_of,
+    phase_of,
+    text_of,
 )
 from agentflow.cli.printing import say
 from agentflow.core.errors import ConfigError, UsageError
 from agentflow.library.bundled import bundled
 from agentflow.process import capture
 from agentflow.view.text import send
+
+EXAMPLE = "invoicing"
+_AUTHOR = ("-c", "user.name=agentflow demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgSign=false")
 
 
 def task(
@@ -76,6 +87,9 @@ def task(
         False, "--context", help="Use the document of `explore`, if it is complete and recent."
     ),
     stream: bool = STREAM,
+    quiet: bool = QUIET,
+    verbose: bool = VERBOSE,
+    plain: bool = PLAIN,
     folder: Path = FOLDER,
 ) -> int:
     """Carry out a task and verify the result with the repository's own checks.
@@ -84,7 +98,6 @@ def task(
     Exit code 0 means verified.
     """
     from agentflow.api.boundary import Wish
-    from agentflow.cli.arguments import class_named, consent_of, phase_of, text_of
     from agentflow.cli.launch import Job, launch
     from agentflow.core.pending import Budget
     from agentflow.verdict.overrides import overrides_of
@@ -98,6 +111,8 @@ def task(
         consent=consent_of(yes=yes, no_input=no_input),
         pause_after=phase_of(pause_after),
         stream=stream,
+        detail=detail_of(quiet=quiet, verbose=verbose),
+        plain=plain,
         wish=Wish(no_sandbox=no_sandbox, network=network),
         named_class=class_named(class_name),
         review=review,
@@ -123,6 +138,9 @@ def ask(
     json: bool = ONE_JSON,
     events: str | None = EVENTS,
     stream: bool = STREAM,
+    quiet: bool = QUIET,
+    verbose: bool = VERBOSE,
+    plain: bool = PLAIN,
     folder: Path = FOLDER,
 ) -> int:
     """Answer a question about this repository. No file is changed.
@@ -131,7 +149,6 @@ def ask(
     Exit code 0 means answered.
     """
     from agentflow.api.boundary import Wish
-    from agentflow.cli.arguments import consent_of, text_of
     from agentflow.cli.launch import Job, launch
     from agentflow.core.pending import Budget
     from agentflow.routing.classify import QUESTION
@@ -143,6 +160,8 @@ def ask(
         events=events,
         consent=consent_of(yes=yes, no_input=no_input),
         stream=stream,
+        detail=detail_of(quiet=quiet, verbose=verbose),
+        plain=plain,
         wish=Wish(no_sandbox=no_sandbox),
         named_class=QUESTION,
         budget=Budget(cost=max_cost, tokens=max_tokens, seconds=timeout),
@@ -157,26 +176,28 @@ def demo(
         help="Where to put the example; a new or empty folder. [default: a temporary one]",
     ),
     json: bool = ONE_JSON,
+    quiet: bool = QUIET,
+    verbose: bool = VERBOSE,
 ) -> int:
     """Fix a real bug in a bundled example, without a key or a network."""
     from agentflow.api.boundary import Wish
     from agentflow.cli.launch import Job, launch
-    from agentflow.cli.task import make_demo
     from agentflow.cli.tasks import evidence
     from agentflow.store.reading import find
 
     folder = make_demo(target)
-    code = launch(
-        folder, Job(text="make the failing tests pass", model="repair", json=json, wish=Wish(must_run=True))
+    job = Job(
+        text="make the failing tests pass",
+        model="repair",
+        json=json,
+        detail=detail_of(quiet=quiet, verbose=verbose),
+        wish=Wish(must_run=True),
     )
-    if not json:
+    code = launch(folder, job)
+    if not (json or quiet):
         say()
         evidence(task_id=find(folder, None).name, evidence_id=None, export=None, json=False, folder=folder)
     return code
-
-
-EXAMPLE = "invoicing"
-_AUTHOR = ("-c", "user.name=agentflow demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgSign=false")
 
 
 def make_demo(target: Path | None) -> Path:
@@ -208,6 +229,8 @@ def explore(
     model: str | None = MODEL,
     json: bool = ONE_JSON,
     events: str | None = EVENTS,
+    quiet: bool = QUIET,
+    verbose: bool = VERBOSE,
 ) -> int:
     """Explore a repository in depth and write down what was found.
 
@@ -225,13 +248,12 @@ def explore(
         say(f"{PATH} is complete and recent; use --refresh to explore again")
         return 0
     text = f"explore {part or 'the repository'} in depth"
-    return launch(git.root, Job(text=text, model=model, json=json, events=events, focus=part))
+    detail = detail_of(quiet=quiet, verbose=verbose)
+    return launch(git.root, Job(text=text, model=model, json=json, events=events, detail=detail, focus=part))
 
 
 def _part(root: Path, path: Path, focus: str | None) -> str:
     """Return the folder to explore, relative to the root; empty for all. Raises UsageError."""
-    from agentflow.core.errors import UsageError
-
     place = (path / focus if focus else path).resolve()
     if not place.is_relative_to(root) or not place.is_dir():
         raise UsageError(f"{focus or path} is not a folder of this repository")

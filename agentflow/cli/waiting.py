@@ -1,4 +1,4 @@
-"""`resume`, `answer`, `approve`, `deny` and `cancel`: from any terminal, any day."""
+"""What a person does with a task: `resume`, `answer`, `approve`, `deny`, `cancel` and `undo`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,13 @@ from agentflow.cli.arguments import (
     NO_INPUT,
     NO_SANDBOX,
     ONE_JSON,
+    PLAIN,
+    QUIET,
     TASK,
+    VERBOSE,
     YES,
+    consent_of,
+    detail_of,
 )
 from agentflow.cli.printing import say, say_json, tell_edits
 
@@ -37,6 +42,9 @@ def resume(
     network: bool = NETWORK,
     json: bool = ONE_JSON,
     events: str | None = EVENTS,
+    quiet: bool = QUIET,
+    verbose: bool = VERBOSE,
+    plain: bool = PLAIN,
     folder: Path = FOLDER,
 ) -> int:
     """Continue a stopped, killed or waiting task from where it left off.
@@ -44,12 +52,18 @@ def resume(
     A task that came with the repository is continued only if you name it and its model.
     """
     from agentflow.api.boundary import Wish
-    from agentflow.cli.arguments import consent_of
     from agentflow.cli.launch import Job, relaunch
 
-    consent = consent_of(yes=yes, no_input=no_input)
-    wish = Wish(no_sandbox=no_sandbox, network=network)
-    return relaunch(folder, task_id, Job(model=model, consent=consent, json=json, events=events, wish=wish))
+    job = Job(
+        model=model,
+        consent=consent_of(yes=yes, no_input=no_input),
+        json=json,
+        events=events,
+        detail=detail_of(quiet=quiet, verbose=verbose),
+        plain=plain,
+        wish=Wish(no_sandbox=no_sandbox, network=network),
+    )
+    return relaunch(folder, task_id, job)
 
 
 def approve(
@@ -89,6 +103,8 @@ def answer(
         metavar="[TASK] CHOICE|TEXT",
         help="An option's letter, or your own words. [default task: the newest that asks]",
     ),
+    quiet: bool = QUIET,
+    verbose: bool = VERBOSE,
     folder: Path = FOLDER,
 ) -> int:
     """Answer a task's question and continue the task."""
@@ -105,7 +121,7 @@ def answer(
     found = folder_of(git.root, task_id, prefer=lambda task: bool(task.pending))
     tell_edits(git.root, found)
     answer_question(folder, found.name, said)
-    return relaunch(folder, found.name, Job())
+    return relaunch(folder, found.name, Job(detail=detail_of(quiet=quiet, verbose=verbose)))
 
 
 def cancel(

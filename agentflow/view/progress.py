@@ -22,7 +22,7 @@ from agentflow.core.events import (
 )
 from agentflow.core.record import Record
 from agentflow.redact import one_line
-from agentflow.view.rows import Memory, Row, rows
+from agentflow.view.rows import Memory, Row, brief_rows, rows
 from agentflow.view.text import (
     Line,
     Medium,
@@ -42,6 +42,8 @@ _TICK = 0.1
 """Seconds between two redraws, at least."""
 _ERASE = "\r\x1b[K"
 _NARROW = 80
+_WIDE = 120
+"""Columns of a row in short, where the stream is no terminal."""
 
 
 class Doing(Record):
@@ -98,14 +100,17 @@ def status_line(doing: Doing, now: float) -> Line:
 class Progress:
     """An observer that writes what it is told; to be closed, so that the live line goes away."""
 
-    def __init__(self, stream: TextIO, medium: Medium) -> None:
+    def __init__(self, stream: TextIO, medium: Medium, *, is_brief: bool = False) -> None:
         self._stream = stream
         self._medium = medium
-        self._tell = Story()
+        self._is_brief = is_brief
+        self._tell = Story(is_brief=is_brief)
         self._live = _Live(stream, medium) if medium.live else None
 
     def __call__(self, stamped: Stamped) -> None:
         lines = self._tell(stamped)
+        if self._is_brief and isinstance(stamped.event, PhaseEnded):
+            lines = tuple(cut(one, width_of(self._stream) or _WIDE) for one in lines)
         if self._live is None:
             if lines:
                 send(rendered(lines, self._medium, None), self._stream)
@@ -210,7 +215,8 @@ class Siblings:
 class Story:
     """Tells a task event by event; time counts from the first one it is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_brief: bool = False) -> None:
+        self._rows = brief_rows if is_brief else rows
         self._began: str | None = None
         self._memory = Memory()
         self._depths: dict[int, int] = {}
@@ -224,7 +230,7 @@ class Story:
         if isinstance(stamped.event, RunStarted):
             self._depths[stamped.event.run] = depth
         whose = self._siblings.told(stamped)
-        found = rows(stamped.event, self._memory)
+        found = self._rows(stamped.event, self._memory)
         if not found:
             return ()
         seconds = elapsed(self._began, stamped.at)

@@ -6,6 +6,7 @@ from functools import singledispatch
 from agentflow.core.events import (
     Classified,
     Compacted,
+    Event,
     EvidenceRecorded,
     GatesMerged,
     HandedOff,
@@ -54,6 +55,7 @@ _QUIET = frozenset({"Read", "SubmitFindings", "SubmitPlan", "SubmitChange", "Sub
 """Tools whose result says nothing that a person wants to know, unless it is an error."""
 _OFFLINE = ("repair", "script:", "replay:")
 """Models for which the id that stands for a role's tier means nothing."""
+_EXIT = re.compile(r"^exit 0(, )?|^exit \d+, (?=\d)")
 _FAILURES = re.compile(r"(\d+) (?:failed|errors?)\b")
 _MARKS = {Style.GOOD: "✓ ", Style.DIM: "· ", Style.WARN: "! ", Style.BAD: "✗ "}
 _FINE = (RunOutcome.SUBMITTED, RunOutcome.ANSWERED)
@@ -72,6 +74,9 @@ class Memory:
         self.subject = ""
         """What the call that ended last was about."""
         self.phase: Phase | None = None
+        self.reads_only = False
+        self.shown: dict[CheckName, str] = {}
+        """What each check showed in this phase, in short."""
         self.failed: dict[CheckName, int] = {}
         """How many tests of each check that was red before any change failed then."""
 
@@ -80,6 +85,34 @@ class Memory:
 def rows(_event: object, _memory: Memory) -> tuple[Row, ...]:
     """Return the rows of one event, none for what only machines care about."""
     return ()
+
+
+def brief_rows(event: Event, memory: Memory) -> tuple[Row, ...]:
+    """Return what a person needs while a task runs: one row for each phase that ends, and warnings."""
+    if isinstance(event, Warned | Retried | TaskUndone):
+        return rows(event, memory)
+    if isinstance(event, PhaseStarted):
+        memory.phase = event.phase
+        memory.shown = {}
+    if isinstance(event, Classified):
+        memory.reads_only = Phase.IMPLEMENTATION not in event.steps
+    if isinstance(event, EvidenceRecorded) and event.check and event.surface is event.code:
+        memory.shown[event.check] = _EXIT.sub("", one_line(event.summary)) or "passes"
+    if not isinstance(event, PhaseEnded) or event.status is GateStatus.SKIPPED or memory.reads_only:
+        return ()
+    return _phase_in_short(event, memory)
+
+
+def _phase_in_short(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
+    """Return the end of a phase: why it failed, else what its checks showed, else what its role said."""
+    checks = "; ".join(f"{name}: {shown}" for name, shown in memory.shown.items())
+    said = [one_line(text.strip().removeprefix("- "), _SAID) for text in event.message.splitlines()]
+    is_failed, is_first = event.status is GateStatus.FAILED, event.phase is Phase.REFINEMENT
+    told = said if is_failed or not checks else [checks]
+    mark = span("· ", Style.DIM) if is_first and not is_failed else gate_mark(event.status)
+    head = span("before the change" if is_first else str(event.phase), Style.BOLD)
+    first = span(f": {told[0]}" if told and told[0] else "", Style.BAD if is_failed else Style.PLAIN)
+    return ((mark, head, first),)
 
 
 @rows.register

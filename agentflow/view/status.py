@@ -77,7 +77,7 @@ def _standing(state: TaskState) -> Line:
 def _interrupted(state: TaskState) -> Line:
     return line(
         span("! interrupted", Style.WARN),
-        span(f"  agentflow resume {state.task_id} goes on where it was"),
+        span(f"  agentflow resume {state.task_id} continues it"),
     )
 
 

@@ -12,11 +12,13 @@ from agentflow.store.reading import TASKS
 from agentflow.view.status import check_rows, diff_style, pending_rows, plan_rows
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Style, clip, labelled, line, span
-from agentflow.view.words import REPAIR, RESUMABLE, plural, sandbox, status_mark, status_style
+from agentflow.view.words import REPAIR, RESUMABLE, Detail, plural, sandbox, status_mark, status_style
 
 _DIFF_LINES = 40
 _DIFF_WIDTH = 160
 _FILES = 12
+_FEW = 6
+"""Changed lines that are shown in short."""
 _REASON = 300
 _PER_FAILURE = 3
 _NOTES = 8
@@ -43,8 +45,38 @@ class FileDiff(Record):
     hunks: tuple[str, ...]
 
 
-def verdict(snapshot: Snapshot, diff: str, elsewhere: str = "") -> tuple[Line, ...]:
+def verdict(
+    snapshot: Snapshot, diff: str, elsewhere: str = "", detail: Detail = Detail.FULL
+) -> tuple[Line, ...]:
     """Return what a person reads at the end of a task; one who is `elsewhere` is told its root."""
+    state = snapshot.state
+    is_answer = state.status is Status.ANSWERED and state.findings is not None
+    match detail:
+        case Detail.VERDICT:
+            return tuple(_answer(state)) if is_answer else _headline(snapshot)
+        case Detail.BRIEF:
+            return (*_answer(state), *_costs(state)) if is_answer else _in_short(snapshot, diff, elsewhere)
+        case Detail.FULL:
+            return _in_full(snapshot, diff, elsewhere)
+
+
+def _in_short(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line, ...]:
+    state = snapshot.state
+    failures = () if state.status is Status.VERIFIED else state.failures
+    return (
+        *_headline(snapshot),
+        *pending_rows(state),
+        *_planned(state),
+        *check_rows(snapshot),
+        *_changes_in_short(tuple(file_diffs(diff))),
+        *(row for failure in failures for row in _failure(failure)),
+        *_costs(state),
+        *_cautions(state),
+        *_next_in_short(snapshot, elsewhere),
+    )
+
+
+def _in_full(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line, ...]:
     state = snapshot.state
     footer = (labelled("used", span(_used(state))), *_cautions(state), *_whereabouts(snapshot, elsewhere))
     if state.status is Status.ANSWERED and state.findings is not None:
@@ -55,7 +87,7 @@ def verdict(snapshot: Snapshot, diff: str, elsewhere: str = "") -> tuple[Line, .
         *_planned(state),
         *_checks(snapshot),
         BLANK,
-        *_changes(tuple(file_diffs(diff)), is_unknown=state.base_tree is not None and state.tree is None),
+        *_changes(tuple(file_diffs(diff)), _unchanged(state)),
         *_iterations(state),
         *footer,
     )
@@ -137,18 +169,41 @@ def _checks(snapshot: Snapshot) -> tuple[Line, ...]:
     return (BLANK, *rows) if rows else ()
 
 
-def _changes(files: tuple[FileDiff, ...], *, is_unknown: bool) -> Iterator[Line]:
-    none = "unknown, the files could not be read" if is_unknown else "nothing"
+def _unchanged(state: TaskState) -> str:
+    """Return what is said in place of changed files where none is known."""
+    if state.base_tree is None or state.tree is not None:
+        return "nothing"
+    is_paused = state.status is Status.SUSPENDED
+    return "not computed yet (task is paused)" if is_paused else "unknown, the files could not be read"
+
+
+def _changes_in_short(files: tuple[FileDiff, ...]) -> Iterator[Line]:
+    """Yield each changed file, with its changed lines where they are few."""
+    rows = [row for file in files for row in file.hunks if row[:1] in "+-"]
+    for file in files[:_FILES]:
+        yield _file_row(file)
+        for row in file.hunks if len(rows) <= _FEW else ():
+            if row[:1] in "+-":
+                yield line(span(f"    {clip(row, _DIFF_WIDTH)}", diff_style(row)), hang=5)
+    if len(files) > _FILES:
+        yield line(span(f"  … and {plural(len(files) - _FILES, 'file')} more", Style.DIM))
+
+
+def _file_row(file: FileDiff) -> Line:
+    return line(
+        "  ",
+        span(one_line(file.path, _DIFF_WIDTH), Style.BOLD),
+        span(f"  +{file.added}", Style.GOOD),
+        span(f" -{file.removed}", Style.BAD),
+        hang=4,
+    )
+
+
+def _changes(files: tuple[FileDiff, ...], none: str) -> Iterator[Line]:
     yield labelled("changed", span(plural(len(files), "file") if files else none))
     room = _DIFF_LINES
     for file in files[:_FILES]:
-        yield line(
-            "  ",
-            span(one_line(file.path, _DIFF_WIDTH), Style.BOLD),
-            span(f"  +{file.added}", Style.GOOD),
-            span(f" -{file.removed}", Style.BAD),
-            hang=4,
-        )
+        yield _file_row(file)
         for row in file.hunks[:room]:
             yield line(span(f"    {clip(row, _DIFF_WIDTH)}", diff_style(row)), hang=5)
         left_out = len(file.hunks) - room
@@ -175,6 +230,12 @@ def _failure(failure: Failure) -> Iterator[Line]:
         )
     if len(failure.reasons) > _PER_FAILURE:
         yield line(span(f"      … and {len(failure.reasons) - _PER_FAILURE} more reasons", Style.DIM))
+
+
+def _costs(state: TaskState) -> Iterator[Line]:
+    """Yield what a task used, where that is anything."""
+    if state.usage.input or state.usage.output or state.usage.cache_read:
+        yield labelled("used", span(_used(state)))
 
 
 def _used(state: TaskState) -> str:
@@ -225,9 +286,24 @@ def _whereabouts(snapshot: Snapshot, elsewhere: str) -> Iterator[Line]:
         )
 
 
+def _next_in_short(snapshot: Snapshot, elsewhere: str) -> Iterator[Line]:
+    """Yield the command that most people want next; it takes the newest task."""
+    state = snapshot.state
+    if state.pending:
+        return
+    place = f" -C {quote(elsewhere)}" if elsewhere else ""
+    if state.status in RESUMABLE:
+        command, after = "resume", "continues it"
+    elif state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
+        command, after = "evidence", "shows each output; agentflow undo reverts"
+    else:
+        command, after = "log", "shows each step; agentflow evidence shows each output"
+    yield labelled("next", span(f"agentflow {command}{place}", Style.ACCENT), span(f"  {after}", Style.DIM))
+
+
 def _next(snapshot: Snapshot) -> tuple[str, str]:
     if snapshot.state.status in RESUMABLE:
-        return "resume", "  goes on where it was"
+        return "resume", "  continues it"
     return ("evidence", "  shows each output") if snapshot.evidence else ("log", "  shows what happened")
 
 

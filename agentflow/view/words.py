@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from enum import Enum
 
 from agentflow.core.events import EvidenceRecorded
 from agentflow.core.evidence import Evidence, Side, TestCounts
@@ -34,6 +35,14 @@ STATUS_STYLES: Mapping[Status, Style] = {
 }
 """What is not among them is bad."""
 _STYLE_MARKS = {Style.GOOD: "✓", Style.WARN: "!", Style.ACCENT: "▸", Style.BAD: "✗"}
+
+
+class Detail(Enum):
+    """How much a person is shown."""
+
+    VERDICT = "verdict"
+    BRIEF = "brief"
+    FULL = "full"
 
 
 def sandbox(state: TaskState) -> Span:
