@@ -62,7 +62,7 @@ def verdict(
 
 def _in_short(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line, ...]:
     state = snapshot.state
-    failures = () if state.status is Status.VERIFIED else state.failures
+    failures = () if state.status is Status.VERIFIED else state.failures[:-1]  # the headline has the last
     return (
         *_headline(snapshot),
         *pending_rows(state),
@@ -224,7 +224,7 @@ def _iterations(state: TaskState) -> Iterator[Line]:
 def _failure(failure: Failure) -> Iterator[Line]:
     where = "checks" if failure.phase is Phase.VERIFICATION else failure.phase
     for number, reason in enumerate(failure.reasons[:_PER_FAILURE]):
-        lead = f"{failure.iteration} failed ({where}): " if number == 0 else "  "
+        lead = f"iteration {failure.iteration} failed ({where}): " if number == 0 else "  "
         yield line(
             span("  ✗ ", Style.BAD) if number == 0 else "    ", lead + one_line(reason, _REASON), hang=6
         )

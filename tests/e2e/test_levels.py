@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.levels import LEVELS, Machine
-from tests.support.repo import CALC, GREEN, TEXT, crew, edit, mending, submit
+from tests.support.repo import CALC, GREEN, TEXT, WHOLE_CREW, crew, edit, mending, submit
 
 HONEST_TESTS = CALC["tests/test_calc.py"].replace(
     "class CalcTest(unittest.TestCase):",
@@ -61,7 +61,7 @@ def machine(prepared: tuple[Machine, str], record_property: Callable[[str, objec
 def test_the_demo_is_verified(machine: Machine) -> None:
     repo = machine.repo("beside", {})
     shop = machine.own("demo") / "my shop"
-    done = repo.run("demo", str(shop), **machine.options)
+    done = repo.run("demo", "-v", str(shop), **machine.options)
     assert done.code == 0, done.err
     assert f"sandbox {machine.level.sandbox}," in done.err
     assert "the sandbox hides" not in done.out + done.err
@@ -77,7 +77,7 @@ def test_a_repair_is_found_whatever_the_tests_do_to_files_of_their_own(machine: 
 
 def test_an_honest_change_is_verified_and_again_and_undone(machine: Machine) -> None:
     repo = machine.repo(f"{PLACE}/an honest change", NEEDING)
-    done = repo.task(script=mending(), **machine.options)
+    done = repo.task(WHOLE_CREW, "-v", script=mending(), **machine.options)
     assert (done.code, "✗" in done.err) == (0, False), done.err
     assert "confirmed: fails without the change (ev-" in done.err
     assert {record["sandbox"] for record in repo.evidence()} == {machine.level.sandbox}

@@ -1,4 +1,4 @@
-"""What a task prints must not be a part of what it is judged by."""
+"""What a task prints: how much of it, and not into what it is judged by."""
 
 from pathlib import Path
 
@@ -38,3 +38,33 @@ def test_a_file_that_git_ignores_takes_the_output(repo: Repo) -> None:
         running.communicate()
     assert running.returncode == 0
     assert "verified" in (repo.root / "out.txt").read_text()
+
+
+def test_a_fix_of_one_line_is_told_in_twelve_lines(repo: Repo) -> None:
+    done = repo.task(TEXT)
+    assert done.code == 0, done.err
+    assert len((done.err + done.out).splitlines()) <= 12
+    assert done.out.splitlines()[0] == "✓ verified: 1 failing check now passes; no new failures."
+    assert "    +    return a + b" in done.out.splitlines()
+
+
+def test_more_is_told_with_v_and_only_the_verdict_with_q(repo: Repo) -> None:
+    told = repo.task(TEXT, "-v")
+    assert "confirmed: fails without the change" in told.err
+    assert "report     .claude/agentflow/" in told.out
+    repo.git("checkout", "-q", ".")
+    asked = repo.run("task", "-q", TEXT)
+    assert (asked.code, asked.err) == (0, "")
+    assert asked.out == "✓ verified: 1 failing check now passes; no new failures.\n"
+
+
+def test_the_two_switches_exclude_each_other(repo: Repo) -> None:
+    done = repo.task(TEXT, "-q", "-v")
+    assert (done.code, "-q and -v exclude each other" in done.err) == (2, True)
+
+
+def test_a_failed_task_is_told_in_short_with_its_reason(repo: Repo) -> None:
+    repo.write({"tests/test_calc.py": repo.read("tests/test_calc.py") + "\n\nraise SystemExit\n"}).commit()
+    done = repo.task(TEXT)
+    assert done.code != 0
+    assert done.out.splitlines()[0].startswith("✗ not verified: ")

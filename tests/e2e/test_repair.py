@@ -64,8 +64,8 @@ def test_the_demo_shows_a_first_attempt_that_the_checks_rejected(demo: Demo) -> 
     ]
     assert rejected
     assert demo.repo.state()["iteration"] >= 2
-    assert rejected[0]["id"] in demo.done.err
-    assert "verification failed" in demo.done.err
+    assert rejected[0]["id"] in demo.done.out
+    assert "✗ verification: new failures: " in demo.done.err
 
 
 def test_the_demo_edits_one_line_and_no_test(demo: Demo) -> None:

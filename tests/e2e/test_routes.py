@@ -95,7 +95,7 @@ def test_a_failing_check_that_the_task_is_about_is_all_that_has_to_be_found_out(
     new_repo: NewRepo, text: str, roles: str
 ) -> None:
     repo = new_repo(CALC)
-    done = repo.task("--no-input", text, script=list(PARTS.values()))
+    done = repo.task("--no-input", "-v", text, script=list(PARTS.values()))
     assert (done.code, acted(repo)) == (0, roles.split()), done.err
     if len(roles.split()) == 2:
         first, second = repo.events("Classified")

@@ -349,3 +349,54 @@ def test_foreign_text_reaches_no_log_raw(hostile: str) -> None:
 
 def test_markup_is_told_as_it_was_written() -> None:
     assert told(Warned(message="[/x] [bold]")) == ["  0:00.0  ! [/x] [bold]"]
+
+
+def in_short(*events: Event) -> list[str]:
+    tell = Story(is_brief=True)
+    rows = [row for event in events for row in tell(Stamped(seq=1, at=AT, event=event))]
+    return [row.text.strip().split("  ", 1)[1] for row in rows]
+
+
+def a_check(name: CheckName, summary: str, code: int, *, without_change: bool = False) -> EvidenceRecorded:
+    return EvidenceRecorded(
+        evidence="ev-0001",
+        check=name,
+        command="run",
+        exit_code=code,
+        tree="t",
+        summary=summary,
+        seconds=1.0,
+        code=Side.BASE if without_change else Side.FINAL,
+    )
+
+
+def an_end(phase: Phase, status: GateStatus, message: str = "") -> PhaseEnded:
+    return PhaseEnded(phase=phase, iteration=1, status=status, message=message, seconds=1.0)
+
+
+def test_in_short_each_phase_is_one_row_of_what_its_checks_showed() -> None:
+    assert in_short(
+        PhaseStarted(phase=Phase.REFINEMENT, iteration=1),
+        a_check(CheckName.LINT, "exit 0", 0),
+        a_check(CheckName.TESTS, "exit 1, 2 failed", 1),
+        an_end(Phase.REFINEMENT, GateStatus.PASSED, "- `run` exit 1"),
+        Warned(message="look out"),
+        an_end(Phase.PLANNING, GateStatus.SKIPPED),
+        PhaseStarted(phase=Phase.VERIFICATION, iteration=1),
+        a_check(CheckName.TESTS, "exit 0, 9 passed", 0),
+        a_check(CheckName.TESTS, "exit 1, 2 failed", 1, without_change=True),
+        an_end(Phase.VERIFICATION, GateStatus.PASSED, "- every required check passes"),
+    ) == [
+        "· before the change: lint: passes; tests: 2 failed",
+        "! look out",
+        "✓ verification: tests: 9 passed",
+    ]
+
+
+def test_in_short_a_failed_phase_says_why_and_a_warning_is_never_left_out() -> None:
+    assert in_short(
+        PhaseStarted(phase=Phase.VERIFICATION, iteration=1),
+        a_check(CheckName.TESTS, "exit 1, 3 failed", 1),
+        an_end(Phase.VERIFICATION, GateStatus.FAILED, "- new failures: a\n- `run` exit 1"),
+        Warned(message="look out"),
+    ) == ["✗ verification: new failures: a", "! look out"]

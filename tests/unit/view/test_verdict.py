@@ -192,7 +192,8 @@ def test_failed_iterations_are_told_with_their_reasons(finished: Snapshot) -> No
     )
     shown = words(verdict(finished.replace(state=finished.state.replace(failures=(failure,))), ""))
     assert (
-        "✗ 1 failed (review): reason 0\n      reason 1\n      reason 2\n      … and 2 more reasons" in shown
+        "✗ iteration 1 failed (review): reason 0\n      reason 1\n      reason 2\n      … and 2 more reasons"
+        in shown
     )
 
 
@@ -231,4 +232,4 @@ def test_what_can_go_on_is_told_how(status: Status, finished: Snapshot) -> None:
     ending = Ending(status=status, exit_code=Exit.SUSPENDED, reason="paused after planning")
     rows = verdict(finished.replace(state=finished.state.replace(status=status, ending=ending)), "")
     assert rows[0].text == f"! {status}: paused after planning"
-    assert rows[-1].text == f"next       agentflow resume {finished.folder.name}  goes on where it was"
+    assert rows[-1].text == f"next       agentflow resume {finished.folder.name}  continues it"
