@@ -12,7 +12,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from agentflow.core.record import Record, encode
-from agentflow.library.bundled import bundled
+from agentflow.library.bundled import find_bundled
 from benchmarks.server import Asked, ModelServer, Script, serving
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -97,7 +97,7 @@ def scratch(files: dict[str, str] | None = None) -> Iterator[Scratch]:
 
 def _give_role(home: Path) -> None:
     """Give the shipped implementer wider limits, as a role file of the user."""
-    text = (bundled("agents") / "implementer.md").read_text()
+    text = (find_bundled("agents") / "implementer.md").read_text()
     path = home / ".claude/agents/implementer.md"
     path.parent.mkdir(parents=True)
     limits = f"maxTurns: {_TURNS}\nlimits: {{tool_calls: {_TURNS}}}"

@@ -9,12 +9,11 @@ from agentflow.core.errors import UnknownRole, UnknownSkill, UnknownTool
 from agentflow.core.hook import Hook
 from agentflow.core.record import Record
 from agentflow.core.role import Role
-from agentflow.hooks.manifest import load_hooks, project_places, user_places
-from agentflow.hooks.matching import sees
-from agentflow.library.bundled import bundled
-from agentflow.library.roles import Roles, load_roles
-from agentflow.library.skills import Place, Skills, load_skills, skill_places, unknown
-from agentflow.library.subagents import require_known, subagents
+from agentflow.hooks.entries import load_hooks, project_places, user_places
+from agentflow.hooks.matching import may_see
+from agentflow.library.bundled import find_bundled
+from agentflow.library.roles import Roles, list_subagents, load_roles, require_known
+from agentflow.library.skills import SkillFolder, Skills, describe_unknown_skill, load_skills, skill_places
 from agentflow.permissions.rules import Rules, denied_tools, load_rules, named_tools
 from agentflow.settings import Approvals, Settings, folders, load_settings, model_name
 from agentflow.tools.registry import Toolbox, opened
@@ -56,7 +55,7 @@ def rules_here(root: Path) -> Rules:
 
 def hooks_here(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
     """Return the hooks that count here; a repository's own only as they were trusted."""
-    hooks, warnings = load_hooks(user_places(bundled("hooks"), folders(os.environ).claude))
+    hooks, warnings = load_hooks(user_places(find_bundled("hooks"), folders(os.environ).claude))
     theirs, notes = project_hooks(root)
     left_out = summary(untrusted(root))
     return (*hooks, *theirs), (*warnings, *notes, *((left_out,) if left_out else ()))
@@ -77,7 +76,7 @@ def governed(
     served = [tool for tool in toolbox.tools if tool.by_provider]
     named = named_tools(rules, served)
     modes += [approvals.tools.get(tool.name, "never") for tool in served]
-    is_seen = any(sees(hook, tool) for hook in hooks for tool in served)
+    is_seen = any(may_see(hook, tool) for hook in hooks for tool in served)
     is_held = is_seen or bool(named) or any(mode != "never" for mode in modes)
     return Toolbox(tools=tuple(tool for tool in toolbox.tools if not (is_held and tool.by_provider)))
 
@@ -115,18 +114,18 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
         warnings.extend(_unknown_skill(role, skills))
     for role in used:
         if role.part:
-            require_known(role, subagents(tuple(used)))
+            require_known(role, list_subagents(tuple(used)))
     return Content(roles=roles.replace(all=tuple(used)), skills=skills, warnings=tuple(warnings))
 
 
-def places(root: Path) -> tuple[Place, ...]:
+def places(root: Path) -> tuple[SkillFolder, ...]:
     """Return where skills are looked for here."""
     found = folders(os.environ)
     return skill_places(found.claude, found.config.parent, root)
 
 
 def _unknown_skill(role: Role, skills: Skills) -> tuple[str, ...]:
-    missing = unknown(role, skills)
+    missing = describe_unknown_skill(role, skills)
     if missing and role.part:
         raise UnknownSkill(f"{role.place('skills')}: {missing}", hint="agentflow skills list shows them")
     return (f"{role.place('skills')}: {missing}",) if missing else ()

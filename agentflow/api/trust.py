@@ -18,7 +18,7 @@ from agentflow.core.errors import ConfigError, InvalidFile
 from agentflow.core.evidence import CheckName
 from agentflow.core.hook import Hook, Script
 from agentflow.core.record import Record, plain
-from agentflow.hooks.manifest import load_hooks, project_places
+from agentflow.hooks.entries import load_hooks, project_places
 from agentflow.library.roles import read_role
 from agentflow.permissions.rules import read_rules
 from agentflow.permissions.written_files import find_outputs

@@ -22,9 +22,9 @@ from agentflow.core.role import SUBMITTED_BY, Role
 from agentflow.core.run import Run
 from agentflow.core.tool import Tool
 from agentflow.hooks.chain import Chain
+from agentflow.library.roles import list_subagents
 from agentflow.library.skill_file import Skill
-from agentflow.library.skills import Offer, offer
-from agentflow.library.subagents import subagents
+from agentflow.library.skills import Offer, offer_skills
 from agentflow.model.tiers import first_ids, model_id, tier
 from agentflow.routing.route import ROLE_OF
 from agentflow.settings import load_settings, model_name
@@ -95,18 +95,18 @@ def list_skills(json: bool = JSON) -> None:
 def show_skill(name: str = NAME, json: bool = JSON) -> None:
     """Show a skill: its owner, its files, and the text that a role reads."""
     from agentflow.core.errors import UnknownSkill
-    from agentflow.library.skill_file import body_of, files_of
+    from agentflow.library.skill_file import list_skill_files, read_body
 
     content = _content()
     found = content.skills.find(name)
     if found is None:
         raise UnknownSkill(f"there is no skill {name}", hint="agentflow skills list shows them")
-    row = {**_told_skill(found, content), "path": found.source, "files": files_of(found)}
+    row = {**_told_skill(found, content), "path": found.source, "files": list_skill_files(found)}
     if json:
-        say_json({**row, "body": body_of(found)})
+        say_json({**row, "body": read_body(found)})
         return
     _facts(row, "description", "owner", "consumers", "source", "path", "files")
-    _body(body_of(found))
+    _body(read_body(found))
 
 
 @tools.command(name="list", epilog="Example: agentflow tools list --json")
@@ -290,7 +290,7 @@ def resolved(role: Role, content: Content, root: Path) -> Resolved:
     toolbox = governed(toolbox_here(root), content.roles, hooks, rules, settings.approvals)
     role = permitted(role, rules, toolbox)
     phase = next((phase for phase, part in ROLE_OF.items() if part == role.part), None)
-    skills = offer(content.skills, role, phase, ())
+    skills = offer_skills(content.skills, role, phase, ())
     kit = Kit(model=NoModel(), models=ids, toolbox=toolbox, events=nobody, skills=skills)
     shared = shared_capabilities(hooks, rules, settings.approvals)
     draft = Draft.of((*list_standard_capabilities(role, kit), *_others(role, content), *shared))
@@ -322,7 +322,7 @@ def resolved(role: Role, content: Content, root: Path) -> Resolved:
 
 def _others(role: Role, content: Content) -> tuple[Capability, ...]:
     """Return what lets a role give work to sub-agents, or hand a conversation over to one."""
-    known = subagents(content.roles.all)
+    known = list_subagents(content.roles.all)
     given = Subagents(role=role, depth=0, known=known, run=_refuse_to_run)
     return given, Handoffs(role=role, known=known)
 

@@ -17,14 +17,11 @@ from agentflow.core.errors import AgentflowError, Exit, InvalidFile, ToolError
 from agentflow.core.hook import Hook, Script
 from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE, Role
-from agentflow.hooks.entries import Place as SettingsFile
-from agentflow.hooks.entries import read_hooks
-from agentflow.hooks.manifest import project_places, user_places
-from agentflow.library.bundled import bundled
-from agentflow.library.roles import read_role
-from agentflow.library.skill_file import FILE, Skill, file_of, read_skill
-from agentflow.library.skills import Place, Skills, folders_in, unknown
-from agentflow.library.subagents import direct_problems, require_known, subagents
+from agentflow.hooks.entries import HookFile, project_places, read_hooks, user_places
+from agentflow.library.bundled import find_bundled
+from agentflow.library.roles import find_direct_problems, list_subagents, read_role, require_known
+from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill, read_skill_file
+from agentflow.library.skills import SkillFolder, Skills, describe_unknown_skill, find_skill_folders
 from agentflow.permissions.rules import parse_rules
 from agentflow.settings import PROJECT_FILE, folders, load_settings
 from agentflow.tools.registry import Toolbox, standard
@@ -89,7 +86,7 @@ class Validation(Record):
 def validate(root: Path) -> Validation:
     """Look at the settings, and at every role file and skill: shipped, of the user, of the project."""
     toolbox = standard()
-    places = (bundled("agents"), folders(os.environ).claude / "agents", root / ".claude" / "agents")
+    places = (find_bundled("agents"), folders(os.environ).claude / "agents", root / ".claude" / "agents")
     paths = [path for place in places for path in sorted(place.glob("**/*.md"))]
     hooks, problems = _settings_files(root.resolve())
     problems.extend(_settings_problems(root.resolve()))
@@ -102,12 +99,12 @@ def validate(root: Path) -> Validation:
             continue
         roles.append(role)
         problems.extend(Problem(file=str(path), message=note, severity=WARNING) for note in notes)
-    known = subagents(tuple(roles))
+    known = list_subagents(tuple(roles))
     problems.extend(problem for role in roles for problem in _role_problems(role, toolbox, known))
     played = {role.part for role in roles}
     problems.extend(
         Problem(
-            file=str(bundled("agents") / f"{part}.md"),
+            file=str(find_bundled("agents") / f"{part}.md"),
             key="metadata",
             message=f"no role file plays the {part}",
         )
@@ -119,14 +116,14 @@ def validate(root: Path) -> Validation:
     problems.extend(
         Problem(file=role.source, line=role.lines.get("skills"), key="skills", message=missing)
         for role in roles
-        if (missing := unknown(role, Skills(all=looked.skills)))
+        if (missing := describe_unknown_skill(role, Skills(all=looked.skills)))
     )
     return Validation(problems=tuple(problems), agents=len(paths), skills=looked.folders, hooks=hooks)
 
 
 def _settings_files(root: Path) -> tuple[int, list[Problem]]:
     """Return how many hooks the settings files hold, and what is wrong with those files."""
-    places = (*user_places(bundled("hooks"), folders(os.environ).claude), *project_places(root))
+    places = (*user_places(find_bundled("hooks"), folders(os.environ).claude), *project_places(root))
     looked = [file_problems(place, root) for place in places]
     return sum(hooks for _, hooks in looked), [problem for found, _ in looked for problem in found]
 
@@ -150,7 +147,7 @@ def _role_problems(role: Role, toolbox: Toolbox, known: tuple[Role, ...]) -> Ite
     except InvalidFile as error:
         severity = ERROR if role.part else WARNING
         yield problem_of(role.source, error).replace(severity=severity)
-    for message in direct_problems(role, toolbox.tools):
+    for message in find_direct_problems(role, toolbox.tools):
         line = role.lines.get("metadata")
         yield Problem(file=role.source, line=line, key="metadata", message=message)
     try:
@@ -181,7 +178,7 @@ def problem_of(file: str, error: AgentflowError, key: str | None = None) -> Prob
     return Problem(file=file, key=key, message=str(error).removeprefix(f"{file}: "))
 
 
-def file_problems(place: SettingsFile, root: Path) -> tuple[tuple[Problem, ...], int]:
+def file_problems(place: HookFile, root: Path) -> tuple[tuple[Problem, ...], int]:
     """Return what is wrong with a settings file, and how many hooks it has."""
     if not os.path.lexists(place.path):
         return (), 0
@@ -275,16 +272,16 @@ class Looked(Record):
     problems: tuple[Problem, ...]
 
 
-def look(places: Iterable[Place], roles: frozenset[str]) -> Looked:
+def look(places: Iterable[SkillFolder], roles: frozenset[str]) -> Looked:
     """Look at every skill, also at those that another one of their name replaces."""
     skills: list[Skill] = []
     problems: list[Problem] = []
-    found = [(place, folder) for place in places for folder in folders_in(place)]
+    found = [(place, folder) for place in places for folder in find_skill_folders(place)]
     for place, folder in found:
         try:
             skill, oddities = read_skill(folder, place.root or folder, place.origin)
         except InvalidFile as error:
-            problems.append(named(str(folder / FILE), error.problem, error.line or 1))
+            problems.append(named(str(folder / SKILL_FILE), error.problem, error.line or 1))
             continue
         skills.append(skill)
         problems.extend(named(odd.source, odd.problem, odd.line, WARNING) for odd in oddities)
@@ -310,9 +307,9 @@ def _of_owners(skill: Skill, roles: frozenset[str]) -> Iterator[Problem]:
 
 def _of_links(skill: Skill) -> Iterator[Problem]:
     """Yield the links of SKILL.md to files that are not in the folder."""
-    for number, target in _links(file_of(skill, FILE)):
+    for number, target in _links(read_skill_file(skill, SKILL_FILE)):
         try:
-            file_of(skill, target)
+            read_skill_file(skill, target)
         except ToolError as error:
             if not (skill.folder / target).is_dir():
                 message = f"link to {target}: {str(error).removeprefix(target).lstrip(': ')}"

@@ -31,7 +31,7 @@ from agentflow.cli.arguments import (
 )
 from agentflow.cli.printing import say
 from agentflow.core.errors import ConfigError, UsageError
-from agentflow.library.bundled import bundled
+from agentflow.library.bundled import find_bundled
 from agentflow.process import capture
 from agentflow.view.text import send
 
@@ -209,7 +209,7 @@ def make_demo(target: Path | None) -> Path:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UsageError(f"{target} is not an empty folder", hint="name a new one, or none at all")
     try:
-        shutil.copytree(bundled("examples") / EXAMPLE, folder, dirs_exist_ok=True)
+        shutil.copytree(find_bundled("examples") / EXAMPLE, folder, dirs_exist_ok=True)
     except OSError as error:
         raise ConfigError(f"cannot write {folder}: {error.strerror}") from None
     for words in (("init", "-q"), ("add", "-A"), (*_AUTHOR, "commit", "-q", "--no-verify", "-m", "Start")):

@@ -10,7 +10,7 @@ from agentflow.core.messages import ToolResult
 from agentflow.core.record import Record
 from agentflow.core.run import Run
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
-from agentflow.library.skill_file import Skill, body_of, file_of, files_of
+from agentflow.library.skill_file import Skill, list_skill_files, read_body, read_skill_file
 from agentflow.library.skills import Offer
 from agentflow.loop.context import prompt_text
 from agentflow.redact import visible
@@ -59,7 +59,7 @@ class UseSkills(Record):
         if skill is None:
             raise InvalidInput(f"there is no skill {wanted.skill} for you; yours are {', '.join(known)}")
         if wanted.file:
-            return Output(content=file_of(skill, wanted.file))
+            return Output(content=read_skill_file(skill, wanted.file))
         if is_skill_open(context.run, skill.name, context.call_id):
             return Output(content=f"{skill.name} is already open above")
         try:
@@ -70,7 +70,7 @@ class UseSkills(Record):
 
 def format_skill(skill: Skill) -> str:
     """Return the current body of a skill, with the names of its other files. Raises InvalidFile."""
-    body, names = body_of(skill), files_of(skill)
+    body, names = read_body(skill), list_skill_files(skill)
     beside = f"\n\nFiles of this skill: {', '.join(names)}" if names else ""
     return f"{_mark(skill.name)}\n{body[:MAX_BODY]}{beside}\n</skill>"
 

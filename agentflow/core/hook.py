@@ -42,12 +42,6 @@ class Point(StrEnum):
     ERROR = "Error"
 
 
-GUARDED = frozenset(
-    {Point.PRE_TOOL_USE, Point.PERMISSION_REQUEST, Point.STOP, Point.SUBAGENT_STOP, Point.TASK_COMPLETED}
-)
-"""Where a hook that cannot do its work blocks."""
-
-
 class Actor(Record):
     """Who acts: a role, or the program itself."""
 
@@ -221,7 +215,7 @@ class Decision(IntEnum):
 
 
 class HookResult(Record):
-    """What one hook answers; `LEGAL` says which of it means something at a point."""
+    """What one hook answers; `POINTS` says which fields mean something at a point."""
 
     decision: Decision = Decision.NONE
     reason: str | None = None
@@ -245,30 +239,103 @@ class HookResult(Record):
     """For the person."""
 
 
+class PointRules(Record):
+    """What counts at a hook point."""
+
+    payload: type[Record]
+    answers: tuple[str, ...] = ()
+    """The fields of a `HookResult` that a hook may set, beside those of every point."""
+    changes: str = ""
+    """The field of an answer that changes the payload, if any."""
+    changed: str = ""
+    """The field of the payload that it changes."""
+    matched: str = ""
+    """The field of the payload that a matcher is compared with; empty: every event matches."""
+    is_guarded: bool = False
+    """A hook that cannot do its work blocks."""
+    takes_scripts: bool = True
+    """False: only functions stand there."""
+    takes_text: bool = False
+    """Plain text that a script prints is context for the model."""
+    timeout: float = 600.0
+    """Seconds that a script may take, unless its entry says otherwise."""
+
+    @property
+    def is_about_tool(self) -> bool:
+        return self.matched == "tool_name"
+
+    @property
+    def legal(self) -> frozenset[str]:
+        """All fields that may be answered; every hook can end the task and tell the person something."""
+        return frozenset((*self.answers, "halt", "notice"))
+
+
 _CALL = ("decision", "reason", "updated_input")
-_FIELDS: Mapping[Point, tuple[str, ...]] = {
-    Point.SESSION_START: ("context",),
-    Point.USER_PROMPT_SUBMIT: ("block", "context"),
-    Point.PRE_TOOL_USE: (*_CALL, "context"),
-    Point.PERMISSION_REQUEST: _CALL,
-    Point.POST_TOOL_USE: ("updated_output", "context"),
-    Point.POST_TOOL_USE_FAILURE: ("updated_output", "context"),
-    Point.SUBAGENT_START: ("context",),
-    Point.SUBAGENT_STOP: ("block", "bail", "context"),
-    Point.TASK_COMPLETED: ("block", "context"),
-    Point.PRE_COMPACT: ("block", "context"),
-    Point.STOP: ("block", "context"),
-    Point.RUN_START: ("context",),
-    Point.RUN_END: ("context",),
-    Point.TURN_START: ("stop",),
-    Point.TURN_END: ("stop",),
-    Point.MODEL_REQUEST: ("request", "block"),
-    Point.MODEL_RESPONSE: ("reply", "block"),
+POINTS: Mapping[Point, PointRules] = {
+    Point.SESSION_START: PointRules(
+        payload=SessionStarted, answers=("context",), matched="source", takes_text=True
+    ),
+    Point.SESSION_END: PointRules(payload=SessionEnded, matched="reason", timeout=1.5),
+    Point.USER_PROMPT_SUBMIT: PointRules(
+        payload=Prompt, answers=("block", "context"), takes_text=True, timeout=30.0
+    ),
+    Point.PRE_TOOL_USE: PointRules(
+        payload=ToolUse,
+        answers=(*_CALL, "context"),
+        changes="updated_input",
+        changed="tool_input",
+        matched="tool_name",
+        is_guarded=True,
+    ),
+    Point.PERMISSION_REQUEST: PointRules(
+        payload=ToolUse,
+        answers=_CALL,
+        changes="updated_input",
+        changed="tool_input",
+        matched="tool_name",
+        is_guarded=True,
+    ),
+    Point.POST_TOOL_USE: PointRules(
+        payload=ToolDone,
+        answers=("updated_output", "context"),
+        changes="updated_output",
+        changed="tool_response",
+        matched="tool_name",
+    ),
+    Point.POST_TOOL_USE_FAILURE: PointRules(
+        payload=ToolFailed,
+        answers=("updated_output", "context"),
+        changes="updated_output",
+        changed="error",
+        matched="tool_name",
+    ),
+    Point.SUBAGENT_START: PointRules(payload=SubagentStarted, answers=("context",), matched="agent_type"),
+    Point.SUBAGENT_STOP: PointRules(
+        payload=SubagentStopped, answers=("block", "bail", "context"), matched="agent_type", is_guarded=True
+    ),
+    Point.TASK_COMPLETED: PointRules(payload=PhasePassing, answers=("block", "context"), is_guarded=True),
+    Point.PRE_COMPACT: PointRules(payload=Compacting, answers=("block", "context"), matched="trigger"),
+    Point.POST_COMPACT: PointRules(payload=CompactionDone, matched="trigger"),
+    Point.STOP: PointRules(payload=Stopped, answers=("block", "context"), is_guarded=True),
+    Point.STOP_FAILURE: PointRules(payload=Failed, matched="error"),
+    Point.NOTIFICATION: PointRules(payload=Notified, matched="notification_type"),
+    Point.RUN_START: PointRules(payload=Briefed, answers=("context",), takes_scripts=False),
+    Point.RUN_END: PointRules(payload=Concluded, answers=("context",), takes_scripts=False),
+    Point.TURN_START: PointRules(payload=Turn, answers=("stop",), takes_scripts=False),
+    Point.TURN_END: PointRules(payload=Turn, answers=("stop",), takes_scripts=False),
+    Point.MODEL_REQUEST: PointRules(
+        payload=Asking,
+        answers=("request", "block"),
+        changes="request",
+        changed="request",
+        takes_scripts=False,
+    ),
+    Point.MODEL_RESPONSE: PointRules(
+        payload=Answered, answers=("reply", "block"), changes="reply", changed="reply", takes_scripts=False
+    ),
+    Point.ERROR: PointRules(payload=Failed, takes_scripts=False),
 }
-LEGAL: Mapping[Point, frozenset[str]] = {
-    point: frozenset((*_FIELDS.get(point, ()), "halt", "notice")) for point in Point
-}
-"""The fields that may be answered at each point; at all of them the task can be ended, the person told."""
+"""What a hook point is: the only place that says so."""
 
 
 class Origin(IntEnum):

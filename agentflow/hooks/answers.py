@@ -1,4 +1,4 @@
-"""The JSON that a script may answer, into the fields of its point's result."""
+"""From a script's exit code and output to the answer of its hook."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -6,9 +6,44 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from agentflow.core.hook import LEGAL, Decision, Hook, HookResult
+from agentflow.core.evidence import Exchanged
+from agentflow.core.hook import POINTS, Decision, Hook, HookResult, Point
 from agentflow.core.record import Record
-from agentflow.parse import Mismatch, fit
+from agentflow.parse import Mismatch, decode_or_none, fit
+from agentflow.redact import one_line
+
+BLOCK = 2
+CANNOT_RUN = (126, 127)
+_FIRST_SIGNAL, _LAST_SIGNAL = 128, 160
+"""Between them lies what a shell answers when a signal killed its command."""
+_LATE = "it printed text before its JSON, so that all of it is taken as text"
+
+
+class HookAnswer(Record):
+    """What became of asking a hook."""
+
+    result: HookResult = HookResult()
+    trouble: str | None = None
+    """What was wrong, if anything."""
+    broken: bool = False
+    """It could not do its work, so that its silence means nothing."""
+    notices: tuple[str, ...] = ()
+
+
+def read_output(hook: Hook, said: Exchanged) -> HookAnswer:
+    """Return what a script's exit code and output mean at its point. Pure."""
+    if said.timed_out:
+        return HookAnswer(trouble="did not end in time", broken=True)
+    text = said.stdout.decode("utf-8", "replace").removeprefix("\ufeff").strip()
+    try:
+        (result, notices), problem = _parse_output(hook, text), None
+    except Mismatch as error:
+        result, notices, problem = HookResult(), (), str(error)
+    trouble, broken = _find_trouble(hook, said, problem)
+    return HookAnswer(
+        result=_apply_exit_code(hook, said, result, text), trouble=trouble, broken=broken, notices=notices
+    )
+
 
 _DECISIONS: Mapping[str, Decision] = {
     "approve": Decision.ALLOW,
@@ -20,7 +55,7 @@ _DECISIONS: Mapping[str, Decision] = {
 }
 PUBLIC = ("initialUserMessage", "reloadSkills", "retry", "sessionTitle", "updatedMCPToolOutput", "watchPaths")
 """Public keys that have no meaning here."""
-Word = Literal["approve", "allow", "ask", "defer", "deny", "block"]
+DecisionWord = Literal["approve", "allow", "ask", "defer", "deny", "block"]
 R = TypeVar("R", bound=Record)
 
 
@@ -38,7 +73,7 @@ class Specific(Record):
     """The `hookSpecificOutput` of an answer."""
 
     hookEventName: str  # noqa: N815
-    permissionDecision: Word | None = None  # noqa: N815
+    permissionDecision: DecisionWord | None = None  # noqa: N815
     permissionDecisionReason: str | None = None  # noqa: N815
     updatedInput: dict[str, Any] | None = None  # noqa: N815
     updatedToolOutput: str | None = None  # noqa: N815
@@ -46,7 +81,7 @@ class Specific(Record):
     decision: Permit | None = None
 
 
-class Answer(Record):
+class ScriptAnswer(Record):
     """A JSON answer: the public keys, and the short spellings of ours."""
 
     proceed: bool | None = msgspec.field(name="continue", default=None)
@@ -54,7 +89,7 @@ class Answer(Record):
     systemMessage: str | None = None  # noqa: N815
     suppressOutput: bool | None = None  # noqa: N815
     terminalSequence: str | None = None  # noqa: N815
-    decision: Word | None = None
+    decision: DecisionWord | None = None
     reason: str | None = None
     updated_input: dict[str, Any] | None = None
     additional_context: str | None = None
@@ -64,24 +99,24 @@ class Answer(Record):
     hookSpecificOutput: dict[str, Any] | None = None  # noqa: N815
 
 
-def result_of(hook: Hook, found: dict[str, Any]) -> tuple[HookResult, tuple[str, ...]]:
+def to_result(hook: Hook, found: dict[str, Any]) -> tuple[HookResult, tuple[str, ...]]:
     """Return an answer as the result of its point, and the keys without a meaning.
 
     Raises Mismatch for a field that is not legal at the point, or not of its type.
     """
     unknown: list[str] = []
-    fields = _fields(hook, _known(Answer, found, unknown), unknown)
-    for name in sorted(fields.keys() - LEGAL[hook.point]):
+    fields = _collect_fields(hook, _fit_known(ScriptAnswer, found, unknown), unknown)
+    for name in sorted(fields.keys() - POINTS[hook.point].legal):
         raise Mismatch(name, f"has no place at {hook.point}")
     return HookResult(**fields), tuple(unknown)
 
 
-def joined(first: str | None, second: str | None) -> str | None:
+def join_texts(first: str | None, second: str | None) -> str | None:
     """Return two texts as one, or None if there is none."""
     return "\n".join(part for part in (first, second) if part) or None
 
 
-def _known(kind: type[R], found: dict[str, Any], unknown: list[str]) -> R:
+def _fit_known(kind: type[R], found: dict[str, Any], unknown: list[str]) -> R:
     """Return an object with the keys that have a meaning; the others are noted."""
     names = [field.encode_name for field in msgspec.structs.fields(kind)]
     for key in found.keys() - {*names, *PUBLIC}:
@@ -91,24 +126,24 @@ def _known(kind: type[R], found: dict[str, Any], unknown: list[str]) -> R:
     return fit(kind, {key: value for key, value in found.items() if key in names})
 
 
-def _fields(hook: Hook, answer: Answer, unknown: list[str]) -> dict[str, Any]:
+def _collect_fields(hook: Hook, answer: ScriptAnswer, unknown: list[str]) -> dict[str, Any]:
     """Return an answer as fields of results, legal here or not."""
     specific = Specific(hookEventName=hook.point)
     if answer.hookSpecificOutput is not None:
-        specific = _known(Specific, answer.hookSpecificOutput, unknown)
+        specific = _fit_known(Specific, answer.hookSpecificOutput, unknown)
         if specific.hookEventName != hook.point:
             raise Mismatch("hookSpecificOutput.hookEventName", f"must be {hook.point}")
     judged = (
         {"bail": answer.result or answer.reason or ""}
         if answer.bail
-        else _judgement(hook, *_decision(answer, specific))
+        else _to_fields(hook, *_find_decision(answer, specific))
     )
-    added = joined(answer.additional_context, specific.additionalContext)
+    added = join_texts(answer.additional_context, specific.additionalContext)
     permitted = specific.decision.updatedInput if specific.decision else None
     inputs = (specific.updatedInput, permitted, answer.updated_input)
     fields = judged | {
-        "context": joined(judged.get("context"), added),
-        "halt": _halt(hook, answer, specific.decision),
+        "context": join_texts(judged.get("context"), added),
+        "halt": _find_halt(hook, answer, specific.decision),
         "notice": answer.systemMessage,
         "updated_input": next((given for given in inputs if given is not None), None),  # it may be empty
         "updated_output": specific.updatedToolOutput,
@@ -116,7 +151,7 @@ def _fields(hook: Hook, answer: Answer, unknown: list[str]) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-def _halt(hook: Hook, answer: Answer, permit: Permit | None) -> str | None:
+def _find_halt(hook: Hook, answer: ScriptAnswer, permit: Permit | None) -> str | None:
     if answer.proceed is False:
         return answer.stopReason or f"hook {hook.name} ended the task"
     if permit and permit.interrupt:
@@ -124,7 +159,7 @@ def _halt(hook: Hook, answer: Answer, permit: Permit | None) -> str | None:
     return None
 
 
-def _decision(answer: Answer, specific: Specific) -> tuple[str | None, str | None]:
+def _find_decision(answer: ScriptAnswer, specific: Specific) -> tuple[str | None, str | None]:
     """Return decision and reason; the special form beats the short one."""
     if specific.decision:
         return specific.decision.behavior, specific.decision.message
@@ -133,11 +168,11 @@ def _decision(answer: Answer, specific: Specific) -> tuple[str | None, str | Non
     return answer.decision, answer.reason
 
 
-def _judgement(hook: Hook, word: str | None, reason: str | None) -> dict[str, Any]:
+def _to_fields(hook: Hook, word: str | None, reason: str | None) -> dict[str, Any]:
     """Return a decision in the fields of its point."""
     if word is None:
         return {}
-    decision, legal = _DECISIONS[word], LEGAL[hook.point]
+    decision, legal = _DECISIONS[word], POINTS[hook.point].legal
     denies = decision is Decision.DENY
     if "decision" not in legal and decision is Decision.ALLOW:
         return {}
@@ -146,3 +181,62 @@ def _judgement(hook: Hook, word: str | None, reason: str | None) -> dict[str, An
     if denies and "block" in legal:
         return {"block": reason or f"blocked by hook {hook.name}"}
     return {"decision": decision, "reason": reason}
+
+
+def _parse_output(hook: Hook, text: str) -> tuple[HookResult, tuple[str, ...]]:
+    """Return what stdout says, and what is to be told of it. Raises Mismatch for JSON that cannot be used."""
+    if not text.startswith("{"):
+        objects = (line for line in text.splitlines() if line.lstrip().startswith("{"))
+        is_late = any(isinstance(decode_or_none(line), dict) for line in objects)
+        return HookResult(), (_LATE,) if is_late else ()
+    found = decode_or_none(text)
+    if not isinstance(found, dict):
+        raise Mismatch("", "printed what begins as JSON and is none")
+    try:
+        result, unknown = to_result(hook, found)
+    except Mismatch as error:
+        raise Mismatch("", f"answered what does not fit: {error}") from None
+    return result, (f"keys without a meaning here: {', '.join(unknown)}",) if unknown else ()
+
+
+def _apply_exit_code(hook: Hook, said: Exchanged, result: HookResult, text: str) -> HookResult:
+    """Return what the answer is once the exit code has its say."""
+    if _blocks(hook, said):
+        return result.replace(**_block_fields(hook, said, result))
+    is_plain = said.exit_code == 0 and text and not text.startswith("{")
+    return result.replace(context=text) if is_plain and POINTS[hook.point].takes_text else result
+
+
+def _blocks(hook: Hook, said: Exchanged) -> bool:
+    return said.exit_code == BLOCK and hook.point is not Point.PERMISSION_REQUEST
+
+
+def _block_fields(hook: Hook, said: Exchanged, result: HookResult) -> dict[str, Any]:
+    """Return the fields by which exit code 2 blocks; nothing in JSON undoes it."""
+    legal = POINTS[hook.point].legal
+    stderr = said.stderr.decode("utf-8", "replace").strip()
+    if "decision" in legal:
+        reason = result.reason if result.decision is Decision.DENY else None
+        return {"decision": Decision.DENY, "reason": reason or stderr or f"blocked by hook {hook.name}"}
+    if "block" in legal:
+        return {"block": result.block or stderr or f"blocked by hook {hook.name}"}
+    if "updated_output" in legal:
+        return {"context": join_texts(result.context, stderr)}
+    return {"notice": join_texts(result.notice, stderr)}
+
+
+def _find_trouble(hook: Hook, said: Exchanged, problem: str | None) -> tuple[str | None, bool]:
+    """Return what is wrong with how a script ended, and whether it could not do its work."""
+    code = said.exit_code
+    stderr = one_line(said.stderr.decode("utf-8", "replace"))
+    blocks = _blocks(hook, said)
+    if said.flooded:
+        return "printed more than 64 KiB", True
+    if code is None or _FIRST_SIGNAL < code < _LAST_SIGNAL:
+        return "was killed by a signal", True
+    if code in CANNOT_RUN:
+        return f"ended with {code}: {stderr or 'the command cannot be run'}", True
+    if problem is not None:
+        return problem, not blocks
+    failed = f"ended with {code}: {stderr}".removesuffix(": ")
+    return (None if code == 0 or blocks else failed), False

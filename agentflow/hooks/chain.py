@@ -1,18 +1,15 @@
 """The one dispatcher: asks the hooks of a point in order and adds up what they decide."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import anyio
 
 from agentflow.core.hook import (
-    GUARDED,
-    LEGAL,
     NOTHING,
-    Answered,
-    Asking,
+    POINTS,
     Decision,
     Function,
     Hook,
@@ -25,23 +22,13 @@ from agentflow.core.hook import (
     Point,
     Scene,
     Script,
-    ToolDone,
-    ToolFailed,
     ToolUse,
 )
-from agentflow.hooks.command import ask
-from agentflow.hooks.matching import applies, matches
-from agentflow.hooks.output import Told
+from agentflow.hooks.answers import HookAnswer
+from agentflow.hooks.command import run_script
+from agentflow.hooks.matching import matches, meets_condition
 from agentflow.redact import visible
 
-_CHANGED: Mapping[type[Payload], tuple[str, str]] = {
-    ToolUse: ("updated_input", "tool_input"),
-    ToolDone: ("updated_output", "tool_response"),
-    ToolFailed: ("updated_output", "error"),
-    Asking: ("request", "request"),
-    Answered: ("reply", "reply"),
-}
-"""The field of an answer that changes a payload, and the payload's own."""
 _SILENT = HookResult()
 
 
@@ -62,11 +49,11 @@ class Chain:
         if hooks is None:
             return NOTHING
         event = HookEvent(point=point, scene=scene, payload=payload())
-        asked = _asked(hooks, event)
-        return await _decided(asked, event) if asked else NOTHING
+        asked = _select(hooks, event)
+        return await _decide(asked, event) if asked else NOTHING
 
 
-def _asked(hooks: tuple[Hook, ...], event: HookEvent) -> list[Hook]:
+def _select(hooks: tuple[Hook, ...], event: HookEvent) -> list[Hook]:
     """Return the hooks an event is for; the same script from several files is asked once."""
     asked: list[Hook] = []
     seen: set[tuple[Script, OnError | None]] = set()
@@ -74,41 +61,41 @@ def _asked(hooks: tuple[Hook, ...], event: HookEvent) -> list[Hook]:
         if not matches(hook.matcher, event):
             continue
         if isinstance(hook.body, Script):
-            if not applies(hook.body.condition, event) or (hook.body, hook.on_error) in seen:
+            if not meets_condition(hook.body.condition, event) or (hook.body, hook.on_error) in seen:
                 continue
             seen.add((hook.body, hook.on_error))
         asked.append(hook)
     return asked
 
 
-async def _decided(hooks: list[Hook], event: HookEvent) -> HookDecision:
+async def _decide(hooks: list[Hook], event: HookEvent) -> HookDecision:
     """Ask in order: a function sees what those before it changed, scripts start together."""
     decision, first, started = NOTHING, event, event
-    answers: dict[int, Told] = {}
+    answers: dict[int, HookAnswer] = {}
     for place, hook in enumerate(hooks):
         seen = event
         if isinstance(hook.body, Script):
             if not answers:
-                started, answers = event, await _together(hooks, event)
+                started, answers = event, await _run_scripts(hooks, event)
             seen, answer = started, answers[place]
         else:
-            answer = await _called(hook, hook.body, event)
-        decision = _joined(decision, hook, answer)
-        event = _changed(event, seen, answer.result)
+            answer = await _call_function(hook, hook.body, event)
+        decision = _add_answer(decision, hook, answer)
+        event = _apply_change(event, seen, answer.result)
     if event is first:
         return decision
-    field, changed = _CHANGED[type(event.payload)]
-    return decision.replace(**{field: getattr(event.payload, changed)})
+    rules = POINTS[event.point]
+    return decision.replace(**{rules.changes: getattr(event.payload, rules.changed)})
 
 
-async def _together(hooks: list[Hook], event: HookEvent) -> dict[int, Told]:
+async def _run_scripts(hooks: list[Hook], event: HookEvent) -> dict[int, HookAnswer]:
     """Run all scripts at once and return their answers by place."""
-    answers: dict[int, Told] = {}
+    answers: dict[int, HookAnswer] = {}
 
     async def one(place: int, hook: Hook, script: Script) -> None:
-        answers[place] = await ask(hook, script, event)
+        answers[place] = await run_script(hook, script, event)
 
-    with _watched(hooks, event):
+    with _watch_scripts(hooks, event):
         async with anyio.create_task_group() as group:
             for place, hook in enumerate(hooks):
                 if isinstance(hook.body, Script):
@@ -116,38 +103,39 @@ async def _together(hooks: list[Hook], event: HookEvent) -> dict[int, Told]:
     return answers
 
 
-def _watched(hooks: list[Hook], event: HookEvent) -> AbstractContextManager[None]:
+def _watch_scripts(hooks: list[Hook], event: HookEvent) -> AbstractContextManager[None]:
     is_shipped = all(hook.origin is Origin.BUILT_IN for hook in hooks if isinstance(hook.body, Script))
     watch = event.scene.watch
     return nullcontext() if watch is None or is_shipped else watch.hooks_run()
 
 
-async def _called(hook: Hook, function: Function, event: HookEvent) -> Told:
+async def _call_function(hook: Hook, function: Function, event: HookEvent) -> HookAnswer:
     try:
         result = function(event)
         if inspect.isawaitable(result):
             result = await result
     except Exception as error:  # noqa: BLE001  # a bug in a hook is an answer of the hook, not the end of the task
-        return Told(trouble=f"failed: {type(error).__name__}: {error}", broken=True)
-    if problem := _illegal(hook.point, result):
-        return Told(trouble=f"answered {problem}", broken=True)
-    return Told(result=result or _SILENT)
+        return HookAnswer(trouble=f"failed: {type(error).__name__}: {error}", broken=True)
+    if problem := _find_illegal(hook.point, result):
+        return HookAnswer(trouble=f"answered {problem}", broken=True)
+    return HookAnswer(result=result or _SILENT)
 
 
-def _illegal(point: Point, result: object) -> str | None:
+def _find_illegal(point: Point, result: object) -> str | None:
     """Return what of a function's answer its point does not take, if anything."""
     if result is None:
         return None
     if not isinstance(result, HookResult):
         return type(result).__name__
     given = {name for name in HookResult.__struct_fields__ if getattr(result, name) != getattr(_SILENT, name)}
-    odd = ", ".join(sorted(given - LEGAL[point]))
-    return f"{odd}, legal are {', '.join(sorted(LEGAL[point]))}" if odd else None
+    legal = POINTS[point].legal
+    odd = ", ".join(sorted(given - legal))
+    return f"{odd}, legal are {', '.join(sorted(legal))}" if odd else None
 
 
-def _joined(before: HookDecision, hook: Hook, answer: Told) -> HookDecision:
+def _add_answer(before: HookDecision, hook: Hook, answer: HookAnswer) -> HookDecision:
     """Return what is decided with one more answer: the strictest holds, the rest adds up."""
-    decision, reason = _judgement(hook, answer)
+    decision, reason = _judge(hook, answer)
     reasons = before.reasons if decision <= before.decision else ()
     said = (reason,) if reason and decision is not Decision.NONE and decision >= before.decision else ()
     deciders = before.deciders if decision <= before.decision else ()
@@ -170,7 +158,7 @@ def _first(before: str | None, now: str | None) -> str | None:
     return now if before is None else before
 
 
-def _judgement(hook: Hook, answer: Told) -> tuple[Decision, str | None]:
+def _judge(hook: Hook, answer: HookAnswer) -> tuple[Decision, str | None]:
     """Return a hook's own decision; one that could not do its work may have decided by that."""
     result = answer.result
     decision = result.decision if result.block is None else Decision.DENY
@@ -182,26 +170,26 @@ def _judgement(hook: Hook, answer: Told) -> tuple[Decision, str | None]:
     return decision, reason
 
 
-def _blocks(hook: Hook, answer: Told) -> bool:
+def _blocks(hook: Hook, answer: HookAnswer) -> bool:
     if hook.on_error is OnError.OPEN:
         return False
     if hook.on_error is OnError.CLOSED:
-        return not LEGAL[hook.point].isdisjoint({"block", "decision"})
-    return answer.broken and hook.point in GUARDED
+        return not POINTS[hook.point].legal.isdisjoint({"block", "decision"})
+    return answer.broken and POINTS[hook.point].is_guarded
 
 
-def _changed(event: HookEvent, seen: HookEvent, result: HookResult) -> HookEvent:
+def _apply_change(event: HookEvent, seen: HookEvent, result: HookResult) -> HookEvent:
     """Return the event as the hooks after this one see it."""
-    answered, told = _CHANGED.get(type(event.payload), ("", ""))
-    value = getattr(result, answered) if answered else None
+    rules = POINTS[event.point]
+    value = getattr(result, rules.changes) if rules.changes else None
     if value is None:
         return event
     if isinstance(event.payload, ToolUse) and isinstance(seen.payload, ToolUse):
-        value = _patched(event.payload.tool_input, seen.payload.tool_input, value)
-    return event.replace(payload=event.payload.replace(**{told: value}))
+        value = _patch(event.payload.tool_input, seen.payload.tool_input, value)
+    return event.replace(payload=event.payload.replace(**{rules.changed: value}))
 
 
-def _patched(now: dict[str, Any], seen: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+def _patch(now: dict[str, Any], seen: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
     """Return an input with what one hook changed of what it saw; others may have changed it meanwhile."""
     if now is seen:
         return wanted

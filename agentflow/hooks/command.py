@@ -11,16 +11,14 @@ from typing import Any
 from anyio import to_thread
 
 from agentflow.core.evidence import Command
-from agentflow.core.hook import Hook, HookEvent, HookResult, Point, Script
+from agentflow.core.hook import POINTS, Hook, HookEvent, HookResult, Script
 from agentflow.core.record import encode, plain
 from agentflow.frontmatter import write_whole
-from agentflow.hooks.output import Told, told
+from agentflow.hooks.answers import HookAnswer, read_output
 from agentflow.process import exchange, stop_asked
 from agentflow.redact import redacted, redacted_bytes
 from agentflow.trust import fingerprint
 
-DEFAULT_TIMEOUT = 600.0
-TIMEOUTS: Mapping[Point, float] = {Point.USER_PROMPT_SUBMIT: 30.0, Point.SESSION_END: 1.5}
 MAX_TEXT = 10_000
 """Characters of a text that are passed on; a longer one is kept in a file."""
 PREVIEW = 1_000
@@ -32,29 +30,31 @@ _SHELLS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-async def ask(hook: Hook, script: Script, event: HookEvent) -> Told:
+async def run_script(hook: Hook, script: Script, event: HookEvent) -> HookAnswer:
     """Run a script on an event, in a thread of its own; it is killed when the task is cancelled."""
-    return await to_thread.run_sync(partial(_asked, hook, script, event))
+    return await to_thread.run_sync(partial(_run, hook, script, event))
 
 
-def _asked(hook: Hook, script: Script, event: HookEvent) -> Told:
-    command = _command(hook, script, event)
+def _run(hook: Hook, script: Script, event: HookEvent) -> HookAnswer:
+    command = _build_command(hook, script, event)
     root = event.scene.cwd
     changed = [file for file, digest in script.sealed if (fingerprint(root, file) or "") != digest]
     if changed:
-        return Told(trouble=f"{changed[0]} has changed since it was trusted: agentflow trust", broken=True)
+        return HookAnswer(
+            trouble=f"{changed[0]} has changed since it was trusted: agentflow trust", broken=True
+        )
     if moved := [file for file in script.written if not _is_own(root, file)]:
         problem = f"{moved[0]}, which it writes, is a link or no plain file of the repository any more"
-        return Told(trouble=problem, broken=True)
+        return HookAnswer(trouble=problem, broken=True)
     try:
-        said = exchange(command, given(event), stop_asked)
+        said = exchange(command, encode_event(event), stop_asked)
     except (OSError, ValueError) as error:
-        return Told(trouble=_why(command, error), broken=True)
-    answer = told(hook, said)
+        return HookAnswer(trouble=_explain_failure(command, error), broken=True)
+    answer = read_output(hook, said)
     try:
-        return answer.replace(result=_shortened(answer.result, event.scene.outputs))
+        return answer.replace(result=_shorten(answer.result, event.scene.outputs))
     except OSError as error:
-        return Told(trouble=f"its output cannot be kept: {error}", broken=True)
+        return HookAnswer(trouble=f"its output cannot be kept: {error}", broken=True)
 
 
 def _is_own(root: Path, file: str) -> bool:
@@ -69,7 +69,7 @@ def _is_own(root: Path, file: str) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
 
 
-def given(event: HookEvent) -> bytes:
+def encode_event(event: HookEvent) -> bytes:
     """Return what a script reads on stdin: one JSON object."""
     scene, actor = event.scene, event.scene.actor
     said: dict[str, Any] = {
@@ -87,7 +87,7 @@ def given(event: HookEvent) -> bytes:
     return redacted_bytes(encode(said | inside | plain(event.payload))) + b"\n"
 
 
-def _command(hook: Hook, script: Script, event: HookEvent) -> Command:
+def _build_command(hook: Hook, script: Script, event: HookEvent) -> Command:
     scene = event.scene
     places = {"CLAUDE_PROJECT_DIR": str(scene.cwd)}
     if script.plugin is not None:
@@ -107,12 +107,12 @@ def _command(hook: Hook, script: Script, event: HookEvent) -> Command:
     return Command(
         argv=argv,
         cwd=str(scene.cwd),
-        timeout=script.timeout or TIMEOUTS.get(hook.point, DEFAULT_TIMEOUT),
+        timeout=script.timeout or POINTS[hook.point].timeout,
         env=places | variables,
     )
 
 
-def _why(command: Command, error: OSError | ValueError) -> str:
+def _explain_failure(command: Command, error: OSError | ValueError) -> str:
     """Say why a program could not be started; a file that is there may name an interpreter that is not."""
     reason = str(getattr(error, "strerror", None) or error).lower()
     program = Path(command.cwd, command.argv[0])
@@ -123,7 +123,7 @@ def _why(command: Command, error: OSError | ValueError) -> str:
     return f"cannot run {command.argv[0]}: {reason}"
 
 
-def _shortened(result: HookResult, folder: Path) -> HookResult:
+def _shorten(result: HookResult, folder: Path) -> HookResult:
     """Return the result with texts of a bearable length; the full ones are kept."""
     fields = ("context", "notice", "reason", "block", "halt")
     long = {name: text for name in fields if len(text := getattr(result, name) or "") > MAX_TEXT}

@@ -1,6 +1,7 @@
-"""The `hooks` of one file in the public shape, into hooks."""
+"""The files that hold hooks, read into hooks."""
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
@@ -10,24 +11,13 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from agentflow.core.errors import InvalidFile
-from agentflow.core.hook import Hook, OnError, Origin, Point, Script
+from agentflow.core.hook import POINTS, Hook, OnError, Origin, Point, Script
 from agentflow.core.record import Record, shared
-from agentflow.hooks.matching import TOOL_POINTS, expression, parse_condition
+from agentflow.hooks.matching import compile_matcher, parse_condition
 from agentflow.parse import Mismatch, fit
 from agentflow.redact import one_line
 from agentflow.trust import content
 
-FUNCTIONS_ONLY = frozenset(
-    {
-        Point.RUN_START,
-        Point.RUN_END,
-        Point.TURN_START,
-        Point.TURN_END,
-        Point.MODEL_REQUEST,
-        Point.MODEL_RESPONSE,
-        Point.ERROR,
-    }
-)
 OTHER_EVENTS = (
     *("ConfigChange", "CwdChanged", "DirectoryAdded", "Elicitation", "ElicitationResult", "FileChanged"),
     *("InstructionsLoaded", "MessageDisplay", "PermissionDenied", "PostToolBatch", "Setup", "TaskCreated"),
@@ -40,13 +30,40 @@ Warn = Callable[[str], None]
 T = TypeVar("T", bound=Record)
 
 
-class Place(Record):
+class HookFile(Record):
     """A file that may hold hooks."""
 
     path: Path
     origin: Origin
     plugin: Path | None = None
     """Folder of the plugin it belongs to; then the file holds hooks and nothing else."""
+
+
+def load_hooks(places: Iterable[HookFile]) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
+    """Return the hooks of all files that exist, and warnings. Raises InvalidFile naming file and key."""
+    hooks: list[Hook] = []
+    warnings: list[str] = []
+    for place in places:
+        if os.path.lexists(place.path):
+            hooks.extend(read_hooks(place, warnings.append))
+    return tuple(hooks), tuple(warnings)
+
+
+def user_places(bundled: Path, claude: Path) -> tuple[HookFile, ...]:
+    """Return the files that always count: those shipped, and the user's own."""
+    shipped = HookFile(path=bundled / "hooks.json", origin=Origin.BUILT_IN, plugin=bundled.parent)
+    return shipped, HookFile(path=claude / "settings.json", origin=Origin.USER)
+
+
+def project_places(root: Path) -> tuple[HookFile, ...]:
+    """Return a repository's files; they count only once they are trusted."""
+    names = ("settings.json", "settings.local.json")
+    return tuple(HookFile(path=root / ".claude" / name, origin=Origin.PROJECT) for name in names)
+
+
+def read_hooks(place: HookFile, warn: Warn) -> Iterator[Hook]:
+    """Yield the hooks of a file that exists. Raises InvalidFile: a file that cannot be read is not none."""
+    yield from _Reader(place, warn).hooks()
 
 
 class _Group(Record):
@@ -75,21 +92,16 @@ class _Entry(Record):
     asyncRewake: bool = False  # noqa: N815
 
 
-def read_hooks(place: Place, warn: Warn) -> Iterator[Hook]:
-    """Yield the hooks of a file that exists. Raises InvalidFile: a file that cannot be read is not none."""
-    yield from _Reader(place, warn).hooks()
-
-
 class _Reader:
     """One file: what is wrong with it is raised, what is odd about it is told."""
 
-    def __init__(self, place: Place, warn: Warn) -> None:
+    def __init__(self, place: HookFile, warn: Warn) -> None:
         self._place = place
         self._source = str(place.path)
         self._warn = warn
 
     def hooks(self) -> Iterator[Hook]:
-        top = self._loaded()
+        top = self._load()
         if _KEY not in top:
             self._refuse_near_miss(top, (_KEY,), "")
             if self._place.plugin is not None:
@@ -101,14 +113,14 @@ class _Reader:
         if not isinstance(events, dict):
             raise self._wrong(f"{_KEY}: must be an object of events")
         for event, groups in events.items():
-            point = self._point(event)
+            point = self._find_point(event)
             if point is not None:
-                yield from self._event_hooks(point, groups)
+                yield from self._read_event(point, groups)
 
-    def _loaded(self) -> dict[str, Any]:
+    def _load(self) -> dict[str, Any]:
         try:
             text = content(self._place.path).decode("utf-8-sig")
-            found = json.loads(text, object_pairs_hook=self._unique)
+            found = json.loads(text, object_pairs_hook=self._refuse_repeats)
         except json.JSONDecodeError as error:
             raise InvalidFile(self._source, f"not JSON: {error.msg}", line=error.lineno) from None
         except (OSError, UnicodeDecodeError, RecursionError) as error:
@@ -117,7 +129,7 @@ class _Reader:
             raise self._wrong("must be a JSON object")
         return found
 
-    def _unique(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def _refuse_repeats(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: dict[str, Any] = {}
         for key, value in pairs:
             if key in seen:
@@ -125,7 +137,7 @@ class _Reader:
             seen[key] = value
         return seen
 
-    def _point(self, event: str) -> Point | None:
+    def _find_point(self, event: str) -> Point | None:
         """Return the point of an event's name; None, with a warning, where no script is ever asked."""
         known = (*Point, *OTHER_EVENTS)
         if event not in known:
@@ -133,39 +145,39 @@ class _Reader:
             problem = "is no known event"
         elif event in OTHER_EVENTS:
             problem = "agentflow never runs this event, so the hook has no effect"
-        elif event in FUNCTIONS_ONLY:
+        elif not POINTS[Point(event)].takes_scripts:
             problem = "is not for scripts"
         else:
             return Point(event)
         self._tell(f"{_KEY}.{event}: {problem}")
         return None
 
-    def _event_hooks(self, point: Point, groups: object) -> Iterator[Hook]:
+    def _read_event(self, point: Point, groups: object) -> Iterator[Hook]:
         where = f"{_KEY}.{point}"
         if not isinstance(groups, list):
             raise self._wrong(f"{where}: must be a list")
         for number, each in enumerate(groups):
             spot = f"{where}[{number}]"
-            group = self._fitted(_Group, each, spot)
+            group = self._fit(_Group, each, spot)
             try:
-                expression(group.matcher or "")
+                compile_matcher(group.matcher or "")
             except re.error as error:
-                raise self._wrong(f"{spot}.matcher: is no regular expression: {error}") from None
+                raise self._wrong(f"{spot}.matcher: is no regular compile_matcher: {error}") from None
             for index, entry in enumerate(group.hooks):
-                hook = self._hook(point, group, entry, f"{spot}.hooks[{index}]")
+                hook = self._read_hook(point, group, entry, f"{spot}.hooks[{index}]")
                 if hook is not None:
                     yield hook
 
-    def _hook(self, point: Point, group: _Group, value: dict[str, Any], where: str) -> Hook | None:
+    def _read_hook(self, point: Point, group: _Group, value: dict[str, Any], where: str) -> Hook | None:
         if value.get("type") in OTHER_TYPES:
             self._tell(f"{where}: type {value['type']} is not supported, so the hook has no effect")
             return None
-        entry = self._fitted(_Entry, value, where)
+        entry = self._fit(_Entry, value, where)
         if entry.waits or entry.asyncRewake:
             self._tell(f"{where}: async has no effect: agentflow waits for the hook")
         if entry.condition is not None:
             parse_condition(entry.condition, f"{self._source}: {where}.if")
-            if point not in TOOL_POINTS:
+            if not POINTS[point].is_about_tool:
                 self._tell(f"{where}: a hook with if never runs at {point}")
         priority = entry.priority if entry.priority is not None else group.priority
         plugin = self._place.plugin
@@ -179,7 +191,7 @@ class _Reader:
             on_error=entry.on_error or group.on_error,
         )
 
-    def _fitted(self, kind: type[T], value: object, where: str) -> T:
+    def _fit(self, kind: type[T], value: object, where: str) -> T:
         """Return an object of the file; an unknown key is left out with a warning, a near miss is wrong."""
         if not isinstance(value, dict):
             raise self._wrong(f"{where}: must be an object")

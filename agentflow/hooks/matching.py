@@ -5,53 +5,37 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agentflow.core.hook import Hook, HookEvent, Point, Script, ToolDone, ToolFailed, ToolUse
+from agentflow.core.hook import POINTS, Hook, HookEvent, Point, Script, ToolDone, ToolFailed, ToolUse
 from agentflow.core.role import ToolRule
 from agentflow.core.tool import Subject, Tool
 from agentflow.permissions.rule_patterns import about_path, may_touch
 from agentflow.permissions.rules import FILES, kinds_of, parse_rules
 
 _NAMES = re.compile(r"[A-Za-z0-9_\- ,|]*")
-_MATCHED: Mapping[Point, str] = {
-    Point.SESSION_START: "source",
-    Point.SESSION_END: "reason",
-    Point.PRE_TOOL_USE: "tool_name",
-    Point.PERMISSION_REQUEST: "tool_name",
-    Point.POST_TOOL_USE: "tool_name",
-    Point.POST_TOOL_USE_FAILURE: "tool_name",
-    Point.SUBAGENT_START: "agent_type",
-    Point.SUBAGENT_STOP: "agent_type",
-    Point.PRE_COMPACT: "trigger",
-    Point.POST_COMPACT: "trigger",
-    Point.STOP_FAILURE: "error",
-    Point.NOTIFICATION: "notification_type",
-}
-"""What a matcher looks at; at the other points it is not looked at."""
-TOOL_POINTS = frozenset(point for point, field in _MATCHED.items() if field == "tool_name")
 
 
 def matches(matcher: str, event: HookEvent) -> bool:
-    field = _MATCHED.get(event.point)
-    return field is None or names(matcher, getattr(event.payload, field))
+    field = POINTS[event.point].matched
+    return not field or matches_name(matcher, getattr(event.payload, field))
 
 
-def sees(hook: Hook, tool: Tool) -> bool:
+def may_see(hook: Hook, tool: Tool) -> bool:
     """Return whether a hook may be asked before a call of a tool."""
     condition = hook.body.condition if isinstance(hook.body, Script) else None
     is_about = condition is None or parse_condition(condition, "if").tool in kinds_of(tool)
-    return hook.point is Point.PRE_TOOL_USE and names(hook.matcher, tool.name) and is_about
+    return hook.point is Point.PRE_TOOL_USE and matches_name(hook.matcher, tool.name) and is_about
 
 
-def names(matcher: str, value: str) -> bool:
+def matches_name(matcher: str, value: str) -> bool:
     """Return whether a matcher names a value: a list of exact names, else an unanchored expression."""
     if matcher in ("", "*"):
         return True
     if _NAMES.fullmatch(matcher):
         return value in {name.strip() for name in re.split(r"[|,]", matcher)}
-    return expression(matcher).search(value) is not None
+    return compile_matcher(matcher).search(value) is not None
 
 
-def expression(matcher: str) -> re.Pattern[str]:
+def compile_matcher(matcher: str) -> re.Pattern[str]:
     """Return the expression of a matcher that is no list of names. Raises re.error."""
     return re.compile(
         ""
@@ -66,12 +50,12 @@ def parse_condition(text: str, source: str) -> ToolRule:
     return rule
 
 
-def applies(condition: str | None, event: HookEvent) -> bool:
+def meets_condition(condition: str | None, event: HookEvent) -> bool:
     """Return whether an event is one that an `if` asks for; in doubt it is."""
     if condition is None:
         return True
     use = event.payload
-    if event.point not in TOOL_POINTS or not isinstance(use, ToolUse | ToolDone | ToolFailed):
+    if not isinstance(use, ToolUse | ToolDone | ToolFailed):
         return False
     rule = parse_condition(condition, "if")
     tool = event.scene.tool

@@ -5,7 +5,7 @@ from pathlib import Path
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
-def bundled(kind: str) -> Path:
+def find_bundled(kind: str) -> Path:
     """Return the folder of `agents`, `skills`, `hooks` or `examples`.
 
     In a wheel they are inside the package, in a checkout beside it, so that edits there are live.

@@ -43,20 +43,20 @@ def load_instructions(workspace: Workspace, files: Iterable[str]) -> tuple[Instr
     return tuple(known.values())
 
 
-def relevant(instructions: Iterable[Instruction], paths: Iterable[str]) -> tuple[Instruction, ...]:
+def select_instructions(instructions: Iterable[Instruction], paths: Iterable[str]) -> tuple[Instruction, ...]:
     """Return the instructions that count where these files are worked on."""
     touched = tuple(paths)
-    return tuple(each for each in instructions if _counts(each, touched))
+    return tuple(each for each in instructions if _is_relevant(each, touched))
 
 
-def reach(one: Instruction) -> str:
+def describe_reach(one: Instruction) -> str:
     """Return in words for which files instructions count; empty for all."""
     parts = (f"in {one.folder}/" if one.folder else "", f"named {', '.join(one.globs)}" if one.globs else "")
     said = " ".join(part for part in parts if part)
     return f"for files {said}" if said else ""
 
 
-def _counts(one: Instruction, paths: tuple[str, ...]) -> bool:
+def _is_relevant(one: Instruction, paths: tuple[str, ...]) -> bool:
     if not one.folder and not one.globs:
         return True
     below = [path for path in paths if not one.folder or path.startswith(f"{one.folder}/")]
@@ -80,7 +80,7 @@ def _take(workspace: Workspace, path: str, folder: str, hops: int, known: dict[s
         return
     if b"\0" in raw:
         return
-    globs, text = _parted(path, redacted(raw.decode("utf-8", "replace")).replace("\r\n", "\n"))
+    globs, text = _split_rule(path, redacted(raw.decode("utf-8", "replace")).replace("\r\n", "\n"))
     if not text:
         return
     known[name] = Instruction(path=path, text=text[:MAX_CHARS], folder=folder, globs=globs, size=len(text))
@@ -88,7 +88,7 @@ def _take(workspace: Workspace, path: str, folder: str, hops: int, known: dict[s
         _take(workspace, str(PurePosixPath(path).parent / found), folder, hops - 1, known)
 
 
-def _parted(path: str, raw: str) -> tuple[tuple[str, ...], str]:
+def _split_rule(path: str, raw: str) -> tuple[tuple[str, ...], str]:
     """Return the globs that a rule names in its head, and the text without head and comments."""
     head: dict[str, Any] = {}
     body = raw
@@ -100,10 +100,10 @@ def _parted(path: str, raw: str) -> tuple[tuple[str, ...], str]:
     said = head.get("paths", ())
     globs = [said] if isinstance(said, str) else said if isinstance(said, list) else []
     names = (part.strip() for glob in globs for part in str(glob).split(","))
-    return tuple(name for name in names if name), _without_comments(body).strip()
+    return tuple(name for name in names if name), _drop_comments(body).strip()
 
 
-def _without_comments(text: str) -> str:
+def _drop_comments(text: str) -> str:
     return "".join(part if is_code else _COMMENT.sub("", part) for part, is_code in _parts(text))
 
 

@@ -1,18 +1,20 @@
-"""Role files: Markdown with a head that says what a role may do."""
+"""Role files, those of sub-agents among them: Markdown with a head that says what a role may do."""
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 
 from agentflow.core.errors import InvalidFile, UnknownRole
+from agentflow.core.fold import DELEGATE
 from agentflow.core.record import Record
 from agentflow.core.role import INHERIT, PIPELINE, Limits, Role, ToolRule
+from agentflow.core.tool import Effect, Tool
 from agentflow.frontmatter import key_line, split
-from agentflow.library.bundled import bundled
+from agentflow.library.bundled import find_bundled
 from agentflow.parse import Mismatch, fit
 from agentflow.permissions.rules import parse_rules
 from agentflow.trust import content
@@ -55,7 +57,7 @@ class Roles(Record):
         found = [role for role in self.all if role.part == name]
         if not found:
             raise UnknownRole(
-                f"no role file plays the {name}: {bundled('agents') / name}.md is missing",
+                f"no role file plays the {name}: {find_bundled('agents') / name}.md is missing",
                 hint=f"a role file with metadata {{{PART_KEY}: {name}}} is needed",
             )
         return found[-1]
@@ -85,7 +87,7 @@ def load_roles(user: Path, project: Iterable[Path] = (), calls: int = Limits().t
     left out with a warning, since those folders are shared with other tools. `calls` is the limit of tool
     calls of a role that names none.
     """
-    roles = [read_role(path, "bundled", calls)[0] for path in sorted(bundled("agents").glob("*.md"))]
+    roles = [read_role(path, "bundled", calls)[0] for path in sorted(find_bundled("agents").glob("*.md"))]
     warnings: list[str] = []
     others = [(path, "user") for path in sorted((user / "agents").glob("**/*.md"))]
     for path, origin in (*others, *((path, "project") for path in project)):
@@ -115,15 +117,15 @@ def read_role(path: Path, origin: str, calls: int = Limits().tool_calls) -> tupl
         raise InvalidFile(source, f"cannot be read: {error}") from None
     keys, prompt = split(text, source)
     file = _File(source=source, origin=origin, text=text)
-    warnings = _strange_keys(keys, file)
-    head = _head({name: value for name, value in keys.items() if name in _KNOWN}, file)
-    return _role(head, prompt, file, calls), warnings
+    warnings = _check_keys(keys, file)
+    head = _read_head({name: value for name, value in keys.items() if name in _KNOWN}, file)
+    return _to_role(head, prompt, file, calls), warnings
 
 
 _KNOWN = frozenset(field.encode_name for field in msgspec.structs.fields(RoleHead))
 
 
-def _strange_keys(keys: Mapping[str, Any], file: _File) -> tuple[str, ...]:
+def _check_keys(keys: Mapping[str, Any], file: _File) -> tuple[str, ...]:
     """Refuse a key that is nearly one of ours; return a warning for each other unknown one."""
     unknown = [key for key in keys if key not in _KNOWN]
     for key in unknown:
@@ -132,7 +134,7 @@ def _strange_keys(keys: Mapping[str, Any], file: _File) -> tuple[str, ...]:
     return tuple(f"{file.source}: key {key!r} has no meaning here" for key in unknown)
 
 
-def _head(known: dict[str, Any], file: _File) -> RoleHead:
+def _read_head(known: dict[str, Any], file: _File) -> RoleHead:
     try:
         head = fit(RoleHead, known, lax=True)
     except Mismatch as error:
@@ -152,7 +154,7 @@ def _head(known: dict[str, Any], file: _File) -> RoleHead:
     return head
 
 
-def _role(head: RoleHead, prompt: str, file: _File, calls: int) -> Role:
+def _to_role(head: RoleHead, prompt: str, file: _File, calls: int) -> Role:
     refused = {"disallowedTools": head.disallowed_tools, "deny": head.deny}
     denied = {rule.tool for key, value in refused.items() for rule in file.rules(key, value)}
     tools = file.rules("tools", head.tools or [])
@@ -169,7 +171,7 @@ def _role(head: RoleHead, prompt: str, file: _File, calls: int) -> Role:
         denied=tuple(sorted(denied)),
         inherits=head.tools is None,
         skills=tuple(map(str, file.rules("skills", head.skills))),
-        limits=_limits(head, file, calls),
+        limits=_read_limits(head, file, calls),
         write_paths=head.write_paths,
         direct=tuple(map(str, file.rules("metadata", head.metadata.get(DIRECT_KEY, "")))),
         concatenates=MERGE_KEY in head.metadata,
@@ -177,7 +179,7 @@ def _role(head: RoleHead, prompt: str, file: _File, calls: int) -> Role:
     )
 
 
-def _limits(head: RoleHead, file: _File, calls: int) -> Limits:
+def _read_limits(head: RoleHead, file: _File, calls: int) -> Limits:
     unknown = set(head.limits) - set(Limits.__struct_fields__)
     if unknown:
         raise file.wrong("limits", f"limits: unknown limit {min(unknown)}")
@@ -185,3 +187,36 @@ def _limits(head: RoleHead, file: _File, calls: int) -> Limits:
         return fit(Limits, {"turns": head.max_turns, "tool_calls": calls, **head.limits})
     except Mismatch as error:
         raise file.wrong("limits", f"limits.{error}") from None
+
+
+def list_subagents(roles: tuple[Role, ...]) -> tuple[Role, ...]:
+    """Return the roles that play no part of the pipeline, by name."""
+    return tuple(sorted((role for role in roles if role.part is None), key=lambda role: role.name))
+
+
+def require_known(role: Role, known: tuple[Role, ...]) -> None:
+    """Raise InvalidFile for a role that names a sub-agent which does not exist."""
+    names = {each.name for each in known}
+    listed = [name for rule in role.rules_for(DELEGATE) for name in rule.names]
+    for key, wanted in (("tools", (*listed, *role.handoffs)), ("metadata", role.direct)):
+        if missing := sorted(set(wanted) - names):
+            raise InvalidFile(
+                role.source,
+                f"{key}: there is no sub-agent {missing[0]}",
+                line=role.lines.get(key),
+                hint=f"sub-agents are {', '.join(sorted(names))}" if names else "no role file is a sub-agent",
+            )
+
+
+def find_direct_problems(role: Role, tools: tuple[Tool, ...]) -> Iterator[str]:
+    """Yield what is wrong with whom a role lets answer in its place."""
+    if not role.direct:
+        return
+    if len(role.direct) > 1 and not role.concatenates:
+        yield (
+            f"direct: the answers of {', '.join(role.direct)} have to be put together; "
+            "name one, or say agentflow-merge: concatenate"
+        )
+    changing = [tool.name for tool in tools if tool.effect is Effect.WRITE and role.rules_for(tool.name)]
+    if changing:
+        yield f"direct: only a role that reads can be answered for, and {role.name} has {', '.join(changing)}"

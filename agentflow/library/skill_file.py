@@ -13,7 +13,7 @@ from agentflow.frontmatter import key_line, split
 from agentflow.redact import one_line
 from agentflow.workspace.path_guard import PathGuard
 
-FILE = "SKILL.md"
+SKILL_FILE = "SKILL.md"
 STRICT = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
 """The keys of the open standard."""
 _ELSEWHERE = frozenset(
@@ -65,7 +65,7 @@ class Skill(Record):
 
     @property
     def source(self) -> str:
-        return str(self.folder / FILE)
+        return str(self.folder / SKILL_FILE)
 
     @property
     def owner(self) -> str | None:
@@ -78,7 +78,7 @@ class Skill(Record):
 
 def read_skill(folder: Path, root: Path, origin: str) -> tuple[Skill, tuple[Oddity, ...]]:
     """Return the skill in a folder, and what is odd about it. Raises InvalidFile naming file and line."""
-    source = str(folder / FILE)
+    source = str(folder / SKILL_FILE)
     text = _text(folder, root)
     head, _ = _split(text, source)
     lines = {key: key_line(text, key) or 1 for key in (*STRICT, *head)}
@@ -98,27 +98,29 @@ def read_skill(folder: Path, root: Path, origin: str) -> tuple[Skill, tuple[Oddi
         origin=origin,
         is_listed=head.get("disable-model-invocation") is not True,
         lines=lines,
-        **{field: _words(metadata.get(key)) for key, field in _OURS.items()},
+        **{field: _split_words(metadata.get(key)) for key, field in _OURS.items()},
     )
-    said = _oddities(head, found)
+    said = _find_oddities(head, found)
     return found, tuple(Oddity(source=source, line=lines[key], problem=problem) for key, problem in said)
 
 
-def body_of(skill: Skill) -> str:
+def read_body(skill: Skill) -> str:
     """Return the body as it is on disk now. Raises InvalidFile."""
     return _split(_text(skill.folder, skill.root), skill.source)[1].strip()
 
 
-def file_of(skill: Skill, name: str) -> str:
+def read_skill_file(skill: Skill, name: str) -> str:
     """Return the text of a file of the folder. Raises ToolError for one that is elsewhere or not there."""
     return _read(skill.folder, skill.root, name).decode("utf-8", "replace")
 
 
-def files_of(skill: Skill) -> tuple[str, ...]:
+def list_skill_files(skill: Skill) -> tuple[str, ...]:
     """Return what lies beside SKILL.md, two levels deep, sorted; no link and nothing hidden."""
     inside = [path for pattern in ("*", "*/*") for path in skill.folder.glob(pattern)]
     names = [path.relative_to(skill.folder).as_posix() for path in inside if _is_plain(path)]
-    return tuple(sorted(name for name in names if name != FILE and not name.startswith(".")))[:MAX_FILES]
+    return tuple(sorted(name for name in names if name != SKILL_FILE and not name.startswith(".")))[
+        :MAX_FILES
+    ]
 
 
 def _is_plain(path: Path) -> bool:
@@ -126,9 +128,9 @@ def _is_plain(path: Path) -> bool:
 
 
 def _text(folder: Path, root: Path) -> str:
-    source = folder / FILE
+    source = folder / SKILL_FILE
     try:
-        return _read(folder, root, FILE).decode("utf-8")
+        return _read(folder, root, SKILL_FILE).decode("utf-8")
     except ToolError as error:
         raise InvalidFile(str(source), str(error).removeprefix(f"{source}: ")) from None
     except UnicodeDecodeError:
@@ -151,26 +153,26 @@ def _split(text: str, source: str) -> tuple[dict[str, Any], str]:
     except InvalidFile as error:
         first, *others = text.split("\n")
         end = next((number for number, line in enumerate(others) if line.rstrip() == "---"), 0)
-        quoted = [_PLAIN_VALUE.sub(_in_quotes, line) for line in others[:end]]
+        quoted = [_PLAIN_VALUE.sub(_quote, line) for line in others[:end]]
         try:
             return split("\n".join((first, *quoted, *others[end:])), source)
         except InvalidFile:
             raise error from None
 
 
-def _in_quotes(found: re.Match[str]) -> str:
+def _quote(found: re.Match[str]) -> str:
     key, value = found.groups()
     return key + (json.dumps(value, ensure_ascii=False) if ": " in value or value.endswith(":") else value)
 
 
-def _words(value: object) -> tuple[str, ...]:
+def _split_words(value: object) -> tuple[str, ...]:
     """Return the words of a text, between spaces or commas, or of a list."""
     if isinstance(value, list):
         return tuple(str(word) for word in value)
     return tuple(value.replace(",", " ").split()) if isinstance(value, str) else ()
 
 
-def _oddities(head: Mapping[str, Any], skill: Skill) -> Iterator[tuple[str, str]]:
+def _find_oddities(head: Mapping[str, Any], skill: Skill) -> Iterator[tuple[str, str]]:
     """Yield key and problem of what the strict format does not allow."""
     for key, longest in _MAX.items():
         if len(str(head.get(key, ""))) > longest:

@@ -8,8 +8,8 @@ from agentflow.core.errors import InvalidFile
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.task import Phase
-from agentflow.library.bundled import bundled
-from agentflow.library.skill_file import FILE, Skill, read_skill
+from agentflow.library.bundled import find_bundled
+from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill
 from agentflow.redact import one_line
 from agentflow.workspace.globs import compile_glob
 
@@ -17,7 +17,7 @@ MAX_DEPTH = 6
 MAX_FOLDERS = 2000
 
 
-class Place(Record):
+class SkillFolder(Record):
     """A folder of skills, and whose it is."""
 
     folder: Path
@@ -45,16 +45,16 @@ class Offer(Record):
     """Whole, from the beginning."""
 
 
-def skill_places(claude: Path, config: Path, repository: Path | None) -> tuple[Place, ...]:
+def skill_places(claude: Path, config: Path, repository: Path | None) -> tuple[SkillFolder, ...]:
     """Return where skills are looked for, the later ones win: shipped, the user's, the repository's."""
     own = (claude.parent / ".agents", claude, config)
-    users = [Place(folder=folder / "skills", origin="user") for folder in own]
+    users = [SkillFolder(folder=folder / "skills", origin="user") for folder in own]
     theirs = [repository / name / "skills" for name in (".agents", ".claude")] if repository else []
-    projects = [Place(folder=folder, origin="project", root=repository) for folder in theirs]
-    return Place(folder=bundled("skills"), origin="bundled"), *users, *projects
+    projects = [SkillFolder(folder=folder, origin="project", root=repository) for folder in theirs]
+    return SkillFolder(folder=find_bundled("skills"), origin="bundled"), *users, *projects
 
 
-def load_skills(places: Iterable[Place]) -> Skills:
+def load_skills(places: Iterable[SkillFolder]) -> Skills:
     """Return the skills of all places; one that cannot be read is left out with a warning.
 
     A shipped one must be right (InvalidFile).
@@ -62,7 +62,7 @@ def load_skills(places: Iterable[Place]) -> Skills:
     found: dict[str, Skill] = {}
     warnings: list[str] = []
     for place in places:
-        for folder in folders_in(place):
+        for folder in find_skill_folders(place):
             try:
                 skill, _ = read_skill(folder, place.root or folder, place.origin)
             except InvalidFile as error:
@@ -70,36 +70,36 @@ def load_skills(places: Iterable[Place]) -> Skills:
                     raise
                 warnings.append(f"skill left out: {error}")
                 continue
-            warnings.extend(_added(found, skill))
+            warnings.extend(_add(found, skill))
     if theirs := [skill.name for skill in found.values() if skill.origin == "project"]:
         warnings.append(f"skills of this repository are offered as text: {', '.join(sorted(theirs))}")
     return Skills(all=tuple(found[name] for name in sorted(found)), warnings=tuple(warnings))
 
 
-def folders_in(place: Place) -> tuple[Path, ...]:
+def find_skill_folders(place: SkillFolder) -> tuple[Path, ...]:
     """Return the folders that hold a SKILL.md; those of a repository only where no link leads to them."""
     folder, root = place.folder, place.root
     if root is not None and folder.resolve() != root.resolve() / folder.relative_to(root):
         return ()
-    return tuple(sorted(_found(place)))
+    return tuple(sorted(_walk(place)))
 
 
-def offer(skills: Skills, role: Role, phase: Phase | None, paths: Iterable[str]) -> Offer:
+def offer_skills(skills: Skills, role: Role, phase: Phase | None, paths: Iterable[str]) -> Offer:
     """Return what a role gets in a phase of a task that is about these files."""
     if "Skill" in role.denied:
         return Offer()
     touched = tuple(paths)
     opened = tuple(skill for skill in skills.all if _is_open(skill, role, phase, touched))
-    served = (skill for skill in skills.all if skill not in opened and serves(skill, role))
+    served = (skill for skill in skills.all if skill not in opened and is_for_role(skill, role))
     return Offer(listed=tuple(skill for skill in served if skill.is_listed), opened=opened)
 
 
-def serves(skill: Skill, role: Role) -> bool:
+def is_for_role(skill: Skill, role: Role) -> bool:
     """Tell whether a skill is for a role: it is the owner, a consumer, or lists it."""
     return skill.name in role.skills or not _names(role).isdisjoint((*skill.owners, *skill.consumers))
 
 
-def unknown(role: Role, skills: Skills) -> str | None:
+def describe_unknown_skill(role: Role, skills: Skills) -> str | None:
     """Return what to say of a skill that a role lists and no folder holds."""
     names = [skill.name for skill in skills.all]
     missing = next((name for name in role.skills if name not in names), None)
@@ -124,7 +124,7 @@ def _names(role: Role) -> set[str]:
     return {role.name, role.part or role.name}
 
 
-def _added(found: dict[str, Skill], skill: Skill) -> Iterator[str]:
+def _add(found: dict[str, Skill], skill: Skill) -> Iterator[str]:
     """Take a skill up, and yield what is to be said if another one had its name."""
     before = found.get(skill.name)
     if before is not None and skill.origin == "project" and before.opens_itself:
@@ -135,19 +135,19 @@ def _added(found: dict[str, Skill], skill: Skill) -> Iterator[str]:
     found[skill.name] = skill
 
 
-def _found(place: Place) -> Iterator[Path]:
+def _walk(place: SkillFolder) -> Iterator[Path]:
     """Yield folders with a SKILL.md, at most so deep and so many; none is looked for inside another."""
     ahead, seen = [(place.folder, 0)], 0
     while ahead and seen < MAX_FOLDERS:
         folder, depth = ahead.pop(0)
         seen += 1
-        if depth and (folder / FILE).is_file():
+        if depth and (folder / SKILL_FILE).is_file():
             yield folder
         elif depth < MAX_DEPTH:
-            ahead.extend((below, depth + 1) for below in _below(folder, place))
+            ahead.extend((below, depth + 1) for below in _list_folders(folder, place))
 
 
-def _below(folder: Path, place: Place) -> list[Path]:
+def _list_folders(folder: Path, place: SkillFolder) -> list[Path]:
     try:
         inside = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     except OSError:

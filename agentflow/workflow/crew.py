@@ -13,9 +13,8 @@ from agentflow.core.record import Record
 from agentflow.core.role import PIPELINE, Limits, Role
 from agentflow.core.task import Phase, TaskState
 from agentflow.hooks.chain import Chain
-from agentflow.library.roles import Roles
-from agentflow.library.skills import Skills, offer
-from agentflow.library.subagents import subagents
+from agentflow.library.roles import Roles, list_subagents
+from agentflow.library.skills import Skills, offer_skills
 from agentflow.loop.agent import Agent, Surroundings
 from agentflow.permissions.role_rules import owner_of
 from agentflow.redact import redacted
@@ -91,8 +90,8 @@ class Crew(Record):
                 room=self.room,
             ),
             capabilities=self.capabilities,
-            known=tuple(_affordable(role, task) for role in subagents(self.roles.all)),
-            skills=partial(offer, self.skills, phase=phase, paths=task.paths),
+            known=tuple(_affordable(role, task) for role in list_subagents(self.roles.all)),
+            skills=partial(offer_skills, self.skills, phase=phase, paths=task.paths),
             place=self._place_subagent,
         )
         role = _affordable(self.roles.part(ROLE_OF[phase]), task)

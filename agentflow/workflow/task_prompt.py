@@ -8,7 +8,7 @@ from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome,
 from agentflow.core.role import Limits, Plan, Role
 from agentflow.core.task import Excerpt, Failure, Instruction, Phase, TaskState
 from agentflow.core.wording import list_some
-from agentflow.library.instructions import MAX_CHARS, reach, relevant
+from agentflow.library.instructions import MAX_CHARS, describe_reach, select_instructions
 from agentflow.loop.context import prompt_text
 from agentflow.report.material import Material, fence_text
 from agentflow.report.outcomes import describe_issue
@@ -102,9 +102,9 @@ def _sandbox(task: TaskState, part: str, role: Role, network: tuple[str, ...]) -
     if task.sandbox == Level.NONE:
         yield "commands run without a sandbox, with the user's rights: keep to the repository"
         return
-    reach = "network" if part in network else "no network"
+    describe_reach = "network" if part in network else "no network"
     writes = _WRITES[ACCESS.get(part, Access.READ)]
-    yield f"commands run in a sandbox: {reach}, an empty home, a fresh /tmp for each; {writes}"
+    yield f"commands run in a sandbox: {describe_reach}, an empty home, a fresh /tmp for each; {writes}"
 
 
 def _limits(task: TaskState, limits: Limits) -> Iterator[str]:
@@ -129,7 +129,7 @@ def _percent_left(used: float, allowed: float) -> int:
 def _instructions(task: TaskState, material: Material) -> str:
     """Return what the repository says of how to work on the files of a task, cut where it is too much."""
     paths = (*task.paths, *material.changed, *(each.path for each in task.excerpts))
-    found = relevant(task.instructions, paths)
+    found = select_instructions(task.instructions, paths)
     parts, left = [f"# Instructions of the repository\n{prompt_text('instructions.md')}"], MAX_CHARS
     for each in found:
         parts.append(_instruction(each, max(0, left)))
@@ -138,7 +138,7 @@ def _instructions(task: TaskState, material: Material) -> str:
 
 
 def _instruction(one: Instruction, most: int) -> str:
-    where = f" ({said})" if (said := reach(one)) else ""
+    where = f" ({said})" if (said := describe_reach(one)) else ""
     text = one.text[:most].rstrip()
     cut = one.size - len(one.text[:most])
     note = (f"({cut:,} more characters left out; Read {one.path} if you need them)",) if cut else ()

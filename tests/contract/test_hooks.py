@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from agentflow.core.hook import (
-    GUARDED,
-    LEGAL,
+    POINTS,
     Decision,
     Hook,
     HookDecision,
@@ -18,8 +17,7 @@ from agentflow.core.hook import (
     Scene,
     Script,
 )
-from agentflow.hooks.entries import FUNCTIONS_ONLY
-from tests.unit.hooks.stage import PAYLOADS, a_scene, fire
+from tests.unit.hooks.stage import FUNCTIONS_ONLY, GUARDED, PAYLOADS, a_scene, fire
 
 Make = Callable[..., Hook]
 SHARED = sorted(set(Point) - FUNCTIONS_ONLY)
@@ -116,7 +114,7 @@ def expected(field: str, value: Any) -> Any:
             return value
 
 
-CASES = [(point, field) for point in SHARED for field in sorted(LEGAL[point]) if field != "reason"]
+CASES = [(point, field) for point in SHARED for field in sorted(POINTS[point].legal) if field != "reason"]
 
 
 @pytest.mark.parametrize(("point", "field"), CASES)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import agentflow
-from agentflow.library.bundled import bundled
+from agentflow.library.bundled import find_bundled
 from tests.support.repo import CALC, COMMAND, TEXT, Done, NewRepo, Recorded, Repo
 
 NOTES = {"notes.txt": "nothing to check here\n"}
@@ -209,7 +209,7 @@ def copied(package: Path) -> Path:
     content = package / "agentflow/_bundled"
     shutil.rmtree(content, ignore_errors=True)
     for kind in ("agents", "skills"):
-        shutil.copytree(bundled(kind), content / kind)
+        shutil.copytree(find_bundled(kind), content / kind)
     return content / "agents"
 
 

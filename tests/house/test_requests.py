@@ -11,9 +11,9 @@ from agentflow.core.events import Event
 from agentflow.core.messages import ToolSpec
 from agentflow.core.record import encode
 from agentflow.core.role import PIPELINE, Role
-from agentflow.library.bundled import bundled
+from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import read_role
-from agentflow.library.skills import Place, load_skills, offer
+from agentflow.library.skills import SkillFolder, load_skills, offer_skills
 from agentflow.permissions.role_rules import refusal
 from agentflow.tools.registry import NAMES, spec, standard
 from agentflow.tools.shell import BASH
@@ -73,13 +73,13 @@ def nobody(_: Event) -> None:
 
 def composed(role: Role) -> tuple[str, tuple[ToolSpec, ...]]:
     """Return system prompt and tools of the first request of a role, with the shipped skills."""
-    skills = load_skills((Place(folder=bundled("skills"), origin="bundled"),))
+    skills = load_skills((SkillFolder(folder=find_bundled("skills"), origin="bundled"),))
     kit = Kit(
         model=NoModel(),
         models={},
         toolbox=standard(),
         events=nobody,
-        skills=offer(skills, role, None, ()),
+        skills=offer_skills(skills, role, None, ()),
     )
     draft = Draft.of(list_standard_capabilities(role, kit))
     tools = draft.make_tools(*draft.choose_model())

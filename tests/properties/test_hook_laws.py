@@ -22,9 +22,9 @@ from agentflow.core.hook import (
     ToolDone,
     ToolUse,
 )
+from agentflow.hooks.answers import read_output
 from agentflow.hooks.chain import Chain
-from agentflow.hooks.matching import names
-from agentflow.hooks.output import told
+from agentflow.hooks.matching import matches_name
 from tests.unit.hooks.stage import BASH, a_scene, denied, fire, function
 
 SCENE = a_scene(Path(tempfile.gettempdir()))
@@ -138,7 +138,7 @@ def test_the_last_whole_input_of_functions_holds(inputs: list[dict[str, int]]) -
 def test_no_output_is_too_odd_to_be_understood(stdout: bytes, code: int | None, point: Point) -> None:
     hook = Hook(name="x", point=point, body=Script(command="x"))
     said = Exchanged(exit_code=code, timed_out=False, stdout=stdout, stderr=stdout, flooded=False)
-    answer = told(hook, said)
+    answer = read_output(hook, said)
     assert code not in (None, 126, 127) or answer.broken
 
 
@@ -161,7 +161,9 @@ JSON = st.recursive(
 def test_json_of_any_shape_is_an_answer_or_a_named_problem(answer: dict[str, Any], point: Point) -> None:
     hook = Hook(name="x", point=point, body=Script(command="x"))
     stdout = json.dumps(answer).encode()
-    heard = told(hook, Exchanged(exit_code=0, timed_out=False, stdout=stdout, stderr=b"", flooded=False))
+    heard = read_output(
+        hook, Exchanged(exit_code=0, timed_out=False, stdout=stdout, stderr=b"", flooded=False)
+    )
     assert (heard.trouble is None) or (heard.broken and heard.result == HookResult())
     if answer.get("decision") == "deny" and point is Point.PRE_TOOL_USE and heard.result != HookResult():
         said = (answer.get("hookSpecificOutput") or {}).get("permissionDecision") or answer.get("bail")
@@ -170,8 +172,8 @@ def test_json_of_any_shape_is_an_answer_or_a_named_problem(answer: dict[str, Any
 
 @given(st.text(st.sampled_from("abAB_-09"), min_size=1), st.text("abAB_-09 |,.*"))
 def test_a_plain_matcher_names_itself_and_nothing_else(name: str, other: str) -> None:
-    assert names(name, name)
-    assert names(name, other) is (name == other)
+    assert matches_name(name, name)
+    assert matches_name(name, other) is (name == other)
 
 
 def test_the_shared_call_is_unchanged() -> None:

@@ -11,7 +11,7 @@ from agentflow.core.errors import ConfigError, ModelRejected
 from agentflow.core.events import Event
 from agentflow.core.role import PIPELINE, Role
 from agentflow.core.run import RunOutcome
-from agentflow.library.bundled import bundled
+from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import read_role
 from agentflow.loop.agent import Surroundings
 from agentflow.model.tiers import model_id
@@ -32,7 +32,7 @@ def kit(*events: Event) -> Kit:
 
 
 def shipped(part: str) -> Role:
-    return read_role(bundled("agents") / f"{part}.md", "bundled")[0]
+    return read_role(find_bundled("agents") / f"{part}.md", "bundled")[0]
 
 
 def test_the_builder_has_four_public_names() -> None:

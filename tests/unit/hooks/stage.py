@@ -8,6 +8,7 @@ import anyio
 
 from agentflow.core import hook
 from agentflow.core.hook import (
+    POINTS,
     Actor,
     Decision,
     Function,
@@ -25,6 +26,8 @@ from agentflow.core.task import Phase
 from agentflow.hooks.chain import Chain
 from tests.support.records import a_request, user
 
+GUARDED = frozenset(point for point, rules in POINTS.items() if rules.is_guarded)
+FUNCTIONS_ONLY = frozenset(point for point, rules in POINTS.items() if not rules.takes_scripts)
 BASH = hook.ToolUse(tool_name="Bash", tool_input={"command": "ls", "timeout": 5}, tool_use_id="call-1")
 REQUEST = a_request(user("hello"), role="planner", agent="planner")
 REPLY = Reply(parts=(Text(text="hello"),))

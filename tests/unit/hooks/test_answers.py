@@ -5,15 +5,15 @@ import pytest
 
 from agentflow.core.evidence import Exchanged
 from agentflow.core.hook import Decision, Hook, HookResult, Point, Script
-from agentflow.hooks.output import Told, told
+from agentflow.hooks.answers import HookAnswer, read_output
 
 
-def hearing(point: Point, answer: object, *, code: int = 0, stderr: bytes = b"") -> Told:
+def hearing(point: Point, answer: object, *, code: int = 0, stderr: bytes = b"") -> HookAnswer:
     hook = Hook(name="guard", point=point, body=Script(command="guard"))
     said = Exchanged(
         exit_code=code, timed_out=False, stdout=json.dumps(answer).encode(), stderr=stderr, flooded=False
     )
-    return told(hook, said)
+    return read_output(hook, said)
 
 
 def result_of(point: Point, answer: dict[str, Any], *, code: int = 0) -> HookResult:

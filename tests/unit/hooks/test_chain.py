@@ -8,7 +8,6 @@ import anyio.to_thread
 import pytest
 
 from agentflow.core.hook import (
-    GUARDED,
     NOTHING,
     Answered,
     Asking,
@@ -27,7 +26,7 @@ from agentflow.core.hook import (
 from agentflow.core.messages import Text
 from agentflow.hooks.chain import Chain
 from tests.support.repo import eventually
-from tests.unit.hooks.stage import BASH, PAYLOADS, REQUEST, denied, fire, function, script
+from tests.unit.hooks.stage import BASH, GUARDED, PAYLOADS, REQUEST, denied, fire, function, script
 
 
 def allow(_: HookEvent) -> HookResult:

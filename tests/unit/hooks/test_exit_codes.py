@@ -6,10 +6,9 @@ from itertools import product
 import anyio
 import pytest
 
-from agentflow.core.hook import GUARDED, LEGAL, Actor, Decision, Hook, HookDecision, OnError, Point, Scene
+from agentflow.core.hook import POINTS, Actor, Decision, Hook, HookDecision, OnError, Point, Scene
 from agentflow.hooks.chain import Chain
-from agentflow.hooks.entries import FUNCTIONS_ONLY
-from tests.unit.hooks.stage import PAYLOADS, denied, fire, script
+from tests.unit.hooks.stage import FUNCTIONS_ONLY, GUARDED, PAYLOADS, denied, fire, script
 
 OUTPUTS = {
     "empty": "",
@@ -25,7 +24,7 @@ OUTPUTS = {
 }
 UNUSABLE = ("cut", "trailing", "typo", "wrong type")
 CODES = (0, 1, 2, 126, 127)
-POINTS = (*sorted(GUARDED), Point.USER_PROMPT_SUBMIT, Point.POST_TOOL_USE, Point.SESSION_START)
+TRIED = (*sorted(GUARDED), Point.USER_PROMPT_SUBMIT, Point.POST_TOOL_USE, Point.SESSION_START)
 BLOCKING = (*GUARDED, Point.USER_PROMPT_SUBMIT)
 POLICIES = (None, OnError.OPEN, OnError.CLOSED)
 
@@ -64,7 +63,7 @@ async def asked(scene: Scene, hooks: list[Hook]) -> list[HookDecision]:
 @pytest.mark.parametrize(("policy", "depth"), [*((policy, 0) for policy in POLICIES), (None, 2)])
 def test_exit_code_and_output_decide(scene: Scene, policy: OnError | None, depth: int) -> None:
     scene = scene.replace(actor=Actor(name="scout", depth=depth))
-    chosen = POINTS if policy is None and depth == 0 else (Point.PRE_TOOL_USE, Point.USER_PROMPT_SUBMIT)
+    chosen = TRIED if policy is None and depth == 0 else (Point.PRE_TOOL_USE, Point.USER_PROMPT_SUBMIT)
     cases = list(product(chosen, CODES, OUTPUTS))
     for name, said in OUTPUTS.items():
         (scene.cwd / name).write_text(said)
@@ -161,7 +160,7 @@ def test_json_after_noise_is_text_with_a_warning(scene: Scene) -> None:
 
 
 def test_every_point_has_terms_and_is_asked(scene: Scene) -> None:
-    assert set(LEGAL) == set(Point)
+    assert set(POINTS) == set(Point)
     for point in set(Point) - FUNCTIONS_ONLY:
         assert (
             fire(scene, script("""echo '{"continue": false, "stopReason": "enough"}'""", point=point)).halt

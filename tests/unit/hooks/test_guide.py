@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.hook import Hook, Origin, Point, Scene, Script, ToolUse
-from agentflow.hooks.entries import Place
-from agentflow.hooks.manifest import load_hooks
+from agentflow.hooks.entries import HookFile, load_hooks
 from tests.unit.hooks.stage import denied, fire, script
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -31,7 +30,7 @@ def guard(blocks: dict[str, list[str]], scene: Scene) -> Hook:
     (folder / "no-migrations.sh").chmod(0o755)
     settings = scene.cwd / ".claude/settings.json"
     settings.write_text(blocks["json"][0])
-    (hook,), warnings = load_hooks([Place(path=settings, origin=Origin.USER)])
+    (hook,), warnings = load_hooks([HookFile(path=settings, origin=Origin.USER)])
     assert warnings == ()
     return hook
 

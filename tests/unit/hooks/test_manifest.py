@@ -6,9 +6,14 @@ import pytest
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.hook import Hook, OnError, Origin, Point, Scene, Script
-from agentflow.hooks.entries import FUNCTIONS_ONLY, OTHER_EVENTS, Place
-from agentflow.hooks.manifest import load_hooks, project_places, user_places
-from tests.unit.hooks.stage import denied, fire
+from agentflow.hooks.entries import (
+    OTHER_EVENTS,
+    HookFile,
+    load_hooks,
+    project_places,
+    user_places,
+)
+from tests.unit.hooks.stage import FUNCTIONS_ONLY, denied, fire
 
 ONE = {"type": "command", "command": "true"}
 PUBLIC = """{
@@ -34,7 +39,7 @@ PUBLIC = """{
 def loaded(folder: Path, content: Any, *, plugin: bool = False) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
     path = folder / "hooks.json"
     path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return load_hooks([Place(path=path, origin=Origin.USER, plugin=folder if plugin else None)])
+    return load_hooks([HookFile(path=path, origin=Origin.USER, plugin=folder if plugin else None)])
 
 
 def group(**keys: Any) -> dict[str, Any]:
@@ -143,7 +148,7 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path, what: str) -> No
         case _:
             path.symlink_to("nowhere")
     with pytest.raises(InvalidFile, match="cannot be read"):
-        load_hooks([Place(path=path, origin=Origin.USER)])
+        load_hooks([HookFile(path=path, origin=Origin.USER)])
 
 
 def test_a_hooks_file_without_hooks_in_it_is_an_error(tmp_path: Path) -> None:

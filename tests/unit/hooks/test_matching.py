@@ -5,7 +5,7 @@ import pytest
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.hook import HookEvent, Point, Scene, ToolUse
-from agentflow.hooks.matching import applies, matches, names, parse_condition
+from agentflow.hooks.matching import matches, matches_name, meets_condition, parse_condition
 from tests.support.tools import tool_named
 from tests.unit.hooks.stage import PAYLOADS
 
@@ -37,7 +37,7 @@ def use(scene: Scene, tool: str, **given: Any) -> HookEvent:
     ],
 )
 def test_a_matcher_is_names_or_an_expression(matcher: str, value: str, named: bool) -> None:
-    assert names(matcher, value) is named
+    assert matches_name(matcher, value) is named
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_point_without_a_value_ignores_the_matcher(scene: Scene, point: Point)
 def test_a_condition_on_a_command_holds_in_doubt(
     scene: Scene, condition: str, command: str, asked: bool
 ) -> None:
-    assert applies(condition, use(scene, "Bash", command=command)) is asked
+    assert meets_condition(condition, use(scene, "Bash", command=command)) is asked
 
 
 @pytest.mark.parametrize(
@@ -115,32 +115,32 @@ def test_a_condition_on_a_command_holds_in_doubt(
     ],
 )
 def test_a_condition_on_a_path(scene: Scene, condition: str, tool: str, path: str, asked: bool) -> None:
-    assert applies(condition, use(scene, tool, file_path=path)) is asked
-    assert applies(condition, use(scene, tool, file_path=str(scene.cwd / path))) is asked
+    assert meets_condition(condition, use(scene, tool, file_path=path)) is asked
+    assert meets_condition(condition, use(scene, tool, file_path=str(scene.cwd / path))) is asked
 
 
 def test_a_condition_sees_through_a_link(scene: Scene, tmp_path: Path) -> None:
     (tmp_path / "secret.py").touch()
     (tmp_path / "plain").symlink_to("secret.py")
-    assert applies("Edit(secret.py)", use(scene, "Edit", file_path="plain"))
-    assert applies(f"Edit(/{tmp_path}/secret.py)", use(scene, "Edit", file_path="plain"))
+    assert meets_condition("Edit(secret.py)", use(scene, "Edit", file_path="plain"))
+    assert meets_condition(f"Edit(/{tmp_path}/secret.py)", use(scene, "Edit", file_path="plain"))
 
 
 def test_a_condition_on_a_path_elsewhere(scene: Scene) -> None:
     notes = use(scene, "Edit", file_path=str(Path.home() / "notes.md"))
-    assert applies("Edit(~/notes.md)", notes)
-    assert not applies("Edit(~/other.md)", notes)
-    assert not applies("Edit(/notes.md)", notes)
+    assert meets_condition("Edit(~/notes.md)", notes)
+    assert not meets_condition("Edit(~/other.md)", notes)
+    assert not meets_condition("Edit(/notes.md)", notes)
 
 
 def test_a_condition_with_nothing_to_look_at_holds(scene: Scene) -> None:
-    assert applies("Edit(*.py)", use(scene, "Edit"))
-    assert applies("WebFetch(domain:example.org)", use(scene, "WebFetch", url="https://example.org"))
+    assert meets_condition("Edit(*.py)", use(scene, "Edit"))
+    assert meets_condition("WebFetch(domain:example.org)", use(scene, "WebFetch", url="https://example.org"))
 
 
 def test_a_condition_elsewhere_than_on_a_tool_never_holds(scene: Scene) -> None:
     event = HookEvent(point=Point.STOP, scene=scene, payload=PAYLOADS[Point.STOP])
-    assert not applies("Bash", event)
+    assert not meets_condition("Bash", event)
 
 
 @pytest.mark.parametrize("condition", ["", "Edit(", "Edit Write", "Edit()", "(x)"])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.library.instructions import MAX_CHARS, load_instructions, relevant
+from agentflow.library.instructions import MAX_CHARS, load_instructions, select_instructions
 from agentflow.workspace.path_guard import PathGuard
 
 
@@ -20,7 +20,7 @@ def told(root: Path, files: dict[str, str], *touched: str) -> dict[str, str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
     found = load_instructions(PathGuard(root), files)
-    return {each.path: each.text for each in relevant(found, touched)}
+    return {each.path: each.text for each in select_instructions(found, touched)}
 
 
 def test_the_root_comes_first_and_the_nearest_folder_last(root: Path) -> None:

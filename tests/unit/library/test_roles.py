@@ -5,7 +5,7 @@ import pytest
 
 from agentflow.core.errors import InvalidFile, UnknownRole
 from agentflow.core.role import PIPELINE, Limits, ToolRule
-from agentflow.library.bundled import bundled
+from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import Roles, load_roles, read_role
 
 HEAD = "name: tester\ndescription: tests things\ntools: [Read]\n"
@@ -195,4 +195,4 @@ def test_a_part_that_nobody_plays_is_said_with_its_file() -> None:
 
 @pytest.mark.parametrize("kind", ["agents", "skills", "hooks", "examples"])
 def test_what_is_shipped_is_found(kind: str) -> None:
-    assert bundled(kind).is_dir()
+    assert find_bundled(kind).is_dir()

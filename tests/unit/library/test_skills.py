@@ -6,9 +6,17 @@ import pytest
 from agentflow.core.errors import InvalidFile, ToolError
 from agentflow.core.role import Role, ToolRule
 from agentflow.core.task import Phase
-from agentflow.library.bundled import bundled
-from agentflow.library.skill_file import body_of, file_of, files_of, read_skill
-from agentflow.library.skills import Place, Skills, load_skills, offer, serves, skill_places, unknown
+from agentflow.library.bundled import find_bundled
+from agentflow.library.skill_file import list_skill_files, read_body, read_skill, read_skill_file
+from agentflow.library.skills import (
+    SkillFolder,
+    Skills,
+    describe_unknown_skill,
+    is_for_role,
+    load_skills,
+    offer_skills,
+    skill_places,
+)
 
 HEAD = "name: a-skill\ndescription: Use when something is to be done.\n"
 Make = Callable[..., Path]
@@ -34,8 +42,8 @@ def a_role(part: str | None = "planner", name: str = "planner", **more: object) 
     return Role(**{**fields, "source": "s", "origin": "user", "name": name, "part": part, **more})  # type: ignore[arg-type]
 
 
-def project(tmp_path: Path, folder: str = ".claude") -> Place:
-    return Place(folder=tmp_path / "repo" / folder / "skills", origin="project", root=tmp_path / "repo")
+def project(tmp_path: Path, folder: str = ".claude") -> SkillFolder:
+    return SkillFolder(folder=tmp_path / "repo" / folder / "skills", origin="project", root=tmp_path / "repo")
 
 
 def test_a_skill_says_what_its_head_says(make: Make) -> None:
@@ -46,7 +54,7 @@ def test_a_skill_says_what_its_head_says(make: Make) -> None:
     assert odd == ()
     assert (skill.name, skill.owner, skill.consumers) == ("a-skill", "planner", ("verifier", "reviewer"))
     assert (skill.roles, skill.phases, skill.paths) == (("planner",), (), ("*.sql", "a/**"))
-    assert (skill.origin, body_of(skill)) == ("user", "Do it.")
+    assert (skill.origin, read_body(skill)) == ("user", "Do it.")
 
 
 @pytest.mark.parametrize(
@@ -156,7 +164,7 @@ def test_a_shipped_skill_is_replaced_by_one_of_the_same_name(make: Make, tmp_pat
 def test_a_repository_does_not_displace_a_skill_that_is_always_open(make: Make, tmp_path: Path) -> None:
     make(f"{HEAD}metadata: {{roles: planner}}\n", below="home/skills")
     make()
-    mine = Place(folder=tmp_path / "home/skills", origin="user")
+    mine = SkillFolder(folder=tmp_path / "home/skills", origin="user")
     found = load_skills((mine, project(tmp_path)))
     assert [skill.origin for skill in found.all] == ["user"]
     assert "left out" in found.warnings[0]
@@ -173,7 +181,7 @@ def test_one_that_cannot_be_read_is_left_out_and_said(make: Make, tmp_path: Path
 def test_a_shipped_one_has_to_be_right(make: Make) -> None:
     folder = make("name: [a\n")
     with pytest.raises(InvalidFile):
-        load_skills((Place(folder=folder.parent, origin="bundled"),))
+        load_skills((SkillFolder(folder=folder.parent, origin="bundled"),))
 
 
 def test_the_scan_is_bounded(make: Make, tmp_path: Path) -> None:
@@ -205,8 +213,8 @@ def test_the_user_may_keep_skills_elsewhere(make: Make, tmp_path: Path) -> None:
     kept = make(below="dotfiles")
     (tmp_path / "home/skills").mkdir(parents=True)
     (tmp_path / "home/skills/a-skill").symlink_to(kept)
-    found = load_skills((Place(folder=tmp_path / "home/skills", origin="user"),))
-    assert body_of(found.all[0]) == "Do it."
+    found = load_skills((SkillFolder(folder=tmp_path / "home/skills", origin="user"),))
+    assert read_body(found.all[0]) == "Do it."
 
 
 ATTACKS = {
@@ -238,7 +246,7 @@ def test_only_files_of_the_folder_are_read(make: Make, tmp_path: Path, name: str
     (folder / "all").symlink_to(repo)
     skill, _ = read_skill(folder, repo if origin == "project" else folder, origin)
     with pytest.raises(ToolError):
-        file_of(skill, ATTACKS[name])
+        read_skill_file(skill, ATTACKS[name])
 
 
 def test_a_folder_that_becomes_a_link_is_read_no_more(make: Make, tmp_path: Path) -> None:
@@ -249,7 +257,7 @@ def test_a_folder_that_becomes_a_link_is_read_no_more(make: Make, tmp_path: Path
     folder.rmdir()
     folder.symlink_to(repo)
     with pytest.raises(ToolError):
-        file_of(skill, ".env")
+        read_skill_file(skill, ".env")
 
 
 def test_the_files_beside_it_are_named_and_read(make: Make) -> None:
@@ -259,8 +267,8 @@ def test_the_files_beside_it_are_named_and_read(make: Make) -> None:
     (folder / "NOTES.md").write_text("second")
     (folder / "link.md").symlink_to("/etc/passwd")
     skill, _ = read_skill(folder, folder, "user")
-    assert files_of(skill) == ("NOTES.md", "references/a.md")
-    assert [file_of(skill, name) for name in files_of(skill)] == ["second", "first"]
+    assert list_skill_files(skill) == ("NOTES.md", "references/a.md")
+    assert [read_skill_file(skill, name) for name in list_skill_files(skill)] == ["second", "first"]
 
 
 SERVED = {
@@ -279,8 +287,8 @@ def test_whom_a_skill_serves(make: Make, name: str) -> None:
     head, role, expected = SERVED[name]
     folder = make(HEAD + head)
     skill, _ = read_skill(folder, folder, "user")
-    assert serves(skill, role) is expected
-    given = offer(Skills(all=(skill,)), role, Phase.PLANNING, ())
+    assert is_for_role(skill, role) is expected
+    given = offer_skills(Skills(all=(skill,)), role, Phase.PLANNING, ())
     assert (given.listed, given.opened) == ((skill,) if expected else (), ())
 
 
@@ -300,27 +308,27 @@ def test_what_opens_a_skill_from_the_beginning(make: Make, name: str, origin: st
     key, (part, phase, paths), expected = OPENED[name]
     folder = make(f"{HEAD}metadata:\n  owner: reviewer\n  {key}\n")
     skill, _ = read_skill(folder, folder, origin)
-    given = offer(Skills(all=(skill,)), a_role(part=part), phase, paths)
+    given = offer_skills(Skills(all=(skill,)), a_role(part=part), phase, paths)
     assert given.opened == ((skill,) if expected and origin == "user" else ())
 
 
 def test_a_role_may_be_denied_all_skills(make: Make) -> None:
     folder = make(f"{HEAD}metadata: {{roles: planner, owner: planner}}\n")
     skill, _ = read_skill(folder, folder, "user")
-    given = offer(Skills(all=(skill,)), a_role(denied=("Skill",)), Phase.PLANNING, ())
+    given = offer_skills(Skills(all=(skill,)), a_role(denied=("Skill",)), Phase.PLANNING, ())
     assert (given.listed, given.opened) == ((), ())
 
 
 def test_a_skill_that_is_kept_from_models_is_not_offered(make: Make) -> None:
     folder = make(f"{HEAD}disable-model-invocation: true\nmetadata: {{owner: planner}}\n")
     skill, _ = read_skill(folder, folder, "user")
-    assert offer(Skills(all=(skill,)), a_role(), Phase.PLANNING, ()).listed == ()
+    assert offer_skills(Skills(all=(skill,)), a_role(), Phase.PLANNING, ()).listed == ()
 
 
 def test_an_unknown_skill_of_a_role_is_named() -> None:
-    skills = load_skills((Place(folder=bundled("skills"), origin="bundled"),))
-    said = unknown(a_role(skills=("team-decision", "verification-gate")), skills)
+    skills = load_skills((SkillFolder(folder=find_bundled("skills"), origin="bundled"),))
+    said = describe_unknown_skill(a_role(skills=("team-decision", "verification-gate")), skills)
     assert said is not None
     assert said.startswith("skills: role planner lists verification-gate, which no folder holds")
     assert said.endswith("did you mean verification-gates?")
-    assert unknown(a_role(skills=("team-decision",)), skills) is None
+    assert describe_unknown_skill(a_role(skills=("team-decision",)), skills) is None

@@ -20,9 +20,9 @@ from agentflow.core.hook import (
 )
 from agentflow.core.messages import Message, Notice, Reply, Speaker, Stop, Text, ToolCall, ToolResult, Usage
 from agentflow.core.run import MessageAdded, RequestSent, RunOutcome, RunStopped
-from agentflow.hooks.entries import FUNCTIONS_ONLY
 from agentflow.loop.run import run_agent
 from agentflow.model.scripted import Turn
+from tests.unit.hooks.stage import FUNCTIONS_ONLY
 from tests.unit.loop.stage import Prompter, Spoken, Stage, call, script, submit, turn
 
 ALL = (*sorted(FUNCTIONS_ONLY), Point.PRE_TOOL_USE, Point.POST_TOOL_USE, Point.POST_TOOL_USE_FAILURE)
