@@ -99,7 +99,7 @@ class ScriptAnswer(Record):
     hookSpecificOutput: dict[str, Any] | None = None  # noqa: N815
 
 
-def to_result(hook: Hook, found: dict[str, Any]) -> tuple[HookResult, tuple[str, ...]]:
+def parse_answer(hook: Hook, found: dict[str, Any]) -> tuple[HookResult, tuple[str, ...]]:
     """Return an answer as the result of its point, and the keys without a meaning.
 
     Raises Mismatch for a field that is not legal at the point, or not of its type.
@@ -193,7 +193,7 @@ def _parse_output(hook: Hook, text: str) -> tuple[HookResult, tuple[str, ...]]:
     if not isinstance(found, dict):
         raise Mismatch("", "printed what begins as JSON and is none")
     try:
-        result, unknown = to_result(hook, found)
+        result, unknown = parse_answer(hook, found)
     except Mismatch as error:
         raise Mismatch("", f"answered what does not fit: {error}") from None
     return result, (f"keys without a meaning here: {', '.join(unknown)}",) if unknown else ()

@@ -162,7 +162,7 @@ class _Reader:
             try:
                 compile_matcher(group.matcher or "")
             except re.error as error:
-                raise self._wrong(f"{spot}.matcher: is no regular compile_matcher: {error}") from None
+                raise self._wrong(f"{spot}.matcher: is no regular expression: {error}") from None
             for index, entry in enumerate(group.hooks):
                 hook = self._read_hook(point, group, entry, f"{spot}.hooks[{index}]")
                 if hook is not None:
