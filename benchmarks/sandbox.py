@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentflow.core.evidence import Command
-from agentflow.sandbox.probe import Ability, probe
+from agentflow.sandbox.confine import Ability, probe
 from agentflow.sandbox.profile import CHECKS, Level
 from agentflow.sandbox.run import Sandbox
 from benchmarks.report import Row, alone, at_most

@@ -9,7 +9,7 @@ from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.permissions.rules import Rules
 from agentflow.permissions.user_rules import exceptions
-from agentflow.sandbox.probe import Ability, probe
+from agentflow.sandbox.confine import Ability, probe
 from agentflow.sandbox.profile import SHARED, Level, Opened
 from agentflow.sandbox.protection import sweep
 from agentflow.sandbox.run import Sandbox

@@ -16,8 +16,7 @@ from agentflow.checks.wellknown import WellKnown, commanded
 from agentflow.core.errors import ConfigError, Exit
 from agentflow.core.evidence import RED, Check, CheckName, Fault, ended, repeated
 from agentflow.core.record import Record, encode, plain
-from agentflow.sandbox.reasons import likely_reason
-from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.run import Sandbox, likely_reason
 from agentflow.sandbox.scratch import scratch_folder
 from agentflow.settings import Patience, Settings, load_settings
 from agentflow.verdict.drift import listed

@@ -43,8 +43,8 @@ from agentflow.permissions.rules import Rules
 from agentflow.permissions.user_rules import exceptions
 from agentflow.process import timestamp
 from agentflow.routing.table import Table, load_table
-from agentflow.sandbox.links import require_firm_links
 from agentflow.sandbox.profile import Level
+from agentflow.sandbox.protection import require_firm_links
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import (
     Approvals,

@@ -4,7 +4,7 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
-from agentflow.sandbox.walk import walk
+from agentflow.sandbox.scratch import walk
 
 _OTHERS = frozenset({".git", "node_modules"})
 

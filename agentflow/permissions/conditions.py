@@ -9,8 +9,8 @@ from agentflow.core.record import Record
 from agentflow.core.tool import Effect, Subject, Tool
 from agentflow.permissions.rules import WRITING, Rules
 from agentflow.permissions.user_rules import exceptions
-from agentflow.sandbox.links import find_links
 from agentflow.sandbox.profile import CONFIGURATION
+from agentflow.sandbox.protection import find_links
 from agentflow.settings import Mode, When
 from agentflow.workspace.path_guard import find_obeyed_part
 

@@ -1,20 +1,108 @@
-"""The words that start a command inside its profile, by what the machine has."""
+"""How this machine keeps a command in: what it can hold, and the words that start a command in its profile.
+
+Bubblewrap where it works, else Landlock, else nothing; on macOS sandbox-exec, which is written from its
+documentation and has not run on a Mac.
+"""
 
 import json
 import os
+import platform
+import shutil
 import sys
-from collections.abc import Collection, Iterator
+import tempfile
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from agentflow.core.evidence import Command
 from agentflow.core.record import Record
-from agentflow.sandbox import seatbelt, seccomp
-from agentflow.sandbox.bubblewrap import arguments, listening
-from agentflow.sandbox.probe import Ability
+from agentflow.process import capture
+from agentflow.sandbox import seccomp
+from agentflow.sandbox.launch import OLDEST_LANDLOCK, find_landlock_version
 from agentflow.sandbox.profile import Access, Level, Profile
 from agentflow.sandbox.seccomp import Also
+
+_TRIAL_SECONDS = 20.0
+_TRIAL = (
+    *("--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-net", "--cap-drop", "ALL"),
+    *("--new-session", "--unshare-uts", "--unshare-ipc", "--unshare-cgroup-try", "--json-status-fd", "2"),
+    *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"),
+    *("--tmpfs", "/tmp", "--", "true"),  # noqa: S108  # hidden, not used
+)
+_SCOPES = 6
+
+
+class Ability(Record):
+    """How commands can be kept in here."""
+
+    level: Level
+    bubblewrap: tuple[str, ...] = ()
+    """The program, and the option it may lack."""
+    reason: str = ""
+    """Why it is not `full`."""
+    gaps: tuple[str, ...] = ()
+    """What is not isolated."""
+
+
+def probe() -> Ability:
+    """Return what works here."""
+    if sys.platform == "darwin":
+        return _find_seatbelt()
+    if sys.platform != "linux" or seccomp.program() is None:
+        return Ability(level=Level.NONE, reason=f"none is known for {sys.platform} on {platform.machine()}")
+    found, reason = _find_bubblewrap()
+    if found:
+        return Ability(level=Level.FULL, bubblewrap=found)
+    version = find_landlock_version()
+    if version < OLDEST_LANDLOCK:
+        lack = "Landlock is older than Linux 6.2" if version else "the kernel has no Landlock"
+        return Ability(level=Level.NONE, reason=f"{reason}; {lack}")
+    return Ability(level=Level.PARTIAL, reason=reason, gaps=_gaps(version))
+
+
+def _find_seatbelt() -> Ability:
+    """Return what sandbox-exec gives; no version of this has run on a Mac."""
+    reason = "sandbox-exec is the sandbox of macOS, and untested"
+    try:
+        finished = capture(("sandbox-exec", "-p", "(version 1)(allow default)", "true"), cwd=Path("/"))
+    except OSError:
+        return Ability(level=Level.NONE, reason="sandbox-exec is not there")
+    if finished.returncode:
+        return Ability(level=Level.NONE, reason="sandbox-exec does not work here")
+    return Ability(level=Level.PARTIAL, reason=reason, gaps=("other processes can be seen", "shared memory"))
+
+
+def _find_bubblewrap() -> tuple[tuple[str, ...], str]:
+    """Return how bubblewrap is started here, or why it cannot be."""
+    program = shutil.which("bwrap")
+    if program is None:
+        return (), "bubblewrap (bwrap) is not installed"
+    said = ""
+    for words in ((program, NESTED), (program,)):
+        try:
+            finished = capture((*words, *_TRIAL), cwd=Path(tempfile.gettempdir()), timeout=_TRIAL_SECONDS)
+        except OSError as error:
+            return (), f"bubblewrap cannot be started: {error}"
+        if finished.returncode == 0:
+            return words, ""
+        said = finished.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
+    return (), f"bubblewrap does not work here: {said}"
+
+
+def _gaps(version: int) -> tuple[str, ...]:
+    """Return what Landlock of this version does not keep in."""
+    gaps = [
+        "Unix sockets of services can be reached",
+        "names and sizes of hidden files can be asked for",
+        "other processes can be seen",
+        "the implementer and checks can change modes and times of your files",
+        "the implementer can read secrets in folders of the repository",
+    ]
+    if version < _SCOPES:
+        gaps.append("your other processes can be sent signals")
+    return tuple(gaps)
+
 
 STARTED = (b'"exit-code"', b"started")
 """What stands in the status once a command was started: bubblewrap's word, and that of `launch.py`."""
@@ -82,7 +170,7 @@ def wrapped(
 def seatbelted(command: Command, profile: Profile) -> Command:
     """Return the command that runs another one in its profile on macOS."""
     inner = (*_LIMITED, *command.argv)
-    return command.replace(argv=("sandbox-exec", "-p", seatbelt.rules(profile), *inner))
+    return command.replace(argv=("sandbox-exec", "-p", write_seatbelt_rules(profile), *inner))
 
 
 def mounting(lower: str, scratch: str) -> tuple[str, ...]:
@@ -129,3 +217,104 @@ def _changeable(profile: Profile) -> Iterator[Path]:
         kept = {*profile.protected, *(place for place in profile.masked if place.parent == profile.root)}
         entries = (place for place in profile.source.iterdir() if not place.is_symlink())
         yield from (place for entry in entries for place in _largest(entry, kept))
+
+
+NESTED = "--disable-userns"
+"""Versions before 0.8 do not know it; the seccomp program forbids the same."""
+_ALONE = (
+    *("--die-with-parent", "--new-session", "--unshare-user", "--unshare-ipc", "--unshare-pid"),
+    *("--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL"),
+)
+_SYSTEM = (
+    *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
+    *("--ro-bind", "/proc/sys", "/proc/sys"),  # for a caller who is root it would be writable
+)
+_SOCKETS = Path("/proc/net/unix")
+
+
+def arguments(profile: Profile, sockets: Iterable[Path] = ()) -> tuple[str, ...]:
+    """Return what bubblewrap is told; later mounts lie over earlier ones."""
+    words = [*_ALONE, *(() if profile.network else ("--unshare-net",)), *_SYSTEM]
+    for place in profile.hidden:
+        words += ["--tmpfs", str(place)]
+    for place in profile.readable:
+        is_link = place.is_symlink()
+        words += ["--symlink", str(place.readlink())] if is_link else ["--ro-bind-try", str(place)]
+        words.append(str(place))
+    mount = "--ro-bind" if profile.access in (Access.READ, Access.COPY) else "--bind"
+    words += [mount, str(profile.source), str(profile.root)]
+    for place in _holding(profile):
+        words += ["--bind", str(place), str(place)]
+    for place in profile.protected:
+        real = Path(os.path.realpath(place))  # where a link leads that only claims to be an environment
+        if _is_seen(real, profile, profile.root):
+            words += ["--ro-bind-try", str(real), str(place)]
+    for place in profile.writable:
+        words += ["--bind", str(place), str(place)]
+    for place in (*profile.masked, *sockets):
+        words += ["--tmpfs"] if place.is_dir() else ["--ro-bind", "/dev/null"]
+        words.append(str(place))
+    return (*words, "--chdir", profile.cwd)
+
+
+def _holding(profile: Profile) -> list[Path]:
+    """Return the folders of what is masked or protected, the outer ones first: a mount cannot be renamed.
+
+    The next command would find what lies in them under another name.
+    """
+    if profile.access is not Access.WRITE:
+        return []
+    found = {folder for place in (*profile.masked, *profile.protected) for folder in place.parents}
+    inside = [folder for folder in found if profile.root in folder.parents]
+    return sorted(inside, key=lambda folder: len(folder.parts))
+
+
+def listening(profile: Profile) -> tuple[Path, ...]:
+    """Return the sockets of services that a command could talk to although it cannot write there."""
+    try:
+        lines = _SOCKETS.read_text("utf-8", "replace").splitlines()[1:]
+    except OSError:
+        return ()
+    names = {words[7] for line in lines if len(words := line.split(maxsplit=7)) > 7}
+    places = {Path(os.path.realpath(name)) for name in names if name.startswith("/")}
+    tops = () if profile.access is Access.THROW_AWAY else (profile.root,)
+    return tuple(sorted(place for place in places if _is_seen(place, profile, *tops) and place.is_socket()))
+
+
+def _is_seen(place: Path, profile: Profile, *tops: Path) -> bool:
+    hidden = any(place.is_relative_to(top) for top in profile.hidden)
+    return not hidden or any(place.is_relative_to(top) for top in (*profile.readable, *tops))
+
+
+_SEATBELT = """\
+(version 1)
+(deny default)
+(allow process-exec process-fork signal (target same-sandbox))
+(allow sysctl-read mach-lookup ipc-posix-shm)
+(allow file-read* file-map-executable)
+(allow file-write* (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty") (subpath "/dev/fd"))"""
+"""`deny default` covers the network and every write; later rules win."""
+
+
+def write_seatbelt_rules(profile: Profile) -> str:
+    """Return the profile that sandbox-exec is given."""
+    lines = [_SEATBELT]
+    lines += _seatbelt_lines("deny file-read* file-write*", profile.hidden)
+    lines += _seatbelt_lines(
+        "allow file-read*", (*profile.readable, profile.source, profile.root, *profile.writable)
+    )
+    writes = () if profile.access in (Access.READ, Access.COPY) else (profile.source,)
+    lines += _seatbelt_lines("allow file-write*", (*writes, *profile.writable))
+    lines += _seatbelt_lines("deny file-write*", profile.protected)
+    if profile.network:
+        lines.append("(allow network*)")
+    return "\n".join(lines)
+
+
+def _seatbelt_lines(rule: str, places: Iterable[Path]) -> list[str]:
+    return [f"({rule} (subpath {_quote(place)}))" for place in places]
+
+
+def _quote(place: Path) -> str:
+    text = str(place).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'

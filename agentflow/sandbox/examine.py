@@ -16,7 +16,7 @@ from agentflow.core.evidence import Command
 from agentflow.core.record import Record
 from agentflow.parse import fit
 from agentflow.sandbox import seccomp
-from agentflow.sandbox.places import find_places
+from agentflow.sandbox.hidden_places import find_places
 from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder

@@ -1,14 +1,16 @@
-"""Run by a bare Python in a process of its own: prepare the process, then become a command.
+"""Run by a bare Python in a process of its own: mount an overlay or give up rights, then become a command.
 
     launch.py overlay LOWER SCRATCH WORD…     mount an overlay
     launch.py restrict SPEC WORD…             give up rights
 
-SPEC is a JSON object: what Landlock leaves of all `rights`, the descriptor of the seccomp program to load as
-`filter`, and that of where the start is noted as `status`. Every command pays for what is imported here.
+SPEC is a JSON object: the `rights` on files that Landlock leaves, the descriptor of the seccomp program to
+load as `filter`, and that of where the start is noted as `status`. Every command pays for what is imported
+here.
 """
 
 import ctypes
 import os
+import stat
 import struct
 import sys
 import time
@@ -21,6 +23,17 @@ _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
 _STEP_BYTES = 8
 _DIE_WITH_PARENT, _KILL = 1, 9
 _DROP_BOUND, _CAPABILITY_VERSION = 24, 0x20080522
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_ASK_VERSION = 1
+_PATH_BENEATH = 1
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_FOLDER = 1, 2, 4, 8
+_TRUNCATE, _DEVICE_CONTROL = 1 << 14, 1 << 15
+_ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _DEVICE_CONTROL
+_READ = _EXECUTE | _READ_FILE | _READ_FOLDER
+OLDEST_LANDLOCK = 3
+"""The version of the interface, in Linux 6.2, before which any file of yours could be emptied."""
+_TCP = 3
+_ABSTRACT_SOCKETS_AND_SIGNALS = 3
 
 
 def main(step: str, words: list[str]) -> None:
@@ -33,6 +46,12 @@ def main(step: str, words: list[str]) -> None:
         spec, *words = words
         _give_up(kernel, spec)
     os.execvp(words[0], words)  # noqa: S606  # there is nothing for a shell to do
+
+
+def find_landlock_version() -> int:
+    """Return the version of the kernel's Landlock; 0 when it has none, or it is switched off."""
+    kernel = ctypes.CDLL(None, use_errno=True)
+    return max(0, int(kernel.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)))
 
 
 def _mount_overlay(kernel: ctypes.CDLL, lower: str, scratch: str) -> None:
@@ -78,15 +97,11 @@ def _mount(
 def _give_up(kernel: ctypes.CDLL, spec: str) -> None:
     """Leave this process the rights that the spec names, and say that its command starts."""
     import json  # noqa: PLC0415  # an overlay does without
-    from pathlib import Path  # noqa: PLC0415  # the same
-
-    sys.path.append(str(Path(__file__).parents[2]))
-    from agentflow.sandbox import landlock  # noqa: PLC0415  # a bare Python finds it only now
 
     told = json.loads(spec)
     _check(kernel.prctl(_DIE_WITH_PARENT, ctypes.c_ulong(_KILL), 0, 0, 0), "prctl")
     _drop_capabilities(kernel)
-    landlock.restrict(**told["rights"])
+    _restrict_files(kernel, **told["rights"])
     load_filter(kernel, told["filter"])
     os.write(told["status"], b"started")
     os.close(told["status"])
@@ -99,6 +114,38 @@ def _drop_capabilities(kernel: ctypes.CDLL) -> None:
         number += 1
     head, nothing = struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24)
     _check(kernel.capset(head, nothing), "capset")
+
+
+def _restrict_files(
+    kernel: ctypes.CDLL, listable: list[str], readable: list[str], writable: list[str], *, network: bool
+) -> None:
+    """Take every right on files from this process but these, for good. Raises OSError."""
+    found = find_landlock_version()
+    every = (1 << (15 if found < 5 else 16)) - 1
+    sizes = 8 if found < 4 else 16 if found < 6 else 24
+    rules = struct.pack("=QQQ", every, 0 if network else _TCP, _ABSTRACT_SOCKETS_AND_SIGNALS)[:sizes]
+    ruleset: int = kernel.syscall(_CREATE_RULESET, rules, ctypes.c_size_t(len(rules)), 0)
+    _check(ruleset, "landlock")
+    for paths, rights in ((listable, _READ_FOLDER), (readable, _READ), (writable, every)):
+        for path in paths:
+            _allow(kernel, ruleset, path, rights & every)
+    _check(kernel.prctl(_NO_NEW_PRIVILEGES, ctypes.c_ulong(1), 0, 0, 0), "prctl")
+    _check(kernel.syscall(_RESTRICT_SELF, ruleset, 0), "landlock")
+    os.close(ruleset)
+
+
+def _allow(kernel: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
+    try:
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return  # what is not there, or not ours to see, needs no right
+    try:
+        if not stat.S_ISDIR(os.fstat(place).st_mode):
+            rights &= _ON_FILES
+        rule = struct.pack("=Qi", rights, place)
+        _check(kernel.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0), "landlock")
+    finally:
+        os.close(place)
 
 
 def load_filter(kernel: ctypes.CDLL, descriptor: int) -> None:

@@ -1,8 +1,12 @@
-"""Run a command in the sandbox: the one call for everything that a model, a check or a repository causes."""
+"""Run a command in the sandbox: the one call for everything that a model, a check or a repository causes.
+
+`likely_reason` says what of a failure the sandbox may have caused.
+"""
 
 import os
+import re
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Self
@@ -12,11 +16,9 @@ from agentflow.core.errors import NoSandbox
 from agentflow.core.evidence import Command, Execution
 from agentflow.core.record import Record
 from agentflow.sandbox import throwaway
-from agentflow.sandbox.confine import STARTED, doors, seatbelted, wrapped
+from agentflow.sandbox.confine import STARTED, Ability, doors, seatbelted, wrapped
 from agentflow.sandbox.environment import variables
-from agentflow.sandbox.links import find_links
-from agentflow.sandbox.places import Places, find_places
-from agentflow.sandbox.probe import Ability
+from agentflow.sandbox.hidden_places import Places, find_places
 from agentflow.sandbox.profile import (
     ACCESS,
     CHECKS,
@@ -27,8 +29,8 @@ from agentflow.sandbox.profile import (
     is_protected,
     protected_names,
 )
-from agentflow.sandbox.protection import watched
-from agentflow.sandbox.scratch import scratch_folder
+from agentflow.sandbox.protection import find_links, watched
+from agentflow.sandbox.scratch import is_scratch, scratch_folder
 from agentflow.sandbox.throwaway import View
 
 Cancelled = Callable[[], bool]
@@ -200,3 +202,56 @@ class Sandbox(Record):
             if finished.exit_code is not None and not any(word in opened.said() for word in STARTED):
                 raise NoSandbox(f"the sandbox could not be set up: {finished.tail.strip()}")
         return finished
+
+
+NETWORK = re.compile(
+    r"Network is unreachable|ENETUNREACH|EAI_AGAIN|[Nn]ame resolution|Name or service not known"
+    r"|[Cc]ould not resolve|Failed to establish a new connection|dial tcp"
+)
+_REFUSED = re.compile(
+    r"no such file|not found|filenotfound|cannot find|does not exist|not permitted"
+    r"|permission ?(?:denied|error)"
+    r"|can(?:not|'t) (?:open|access|read|stat)|ENOENT|EACCES|EPERM",
+    re.IGNORECASE,
+)
+"""How programs say that a file is not there, or not theirs to read."""
+_READ_ONLY = "Read-only file system"
+_PATH = re.compile(r"'(/[^']+)'|\"(/[^\"]+)\"|(/[^\s'\":;,()\[\]]+)")
+
+
+def likely_reason(sandbox: Sandbox, output: str) -> str:
+    """Return what of a failed output the sandbox may have caused, and what opens it; else empty."""
+    if sandbox.level is Level.NONE:
+        return ""
+    return "; ".join(_reasons(sandbox, output))
+
+
+def _reasons(sandbox: Sandbox, output: str) -> Iterator[str]:
+    if NETWORK.search(output) and sandbox.who not in sandbox.opened.network:
+        yield "the sandbox closes the network: --network opens it, or `network: [checks]` in config.yaml"
+    lines = output.splitlines()
+    for path in _named(line for line in lines if _REFUSED.search(line)):
+        if _is_hidden(sandbox, path) and os.access(path, os.R_OK):
+            yield f"the sandbox hides {path}: `readable: [{path}]` in config.yaml shows it"
+            break
+    if any(map(_is_writable, _named(line for line in lines if _READ_ONLY in line))):
+        yield "the sandbox keeps everything but the repository and temporary files read-only"
+
+
+def _named(lines: Iterable[str]) -> Iterator[Path]:
+    """Yield the absolute paths that stand in lines."""
+    found = dict.fromkeys("".join(groups) for line in lines for groups in _PATH.findall(line))
+    yield from map(Path, found)
+
+
+def _is_hidden(sandbox: Sandbox, path: Path) -> bool:
+    """Tell whether a path is out of the reach of commands; copies of the repository are not."""
+    places = sandbox.places()
+    shown = any(path.is_relative_to(place) for place in (sandbox.root, *places.readable))
+    return not shown and not is_scratch(path) and any(path.is_relative_to(top) for top in places.hidden)
+
+
+def _is_writable(path: Path) -> bool:
+    """Tell whether a file could be written or made there outside the sandbox."""
+    place = next(place for place in (path, *path.parents) if os.access(place, os.F_OK))
+    return os.access(place, os.W_OK)

@@ -1,4 +1,7 @@
-"""Private folders and notes for one command, gone with it; what a kill leaves is found by the next start."""
+"""Private folders and notes for one command, gone with it, however deep its folders are.
+
+What a kill leaves is found by the next start.
+"""
 
 import fcntl
 import os
@@ -9,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agentflow.descendants import is_alive
-from agentflow.sandbox.walk import raze
+from agentflow.process import capture
 
 _UNLOCKED, _LOCKED = "agentflow-new-", "agentflow-scratch-"
 
@@ -90,3 +93,25 @@ def remove(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
         raze(folder)
+
+
+def walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield what `os.walk` does, without a call for each level: that ends at the thousandth."""
+    todo = [str(root)]
+    while todo:
+        if listed := next(os.walk(todo.pop()), None):
+            yield listed
+            place, names, _ = listed
+            inner = (f"{place}/{name}" for name in reversed(names))
+            todo += [path for path in inner if not os.path.islink(path)]  # noqa: PTH114  # strings from os.walk
+
+
+def raze(folder: Path) -> None:
+    """Delete a folder in which paths may be too long to be named, or that nobody may list, as far as can be.
+
+    Python's own calls itself for each level, and these programs do not.
+    """
+    locked = ("-type", "d", "!", "-perm", "-700", "-execdir", "chmod", "u+rwx", "{}", ";")
+    for words in (("find", str(folder), *locked), ("rm", "-rf", "--", str(folder))):
+        with suppress(OSError):
+            capture(words, cwd=folder.parent)

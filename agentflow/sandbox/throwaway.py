@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agentflow.core.record import Record
 from agentflow.sandbox.profile import SHARED
-from agentflow.sandbox.walk import walk
+from agentflow.sandbox.scratch import walk
 
 _LAYERS = ("lower", "upper", "work", "merged")
 _OPAQUE = ("trusted.overlay.opaque", "user.overlay.opaque")

@@ -22,8 +22,7 @@ from agentflow.core.ports import Watch
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.sandbox.profile import Level
-from agentflow.sandbox.reasons import likely_reason
-from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.run import Sandbox, likely_reason
 from agentflow.settings import Patience
 from agentflow.store.ledger import Binding, EvidenceLedger
 from agentflow.store.tasks import TaskStore

@@ -18,8 +18,7 @@ from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.process import stop_asked
 from agentflow.sandbox.profile import CHECKS, Level
-from agentflow.sandbox.reasons import NETWORK
-from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.run import NETWORK, Sandbox
 from agentflow.sandbox.scratch import scratch_folder
 from agentflow.settings import Patience
 from agentflow.store.tasks import TaskStore

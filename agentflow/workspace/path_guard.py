@@ -18,8 +18,8 @@ from agentflow.core.errors import InvalidInput, OutsideWorkspace, StateError, To
 from agentflow.core.ports import Workspace
 from agentflow.core.record import Record
 from agentflow.process import capture
-from agentflow.sandbox.links import find_links, follow_links
 from agentflow.sandbox.profile import CONFIGURATION, POLICY, fold_name, fold_path, is_git
+from agentflow.sandbox.protection import find_links, follow_links
 from agentflow.workspace.git import Git
 from agentflow.workspace.openat import HERE, find_opener, open_folder
 

@@ -19,7 +19,7 @@ RUN = """
 import sys
 from pathlib import Path
 from agentflow.process import Command
-from agentflow.sandbox.probe import probe
+from agentflow.sandbox.confine import probe
 from agentflow.sandbox.run import Sandbox
 root, who, shell = sys.argv[1:]
 box = Sandbox(root=Path(root), ability=probe(), who=who)
@@ -30,7 +30,7 @@ LAYER = """
 import sys
 from pathlib import Path
 from agentflow.process import Command
-from agentflow.sandbox.probe import probe
+from agentflow.sandbox.confine import probe
 from agentflow.sandbox.run import Sandbox
 from agentflow.workspace.git import open_repository
 from agentflow.workspace.working_copy import WorkingCopy

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from agentflow.sandbox.probe import Ability, probe
+from agentflow.sandbox.confine import Ability, probe
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
 

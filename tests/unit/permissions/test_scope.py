@@ -8,7 +8,7 @@ from agentflow.core.role import Role
 from agentflow.library.roles import read_role
 from agentflow.permissions.role_rules import Scope, scope_of
 from agentflow.permissions.rules import parse_rules
-from agentflow.sandbox.probe import Ability
+from agentflow.sandbox.confine import Ability
 from agentflow.sandbox.profile import Level, Opened
 from agentflow.sandbox.run import Sandbox
 from agentflow.tools.shell import BASH

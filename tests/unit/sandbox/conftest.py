@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.evidence import Command, Execution
-from agentflow.sandbox.probe import Ability, probe
+from agentflow.sandbox.confine import Ability, probe
 from agentflow.sandbox.profile import Level, Opened
 from agentflow.sandbox.run import Sandbox
 from tests.support.boxes import without_bubblewrap

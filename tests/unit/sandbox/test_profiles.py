@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.sandbox import seatbelt, seccomp
-from agentflow.sandbox.bubblewrap import arguments
-from agentflow.sandbox.places import find_places
+from agentflow.sandbox import seccomp
+from agentflow.sandbox.confine import arguments, write_seatbelt_rules
+from agentflow.sandbox.hidden_places import find_places
 from agentflow.sandbox.profile import Access, Profile, is_protected
 
 ROOT = Path("/srv/repo")
@@ -44,7 +44,7 @@ def test_a_reader_binds_the_repository_read_only_and_a_network_is_shared_only_wh
 
 
 def test_the_rules_for_macos_deny_first_and_protect_last() -> None:
-    rules = seatbelt.rules(PROFILE).splitlines()
+    rules = write_seatbelt_rules(PROFILE).splitlines()
     assert rules[:2] == ["(version 1)", "(deny default)"]
     assert rules[-1] == '(deny file-write* (subpath "/srv/repo/.git"))'
     assert '(deny file-read* file-write* (subpath "/home"))' in rules
@@ -54,7 +54,7 @@ def test_the_rules_for_macos_deny_first_and_protect_last() -> None:
 
 def test_a_reader_on_macos_writes_no_repository_and_names_are_quoted() -> None:
     odd = PROFILE.replace(access=Access.READ, network=True, writable=(Path('/tmp/a"b'),))
-    rules = seatbelt.rules(odd).splitlines()
+    rules = write_seatbelt_rules(odd).splitlines()
     assert '(allow file-write* (subpath "/srv/repo"))' not in rules
     assert '(allow file-write* (subpath "/tmp/a\\"b"))' in rules
     assert rules[-1] == "(allow network*)"

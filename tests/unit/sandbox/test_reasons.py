@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.sandbox.reasons import likely_reason
-from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.run import Sandbox, likely_reason
 from agentflow.sandbox.scratch import scratch_folder
 from tests.support.boxes import boxed, landlocked, unboxed
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.process import capture
-from agentflow.sandbox.confine import mounting
-from agentflow.sandbox.probe import probe
+from agentflow.sandbox.confine import mounting, probe
 from agentflow.sandbox.profile import Level
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.working_copy import LowerDirectory, WorkingCopy

@@ -7,7 +7,7 @@ import pytest
 
 from agentflow.core.evidence import Command
 from agentflow.process import capture
-from agentflow.sandbox.probe import probe
+from agentflow.sandbox.confine import probe
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
 from agentflow.workspace import working_copy as module

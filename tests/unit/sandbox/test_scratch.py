@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.sandbox.scratch import remove
-from agentflow.sandbox.walk import walk
+from agentflow.sandbox.scratch import remove, walk
 
 
 @contextmanager
