@@ -22,7 +22,7 @@ from agentflow.settings import Patience, Settings, load_settings
 from agentflow.verdict.drift import listed
 from agentflow.verdict.runner import PATIENCE, WHOLE, Known, Place, Ran, flaky
 from agentflow.view.text import Line, Span, Style, column, line, span
-from agentflow.view.words import counts, duration, held_mark, plural
+from agentflow.view.words import counts, duration, pass_mark, plural
 from agentflow.workspace.git import open_repository
 from agentflow.workspace.path_guard import PathGuard
 
@@ -224,7 +224,7 @@ def _row(
     told = {"check": check.name, "command": check.command, "missing": check.missing}
     took = f"{duration(seconds)}  " if seconds is not None else ""
     shown = line(
-        mark or held_mark(holds),
+        mark or pass_mark(holds),
         column(check.name, 7, Style.BOLD),
         span(f"{words}  "),
         span(f"{took}{check.command}", Style.DIM),

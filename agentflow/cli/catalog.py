@@ -46,7 +46,7 @@ tools = typer.Typer(
 def list_agents(json: bool = JSON) -> None:
     """List the roles with their tools and skills."""
     content = _content()
-    rows = [_told(role) for role in content.roles.all]
+    rows = [_role_row(role) for role in content.roles.all]
     if json:
         say_json(rows)
         return
@@ -59,19 +59,19 @@ def list_agents(json: bool = JSON) -> None:
 @agents.command(name="show", epilog="Example: agentflow agents show implementer")
 def show_agent(name: str = NAME, json: bool = JSON) -> None:
     """Show a role as it would run: prompt, tools, hooks, limits and skills, and where each comes from."""
-    from agentflow.view.text import Style, labelled, span
+    from agentflow.view.text import Style, label_row, span
 
     content = _content()
     found = content.role(name)
-    role = resolved(found, content, _root())
+    role = resolve_role(found, content, _root())
     if json:
-        say_json({**_told(found), **role.told})
+        say_json({**_role_row(found), **role.told})
         return
     grouped: dict[tuple[str, str], list[str]] = {}
     for label, value, source in role.facts:
         grouped.setdefault((label, source), []).append(value)
     show(
-        labelled(label, span(", ".join(values)), span(f"  [{source}]" if source else "", Style.DIM))
+        label_row(label, span(", ".join(values)), span(f"  [{source}]" if source else "", Style.DIM))
         for (label, source), values in grouped.items()
     )
     _body(role.prompt)
@@ -81,7 +81,7 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
 def list_skills(json: bool = JSON) -> None:
     """List the skills and the roles that use them."""
     content = _content()
-    rows = [_told_skill(skill, content) for skill in content.skills.all]
+    rows = [_skill_row(skill, content) for skill in content.skills.all]
     if json:
         say_json(rows)
         return
@@ -101,7 +101,7 @@ def show_skill(name: str = NAME, json: bool = JSON) -> None:
     found = content.skills.find(name)
     if found is None:
         raise UnknownSkill(f"there is no skill {name}", hint="agentflow skills list shows them")
-    row = {**_told_skill(found, content), "path": found.source, "files": list_skill_files(found)}
+    row = {**_skill_row(found, content), "path": found.source, "files": list_skill_files(found)}
     if json:
         say_json({**row, "body": read_body(found)})
         return
@@ -114,7 +114,7 @@ def list_tools(json: bool = JSON) -> None:
     """List the tools with category, effect and roles."""
     from agentflow.view.text import Style, column, line, span
 
-    rows = [{**_told_tool(tool), "roles": roles} for tool, roles in _find_tools().values()]
+    rows = [{**_tool_row(tool), "roles": roles} for tool, roles in _find_tools().values()]
     if json:
         say_json(rows)
         return
@@ -145,7 +145,7 @@ def _find_tools() -> dict[str, tuple[Tool, list[str]]]:
         tool.name: (tool, []) for tool in (*toolbox_here(root).tools, WEB_FETCH, WEB_SEARCH)
     }
     for role in content.roles.all:
-        for tool in resolved(role, content, root).tools:
+        for tool in resolve_role(role, content, root).tools:
             known.setdefault(tool.name, (tool, []))[1].append(role.name)
     update = todo_update(())  # offered once a plan has todos
     known[update.name] = (update, [role.name for role in content.roles.all if role.name == "implementer"])
@@ -157,7 +157,7 @@ def show_tool(name: str = NAME, json: bool = JSON) -> None:
     """Show a tool: what it does, its input, and the roles that have it."""
     from agentflow.core.errors import UnknownTool
     from agentflow.tools.registry import WEB, spec
-    from agentflow.view.text import labelled, span
+    from agentflow.view.text import label_row, span
 
     found, holders = _find_tools().get(name, (None, []))
     if found is None:
@@ -166,7 +166,7 @@ def show_tool(name: str = NAME, json: bool = JSON) -> None:
         raise UnknownTool(
             f"there is no tool {name} here", hint="network: [explorer] in config.yaml opens the web"
         )
-    row = {**_told_tool(found), "roles": holders, "input": spec(found).input_schema}
+    row = {**_tool_row(found), "roles": holders, "input": spec(found).input_schema}
     if json:
         say_json(row)
         return
@@ -175,7 +175,7 @@ def show_tool(name: str = NAME, json: bool = JSON) -> None:
     for key, value in row["input"]["properties"].items():
         need = "" if key in row["input"].get("required", ()) else "optional; "
         told = f"{need}{value.get('description') or value.get('type') or ''}"
-        show([labelled(f"  {key}", span(told), width=17)])
+        show([label_row(f"  {key}", span(told), width=17)])
 
 
 def _root() -> Any:
@@ -208,7 +208,7 @@ def _notes(content: Content) -> None:
         send(f"{visible(warning)}\n", sys.stderr)
 
 
-def _told(role: Role) -> dict[str, Any]:
+def _role_row(role: Role) -> dict[str, Any]:
     from agentflow.model.tiers import tier
 
     return {
@@ -221,7 +221,7 @@ def _told(role: Role) -> dict[str, Any]:
     }
 
 
-def _told_skill(skill: Skill, content: Content) -> dict[str, Any]:
+def _skill_row(skill: Skill, content: Content) -> dict[str, Any]:
     listing = (role.name for role in content.roles.all if skill.name in role.skills)
     consumers = {*skill.consumers, *listing} - {skill.owner}
     return {
@@ -233,7 +233,7 @@ def _told_skill(skill: Skill, content: Content) -> dict[str, Any]:
     }
 
 
-def _told_tool(tool: Tool) -> dict[str, Any]:
+def _tool_row(tool: Tool) -> dict[str, Any]:
     return {
         "name": tool.name,
         "category": tool.category,
@@ -253,12 +253,12 @@ def _entry(name: str, note: str, told: dict[str, str]) -> None:
 
 
 def _facts(row: dict[str, Any], *labels: str) -> None:
-    from agentflow.view.text import labelled, span
+    from agentflow.view.text import label_row, span
 
     for label in labels:
         value = row[label] or "-"
         text = value if isinstance(value, str) else ", ".join(value)
-        show([labelled(label, span(text), width=13)])
+        show([label_row(label, span(text), width=13)])
 
 
 def _body(text: str) -> None:
@@ -281,7 +281,7 @@ class Resolved(Record):
     """Those that it is offered, the one that ends its run too."""
 
 
-def resolved(role: Role, content: Content, root: Path) -> Resolved:
+def resolve_role(role: Role, content: Content, root: Path) -> Resolved:
     """Return what the capabilities of its crew and the settings here make of a role."""
     settings = load_settings(os.environ)
     settings = with_chosen(settings, model_name(None, settings, os.environ))
@@ -305,7 +305,7 @@ def resolved(role: Role, content: Content, root: Path) -> Resolved:
             f"{tier(role.model)}, {model_id(role.model, ids)}",
             role.place("model"),
         ),
-        *(("tool", _spelled(tool, role), _giver(tool, role)) for tool in tools),
+        *(("tool", _spell(tool, role), _giver(tool, role)) for tool in tools),
         *(("skill", name, source) for name, source in _skills(skills)),
         *(("hook", name, "") for name in named),
         ("limits", bounds, role.place("maxTurns" if "maxTurns" in role.lines else "limits")),
@@ -327,7 +327,7 @@ def _others(role: Role, content: Content) -> tuple[Capability, ...]:
     return given, Handoffs(role=role, known=known)
 
 
-def _spelled(tool: Tool, role: Role) -> str:
+def _spell(tool: Tool, role: Role) -> str:
     return ", ".join(map(str, role.rules_for(tool.name))) or tool.name
 
 

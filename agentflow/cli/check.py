@@ -163,7 +163,7 @@ def _role_problems(role: Role, toolbox: Toolbox, known: tuple[Role, ...]) -> Ite
             yield Problem(file=role.source, line=role.lines.get("tools"), key="tools", message=message)
 
 
-def named(file: str, message: str, line: int | None = None, severity: str = ERROR) -> Problem:
+def name_problem(file: str, message: str, line: int | None = None, severity: str = ERROR) -> Problem:
     """Return a problem whose key is what its message begins with, if that is one."""
     key = message.partition(":")[0]
     known = key if _KEY.fullmatch(key) else None
@@ -173,7 +173,7 @@ def named(file: str, message: str, line: int | None = None, severity: str = ERRO
 def problem_of(file: str, error: AgentflowError, key: str | None = None) -> Problem:
     """Return an error of a file as a problem, with the key that its message begins with."""
     if isinstance(error, InvalidFile):
-        found = named(file, error.problem, error.line)
+        found = name_problem(file, error.problem, error.line)
         return found.replace(key=key) if key else found
     return Problem(file=file, key=key, message=str(error).removeprefix(f"{file}: "))
 
@@ -190,13 +190,15 @@ def file_problems(place: HookFile, root: Path) -> tuple[tuple[Problem, ...], int
         hooks.extend(read_hooks(place, warnings.append))
     except InvalidFile as error:
         found.append(problem_of(source, error))
-    found.extend(named(source, text.removeprefix(f"{source}: "), severity=WARNING) for text in warnings)
     found.extend(
-        named(source, f"hooks.{hook.point}: {hook.name}: {what}")
+        name_problem(source, text.removeprefix(f"{source}: "), severity=WARNING) for text in warnings
+    )
+    found.extend(
+        name_problem(source, f"hooks.{hook.point}: {hook.name}: {what}")
         for hook in hooks
         if isinstance(hook.body, Script) and (what := _script_problem(hook.body, root))
     )
-    return tuple(_placed(one, place.path) for one in found), len(hooks)
+    return tuple(_add_line(one, place.path) for one in found), len(hooks)
 
 
 def _rule_problems(path: Path) -> Iterator[Problem]:
@@ -206,7 +208,7 @@ def _rule_problems(path: Path) -> Iterator[Problem]:
     except (InvalidFile, OSError, ValueError, RecursionError, AttributeError):
         return  # the reader of its hooks says so
     if not isinstance(permissions, dict):
-        yield named(str(path), "permissions: must be an object")
+        yield name_problem(str(path), "permissions: must be an object")
         return
     for name in ("deny", "ask", "allow"):
         listed = permissions.get(name) or []
@@ -219,7 +221,7 @@ def _rule_problem(path: Path, name: str, rule: Any) -> Iterator[Problem]:
         parse_rules([rule], str(path))
     except InvalidFile as error:
         message = f"permissions.{name}: {error.problem.partition(': ')[2]}"
-        yield named(str(path), message, _line(path, json.dumps(rule)))
+        yield name_problem(str(path), message, _line(path, json.dumps(rule)))
 
 
 def _script_problem(script: Script, root: Path) -> str | None:
@@ -248,7 +250,7 @@ def _program_problem(words: Sequence[str], root: Path, *, is_shell: bool) -> str
     return f"{words[1]} is not there" if missing else None
 
 
-def _placed(problem: Problem, path: Path) -> Problem:
+def _add_line(problem: Problem, path: Path) -> Problem:
     """Return a problem with the line of its key, where that stands in the file just once."""
     if problem.line is not None or problem.key is None:
         return problem
@@ -281,10 +283,10 @@ def look(places: Iterable[SkillFolder], roles: frozenset[str]) -> Looked:
         try:
             skill, oddities = read_skill(folder, place.root or folder, place.origin)
         except InvalidFile as error:
-            problems.append(named(str(folder / SKILL_FILE), error.problem, error.line or 1))
+            problems.append(name_problem(str(folder / SKILL_FILE), error.problem, error.line or 1))
             continue
         skills.append(skill)
-        problems.extend(named(odd.source, odd.problem, odd.line, WARNING) for odd in oddities)
+        problems.extend(name_problem(odd.source, odd.problem, odd.line, WARNING) for odd in oddities)
         problems.extend((*_of_owners(skill, roles), *_of_links(skill)))
     return Looked(skills=tuple(skills), folders=len(found), problems=tuple(problems))
 
@@ -295,14 +297,14 @@ def _of_owners(skill: Skill, roles: frozenset[str]) -> Iterator[Problem]:
     mild = WARNING if skill.origin == "user" else ERROR
     if not skill.owners:
         message = f"metadata.owner: is missing; name the one role that answers for this skill: {known}"
-        yield named(skill.source, message, line, mild)
+        yield name_problem(skill.source, message, line, mild)
     elif len(skill.owners) > 1:
         owners = ", ".join(skill.owners)
-        yield named(skill.source, f"metadata.owner: one role owns a skill, not {owners}", line)
+        yield name_problem(skill.source, f"metadata.owner: one role owns a skill, not {owners}", line)
     for key, names in (("owner", skill.owners), ("consumers", skill.consumers), ("roles", skill.roles)):
         for name in sorted(set(names) - roles):
             message = f"metadata.{key}: there is no role {name}; known are {known}"
-            yield named(skill.source, message, line, mild)
+            yield name_problem(skill.source, message, line, mild)
 
 
 def _of_links(skill: Skill) -> Iterator[Problem]:
@@ -313,7 +315,7 @@ def _of_links(skill: Skill) -> Iterator[Problem]:
         except ToolError as error:
             if not (skill.folder / target).is_dir():
                 message = f"link to {target}: {str(error).removeprefix(target).lstrip(': ')}"
-                yield named(skill.source, message, number)
+                yield name_problem(skill.source, message, number)
 
 
 def _links(text: str) -> Iterator[tuple[int, str]]:

@@ -235,14 +235,14 @@ def run_command(arguments: Sequence[str]) -> int:
     try:
         code = int(app(list(arguments), prog_name="agentflow", standalone_mode=False) or 0)
     except TyperException as error:
-        code = _misused(error)
+        code = _report_misuse(error)
     except AgentflowError as error:
         code = _say(str(error), error.hint, error.exit_code)
     except SystemExit:  # the library's own answer to a reader who has gone
         code = Exit.VERIFIED
     except OSError as error:
         # what the library could not write, such as its help, still waits in stdout
-        code = _failed(error) if send("", sys.stdout) else Exit.VERIFIED
+        code = _report_os_error(error) if send("", sys.stdout) else Exit.VERIFIED
     except KeyboardInterrupt:
         code = _say("interrupted", "", Exit.INTERRUPTED)
     except Exception:  # noqa: BLE001  # a bug, told as one
@@ -251,11 +251,11 @@ def run_command(arguments: Sequence[str]) -> int:
     return code
 
 
-def _failed(error: OSError) -> int:
+def _report_os_error(error: OSError) -> int:
     return _say(describe_os_error(error), "", Exit.CONFIG)
 
 
-def _misused(error: TyperException) -> int:
+def _report_misuse(error: TyperException) -> int:
     """Say what was wrong with the command line; where it was empty, what there is."""
     told = error.format_message()
     if told.startswith("Usage: "):

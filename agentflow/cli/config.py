@@ -24,7 +24,7 @@ def config(
 ) -> None:
     """Show each setting and where it came from."""
     rows = _settings(folder)
-    parts = _explained(folder) if explain else {}
+    parts = _explain(folder) if explain else {}
     if json:
         say_json({"settings": rows, **parts})
         return
@@ -33,12 +33,14 @@ def config(
 
 def _lines(rows: list[dict[str, Any]], parts: dict[str, list[str]]) -> Iterator["Line"]:
     """Yield what a person reads; what is not the default stands out."""
-    from agentflow.view.text import BLANK, Style, column, labelled, line, span
+    from agentflow.view.text import BLANK, Style, column, label_row, line, span
 
     for row in rows:
         usual = row["source"] == "default"
         value = column(f"{_words(row['value']) or '-'}  ", 30, Style.DIM if usual else Style.BOLD)
-        yield labelled(row["key"], value, span(row["source"], Style.DIM if usual else Style.ACCENT), width=22)
+        yield label_row(
+            row["key"], value, span(row["source"], Style.DIM if usual else Style.ACCENT), width=22
+        )
     for title, told in parts.items():
         yield from (BLANK, line(span(title, Style.BOLD)))
         yield from (line("  ", span(one), hang=4) for one in told or ["none"])
@@ -109,12 +111,12 @@ def _models(settings: "Settings") -> list[str]:
         return [f"{name}: for both tiers"]
     models, kind = with_chosen(settings, name).models, choice_of(name).kind
 
-    def priced(model: str) -> str:
+    def add_price(model: str) -> str:
         price = find_price(model, kind, settings)
         cost = f"{price.input:g} / {price.output:g} USD a million tokens" if price else "price unknown"
         return f"{model} ({cost})"
 
-    return [f"{tier}: {', then '.join(map(priced, ids_of(tier, models)))}" for tier in (DEEP, FAST)]
+    return [f"{tier}: {', then '.join(map(add_price, ids_of(tier, models)))}" for tier in (DEEP, FAST)]
 
 
 def _instructions(setup: "Setup") -> Iterator[str]:
@@ -131,7 +133,7 @@ def _instructions(setup: "Setup") -> Iterator[str]:
         yield f"{each.path}: {where or 'in every brief'}, characters: {each.size:,}{cut}"
 
 
-def _explained(folder: Path) -> dict[str, list[str]]:
+def _explain(folder: Path) -> dict[str, list[str]]:
     """Return what `standard` means, role by role, with the hooks and rules that count here."""
     from agentflow.api.boundary import Wish
     from agentflow.api.wiring import prepare, shared_capabilities

@@ -23,8 +23,8 @@ from agentflow.sandbox.examine import ATTRIBUTES, WHO, Attack, examine
 from agentflow.sandbox.profile import CHECKS, Level
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Settings, folders, load_settings, model_name
-from agentflow.view.text import BLANK, Line, Style, column, labelled, line, span
-from agentflow.view.words import held_mark
+from agentflow.view.text import BLANK, Line, Style, column, label_row, line, span
+from agentflow.view.words import pass_mark
 from agentflow.workspace.git import open_repository
 from agentflow.workspace.path_guard import PathGuard
 
@@ -66,7 +66,7 @@ class Examined(Record):
 
 def doctor(json: bool = JSON, folder: Path = FOLDER) -> int:
     """Test the sandbox and report what is installed and configured. The sandbox is tested by attacking it."""
-    found = examined(folder)
+    found = examine_machine(folder)
     if json:
         say_json(found)
     else:
@@ -74,7 +74,7 @@ def doctor(json: bool = JSON, folder: Path = FOLDER) -> int:
     return exit_code(found)
 
 
-def examined(folder: Path) -> Examined:
+def examine_machine(folder: Path) -> Examined:
     """Find out everything. Raises ConfigError for wrong settings."""
     settings = load_settings(os.environ)
     sandbox = boundary(folder.resolve(), settings, Wish(must_run=True))
@@ -121,41 +121,41 @@ def rows(found: Examined) -> Iterator[Line]:
     yield BLANK
     for name, version in found.programs.items():
         text = span(version) if version else span("not found", Style.WARN)
-        yield labelled(name, text)
+        yield label_row(name, text)
     yield BLANK
-    yield labelled("model", span(found.model))
+    yield label_row("model", span(found.model))
     if found.endpoint:
-        yield labelled(
+        yield label_row(
             "endpoint", span(found.endpoint), span("  answers" if found.reachable else "  does not answer")
         )
         names = ", ".join(found.credentials)
-        yield labelled("key", span(f"{names} present") if names else span("none", Style.WARN))
-    yield labelled("settings", span(found.settings or "none: every setting has its default"))
+        yield label_row("key", span(f"{names} present") if names else span("none", Style.WARN))
+    yield label_row("settings", span(found.settings or "none: every setting has its default"))
     if found.checks is not None:
-        yield labelled("checks", span("; ".join(found.checks) or "none found in this repository"))
+        yield label_row("checks", span("; ".join(found.checks) or "none found in this repository"))
 
 
 def _sandbox(found: Examined) -> Iterator[Line]:
     good = found.sandbox == Level.FULL
     reason = f"  {found.reason}" if found.reason else ""
-    yield labelled("sandbox", span(found.sandbox, Style.GOOD if good else Style.WARN), span(reason))
+    yield label_row("sandbox", span(found.sandbox, Style.GOOD if good else Style.WARN), span(reason))
     for gap in found.gaps:
-        yield labelled("", span(f"not isolated: {gap}", Style.WARN))
-    yield labelled(
+        yield label_row("", span(f"not isolated: {gap}", Style.WARN))
+    yield label_row(
         "by design", span("commands can read the whole git history, including any secrets in it", Style.DIM)
     )
-    yield labelled("hidden", span(" ".join(found.hidden)))
-    yield labelled("but shown", span(" ".join(found.shown) or "nothing", Style.DIM))
+    yield label_row("hidden", span(" ".join(found.hidden)))
+    yield label_row("but shown", span(" ".join(found.shown) or "nothing", Style.DIM))
     if found.attacks:
         open_ways = sum(not held for attack in found.attacks for held in attack.held.values())
         result = span(f"{open_ways} not held", Style.BAD) if open_ways else span("all held", Style.GOOD)
-        yield labelled("attacks", span(f"{len(found.attacks)} on each profile: "), result)
+        yield label_row("attacks", span(f"{len(found.attacks)} on each profile: "), result)
         yield BLANK
         heads = (column(head, _MARK, Style.DIM) for head in _HEADS)
         yield line(column("  attack", _NAME, Style.DIM), *heads)
     for attack in found.attacks:
         marks = (_mark(attack.held.get(who)) for who in WHO)
-        head = held_mark(all(attack.held.values()))
+        head = pass_mark(all(attack.held.values()))
         yield line(
             head, column(attack.name, _NAME - 2), *(column(text, _MARK, style) for text, style in marks)
         )

@@ -42,21 +42,21 @@ def route(
     from agentflow.routing.classify import classify, keep_all_roles
     from agentflow.routing.table import load_table
     from agentflow.settings import load_settings, model_name, with_project
-    from agentflow.view.text import labelled, span
+    from agentflow.view.text import label_row, span
 
     settings = with_project(load_settings(os.environ), project_at(folder))
     table = load_table(settings.routing)
     found = classify(text_of(words or []), table)
     if json:
-        say_json(told(found))
+        say_json(to_plain(found))
         return
     full = keep_all_roles(found, table)
     is_full = model_name(None, settings, os.environ) == REPAIR and full != found
     rows = [*_rows(found), *([("here", _way(_roles(full.steps)) + _WHOLE)] if is_full else [])]
-    show(labelled(label, span(text)) for label, text in rows)
+    show(label_row(label, span(text)) for label, text in rows)
 
 
-def told(found: "Classification") -> dict[str, Any]:
+def to_plain(found: "Classification") -> dict[str, Any]:
     """Return a classification for programs."""
     return {
         "class": found.complexity,
@@ -114,7 +114,7 @@ def top() -> None:
 
 
 @permissions.command(name="test", epilog='Example: agentflow permissions test "git push" --role implementer')
-def explained(
+def explain_command(
     command: str = typer.Argument(..., metavar="CMD", help="A shell command, in quotes."),
     role: str = typer.Option("implementer", "--role", help="The role that would run it.", metavar="R"),
     json: bool = JSON,

@@ -36,7 +36,7 @@ def init(json: bool = JSON, folder: Path = FOLDER) -> None:
     from agentflow.workspace.git import open_repository
 
     git = open_repository(folder)
-    told = {"root": str(git.root), "files": _files(git), **_found(git)}
+    told = {"root": str(git.root), "files": _files(git), **_find_setup(git)}
     if json:
         say_json(told)
     else:
@@ -83,7 +83,7 @@ def _settings(path: Path, root: Path) -> str:
     return "written"
 
 
-def _found(git: "Git") -> dict[str, Any]:
+def _find_setup(git: "Git") -> dict[str, Any]:
     """Return what tasks will run here, and the command to go on with."""
     from agentflow.api.boundary import Wish, boundary, notice
     from agentflow.api.trust import untrusted
@@ -110,18 +110,18 @@ def _found(git: "Git") -> dict[str, Any]:
 
 
 def _rows(told: dict[str, Any]) -> Iterator["Line"]:
-    from agentflow.view.text import Style, column, labelled, span
+    from agentflow.view.text import Style, column, label_row, span
 
     for number, file in enumerate(told["files"]):
         name = column(file["path"], 24, Style.BOLD)
-        yield labelled("" if number else "files", name, span(_STATES[file["state"]]))
+        yield label_row("" if number else "files", name, span(_STATES[file["state"]]))
     yield from _checks(told["checks"])
-    yield labelled("sandbox", span(told["sandbox"]))
+    yield label_row("sandbox", span(told["sandbox"]))
     model = _REPAIR if told["model"] == "repair" else told["model"]
-    yield labelled("model", span(model))
+    yield label_row("model", span(model))
     if told["untrusted"]:
-        yield labelled("untrusted", span(f"{', '.join(told['untrusted'])} (ignored until trusted)"))
-    yield labelled("next", span(told["next"], Style.ACCENT), span(f"  {_why(told)}", Style.DIM))
+        yield label_row("untrusted", span(f"{', '.join(told['untrusted'])} (ignored until trusted)"))
+    yield label_row("next", span(told["next"], Style.ACCENT), span(f"  {_why(told)}", Style.DIM))
 
 
 def _why(told: dict[str, Any]) -> str:
@@ -136,12 +136,12 @@ def _why(told: dict[str, Any]) -> str:
 
 
 def _checks(checks: list[dict[str, Any]] | None) -> Iterator["Line"]:
-    from agentflow.view.text import Style, column, labelled, span
+    from agentflow.view.text import Style, column, label_row, span
 
     if not checks:
         none = "not looked for without a sandbox" if checks is None else "none found"
-        yield labelled("checks", span(none, Style.WARN))
+        yield label_row("checks", span(none, Style.WARN))
     for number, check in enumerate(checks or ()):
         missing = span(f"  cannot run: {check['missing']}" if check["missing"] else "", Style.WARN)
         name = column(check["check"], 7, Style.BOLD)
-        yield labelled("" if number else "checks", name, span(check["command"]), missing)
+        yield label_row("" if number else "checks", name, span(check["command"]), missing)

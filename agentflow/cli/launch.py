@@ -58,7 +58,7 @@ def launch(folder: Path, job: Job) -> int:
     """Do a new task and return its exit code."""
     setup = prepare(folder, job.model, job.text, job.wish.replace(agree=agree))
     require_outside(setup.git, job.events)
-    with _opened(job.events) as sink, begin(setup, job) as session:
+    with _open_events(job.events) as sink, begin(setup, job) as session:
         return _drive(session, job, sink)
 
 
@@ -70,7 +70,7 @@ def relaunch(start: Path, task_id: str | None, job: Job) -> int:
     tell_edits(git.root, found)
     job = job.replace(wish=job.wish.replace(agree=agree))
     with (
-        _opened(job.events) as sink,
+        _open_events(job.events) as sink,
         take_up(git, found.name, job, job.ask, is_named=bool(task_id)) as session,
     ):
         return _drive(session, job, sink)
@@ -94,7 +94,7 @@ def _drive(session: Session, job: Job, sink: BinaryIO | None) -> int:
             is_brief = job.detail is Detail.BRIEF and not job.stream
             store.observers.append(stack.enter_context(Progress(sys.stderr, medium, is_brief=is_brief)))
         if sink is not None:
-            store.observers.append(stack.enter_context(_copied(store, sink)))
+            store.observers.append(stack.enter_context(_copy_events(store, sink)))
         crew, task = run(session, ask=job.ask, signals=_SIGNALS)
     _answer(crew, task, job)
     assert task.ending is not None
@@ -106,7 +106,7 @@ def _show(text: str) -> None:
 
 
 @contextmanager
-def _copied(store: TaskStore, sink: BinaryIO) -> Iterator[Callable[[Stamped], None]]:
+def _copy_events(store: TaskStore, sink: BinaryIO) -> Iterator[Callable[[Stamped], None]]:
     """Copy each line of the task's events, as it is written, until nobody reads them any more."""
     is_read = True
 
@@ -114,14 +114,14 @@ def _copied(store: TaskStore, sink: BinaryIO) -> Iterator[Callable[[Stamped], No
         nonlocal is_read
         new = source.read()
         if is_read:
-            is_read = _passed_on(new, sink)
+            is_read = _pass_on(new, sink)
 
     with (store.folder / "events.jsonl").open("rb") as source:
         yield copy
 
 
 @contextmanager
-def _opened(target: str | None) -> Iterator[BinaryIO | None]:
+def _open_events(target: str | None) -> Iterator[BinaryIO | None]:
     """Open where events are copied to, unbuffered, before anything else is written."""
     if target is None:
         yield None
@@ -134,7 +134,7 @@ def _opened(target: str | None) -> Iterator[BinaryIO | None]:
         yield file
 
 
-def _passed_on(lines: bytes, sink: BinaryIO) -> bool:
+def _pass_on(lines: bytes, sink: BinaryIO) -> bool:
     """Write events; a reader who has gone, or a full disk, is no reason to end the task."""
     try:
         sink.write(lines)

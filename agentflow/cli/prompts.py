@@ -19,7 +19,7 @@ from agentflow.core.pending import (
 from agentflow.core.record import encode
 from agentflow.redact import visible
 from agentflow.store.tasks import TaskStore
-from agentflow.view.status import changed_checks
+from agentflow.view.status import draw_changed_checks
 from agentflow.view.text import Line, Style, choose, line, send, span, write
 
 SUSPEND = "s"
@@ -49,7 +49,7 @@ def agree(reason: str) -> bool:
 def settle(store: TaskStore) -> bool:
     """Ask about everything that is pending; return False once the person would rather leave it waiting."""
     for item in store.task.pending:
-        write(shown(item), sys.stderr, choose(sys.stderr, os.environ))
+        write(draw_item(item), sys.stderr, choose(sys.stderr, os.environ))
         try:
             decision = _approval(item) if item.kind in APPROVED else _answer(item)
         except (KeyboardInterrupt, EOFError):
@@ -64,11 +64,11 @@ def settle(store: TaskStore) -> bool:
 def _approval(item: Pending) -> Answer | None:
     reader = "the report says" if item.kind is PendingKind.SURFACE else "the model reads"
     while True:
-        said = _said("approve? y = yes, n = no, s = leave it waiting [s]: ").lower()
+        said = _read_line("approve? y = yes, n = no, s = leave it waiting [s]: ").lower()
         if said in {"y", "yes"}:
             return Answer(approved=True)
         if said in {"n", "no"}:
-            return Answer(approved=False, text=_said(f"why not? {reader} this: "))
+            return Answer(approved=False, text=_read_line(f"why not? {reader} this: "))
         if said in {"", SUSPEND}:
             return None
 
@@ -80,7 +80,7 @@ def _answer(item: Pending) -> Answer | None:
         said = []
         for question in item.questions:
             write(_question(question), sys.stderr, choose(sys.stderr, os.environ))
-            typed = _said(f"answer, {words}; s = leave it waiting [{item.default}]: ")
+            typed = _read_line(f"answer, {words}; s = leave it waiting [{item.default}]: ")
             if typed.lower() == SUSPEND:
                 return None
             said.append(typed or item.default)
@@ -90,7 +90,7 @@ def _answer(item: Pending) -> Answer | None:
             send(f"{visible(str(error))}{f'; {error.hint}' if error.hint else ''}\n", sys.stderr)
 
 
-def _said(prompt: str) -> str:
+def _read_line(prompt: str) -> str:
     """Return a line that the person types. Raises EOFError at the end of the terminal."""
     send(prompt, sys.stderr)
     try:
@@ -102,10 +102,10 @@ def _said(prompt: str) -> str:
     return typed.encode("utf-8", "replace").decode().strip()
 
 
-def shown(item: Pending) -> Iterator[Line]:
+def draw_item(item: Pending) -> Iterator[Line]:
     """Yield what is to be decided, with the whole input: what is approved is what was seen."""
     if item.kind is PendingKind.SURFACE:
-        yield from changed_checks(item)
+        yield from draw_changed_checks(item)
         return
     yield line(span("? ", Style.WARN), span(f"{item.kind} {item.id}: {item.tool or ''}", Style.BOLD))
     for key, value in item.told.items():

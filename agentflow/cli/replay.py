@@ -96,11 +96,11 @@ def replay_task(folder: Path, task_id: str | None) -> Replayed:
         raise StateError(
             "only a task that ran to its end can be replayed", hint="agentflow log shows where it stopped"
         )
-    with _copied(git, path, task.base_tree) as root:
+    with _copy_repository(git, path, task.base_tree) as root:
         wish = Wish(no_sandbox=task.sandbox == "none" and not explain_foreign(git, path))
         setup = prepare(root, f"replay:{path.name}", task.task, wish)
         setup = setup.replace(sandbox=seeing(setup.sandbox, git.root))
-        store = TaskStore.create(root, _begun(setup, happened, task))
+        store = TaskStore.create(root, _begin_again(setup, happened, task))
         ended = _run(setup, store, task)
         told = _difference(happened, tuple(events(store.folder)), (str(git.root), str(root)))
     assert ended.ending is not None
@@ -121,7 +121,7 @@ def _ran_through(happened: tuple[Stamped, ...]) -> bool:
     return bool(ends) and not cut and ends[-1].status is not Status.SUSPENDED
 
 
-def _begun(setup: Setup, happened: tuple[Stamped, ...], recorded: TaskState) -> TaskState:
+def _begin_again(setup: Setup, happened: tuple[Stamped, ...], recorded: TaskState) -> TaskState:
     """Return the state that the task began with, under a name of its own, in the place as it was then."""
     first = next(one.event.changed for one in happened if isinstance(one.event, StateChanged))
     fresh = new_task(setup, first["task"], first["max_iterations"])
@@ -145,7 +145,7 @@ def _run(setup: Setup, store: TaskStore, recorded: TaskState) -> TaskState:
 
 
 @contextmanager
-def _copied(git: Git, path: Path, tree: str) -> Iterator[Path]:
+def _copy_repository(git: Git, path: Path, tree: str) -> Iterator[Path]:
     """Yield a repository of its own with the files of a tree and the task's folder."""
     with laid_out(git, tree) as stage:
         root = stage.view.place
@@ -163,11 +163,12 @@ def _difference(then: tuple[Stamped, ...], now: tuple[Stamped, ...], roots: tupl
         pairs = zip_longest(one.get(run, []), other.get(run, []), fillvalue=_NOTHING)
         for a, b in pairs:
             if a != b:
-                return f"{f'run {run}' if run else 'the task'}: {_parted(json.loads(a), json.loads(b))}"
+                where = f"run {run}" if run else "the task"
+                return f"{where}: {_describe_difference(json.loads(a), json.loads(b))}"
     return ""
 
 
-def _parted(then: dict[str, Any], now: dict[str, Any]) -> str:
+def _describe_difference(then: dict[str, Any], now: dict[str, Any]) -> str:
     """Return in words how two events differ."""
     if then["type"] != now["type"]:
         return f"{now['type']} in place of {then['type']}"
@@ -185,7 +186,7 @@ def _streams(happened: tuple[Stamped, ...], roots: tuple[str, ...]) -> dict[int,
     for one in happened:
         kind = type(one.event).__name__
         if kind not in _APART:
-            told = {"type": kind, **_lasting(plain(one.event))}
+            told = {"type": kind, **_drop_volatile(plain(one.event))}
             text = steady(encode(told).decode(), roots)
             streams.setdefault(told.get("run", 0), []).append((told.get("call_id", ""), text))
     return {run: list(_by_call(stream)) for run, stream in streams.items()}
@@ -196,5 +197,5 @@ def _by_call(stream: list[tuple[str, str]]) -> Iterator[str]:
         yield from (text for _, text in (sorted(stretch, key=itemgetter(0)) if is_call else stretch))
 
 
-def _lasting(told: dict[str, Any]) -> dict[str, Any]:
+def _drop_volatile(told: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in told.items() if key not in _VOLATILE}

@@ -24,17 +24,17 @@ def tasks(json: bool = JSON, folder: Path = FOLDER) -> None:
 
     from agentflow.store import reading
     from agentflow.store.locks import is_at_work
-    from agentflow.view.tasks import described, listing
+    from agentflow.view.tasks import describe_task, draw_tasks
     from agentflow.view.text import width_of
     from agentflow.workspace.git import open_repository
 
     root = open_repository(folder).root
     names, at_work = reversed(reading.tasks(root)), is_at_work(root)
-    rows = tuple(described(root / reading.TASKS / name, at_work=at_work) for name in names)
+    rows = tuple(describe_task(root / reading.TASKS / name, at_work=at_work) for name in names)
     if json:
         say_json(rows)
     else:
-        show(listing(rows, datetime.now(UTC), width_of(sys.stdout)))
+        show(draw_tasks(rows, datetime.now(UTC), width_of(sys.stdout)))
 
 
 def folder_of(root: Path, task_id: str | None, prefer: Callable[["TaskState"], bool] | None = None) -> Path:
@@ -58,7 +58,7 @@ def folder_of(root: Path, task_id: str | None, prefer: Callable[["TaskState"], b
     return found
 
 
-def named_before(root: Path, words: list[str]) -> tuple[str | None, list[str]]:
+def split_task_id(root: Path, words: list[str]) -> tuple[str | None, list[str]]:
     """Return the task that the first of some words names, if it names one, and the other words."""
     from agentflow.store import reading
 

@@ -56,7 +56,7 @@ def verify(
         for said in (*swept(), notice(sandbox), *unused(sandbox.root)):
             say(said)
     shown = []
-    found = rows(sandbox, is_quick=quick, dry_run=dry_run, during=_announced)
+    found = rows(sandbox, is_quick=quick, dry_run=dry_run, during=_announce)
     for row in examined(sandbox, task_id) if task_id else found:
         shown.append(row)
         if not json:
@@ -70,7 +70,7 @@ def verify(
 
 
 @contextmanager
-def _announced(check: "Check") -> Iterator[None]:
+def _announce(check: "Check") -> Iterator[None]:
     """Say what is running, at a terminal only, and take it back."""
     from agentflow.view.text import clip, send, span, width_of
 

@@ -110,12 +110,12 @@ def answer(
     """Answer a task's question and continue the task."""
     from agentflow.api.decisions import answer_question
     from agentflow.cli.launch import Job, relaunch
-    from agentflow.cli.tasks import folder_of, named_before
+    from agentflow.cli.tasks import folder_of, split_task_id
     from agentflow.core.errors import UsageError
     from agentflow.workspace.git import open_repository
 
     git = open_repository(folder)
-    task_id, said = named_before(git.root, words)
+    task_id, said = split_task_id(git.root, words)
     if not said:
         raise UsageError(f"say what the answer to {task_id} is", hint="agentflow status shows what it asks")
     found = folder_of(git.root, task_id, prefer=lambda task: bool(task.pending))

@@ -4,7 +4,7 @@ from agentflow.core.evidence import By, Evidence, Side, ended
 from agentflow.redact import one_line
 from agentflow.view.status import colour
 from agentflow.view.tasks import Snapshot
-from agentflow.view.text import BLANK, Line, Span, Style, cells, column, labelled, line, span
+from agentflow.view.text import BLANK, Line, Span, Style, cells, column, label_row, line, span
 from agentflow.view.words import counts, duration, evidence_mark, plural, tree_words
 
 _COMMAND = 200
@@ -22,11 +22,11 @@ def evidence_table(snapshot: Snapshot) -> tuple[Line, ...]:
     rows = [_cells(one) for one in snapshot.evidence]
     widths = [max(cells(row[place].text) for row in (*rows, _heads())) for place in range(len(_HEADS))]
     return (
-        line("  ", *_filled(_heads(), widths), span("command", Style.DIM), hang=4),
+        line("  ", *_fill_columns(_heads(), widths), span("command", Style.DIM), hang=4),
         *(
             line(
                 evidence_mark(one),
-                *_filled(row, widths),
+                *_fill_columns(row, widths),
                 span(one_line(one.command, _COMMAND)),
                 hang=4,
             )
@@ -39,7 +39,7 @@ def _heads() -> tuple[Span, ...]:
     return tuple(span(head, Style.DIM) for head in _HEADS)
 
 
-def _filled(row: tuple[Span, ...], widths: list[int]) -> tuple[Span, ...]:
+def _fill_columns(row: tuple[Span, ...], widths: list[int]) -> tuple[Span, ...]:
     return tuple(column(part.text, width + 2, part.style) for part, width in zip(row, widths, strict=True))
 
 
@@ -80,8 +80,8 @@ def _tries(evidence: Evidence) -> tuple[Line, ...]:
     runs = (f"{ended(each)} ({each.fault}), output in {each.output}" for each in evidence.tries)
     mixed = (", ".join(one_line(name, _TASK) for name in evidence.flaky),) if evidence.flaky else ()
     return (
-        *(labelled("before", span(run, Style.WARN)) for run in runs),
-        *(labelled("flaky", span(name, Style.WARN)) for name in mixed),
+        *(label_row("before", span(run, Style.WARN)) for run in runs),
+        *(label_row("flaky", span(name, Style.WARN)) for name in mixed),
     )
 
 
@@ -97,13 +97,13 @@ def evidence_detail(evidence: Evidence, output: str) -> tuple[Line, ...]:
             span(evidence.id, Style.BOLD),
             f"  {one_line(evidence.command, _TASK)}",
         ),
-        labelled("exit", span(ended(evidence), colour(evidence)), span(f"  {counts(evidence.tests)}")),
+        label_row("exit", span(ended(evidence), colour(evidence)), span(f"  {counts(evidence.tests)}")),
         *_tries(evidence),
-        labelled("chosen by", span(chosen), span(f"  iteration {evidence.iteration}", Style.DIM)),
-        labelled("code", span(_side_words(evidence)), span(f"  tree {trees}", Style.DIM)),
-        labelled("where", span(evidence.cwd), span(f"  sandbox {evidence.sandbox}", Style.DIM)),
-        labelled("when", span(evidence.started_at), span(f"  {duration(evidence.seconds)}", Style.DIM)),
-        labelled(
+        label_row("chosen by", span(chosen), span(f"  iteration {evidence.iteration}", Style.DIM)),
+        label_row("code", span(_side_words(evidence)), span(f"  tree {trees}", Style.DIM)),
+        label_row("where", span(evidence.cwd), span(f"  sandbox {evidence.sandbox}", Style.DIM)),
+        label_row("when", span(evidence.started_at), span(f"  {duration(evidence.seconds)}", Style.DIM)),
+        label_row(
             "output", span(f"{plural(evidence.bytes, 'byte')}  sha256 {evidence.stdout_sha256}", Style.DIM)
         ),
         BLANK,

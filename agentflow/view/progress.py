@@ -31,12 +31,12 @@ from agentflow.view.text import (
     in_ascii,
     line,
     paint,
-    rendered,
+    render,
     send,
     span,
     width_of,
 )
-from agentflow.view.words import clock, elapsed, side_words, whole_seconds
+from agentflow.view.words import clock, seconds_between, side_words, whole_seconds
 
 _TICK = 0.1
 """Seconds between two redraws, at least."""
@@ -113,7 +113,7 @@ class Progress:
             lines = tuple(cut(one, width_of(self._stream) or _WIDE) for one in lines)
         if self._live is None:
             if lines:
-                send(rendered(lines, self._medium, None), self._stream)
+                send(render(lines, self._medium, None), self._stream)
         else:
             self._live.show(stamped.event, lines)
 
@@ -148,13 +148,13 @@ class _Live:
         with self._lock:
             self._doing = after(self._doing, event, time.monotonic())
             if lines and not self._closed.is_set():
-                self._put(self._erased() + rendered(lines, self._medium, width_of(self._stream)))
+                self._put(self._erase() + render(lines, self._medium, width_of(self._stream)))
 
     def close(self) -> None:
         self._closed.set()
         self._thread.join()
         with self._lock:
-            self._put(self._erased())
+            self._put(self._erase())
 
     def _run(self) -> None:
         while not self._closed.wait(_TICK):
@@ -162,17 +162,17 @@ class _Live:
                 self._draw()
 
     def _draw(self) -> None:
-        wanted = self._painted() if self._doing.phase else ""
+        wanted = self._paint_live() if self._doing.phase else ""
         if wanted != self._drawn:
-            self._put(self._erased() + wanted)
+            self._put(self._erase() + wanted)
             self._drawn = wanted
 
-    def _painted(self) -> str:
+    def _paint_live(self) -> str:
         one = status_line(self._doing, time.monotonic())
         shown = in_ascii(one) if self._medium.ascii else one
         return paint(cut(shown, (width_of(self._stream) or _NARROW) - 1), self._medium)
 
-    def _erased(self) -> str:
+    def _erase(self) -> str:
         """Return what takes the live line away, if it is there."""
         erase = _ERASE if self._drawn else ""
         self._drawn = ""
@@ -195,7 +195,7 @@ class Siblings:
         self._crowds: set[int | None] = set()
         """Who has had more than one at once in this phase."""
 
-    def told(self, stamped: Stamped) -> Row:
+    def number(self, stamped: Stamped) -> Row:
         """Return the number of an event's run where it has or had others beside it."""
         event = stamped.event
         if isinstance(event, PhaseStarted):
@@ -229,11 +229,11 @@ class Story:
         depth = 0 if stamped.parent is None else self._depths.get(stamped.parent, 0) + 1
         if isinstance(stamped.event, RunStarted):
             self._depths[stamped.event.run] = depth
-        whose = self._siblings.told(stamped)
+        whose = self._siblings.number(stamped)
         found = self._rows(stamped.event, self._memory)
         if not found:
             return ()
-        seconds = elapsed(self._began, stamped.at)
+        seconds = seconds_between(self._began, stamped.at)
         time = "" if seconds is None else clock(seconds)
         below = span("  " * depth)
         return tuple(

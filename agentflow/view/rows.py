@@ -37,8 +37,8 @@ from agentflow.view.words import (
     because,
     duration,
     gate_mark,
-    held_mark,
     is_without_change,
+    pass_mark,
     plural,
     side_words,
     status_mark,
@@ -116,7 +116,7 @@ def _phase_in_short(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
 
 
 @rows.register
-def _task_started(event: TaskStarted, memory: Memory) -> tuple[Row, ...]:
+def _tell_start(event: TaskStarted, memory: Memory) -> tuple[Row, ...]:
     memory.model = event.model
     iterations = plural(event.max_iterations, "iteration")
     limit = f"  model {event.model}, sandbox {event.sandbox}, at most {iterations}"
@@ -126,7 +126,7 @@ def _task_started(event: TaskStarted, memory: Memory) -> tuple[Row, ...]:
 
 
 @rows.register
-def _classified(event: Classified, _memory: Memory) -> tuple[Row, ...]:
+def _tell_class(event: Classified, _memory: Memory) -> tuple[Row, ...]:
     why = one_line("; ".join(because(event.reasons)), _SAID)
     return (
         (
@@ -138,25 +138,25 @@ def _classified(event: Classified, _memory: Memory) -> tuple[Row, ...]:
 
 
 @rows.register
-def _gates_merged(event: GatesMerged, _memory: Memory) -> tuple[Row, ...]:
-    return ((held_mark(event.all_passed), span(event.summary, Style.DIM)),)
+def _tell_gates(event: GatesMerged, _memory: Memory) -> tuple[Row, ...]:
+    return ((pass_mark(event.all_passed), span(event.summary, Style.DIM)),)
 
 
 @rows.register
-def _intent_told(event: IntentTold, _memory: Memory) -> tuple[Row, ...]:
+def _tell_request(event: IntentTold, _memory: Memory) -> tuple[Row, ...]:
     gaps = "; ".join(one_line(gap, _SAID) for gap in event.gaps) or "clear, nothing assumed"
     return ((span("  · ", Style.DIM), span(f"request: {gaps}", Style.DIM)),)
 
 
 @rows.register
-def _phase_started(event: PhaseStarted, memory: Memory) -> tuple[Row, ...]:
+def _tell_phase(event: PhaseStarted, memory: Memory) -> tuple[Row, ...]:
     memory.phase = event.phase
     again = f"  iteration {event.iteration}" if event.iteration > 1 else ""
     return ((span("▸ ", Style.ACCENT), span(event.phase, Style.BOLD), span(again, Style.DIM)),)
 
 
 @rows.register
-def _phase_ended(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
+def _tell_phase_end(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
     said = [one_line(text.strip().removeprefix("- "), _SAID) for text in event.message.splitlines()]
     known = one_line(memory.subject, _SAID) if event.status is GateStatus.PASSED else ""
     said = [text for text in said if text not in {"", known}]
@@ -176,7 +176,7 @@ def _phase_ended(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
 
 
 @rows.register
-def _run_started(event: RunStarted, memory: Memory) -> tuple[Row, ...]:
+def _tell_run(event: RunStarted, memory: Memory) -> tuple[Row, ...]:
     agent = "" if event.agent == event.role else f" ({event.agent})"
     model = "" if memory.model.startswith(_OFFLINE) else f"  {event.model}"
     angle = f": {event.angle}" if event.angle else ""
@@ -184,7 +184,7 @@ def _run_started(event: RunStarted, memory: Memory) -> tuple[Row, ...]:
 
 
 @rows.register
-def _replied(event: Replied, _memory: Memory) -> tuple[Row, ...]:
+def _tell_reply(event: Replied, _memory: Memory) -> tuple[Row, ...]:
     said = one_line(event.text, _SAID)
     rows: list[Row] = [(span("    “", Style.DIM), span(f"{said}”", Style.DIM))] if said else []
     if event.stop not in _USUAL:
@@ -193,7 +193,7 @@ def _replied(event: Replied, _memory: Memory) -> tuple[Row, ...]:
 
 
 @rows.register
-def _retried(event: Retried, _memory: Memory) -> tuple[Row, ...]:
+def _tell_retry(event: Retried, _memory: Memory) -> tuple[Row, ...]:
     pause = f"in {duration(event.seconds)}" if event.seconds else "at once"
     again = f"try {event.attempt + 1} {pause}"
     then = f"goes on with {one_line(event.model)}" if event.model else again
@@ -201,13 +201,13 @@ def _retried(event: Retried, _memory: Memory) -> tuple[Row, ...]:
 
 
 @rows.register
-def _tool_started(event: ToolStarted, memory: Memory) -> tuple[Row, ...]:
+def _remember_call(event: ToolStarted, memory: Memory) -> tuple[Row, ...]:
     memory.subjects[event.run, event.call_id] = event.subject
     return ()
 
 
 @rows.register
-def _tool_finished(event: ToolFinished, memory: Memory) -> tuple[Row, ...]:
+def _tell_call(event: ToolFinished, memory: Memory) -> tuple[Row, ...]:
     memory.subject = memory.subjects.pop((event.run, event.call_id), "")
     subject = one_line(memory.subject, _SUBJECT)
     mark = span("    ! ", Style.WARN) if event.is_error else span("    · ", Style.DIM)
@@ -218,7 +218,7 @@ def _tool_finished(event: ToolFinished, memory: Memory) -> tuple[Row, ...]:
 
 
 @rows.register
-def _handed_off(event: HandedOff, _memory: Memory) -> tuple[Row, ...]:
+def _tell_handoff(event: HandedOff, _memory: Memory) -> tuple[Row, ...]:
     hands = f"{one_line(event.source)} hands over to {one_line(event.to)}"
     return (
         (span("    ▸ ", Style.ACCENT), span(hands), span(f"  {one_line(event.reason, _SAID)}", Style.DIM)),
@@ -226,7 +226,7 @@ def _handed_off(event: HandedOff, _memory: Memory) -> tuple[Row, ...]:
 
 
 @rows.register
-def _compacted(event: Compacted, _memory: Memory) -> tuple[Row, ...]:
+def _tell_compaction(event: Compacted, _memory: Memory) -> tuple[Row, ...]:
     parts = (
         plural(len(event.archived), "output") + " archived" if event.archived else "",
         plural(event.replaced, "message") + " summarized" if event.replaced else "",
@@ -237,13 +237,13 @@ def _compacted(event: Compacted, _memory: Memory) -> tuple[Row, ...]:
 
 
 @rows.register
-def _tool_blocked(event: ToolBlocked, _memory: Memory) -> tuple[Row, ...]:
+def _tell_refusal(event: ToolBlocked, _memory: Memory) -> tuple[Row, ...]:
     refused = span(f"{event.tool} refused", Style.WARN)
     return ((span("    ! ", Style.WARN), refused, span(f"  {one_line(event.reason, _SAID)}")),)
 
 
 @rows.register
-def _evidence(event: EvidenceRecorded, memory: Memory) -> tuple[Row, ...]:
+def _tell_evidence(event: EvidenceRecorded, memory: Memory) -> tuple[Row, ...]:
     if event.check is None:
         return ()  # the tool call that made it is told
     style = _tone(event, memory)
@@ -291,7 +291,7 @@ def _failures(summary: str) -> int:
 
 
 @rows.register
-def _probed(event: Probed, _memory: Memory) -> tuple[Row, ...]:
+def _tell_probe(event: Probed, _memory: Memory) -> tuple[Row, ...]:
     style = Style.WARN if event.end is ProbeEnd.SILENT else Style.DIM
     about = one_line(", ".join(event.subjects) or str(event.check), _SUBJECT)
     said = f"probe {event.kind}  {about}{side_words(Side.FINAL, event.code)}  {event.end}"
@@ -299,15 +299,15 @@ def _probed(event: Probed, _memory: Memory) -> tuple[Row, ...]:
 
 
 @rows.register
-def _run_ended(event: RunEnded, _memory: Memory) -> tuple[Row, ...]:
+def _tell_run_end(event: RunEnded, _memory: Memory) -> tuple[Row, ...]:
     fine = event.outcome in _FINE
     work = f"  {plural(event.turns, 'turn')}, {plural(event.tool_calls, 'tool call')}"
     mark = span("  ✓ ", Style.GOOD) if fine else span("  ! ", Style.WARN)
     ended = span(f"{event.role} {event.outcome.replace('_', ' ')}", Style.PLAIN if fine else Style.WARN)
-    return ((mark, ended, span(work + _spared(event), Style.DIM), _took(event.seconds)),)
+    return ((mark, ended, span(work + _describe_savings(event), Style.DIM), _took(event.seconds)),)
 
 
-def _spared(event: RunEnded) -> str:
+def _describe_savings(event: RunEnded) -> str:
     """Say what a direct answer spared, apart from what was used."""
     if event.saved is None:
         return ""
@@ -316,12 +316,12 @@ def _spared(event: RunEnded) -> str:
 
 
 @rows.register
-def _warned(event: Warned, _memory: Memory) -> tuple[Row, ...]:
+def _tell_warning(event: Warned, _memory: Memory) -> tuple[Row, ...]:
     return ((span("! ", Style.WARN), span(one_line(event.message, _SAID), Style.WARN)),)
 
 
 @rows.register
-def _task_ended(event: TaskEnded, _memory: Memory) -> tuple[Row, ...]:
+def _tell_end(event: TaskEnded, _memory: Memory) -> tuple[Row, ...]:
     reason = one_line(event.reason, _SAID)
     return (
         (
@@ -334,7 +334,7 @@ def _task_ended(event: TaskEnded, _memory: Memory) -> tuple[Row, ...]:
 
 
 @rows.register
-def _task_undone(event: TaskUndone, _memory: Memory) -> tuple[Row, ...]:
+def _tell_undo(event: TaskUndone, _memory: Memory) -> tuple[Row, ...]:
     count = len(event.restored) + len(event.removed)
     kept = f", kept: {', '.join(map(one_line, event.kept))}" if event.kept else ""
     said = span(f"undone (was: {event.was.replace('_', ' ')})", Style.WARN)

@@ -8,16 +8,16 @@ from agentflow.core.role import PlanStep
 from agentflow.core.task import GateStatus, Phase, RequiredCheck, Status, TaskState
 from agentflow.redact import one_line
 from agentflow.view.tasks import Snapshot
-from agentflow.view.text import BLANK, Line, Span, Style, clip, column, labelled, line, span
+from agentflow.view.text import BLANK, Line, Span, Style, clip, column, label_row, line, span
 from agentflow.view.words import (
     RESUMABLE,
     counts,
     duration,
-    elapsed,
     gate_mark,
-    held_mark,
+    pass_mark,
     plural,
     sandbox,
+    seconds_between,
     status_mark,
     status_style,
     tree_words,
@@ -41,16 +41,16 @@ def picture(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
     route = state.route.replace("_", " ") or "not chosen"
     iteration = f"{state.iteration} of {state.max_iterations}"
     return (
-        _interrupted(state) if left else _standing(state),
-        labelled("task", span(one_line(state.task, _TASK), Style.BOLD)),
-        labelled("started", span(_when(snapshot, at_work=at_work))),
-        labelled("class", span(f"{state.task_complexity}, route {route}")),
-        labelled("model", span(state.model)),
-        labelled("sandbox", sandbox(state)),
-        *(() if state.reads_only else (labelled("iteration", span(iteration)),)),
-        *_ended(state),
+        _draw_interruption(state) if left else _draw_standing(state),
+        label_row("task", span(one_line(state.task, _TASK), Style.BOLD)),
+        label_row("started", span(_when(snapshot, at_work=at_work))),
+        label_row("class", span(f"{state.task_complexity}, route {route}")),
+        label_row("model", span(state.model)),
+        label_row("sandbox", sandbox(state)),
+        *(() if state.reads_only else (label_row("iteration", span(iteration)),)),
+        *_draw_end(state),
         *_hooks(state),
-        *pending_rows(state),
+        *draw_pending(state),
         BLANK,
         *(_phase(state, phase) for phase in _PHASES),
         *plan_rows(state),
@@ -58,7 +58,7 @@ def picture(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
     )
 
 
-def _standing(state: TaskState) -> Line:
+def _draw_standing(state: TaskState) -> Line:
     if state.undone is not None:
         was = state.status.replace("_", " ")
         kept = f"; kept: {', '.join(map(one_line, state.undone.kept[:_KEPT]))}" if state.undone.kept else ""
@@ -74,7 +74,7 @@ def _standing(state: TaskState) -> Line:
     )
 
 
-def _interrupted(state: TaskState) -> Line:
+def _draw_interruption(state: TaskState) -> Line:
     return line(
         span("! interrupted", Style.WARN),
         span(f"  agentflow resume {state.task_id} continues it"),
@@ -84,26 +84,26 @@ def _interrupted(state: TaskState) -> Line:
 def _when(snapshot: Snapshot, *, at_work: bool) -> str:
     started = snapshot.state.started_at
     times = [snapshot.events[0].at, snapshot.events[-1].at] if snapshot.events else [started, started]
-    seconds = elapsed(*times)
+    seconds = seconds_between(*times)
     verb = "working" if at_work and snapshot.state.ending is None else "worked"
     spent = "" if seconds is None else f", {verb} for {duration(seconds)}"
     return f"{started.replace('T', ' ').removesuffix('Z')} UTC{spent}"
 
 
-def _ended(state: TaskState) -> tuple[Line, ...]:
+def _draw_end(state: TaskState) -> tuple[Line, ...]:
     if state.ending is None:
         return ()
     reason = span(one_line(state.ending.reason, _TASK) or state.ending.status.replace("_", " "))
-    shown = labelled("ended", reason, span(f"  exit {int(state.ending.exit_code)}", Style.DIM))
+    shown = label_row("ended", reason, span(f"  exit {int(state.ending.exit_code)}", Style.DIM))
     if state.status in RESUMABLE and not state.pending:
-        return shown, labelled("next", span(f"agentflow resume {state.task_id}", Style.ACCENT))
+        return shown, label_row("next", span(f"agentflow resume {state.task_id}", Style.ACCENT))
     return (shown,)
 
 
 def _hooks(state: TaskState) -> tuple[Line, ...]:
     names = [one_line(path) for path in sorted(state.hook_files)]
     more = f" and {len(names) - _KEPT} more" if len(names) > _KEPT else ""
-    return (labelled("hooks", span(f"changed: {', '.join(names[:_KEPT])}{more}")),) if names else ()
+    return (label_row("hooks", span(f"changed: {', '.join(names[:_KEPT])}{more}")),) if names else ()
 
 
 def _phase(state: TaskState, phase: Phase) -> Line:
@@ -177,7 +177,7 @@ def _check(snapshot: Snapshot, base: RequiredCheck | None, final: RequiredCheck 
         )
     shown = _change(before, after) if final else (span(f"{ended(after)} at the start"),)
     is_empty = after.tests is not None and after.tests.ran == 0
-    mark = held_mark(after.exit_code == 0 and not is_empty) if final else span("○ ", Style.DIM)
+    mark = pass_mark(after.exit_code == 0 and not is_empty) if final else span("○ ", Style.DIM)
     tests = f"  {counts(after.tests)}" if after.tests else ""
     return line("  ", mark, name, *shown, tests, command, span(f"  {after.id}", Style.DIM), hang=6)
 
@@ -200,19 +200,19 @@ _DIFF_LINES = 60
 _DIFF_WIDTH = 160
 
 
-def pending_rows(state: TaskState) -> tuple[Line, ...]:
+def draw_pending(state: TaskState) -> tuple[Line, ...]:
     """Return what waits for a person: what it is about, and the commands that decide it."""
     rows: list[Line] = []
     for item in state.pending:
-        rows.extend(changed_checks(item) if item.kind is PendingKind.SURFACE else _asked(item))
-        rows.append(labelled("decide", span(item.decided_by(state.task_id), Style.BOLD)))
+        rows.extend(draw_changed_checks(item) if item.kind is PendingKind.SURFACE else _draw_item(item))
+        rows.append(label_row("decide", span(item.decided_by(state.task_id), Style.BOLD)))
         if item.kind in APPROVED:
-            rows.append(labelled("then", span(f"agentflow resume {state.task_id}", Style.BOLD)))
+            rows.append(label_row("then", span(f"agentflow resume {state.task_id}", Style.BOLD)))
     return tuple(rows)
 
 
-def _asked(item: Pending) -> Iterator[Line]:
-    yield labelled("waits", span(f"{item.kind} {item.id}: {item.tool or ''}", Style.WARN))
+def _draw_item(item: Pending) -> Iterator[Line]:
+    yield label_row("waits", span(f"{item.kind} {item.id}: {item.tool or ''}", Style.WARN))
     for key, value in item.told.items():
         if value != "":
             yield from _value(key, str(value))
@@ -222,32 +222,32 @@ def _asked(item: Pending) -> Iterator[Line]:
 def _value(key: str, text: str) -> Iterator[Line]:
     """Yield a value line by line: what is decided about is what was seen."""
     first, *more = text.split("\n")
-    yield labelled("", span(f"{key}: ", Style.DIM), span(one_line(first, _MAX_VALUE)))
+    yield label_row("", span(f"{key}: ", Style.DIM), span(one_line(first, _MAX_VALUE)))
     for row in more[:_MAX_LINES]:
-        yield labelled("", span(f"  {one_line(row, _MAX_VALUE)}"))
+        yield label_row("", span(f"  {one_line(row, _MAX_VALUE)}"))
     if len(more) > _MAX_LINES:
-        yield labelled("", span(f"  … {len(more) - _MAX_LINES} more lines, see --json", Style.WARN))
+        yield label_row("", span(f"  … {len(more) - _MAX_LINES} more lines, see --json", Style.WARN))
 
 
 def _options(item: Pending) -> Iterator[Line]:
     for question in item.questions:
         if question.text:
-            yield labelled("", span(one_line(question.text, _MAX_VALUE)))
+            yield label_row("", span(one_line(question.text, _MAX_VALUE)))
         for place, option in enumerate(question.options):
-            yield labelled(
+            yield label_row(
                 "", span(f"{letter_of(place)}  ", Style.ACCENT), span(one_line(option, _MAX_VALUE))
             )
 
 
-def changed_checks(item: Pending) -> Iterator[Line]:
+def draw_changed_checks(item: Pending) -> Iterator[Line]:
     """Yield what was done to the checks, in words and as a diff: enough to decide on."""
-    yield labelled("waits", span(f"approval {item.id}: the checks themselves were changed", Style.WARN))
+    yield label_row("waits", span(f"approval {item.id}: the checks themselves were changed", Style.WARN))
     for change in item.input["changes"]:
-        yield labelled("", span("! ", Style.WARN), span(one_line(str(change), _MAX_VALUE)))
+        yield label_row("", span("! ", Style.WARN), span(one_line(str(change), _MAX_VALUE)))
     for shown in item.input.get("before", ()):
-        yield labelled("", span(f"with the original checks: {shown}"))
+        yield label_row("", span(f"with the original checks: {shown}"))
     if item.input["why"]:
-        yield labelled("said", span(one_line(str(item.input["why"]), _MAX_VALUE)))
+        yield label_row("said", span(one_line(str(item.input["why"]), _MAX_VALUE)))
     rows = str(item.input["diff"]).splitlines()
     for row in rows[:_DIFF_LINES]:
         yield line(span(f"    {clip(row, _DIFF_WIDTH)}", diff_style(row)), hang=5)

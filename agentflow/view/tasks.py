@@ -46,7 +46,7 @@ class Described(Record):
     error: str | None = None
 
 
-def described(folder: Path, *, at_work: bool) -> Described:
+def describe_task(folder: Path, *, at_work: bool) -> Described:
     """Return what a list tells of a task; a damaged one is told of as well."""
     try:
         state = state_of(folder, tuple(events(folder)))
@@ -70,7 +70,7 @@ def _status(state: TaskState, *, at_work: bool) -> str:
     return INTERRUPTED if state.status is Status.RUNNING and not at_work else state.status
 
 
-def listing(rows: tuple[Described, ...], now: datetime, width: int | None) -> Iterator[Line]:
+def draw_tasks(rows: tuple[Described, ...], now: datetime, width: int | None) -> Iterator[Line]:
     """Yield a table of tasks that fits a width; below it what cannot be read."""
     if not rows:
         yield line(span('there is no task in this repository; agentflow task "…" starts one', Style.DIM))
@@ -82,9 +82,9 @@ def listing(rows: tuple[Described, ...], now: datetime, width: int | None) -> It
     ]
     room = _MOST_WORDS if width is None else max(_LEAST_WORDS, width - sum(widths) - 2 * len(widths))
     if shown:
-        yield line(*_filled(heads, widths), span("first words", Style.DIM), hang=4)
+        yield line(*_fill_columns(heads, widths), span("first words", Style.DIM), hang=4)
     for one, row in shown:
-        yield line(*_filled(row, widths), span(clip(one.task or "", room)), hang=4)
+        yield line(*_fill_columns(row, widths), span(clip(one.task or "", room)), hang=4)
     yield from _unread(rows)
 
 
@@ -96,7 +96,7 @@ def _unread(rows: Iterable[Described]) -> Iterator[Line]:
         yield line(f"  {one.task_id}  ", span(one.error or "", Style.DIM), hang=4)
 
 
-def _filled(row: tuple[Span, ...], widths: list[int]) -> Iterator[Span]:
+def _fill_columns(row: tuple[Span, ...], widths: list[int]) -> Iterator[Span]:
     for part, width in zip(row, widths, strict=True):
         yield column(part.text, width + 2, part.style)
 
@@ -105,13 +105,13 @@ def _cells(one: Described, now: datetime) -> tuple[Span, ...]:
     return (
         span(one.task_id, Style.ACCENT),
         span(_age(one.started_at, now), Style.DIM),
-        _standing(one.status or ""),
+        _draw_status(one.status or ""),
         span("-" if one.exit_code is None else str(one.exit_code)),
         span(_cost(one.cost_usd), Style.DIM),
     )
 
 
-def _standing(status: str) -> Span:
+def _draw_status(status: str) -> Span:
     if status in (INTERRUPTED, UNDONE):
         return span(f"! {status}", Style.WARN)
     known = Status(status)

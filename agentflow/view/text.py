@@ -60,7 +60,7 @@ def line(*parts: Span | str, hang: int = 0) -> Line:
     return Line(spans=tuple(part if isinstance(part, Span) else span(part) for part in parts), hang=hang)
 
 
-def labelled(label: str, *spans: Span, width: int = _LABEL) -> Line:
+def label_row(label: str, *spans: Span, width: int = _LABEL) -> Line:
     """Return one row of a list of names and values."""
     return line(column(label, width, Style.DIM), *spans, hang=width)
 
@@ -119,7 +119,7 @@ def fit(lines: Iterable[Line], width: int) -> Iterator[Line]:
         if cells(one.text) <= room:
             yield one
         else:
-            yield from _wrapped(one if _columns(one) <= room else _squeezed(one), room)
+            yield from _wrap(one if _columns(one) <= room else _squeeze(one), room)
 
 
 def _columns(one: Line) -> int:
@@ -128,13 +128,13 @@ def _columns(one: Line) -> int:
     return sum(cells(part.text) for part in one.spans[: filled[-1]]) if filled else 0
 
 
-def _squeezed(one: Line) -> Line:
+def _squeeze(one: Line) -> Line:
     """Return a line without the filling of its columns, save the first."""
     first, *rest = one.spans
     return one.replace(spans=(first, *(part.replace(text=_FILLING.sub("  ", part.text)) for part in rest)))
 
 
-def _wrapped(one: Line, width: int) -> Iterator[Line]:
+def _wrap(one: Line, width: int) -> Iterator[Line]:
     indent = " " * min(one.hang, width // 2)
     row: list[Span] = []
     used, empty = 0, True
@@ -221,10 +221,10 @@ def width_of(stream: TextIO) -> int | None:
 
 def write(lines: Iterable[Line], stream: TextIO, medium: Medium) -> bool:
     """Write lines, fitted to the terminal if it is one; return whether anybody still reads."""
-    return send(rendered(lines, medium, width_of(stream)), stream)
+    return send(render(lines, medium, width_of(stream)), stream)
 
 
-def rendered(lines: Iterable[Line], medium: Medium, width: int | None) -> str:
+def render(lines: Iterable[Line], medium: Medium, width: int | None) -> str:
     """Return lines as the text of a stream, each ended by a newline."""
     shown = map(in_ascii, lines) if medium.ascii else lines
     fitted = shown if width is None else fit(shown, width)

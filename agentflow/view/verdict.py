@@ -9,9 +9,9 @@ from agentflow.core.task import Failure, Phase, RequiredCheck, Status, TaskState
 from agentflow.core.verdict import Verdict, meaning
 from agentflow.redact import one_line, visible
 from agentflow.store.reading import TASKS
-from agentflow.view.status import check_rows, diff_style, pending_rows, plan_rows
+from agentflow.view.status import check_rows, diff_style, draw_pending, plan_rows
 from agentflow.view.tasks import Snapshot
-from agentflow.view.text import BLANK, Line, Style, clip, labelled, line, span
+from agentflow.view.text import BLANK, Line, Style, clip, label_row, line, span
 from agentflow.view.words import REPAIR, RESUMABLE, Detail, plural, sandbox, status_mark, status_style
 
 _DIFF_LINES = 40
@@ -65,8 +65,8 @@ def _in_short(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line, ...]
     failures = () if state.status is Status.VERIFIED else state.failures[:-1]  # the headline has the last
     return (
         *_headline(snapshot),
-        *pending_rows(state),
-        *_planned(state),
+        *draw_pending(state),
+        *_draw_plan(state),
         *check_rows(snapshot),
         *_changes_in_short(tuple(file_diffs(diff))),
         *(row for failure in failures for row in _failure(failure)),
@@ -78,16 +78,20 @@ def _in_short(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line, ...]
 
 def _in_full(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line, ...]:
     state = snapshot.state
-    footer = (labelled("used", span(_used(state))), *_cautions(state), *_whereabouts(snapshot, elsewhere))
+    footer = (
+        label_row("used", span(_describe_usage(state))),
+        *_cautions(state),
+        *_whereabouts(snapshot, elsewhere),
+    )
     if state.status is Status.ANSWERED and state.findings is not None:
         return (*_answer(state), *footer)
     return (
         *_headline(snapshot),
-        *pending_rows(state),
-        *_planned(state),
+        *draw_pending(state),
+        *_draw_plan(state),
         *_checks(snapshot),
         BLANK,
-        *_changes(tuple(file_diffs(diff)), _unchanged(state)),
+        *_changes(tuple(file_diffs(diff)), _describe_no_change(state)),
         *_iterations(state),
         *footer,
     )
@@ -149,16 +153,16 @@ def _proof(snapshot: Snapshot) -> str:
         return f"{plural(turned, 'failing check')} now {verb}; no new failures."
     if green:
         return f"{plural(green, 'check')} {verb} on the changed code; no new failures."
-    then, now = (_failing(snapshot, side) for side in (state.baseline, state.final))
+    then, now = (_count_failing(snapshot, side) for side in (state.baseline, state.final))
     return f"{plural(then, 'test')} failed before, {now} now; no new failures."
 
 
-def _failing(snapshot: Snapshot, checks: tuple[RequiredCheck, ...]) -> int:
+def _count_failing(snapshot: Snapshot, checks: tuple[RequiredCheck, ...]) -> int:
     found = (snapshot.find(one.evidence) for one in checks)
     return sum(one.tests.failed + one.tests.errors for one in found if one and one.tests)
 
 
-def _planned(state: TaskState) -> tuple[Line, ...]:
+def _draw_plan(state: TaskState) -> tuple[Line, ...]:
     """Return the plan of a task that waits and has changed nothing yet, to be looked at before it goes on."""
     is_next = state.status is Status.SUSPENDED and state.change is None and not state.failures
     return plan_rows(state) if is_next else ()
@@ -169,7 +173,7 @@ def _checks(snapshot: Snapshot) -> tuple[Line, ...]:
     return (BLANK, *rows) if rows else ()
 
 
-def _unchanged(state: TaskState) -> str:
+def _describe_no_change(state: TaskState) -> str:
     """Return what is said in place of changed files where none is known."""
     if state.base_tree is None or state.tree is not None:
         return "nothing"
@@ -200,7 +204,7 @@ def _file_row(file: FileDiff) -> Line:
 
 
 def _changes(files: tuple[FileDiff, ...], none: str) -> Iterator[Line]:
-    yield labelled("changed", span(plural(len(files), "file") if files else none))
+    yield label_row("changed", span(plural(len(files), "file") if files else none))
     room = _DIFF_LINES
     for file in files[:_FILES]:
         yield _file_row(file)
@@ -216,7 +220,7 @@ def _changes(files: tuple[FileDiff, ...], none: str) -> Iterator[Line]:
 
 
 def _iterations(state: TaskState) -> Iterator[Line]:
-    yield labelled("iterations", span(f"{state.iteration} of {state.max_iterations}"))
+    yield label_row("iterations", span(f"{state.iteration} of {state.max_iterations}"))
     for failure in state.failures:
         yield from _failure(failure)
 
@@ -235,10 +239,10 @@ def _failure(failure: Failure) -> Iterator[Line]:
 def _costs(state: TaskState) -> Iterator[Line]:
     """Yield what a task used, where that is anything."""
     if state.usage.input or state.usage.output or state.usage.cache_read:
-        yield labelled("used", span(_used(state)))
+        yield label_row("used", span(_describe_usage(state)))
 
 
-def _used(state: TaskState) -> str:
+def _describe_usage(state: TaskState) -> str:
     usage = state.usage
     known = f"${usage.cost_usd:.4f}" if usage.cost_usd else "no cost"
     cost = "cost unknown" if usage.cost_usd is None else known
@@ -252,24 +256,24 @@ def _cautions(state: TaskState) -> Iterator[Line]:
     shown = state.verdict
     for caveat in shown.caveats if shown else ():
         said = meaning(caveat)
-        yield labelled("caveat", span(one_line(caveat), Style.WARN), span(f"  {said}" if said else ""))
-    yield from (labelled("unproved", span(one_line(place, _REASON))) for place in _unproved(shown))
+        yield label_row("caveat", span(one_line(caveat), Style.WARN), span(f"  {said}" if said else ""))
+    yield from (label_row("unproved", span(one_line(place, _REASON))) for place in _list_unproved(shown))
     is_open = shown is not None and not shown.approvals and not state.pending
     told = (*shown.approvals, *(shown.weakened if is_open else ())) if shown else ()
-    yield from (labelled("checks", span(one_line(change, _REASON), Style.WARN)) for change in told)
+    yield from (label_row("checks", span(one_line(change, _REASON), Style.WARN)) for change in told)
     for note in shown.notes[:_NOTES] if shown else ():
-        yield labelled("note", span(one_line(note, _REASON)))
+        yield label_row("note", span(one_line(note, _REASON)))
     if state.hook_files:
         names = [one_line(path, _DIFF_WIDTH) for path in sorted(state.hook_files)]
         more = f" and {len(names) - _FILES} more" if len(names) > _FILES else ""
-        yield labelled("hooks", span(f"changed: {', '.join(names[:_FILES])}{more}"))
+        yield label_row("hooks", span(f"changed: {', '.join(names[:_FILES])}{more}"))
     if state.sandbox != "full":
-        yield labelled("sandbox", sandbox(state))
+        yield label_row("sandbox", sandbox(state))
     if state.model == REPAIR and state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
-        yield labelled("claim", span("plausible: it passes these checks"))
+        yield label_row("claim", span("plausible: it passes these checks"))
 
 
-def _unproved(shown: Verdict | None) -> tuple[str, ...]:
+def _list_unproved(shown: Verdict | None) -> tuple[str, ...]:
     """Return what nothing proves, where a change passed without it."""
     return shown.unproved[:_NOTES] if shown is not None and shown.passed else ()
 
@@ -277,11 +281,11 @@ def _unproved(shown: Verdict | None) -> tuple[str, ...]:
 def _whereabouts(snapshot: Snapshot, elsewhere: str) -> Iterator[Line]:
     name = snapshot.folder.name
     report = snapshot.state.document or f"{TASKS}/{name}/report.md"
-    yield labelled("report", span(f"{elsewhere}/{report}" if elsewhere else report))
+    yield label_row("report", span(f"{elsewhere}/{report}" if elsewhere else report))
     if not snapshot.state.pending:  # else it stands there how to decide
         command, after = _next(snapshot)
         place = f" -C {quote(elsewhere)}" if elsewhere else ""
-        yield labelled(
+        yield label_row(
             "next", span(f"agentflow {command} {name}{place}", Style.ACCENT), span(after, Style.DIM)
         )
 
@@ -298,7 +302,7 @@ def _next_in_short(snapshot: Snapshot, elsewhere: str) -> Iterator[Line]:
         command, after = "evidence", "shows each output; agentflow undo reverts"
     else:
         command, after = "log", "shows each step; agentflow evidence shows each output"
-    yield labelled("next", span(f"agentflow {command}{place}", Style.ACCENT), span(f"  {after}", Style.DIM))
+    yield label_row("next", span(f"agentflow {command}{place}", Style.ACCENT), span(f"  {after}", Style.DIM))
 
 
 def _next(snapshot: Snapshot) -> tuple[str, str]:

@@ -86,14 +86,14 @@ def status_mark(status: Status) -> Span:
     return span(f"{_STYLE_MARKS[style]} ", style)
 
 
-def held_mark(holds: bool) -> Span:
+def pass_mark(holds: bool) -> Span:
     """Return the mark of what holds or does not."""
     return span("✓ ", Style.GOOD) if holds else span("✗ ", Style.BAD)
 
 
 def result_mark(exit_code: int | None) -> Span:
     """Return the mark of a command that came to an end."""
-    return held_mark(exit_code == 0)
+    return pass_mark(exit_code == 0)
 
 
 def evidence_mark(evidence: Evidence | EvidenceRecorded) -> Span:
@@ -150,7 +150,7 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:04.1f}" if hours else f"{minutes}:{rest:04.1f}"
 
 
-def elapsed(start: str, end: str) -> float | None:
+def seconds_between(start: str, end: str) -> float | None:
     """Return the seconds between two timestamps, or None where one is not a timestamp."""
     try:
         return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()

@@ -14,7 +14,7 @@ from agentflow.core.record import encode, plain
 from agentflow.core.task import TaskState
 from agentflow.parse import fit
 from agentflow.view.tasks import Snapshot
-from agentflow.view.text import Line, Medium, rendered
+from agentflow.view.text import Line, Medium, render
 from tests.unit.view.material import TASK_ID, records, state
 from tests.unit.view.telling import changed, stages
 
@@ -102,7 +102,7 @@ def golden() -> Callable[[str, Iterable[Line]], None]:
 
     def compared(name: str, lines: Iterable[Line]) -> None:
         path = GOLDEN / f"{name}.txt"
-        text = rendered(lines, Medium(colour=False, ascii=False, live=False), None)
+        text = render(lines, Medium(colour=False, ascii=False, live=False), None)
         if os.environ.get("AGENTFLOW_UPDATE_GOLDEN") == "1":
             path.write_text(text, "utf-8")
         assert text == path.read_text("utf-8")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agentflow.core.task import Status
-from agentflow.view.tasks import INTERRUPTED, UNDONE, Described, listing
+from agentflow.view.tasks import INTERRUPTED, UNDONE, Described, draw_tasks
 from agentflow.view.text import cells
 from tests.unit.view.material import TASK_ID
 
@@ -23,7 +23,7 @@ def test_no_row_is_wider_than_a_terminal(status: str, width: int) -> None:
         exit_code=130,
         cost_usd=12.34,
     )
-    heads, row = listing((task,), NOW, width)
+    heads, row = draw_tasks((task,), NOW, width)
     assert "59 minutes ago" in row.text
     assert "explain" in row.text
     assert max(cells(heads.text), cells(row.text)) <= width

@@ -31,7 +31,7 @@ from agentflow.core.messages import Usage
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import GateStatus, Phase, Status
 from agentflow.view.progress import Doing, Progress, Story, after, status_line
-from agentflow.view.text import Medium, rendered
+from agentflow.view.text import Medium, render
 
 PLAIN = Medium(colour=False, ascii=False, live=False)
 LIVE = Medium(colour=False, ascii=False, live=True)
@@ -90,7 +90,7 @@ def test_without_a_terminal_the_lines_of_the_log_are_written(
     with Progress(stream, PLAIN) as progress:
         for one in story("complete"):
             progress(one)
-    expected = rendered([row for one in story("complete") for row in tell(one)], PLAIN, None)
+    expected = render([row for one in story("complete") for row in tell(one)], PLAIN, None)
     assert stream.getvalue() == expected
     assert "\r" not in expected
 

@@ -9,7 +9,7 @@ from typing import TextIO
 
 import pytest
 
-from agentflow.view.text import Medium, Style, choose, line, paint, rendered, send, span, width_of, write
+from agentflow.view.text import Medium, Style, choose, line, paint, render, send, span, width_of, write
 
 PLAIN = Medium(colour=False, ascii=False, live=False)
 COLOURED = Medium(colour=True, ascii=False, live=False)
@@ -68,17 +68,17 @@ def test_a_coloured_line_switches_each_colour_off_again() -> None:
 
 
 def test_a_plain_line_has_neither_colour_nor_trailing_blanks() -> None:
-    assert rendered([ROW], PLAIN, None) == "✓ tests → ev-0001\n"
+    assert render([ROW], PLAIN, None) == "✓ tests → ev-0001\n"
 
 
 def test_ascii_marks_stand_in_for_the_others() -> None:
     medium = Medium(colour=False, ascii=True, live=False)
     row = line("✓ a ✗ b → c · d … ▸ ○ ─")
-    assert rendered([row], medium, None) == "ok a x  b -> c . d ... >  -  -\n"
+    assert render([row], medium, None) == "ok a x  b -> c . d ... >  -  -\n"
 
 
 def test_lines_are_fitted_to_a_width() -> None:
-    assert rendered([line("one two three", hang=2)], PLAIN, 10) == "one two\n  three\n"
+    assert render([line("one two three", hang=2)], PLAIN, 10) == "one two\n  three\n"
 
 
 def test_a_terminal_has_a_width_and_a_file_has_none(terminal: TextIO, tmp_path: Path) -> None:
