@@ -37,13 +37,13 @@ class Wish(Record):
     """Asks a person whether commands may run without a sandbox, told the reason why there is none."""
 
 
-def bounded(folder: Path, wish: Wish) -> Sandbox:
+def open_sandbox(folder: Path, wish: Wish) -> Sandbox:
     """Return the sandbox for a repository's commands. Raises NoSandbox."""
     git = open_repository(folder)
-    return boundary(git.root, load_settings(os.environ), wish, git.folders)
+    return make_sandbox(git.root, load_settings(os.environ), wish, git.folders)
 
 
-def boundary(root: Path, settings: Settings, wish: Wish, git: tuple[Path, ...] = ()) -> Sandbox:
+def make_sandbox(root: Path, settings: Settings, wish: Wish, git: tuple[Path, ...] = ()) -> Sandbox:
     """Return the sandbox for commands at a root whose files git keeps in some folders. Raises NoSandbox."""
     network = (Caller.IMPLEMENTER, Caller.CHECKS) if wish.network else ()
     opened = Opened(
@@ -52,10 +52,10 @@ def boundary(root: Path, settings: Settings, wish: Wish, git: tuple[Path, ...] =
         environment={name: os.environ[name] for name in settings.environment if name in os.environ},
         names=settings.unprotected,
     )
-    return Sandbox(root=root, ability=_ability(settings, wish), opened=opened, git=git)
+    return Sandbox(root=root, ability=_find_ability(settings, wish), opened=opened, git=git)
 
 
-def masked(git: Git, rules: Rules) -> tuple[Path, ...]:
+def find_secrets(git: Git, rules: Rules) -> tuple[Path, ...]:
     """Return what holds secrets: what we keep of the past, and files by name unless a rule opens them.
 
     What is committed is no secret of this machine, so that keys among test files stay; `.env` files do not.
@@ -63,13 +63,13 @@ def masked(git: Git, rules: Rules) -> tuple[Path, ...]:
     others = git.call("ls-files", "-z", "--others", "--directory").split(b"\0")
     kept = git.call("ls-files", "-z", "--", ":(glob)**/.env*").split(b"\0")
     found = [os.fsdecode(name) for name in (*others, *kept) if name]
-    names = (file for name in found for file in _files(git.root, name))
+    names = (file for name in found for file in _list_files(git.root, name))
     are_open = exceptions(rules, git.root)
     places = (git.root / name for name in names if is_secret(name) and not are_open("Read", name))
     return (git.source.kept, *(place for place in places if not place.is_symlink()))
 
 
-def _files(root: Path, name: str) -> Iterator[str]:
+def _list_files(root: Path, name: str) -> Iterator[str]:
     """Yield the files of what git names; of a folder all below it, but for installed packages."""
     if not name.endswith("/"):
         yield name
@@ -81,7 +81,7 @@ def _files(root: Path, name: str) -> Iterator[str]:
         yield from (os.path.relpath(os.path.join(folder, each), root) for each in files)  # noqa: PTH118
 
 
-def _ability(settings: Settings, wish: Wish) -> Ability:
+def _find_ability(settings: Settings, wish: Wish) -> Ability:
     if wish.no_sandbox:
         return Ability(level=Level.NONE, reason="--no-sandbox")
     if settings.sandbox is Confinement.OFF:
@@ -94,7 +94,7 @@ def _ability(settings: Settings, wish: Wish) -> Ability:
     raise NoSandbox(f"no sandbox: {found.reason}", hint=_HINT)
 
 
-def notice(sandbox: Sandbox) -> str:
+def describe_sandbox(sandbox: Sandbox) -> str:
     """Return in a line how well commands are kept in."""
     ability = sandbox.ability
     match ability.level:
@@ -107,7 +107,7 @@ def notice(sandbox: Sandbox) -> str:
             return f"NOT SANDBOXED ({ability.reason}): commands run with all your rights"
 
 
-def weakened(task: TaskState, sandbox: Sandbox) -> TaskState:
+def record_weakest_sandbox(task: TaskState, sandbox: Sandbox) -> TaskState:
     """Return a task that goes on in another sandbox; it is called what its weakest command had."""
     before = Level(task.sandbox)
     weakest = min(before, sandbox.level, key=_STRENGTH.index)
@@ -115,6 +115,6 @@ def weakened(task: TaskState, sandbox: Sandbox) -> TaskState:
     return task.replace(sandbox=weakest, gaps=gaps if weakest is Level.PARTIAL else ())
 
 
-def swept() -> tuple[str, ...]:
+def sweep_leftovers() -> tuple[str, ...]:
     """Clear away what killed commands left; return a line for each protected path of theirs."""
     return tuple(f"{path} is protected: a killed command had made it, it was set aside" for path in sweep())

@@ -4,7 +4,13 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from agentflow.api.trust import project_hooks, summary, trusted_here, trusted_roles, untrusted
+from agentflow.api.trust import (
+    list_trusted_roles,
+    list_untrusted,
+    load_project_hooks,
+    load_trust_here,
+    summarize_untrusted,
+)
 from agentflow.core.errors import UnknownRole, UnknownSkill, UnknownTool
 from agentflow.core.hook import Hook
 from agentflow.core.record import Record
@@ -34,40 +40,42 @@ class Content(Record):
         return found
 
 
-def toolbox_here(root: Path, model: str | None = None) -> Toolbox:
+def open_toolbox(root: Path, model: str | None = None) -> Toolbox:
     """Return the tools that there are: what the user's settings open, and what the model's provider runs."""
     settings = load_settings(os.environ)
     box = opened(settings.network)
-    if box.find("WebFetch") is None or not _searches(model_name(model, settings, os.environ), settings, root):
+    if box.find("WebFetch") is None or not _has_search(
+        model_name(model, settings, os.environ), settings, root
+    ):
         return box
     from agentflow.tools.web import WEB_SEARCH
 
     return Toolbox.of(*box.tools, WEB_SEARCH)
 
 
-def rules_here(root: Path) -> Rules:
+def load_rules_here(root: Path) -> Rules:
     """Return the permission rules that count here."""
-    own, trusted = folders(os.environ).claude / "settings.json", trusted_here(root)
+    own, trusted = folders(os.environ).claude / "settings.json", load_trust_here(root)
     paths = tuple(place.path for place in project_places(root))
     believed = frozenset(path for path in paths if trusted.covers(path.relative_to(root).as_posix()))
     return load_rules(own, paths, believed)
 
 
-def hooks_here(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
+def load_hooks_here(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
     """Return the hooks that count here; a repository's own only as they were trusted."""
     hooks, warnings = load_hooks(user_places(find_bundled("hooks"), folders(os.environ).claude))
-    theirs, notes = project_hooks(root)
-    left_out = summary(untrusted(root))
+    theirs, notes = load_project_hooks(root)
+    left_out = summarize_untrusted(list_untrusted(root))
     return (*hooks, *theirs), (*warnings, *notes, *((left_out,) if left_out else ()))
 
 
-def permitted(role: Role, rules: Rules, toolbox: Toolbox) -> Role:
+def remove_denied_tools(role: Role, rules: Rules, toolbox: Toolbox) -> Role:
     """Take from a role the tools that a rule denies as a whole, so that no model sees them."""
     denied = denied_tools(rules, toolbox.tools)
     return role.replace(tools=tuple(rule for rule in role.tools if rule.tool not in denied))
 
 
-def governed(
+def withhold_provider_tools(
     toolbox: Toolbox, roles: Roles, hooks: Iterable[Hook], rules: Rules, approvals: Approvals
 ) -> Toolbox:
     """Take away what a provider runs where a hook, a rule or a mode wants a say: it asks nobody first."""
@@ -81,12 +89,12 @@ def governed(
     return Toolbox(tools=tuple(tool for tool in toolbox.tools if not (is_held and tool.by_provider)))
 
 
-def _searches(model: str, settings: Settings, root: Path) -> bool:
+def _has_search(model: str, settings: Settings, root: Path) -> bool:
     """Return whether a model comes with a search; a replayed one as far as it was offered then."""
     if model.startswith("replay:"):
-        from agentflow.api.models import was_offered_search
+        from agentflow.api.models import has_offered_search
 
-        return was_offered_search(model, root)
+        return has_offered_search(model, root)
     from agentflow.model.credentials import searches
 
     return searches(model, settings, os.environ)
@@ -98,9 +106,9 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
     A file that plays no part of the pipeline was written for other tools too: it is left out with a warning.
     """
     roles = load_roles(
-        folders(os.environ).claude, trusted_roles(root), load_settings(os.environ).limits.calls
+        folders(os.environ).claude, list_trusted_roles(root), load_settings(os.environ).limits.calls
     )
-    skills = load_skills(places(root))
+    skills = load_skills(list_skill_folders(root))
     used, warnings = [], [*roles.warnings, *skills.warnings]
     for role in roles.all:
         try:
@@ -111,20 +119,20 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
             warnings.append(f"role left out: {error}")
             continue
         used.append(role)
-        warnings.extend(_unknown_skill(role, skills))
+        warnings.extend(_check_skills(role, skills))
     for role in used:
         if role.part:
             require_known(role, list_subagents(tuple(used)))
     return Content(roles=roles.replace(all=tuple(used)), skills=skills, warnings=tuple(warnings))
 
 
-def places(root: Path) -> tuple[SkillFolder, ...]:
+def list_skill_folders(root: Path) -> tuple[SkillFolder, ...]:
     """Return where skills are looked for here."""
     found = folders(os.environ)
     return skill_places(found.claude, found.config.parent, root)
 
 
-def _unknown_skill(role: Role, skills: Skills) -> tuple[str, ...]:
+def _check_skills(role: Role, skills: Skills) -> tuple[str, ...]:
     missing = describe_unknown_skill(role, skills)
     if missing and role.part:
         raise UnknownSkill(f"{role.place('skills')}: {missing}", hint="agentflow skills list shows them")

@@ -20,7 +20,7 @@ from agentflow.workflow.suspension import record_answer
 from agentflow.workspace.git import Git, open_repository
 
 
-class Decided(Record):
+class DecisionResult(Record):
     """What was decided about something pending."""
 
     task_id: str
@@ -33,7 +33,7 @@ class Decided(Record):
         return "approved" if self.answer.approved else "denied"
 
 
-def decide(start: Path, pending_id: str, decision: Answer) -> Decided:
+def decide_approval(start: Path, pending_id: str, decision: Answer) -> DecisionResult:
     """Write a decision about what is pending; the same one twice is one."""
     git = open_repository(start)
     with writer_lock(git.root):
@@ -41,13 +41,15 @@ def decide(start: Path, pending_id: str, decision: Answer) -> Decided:
         require_own(git, folder)
         store = TaskStore.reopen(folder)
         if pending_id in store.task.answers:
-            return Decided(task_id=store.task.task_id, answer=store.task.answers[pending_id], before=True)
+            return DecisionResult(
+                task_id=store.task.task_id, answer=store.task.answers[pending_id], before=True
+            )
         (item,) = (item for item in store.task.pending if item.id == pending_id)
         if item.kind not in APPROVED:
             hint = item.decided_by(store.task.task_id)
             raise StateError(f"{pending_id} does not wait for an approval", hint=hint)
-        record(store, item, decision)
-        return Decided(task_id=store.task.task_id, answer=decision, before=False)
+        record_decision(store, item, decision)
+        return DecisionResult(task_id=store.task.task_id, answer=decision, before=False)
 
 
 def answer_question(start: Path, task_id: str | None, said: Sequence[str]) -> None:
@@ -65,10 +67,10 @@ def answer_question(start: Path, task_id: str | None, said: Sequence[str]) -> No
         first = store.task.pending[0]
         if first.kind in APPROVED:
             raise StateError(f"{first.id} is not a question", hint=first.decided_by(store.task.task_id))
-        record(store, first, reply(first, said))
+        record_decision(store, first, reply(first, said))
 
 
-def edited_input(text: str | None) -> dict[str, Any] | None:
+def parse_edited_input(text: str | None) -> dict[str, Any] | None:
     """Return the input given with `--args`. Raises UsageError."""
     if text is None:
         return None
@@ -78,7 +80,7 @@ def edited_input(text: str | None) -> dict[str, Any] | None:
         raise UsageError(str(error), hint='an object, for example --args \'{"command": "ls"}\'') from None
 
 
-def record(store: TaskStore, item: Pending, decision: Answer) -> None:
+def record_decision(store: TaskStore, item: Pending, decision: Answer) -> None:
     """Write a decision into the state and the log."""
     store.save(record_answer(store.task, item, decision.replace(at=timestamp())))
     store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by))
@@ -98,7 +100,7 @@ def find_pending(root: Path, pending_id: str) -> Path:
 _TAKEN = "this task was not begun here: its limits, skipped checks and decisions do not count"
 
 
-def keep(store: TaskStore) -> None:
+def record_own_task(store: TaskStore) -> None:
     """Write down that a task is this user's, and with which model and limits."""
     record_begun(folders(os.environ).config, store.folder, store.task)
 
@@ -144,4 +146,4 @@ def take_over(store: TaskStore, model: str) -> None:
         )
     )
     store.emit(Warned(message=_TAKEN))
-    keep(store)
+    record_own_task(store)

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from agentflow.api.boundary import Wish, bounded
-from agentflow.api.decisions import Decided, answer_question
-from agentflow.api.decisions import decide as write_decision
-from agentflow.api.session import Order, Session, begin, run, take_up
-from agentflow.api.undo import Cancelled, cancel_task, undo
-from agentflow.api.verification import Verification, examined, exit_of, rows
+from agentflow.api.boundary import Wish, open_sandbox
+from agentflow.api.decisions import DecisionResult, answer_question, decide_approval
+from agentflow.api.session import Order, Session, begin_session, resume_session, run_session
+from agentflow.api.undo import CancelResult, cancel_task, undo
+from agentflow.api.verification import Verification, choose_exit, reverify_records, run_checks
 from agentflow.api.wiring import prepare
 from agentflow.compose.builder import AgentBuilder
 from agentflow.compose.capability import Capability
@@ -73,8 +72,8 @@ def run_task(
     """
     order = order.replace(text=text, model=model)
     setup = prepare(Path(folder), model, text, order.wish).replace(capabilities=capabilities)
-    with begin(setup, order) as session:
-        return _ended(session, observe)
+    with begin_session(setup, order) as session:
+        return _run_to_end(session, observe)
 
 
 def resume(
@@ -89,9 +88,9 @@ def resume(
 
     Raises Suspended while something is undecided, and TaskOver for a task that has ended.
     """
-    with take_up(open_repository(Path(folder)), task_id, order) as session:
+    with resume_session(open_repository(Path(folder)), task_id, order) as session:
         setup = session.setup.replace(capabilities=capabilities)
-        return _ended(session.replace(setup=setup), observe)
+        return _run_to_end(session.replace(setup=setup), observe)
 
 
 def load_task(task_id: str | None = None, *, folder: Path | str = ".") -> Snapshot:
@@ -104,12 +103,12 @@ def answer(*words: str, task_id: str | None = None, folder: Path | str = ".") ->
     answer_question(Path(folder), task_id, words)
 
 
-def decide(pending_id: str, *, approved: bool, reason: str = "", folder: Path | str = ".") -> Decided:
+def decide(pending_id: str, *, approved: bool, reason: str = "", folder: Path | str = ".") -> DecisionResult:
     """Approve or deny what waits for a person; `resume` then continues the task."""
-    return write_decision(Path(folder), pending_id, Answer(approved=approved, text=reason))
+    return decide_approval(Path(folder), pending_id, Answer(approved=approved, text=reason))
 
 
-def cancel(task_id: str | None = None, *, folder: Path | str = ".") -> Cancelled:
+def cancel(task_id: str | None = None, *, folder: Path | str = ".") -> CancelResult:
     """Stop a task, also one that runs in another process; `resume` can still continue it."""
     return cancel_task(Path(folder), task_id)
 
@@ -118,13 +117,15 @@ def verify(
     task_id: str | None = None, *, folder: Path | str = ".", quick: bool = False, sandbox: bool = True
 ) -> Verification:
     """Run this repository's checks, or re-run those recorded for a task."""
-    where = bounded(Path(folder), Wish(no_sandbox=not sandbox))
-    shown = tuple(examined(where, task_id) if task_id else rows(where, is_quick=quick, dry_run=False))
-    return Verification(exit_code=exit_of(shown), rows=shown)
+    where = open_sandbox(Path(folder), Wish(no_sandbox=not sandbox))
+    shown = tuple(
+        reverify_records(where, task_id) if task_id else run_checks(where, is_quick=quick, dry_run=False)
+    )
+    return Verification(exit_code=choose_exit(shown), rows=shown)
 
 
-def _ended(session: Session, observe: Observe | None) -> Snapshot:
+def _run_to_end(session: Session, observe: Observe | None) -> Snapshot:
     if observe is not None:
         session.store.observers.append(observe)
-    run(session)
+    run_session(session)
     return load(session.store.folder)

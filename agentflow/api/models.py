@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 NO_MODEL = "No model is configured."
-ADVICE = "Set ANTHROPIC_API_KEY to do other tasks, or name a model with --model or AGENTFLOW_MODEL."
+NO_MODEL_ADVICE = "Set ANTHROPIC_API_KEY to do other tasks, or name a model with --model or AGENTFLOW_MODEL."
 _CLOSING_SECONDS = 0.1
 _NO_KEY = "set ANTHROPIC_API_KEY, or name a server of your own that needs none with ANTHROPIC_BASE_URL"
 
@@ -46,18 +46,18 @@ def choose_model(name: str, sandbox: Sandbox, settings: Settings, environ: Mappi
 
         return load_script(name.removeprefix("script:"))
     if chosen.kind == "replay":
-        from agentflow.api.models import recorded_model
+        from agentflow.api.models import load_recorded
 
-        return recorded_model(name, sandbox.root)
-    return _live(name, settings, environ)
+        return load_recorded(name, sandbox.root)
+    return _open_live(name, settings, environ)
 
 
-def with_chosen(settings: Settings, name: str) -> Settings:
+def choose_tiers(settings: Settings, name: str) -> Settings:
     """Return settings whose tiers stand for the ids that a model's name says. Raises ConfigError."""
     return settings.replace(models={**settings.models, **choice_of(name).models})
 
 
-def _live(name: str, settings: Settings, environ: Mapping[str, str]) -> Model:
+def _open_live(name: str, settings: Settings, environ: Mapping[str, str]) -> Model:
     from agentflow.model.credentials import endpoint
     from agentflow.model.messages import Messages
     from agentflow.model.wire import VENDOR
@@ -74,10 +74,10 @@ def _live(name: str, settings: Settings, environ: Mapping[str, str]) -> Model:
         from agentflow.model.sdk import direct
 
         return Messages(name, direct(found, settings.deadlines), settings)
-    return Messages(name, _source(found, settings.deadlines, environ), settings)
+    return Messages(name, _open_source(found, settings.deadlines, environ), settings)
 
 
-def _source(found: "Endpoint", deadlines: Deadlines, environ: Mapping[str, str]) -> "Source":
+def _open_source(found: "Endpoint", deadlines: Deadlines, environ: Mapping[str, str]) -> "Source":
     """Return the way to a server; the library that knows proxies is loaded where one may be on it."""
     if _has_proxy(environ):
         from agentflow.model.http import Http
@@ -96,21 +96,21 @@ def _has_proxy(environ: Mapping[str, str]) -> bool:
     return bool(getproxies())
 
 
-def streamed(model: Model, on_delta: Callable[[str], None]) -> Model:
+def stream_model(model: Model, on_delta: Callable[[str], None]) -> Model:
     """Return a model that passes text on as it comes, where it can."""
-    live = _live_one(model)
+    live = _find_live(model)
     return live.streamed(on_delta) if live else model
 
 
-def observed(model: Model, observe: Observer) -> Model:
+def observe_model(model: Model, observe: Observer) -> Model:
     """Return a model that tells an observer of its failed tries, where it can have some."""
-    live = _live_one(model)
+    live = _find_live(model)
     return live.observed(observe) if live else model
 
 
-def bounded(model: Model, task: TaskState) -> Model:
+def limit_model(model: Model, task: TaskState) -> Model:
     """Return a model that sends nothing for a task that does not fit into what is left of its budget."""
-    live = _live_one(model)
+    live = _find_live(model)
     if live is None:
         return model
     from agentflow.model.meter import Meter
@@ -134,20 +134,20 @@ def require_price(model: Model, budget: Budget, roles: Iterable[Role], settings:
         )
 
 
-async def reach(model: Model) -> None:
+async def reach_model(model: Model) -> None:
     """Find out whether a live model's server is there at all. Raises ModelError."""
-    if live := _live_one(model):
+    if live := _find_live(model):
         await live.reach()
 
 
-async def close(model: Model) -> None:
+async def close_model(model: Model) -> None:
     """Give up a live model's connection; nobody waits for a server that does not let go."""
-    if live := _live_one(model):
+    if live := _find_live(model):
         with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
             await live.close()
 
 
-def _live_one(model: Model) -> "Messages | None":
+def _find_live(model: Model) -> "Messages | None":
     """Return the model if it is one that is asked over the network; for any other its code is not loaded."""
     if not choice_of(model.name).is_live:
         return None
@@ -156,12 +156,12 @@ def _live_one(model: Model) -> "Messages | None":
     return model if isinstance(model, Messages) else None
 
 
-def tier_models(name: str, settings: Settings) -> dict[str, str]:
+def list_tier_models(name: str, settings: Settings) -> dict[str, str]:
     """Return what the tiers stand for; the embedded model is the same in each."""
     return {DEEP: REPAIR, FAST: REPAIR} if name == REPAIR else first_ids(settings.models)
 
 
-def room_of(model_id: str, settings: Settings) -> ContextLimits:
+def find_context_limits(model_id: str, settings: Settings) -> ContextLimits:
     """Return how long a conversation with a model may be; the embedded one reads all of it."""
     if model_id == REPAIR:
         return settings.limits.replace(context=sys.maxsize, trigger=None)
@@ -183,13 +183,13 @@ def refuse_without_tools(model: Model, roles: Iterable[Role], settings: Settings
                 )
 
 
-def was_offered_search(name: str, root: Path) -> bool:
+def has_offered_search(name: str, root: Path) -> bool:
     """Return whether a saved task's requests offered what its provider runs. Raises TaskNotFound."""
     files = (find(root, name.removeprefix("replay:")) / "runs").glob("*.jsonl")
     return any(tool.by_provider for file in files if (run := load_run(file)) for tool in run.head.tools)
 
 
-def recorded_model(name: str, root: Path) -> Recorded:
+def load_recorded(name: str, root: Path) -> Recorded:
     """Return the model that plays a task's replies. Raises TaskNotFound."""
     path = find(root, name.removeprefix("replay:"))
     known: dict[int, list[Exchange]] = {}

@@ -7,10 +7,10 @@ from signal import Signals
 import anyio
 from anyio.abc import TaskStatus
 
-from agentflow.api.boundary import Wish, weakened
-from agentflow.api.decisions import explain_foreign, keep, require_own, take_over
-from agentflow.api.models import close
-from agentflow.api.wiring import Setup, assemble, new_task, prepare, recall_runs, refuse_unpriced
+from agentflow.api.boundary import Wish, record_weakest_sandbox
+from agentflow.api.decisions import explain_foreign, record_own_task, require_own, take_over
+from agentflow.api.models import close_model
+from agentflow.api.wiring import Setup, assemble, make_task, prepare, recall_runs, refuse_unpriced
 from agentflow.core.errors import AgentflowError, Exit, describe_os_error
 from agentflow.core.events import Warned
 from agentflow.core.pending import Budget, Consent, Override
@@ -64,7 +64,7 @@ class Session(Record):
 
 
 @contextmanager
-def begin(setup: Setup, order: Order) -> Iterator[Session]:
+def begin_session(setup: Setup, order: Order) -> Iterator[Session]:
     """Begin a new task, written to the disk before anything else; nobody else writes meanwhile."""
     refuse_unpriced(setup, order.budget)
     with writer_lock(setup.git.root):
@@ -72,7 +72,7 @@ def begin(setup: Setup, order: Order) -> Iterator[Session]:
         explored, problem = read_fresh_document(setup.git) if order.context else ("", "")
         if problem:
             setup = setup.replace(warnings=(*setup.warnings, f"--context: {problem}; exploring again"))
-        task = new_task(setup, order.text, order.max_iterations).replace(
+        task = make_task(setup, order.text, order.max_iterations).replace(
             pause_after=order.pause_after,
             wants_review=order.review,
             named_class=order.named_class,
@@ -83,7 +83,7 @@ def begin(setup: Setup, order: Order) -> Iterator[Session]:
             budget=_bounded(order.budget, setup.limits),
         )
         store = TaskStore.create(setup.git.root, task)
-        keep(store)
+        record_own_task(store)
         yield Session(setup=setup, store=store, consent=order.consent)
 
 
@@ -97,7 +97,7 @@ def _bounded(asked: Budget, limits: TaskLimits) -> Budget:
 
 
 @contextmanager
-def take_up(
+def resume_session(
     git: Git, task_id: str | None, order: Order, ask: Ask | None = None, *, is_named: bool = True
 ) -> Iterator[Session]:
     """Take up a saved task. Raises TaskOver, or Suspended while it waits.
@@ -111,7 +111,7 @@ def take_up(
         task = decide_pending(store.task, order.consent)
         store.task = go_on(task, is_told=end_told(store.folder) is task.status)
         setup = prepare(git.root, store.task.model, store.task.task, order.wish)
-        store.task = weakened(store.task, setup.sandbox)
+        store.task = record_weakest_sandbox(store.task, setup.sandbox)
         recall_runs(setup.model, store.folder)
         yield Session(setup=setup, store=store, consent=order.consent)
 
@@ -127,11 +127,11 @@ def _reopen(git: Git, task_id: str | None, model: str | None, *, is_named: bool)
         take_over(store, model)
     elif model:
         store.save(store.task.replace(model=model))
-        keep(store)
+        record_own_task(store)
     return store
 
 
-def run(
+def run_session(
     session: Session, *, ask: Ask | None = None, signals: Mapping[Signals, Exit] | None = None
 ) -> tuple[Crew, TaskState]:
     """Run a task until it ends, or waits for what nobody can be asked; return who worked, and its state."""
@@ -162,7 +162,7 @@ async def _run(crew: Crew, task: TaskState, signals: Mapping[Signals, Exit]) -> 
         end_early(crew, Status.ERROR, code, one_line(reason))
         raise failure from None
     finally:
-        await close(crew.model)
+        await close_model(crew.model)
     if caught:
         return end_early(crew, Status.CANCELLED, caught[0], "stopped by a signal")
     if clock.cancelled_caught:

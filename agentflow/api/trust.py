@@ -36,7 +36,7 @@ from agentflow.trust import Trusted, content, fingerprint, load_trust
 from agentflow.workspace.git import open_repository
 
 CHECK_FILES = (TEST_COMMAND, KNOWN_FAILURES, SKIP_TESTS)
-MAX_FILES = 2_000
+_MAX_FILES = 2_000
 _ROOT = "./"
 _PROJECT_DIR = re.compile(r"\$\{?CLAUDE_PROJECT_DIR\}?/?")
 
@@ -51,116 +51,116 @@ class Item(Record):
     sha256: str = ""
 
 
-def trusted_here(root: Path) -> Trusted:
+def load_trust_here(root: Path) -> Trusted:
     return load_trust(folders(os.environ).config, root)
 
 
-def well_known(root: Path) -> WellKnown:
+def load_well_known(root: Path) -> WellKnown:
     """Return what the repository's files say of its checks, as far as they are trusted."""
-    said, checks = read_well_known(root, trusted_here(root).covers), project_here(root).checks
+    said, checks = read_well_known(root, load_trust_here(root).covers), load_project(root).checks
     commands = {name: word for name, word in checks.items() if isinstance(word, str)}
     skips = {name: word.skip for name, word in checks.items() if isinstance(word, Skip)}
     return said.replace(
-        commands={**said.commands, **_words_of(commands)}, skips={**said.skips, **_words_of(skips)}
+        commands={**said.commands, **_to_words(commands)}, skips={**said.skips, **_to_words(skips)}
     )
 
 
-def _words_of(found: Mapping[CheckName, str]) -> dict[CheckName, Word]:
+def _to_words(found: Mapping[CheckName, str]) -> dict[CheckName, Word]:
     return {name: Word(text=text, file=PROJECT_FILE) for name, text in found.items()}
 
 
-def project_at(folder: Path) -> Project:
+def load_project_at(folder: Path) -> Project:
     """Return what counts of the settings of a folder, which may lie in no repository. Raises InvalidFile."""
     try:
         root = open_repository(folder).root
     except ConfigError:
         return Project()
-    return project_here(root)
+    return load_project(root)
 
 
-def project_here(root: Path) -> Project:
+def load_project(root: Path) -> Project:
     """Return what counts of a repository's settings: untrusted, only what is stricter.
 
     Raises InvalidFile for a file that is trusted and wrong; another wrong one is as if it were not there.
     """
-    if trusted_here(root).covers(PROJECT_FILE):
-        return project_said(root)
+    if load_trust_here(root).covers(PROJECT_FILE):
+        return read_project_file(root)
     try:
-        return tightening(project_said(root), load_settings(os.environ))
+        return tightening(read_project_file(root), load_settings(os.environ))
     except InvalidFile:
         return Project()
 
 
-def project_said(root: Path) -> Project:
+def read_project_file(root: Path) -> Project:
     """Return what a repository's settings say, whether they count or not. Raises InvalidFile."""
     if fingerprint(root, PROJECT_FILE) is None:
         return Project()
     return read_project(content(root / PROJECT_FILE).decode("utf-8-sig", "replace"))
 
 
-def items(root: Path) -> tuple[Item, ...]:
+def list_items(root: Path) -> tuple[Item, ...]:
     """Return all that could be trusted here; what is no plain file of the repository never is."""
-    found = (*_settings(root), *_roles(root), *_checks(root), *_skill_scripts(root))
+    found = (*_list_settings(root), *_list_roles(root), *_list_check_files(root), *_list_skill_scripts(root))
     hashed = ((item, fingerprint(root, item.file)) for item in found)
     return tuple(item.replace(sha256=digest) for item, digest in hashed if digest is not None)
 
 
-def untrusted(root: Path) -> tuple[Item, ...]:
+def list_untrusted(root: Path) -> tuple[Item, ...]:
     """Return what has no force here, since it was never trusted or has changed."""
-    known = trusted_here(root).files
-    return tuple(item for item in items(root) if known.get(item.file) != item.sha256)
+    known = load_trust_here(root).files
+    return tuple(item for item in list_items(root) if known.get(item.file) != item.sha256)
 
 
-def summary(left: tuple[Item, ...]) -> str | None:
+def summarize_untrusted(left: tuple[Item, ...]) -> str | None:
     """Return the one line that says what is not used: `2 hooks, 1 role untrusted: agentflow trust`."""
     kinds = [item.kind for item in left]
     counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
-    said = ", ".join(f"{count} {_counted(kind, count)}" for kind, count in counts.items())
+    said = ", ".join(f"{count} {_pluralize(kind, count)}" for kind, count in counts.items())
     return f"{said} untrusted: agentflow trust" if said else None
 
 
-def _counted(kind: str, count: int) -> str:
+def _pluralize(kind: str, count: int) -> str:
     return kind if count == 1 or kind.endswith("s") else f"{kind}s"
 
 
-def project_hooks(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
+def load_project_hooks(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
     """Return the hooks of a repository that are trusted with all that they name, and warnings."""
-    trusted = trusted_here(root)
-    places = [place for place in project_places(root) if trusted.covers(_relative(place.path, root))]
+    trusted = load_trust_here(root)
+    places = [place for place in project_places(root) if trusted.covers(_to_relative(place.path, root))]
     hooks, warnings = load_hooks(places)
-    return tuple(_sealed(hook, trusted) for hook in hooks if _is_whole(hook, trusted, root)), warnings
+    return tuple(_seal(hook, trusted) for hook in hooks if _is_whole(hook, trusted, root)), warnings
 
 
-def trusted_roles(root: Path) -> tuple[Path, ...]:
+def list_trusted_roles(root: Path) -> tuple[Path, ...]:
     """Return the role files of a repository that are trusted."""
-    trusted = trusted_here(root)
-    return tuple(path for path in _role_files(root) if trusted.covers(_relative(path, root)))
+    trusted = load_trust_here(root)
+    return tuple(path for path in _list_role_files(root) if trusted.covers(_to_relative(path, root)))
 
 
-def _role_files(root: Path) -> list[Path]:
-    return sorted((root / ".claude/agents").glob("**/*.md"))[:MAX_FILES]
+def _list_role_files(root: Path) -> list[Path]:
+    return sorted((root / ".claude/agents").glob("**/*.md"))[:_MAX_FILES]
 
 
 def _is_whole(hook: Hook, trusted: Trusted, root: Path) -> bool:
-    return all(map(trusted.covers, scripts_of(hook, root)))
+    return all(map(trusted.covers, list_scripts(hook, root)))
 
 
-def _sealed(hook: Hook, trusted: Trusted) -> Hook:
+def _seal(hook: Hook, trusted: Trusted) -> Hook:
     """Return a hook that runs only while its scripts are what they were."""
     assert isinstance(hook.body, Script)
-    written = _written(hook)
-    paths = (file for file in _named(hook) if "/" in file or "." in file)
+    written = _list_written(hook)
+    paths = (file for file in _list_named(hook) if "/" in file or "." in file)
     files = tuple((file, trusted.files.get(file, "")) for file in paths if file not in written)
     return hook.replace(body=hook.body.replace(sealed=files, written=tuple(sorted(written))))
 
 
-def scripts_of(hook: Hook, root: Path) -> tuple[str, ...]:
+def list_scripts(hook: Hook, root: Path) -> tuple[str, ...]:
     """Return the files of a repository that a hook's command may run or read, relative to it."""
-    written = _written(hook)
-    return tuple(name for name in _named(hook) if name not in written and (root / name).is_file())
+    written = _list_written(hook)
+    return tuple(name for name in _list_named(hook) if name not in written and (root / name).is_file())
 
 
-def _written(hook: Hook) -> frozenset[str]:
+def _list_written(hook: Hook) -> frozenset[str]:
     """Return the files of the repository that a hook's command only writes."""
     assert isinstance(hook.body, Script)
     if hook.body.args is not None or hook.body.shell == "powershell":
@@ -170,24 +170,24 @@ def _written(hook: Hook) -> frozenset[str]:
     return frozenset(name for name in named if name != "." and not name.startswith(("/", "..")))
 
 
-def _named(hook: Hook) -> tuple[str, ...]:
+def _list_named(hook: Hook) -> tuple[str, ...]:
     """Return the words of a hook's command as paths below the repository."""
     assert isinstance(hook.body, Script)
-    words = [word for text in (hook.body.command, *(hook.body.args or ())) for word in _words(text)]
+    words = [word for text in (hook.body.command, *(hook.body.args or ())) for word in _split_words(text)]
     named = dict.fromkeys(os.path.normpath(_PROJECT_DIR.sub("", word)) for word in words if word)
     return tuple(name for name in named if name != "." and not name.startswith(("/", "..")))
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     try:
         return [piece for word in shlex.split(text) for piece in (word, *re.split(r"[\s;|&()<>=]+", word))]
     except ValueError:
         return re.split(r"[\s;|&()<>=\"']+", text)
 
 
-def _settings(root: Path) -> Iterator[Item]:
+def _list_settings(root: Path) -> Iterator[Item]:
     for place in project_places(root):
-        file = _relative(place.path, root)
+        file = _to_relative(place.path, root)
         try:
             hooks, _ = load_hooks((place,))
             rules = read_rules(place.path).allow
@@ -196,28 +196,28 @@ def _settings(root: Path) -> Iterator[Item]:
             continue
         for hook in hooks:
             yield Item(kind="hook", file=file, does=f"run at {hook.point}, outside the sandbox: {hook.name}")
-            for script in scripts_of(hook, root):
+            for script in list_scripts(hook, root):
                 yield Item(kind="script", file=script, does=f"be run by a hook at {hook.point}")
         if rules:
             allowed = ", ".join(map(str, rules))
             yield Item(kind="rules", file=file, does=f"allow {one_line(allowed)}")
 
 
-def _roles(root: Path) -> Iterator[Item]:
-    for path in _role_files(root):
+def _list_roles(root: Path) -> Iterator[Item]:
+    for path in _list_role_files(root):
         try:
             role, _ = read_role(path, "project")
             part = f"play the {role.part} with" if role.part else f"be the role {role.name} with"
             does = f"{part} {', '.join(map(str, role.tools))}"
         except InvalidFile as error:
             does = f"do nothing, as it is not valid: {error.problem}"
-        yield Item(kind="role", file=_relative(path, root), does=one_line(does))
+        yield Item(kind="role", file=_to_relative(path, root), does=one_line(does))
 
 
-def _checks(root: Path) -> Iterator[Item]:
+def _list_check_files(root: Path) -> Iterator[Item]:
     if (root / PROJECT_FILE).is_file():
         try:
-            said = plain(project_said(root))
+            said = plain(read_project_file(root))
             keys = [key for key, value in said.items() if value != plain(Project())[key]]
             does = f"set {', '.join(keys) or 'nothing'}"
         except InvalidFile as error:
@@ -228,12 +228,12 @@ def _checks(root: Path) -> Iterator[Item]:
             yield Item(kind="checks", file=file, does="change which checks are required")
 
 
-def _skill_scripts(root: Path) -> Iterator[Item]:
+def _list_skill_scripts(root: Path) -> Iterator[Item]:
     for folder in (".claude/skills", ".agents/skills"):
-        for path in sorted((root / folder).glob("*/scripts/**/*"))[:MAX_FILES]:
+        for path in sorted((root / folder).glob("*/scripts/**/*"))[:_MAX_FILES]:
             if path.is_file():
-                yield Item(kind="skill script", file=_relative(path, root), does="be run by a skill")
+                yield Item(kind="skill script", file=_to_relative(path, root), does="be run by a skill")
 
 
-def _relative(path: Path, root: Path) -> str:
+def _to_relative(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix()

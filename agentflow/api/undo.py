@@ -11,6 +11,7 @@ from agentflow.core.events import CheckStarted, EvidenceRecorded, Warned
 from agentflow.core.pending import Consent
 from agentflow.core.record import Record
 from agentflow.core.task import Ending, Status, TaskState
+from agentflow.core.wording import list_some
 from agentflow.store.journal import load_run
 from agentflow.store.locks import pid_of, writer_lock
 from agentflow.store.reading import events, find, last_sign, state_of
@@ -20,8 +21,14 @@ from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.snapshot import KeptSnapshots, TaskSnapshots
 from agentflow.workspace.undo import Death, Moments, UndoPlan, plan_undo, put_back
 
+STOP_SECONDS = 1.5
+"""How long `cancel` waits for the end of the process at work."""
+_LOOK_SECONDS = 0.02
+OPEN = (Status.RUNNING, Status.SUSPENDED)
+MOST_LISTED = 20
 
-class Undone(Record):
+
+class UndoResult(Record):
     """What undoing a task came to, or would come to."""
 
     task_id: str
@@ -41,15 +48,15 @@ class Undone(Record):
 
 def undo(
     task_id: str | None = None, *, folder: Path | str = ".", dry_run: bool = False, force: bool = False
-) -> Undone:
+) -> UndoResult:
     """Restore the files to their state before a task. Raises StateError where later edits are in the way."""
     git = open_repository(Path(folder))
     found = find(git.root, task_id)
     with writer_lock(git.root):
-        return _undone(git, found, dry_run=dry_run, force=force)
+        return _undo(git, found, dry_run=dry_run, force=force)
 
 
-class Cancelled(Record):
+class CancelResult(Record):
     """How a task stands once it was asked to stop."""
 
     status: Status
@@ -57,7 +64,7 @@ class Cancelled(Record):
     """Its process was asked, and is still ending it."""
 
 
-def cancel_task(start: Path, task_id: str | None) -> Cancelled:
+def cancel_task(start: Path, task_id: str | None) -> CancelResult:
     """Stop a task: its process if one works on it, else its state; a slow process is waited for shortly."""
     root = open_repository(start).root
     folder = find(root, task_id)
@@ -66,29 +73,26 @@ def cancel_task(start: Path, task_id: str | None) -> Cancelled:
     while True:
         try:
             with writer_lock(root):
-                return Cancelled(status=_mark_cancelled(start, TaskStore.reopen(folder)))
+                return CancelResult(status=_mark_cancelled(start, TaskStore.reopen(folder)))
         except TaskLocked:
             if time.monotonic() > deadline:
-                return Cancelled(status=Status.RUNNING, is_pending=True)
+                return CancelResult(status=Status.RUNNING, is_pending=True)
             asked = _interrupt(root, asked)
             time.sleep(_LOOK_SECONDS)
 
 
-SHOWN = 20
-
-
-def _undone(git: Git, folder: Path, *, dry_run: bool, force: bool) -> Undone:
+def _undo(git: Git, folder: Path, *, dry_run: bool, force: bool) -> UndoResult:
     """Undo a task, or find out what that would do; return what is told of it."""
     past = TaskSnapshots(git, folder.name)
     kept = past.load()
     if kept.replaced is not None:
-        undone = _state(folder).undone
-        return Undone(task_id=folder.name, state="already_undone", at=undone.at if undone else None)
+        undone = _load_state(folder).undone
+        return UndoResult(task_id=folder.name, state="already_undone", at=undone.at if undone else None)
     shot = past.now(kept)
     moments = Moments(base=past.files(kept.base), last=past.files(kept.last), now=past.files(shot))
-    spared = set_apart(_state(folder))
-    plan = plan_undo(git.root, kept, moments, _death(folder, kept), spared)
-    told = _told(folder.name, plan, "would_undo" if dry_run else "undone")
+    spared = set_apart(_load_state(folder))
+    plan = plan_undo(git.root, kept, moments, _find_death(folder, kept), spared)
+    told = _to_result(folder.name, plan, "would_undo" if dry_run else "undone")
     if dry_run:
         return told
     if told.in_the_way and not force:
@@ -108,11 +112,11 @@ def _undone(git: Git, folder: Path, *, dry_run: bool, force: bool) -> Undone:
     return told
 
 
-def _state(folder: Path) -> TaskState:
+def _load_state(folder: Path) -> TaskState:
     return state_of(folder, tuple(events(folder)))
 
 
-def _death(folder: Path, kept: KeptSnapshots) -> Death | None:
+def _find_death(folder: Path, kept: KeptSnapshots) -> Death | None:
     """Return how a task ended that did not end by itself."""
     if not kept.is_open:
         return None
@@ -123,8 +127,8 @@ def _death(folder: Path, kept: KeptSnapshots) -> Death | None:
     return Death(at=last_sign(folder), in_flight=is_calling or is_checking)
 
 
-def _told(task_id: str, plan: UndoPlan, state: str) -> Undone:
-    return Undone(
+def _to_result(task_id: str, plan: UndoPlan, state: str) -> UndoResult:
+    return UndoResult(
         task_id=task_id,
         state=state if plan.restored or plan.removed else "nothing_to_undo",
         restored=tuple(sorted(plan.restored)),
@@ -139,22 +143,11 @@ def _refuse(plan: UndoPlan, task_id: str) -> None:
         (plan.changed_since, "changed since the task ended"),
         (plan.unclear, "changed by its last command or after it, the task was killed at that moment"),
     )
-    said = "; ".join(f"{why}: {_listed(paths)}" for paths, why in reasons if paths)
+    said = "; ".join(f"{why}: {list_some(paths, MOST_LISTED)}" for paths, why in reasons if paths)
     raise StateError(
         f"nothing was undone. {said}",
         hint=f"keep what you need of them, then agentflow undo {task_id} --force",
     )
-
-
-def _listed(paths: tuple[str, ...]) -> str:
-    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-    return ", ".join(paths[:SHOWN]) + more
-
-
-STOP_SECONDS = 1.5
-"""How long `cancel` waits for the end of the process at work."""
-_LOOK_SECONDS = 0.02
-OPEN = (Status.RUNNING, Status.SUSPENDED)
 
 
 def _interrupt(root: Path, asked: int | None) -> int | None:

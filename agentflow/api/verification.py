@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentflow.api.trust import untrusted, well_known
+from agentflow.api.trust import list_untrusted, load_well_known
 from agentflow.checks.detect import detect, detect_quick, limited_by
 from agentflow.checks.interchange import Ran as Interchanged
 from agentflow.checks.interchange import junit_xml, sarif
@@ -33,12 +33,12 @@ _NONE = "No checks found. Write your test command into .claude/test-command, the
 During = Callable[[Check], AbstractContextManager[None]]
 
 
-def nobody_told(_: Check) -> AbstractContextManager[None]:
+def run_silently(_: Check) -> AbstractContextManager[None]:
     """Tell nobody that a check is running."""
     return nullcontext()
 
 
-class Row(Record):
+class VerificationRow(Record):
     """One check: for people, for programs, and whether it holds."""
 
     lines: tuple[Line, ...]
@@ -55,69 +55,73 @@ class Verification(Record):
     """What the checks, or those recorded for a task, came to."""
 
     exit_code: Exit
-    rows: tuple[Row, ...]
+    rows: tuple[VerificationRow, ...]
 
 
-def unused(root: Path) -> Iterator[str]:
+def list_untrusted_checks(root: Path) -> Iterator[str]:
     """Yield the files that would say something of the checks, had anybody trusted them."""
-    if files := [item.file for item in untrusted(root) if item.kind in ("checks", "settings")]:
+    if files := [item.file for item in list_untrusted(root) if item.kind in ("checks", "settings")]:
         yield f"ignored until you trust it: {', '.join(files)} (run `agentflow trust` to review it)"
 
 
-def rows(sandbox: Sandbox, *, is_quick: bool, dry_run: bool, during: During = nobody_told) -> Iterator[Row]:
+def run_checks(
+    sandbox: Sandbox, *, is_quick: bool, dry_run: bool, during: During = run_silently
+) -> Iterator[VerificationRow]:
     """Yield one row for each required check, as it ends; `during` surrounds the run of each."""
-    said = well_known(sandbox.root)
+    said = load_well_known(sandbox.root)
     settings = load_settings(os.environ)
     patience = {} if is_quick else {Fault.FLAKY: {**PATIENCE, **settings.check_retry}[Fault.FLAKY]}
-    for check in _checks(sandbox, said, settings, is_quick=is_quick):
+    for check in _list_checks(sandbox, said, settings, is_quick=is_quick):
         if word := said.skips.get(check.name):
-            yield _row(check, f"skipped ({word.file}: {word.text})", holds=True).replace(caveat=True)
+            yield _make_row(check, f"skipped ({word.file}: {word.text})", holds=True).replace(caveat=True)
         elif check.missing is not None:
-            yield _row(check, f"not run ({check.missing})", holds=False).replace(holds=True, caveat=True)
+            yield _make_row(check, f"not run ({check.missing})", holds=False).replace(holds=True, caveat=True)
         elif dry_run:
             words = f"{check.reason}, at most {check.timeout:.0f} s"
-            yield _row(check, words, holds=True, mark=span("○ ", Style.DIM))
+            yield _make_row(check, words, holds=True, mark=span("○ ", Style.DIM))
         else:
             with during(check):
-                row = _ran(check, sandbox, patience, frozenset(said.known))
+                row = _run_check(check, sandbox, patience, frozenset(said.known))
             yield row
 
 
-def examined(sandbox: Sandbox, task_id: str) -> Iterator[Row]:
+def reverify_records(sandbox: Sandbox, task_id: str) -> Iterator[VerificationRow]:
     """Yield one row for each record of a task, and one for its verdict."""
     from agentflow.verdict.fresh import Copies
     from agentflow.verdict.reverify import examine
 
     git = open_repository(sandbox.root)
     with _record(git.root, task_id) as path:
-        for one in examine(Copies(git=git, sandbox=sandbox, said=well_known(git.root)), path):
+        for one in examine(Copies(git=git, sandbox=sandbox, said=load_well_known(git.root)), path):
             shown = line(_mark(one), f"{one.subject}: {one.said}", hang=4)
-            yield Row(lines=(shown,), told=plain(one), holds=not one.differs, name=one.subject)
+            yield VerificationRow(lines=(shown,), told=plain(one), holds=not one.differs, name=one.subject)
 
 
-def _checks(sandbox: Sandbox, said: WellKnown, settings: Settings, *, is_quick: bool) -> tuple[Check, ...]:
+def _list_checks(
+    sandbox: Sandbox, said: WellKnown, settings: Settings, *, is_quick: bool
+) -> tuple[Check, ...]:
     files = PathGuard(sandbox.root).files()
     if not is_quick:
         return limited_by(commanded(detect(sandbox, files), said), settings.timeouts)
-    known = commanded(detect_quick(sandbox, files, _changed(sandbox.root)), said)
+    known = commanded(detect_quick(sandbox, files, _list_changed(sandbox.root)), said)
     found = tuple(check for check in known if check.name in QUICK_LIMITS)
     return limited_by(found, {**QUICK_LIMITS, **settings.quick})
 
 
-def _changed(root: Path) -> tuple[str, ...]:
+def _list_changed(root: Path) -> tuple[str, ...]:
     """Return the files that differ from the last commit; none where there is no commit."""
     git = open_repository(root)
     return tuple(change.path for change in git.changes(git.head, git.tree())) if git.head else ()
 
 
-def exit_of(shown: Sequence[Row]) -> Exit:
+def choose_exit(shown: Sequence[VerificationRow]) -> Exit:
     is_any_able = not all(row.told.get("missing") for row in shown)
     if not is_any_able or not all(row.holds for row in shown):
         return Exit.NOT_VERIFIED
     return Exit.CAVEAT if any(row.caveat for row in shown) else Exit.VERIFIED
 
 
-def summary(shown: Sequence[Row], *, dry_run: bool) -> Line:
+def summarize_checks(shown: Sequence[VerificationRow], *, dry_run: bool) -> Line:
     """Return in one line what all checks came to."""
     is_any_able = not all(row.told.get("missing") for row in shown)
     wrong = [row.name for row in shown if not row.holds or not is_any_able]
@@ -134,7 +138,7 @@ def summary(shown: Sequence[Row], *, dry_run: bool) -> Line:
     return line(span(f"{number} passed", Style.GOOD))
 
 
-def written(path: Path, text: str) -> None:
+def write_file(path: Path, text: str) -> None:
     """Write a file for another program. Raises ConfigError."""
     try:
         path.write_text(text, "utf-8")
@@ -142,35 +146,37 @@ def written(path: Path, text: str) -> None:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from None
 
 
-def interchanged(shown: Sequence[Row], junit: Path | None, sarif_file: Path | None) -> None:
+def write_interchange(shown: Sequence[VerificationRow], junit: Path | None, sarif_file: Path | None) -> None:
     """Write what ran in the formats that were asked for."""
     ran = [row.ran for row in shown if row.ran is not None]
     if junit is not None:
-        written(junit, junit_xml(ran))
+        write_file(junit, junit_xml(ran))
     if sarif_file is not None:
-        written(sarif_file, encode(sarif(ran)).decode() + "\n")
+        write_file(sarif_file, encode(sarif(ran)).decode() + "\n")
 
 
-def _ran(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], accepted: frozenset[str]) -> Row:
+def _run_check(
+    check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], accepted: frozenset[str]
+) -> VerificationRow:
     with scratch_folder() as scratch:
-        runs = _runs(check, sandbox, patience, scratch).runs
+        runs = _run_and_repeat(check, sandbox, patience, scratch).runs
         output = Path(runs[-1].execution.output).read_text("utf-8", "replace")
     shown, chance = runs[-1], flaky(runs, check.name)
-    holds = _holds(shown, accepted.union(chance))
-    doubts = tuple(_doubts(check, shown))
-    words = ", ".join((_words(shown, runs[:-1], chance), *doubts))
-    row = _row(check, words, holds=holds, seconds=shown.execution.seconds)
+    holds = _is_passing(shown, accepted.union(chance))
+    doubts = tuple(_find_doubts(check, shown))
+    words = ", ".join((_describe_runs(shown, runs[:-1], chance), *doubts))
+    row = _make_row(check, words, holds=holds, seconds=shown.execution.seconds)
     told: dict[str, Any] = {"exit_code": shown.execution.exit_code, "seconds": shown.execution.seconds}
     told |= {"tests": plain(shown.counts), "sandbox": sandbox.level, "runs": len(runs), "flaky": chance}
     return row.replace(
-        lines=(*row.lines, *(() if holds else _why(check, sandbox, shown))),
+        lines=(*row.lines, *(() if holds else _explain_failure(check, sandbox, shown))),
         ran=Interchanged(check=check, shown=shown, holds=holds, output=output),
         told={**row.told, **told},
         caveat=bool(chance or doubts),
     )
 
 
-def _doubts(check: Check, shown: Shown) -> Iterator[str]:
+def _find_doubts(check: Check, shown: Shown) -> Iterator[str]:
     """Yield what lessens the word of a check that holds."""
     if check.left_out:
         yield f"a part cannot run ({check.left_out})"
@@ -180,7 +186,7 @@ def _doubts(check: Check, shown: Shown) -> Iterator[str]:
         yield "most tests are skipped"
 
 
-def _why(check: Check, sandbox: Sandbox, shown: Shown) -> Iterator[Line]:
+def _explain_failure(check: Check, sandbox: Sandbox, shown: Shown) -> Iterator[Line]:
     """Yield the end of what a check printed, and what a person can do about it."""
     yield from (line("  ", row) for row in shown.execution.tail.rstrip().split("\n"))
     if shown.execution.timed_out:
@@ -191,14 +197,14 @@ def _why(check: Check, sandbox: Sandbox, shown: Shown) -> Iterator[Line]:
         yield line("  ", span(hint, Style.WARN))
 
 
-def _holds(shown: Shown, accepted: frozenset[str]) -> bool:
+def _is_passing(shown: Shown, accepted: frozenset[str]) -> bool:
     """Return whether a check shows nothing wrong, tests aside that are known to fail or did so by chance."""
     red = {test for test, outcome in shown.outcomes.items() if outcome in RED}
     is_sound = shown.counts is None or shown.counts.ran > 0
     return is_sound and red <= accepted and shown.execution.exit_code in ((0, 1) if red else (0,))
 
 
-def _runs(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], scratch: Path) -> Ran:
+def _run_and_repeat(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], scratch: Path) -> Ran:
     """Run a check; red tests once more, which tells whether they fail by chance, and if so more often."""
     place = Place(sandbox=sandbox)
 
@@ -211,16 +217,16 @@ def _runs(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], sc
     return place.run_again(first, known, patience, begin)
 
 
-def _words(shown: Shown, earlier: Sequence[Shown], chance: Sequence[str]) -> str:
+def _describe_runs(shown: Shown, earlier: Sequence[Shown], chance: Sequence[str]) -> str:
     tests = counts(shown.counts) if shown.counts and not shown.execution.timed_out else ""
     before = repeated([run.execution for run in earlier], chance)
     names = f": {listed(list(chance))}" if chance else ""
     return f"{ended(shown.execution)}{', ' if tests else ''}{tests}{before}{names}"
 
 
-def _row(
+def _make_row(
     check: Check, words: str, *, holds: bool, seconds: float | None = None, mark: Span | None = None
-) -> Row:
+) -> VerificationRow:
     told = {"check": check.name, "command": check.command, "missing": check.missing}
     took = f"{duration(seconds)}  " if seconds is not None else ""
     shown = line(
@@ -231,7 +237,7 @@ def _row(
         hang=4,
     )
     ran = Interchanged(check=check, shown=None, holds=holds, why=words)
-    return Row(lines=(shown,), told=told, holds=holds, name=check.name, ran=ran)
+    return VerificationRow(lines=(shown,), told=told, holds=holds, name=check.name, ran=ran)
 
 
 @contextmanager
@@ -254,7 +260,7 @@ def _mark(one: "Examined") -> Span:
     return span("─ skipped  ", Style.WARN) if one.left_out else span("✓ same     ", Style.GOOD)
 
 
-def verdict_words(shown: Sequence[Row]) -> Line:
+def summarize_records(shown: Sequence[VerificationRow]) -> Line:
     """Return in one line what came of a task's records."""
     wrong = [row.name for row in shown if not row.holds]
     if wrong:

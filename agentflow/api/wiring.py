@@ -4,25 +4,32 @@ import os
 from functools import partial
 from pathlib import Path
 
-from agentflow.api.boundary import Wish, boundary, masked, notice, swept
-from agentflow.api.content import governed, hooks_here, load_content, permitted, rules_here, toolbox_here
+from agentflow.api.boundary import Wish, describe_sandbox, find_secrets, make_sandbox, sweep_leftovers
+from agentflow.api.content import (
+    load_content,
+    load_hooks_here,
+    load_rules_here,
+    open_toolbox,
+    remove_denied_tools,
+    withhold_provider_tools,
+)
 from agentflow.api.decisions import is_own_task
 from agentflow.api.models import (
-    ADVICE,
     NO_MODEL,
-    bounded,
+    NO_MODEL_ADVICE,
     choose_model,
-    observed,
-    reach,
+    choose_tiers,
+    find_context_limits,
+    limit_model,
+    list_tier_models,
+    observe_model,
+    reach_model,
     refuse_without_tools,
     require_price,
-    room_of,
-    tier_models,
-    with_chosen,
 )
 from agentflow.api.trust import (
-    project_here,
-    well_known,
+    load_project,
+    load_well_known,
 )
 from agentflow.compose.capability import Capability
 from agentflow.compose.standard import Approval, UseHooks
@@ -90,24 +97,24 @@ class Setup(Record):
 def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     """Return what a task of this text needs. Raises the error that the person should see."""
     git = open_repository(start)
-    project = project_here(git.root)
+    project = load_project(git.root)
     settings = with_project(load_settings(os.environ), project)
-    toolbox = toolbox_here(git.root, model)
-    content, rules = load_content(git.root, toolbox), rules_here(git.root)
-    hooks, warnings = hooks_here(git.root)
-    toolbox = governed(toolbox, content.roles, hooks, rules, settings.approvals)
-    everyone = tuple(permitted(role, rules, toolbox) for role in content.roles.all)
+    toolbox = open_toolbox(git.root, model)
+    content, rules = load_content(git.root, toolbox), load_rules_here(git.root)
+    hooks, warnings = load_hooks_here(git.root)
+    toolbox = withhold_provider_tools(toolbox, content.roles, hooks, rules, settings.approvals)
+    everyone = tuple(remove_denied_tools(role, rules, toolbox) for role in content.roles.all)
     name = model_name(model, settings, os.environ)
-    settings = with_chosen(settings, name)
-    sandbox = boundary(git.root, settings, wish, git.folders)
+    settings = choose_tiers(settings, name)
+    sandbox = make_sandbox(git.root, settings, wish, git.folders)
     if sandbox.level is not Level.NONE:
-        sandbox = sandbox.replace(opened=sandbox.opened.replace(masked=masked(git, rules)))
+        sandbox = sandbox.replace(opened=sandbox.opened.replace(masked=find_secrets(git, rules)))
     require_firm_links(git.root, settings.unprotected)
     chosen = choose_model(name, sandbox, settings, os.environ)
     reason = chosen.refusal(text)
     if reason is not None:
         is_named = model or os.environ.get("AGENTFLOW_MODEL") or settings.model
-        raise ModelRejected(reason if is_named else f"{NO_MODEL} {reason}", hint=ADVICE)
+        raise ModelRejected(reason if is_named else f"{NO_MODEL} {reason}", hint=NO_MODEL_ADVICE)
     refuse_without_tools(chosen, (content.roles.part(name) for name in PIPELINE), settings)
     return Setup(
         git=git,
@@ -121,7 +128,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
         rules=rules,
         table=load_table(settings.routing),
         limits=project.limits,
-        warnings=(*swept(), *_unusual(sandbox), *content.warnings, *warnings),
+        warnings=(*sweep_leftovers(), *_describe_weak_sandbox(sandbox), *content.warnings, *warnings),
     )
 
 
@@ -130,13 +137,13 @@ def refuse_unpriced(setup: Setup, budget: Budget) -> None:
     require_price(setup.model, budget, (setup.roles.part(name) for name in PIPELINE), setup.settings)
 
 
-def _unusual(sandbox: Sandbox) -> tuple[str, ...]:
+def _describe_weak_sandbox(sandbox: Sandbox) -> tuple[str, ...]:
     """Return what is to be said of a sandbox that keeps less in than it could."""
     is_whole = sandbox.level is Level.FULL and not sandbox.opened.network
-    return () if is_whole else (notice(sandbox),)
+    return () if is_whole else (describe_sandbox(sandbox),)
 
 
-def new_task(setup: Setup, text: str, max_iterations: int | None) -> TaskState:
+def make_task(setup: Setup, text: str, max_iterations: int | None) -> TaskState:
     return TaskState(
         task_id=new_task_id(),
         task=text,
@@ -163,7 +170,7 @@ def recall_runs(model: Model, folder: Path) -> None:
             model.recall(request_of(run))
 
 
-def shared_capabilities(
+def list_shared_capabilities(
     hooks: tuple[Hook, ...], rules: Rules, approvals: Approvals
 ) -> tuple[Capability, ...]:
     """Return what every role of the crew gets beside the standard capabilities."""
@@ -181,15 +188,15 @@ def watch_hooks(setup: Setup, task: TaskState) -> Watch:
 def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool = False) -> Crew:
     """Return the crew of a task whose folder exists; attended says that a person can be asked at once."""
     bounds = Bounds(timeouts=setup.settings.timeouts, patience=setup.settings.check_retry)
-    model = bounded(observed(setup.model, store.emit), store.task)
+    model = limit_model(observe_model(setup.model, store.emit), store.task)
     return Crew(
         git=setup.git,
         workspace=PathGuard(setup.git.root, exceptions(setup.rules, setup.git.root), setup.git.folders),
         sandbox=setup.sandbox,
         roles=setup.roles,
         model=model,
-        reach=partial(reach, model),
-        models=tier_models(setup.model.name, setup.settings),
+        reach=partial(reach_model, model),
+        models=list_tier_models(setup.model.name, setup.settings),
         toolbox=setup.toolbox,
         store=store,
         sight=Sight(setup.git),
@@ -198,11 +205,11 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
             setup.sandbox,
             store,
             bounds,
-            well_known(setup.git.root),
+            load_well_known(setup.git.root),
             partial(is_own_task, setup.git),
         ),
         watch=watch_hooks(setup, store.task),
-        room=partial(room_of, settings=setup.settings),
+        room=partial(find_context_limits, settings=setup.settings),
         past=TaskSnapshots(setup.git, store.task.task_id),
         table=setup.table,
         consent=consent,
@@ -210,7 +217,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
         hooks=Chain(setup.hooks),
         capabilities=(
             *setup.capabilities,
-            *shared_capabilities(setup.hooks, setup.rules, setup.settings.approvals),
+            *list_shared_capabilities(setup.hooks, setup.rules, setup.settings.approvals),
         ),
         skills=setup.skills,
     )

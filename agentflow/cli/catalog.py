@@ -6,9 +6,16 @@ from typing import Any
 
 import typer
 
-from agentflow.api.content import Content, governed, hooks_here, permitted, rules_here, toolbox_here
-from agentflow.api.models import with_chosen
-from agentflow.api.wiring import shared_capabilities
+from agentflow.api.content import (
+    Content,
+    load_hooks_here,
+    load_rules_here,
+    open_toolbox,
+    remove_denied_tools,
+    withhold_provider_tools,
+)
+from agentflow.api.models import choose_tiers
+from agentflow.api.wiring import list_shared_capabilities
 from agentflow.cli.arguments import JSON
 from agentflow.cli.printing import say, say_json, show
 from agentflow.compose.agents import Handoffs
@@ -136,13 +143,13 @@ def _find_tools() -> dict[str, tuple[Tool, list[str]]]:
 
     Those that capabilities bring and those that are not open here are included.
     """
-    from agentflow.api.content import toolbox_here
+    from agentflow.api.content import open_toolbox
     from agentflow.tools.notes import todo_update
     from agentflow.tools.web import WEB_FETCH, WEB_SEARCH
 
     root, content = _root(), _content()
     known: dict[str, tuple[Tool, list[str]]] = {
-        tool.name: (tool, []) for tool in (*toolbox_here(root).tools, WEB_FETCH, WEB_SEARCH)
+        tool.name: (tool, []) for tool in (*open_toolbox(root).tools, WEB_FETCH, WEB_SEARCH)
     }
     for role in content.roles.all:
         for tool in resolve_role(role, content, root).tools:
@@ -284,15 +291,15 @@ class Resolved(Record):
 def resolve_role(role: Role, content: Content, root: Path) -> Resolved:
     """Return what the capabilities of its crew and the settings here make of a role."""
     settings = load_settings(os.environ)
-    settings = with_chosen(settings, model_name(None, settings, os.environ))
-    rules, ids = rules_here(root), first_ids(settings.models)
-    hooks, _ = hooks_here(root)
-    toolbox = governed(toolbox_here(root), content.roles, hooks, rules, settings.approvals)
-    role = permitted(role, rules, toolbox)
+    settings = choose_tiers(settings, model_name(None, settings, os.environ))
+    rules, ids = load_rules_here(root), first_ids(settings.models)
+    hooks, _ = load_hooks_here(root)
+    toolbox = withhold_provider_tools(open_toolbox(root), content.roles, hooks, rules, settings.approvals)
+    role = remove_denied_tools(role, rules, toolbox)
     phase = next((phase for phase, part in ROLE_OF.items() if part == role.part), None)
     skills = offer_skills(content.skills, role, phase, ())
     kit = Kit(model=NoModel(), models=ids, toolbox=toolbox, events=nobody, skills=skills)
-    shared = shared_capabilities(hooks, rules, settings.approvals)
+    shared = list_shared_capabilities(hooks, rules, settings.approvals)
     draft = Draft.of((*list_standard_capabilities(role, kit), *_others(role, content), *shared))
     tools = draft.make_tools(*draft.choose_model())
     prompt, limits = draft.write_prompt(tools), plain(role.limits)

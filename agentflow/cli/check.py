@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentflow.api.content import places as skill_places_in
-from agentflow.api.trust import project_said
+from agentflow.api.content import list_skill_folders
+from agentflow.api.trust import read_project_file
 from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import AgentflowError, Exit, InvalidFile, ToolError
@@ -86,7 +86,11 @@ class Validation(Record):
 def validate(root: Path) -> Validation:
     """Look at the settings, and at every role file and skill: shipped, of the user, of the project."""
     toolbox = standard()
-    places = (find_bundled("agents"), folders(os.environ).claude / "agents", root / ".claude" / "agents")
+    places = (
+        find_bundled("agents"),
+        folders(os.environ).claude / "agents",
+        root / ".claude" / "agents",
+    )
     paths = [path for place in places for path in sorted(place.glob("**/*.md"))]
     hooks, problems = _settings_files(root.resolve())
     problems.extend(_settings_problems(root.resolve()))
@@ -111,7 +115,7 @@ def validate(root: Path) -> Validation:
         for part in PIPELINE
         if part not in played
     )
-    looked = look(skill_places_in(root.resolve()), frozenset({*PIPELINE, *(role.name for role in roles)}))
+    looked = look(list_skill_folders(root.resolve()), frozenset({*PIPELINE, *(role.name for role in roles)}))
     problems.extend(looked.problems)
     problems.extend(
         Problem(file=role.source, line=role.lines.get("skills"), key="skills", message=missing)
@@ -123,7 +127,10 @@ def validate(root: Path) -> Validation:
 
 def _settings_files(root: Path) -> tuple[int, list[Problem]]:
     """Return how many hooks the settings files hold, and what is wrong with those files."""
-    places = (*user_places(find_bundled("hooks"), folders(os.environ).claude), *project_places(root))
+    places = (
+        *user_places(find_bundled("hooks"), folders(os.environ).claude),
+        *project_places(root),
+    )
     looked = [file_problems(place, root) for place in places]
     return sum(hooks for _, hooks in looked), [problem for found, _ in looked for problem in found]
 
@@ -135,7 +142,7 @@ def _settings_problems(root: Path) -> Iterator[Problem]:
         yield problem_of(str(folders(os.environ).config), error)
         return
     try:
-        project_said(root)
+        read_project_file(root)
     except AgentflowError as error:
         yield problem_of(PROJECT_FILE, error)
 

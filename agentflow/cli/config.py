@@ -62,7 +62,7 @@ def _settings(folder: Path) -> list[dict[str, Any]]:
     """Return each setting, and the files that say what it is; what only a repository says comes last."""
     import os
 
-    from agentflow.api.trust import project_at
+    from agentflow.api.trust import load_project_at
     from agentflow.core.record import plain
     from agentflow.settings import (
         MODEL_VARIABLES,
@@ -76,7 +76,7 @@ def _settings(folder: Path) -> list[dict[str, Any]]:
         with_project,
     )
 
-    own, project, path = load_settings(os.environ), project_at(folder), str(folders(os.environ).config)
+    own, project, path = load_settings(os.environ), load_project_at(folder), str(folders(os.environ).config)
     default, mine, found = (plain(each) for each in (Settings(), own, with_project(own, project)))
     rows = {}
     for key, value in found.items():
@@ -101,7 +101,7 @@ def _models(settings: "Settings") -> list[str]:
     """Return what the tiers stand for, and what that costs."""
     import os
 
-    from agentflow.api.models import with_chosen
+    from agentflow.api.models import choose_tiers
     from agentflow.model.prices import find_price
     from agentflow.model.tiers import DEEP, FAST, choice_of, ids_of
     from agentflow.settings import model_name
@@ -109,7 +109,7 @@ def _models(settings: "Settings") -> list[str]:
     name = model_name(None, settings, os.environ)
     if not choice_of(name).is_live:
         return [f"{name}: for both tiers"]
-    models, kind = with_chosen(settings, name).models, choice_of(name).kind
+    models, kind = choose_tiers(settings, name).models, choice_of(name).kind
 
     def add_price(model: str) -> str:
         price = find_price(model, kind, settings)
@@ -136,14 +136,14 @@ def _instructions(setup: "Setup") -> Iterator[str]:
 def _explain(folder: Path) -> dict[str, list[str]]:
     """Return what `standard` means, role by role, with the hooks and rules that count here."""
     from agentflow.api.boundary import Wish
-    from agentflow.api.wiring import prepare, shared_capabilities
+    from agentflow.api.wiring import list_shared_capabilities, prepare
     from agentflow.cli.catalog import nobody
     from agentflow.compose.standard import Kit, describe_capabilities, list_standard_capabilities
 
     setup = prepare(folder, "repair", "fix the failing tests", Wish(must_run=True))
     kit = Kit(model=setup.model, models={}, toolbox=setup.toolbox, events=nobody)
     standard = list_standard_capabilities(setup.roles.part("implementer"), kit)
-    shared = shared_capabilities(setup.hooks, setup.rules, setup.settings.approvals)
+    shared = list_shared_capabilities(setup.hooks, setup.rules, setup.settings.approvals)
     limits = [
         f"{role.name}: {role.limits.turns} turns, {role.limits.tool_calls} tool calls"
         for role in setup.roles.all

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from agentflow.api.boundary import Wish, boundary
+from agentflow.api.boundary import Wish, make_sandbox
 from agentflow.checks.detect import detect
 from agentflow.cli.arguments import JSON
 from agentflow.cli.printing import say_json, show
@@ -77,7 +77,7 @@ def doctor(json: bool = JSON, folder: Path = FOLDER) -> int:
 def examine_machine(folder: Path) -> Examined:
     """Find out everything. Raises ConfigError for wrong settings."""
     settings = load_settings(os.environ)
-    sandbox = boundary(folder.resolve(), settings, Wish(must_run=True))
+    sandbox = make_sandbox(folder.resolve(), settings, Wish(must_run=True))
     ability = sandbox.ability
     places = sandbox.places()
     path = folders(os.environ).config

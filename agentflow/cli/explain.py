@@ -36,7 +36,7 @@ def route(
     """Show how a task would be classified and which roles would run. No model is asked."""
     import os
 
-    from agentflow.api.trust import project_at
+    from agentflow.api.trust import load_project_at
     from agentflow.cli.arguments import text_of
     from agentflow.model.tiers import REPAIR
     from agentflow.routing.classify import classify, keep_all_roles
@@ -44,7 +44,7 @@ def route(
     from agentflow.settings import load_settings, model_name, with_project
     from agentflow.view.text import label_row, span
 
-    settings = with_project(load_settings(os.environ), project_at(folder))
+    settings = with_project(load_settings(os.environ), load_project_at(folder))
     table = load_table(settings.routing)
     found = classify(text_of(words or []), table)
     if json:
@@ -121,8 +121,8 @@ def explain_command(
     folder: Path = FOLDER,
 ) -> None:
     """Explain which rule decides each part of a command. Nothing is run."""
-    from agentflow.api.boundary import Wish, bounded
-    from agentflow.api.content import hooks_here, load_content, rules_here
+    from agentflow.api.boundary import Wish, open_sandbox
+    from agentflow.api.content import load_content, load_hooks_here, load_rules_here
     from agentflow.core.hook import Point
     from agentflow.core.record import plain
     from agentflow.permissions.explain import explain
@@ -134,10 +134,10 @@ def explain_command(
 
     root = open_repository(folder).root
     found = load_content(root, standard()).role(role)
-    runner = bounded(folder, Wish(must_run=True)).of(found.part)
+    runner = open_sandbox(folder, Wish(must_run=True)).of(found.part)
     call = Call(tool=BASH, given={"command": command}, root=root)
-    answer = explain(found, rules_here(root), call, scope_of(found, BASH, runner))
-    hooks = [hook.name for hook in hooks_here(root)[0] if hook.point is Point.PRE_TOOL_USE]
+    answer = explain(found, load_rules_here(root), call, scope_of(found, BASH, runner))
+    hooks = [hook.name for hook in load_hooks_here(root)[0] if hook.point is Point.PRE_TOOL_USE]
     besides = (_reach(role), *(f"hook: {name} may still refuse it" for name in hooks))
     if json:
         say_json({**plain(answer), "besides": besides})

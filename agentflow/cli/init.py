@@ -63,7 +63,7 @@ def _files(git: "Git") -> list[dict[str, str]]:
 
 def _settings(path: Path, root: Path) -> str:
     """Write the settings file and trust it as it was written, unless there is one; return its state."""
-    from agentflow.api.trust import trusted_here
+    from agentflow.api.trust import load_trust_here
     from agentflow.core.errors import ConfigError
     from agentflow.frontmatter import write_atomic
     from agentflow.settings import PROJECT_FILE, folders
@@ -79,26 +79,29 @@ def _settings(path: Path, root: Path) -> str:
     write_atomic(path, Path(__file__).with_name("project.yaml").read_bytes(), mode=0o644)
     digest = fingerprint(root, PROJECT_FILE)
     assert digest is not None
-    record_trust(folders(os.environ).config, root, {**trusted_here(root).files, PROJECT_FILE: digest})
+    record_trust(folders(os.environ).config, root, {**load_trust_here(root).files, PROJECT_FILE: digest})
     return "written"
 
 
 def _find_setup(git: "Git") -> dict[str, Any]:
     """Return what tasks will run here, and the command to go on with."""
-    from agentflow.api.boundary import Wish, boundary, notice
-    from agentflow.api.trust import untrusted
-    from agentflow.api.verification import rows
+    from agentflow.api.boundary import Wish, describe_sandbox, make_sandbox
+    from agentflow.api.trust import list_untrusted
+    from agentflow.api.verification import run_checks
     from agentflow.core.errors import NoSandbox
     from agentflow.settings import load_settings, model_name
 
     settings = load_settings(os.environ)
     checks: list[dict[str, Any]] | None = None
     try:
-        sandbox = boundary(git.root, settings, Wish(), git.folders)
-        said, checks = notice(sandbox), [row.told for row in rows(sandbox, is_quick=False, dry_run=True)]
+        sandbox = make_sandbox(git.root, settings, Wish(), git.folders)
+        said, checks = (
+            describe_sandbox(sandbox),
+            [row.told for row in run_checks(sandbox, is_quick=False, dry_run=True)],
+        )
     except NoSandbox as error:
         said = f"{error}; {error.hint}"
-    left = [item.file for item in untrusted(git.root)]
+    left = [item.file for item in list_untrusted(git.root)]
     then = "doctor" if checks is None else "verify" if checks and not left else "trust"
     return {
         "checks": checks,

@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from agentflow.api.models import streamed
-from agentflow.api.session import Ask, Order, Session, begin, run, take_up
+from agentflow.api.models import stream_model
+from agentflow.api.session import Ask, Order, Session, begin_session, resume_session, run_session
 from agentflow.api.wiring import prepare
 from agentflow.cli.printing import say_json, tell_edits
 from agentflow.cli.prompts import agree, is_attended, settle
@@ -58,7 +58,7 @@ def launch(folder: Path, job: Job) -> int:
     """Do a new task and return its exit code."""
     setup = prepare(folder, job.model, job.text, job.wish.replace(agree=agree))
     require_outside(setup.git, job.events)
-    with _open_events(job.events) as sink, begin(setup, job) as session:
+    with _open_events(job.events) as sink, begin_session(setup, job) as session:
         return _drive(session, job, sink)
 
 
@@ -71,7 +71,7 @@ def relaunch(start: Path, task_id: str | None, job: Job) -> int:
     job = job.replace(wish=job.wish.replace(agree=agree))
     with (
         _open_events(job.events) as sink,
-        take_up(git, found.name, job, job.ask, is_named=bool(task_id)) as session,
+        resume_session(git, found.name, job, job.ask, is_named=bool(task_id)) as session,
     ):
         return _drive(session, job, sink)
 
@@ -86,7 +86,7 @@ def _drive(session: Session, job: Job, sink: BinaryIO | None) -> int:
         if job.stream:
             shown = Redacting(_show)
             stack.callback(shown.finish)
-            model = streamed(session.setup.model, shown.add)
+            model = stream_model(session.setup.model, shown.add)
             session = session.replace(setup=session.setup.replace(model=model))
             store.observers.append(lambda told: shown.finish() if isinstance(told.event, Replied) else None)
             medium = medium.replace(live=False)
@@ -95,7 +95,7 @@ def _drive(session: Session, job: Job, sink: BinaryIO | None) -> int:
             store.observers.append(stack.enter_context(Progress(sys.stderr, medium, is_brief=is_brief)))
         if sink is not None:
             store.observers.append(stack.enter_context(_copy_events(store, sink)))
-        crew, task = run(session, ask=job.ask, signals=_SIGNALS)
+        crew, task = run_session(session, ask=job.ask, signals=_SIGNALS)
     _answer(crew, task, job)
     assert task.ending is not None
     return task.ending.exit_code

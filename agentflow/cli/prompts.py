@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-from agentflow.api.decisions import record
+from agentflow.api.decisions import record_decision
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import (
     APPROVED,
@@ -57,7 +57,7 @@ def settle(store: TaskStore) -> bool:
             return False
         if decision is None:
             return False
-        record(store, item, decision.replace(by="a person at the terminal"))
+        record_decision(store, item, decision.replace(by="a person at the terminal"))
     return True
 
 

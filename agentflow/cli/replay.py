@@ -13,7 +13,7 @@ import anyio
 
 from agentflow.api.boundary import Wish
 from agentflow.api.decisions import explain_foreign
-from agentflow.api.wiring import Setup, assemble, new_task, prepare
+from agentflow.api.wiring import Setup, assemble, make_task, prepare
 from agentflow.cli.arguments import FOLDER, JSON, TASK
 from agentflow.cli.printing import say, say_json
 from agentflow.cli.tasks import folder_of
@@ -124,7 +124,7 @@ def _ran_through(happened: tuple[Stamped, ...]) -> bool:
 def _begin_again(setup: Setup, happened: tuple[Stamped, ...], recorded: TaskState) -> TaskState:
     """Return the state that the task began with, under a name of its own, in the place as it was then."""
     first = next(one.event.changed for one in happened if isinstance(one.event, StateChanged))
-    fresh = new_task(setup, first["task"], first["max_iterations"])
+    fresh = make_task(setup, first["task"], first["max_iterations"])
     keys = ("task_id", "started_at", "model", "sandbox", "gaps")
     then = {key: plain(recorded)[key] for key in ("surroundings", "instructions", "excerpts")}
     return fit(TaskState, {**first, **{key: plain(fresh)[key] for key in keys}, **then})

@@ -17,7 +17,7 @@ def trust(
     import os
     import sys
 
-    from agentflow.api.trust import items, trusted_here, untrusted
+    from agentflow.api.trust import list_items, list_untrusted, load_trust_here
     from agentflow.core.errors import Exit
     from agentflow.core.record import plain
     from agentflow.settings import folders
@@ -25,8 +25,8 @@ def trust(
     from agentflow.workspace.git import open_repository
 
     root = open_repository(folder).root
-    found, left = items(root), untrusted(root)
-    before = trusted_here(root)
+    found, left = list_items(root), list_untrusted(root)
+    before = load_trust_here(root)
     if not json:
         for item in found:
             state = "trusted" if item not in left else "changed" if item.file in before.files else "new"

@@ -39,34 +39,34 @@ def verify(
     again on fresh copies: exit code 0 means that every result is as recorded and that the files here are
     those that were judged.
     """
-    from agentflow.api.boundary import Wish, bounded, notice, swept
+    from agentflow.api.boundary import Wish, describe_sandbox, open_sandbox, sweep_leftovers
     from agentflow.api.verification import (
-        examined,
-        exit_of,
-        interchanged,
-        rows,
-        summary,
-        unused,
-        verdict_words,
+        choose_exit,
+        list_untrusted_checks,
+        reverify_records,
+        run_checks,
+        summarize_checks,
+        summarize_records,
+        write_interchange,
     )
     from agentflow.cli.prompts import agree
 
-    sandbox = bounded(folder, Wish(no_sandbox=no_sandbox, network=network, agree=agree))
+    sandbox = open_sandbox(folder, Wish(no_sandbox=no_sandbox, network=network, agree=agree))
     if not json:
-        for said in (*swept(), notice(sandbox), *unused(sandbox.root)):
+        for said in (*sweep_leftovers(), describe_sandbox(sandbox), *list_untrusted_checks(sandbox.root)):
             say(said)
     shown = []
-    found = rows(sandbox, is_quick=quick, dry_run=dry_run, during=_announce)
-    for row in examined(sandbox, task_id) if task_id else found:
+    found = run_checks(sandbox, is_quick=quick, dry_run=dry_run, during=_announce)
+    for row in reverify_records(sandbox, task_id) if task_id else found:
         shown.append(row)
         if not json:
             show(row.lines)
-    interchanged(shown, junit, sarif)
+    write_interchange(shown, junit, sarif)
     if json:
         say_json([row.told for row in shown])
     else:
-        show((verdict_words(shown) if task_id else summary(shown, dry_run=dry_run),))
-    return exit_of(shown)
+        show((summarize_records(shown) if task_id else summarize_checks(shown, dry_run=dry_run),))
+    return choose_exit(shown)
 
 
 @contextmanager

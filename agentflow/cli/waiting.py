@@ -76,10 +76,10 @@ def approve(
     folder: Path = FOLDER,
 ) -> None:
     """Approve a tool call or changed checks that wait for you. Then continue with `resume`."""
-    from agentflow.api.decisions import edited_input
+    from agentflow.api.decisions import parse_edited_input
     from agentflow.core.pending import Answer
 
-    _decide(folder, pending_id, Answer(approved=True, input=edited_input(args), by=by, comment=comment))
+    _decide(folder, pending_id, Answer(approved=True, input=parse_edited_input(args), by=by, comment=comment))
 
 
 def deny(
@@ -142,12 +142,12 @@ def cancel(
 
 
 def _decide(folder: Path, pending_id: str, decision: "Answer") -> None:
-    from agentflow.api.decisions import decide, find_pending
+    from agentflow.api.decisions import decide_approval, find_pending
     from agentflow.workspace.git import open_repository
 
     root = open_repository(folder).root
     tell_edits(root, find_pending(root, pending_id))
-    told = decide(folder, pending_id, decision)
+    told = decide_approval(folder, pending_id, decision)
     if told.before:
         say(f"{pending_id} was decided before: {told.word}")
     else:
@@ -183,7 +183,7 @@ def undo(
 
 
 def _show(task_id: str, told: dict[str, Any]) -> None:
-    from agentflow.api.undo import SHOWN
+    from agentflow.api.undo import MOST_LISTED
     from agentflow.redact import one_line
 
     if told["state"] == "already_undone":
@@ -198,7 +198,7 @@ def _show(task_id: str, told: dict[str, Any]) -> None:
         for path in told[verb]:
             note = "  (changed since)" if path in told["in_the_way"] else ""
             say(f"  {verb.removesuffix('d') if is_plan else verb:<9} {one_line(path)}{note}")
-    for path in told["kept"][:SHOWN]:
+    for path in told["kept"][:MOST_LISTED]:
         say(f"  {'keep' if is_plan else 'kept':<9} {one_line(path)}  (not changed by the task)")
     if told["in_the_way"] and told["replaced"]:
         say(f"what was there is kept: {_GET_BACK.format(told['replaced'])}")
