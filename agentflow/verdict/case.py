@@ -6,7 +6,7 @@ from agentflow.checks.dependencies import Difference
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, TestOutcome, ended
 from agentflow.core.pending import Answer, Override
 from agentflow.core.record import Record
-from agentflow.core.verdict import Hunk, ProbeResult
+from agentflow.core.verdict import Hunk, ProbeResult, ProofKind
 from agentflow.verdict.drift import appeared, listed
 from agentflow.verdict.findings import Finding
 from agentflow.verdict.probe_results import hunks_of, notes_of, proven_tests
@@ -130,7 +130,7 @@ def remarks(case: Case) -> tuple[str, ...]:
 def _no_test_needed(case: Case) -> list[str]:
     """Return by what a change is proved that no test has to show."""
     if case.same_behaviour:
-        return ["same behaviour: only documents, comments, docstrings, formatting or type hints differ"]
+        return [f"same behaviour: {ProofKind.SAME_BEHAVIOUR.meaning}"]
     if case.proven_tests:
         return [f"tests only, each fails when the code is broken: {listed(sorted(case.proven_tests))}"]
     return []

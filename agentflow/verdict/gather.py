@@ -22,7 +22,7 @@ from agentflow.verdict.drift import set_apart, without_leavings
 from agentflow.verdict.fail_to_pass import counterproof
 from agentflow.verdict.findings import Finding, Tampering
 from agentflow.verdict.ground import Ground
-from agentflow.verdict.look import Look, added_secrets, approval_id
+from agentflow.verdict.look import Look, added_secrets, approval_id, is_ignore_file
 from agentflow.verdict.mixed import is_shared, mix
 from agentflow.verdict.observation import UNREAD, is_open, observe_after
 from agentflow.verdict.parts import has_parts, mix_parts
@@ -151,11 +151,15 @@ def case_of(context: JudgeContext, task: TaskState) -> Case:
     entries = context.git.ignored()
     now = mark_ignored(context.git.root, entries)
     weakened = (*case.weakened, *describe_changes(task.ignored, now))
+    hidden = list_unseen(entries, task.ignored, now)
+    paths = (*(each.path for each in seen.checks), *(hunk.path for hunk in seen.lines))
+    is_hiding = bool(hidden) and any(map(is_ignore_file, paths))
     return case.replace(
         weakened=weakened,
         approval=task.answers.get(approval_id(seen, weakened)),
         audit=task.audit,
-        unseen=list_unseen(entries, task.ignored, now),
+        unseen=hidden,
+        same_behaviour=case.same_behaviour and not is_hiding,
     )
 
 

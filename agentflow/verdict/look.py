@@ -13,9 +13,16 @@ from agentflow.core.task import TaskState
 from agentflow.core.verdict import Hunk
 from agentflow.redact import redacted
 from agentflow.verdict.added_tests import find_added_tests
-from agentflow.verdict.equivalence import READS_TEXTS, is_description, is_document, is_same_behaviour
+from agentflow.verdict.equivalence import (
+    READS_TEXTS,
+    is_description,
+    is_document,
+    is_document_path,
+    is_same_behaviour,
+)
 from agentflow.verdict.findings import Finding
 from agentflow.verdict.mixed import is_shared, mix
+from agentflow.verdict.moved_code import find_moved
 from agentflow.verdict.parts import extract_checks, has_parts
 from agentflow.verdict.python_tests import find_changed_tests
 from agentflow.verdict.reach import is_source
@@ -91,7 +98,7 @@ def look(git: Git, task: TaskState) -> Look:
     return Look(
         checks=tuple(_surface_change(each, each.surface, findings) for each in changed if each.surface),
         code=tuple(finding for finding in findings if finding.path in code),
-        same_behaviour=_is_same_behaviour(git, task, found),
+        same_behaviour=_is_same_behaviour(git, task, found) or _is_moved(git, task, found),
         changed_tests=_changed_tests(found, changed),
         suppressed=_suppressed(task, changed),
         dependencies=_dependencies(git, task, [each.path for each in found if manifest_of(each.path)]),
@@ -105,7 +112,10 @@ def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[ChangedTexts, .
     assert task.base_tree is not None
     paths = git.paths(task.base_tree)
     own = {part.partition(".")[0] for path in paths for part in path.split("/")}
-    if not is_same_behaviour(changes, own) or _is_needed(git, task.base_tree, changes, own):
+    others = tuple(each for each in changes if not is_ignore_file(each.path))
+    if len(others) < len(changes) and not _ignores_nothing(git, task):
+        return False
+    if (others and not is_same_behaviour(others, own)) or _is_needed(git, task.base_tree, others, own):
         return False
     if any(each.path in task.surface.read for each in changes):
         return False
@@ -117,7 +127,47 @@ def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[ChangedTexts, .
     return not naming and not reading
 
 
+<<<<<<< HEAD
 def _is_needed(git: Git, tree: str, changes: tuple[ChangedTexts, ...], own: Collection[str]) -> bool:
+=======
+def is_ignore_file(path: str) -> bool:
+    """Tell whether a file says what git does not look at."""
+    return PurePosixPath(path).name == ".gitignore"
+
+
+def _ignores_nothing(git: Git, task: TaskState) -> bool:
+    """Tell whether no file that git knows is one to be ignored, and no code reads which are."""
+    assert task.base_tree is not None
+    known = git.call("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
+    return not known and not _in_code(git.mentions(task.base_tree, ["gitignore"]))
+
+
+def _is_moved(git: Git, task: TaskState, changes: tuple[Texts, ...]) -> bool:
+    """Tell whether functions and classes of Python stand elsewhere, and that is all."""
+    assert task.base_tree is not None
+    assert task.tree is not None
+    modes = {mode for each in changes for mode in each.modes}
+    is_python = all(each.path.endswith(".py") and each.is_whole for each in changes)
+    is_read = any(each.path in task.surface.read for each in changes)
+    if len(changes) < _MOVED or not is_python or is_read or not modes <= {"100644", "000000"}:
+        return False
+    sides = [
+        [path for path in git.paths(tree) if path.endswith(".py")] for tree in (task.base_tree, task.tree)
+    ]
+    if len(sides[0]) > _RENAMED_FILES:
+        return False
+    before, after = (
+        dict(zip(paths, git.texts([f"{tree}:{path}" for path in paths], _TEXT_BYTES), strict=True))
+        for tree, paths in zip((task.base_tree, task.tree), sides, strict=True)
+    )
+    names = find_moved(before, after)
+    others = (
+        (path for path in git.mentions(task.base_tree, names) if not path.endswith(".py")) if names else ()
+    )
+    return bool(names) and all(map(is_document_path, others))
+
+
+def _is_needed(git: Git, tree: str, changes: tuple[Texts, ...], own: Collection[str]) -> bool:
     """Tell whether other files may need a name that is no longer bound, or a project's description."""
     if any(map(is_description, changes)) and _in_code(git.mentions(tree, ["metadata"])):
         return True

@@ -50,6 +50,45 @@ def test_a_comment_leaves_the_behaviour(tmp_path: Path) -> None:
     assert (done.code, kinds(done)) == (0, ["same_behaviour"])
 
 
+_IGNORED = BASE[".gitignore"]
+_LOCAL = {
+    **MENDED_BASE,
+    "pager/use.py": "try:\n    from pager.local import pages\nexcept ImportError:\n    pages = None\n",
+}
+
+
+def test_a_line_for_git_that_hides_nothing_leaves_the_behaviour(tmp_path: Path) -> None:
+    done = tried(
+        tmp_path, MENDED_BASE, {".gitignore": f"{_IGNORED}notes.txt\n"}, "ignore notes.txt in .gitignore"
+    )
+
+    assert (done.code, kinds(done)) == (0, ["same_behaviour"])
+
+
+@pytest.mark.parametrize(
+    ("base", "files"),
+    [
+        (MENDED_BASE, {".gitignore": f"{_IGNORED}core.py\n"}),
+        (
+            _LOCAL,
+            {"pager/local.py": "def pages(*sizes):\n    return 1\n", ".gitignore": f"{_IGNORED}local.py\n"},
+        ),
+        (
+            MENDED_BASE,
+            {"tests/test_more.py": "def test():\n    assert 0\n", ".gitignore": f"{_IGNORED}test_more.py\n"},
+        ),
+    ],
+    ids=["a source", "a new source", "a new test"],
+)
+def test_a_line_for_git_that_hides_something_is_not_proved(
+    base: Mapping[str, str], files: Mapping[str, str], tmp_path: Path
+) -> None:
+    done = tried(tmp_path, base, files, "ignore what only this machine needs in .gitignore")
+
+    assert (done.code, kinds(done)) == (4, [])
+    assert "unproved" in done.json["caveats"]
+
+
 def test_tests_alone_are_proved_by_broken_code(tmp_path: Path) -> None:
     added = TESTS + "\n\ndef test_one():\n    assert pages(1, 10) == 1\n"
     done = tried(tmp_path, MENDED_BASE, {"tests/test_core.py": added})
