@@ -41,6 +41,8 @@ _LOCK_BYTES = 20_000_000
 _TEST_FILES = 1_000
 _RENAMED_FILES = 5_000
 """In a larger repository a renaming is a change like any other."""
+_PLAIN = frozenset({"100644", "000000"})
+"""Modes of a file that is no program and no link, or is not there."""
 _MOVED = 2
 """Paths that are in one tree alone where a file has another name."""
 _CODE = frozenset(
@@ -113,7 +115,8 @@ def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[ChangedTexts, .
     paths = git.paths(task.base_tree)
     own = {part.partition(".")[0] for path in paths for part in path.split("/")}
     others = tuple(each for each in changes if not is_ignore_file(each.path))
-    if len(others) < len(changes) and not _ignores_nothing(git, task):
+    modes = {mode for each in changes if is_ignore_file(each.path) for mode in each.modes}
+    if modes and not (modes <= _PLAIN and _ignores_nothing(git, task)):
         return False
     if (others and not is_same_behaviour(others, own)) or _is_needed(git, task.base_tree, others, own):
         return False
@@ -127,9 +130,6 @@ def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[ChangedTexts, .
     return not naming and not reading
 
 
-<<<<<<< HEAD
-def _is_needed(git: Git, tree: str, changes: tuple[ChangedTexts, ...], own: Collection[str]) -> bool:
-=======
 def is_ignore_file(path: str) -> bool:
     """Tell whether a file says what git does not look at."""
     return PurePosixPath(path).name == ".gitignore"
@@ -142,14 +142,14 @@ def _ignores_nothing(git: Git, task: TaskState) -> bool:
     return not known and not _in_code(git.mentions(task.base_tree, ["gitignore"]))
 
 
-def _is_moved(git: Git, task: TaskState, changes: tuple[Texts, ...]) -> bool:
+def _is_moved(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> bool:
     """Tell whether functions and classes of Python stand elsewhere, and that is all."""
     assert task.base_tree is not None
     assert task.tree is not None
     modes = {mode for each in changes for mode in each.modes}
     is_python = all(each.path.endswith(".py") and each.is_whole for each in changes)
     is_read = any(each.path in task.surface.read for each in changes)
-    if len(changes) < _MOVED or not is_python or is_read or not modes <= {"100644", "000000"}:
+    if len(changes) < _MOVED or not is_python or is_read or not modes <= _PLAIN:
         return False
     sides = [
         [path for path in git.paths(tree) if path.endswith(".py")] for tree in (task.base_tree, task.tree)
@@ -167,7 +167,7 @@ def _is_moved(git: Git, task: TaskState, changes: tuple[Texts, ...]) -> bool:
     return bool(names) and all(map(is_document_path, others))
 
 
-def _is_needed(git: Git, tree: str, changes: tuple[Texts, ...], own: Collection[str]) -> bool:
+def _is_needed(git: Git, tree: str, changes: tuple[ChangedTexts, ...], own: Collection[str]) -> bool:
     """Tell whether other files may need a name that is no longer bound, or a project's description."""
     if any(map(is_description, changes)) and _in_code(git.mentions(tree, ["metadata"])):
         return True
