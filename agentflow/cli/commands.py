@@ -267,10 +267,10 @@ def _report_misuse(error: TyperException) -> int:
 
 
 def _say(message: str, hint: str, code: Exit) -> int:
-    from agentflow.redact import visible
+    from agentflow.view.text import choose, line, write
 
-    lines = [visible(f"agentflow: {message}"), *([f"  {visible(hint)}"] if hint else [])]
-    send("\n".join(lines) + "\n", sys.stderr)
+    rows = [*f"agentflow: {message}".split("\n"), *(f"  {row}" for row in hint.split("\n") if hint)]
+    write([line(row, hang=2) for row in rows], sys.stderr, choose(sys.stderr, os.environ))
     return code
 
 

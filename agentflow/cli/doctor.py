@@ -145,10 +145,10 @@ def _sandbox(found: Examined) -> Iterator[Line]:
         "by design", span("commands can read the whole git history, including any secrets in it", Style.DIM)
     )
     yield label_row("hidden", span(" ".join(found.hidden)))
-    yield label_row("but shown", span(" ".join(found.shown) or "nothing", Style.DIM))
+    yield label_row("except", span(" ".join(found.shown) or "nothing", Style.DIM))
     if found.attacks:
         open_ways = sum(not held for attack in found.attacks for held in attack.held.values())
-        result = span(f"{open_ways} not held", Style.BAD) if open_ways else span("all held", Style.GOOD)
+        result = span(f"{open_ways} not blocked", Style.BAD) if open_ways else span("all blocked", Style.GOOD)
         yield label_row("attacks", span(f"{len(found.attacks)} on each profile: "), result)
         yield BLANK
         heads = (column(head, _MARK, Style.DIM) for head in _HEADS)
@@ -163,8 +163,8 @@ def _sandbox(found: Examined) -> Iterator[Line]:
 
 def _mark(held: bool | None) -> tuple[str, Style]:
     if held is None:
-        return "its work", Style.DIM
-    return ("held", Style.PLAIN) if held else ("NOT HELD", Style.BAD)
+        return "allowed", Style.DIM
+    return ("blocked", Style.PLAIN) if held else ("OPEN", Style.BAD)
 
 
 def _version(name: str, option: str) -> str:

@@ -135,7 +135,7 @@ def _why(told: dict[str, Any]) -> str:
         return "runs these checks, without a model"
     if told["checks"]:
         return "review what this repository wants to run"
-    return "after you wrote your test command into .claude/agentflow.yaml"
+    return "after you have written your test command into .claude/agentflow.yaml"
 
 
 def _checks(checks: list[dict[str, Any]] | None) -> Iterator["Line"]:

@@ -12,7 +12,7 @@ from agentflow.core.evidence import RED, CheckName, Evidence
 from agentflow.core.record import Record
 from agentflow.parse import decode
 
-ADVICE = "set ANTHROPIC_API_KEY or choose a model with --model"
+ADVICE = "Set ANTHROPIC_API_KEY or choose a model with --model."
 
 _VARIABLE = re.compile(r"^([A-Za-z_]\w*)=(.*)$", re.DOTALL)
 

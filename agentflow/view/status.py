@@ -6,6 +6,7 @@ from agentflow.core.evidence import CheckName, Evidence, ended
 from agentflow.core.pending import APPROVED, Pending, PendingKind, letter_of
 from agentflow.core.role import PlanStep
 from agentflow.core.task import GateStatus, Phase, RequiredCheck, Status, TaskState
+from agentflow.core.wording import list_some
 from agentflow.redact import one_line
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Span, Style, clip, column, label_row, line, span
@@ -61,11 +62,11 @@ def picture(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
 def _draw_standing(state: TaskState) -> Line:
     if state.undone is not None:
         was = state.status.replace("_", " ")
-        kept = f"; kept: {', '.join(map(one_line, state.undone.kept[:_KEPT]))}" if state.undone.kept else ""
-        more = f" and {len(state.undone.kept) - _KEPT} more" if len(state.undone.kept) > _KEPT else ""
+        names = list_some([one_line(path) for path in state.undone.kept], _KEPT)
+        kept = f"; kept: {names}" if names else ""
         return line(
             span(f"undone {state.undone.at} (was: {was})", Style.WARN),
-            span(f"{kept}{more}  {state.task_id}", Style.DIM),
+            span(f"{kept}  {state.task_id}", Style.DIM),
         )
     return line(
         status_mark(state.status),
@@ -102,8 +103,7 @@ def _draw_end(state: TaskState) -> tuple[Line, ...]:
 
 def _hooks(state: TaskState) -> tuple[Line, ...]:
     names = [one_line(path) for path in sorted(state.hook_files)]
-    more = f" and {len(names) - _KEPT} more" if len(names) > _KEPT else ""
-    return (label_row("hooks", span(f"changed: {', '.join(names[:_KEPT])}{more}")),) if names else ()
+    return (label_row("hooks", span(f"changed: {list_some(names, _KEPT)}")),) if names else ()
 
 
 def _phase(state: TaskState, phase: Phase) -> Line:

@@ -7,6 +7,7 @@ from shlex import quote
 from agentflow.core.record import Record
 from agentflow.core.task import Failure, Phase, RequiredCheck, Status, TaskState
 from agentflow.core.verdict import Verdict, meaning
+from agentflow.core.wording import list_some
 from agentflow.redact import one_line, visible
 from agentflow.store.reading import TASKS
 from agentflow.view.status import check_rows, diff_style, draw_pending, plan_rows
@@ -66,8 +67,8 @@ def _in_short(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line, ...]
     return (
         *_headline(snapshot),
         *draw_pending(state),
-        *_draw_plan(state),
-        *check_rows(snapshot),
+        *(() if state.pending else _draw_plan(state)),
+        *(check_rows(snapshot) if state.final else ()),
         *_changes_in_short(tuple(file_diffs(diff))),
         *(row for failure in failures for row in _failure(failure)),
         *_costs(state),
@@ -265,8 +266,7 @@ def _cautions(state: TaskState) -> Iterator[Line]:
         yield label_row("note", span(one_line(note, _REASON)))
     if state.hook_files:
         names = [one_line(path, _DIFF_WIDTH) for path in sorted(state.hook_files)]
-        more = f" and {len(names) - _FILES} more" if len(names) > _FILES else ""
-        yield label_row("hooks", span(f"changed: {', '.join(names[:_FILES])}{more}"))
+        yield label_row("hooks", span(f"changed: {list_some(names, _FILES)}"))
     if state.sandbox != "full":
         yield label_row("sandbox", sandbox(state))
     if state.model == REPAIR and state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
