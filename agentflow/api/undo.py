@@ -16,7 +16,7 @@ from agentflow.store.journal import load_run
 from agentflow.store.locks import pid_of, writer_lock
 from agentflow.store.reading import events, find, last_sign, state_of
 from agentflow.store.tasks import TaskStore
-from agentflow.verdict.drift import set_apart
+from agentflow.verdict.drift import find_hook_files
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.snapshot import KeptSnapshots, TaskSnapshots
 from agentflow.workspace.undo import Death, Moments, UndoPlan, plan_undo, put_back
@@ -90,7 +90,7 @@ def _undo(git: Git, folder: Path, *, dry_run: bool, force: bool) -> UndoResult:
         return UndoResult(task_id=folder.name, state="already_undone", at=undone.at if undone else None)
     shot = past.now(kept)
     moments = Moments(base=past.files(kept.base), last=past.files(kept.last), now=past.files(shot))
-    spared = set_apart(_load_state(folder))
+    spared = find_hook_files(_load_state(folder))
     plan = plan_undo(git.root, kept, moments, _find_death(folder, kept), spared)
     told = _to_result(folder.name, plan, "would_undo" if dry_run else "undone")
     if dry_run:

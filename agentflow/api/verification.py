@@ -16,11 +16,11 @@ from agentflow.checks.wellknown import WellKnown, commanded
 from agentflow.core.errors import ConfigError, Exit
 from agentflow.core.evidence import RED, Check, CheckName, Fault, ended, repeated
 from agentflow.core.record import Record, encode, plain
+from agentflow.core.wording import list_some
 from agentflow.sandbox.run import Sandbox, likely_reason
 from agentflow.sandbox.scratch import scratch_folder
 from agentflow.settings import Patience, Settings, load_settings
-from agentflow.verdict.drift import listed
-from agentflow.verdict.runner import PATIENCE, WHOLE, Known, Place, Ran, flaky
+from agentflow.verdict.runner import PATIENCE, WHOLE, Known, Place, Ran, find_flaky
 from agentflow.view.text import Line, Span, Style, column, line, span
 from agentflow.view.words import counts, duration, pass_mark, plural
 from agentflow.workspace.git import open_repository
@@ -87,12 +87,11 @@ def run_checks(
 
 def reverify_records(sandbox: Sandbox, task_id: str) -> Iterator[VerificationRow]:
     """Yield one row for each record of a task, and one for its verdict."""
-    from agentflow.verdict.fresh import Copies
-    from agentflow.verdict.reverify import examine
+    from agentflow.verdict.reverify import Copies, reverify
 
     git = open_repository(sandbox.root)
     with _record(git.root, task_id) as path:
-        for one in examine(Copies(git=git, sandbox=sandbox, said=load_well_known(git.root)), path):
+        for one in reverify(Copies(git=git, sandbox=sandbox, said=load_well_known(git.root)), path):
             shown = line(_mark(one), f"{one.subject}: {one.said}", hang=4)
             yield VerificationRow(lines=(shown,), told=plain(one), holds=not one.differs, name=one.subject)
 
@@ -161,7 +160,7 @@ def _run_check(
     with scratch_folder() as scratch:
         runs = _run_and_repeat(check, sandbox, patience, scratch).runs
         output = Path(runs[-1].execution.output).read_text("utf-8", "replace")
-    shown, chance = runs[-1], flaky(runs, check.name)
+    shown, chance = runs[-1], find_flaky(runs, check.name)
     holds = _is_passing(shown, accepted.union(chance))
     doubts = tuple(_find_doubts(check, shown))
     words = ", ".join((_describe_runs(shown, runs[:-1], chance), *doubts))
@@ -220,7 +219,7 @@ def _run_and_repeat(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Pat
 def _describe_runs(shown: Shown, earlier: Sequence[Shown], chance: Sequence[str]) -> str:
     tests = counts(shown.counts) if shown.counts and not shown.execution.timed_out else ""
     before = repeated([run.execution for run in earlier], chance)
-    names = f": {listed(list(chance))}" if chance else ""
+    names = f": {list_some(list(chance))}" if chance else ""
     return f"{ended(shown.execution)}{', ' if tests else ''}{tests}{before}{names}"
 
 
@@ -264,7 +263,7 @@ def summarize_records(shown: Sequence[VerificationRow]) -> Line:
     """Return in one line what came of a task's records."""
     wrong = [row.name for row in shown if not row.holds]
     if wrong:
-        return line(span(f"differs from the record: {listed(wrong)}", Style.BAD))
+        return line(span(f"differs from the record: {list_some(wrong)}", Style.BAD))
     count = len(shown) - sum(row.told["left_out"] for row in shown)
     return line(
         span(f"{count} of {len(shown)} records checked again, each with the recorded result", Style.GOOD)

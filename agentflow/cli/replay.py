@@ -26,7 +26,7 @@ from agentflow.model.recorded import first_difference, steady
 from agentflow.parse import fit
 from agentflow.store.reading import TASKS, events, state_of
 from agentflow.store.tasks import TaskStore
-from agentflow.verdict.fresh import laid_out, seeing
+from agentflow.verdict.reverify import lay_out, share_environments
 from agentflow.workflow.run import run_task
 from agentflow.workflow.suspension import go_on, record_answer
 from agentflow.workspace.git import Git, open_repository
@@ -99,7 +99,7 @@ def replay_task(folder: Path, task_id: str | None) -> Replayed:
     with _copy_repository(git, path, task.base_tree) as root:
         wish = Wish(no_sandbox=task.sandbox == "none" and not explain_foreign(git, path))
         setup = prepare(root, f"replay:{path.name}", task.task, wish)
-        setup = setup.replace(sandbox=seeing(setup.sandbox, git.root))
+        setup = setup.replace(sandbox=share_environments(setup.sandbox, git.root))
         store = TaskStore.create(root, _begin_again(setup, happened, task))
         ended = _run(setup, store, task)
         told = _difference(happened, tuple(events(store.folder)), (str(git.root), str(root)))
@@ -147,7 +147,7 @@ def _run(setup: Setup, store: TaskStore, recorded: TaskState) -> TaskState:
 @contextmanager
 def _copy_repository(git: Git, path: Path, tree: str) -> Iterator[Path]:
     """Yield a repository of its own with the files of a tree and the task's folder."""
-    with laid_out(git, tree) as stage:
+    with lay_out(git, tree) as stage:
         root = stage.view.place
         (root / ".git/info").mkdir(exist_ok=True)
         (root / ".git/info/exclude").write_text("/.venv\n/venv\n/env\n/node_modules\n", "utf-8")

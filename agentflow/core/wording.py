@@ -1,9 +1,10 @@
 """How lists read in one line of text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 
-def list_some(names: Sequence[str], most: int = 5, between: str = ", ") -> str:
+def list_some(names: Iterable[str], most: int = 5, between: str = ", ") -> str:
     """Return names in one line: the first few, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{between.join(names[:most])}{more}"
+    found = tuple(names)
+    more = f" and {len(found) - most} more" if len(found) > most else ""
+    return f"{between.join(found[:most])}{more}"

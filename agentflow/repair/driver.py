@@ -47,7 +47,7 @@ def search(spec: dict[str, Any], observe: Callable[..., Any]) -> None:
     gc.freeze()  # what is loaded so far is never collected in a child
     state = signature()
     for index, candidate in enumerate(spec["candidates"]):
-        if won_before(spec, len(spec["candidates"])):
+        if is_beaten(spec, len(spec["candidates"])):
             return
         if not claim(spec, index):
             continue
@@ -88,7 +88,7 @@ def attempt(spec: dict[str, Any], observe: Callable[..., Any], index: int) -> di
         os.close(reader)
         run_child(spec, observe, writer)
     os.close(writer)
-    answer = answer_of(reader, lambda: won_before(spec, index), time.monotonic() + spec["timeout"])
+    answer = answer_of(reader, lambda: is_beaten(spec, index), time.monotonic() + spec["timeout"])
     os.close(reader)
     with contextlib.suppress(OSError):
         os.killpg(child, signal.SIGKILL)
@@ -150,7 +150,7 @@ def claim(spec: dict[str, Any], index: int) -> bool:
     return True
 
 
-def won_before(spec: dict[str, Any], index: int) -> bool:
+def is_beaten(spec: dict[str, Any], index: int) -> bool:
     return any(int(path.name[4:]) < index for path in Path(spec["board"]).glob("won-*"))
 
 

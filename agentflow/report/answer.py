@@ -10,7 +10,7 @@ from agentflow.core.task import Ending, Status, TaskState
 from agentflow.frontmatter import write_atomic
 from agentflow.redact import nested, visible
 from agentflow.report.outcomes import describe_issue
-from agentflow.verdict.conclusion import failed
+from agentflow.verdict.conclusion import fail
 
 _FOLDER = Path(".claude")
 _SLUG_CHARS = 40
@@ -29,7 +29,7 @@ class Rank(IntEnum):
     ASSERTION = 4
 
 
-def required_rank(route: str) -> Rank:
+def rank_for(route: str) -> Rank:
     """Return what the findings of a reading route must at least rest on."""
     return Rank.ASSERTION if route == "question" else Rank.CITATION
 
@@ -43,9 +43,9 @@ def rank_of(findings: Findings, flagged: tuple[str, ...]) -> Rank:
 def end_without_answer(task: TaskState) -> Ending | None:
     """Return how a reading task ends whose explorer found nothing, or None."""
     if task.findings is None or not _is_real(task.findings.summary):
-        return failed("the explorer's summary is empty")
-    if rank_of(task.findings, task.flagged_findings) > required_rank(task.route):
-        return failed("the explorer found nothing that it could cite")
+        return fail("the explorer's summary is empty")
+    if rank_of(task.findings, task.flagged_findings) > rank_for(task.route):
+        return fail("the explorer found nothing that it could cite")
     return None
 
 

@@ -8,11 +8,12 @@ from agentflow.core.evidence import CheckRun, Side, ended, mixed
 from agentflow.core.record import plain
 from agentflow.core.task import Failure, GateStatus, TaskState
 from agentflow.core.verdict import ProbeResult, Proof
+from agentflow.core.wording import list_some
 from agentflow.redact import nested, visible
 from agentflow.report.answer import format_answer
 from agentflow.report.material import Material, RoleSpending, Spending, fence_text
 from agentflow.store.task_file import plan_text
-from agentflow.verdict.drift import listed, set_apart
+from agentflow.verdict.drift import find_hook_files
 from agentflow.verdict.paths import explain
 from agentflow.workspace.git import FileChange
 
@@ -42,8 +43,8 @@ def format_report(
         _section("Iterations that failed", [_failure(failure) for failure in task.failures]),
         _section("Caveats", _caveats(task)),
         _section("Files changed", _files(task, changes)),
-        _section("Changed only by hooks", [f"- {nested(path)}" for path in sorted(set_apart(task))]),
-        _section("Tokens and time", _spending_table(spent)),
+        _section("Changed only by hooks", [f"- {nested(path)}" for path in sorted(find_hook_files(task))]),
+        _section("Tokens and time", _tabulate_spending(spent)),
         _section("What counts as checks", [f"- {nested(line)}" for line in material.surface]),
         fence_text(visible(material.diff).rstrip(), "diff") if material.diff else "",
     ]
@@ -74,7 +75,7 @@ def to_result(
         "evidence": [run.evidence.id for run in runs if run.evidence is not None],
         "files_changed": None if unknown else [change.path for change in changes],
         "paths": [] if unknown else [plain(explain(change.path, task.surface)) for change in changes],
-        "hooks_changed": sorted(set_apart(task)),
+        "hooks_changed": sorted(find_hook_files(task)),
         "usage": plain(task.usage),
         "roles": [plain(one) for one in spent.roles],
         "seconds": {"total": spent.seconds, "model": spent.model, "own": spent.own},
@@ -186,7 +187,7 @@ def _proof(task: TaskState) -> list[str]:
 
 
 def _proof_line(proof: Proof) -> str:
-    shown = f": {listed([nested(test) for test in proof.tests])}" if proof.tests else ""
+    shown = f": {list_some([nested(test) for test in proof.tests])}" if proof.tests else ""
     evidence = f" ({', '.join(proof.evidence)})" if proof.evidence else ""
     return f"- {proof.kind}: {proof.kind.meaning}{shown}{evidence}"
 
@@ -213,7 +214,7 @@ def _caveats(task: TaskState) -> list[str]:
     return [f"- {nested(text)}" for text in said]
 
 
-def _spending_table(spent: Spending) -> list[str]:
+def _tabulate_spending(spent: Spending) -> list[str]:
     """Return a table of what each role used, and how the time was spent."""
     if not spent.roles:
         return []

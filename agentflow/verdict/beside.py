@@ -11,17 +11,17 @@ from agentflow.sandbox.profile import Level
 Result = TypeVar("Result")
 
 
-async def undisturbed(level: Level, *begin: Callable[[], Awaitable[Result]]) -> list[Result]:
+async def run_apart(level: Level, *begin: Callable[[], Awaitable[Result]]) -> list[Result]:
     """Return what each came to, in their order; side by side only where a sandbox keeps commands apart.
 
     Elsewhere runs at once may disturb each other, and what is red by that would prove something.
     """
     if level is Level.FULL:
-        return await side_by_side(*begin)
+        return await run_together(*begin)
     return [await each() for each in begin]
 
 
-async def side_by_side(*begin: Callable[[], Awaitable[Result]]) -> list[Result]:
+async def run_together(*begin: Callable[[], Awaitable[Result]]) -> list[Result]:
     """Return what each came to, in their order; raises the first error when all have ended."""
     results: dict[int, Result] = {}
     errors: list[AgentflowError] = []

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
-from agentflow.verdict.breaking import changed_lines
+from agentflow.verdict.breaking import find_changed_lines
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _RAN, _TRUE, _FALSE = "r", "1", "0"
@@ -61,7 +61,7 @@ class Watched(Record):
         """Tell whether the code was read, by the files that a run left."""
         return self._has(left, self.first - 1, _RAN)
 
-    def untried(self, left: Collection[str]) -> Iterator[Hunk]:
+    def list_untried(self, left: Collection[str]) -> Iterator[Hunk]:
         """Yield what no test tried, with the test that would."""
         for number, part in enumerate(self.parts, self.first):
             missing = [each for each in (_TRUE, _FALSE) if not self._has(left, number, each)]
@@ -71,7 +71,7 @@ class Watched(Record):
                 outcomes = " or ".join({_TRUE: "true", _FALSE: "false"}[each] for each in missing)
                 yield part.hunk(f"in which `{part.text}` is {outcomes}")
 
-    def tried(self, left: Collection[str]) -> Iterator[Hunk]:
+    def list_tried(self, left: Collection[str]) -> Iterator[Hunk]:
         """Yield the conditions that came out both ways."""
         for number, part in enumerate(self.parts, self.first):
             if part.text and all(self._has(left, number, each) for each in (_TRUE, _FALSE)):
@@ -106,7 +106,7 @@ class _Watch(ast.NodeTransformer):
     ) -> None:
         self.parts: list[Part] = []
         self._path = change.path
-        self._lines = changed_lines(change)
+        self._lines = find_changed_lines(change)
         self._word = word
         self._first = first
         self._known = known

@@ -52,7 +52,7 @@ def break_functions(path: str, text: str) -> str | None:
     """Return code in which each function fails; None for code without any, and for an unknown language."""
     ending, word = PurePosixPath(path).suffix, "broken on purpose"
     if ending == ".py":
-        return _broken_python(text, lambda _: True, f"raise RuntimeError({word!r})")
+        return _break_nodes(text, lambda _: True, f"raise RuntimeError({word!r})")
     lines = text.splitlines()
     openings = {at for at, line in enumerate(lines) if _OPENS.match(line)} if ending in _FAILING else set()
     return _insert(lines, openings, _FAILING[ending].format(word=word)) if openings else None
@@ -62,8 +62,8 @@ def break_change(change: ChangedTexts, marks: Marks) -> str:
     """Return a changed file in which each function that was changed fails, or that cannot be used at all."""
     ending = PurePosixPath(change.path).suffix
     if ending == ".py":
-        return _broken_change(change, marks) or refuse(change.after, marks.word)
-    return _broken_braces(change, ending, marks) or _ended(change.after, ending, marks.word)
+        return _break_python(change, marks) or refuse(change.after, marks.word)
+    return _break_braces(change, ending, marks) or _fail_at_end(change.after, ending, marks.word)
 
 
 def refuse(text: str, word: str) -> str:
@@ -71,7 +71,7 @@ def refuse(text: str, word: str) -> str:
     return f"{text}\n)({word}\n"
 
 
-def changed_lines(change: ChangedTexts) -> frozenset[int]:
+def find_changed_lines(change: ChangedTexts) -> frozenset[int]:
     """Return which lines of a file are new or stand where others were, counted from 1."""
     sides = (change.before.splitlines(), change.after.splitlines())
     found = SequenceMatcher(None, *sides, autojunk=False).get_opcodes()
@@ -79,9 +79,9 @@ def changed_lines(change: ChangedTexts) -> frozenset[int]:
     return frozenset(line + 1 for start, end in spans for line in range(start, end))
 
 
-def _broken_change(change: ChangedTexts, marks: Marks) -> str | None:
+def _break_python(change: ChangedTexts, marks: Marks) -> str | None:
     """Return Python in which changed functions raise; all do where something beside functions changed."""
-    lines = _meant(change)
+    lines = _find_code_lines(change)
     touch = f"try:\n    {_TOUCH.format(name=marks.reached)}\nfinally:\n    raise RuntimeError({marks.word!r})"
     try:
         nodes = [node for node in ast.walk(ast.parse(change.after)) if isinstance(node, _FUNCTIONS)]
@@ -90,12 +90,12 @@ def _broken_change(change: ChangedTexts, marks: Marks) -> str | None:
     spans = {_span(node): node for node in nodes}
     inner = {max((span for span in spans if line in range(*span)), default=None) for line in lines}
     is_all = None in inner or not inner
-    broken = _broken_python(change.after, lambda node: is_all or _span(node) in inner, touch)
+    broken = _break_nodes(change.after, lambda node: is_all or _span(node) in inner, touch)
     told = f"\ntry:\n    {_TOUCH.format(name=marks.loaded)}\nexcept Exception:\n    pass\n"
-    return f"{broken}{told}" if broken else _broken_script(change.after, lines, touch)
+    return f"{broken}{told}" if broken else _break_script(change.after, lines, touch)
 
 
-def _broken_script(text: str, lines: Collection[int], touch: str) -> str:
+def _break_script(text: str, lines: Collection[int], touch: str) -> str:
     """Return Python without functions that fails where it changed first: at its end all would be done."""
     first, rows = min(lines, default=1), text.splitlines()
     meant = (each for each in ast.parse(text).body if (each.end_lineno or 0) >= first and not _is_head(each))
@@ -111,10 +111,10 @@ def _is_head(node: ast.stmt) -> bool:
     return is_text or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
 
 
-def _meant(change: ChangedTexts) -> set[int]:
+def _find_code_lines(change: ChangedTexts) -> set[int]:
     """Return the changed lines that hold code."""
     texts = change.after.splitlines()
-    lines = {line for line in changed_lines(change) if line <= len(texts)}
+    lines = {line for line in find_changed_lines(change) if line <= len(texts)}
     return {
         line for line in lines if texts[line - 1].strip() and not texts[line - 1].lstrip().startswith("#")
     }
@@ -126,7 +126,7 @@ def _span(node: ast.AST) -> tuple[int, int]:
     return first, (node.end_lineno or first) + 1
 
 
-def _broken_python(text: str, is_meant: Callable[[ast.AST], bool], statement: str) -> str | None:
+def _break_nodes(text: str, is_meant: Callable[[ast.AST], bool], statement: str) -> str | None:
     try:
         tree = ast.parse(text)
         meant = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS) and is_meant(node)]
@@ -137,12 +137,14 @@ def _broken_python(text: str, is_meant: Callable[[ast.AST], bool], statement: st
         return None
 
 
-def _broken_braces(change: ChangedTexts, ending: str, marks: Marks) -> str | None:
+def _break_braces(change: ChangedTexts, ending: str, marks: Marks) -> str | None:
     """Return code in which a failing statement opens each changed function; None where one has no opening."""
     if ending not in _FAILING:
         return None
     lines = change.after.splitlines()
-    openings = {_opening(lines, line - 1) for line in changed_lines(change) if _is_code(lines, line - 1)}
+    openings = {
+        _find_opening(lines, line - 1) for line in find_changed_lines(change) if _is_code(lines, line - 1)
+    }
     if not openings or None in openings:
         return None
     return _insert(lines, openings, _FAILING[ending].format(word=marks.word))
@@ -159,7 +161,7 @@ def _is_code(lines: list[str], at: int) -> bool:
     return at < len(lines) and bool(lines[at].strip(" \t{}();,")) and not lines[at].lstrip().startswith("//")
 
 
-def _opening(lines: list[str], at: int) -> int | None:
+def _find_opening(lines: list[str], at: int) -> int | None:
     """Return the line that opens the function around a line: the next one above that stands further out."""
     depth = _indent(lines[at])
     for above in range(at, -1, -1):
@@ -175,7 +177,7 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _ended(text: str, ending: str, word: str) -> str:
+def _fail_at_end(text: str, ending: str, word: str) -> str:
     """Return a file that fails once all else of it was done, or that no program can read."""
     if ending in (".js", ".mjs", ".cjs"):
         return f"{text}\n{_FAILING[ending].format(word=word)}\n"

@@ -7,9 +7,10 @@ from agentflow.core.evidence import RED, Check, CheckName, CheckRun, TestOutcome
 from agentflow.core.pending import Answer, Override
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk, ProbeResult, ProofKind
-from agentflow.verdict.drift import appeared, listed
+from agentflow.core.wording import list_some
+from agentflow.verdict.drift import describe_leavings
 from agentflow.verdict.findings import Finding
-from agentflow.verdict.probe_results import hunks_of, notes_of, proven_tests
+from agentflow.verdict.probe_results import hunks_of, list_proven_tests, note_probes
 from agentflow.workspace.git import FileChange
 
 
@@ -81,7 +82,7 @@ class Case(Record):
     @property
     def proven_tests(self) -> frozenset[str]:
         """New and changed tests, where nothing else changed and each of them fails with broken code."""
-        return proven_tests(self.probes or ())
+        return list_proven_tests(self.probes or ())
 
     @property
     def runs(self) -> tuple[CheckRun, ...]:
@@ -99,7 +100,7 @@ class Case(Record):
         base = next((each for each in self.baseline if each.check.name is run.check.name), None)
         if run.check.name not in self.blocked or run.green or base is None or base.evidence is None:
             return False
-        is_alike = base.evidence.exit_code == run.evidence.exit_code and wrong(base) == wrong(run)
+        is_alike = base.evidence.exit_code == run.evidence.exit_code and find_faults(base) == find_faults(run)
         return is_alike and base.told <= run.told
 
     def excuses(self, run: CheckRun) -> bool:
@@ -114,17 +115,17 @@ def remarks(case: Case) -> tuple[str, ...]:
     """Return what a person should know although it decides nothing."""
     parts = (
         _no_test_needed(case),
-        _changed_checks(case),
-        appeared((*case.drift, *case.altered)),
+        _remark_on_checks(case),
+        describe_leavings((*case.drift, *case.altered)),
         _not_run(case),
-        _skipped(case),
+        _count_skipped(case),
         _still_red(case),
-        _mixed(case),
+        _find_mixed(case),
         _unproven(case),
-        _suspected(case),
-        notes_of(case.probes or (), dict.fromkeys(hunk.path for hunk in case.changed)),
+        _list_suspicions(case),
+        note_probes(case.probes or (), dict.fromkeys(hunk.path for hunk in case.changed)),
     )
-    return tuple(remark for part in (*parts, _depended(case), _unseen(case)) for remark in part)
+    return tuple(remark for part in (*parts, _list_dependencies(case), _list_unseen(case)) for remark in part)
 
 
 def _no_test_needed(case: Case) -> list[str]:
@@ -132,18 +133,18 @@ def _no_test_needed(case: Case) -> list[str]:
     if case.same_behaviour:
         return [f"same behaviour: {ProofKind.SAME_BEHAVIOUR.meaning}"]
     if case.proven_tests:
-        return [f"tests only, each fails when the code is broken: {listed(sorted(case.proven_tests))}"]
+        return [f"tests only, each fails when the code is broken: {list_some(sorted(case.proven_tests))}"]
     return []
 
 
-def _changed_checks(case: Case) -> list[str]:
+def _remark_on_checks(case: Case) -> list[str]:
     """Return what later changes are judged by, and this one was not alone."""
     if not case.check_notes:
         return []
-    return [f"the checks changed, and the original ones pass as well: {listed(list(case.check_notes))}"]
+    return [f"the checks changed, and the original ones pass as well: {list_some(case.check_notes)}"]
 
 
-def wrong(run: CheckRun) -> dict[str, int]:
+def find_faults(run: CheckRun) -> dict[str, int]:
     """Return what a check complains of: failing tests, else findings, with how often."""
     return dict.fromkeys(run.ids(*RED), 1) or dict(run.findings)
 
@@ -157,17 +158,17 @@ def _not_run(case: Case) -> Iterator[str]:
             yield f"{run.check.name} cannot run as a whole here: {run.check.left_out}"
 
 
-def _skipped(case: Case) -> Iterator[str]:
+def _count_skipped(case: Case) -> Iterator[str]:
     """Yield how many tests were skipped, or that nobody could count them."""
     for run in case.final:
         if run.counts and run.counts.skipped:
             number = run.counts.ran + run.counts.skipped
             yield f"{run.check.name}: {run.counts.skipped} of {number} skipped"
         elif run.evidence and run.counts is None and run.check.name is CheckName.TESTS:
-            yield f"{run.check.name}: {uncounted(run.check)}"
+            yield f"{run.check.name}: {explain_uncounted(run.check)}"
 
 
-def uncounted(check: Check) -> str:
+def explain_uncounted(check: Check) -> str:
     """Return that only the exit code tells of the tests, in words."""
     return f"the tests of `{check.command}` cannot be counted; only its exit code is known"
 
@@ -178,19 +179,19 @@ def _still_red(case: Case) -> Iterator[str]:
     for run in (run for run in case.final if not case.is_blocked(run)):
         then = before.get(run.check.name)
         if case.excuses(run):
-            yield f"known to fail: {run.check.name}: {listed(sorted(wrong(run)))}"
-        elif then is not None and not run.green and (wrong(run) or not run.flaky):
-            if names := sorted(wrong(run).keys() & wrong(then).keys()):
-                yield f"failed before the task and still fails: {run.check.name}: {listed(names)}"
-            elif not wrong(run):
+            yield f"known to fail: {run.check.name}: {list_some(sorted(find_faults(run)))}"
+        elif then is not None and not run.green and (find_faults(run) or not run.flaky):
+            if names := sorted(find_faults(run).keys() & find_faults(then).keys()):
+                yield f"failed before the task and still fails: {run.check.name}: {list_some(names)}"
+            elif not find_faults(run):
                 yield f"failed before the task and still fails: {run.check.name}"
 
 
-def _mixed(case: Case) -> list[str]:
+def _find_mixed(case: Case) -> list[str]:
     """Return what failed and passed on one tree, with what each run came to."""
     flaky = {run.evidence.id: run for run in case.runs if run.evidence and run.flaky}
     return [
-        f"mixed results on the same tree: {listed(list(run.flaky))} ({_runs(run)})" for run in flaky.values()
+        f"mixed results on the same tree: {list_some(run.flaky)} ({_runs(run)})" for run in flaky.values()
     ]
 
 
@@ -206,27 +207,27 @@ def _unproven(case: Case) -> list[str]:
     known = frozenset[str]().union(*(run.outcomes.keys() - run.ids(*RED) for run in case.baseline))
     passed = frozenset[str]().union(*(run.ids(TestOutcome.PASSED) for run in case.fresh))
     new = sorted(passed - known)
-    return [f"not evidence, passes without the change: {listed(new)}"] if new else []
+    return [f"not evidence, passes without the change: {list_some(new)}"] if new else []
 
 
-def _suspected(case: Case) -> list[str]:
+def _list_suspicions(case: Case) -> list[str]:
     """Return the lines of the new code that may be there for the checks, the sure ones first."""
     ordered = sorted(case.suspicions, key=lambda each: not each.is_sure)
-    return [each.said() if each.is_sure else f"please review: {each.said()}" for each in ordered]
+    return [each.describe() if each.is_sure else f"please review: {each.describe()}" for each in ordered]
 
 
-def _depended(case: Case) -> Iterator[str]:
+def _list_dependencies(case: Case) -> Iterator[str]:
     """Yield what a person should look at among the dependencies, then all that changed, file by file."""
     for each in case.dependencies:
         yield from (f"please review: {doubt.said}" for doubt in each.doubts)
     for each in case.dependencies:
         told = {"added": each.added, "moved": each.moved, "removed": each.removed}
-        said = [f"{word} {listed(list(names))}" for word, names in told.items() if names]
+        said = [f"{word} {list_some(names)}" for word, names in told.items() if names]
         said += ["it cannot be read, so what changed is unknown"] if each.damaged else []
         yield from [f"dependencies in {each.path}: {'; '.join(said)}"] if said else []
     yield from [f"dependency audit: {case.audit}"] if case.audit else []
 
 
-def _unseen(case: Case) -> list[str]:
-    names = listed(list(case.unseen))
+def _list_unseen(case: Case) -> list[str]:
+    names = list_some(case.unseen)
     return [f"new or changed but ignored by git, so no check saw it: {names}"] if names else []

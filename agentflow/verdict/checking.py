@@ -26,10 +26,10 @@ from agentflow.sandbox.run import Sandbox, likely_reason
 from agentflow.settings import Patience
 from agentflow.store.ledger import Binding, EvidenceLedger
 from agentflow.store.tasks import TaskStore
-from agentflow.verdict.drift import set_apart
+from agentflow.verdict.drift import find_hook_files
 from agentflow.verdict.earlier import EarlierRuns, reads_told
 from agentflow.verdict.overrides import override
-from agentflow.verdict.runner import PATIENCE, Bench, Order, Place, Ran, Results, Round, flaky
+from agentflow.verdict.runner import PATIENCE, Bench, Order, Place, Ran, Results, Round, find_flaky
 from agentflow.verdict.sight import Sight
 from agentflow.workspace.git import FileChange, Git
 from agentflow.workspace.ignored_files import CACHES, list_unchanged, mark_ignored
@@ -76,7 +76,7 @@ class Checking:
         """Remove what was laid out for the checks."""
         self._underlay.close()
 
-    def required(self, task: TaskState, files: tuple[str, ...]) -> tuple[Check, ...]:
+    def require(self, task: TaskState, files: tuple[str, ...]) -> tuple[Check, ...]:
         """Return the checks that have to hold: as they stood before the task, and any that is new."""
         before = tuple(item.check for item in task.baseline)
         names = {*(check.name for check in before), *(override.check for override in task.overrides)}
@@ -89,12 +89,12 @@ class Checking:
         """Return the repository as the detection of checks reads it."""
         return Repository(sandbox=self._sandbox, files=files, known=frozenset(files))
 
-    def told(self, task: TaskState) -> TaskState:
+    def add_wellknown(self, task: TaskState) -> TaskState:
         """Return the task with what the repository's trusted files say of its tests."""
         skipped = (override(name, word.text, word.file) for name, word in self._said.skips.items())
         return task.replace(overrides=(*task.overrides, *skipped), known_failures=self._said.known)
 
-    def blocked(self, required: tuple[RequiredCheck, ...]) -> dict[CheckName, str]:
+    def find_blocked(self, required: tuple[RequiredCheck, ...]) -> dict[CheckName, str]:
         """Return why this machine cannot run checks at all, whatever the code says."""
         red = [run for run in self.runs(required) if not run.green]
         if not red:
@@ -117,7 +117,7 @@ class Checking:
         if not any(order.checks for order in orders):
             return tuple(() for _ in orders)
         bench = await self._bench(task, ignored)
-        return await Round(bench, task, partial(self._kept, task)).run(*orders)
+        return await Round(bench, task, partial(self._keep, task)).run(*orders)
 
     @asynccontextmanager
     async def copy(self, task: TaskState, tree: str) -> AsyncIterator[Place]:
@@ -127,7 +127,7 @@ class Checking:
 
     async def _bench(self, task: TaskState, ignored: tuple[str, ...] | None) -> Bench:
         if self._places is None:
-            self._places = await to_thread.run_sync(self._found_places)
+            self._places = await to_thread.run_sync(self._find_places)
         entries, marks = await to_thread.run_sync(self._marks)
         seen = list_unchanged(entries, task.ignored, marks) if ignored is None else ignored
         return Bench(
@@ -148,7 +148,7 @@ class Checking:
         entries = self._git.ignored()
         return entries, mark_ignored(self._git.root, entries)
 
-    def _found_places(self) -> tuple[str, ...]:
+    def _find_places(self) -> tuple[str, ...]:
         """Return from where Python imports this repository's packages, for a copy to do likewise."""
         if self._sandbox.level is Level.FULL:
             return ()  # the copy stands at the repository's own place
@@ -157,7 +157,7 @@ class Checking:
             return ()
         return find_installed_paths(self._sandbox, choose(self.repository(files)).words)
 
-    def _kept(self, task: TaskState, order: Order, ran: Ran) -> RequiredCheck:
+    def _keep(self, task: TaskState, order: Order, ran: Ran) -> RequiredCheck:
         if not ran.runs:
             return RequiredCheck(check=ran.check)
         *earlier, shown = ran.runs
@@ -174,7 +174,7 @@ class Checking:
                 counts=shown.counts,
                 outcomes=dict(shown.outcomes),
                 tries=tuple((fault, run.execution) for fault, run in zip(ran.faults, earlier, strict=True)),
-                flaky=flaky(ran.runs, ran.check.name, order.earlier),
+                flaky=find_flaky(ran.runs, ran.check.name, order.earlier),
                 surroundings=ran.surroundings,
                 reads=reads_told(shown.reads),
                 taken_from=ran.taken_from,
@@ -197,21 +197,21 @@ class Checking:
 
     def runs(self, required: tuple[RequiredCheck, ...]) -> tuple[CheckRun, ...]:
         """Return what checks showed, in their order."""
-        return tuple(self._recalled(item) for item in required)
+        return tuple(self._recall(item) for item in required)
 
-    def shown(self, evidence: tuple[str, ...]) -> tuple[CheckRun, ...]:
+    def recall(self, evidence: tuple[str, ...]) -> tuple[CheckRun, ...]:
         """Return what the program's own evidence of these ids showed."""
         checks = {
             item.check.name: item.check for item in (*self._store.task.baseline, *self._store.task.final)
         }
         records = (self._store.ledger.find(item) for item in evidence)
         return tuple(
-            self._recalled(RequiredCheck(check=checks[record.check], evidence=record.id))
+            self._recall(RequiredCheck(check=checks[record.check], evidence=record.id))
             for record in records
             if record is not None and record.check in checks
         )
 
-    def _recalled(self, item: RequiredCheck) -> CheckRun:
+    def _recall(self, item: RequiredCheck) -> CheckRun:
         """Return what a check showed, from the files when another process ran it."""
         if item.evidence is None:
             return CheckRun(check=item.check)
@@ -261,6 +261,6 @@ class JudgeContext(Record):
         """Return the files that differ from before the task as of the last tree, but those of hooks."""
         if task.base_tree is None or task.tree is None:
             return ()
-        apart = set_apart(task)
+        apart = find_hook_files(task)
         changes = self.git.changes(task.base_tree, task.tree)
         return tuple(change for change in changes if change.path not in apart) if apart else changes

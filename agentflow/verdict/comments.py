@@ -1,31 +1,46 @@
-"""Whether nothing but comments and blank lines differ in a program that is no Python."""
+"""Comments: code without them, whether nothing else differs, and those that suppress a checker."""
 
+import ast
+import io
 import re
-from collections.abc import Iterator, Mapping
+import tokenize
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
+from agentflow.core.evidence import CheckName
 from agentflow.core.record import Record
 
 _SLASHES = r"//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/"
+
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
+
 _CHARACTER = r"'(?:[^'\\\n]|\\.)+'"
+
 _HOLE = r"\$\{[\w.\s()+\-*%?:,\[\]]*\}"
+
 _REGEX = r"/(?![*/])(?:[^/\\\[\n]|\\[^\n]|\[(?:[^\]\\\n]|\\[^\n])*\])+/[a-z]*"
+
 _SCRIPT_STRINGS = (
     r'"(?:[^"\\\n]|\\[^\n])*"',
     r"'(?:[^'\\\n]|\\[^\n])*'",
     rf"`(?:[^`\\$]|\\.|\$(?!\{{)|{_HOLE})*`",
     rf"(?:(?<=[(,=:\[!&|?;>])|(?<=\breturn)|(?<=^))\s*{_REGEX}",
 )
+
 _KEYWORDS = r"\b(?:typeof|case|in|of|delete|void|throw|new|await|yield|do|else|instanceof)\s*/(?![/*])"
+
 _DIVISION = r"(?<=[\w\]]) ?/(?![/*])|(?<=\)) ?/(?![/*])(?=[^/\"'`\n]*(?:\n|\Z))"
+
 _HERE_DOCUMENT = (
     r"<<-?[ \t]*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)(?![^\n]*<<)[^\n]*\n"
     r"(?:.*?\n)?\t*(?P=end)(?=\n|\Z)"
 )
+
 _SHELL_INNER = r"(?:[^()\"'`\\#]|\"[^\"`\\()]*\"|'[^'\n]*')*"
+
 _OBEYED = re.compile(
     r"@|#__|^//[A-Za-z]+[:\[]|^//(?:line|export) |^/\*\s*globals?\b|\+build|[Oo]utput:"
     r"|(?i:\b(?:eslint|jshint|jslint|tslint|biome|oxlint|prettier|istanbul|c8|v8|nolint|nosec|lint|clang|coverity"
@@ -33,6 +48,84 @@ _OBEYED = re.compile(
     r"|sourceurl|webpack\w*|vite|flow|jsx|pragma|generated|noinspection)\b)"
 )
 """What makes a line of a comment one that a program may obey."""
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
+"""Some of them end a line, and with it a comment, for one compiler and not for another."""
+
+_DOCUMENTED = re.compile(r"//[/!]|/\*[*!]")
+
+_TAKES_DOCS = re.compile(r"#\[(?!cfg\(test\)\]|test\]|allow|must_use|inline|should_panic)|macro_rules!")
+
+_EXAMPLE = re.compile(r"```|~~~|(?m:^\s*//[/!](?: {4,}|\t))|/\*[*!]")
+
+_BLOCK = re.compile(r"(?s)(?<![\"'`\w])/\*.*?\*/")
+
+_TRAILING = re.compile(r"(?:(?<=\s)|^)//(?![^\"'`]*[\"'`]\s*[;,)]).*|(?:(?<=\s)|^)#(?!\[|!)\s.*")
+
+Span = tuple[tuple[int, int], tuple[int, int]]
+
+_SILENCED: Mapping[CheckName, re.Pattern[str]] = MappingProxyType(
+    {
+        CheckName.LINT: re.compile(
+            r"#\s*(?:(?:ruff|flake8)\s*:\s*)?noqa\b[^#\n]*|#\s*(?:pylint\s*:\s*(?:disable|skip)|nosec\b|fmt\s*:\s*(?:off|skip)"
+            r"|isort\s*:\s*(?:skip|off))[^#\n]*|/[/*]\s*(?:eslint|biome|oxlint|tslint|stylelint)[-:\w]*(?:disable|ignore)[^\n]*"
+            r"|//\s*nolint\b[^\n]*|#!?\[(?:allow|expect)\([^\]]*\]|#\s*(?:rubocop|shellcheck)\s*:?\s*disable[^\n]*"
+        ),
+        CheckName.TYPES: re.compile(
+            r"#\s*(?:type\s*:\s*ignore|(?:pyright|mypy|ty|pyre)\s*:\s*(?:ignore|basic)|pyre-(?:ignore|fixme))[^#\n]*"
+            r"|/[/*]\s*@ts-(?:ignore|expect-error|nocheck)[^\n]*"
+        ),
+        CheckName.TESTS: re.compile(
+            r"#\s*pragma\s*:\s*no\s*(?:cover|branch)[^#\n]*|/\*\s*(?:istanbul|c8|v8)\s+ignore[^\n]*"
+            r"|#\[ignore\b[^\]]*\]|//\s*(?:coverage:ignore|go:build\s+ignore)[^\n]*|LCOV_EXCL_\w+"
+        ),
+    }
+)
+
+
+def code_lines(path: str, text: str) -> list[str]:
+    """Return all lines of a text, those of comments and docstrings empty where they can be told."""
+    return _python_lines(text) if path.endswith(".py") else _other_lines(text)
+
+
+def _python_lines(text: str) -> list[str]:
+    try:
+        spans = [*_docstrings(ast.parse(text)), *_comments(text)]
+    except (SyntaxError, ValueError, RecursionError, tokenize.TokenError):
+        return _other_lines(text)
+    lines = text.splitlines()
+    for (first, begin), (last, end) in spans:
+        for place in range(first - 1, min(last, len(lines))):
+            line = lines[place].encode()
+            left = line[:begin] if place == first - 1 else b""
+            right = line[end:] if place == last - 1 else b""
+            lines[place] = (left + b" " * (len(line) - len(left) - len(right)) + right).decode(
+                "utf-8", "replace"
+            )
+    return [line.rstrip() for line in lines]
+
+
+def _docstrings(tree: ast.Module) -> Iterator[Span]:
+    """Yield where texts stand that are statements of their own."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            yield (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0)
+
+
+def _comments(text: str) -> Iterator[Span]:
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            begin = len(token.line[: token.start[1]].encode())
+            yield (token.start[0], begin), (token.end[0], begin + len(token.string.encode()))
+
+
+def _other_lines(text: str) -> list[str]:
+    bare = _BLOCK.sub(lambda found: "\n" * found[0].count("\n"), text)
+    return [_TRAILING.sub("", line) for line in bare.splitlines()]
 
 
 class _Language(Record):
@@ -44,31 +137,6 @@ class _Language(Record):
     """What says that comments are a part of what a program does, or are not told by these rules."""
 
 
-_C = _Language(
-    comment=_SLASHES,
-    strings=(_STRING, _CHARACTER),
-    code=r"[^\"'/]|/(?![/*])",
-    odd=r"\\[ \t]*\n|\?\?/|R\"|[0-9a-fA-F]'[0-9a-fA-F]|__LINE__|__COUNTER__|#[^\n]*<[^>\n]*/[/*]",
-)
-_GO = _Language(
-    comment=_SLASHES,
-    strings=(_STRING, _CHARACTER, r"`[^`]*`"),
-    code=r"[^\"'`/]|/(?![/*])",
-    odd=r'"C"|\bruntime\.Callers?\b',
-)
-_SCRIPT = _Language(
-    comment=_SLASHES,
-    strings=_SCRIPT_STRINGS,
-    code=rf"{_DIVISION}|[^\"'`/]",
-    odd=r"<!--|-->|</|/>|\+\+ ?/|-- ?/|__filename|import\.meta|\.stack\b|\bcallee\b|Function\.prototype|"
-    + _KEYWORDS,
-)
-_RUST = _Language(
-    comment=r"//[^\n]*|/\*(?:[^*/]|\*(?!/)|/(?!\*))*\*/",
-    strings=(r'(?<!\w)[bc]?r(?P<mark>#*)".*?"(?P=mark)', r'"(?:[^"\\]|\\.)*"', r"'(?:[^'\\\n]|\\[^'\n]*'?)'"),
-    code=r"[^\"'/]|'(?=[A-Za-z_]\w*(?!'))|/(?![/*])",
-    odd=r"\b(?:line|column|file|stringify)!",
-)
 _SHELL = _Language(
     comment=r"(?:(?<=\n)|(?<![\s\S]))[ \t]*#(?!!)[^\n]*",
     strings=(
@@ -80,6 +148,36 @@ _SHELL = _Language(
     odd=r"\\\n[ \t]*(?:#|\n)|BASH_SOURCE|LINENO|\bset -[a-z]*v"
     r"|(?:sed|grep|awk|head|tail|cat|cut|<)[^\n]*\$\{?0",
 )
+
+_RUST = _Language(
+    comment=r"//[^\n]*|/\*(?:[^*/]|\*(?!/)|/(?!\*))*\*/",
+    strings=(r'(?<!\w)[bc]?r(?P<mark>#*)".*?"(?P=mark)', r'"(?:[^"\\]|\\.)*"', r"'(?:[^'\\\n]|\\[^'\n]*'?)'"),
+    code=r"[^\"'/]|'(?=[A-Za-z_]\w*(?!'))|/(?![/*])",
+    odd=r"\b(?:line|column|file|stringify)!",
+)
+
+_SCRIPT = _Language(
+    comment=_SLASHES,
+    strings=_SCRIPT_STRINGS,
+    code=rf"{_DIVISION}|[^\"'`/]",
+    odd=r"<!--|-->|</|/>|\+\+ ?/|-- ?/|__filename|import\.meta|\.stack\b|\bcallee\b|Function\.prototype|"
+    + _KEYWORDS,
+)
+
+_GO = _Language(
+    comment=_SLASHES,
+    strings=(_STRING, _CHARACTER, r"`[^`]*`"),
+    code=r"[^\"'`/]|/(?![/*])",
+    odd=r'"C"|\bruntime\.Callers?\b',
+)
+
+_C = _Language(
+    comment=_SLASHES,
+    strings=(_STRING, _CHARACTER),
+    code=r"[^\"'/]|/(?![/*])",
+    odd=r"\\[ \t]*\n|\?\?/|R\"|[0-9a-fA-F]'[0-9a-fA-F]|__LINE__|__COUNTER__|#[^\n]*<[^>\n]*/[/*]",
+)
+
 _LANGUAGES: Mapping[str, _Language] = MappingProxyType(
     {
         **dict.fromkeys((".c", ".h", ".cc", ".cpp", ".hpp"), _C),
@@ -89,11 +187,6 @@ _LANGUAGES: Mapping[str, _Language] = MappingProxyType(
         **dict.fromkeys((".sh", ".bash"), _SHELL),
     }
 )
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
-"""Some of them end a line, and with it a comment, for one compiler and not for another."""
-_DOCUMENTED = re.compile(r"//[/!]|/\*[*!]")
-_TAKES_DOCS = re.compile(r"#\[(?!cfg\(test\)\]|test\]|allow|must_use|inline|should_panic)|macro_rules!")
-_EXAMPLE = re.compile(r"```|~~~|(?m:^\s*//[/!](?: {4,}|\t))|/\*[*!]")
 
 
 def is_equal_but_comments(path: str, before: str, after: str) -> bool:
@@ -156,3 +249,33 @@ def _keeps_docs(parts: list[tuple[str, str]]) -> bool:
     docs = "\n".join(part for kind, part in parts if kind == "comment" and _DOCUMENTED.match(part))
     code = "".join(part for kind, part in parts if kind == "code")
     return bool(_EXAMPLE.search(docs) or _TAKES_DOCS.search(code))
+
+
+def find_suppressions(
+    before: str, after: str, checks: Collection[CheckName]
+) -> Iterator[tuple[int, str, CheckName]]:
+    """Yield the line, the text and the check of each comment that keeps a required check from looking.
+
+    What only moved is no news.
+    """
+    for check, silenced in _SILENCED.items():
+        is_checked = check in checks or (check is CheckName.LINT and CheckName.FORMAT in checks)
+        known = Counter(_bare(found[0]) for found in silenced.finditer(before))
+        for number, line in enumerate(after.splitlines(), 1) if is_checked else ():
+            for found in silenced.finditer(line):
+                said = _bare(found[0])
+                known[said] -= 1
+                if known[said] < 0:
+                    yield number, said, check
+
+
+def describe_suppressions(
+    path: str, before: str, after: str, checks: Collection[CheckName]
+) -> tuple[str, ...]:
+    """Return the same in words."""
+    found = find_suppressions(before, after, checks)
+    return tuple(f"{path}:{number}: {said} keeps {check} from looking" for number, said, check in found)
+
+
+def _bare(said: str) -> str:
+    return " ".join(said.split()).removesuffix("*/").strip()

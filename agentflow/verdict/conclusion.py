@@ -15,23 +15,23 @@ from agentflow.workspace.git import FileChange
 def conclude(task: TaskState) -> Ending:
     """Return the end of a task whose phases are over, from the verdict on its last change."""
     if task.reads_only:
-        return _read(task)
+        return _end_answered(task)
     verdict = task.verdict
     if verdict is None:
-        return failed("there was no change to judge")
+        return fail("there was no change to judge")
     why = "; ".join((*verdict.reasons, *_objections(task)))
     if verdict.passed and not why:
-        return _verified(task, verdict)
+        return _end_verified(task, verdict)
     if is_stalled(task):
-        return failed(f"no progress, the same failure on the same tree twice: {why}")
+        return fail(f"no progress, the same failure on the same tree twice: {why}")
     reason = f"{task.iteration} of {task.max_iterations} iterations used: {why}"
     return Ending(status=Status.LIMIT, exit_code=Exit.LIMIT, reason=reason)
 
 
-def _verified(task: TaskState, verdict: Verdict) -> Ending:
+def _end_verified(task: TaskState, verdict: Verdict) -> Ending:
     """Return the end of a change that every check and judge let pass."""
     if not _is_reviewed(task):
-        return failed("a task of this class needs a review, and none passed")
+        return fail("a task of this class needs a review, and none passed")
     if verdict.caveats:
         found = "every required check passes" if verdict.evidence else "no check ran"
         if any(Caveat.CHECK_NOT_RUN.stands_in(caveat) for caveat in verdict.caveats):
@@ -46,11 +46,11 @@ def _verified(task: TaskState, verdict: Verdict) -> Ending:
     return Ending(status=Status.VERIFIED, exit_code=Exit.VERIFIED, reason=reason)
 
 
-def _read(task: TaskState) -> Ending:
+def _end_answered(task: TaskState) -> Ending:
     """Return the end of a task that changed nothing."""
     open_phases = [phase for phase in task.steps if task.gate(phase).status is not GateStatus.PASSED]
     if open_phases:
-        return failed(f"no answer: {', '.join(open_phases)} did not pass")
+        return fail(f"no answer: {', '.join(open_phases)} did not pass")
     return Ending(status=Status.ANSWERED, exit_code=Exit.VERIFIED, reason="answered; nothing was changed")
 
 
@@ -69,7 +69,7 @@ def _is_reviewed(task: TaskState) -> bool:
     return status is GateStatus.PASSED or is_waived or not task.review_required
 
 
-def decided(
+def decide_gate(
     task: TaskState, status: GateStatus, message: str, *, agent: str | None = None, phase: Phase | None = None
 ) -> TaskState:
     """Return the task with the gate of a phase decided, of the current one if none is named."""
@@ -77,14 +77,14 @@ def decided(
     return task.with_gate(phase or task.current_phase, gate)
 
 
-def failed(reason: str) -> Ending:
+def fail(reason: str) -> Ending:
     return Ending(status=Status.FAILED, exit_code=Exit.NOT_VERIFIED, reason=reason)
 
 
-def ended_by(task: TaskState, phase: Phase, ending: Ending, *, agent: str | None = None) -> TaskState:
+def end_in_phase(task: TaskState, phase: Phase, ending: Ending, *, agent: str | None = None) -> TaskState:
     """Return the task ended in a phase that has no usable result."""
     task = task.replace(ending=ending)
-    return decided(task, GateStatus.FAILED, f"- {ending.reason}", agent=agent, phase=phase)
+    return decide_gate(task, GateStatus.FAILED, f"- {ending.reason}", agent=agent, phase=phase)
 
 
 def check_line(run: CheckRun) -> str:

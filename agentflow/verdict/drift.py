@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
 
 from agentflow.core.task import TaskState
+from agentflow.core.wording import list_some
 from agentflow.verdict.surface import belongs
 from agentflow.workspace.git import ChangeKind, FileChange
 from agentflow.workspace.ignored_files import CACHES
@@ -12,23 +13,21 @@ _ARTEFACTS = frozenset(
     {".log", ".txt", ".out", ".tmp", ".xml", ".html", ".db", ".sqlite3", ".csv", ".lock", ".pid"}
 )
 """New files of these kinds are what checks leave behind; any other could change what the checks show."""
-NAMED = 5
-"""Names listed in a reason before the rest is counted."""
 
 
-def set_apart(task: TaskState) -> frozenset[str]:
+def find_hook_files(task: TaskState) -> frozenset[str]:
     """Return the files that only hooks have changed, but for those that belong to the checks."""
     return frozenset(path for path in task.hook_files if not belongs(task.surface, path))
 
 
-def drifted(drift: tuple[FileChange, ...], altered: tuple[FileChange, ...]) -> list[str]:
+def describe_drift(drift: tuple[FileChange, ...], altered: tuple[FileChange, ...]) -> list[str]:
     """Return what was changed after the tree was taken that is judged: here, and by a judge in its copy."""
     parts = {
         "changed after the checks began": drift,
         "changed by a check or a judge in its own copy": altered,
     }
     told = {words: [each.path for each in part if not _is_artefact(each)] for words, part in parts.items()}
-    return [f"{words}: {listed(paths)}" for words, paths in told.items() if paths]
+    return [f"{words}: {list_some(paths)}" for words, paths in told.items() if paths]
 
 
 def without_leavings(
@@ -76,13 +75,7 @@ def is_written_by_hooks(name: str) -> bool:
     return is_left_behind(name) or ("/" in name and not PurePosixPath(name).suffix)
 
 
-def appeared(drift: tuple[FileChange, ...]) -> list[str]:
+def describe_leavings(drift: tuple[FileChange, ...]) -> list[str]:
     """Return what checks left behind, which no check obeys."""
     added = [change.path for change in drift if _is_artefact(change)]
-    return [f"new files appeared while the checks ran: {listed(added)}"] if added else []
-
-
-def listed(names: list[str]) -> str:
-    """Return names in one line, the first few of many."""
-    shown = ", ".join(names[:NAMED])
-    return f"{shown} and {len(names) - NAMED} more" if len(names) > NAMED else shown
+    return [f"new files appeared while the checks ran: {list_some(added)}"] if added else []

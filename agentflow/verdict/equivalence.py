@@ -167,7 +167,7 @@ class _Bare(ast.NodeTransformer):
         nodes = tuple(ast.walk(tree))
         self._rebound = {each.id for each in nodes if isinstance(each, ast.Name) and not _is_read(each)}
         self._rebound |= {each.name for each in nodes if isinstance(each, _DECORATED)}
-        self._known = {name: line for line, name in reversed(list(_bound(tree)))}
+        self._known = {name: line for line, name in reversed(list(_names_bound(tree)))}
 
     def visit_Module(self, node: ast.Module) -> ast.Module:
         node.body = _without_docstring(node.body)
@@ -254,7 +254,7 @@ def _is_plain(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> bo
     return all(isinstance(each, ast.Name) and each.id in _PLAIN_DECORATORS for each in node.decorator_list)
 
 
-def _bound(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def _names_bound(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield the names that imports and classes bind at the top of a module, with their lines."""
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):

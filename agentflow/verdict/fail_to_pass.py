@@ -8,7 +8,7 @@ from agentflow.core.task import TaskState
 from agentflow.verdict.case import Case
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.judge import holds
-from agentflow.verdict.proofs import proof, turned
+from agentflow.verdict.proofs import find_proof, find_turned
 from agentflow.verdict.python_tests import bare_names, find_altered_functions
 from agentflow.verdict.runner import WHOLE, Order, Results
 from agentflow.verdict.surface import Kind
@@ -29,7 +29,7 @@ class Grounds(Record):
     @property
     def asked(self) -> Check | None:
         """The check of the tests that may prove the change; None where none can."""
-        final, red = self.final, turned((self.base,) if self.base else (), (self.final,))
+        final, red = self.final, find_turned((self.base,) if self.base else (), (self.final,))
         changed = [each for each in self.changes if each.kind in _TESTED and each.after]
         if not (red or changed):
             return None
@@ -39,7 +39,7 @@ class Grounds(Record):
         if not is_told or not all(any(lies_in(test, (path,)) for test in passed) for path in paths):
             return final.check  # what holds no test is something that tests obey
         new = {test for test in passed if test not in known}
-        new |= {test for each in ([] if red else changed) for test in _touched(each, passed)}
+        new |= {test for each in ([] if red else changed) for test in _find_touched(each, passed)}
         return narrow(final.check, {*red, *new}) if red or new else None
 
     @property
@@ -53,7 +53,7 @@ class Grounds(Record):
         return {test: base.outcomes[test] for test in base.ids(*RED) if not lies_in(test, paths)}
 
 
-def _touched(change: SurfaceChange, tests: Iterable[str]) -> set[str]:
+def _find_touched(change: SurfaceChange, tests: Iterable[str]) -> set[str]:
     """Return the tests of a changed file that may be others: those that differ, where nothing else does."""
     mine = {test for test in tests if lies_in(test, (change.path,))}
     functions = find_altered_functions(change.before, change.after) if change.path.endswith(".py") else None
@@ -63,7 +63,7 @@ def _touched(change: SurfaceChange, tests: Iterable[str]) -> set[str]:
     return told if is_clear else mine  # whatever else changed may be part of every test
 
 
-async def counterproof(context: JudgeContext, task: TaskState, case: Case, tree: str) -> Results:
+async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case, tree: str) -> Results:
     """Run the tests that may prove the change on the code from before, which lies under its checks in `tree`.
 
     Where only new tests prove it, they run on the code now in the same way: both show the same tests alone.
@@ -71,7 +71,7 @@ async def counterproof(context: JudgeContext, task: TaskState, case: Case, tree:
     assert task.tree is not None
     case = case.replace(weakened=())  # who is asked to approve sees what the tests of now show by themselves
     grounds = _grounds(case, context.sight.of(task).checks)
-    is_needed = not (case.same_behaviour or case.is_renaming) and holds(case) and not proof(case)
+    is_needed = not (case.same_behaviour or case.is_renaming) and holds(case) and not find_proof(case)
     check = grounds.asked if grounds and is_needed else None
     if grounds is None or check is None:
         return ()
@@ -79,8 +79,8 @@ async def counterproof(context: JudgeContext, task: TaskState, case: Case, tree:
     before = anew.replace(earlier=grounds.earlier)
     (fresh,) = await context.checking.run(task, before)
     case = case.replace(fresh=context.checking.runs(fresh))
-    proving = turned(case.fresh, case.final)
-    if proof(case) or not proving:
+    proving = find_turned(case.fresh, case.final)
+    if find_proof(case) or not proving:
         return fresh
     passed = dict.fromkeys(proving, TestOutcome.PASSED)
     now = anew.replace(tree=task.tree, code=Side.FINAL, earlier=passed)

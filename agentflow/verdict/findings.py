@@ -37,7 +37,7 @@ class Finding(Record):
     is_sure: bool = True
     """Whether honest code hardly ever looks like this."""
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """Return it as one line for people."""
         place = self.path if self.line is None else f"{self.path}:{self.line}"
         return f"{place}: {self.kind}{f': {self.text}' if self.text else ''}"

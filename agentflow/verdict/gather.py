@@ -15,20 +15,19 @@ from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.core.verdict import ProbeResult
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.profile import CHECKS
-from agentflow.verdict.beside import undisturbed
+from agentflow.verdict.beside import run_apart
 from agentflow.verdict.case import Case
 from agentflow.verdict.checking import JudgeContext
-from agentflow.verdict.drift import set_apart, without_leavings
-from agentflow.verdict.fail_to_pass import counterproof
+from agentflow.verdict.drift import find_hook_files, without_leavings
+from agentflow.verdict.fail_to_pass import run_fail_to_pass
 from agentflow.verdict.findings import Finding, Tampering
-from agentflow.verdict.ground import Ground
-from agentflow.verdict.look import Look, added_secrets, approval_id, is_ignore_file
+from agentflow.verdict.look import Look, approval_id, find_added_secrets, is_ignore_file
 from agentflow.verdict.mixed import is_shared, mix
 from agentflow.verdict.observation import UNREAD, is_open, observe_after
 from agentflow.verdict.parts import has_parts, mix_parts
-from agentflow.verdict.probe import Probe
+from agentflow.verdict.probe import Probe, ProbeContext
 from agentflow.verdict.probe_plan import due_canaries, due_probes
-from agentflow.verdict.probe_results import switched_off, tried_lines
+from agentflow.verdict.probe_results import find_blind_checks, list_tried_lines
 from agentflow.verdict.proofs import is_renaming
 from agentflow.verdict.runner import Order
 from agentflow.verdict.surface import Kind, stands
@@ -42,11 +41,11 @@ Shown = Callable[[tuple[RequiredCheck, ...]], tuple[CheckRun, ...]]
 """Tells what checks showed."""
 
 
-async def examine(context: JudgeContext, task: TaskState) -> TaskState:
+async def run_required(context: JudgeContext, task: TaskState) -> TaskState:
     """Run the required checks on the change, and once more as they stood where they were changed."""
     assert task.tree is not None
     assert task.base_tree is not None
-    checks = context.checking.required(task, context.git.paths(task.tree))
+    checks = context.checking.require(task, context.git.paths(task.tree))
     mine = Order(checks=checks, tree=task.tree, surface=Side.FINAL, code=Side.FINAL)
     task = task.replace(surface=observe_after(context, task))
     if is_open(context, task):
@@ -56,47 +55,47 @@ async def examine(context: JudgeContext, task: TaskState) -> TaskState:
     else:
         final, held = (*await context.checking.run(task, mine, *_as_before(context, task)), ())[:2]
     task = task.replace(final=final, held=held, fresh=(), probes=None)
-    return task.replace(audit=await audited(context, task))
+    return task.replace(audit=await audit(context, task))
 
 
 def _as_before(context: JudgeContext, task: TaskState) -> tuple[Order, ...]:
     """Return how the change is judged by the checks as they stood, unless those are as they are now."""
     assert task.tree is not None
     assert task.base_tree is not None
-    tree = mix_trees(context.git, task.tree, task.base_tree, split(task.surface))
+    tree = mix_trees(context.git, task.tree, task.base_tree, split_by(task.surface))
     checks = tuple(item.check for item in task.baseline)
     order = Order(checks=checks, tree=tree, surface=Side.BASE, code=Side.FINAL)
     return () if tree == task.tree else (order,)
 
 
-async def believed(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
+async def try_checks(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
     """Return the task with what makes checks that hold worth something: proof, and runs that have to fail."""
-    asks = (partial(_heard, context, task, case), partial(_proven, context, task, case))
-    heard, proven = await undisturbed(context.sandbox.level, *asks)
+    asks = (partial(_run_canary, context, task, case), partial(_run_proof, context, task, case))
+    heard, proven = await run_apart(context.sandbox.level, *asks)
     return proven.replace(probes=(*(heard.probes or ()), *(proven.probes or ())))
 
 
-async def _heard(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
+async def _run_canary(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
     """Return the task with what the canary came to."""
-    ground = Ground(git=context.git, task=task, case=case, look=context.sight.of(task))
+    ground = ProbeContext(git=context.git, task=task, case=case, look=context.sight.of(task))
     return task.replace(probes=await run_probes(context, task, ground, due_canaries))
 
 
-async def _proven(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
+async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
     """Return the task with what may prove the change, on code where it is not, and what that is worth."""
     assert task.tree is not None
     assert task.base_tree is not None
     seen = context.sight.of(task)
     if not seen.changed_tests:
-        tree = mix_trees(context.git, task.base_tree, task.tree, split(task.surface))
-        task = task.replace(fresh=await counterproof(context, task, case, tree))
+        tree = mix_trees(context.git, task.base_tree, task.tree, split_by(task.surface))
+        task = task.replace(fresh=await run_fail_to_pass(context, task, case, tree))
         fresh = context.checking.runs(task.fresh)
-        case = case.replace(fresh=on(Side.BASE, fresh), alone=on(Side.FINAL, fresh))
-    ground = Ground(git=context.git, task=task, case=case, look=seen)
+        case = case.replace(fresh=runs_on(Side.BASE, fresh), alone=runs_on(Side.FINAL, fresh))
+    ground = ProbeContext(git=context.git, task=task, case=case, look=seen)
     return task.replace(probes=await run_probes(context, task, ground, due_probes))
 
 
-def split(surface: Surface) -> TreeSplit:
+def split_by(surface: Surface) -> TreeSplit:
     """Return how the checks of one tree are laid over the code of another."""
     return TreeSplit(
         belongs=partial(stands, surface),
@@ -118,36 +117,36 @@ def build_case(git: Git, task: TaskState, trees: tuple[str, str] | None, shown: 
         base_tree=task.base_tree or "",
         tree=task.tree or "",
         drift=(),
-        is_unchanged=bool(trees) and {each.path for each in changes} <= set_apart(task),
+        is_unchanged=bool(trees) and {each.path for each in changes} <= find_hook_files(task),
         baseline=baseline,
         final=final,
         held=shown(task.held) or final,
-        fresh=on(Side.BASE, fresh),
-        alone=on(Side.FINAL, fresh),
+        fresh=runs_on(Side.BASE, fresh),
+        alone=runs_on(Side.FINAL, fresh),
         unread=tuple(path for path, why in task.surface.product.items() if why == UNREAD),
         targets=targets.asked,
         guessed=targets.guessed,
         overrides=task.overrides,
         blocked=task.blocked,
         known=frozenset(task.known_failures),
-        secrets=added_secrets(git.diff(*trees)) if trees else (),
+        secrets=find_added_secrets(git.diff(*trees)) if trees else (),
         probes=task.probes,
     )
-    return seen_in(case, seen)
+    return add_look(case, seen)
 
 
-def on(code: Side, runs: Iterable[CheckRun]) -> tuple[CheckRun, ...]:
+def runs_on(code: Side, runs: Iterable[CheckRun]) -> tuple[CheckRun, ...]:
     """Return the runs on the code of one side."""
     return tuple(run for run in runs if run.evidence and run.evidence.code is code)
 
 
-def case_of(context: JudgeContext, task: TaskState) -> Case:
+def gather_case(context: JudgeContext, task: TaskState) -> Case:
     """Gather what is known of a change, as if nobody had touched its tree since."""
     assert task.base_tree is not None
     assert task.tree is not None
     seen, trees = context.sight.of(task), (task.base_tree, task.tree)
     case = build_case(context.git, task, trees, context.checking.runs, seen)
-    case = case.replace(altered=altered(context, task))
+    case = case.replace(altered=find_altered(context, task))
     entries = context.git.ignored()
     now = mark_ignored(context.git.root, entries)
     weakened = (*case.weakened, *describe_changes(task.ignored, now))
@@ -163,21 +162,21 @@ def case_of(context: JudgeContext, task: TaskState) -> Case:
     )
 
 
-def final_case_of(context: JudgeContext, task: TaskState) -> Case:
+def gather_final_case(context: JudgeContext, task: TaskState) -> Case:
     """Gather what the verdict rests on, with the tree as it is at this very moment."""
-    return case_of(context, task).replace(drift=drift(context, task))
+    return gather_case(context, task).replace(drift=find_drift(context, task))
 
 
-def drift(context: JudgeContext, task: TaskState) -> tuple[FileChange, ...]:
+def find_drift(context: JudgeContext, task: TaskState) -> tuple[FileChange, ...]:
     """Return what changed on disk since the tree was taken that is judged."""
     assert task.tree is not None
     now = context.look(task)
     assert now.tree is not None
-    apart = set_apart(now)
+    apart = find_hook_files(now)
     return tuple(change for change in context.git.changes(task.tree, now.tree) if change.path not in apart)
 
 
-def altered(context: JudgeContext, task: TaskState) -> tuple[FileChange, ...]:
+def find_altered(context: JudgeContext, task: TaskState) -> tuple[FileChange, ...]:
     """Return what the checks and the judges of this iteration changed in their own copies and views.
 
     What a check leaves on the code from before the task, too, is no change.
@@ -191,7 +190,7 @@ def altered(context: JudgeContext, task: TaskState) -> tuple[FileChange, ...]:
     return without_leavings(found, before, changed, context.git.paths(task.base_tree))
 
 
-def seen_in(case: Case, seen: Look) -> Case:
+def add_look(case: Case, seen: Look) -> Case:
     """Return the case with what the diff shows, and what of it asks for an approval."""
     case = case.replace(
         is_renaming=is_renaming(seen.renamed, case.baseline, case.final),
@@ -199,22 +198,24 @@ def seen_in(case: Case, seen: Look) -> Case:
         changed=seen.lines,
         tested=tuple(each.path for each in seen.checks if each.kind is Kind.TESTS and each.after),
         unshown=tuple(each.path for each in seen.checks if each.kind is not Kind.TESTS),
-        suspicions=tuple(_weighed(each, case) for each in seen.code),
+        suspicions=tuple(_weigh(each, case) for each in seen.code),
         dependencies=seen.dependencies,
     )
-    found = Weakening() if case.is_renaming else _weakening(case, seen.checks)
+    found = Weakening() if case.is_renaming else _find_weakening(case, seen.checks)
     files = dict.fromkeys(hunk.path for hunk in seen.lines)
-    weakened = (*found.asked, *seen.suppressed, *switched_off(case.probes or (), files))
+    weakened = (*found.asked, *seen.suppressed, *find_blind_checks(case.probes or (), files))
     return case.replace(weakened=weakened, check_notes=found.noted)
 
 
-def _weighed(found: Finding, case: Case) -> Finding:
+def _weigh(found: Finding, case: Case) -> Finding:
     """Return a finding; a condition on the environment is a feature where tests try both ways."""
-    is_tried = found.kind is Tampering.SETTING and (found.path, found.line) in tried_lines(case.probes or ())
+    is_tried = found.kind is Tampering.SETTING and (found.path, found.line) in list_tried_lines(
+        case.probes or ()
+    )
     return found.replace(is_sure=False) if is_tried else found
 
 
-def _weakening(case: Case, changes: tuple[SurfaceChange, ...]) -> Weakening:
+def _find_weakening(case: Case, changes: tuple[SurfaceChange, ...]) -> Weakening:
     """Return what was done to the checks, those aside that a person skips."""
     skipped = {override.check for override in case.overrides}
     base, final, held = (
@@ -230,7 +231,7 @@ def _weakening(case: Case, changes: tuple[SurfaceChange, ...]) -> Weakening:
 _CLOSED = "not run (the network is closed to checks: `network: [checks]` in config.yaml opens it)"
 
 
-async def audited(context: JudgeContext, task: TaskState) -> str:
+async def audit(context: JudgeContext, task: TaskState) -> str:
     """Return what the tools say of the dependencies that changed, or why none was asked.
 
     What is known of vulnerabilities is another thing tomorrow, so that no verdict rests on it.
@@ -242,30 +243,30 @@ async def audited(context: JudgeContext, task: TaskState) -> str:
     commands = dict.fromkeys(command for path in paths if (command := audit_of(path)))
     if commands and CHECKS not in context.sandbox.opened.network:
         return _CLOSED
-    return "; ".join([await _said(context, task, command) for command in commands])
+    return "; ".join([await _run_audit(context, task, command) for command in commands])
 
 
-async def _said(context: JudgeContext, task: TaskState, command: str) -> str:
+async def _run_audit(context: JudgeContext, task: TaskState, command: str) -> str:
     name = command.split(maxsplit=1)[0]
     if find_program(name, context.git.root) is None:
         return f"not run ({name} is not installed)"
     assert task.tree is not None
     check = require(CheckName.LINT, command, "the dependencies changed")
     async with context.checking.copy(task, task.tree) as place:
-        shown, _ = await to_thread.run_sync(place.tried, check)
+        shown, _ = await to_thread.run_sync(place.try_elsewhere, check)
     execution = shown.execution
     lines = [line.strip() for line in execution.tail.splitlines() if line.strip()]
     last = next((line for line in lines if "vulnerabilit" in line), lines[-1] if lines else "")
     return f"{command}: {ended(execution)}{f': {last}' if last else ''}"
 
 
-Plan = Callable[[Ground, tuple[ProbeResult, ...]], tuple[Probe, ...]]
+Plan = Callable[[ProbeContext, tuple[ProbeResult, ...]], tuple[Probe, ...]]
 _AT_ONCE = 2
 _LEAST_SECONDS = 60.0
 
 
 async def run_probes(
-    context: JudgeContext, task: TaskState, ground: Ground, plan: Plan
+    context: JudgeContext, task: TaskState, ground: ProbeContext, plan: Plan
 ) -> tuple[ProbeResult, ...]:
     """Return what all probes of a plan came to, in their order.
 
@@ -281,12 +282,12 @@ async def run_probes(
                 known += tuple(probe.leave_out() for probe in batch)
                 continue
             begin = (partial(_run, context, task, probe) for probe in batch)
-            known += tuple(await undisturbed(context.sandbox.level, *begin))
+            known += tuple(await run_apart(context.sandbox.level, *begin))
     return known
 
 
 async def _run(context: JudgeContext, task: TaskState, probe: Probe) -> ProbeResult:
     async with context.checking.copy(task, probe.lay(context.git)) as place:
-        result = probe.read(*await to_thread.run_sync(place.tried, probe.check))
+        result = probe.read(*await to_thread.run_sync(place.try_elsewhere, probe.check))
     context.checking.emit(Probed(**shared(result, Probed)))
     return result

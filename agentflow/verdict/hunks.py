@@ -47,7 +47,7 @@ class Piece(Record):
     def place(self) -> str:
         return ", ".join(hunk.lines.place for hunk in self.hunks)
 
-    def joined(self, other: "Piece") -> "Piece":
+    def join(self, other: "Piece") -> "Piece":
         """Return the piece of both, its hunks in the order of the change."""
         found = {*self.hunks, *other.hunks}
         return Piece(hunks=tuple(sorted(found, key=lambda each: (each.path, each.new, each.old))))
@@ -78,7 +78,7 @@ def take_back(changes: Iterable[ChangedTexts], piece: Piece) -> dict[str, str | 
 def _join(pieces: Sequence[Piece]) -> Piece:
     found = pieces[0]
     for each in pieces[1:]:
-        found = found.joined(each)
+        found = found.join(each)
     return found
 
 
@@ -138,9 +138,9 @@ def _loadable(change: ChangedTexts, pieces: list[Piece]) -> list[Piece]:
     found = list[Piece]()
     for piece in pieces:
         is_torn = bool(found) and _parse_text(_without(change, found[-1])) is None
-        found[-1:] = [found[-1].joined(piece)] if is_torn else [*found[-1:], piece]
+        found[-1:] = [found[-1].join(piece)] if is_torn else [*found[-1:], piece]
     while len(found) > 1 and _parse_text(_without(change, found[-1])) is None:
-        found[-2:] = [found[-2].joined(found[-1])]
+        found[-2:] = [found[-2].join(found[-1])]
     return found
 
 
@@ -166,7 +166,7 @@ def _with_users(files: Mapping[str, ChangedTexts], pieces: list[Piece]) -> list[
             (each for each in users if names & set(re.findall(r"\w+", _lines_added(files, each)))), None
         )
         if user is not None:
-            kept = [user.joined(piece) if each == user else each for each in kept if each != piece]
+            kept = [user.join(piece) if each == user else each for each in kept if each != piece]
     return kept
 
 
@@ -194,7 +194,7 @@ def _with_definitions(files: Mapping[str, ChangedTexts], pieces: list[Piece]) ->
             (each for each in others if any(f"{name}(" in _lines_added(files, each) for name in names)), None
         )
         if user is not None and len(names) == len(lines):
-            kept = [user.joined(piece) if each == user else each for each in kept if each != piece]
+            kept = [user.join(piece) if each == user else each for each in kept if each != piece]
     return kept
 
 
@@ -208,7 +208,7 @@ def _with_targets(files: Mapping[str, ChangedTexts], pieces: list[Piece]) -> lis
         others = (each for each in kept if each != piece)
         target = next((each for each in others if gone in _core(_lines_added(files, each))), None)
         if target is not None:
-            kept = [target.joined(piece) if each == target else each for each in kept if each != piece]
+            kept = [target.join(piece) if each == target else each for each in kept if each != piece]
     return kept
 
 

@@ -4,10 +4,16 @@ from collections.abc import Iterable, Iterator
 
 from agentflow.core.evidence import RED, By, CheckName, CheckRun, Evidence, Side, TestOutcome, ended
 from agentflow.core.verdict import Caveat, ProofKind, Verdict
-from agentflow.verdict.case import Case, remarks, wrong
-from agentflow.verdict.drift import drifted, listed
-from agentflow.verdict.probe_results import differing, green_with_broken_code, left_out, silences
-from agentflow.verdict.proofs import loaded_now, not_loaded, proofs, unproved, what_would_prove
+from agentflow.core.wording import list_some
+from agentflow.verdict.case import Case, find_faults, remarks
+from agentflow.verdict.drift import describe_drift
+from agentflow.verdict.probe_results import (
+    explain_silence,
+    green_with_broken_code,
+    list_differing,
+    list_left_out,
+)
+from agentflow.verdict.proofs import find_loaded_now, find_proofs, find_unproved, not_loaded, what_would_prove
 
 _LOOKING = (CheckName.LINT, CheckName.FORMAT, CheckName.TYPES)
 """The checks that read the code and run none of it."""
@@ -23,19 +29,19 @@ def judge(case: Case) -> Verdict:
     if case.tree == case.base_tree or case.is_unchanged:
         return Verdict(passed=False, reasons=("nothing was changed",), evidence=evidence)
     case = _without_skipped(case)
-    failures = _failures(case) or _unheard(case) or _unanswered(case)
+    failures = _failures(case) or _explain_silence(case) or _find_open_targets(case)
     is_approved = case.approval is not None and case.approval.approved
     to_approve = bool(case.weakened) and not (failures or is_approved)
     changed = case.weakened if to_approve else ()
     reasons = failures or tuple(f"the checks were changed: {line}" for line in changed)
-    found = () if failures else proofs(case)
-    lines = None if failures else unproved(case, found)
+    found = () if failures else find_proofs(case)
+    lines = None if failures else find_unproved(case, found)
     return Verdict(
         passed=not reasons,
         reasons=reasons,
         evidence=evidence,
         caveats=() if reasons else _caveats(case),
-        notes=(*_skipped(case), *([] if reasons else _untested(case)), *remarks(case)),
+        notes=(*_list_overrides(case), *([] if reasons else _note_no_tests(case)), *remarks(case)),
         proof=found,
         unproved=() if lines is None else what_would_prove(case, lines),
         weakened=case.weakened,
@@ -54,12 +60,12 @@ def _without_skipped(case: Case) -> Case:
     return case.replace(**kept)
 
 
-def _skipped(case: Case) -> list[str]:
+def _list_overrides(case: Case) -> list[str]:
     return [f"{one.check} skipped by {one.by}: {one.reason} (risk: {one.risk})" for one in case.overrides]
 
 
-def _leaked(case: Case) -> list[str]:
-    return [f"the change adds what looks like a secret: {listed(list(case.secrets))}"] if case.secrets else []
+def _list_secrets(case: Case) -> list[str]:
+    return [f"the change adds what looks like a secret: {list_some(case.secrets)}"] if case.secrets else []
 
 
 def holds(case: Case) -> bool:
@@ -70,14 +76,14 @@ def holds(case: Case) -> bool:
 def _failures(case: Case) -> tuple[str, ...]:
     """Return what the change has to mend, whoever approves what."""
     problems = (problem for run in case.final for problem in _problems(case, run))
-    return (*drifted(case.drift, case.altered), *_missing(case), *_leaked(case), *problems)
+    return (*describe_drift(case.drift, case.altered), *_find_missing(case), *_list_secrets(case), *problems)
 
 
-def _unheard(case: Case) -> tuple[str, ...]:
+def _explain_silence(case: Case) -> tuple[str, ...]:
     """Return why the word of the runner cannot be taken."""
     if case.probes is None:
         return ("tests: not run with a test that has to fail",)
-    return silences(case.probes)
+    return explain_silence(case.probes)
 
 
 def _caveats(case: Case) -> tuple[str, ...]:
@@ -89,17 +95,17 @@ def _caveats(case: Case) -> tuple[str, ...]:
         if case.is_blocked(run) or run.check.left_out
     ]
     caveats += (
-        [Caveat.CHECK_NOT_RUN.of(CheckName.TESTS)] if _untested(case) and not case.same_behaviour else []
+        [Caveat.CHECK_NOT_RUN.of(CheckName.TESTS)] if _note_no_tests(case) and not case.same_behaviour else []
     )
     able = [run for run in case.final if not case.is_blocked(run)]
-    caveats += _uncounted(case, able)
+    caveats += _caveats_of_counts(case, able)
     if any(not run.green and not case.excuses(run) for run in able):
         caveats.append(Caveat.ALREADY_RED)
     if any(set(run.flaky) - case.known for run in case.runs):
         caveats.append(Caveat.FLAKY)
-    if unproved(case, proofs(case)) is not None:
+    if find_unproved(case, find_proofs(case)) is not None:
         caveats.append(Caveat.UNPROVED)
-    caveats += _probed(case)
+    caveats += _caveats_of_probes(case)
     if any(each.is_sure for each in case.suspicions):
         caveats.append(Caveat.KNOWS_THE_TESTS)
     if any(each.doubts for each in case.dependencies):
@@ -107,17 +113,17 @@ def _caveats(case: Case) -> tuple[str, ...]:
     return tuple(dict.fromkeys(caveats))
 
 
-def _probed(case: Case) -> Iterator[str]:
+def _caveats_of_probes(case: Case) -> Iterator[str]:
     """Yield what lessens a pass by the runs that had to fail."""
     results = case.probes or ()
     yield from (Caveat.GREEN_WHEN_BROKEN.of(each.check) for each in green_with_broken_code(results))
-    if left_out(results):
+    if list_left_out(results):
         yield Caveat.NOT_ALL_TRIED
-    if differing(results):
+    if list_differing(results):
         yield Caveat.DEPENDS_ON_SURROUNDINGS
 
 
-def _uncounted(case: Case, runs: Iterable[CheckRun]) -> Iterator[str]:
+def _caveats_of_counts(case: Case, runs: Iterable[CheckRun]) -> Iterator[str]:
     """Yield what lessens the word of tests that nobody can count, or of which few ran.
 
     Numbers that are only printed, and were not before the task, may be printed by the change.
@@ -142,7 +148,7 @@ def _approvals(case: Case) -> tuple[str, ...]:
     return tuple(f"{line} ({by})" for line in case.weakened)
 
 
-def _missing(case: Case) -> list[str]:
+def _find_missing(case: Case) -> list[str]:
     """Return the checks that were not run, of those that there were before."""
     now = {run.check.name for run in case.final}
     left_out = [run.check.name for run in case.baseline if run.check.name not in now]
@@ -153,7 +159,7 @@ def _missing(case: Case) -> list[str]:
     return reasons
 
 
-def _untested(case: Case) -> list[str]:
+def _note_no_tests(case: Case) -> list[str]:
     """Return that the repository has no tests, before the task and now, where that is so."""
     known = {run.check.name for run in (*case.baseline, *case.final)}
     is_known = CheckName.TESTS in {*known, *(override.check for override in case.overrides)}
@@ -168,7 +174,7 @@ def _problems(case: Case, run: CheckRun) -> list[str]:
     if unfit is not None:
         return [f"{run.check.name}: {unfit}"]
     base = next((other for other in case.baseline if other.check.name is run.check.name), None)
-    return [*_owed(case, base, run), *([] if run.green else _red(case, base, run))]
+    return [*_find_owed(case, base, run), *([] if run.green else _find_new_failures(case, base, run))]
 
 
 def _unfit(case: Case, run: CheckRun) -> str | None:
@@ -196,32 +202,32 @@ def _is_bound(run: CheckRun, evidence: Evidence) -> bool:
     )
 
 
-def _owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
+def _find_owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
     """Return the tests that gave a result before and give none now, and the targets that do not pass."""
     if base is None:
         return []
-    loaded = loaded_now(base, run)
+    loaded = find_loaded_now(base, run)
     held = next((other for other in case.held if other.check.name is run.check.name), run)
     spared = not_loaded(base, held) - base.ids(*RED)
     gone = base.told - run.told - held.told - loaded - spared
-    reasons = [f"{run.check.name}: ran before, not now: {listed(sorted(gone))}"] if gone else []
-    return [*reasons, *_fewer(base, run, held), *_still_failing(case, base, run, case.targets)]
+    reasons = [f"{run.check.name}: ran before, not now: {list_some(sorted(gone))}"] if gone else []
+    return [*reasons, *_fewer(base, run, held), *_find_still_failing(case, base, run, case.targets)]
 
 
-def _still_failing(case: Case, base: CheckRun, run: CheckRun, wanted: frozenset[str]) -> list[str]:
+def _find_still_failing(case: Case, base: CheckRun, run: CheckRun, wanted: frozenset[str]) -> list[str]:
     """Return the wanted tests that were red and do not pass."""
     due = frozenset[str]() if case.is_blocked(run) else wanted & base.ids(*RED)
-    due -= case.known | run.ids(TestOutcome.PASSED) | (base.told - run.told) | loaded_now(base, run)
+    due -= case.known | run.ids(TestOutcome.PASSED) | (base.told - run.told) | find_loaded_now(base, run)
     names = [f"{test} (passes at times)" if test in run.flaky else test for test in sorted(due)]
-    return [f"{run.check.name}: still failing: {listed(names)}"] if due else []
+    return [f"{run.check.name}: still failing: {list_some(names)}"] if due else []
 
 
-def _unanswered(case: Case) -> tuple[str, ...]:
+def _find_open_targets(case: Case) -> tuple[str, ...]:
     """Return the tests that show what a task may be about and stay red, where no other proves the change."""
-    if any(each.kind is ProofKind.FAIL_TO_PASS for each in proofs(case)):
+    if any(each.kind is ProofKind.FAIL_TO_PASS for each in find_proofs(case)):
         return ()
     runs = [(base, run) for base in case.baseline for run in case.final if base.check.name is run.check.name]
-    return tuple(line for base, run in runs for line in _still_failing(case, base, run, case.guessed))
+    return tuple(line for base, run in runs for line in _find_still_failing(case, base, run, case.guessed))
 
 
 def _fewer(base: CheckRun, run: CheckRun, held: CheckRun) -> list[str]:
@@ -234,23 +240,23 @@ def _fewer(base: CheckRun, run: CheckRun, held: CheckRun) -> list[str]:
     return [f"{run.check.name}: {base.counts.ran} tests ran before, {now or 'none that can be counted'} now"]
 
 
-def _red(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
+def _find_new_failures(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
     """Return what fails in a red check and did not before."""
     if case.excuses(run) or (base is not None and _says_the_same(base, run)):
         return []
     name, end = run.check.name, ended(run.evidence) if run.evidence else "not run"
-    now, before = wrong(run), wrong(base) if base else {}
+    now, before = find_faults(run), find_faults(base) if base else {}
     if base is None or base.green or not now:
-        return [f"{name}: {end}{': ' + listed(sorted(now)) if now else ''}"]
+        return [f"{name}: {end}{': ' + list_some(sorted(now)) if now else ''}"]
     known = case.known & run.ids(TestOutcome.FAILED)
     new = sorted(item for item, times in now.items() if times > before.get(item, 0) and item not in known)
     where = "" if name is CheckName.TESTS else f" in {name}"
-    return [f"new failures{where}: {listed(new)}"] if new else []
+    return [f"new failures{where}: {list_some(new)}"] if new else []
 
 
 def _says_the_same(base: CheckRun, run: CheckRun) -> bool:
     """Return whether a check that only looks, and names nothing it found, is red as before, word for word."""
     then, now = base.evidence, run.evidence
-    if run.check.name not in _LOOKING or wrong(run) or then is None or now is None:
+    if run.check.name not in _LOOKING or find_faults(run) or then is None or now is None:
         return False
     return (then.exit_code, then.stdout_sha256) == (now.exit_code, now.stdout_sha256)

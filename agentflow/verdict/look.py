@@ -12,7 +12,7 @@ from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.core.verdict import Hunk
 from agentflow.redact import redacted
-from agentflow.verdict.added_tests import find_added_tests
+from agentflow.verdict.comments import describe_suppressions
 from agentflow.verdict.equivalence import (
     READS_TEXTS,
     is_description,
@@ -23,11 +23,11 @@ from agentflow.verdict.equivalence import (
 from agentflow.verdict.findings import Finding
 from agentflow.verdict.mixed import is_shared, mix
 from agentflow.verdict.moved_code import find_moved
+from agentflow.verdict.other_tests import find_added_tests
 from agentflow.verdict.parts import extract_checks, has_parts
 from agentflow.verdict.python_tests import find_changed_tests
 from agentflow.verdict.reach import is_source
 from agentflow.verdict.renaming import find_moved_module, find_renaming, is_renamed
-from agentflow.verdict.suppressions import describe_suppressions
 from agentflow.verdict.surface import Kind, belongs, kind_for_verdict, kind_of
 from agentflow.verdict.tamper import Changed, find_tampering, list_changed_lines
 from agentflow.verdict.unused import find_dropped_names, is_taken, looks_up
@@ -89,22 +89,22 @@ class Look(Record):
 NOTHING = Look(checks=(), code=())
 
 
-def look(git: Git, task: TaskState) -> Look:
+def inspect_change(git: Git, task: TaskState) -> Look:
     """Compare all files that differ, and put what is to be said of them into words."""
     assert task.base_tree is not None
     assert task.tree is not None
     found = tuple(read_changed_texts(git, task.base_tree, task.tree, _TEXT_BYTES))
-    changed = [one for each in found for one in _changed(each, task.surface)]
+    changed = [one for each in found for one in _to_changed(each, task.surface)]
     code = {each.path for each in changed if not each.surface}
     findings = find_tampering(changed, _tests(git, task) if code else ())
     return Look(
         checks=tuple(_surface_change(each, each.surface, findings) for each in changed if each.surface),
         code=tuple(finding for finding in findings if finding.path in code),
         same_behaviour=_is_same_behaviour(git, task, found) or _is_moved(git, task, found),
-        changed_tests=_changed_tests(found, changed),
-        suppressed=_suppressed(task, changed),
+        changed_tests=_find_changed_tests(found, changed),
+        suppressed=_find_suppressions(task, changed),
         dependencies=_dependencies(git, task, [each.path for each in found if manifest_of(each.path)]),
-        renamed=_renamed(git, task, found),
+        renamed=_find_renamed(git, task, found),
         lines=tuple(hunk for each in changed if not each.surface for hunk in list_changed_lines(each)),
     )
 
@@ -196,7 +196,7 @@ def _in_code(paths: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def _changed_tests(texts: tuple[ChangedTexts, ...], changed: list[Changed]) -> frozenset[str]:
+def _find_changed_tests(texts: tuple[ChangedTexts, ...], changed: list[Changed]) -> frozenset[str]:
     """Return the new and changed tests, if nothing else changed but documents."""
     kinds = {each.path: each.surface for each in changed}
     tests = [each for each in texts if kinds[each.path] is Kind.TESTS]
@@ -221,7 +221,7 @@ def _dependencies(git: Git, task: TaskState, paths: list[str]) -> tuple[Differen
     return tuple(compare(*each) for each in zip(paths, read[::2], read[1::2], strict=True))
 
 
-def _renamed(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> Mapping[str, str]:
+def _find_renamed(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> Mapping[str, str]:
     """Return the names that became others, where both trees say the same but for them."""
     assert task.base_tree is not None
     assert task.tree is not None
@@ -240,7 +240,7 @@ def _renamed(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> Ma
     return names if not is_left and is_renamed(before, after, names) else {}
 
 
-def _suppressed(task: TaskState, changed: Iterable[Changed]) -> tuple[str, ...]:
+def _find_suppressions(task: TaskState, changed: Iterable[Changed]) -> tuple[str, ...]:
     """Return the new comments of the product by which a check that is required here does not look."""
     names = {item.check.name for item in task.baseline if item.evidence}
     code = (each for each in changed if not each.surface and is_source(each.path))
@@ -249,7 +249,7 @@ def _suppressed(task: TaskState, changed: Iterable[Changed]) -> tuple[str, ...]:
     )
 
 
-def _changed(each: ChangedTexts, surface: Surface) -> tuple[Changed, ...]:
+def _to_changed(each: ChangedTexts, surface: Surface) -> tuple[Changed, ...]:
     """Return a changed file with why it belongs to the checks; one may be theirs and the product's."""
     kind = kind_for_verdict(each.path, surface)
     if kind is None and is_shared(each.path) and mix(each.path, each.before, each.after) != each.after:
@@ -283,7 +283,7 @@ def approval_id(seen: Look, weakened: Sequence[str]) -> str:
     return f"checks-{digest.hexdigest()[:8]}"
 
 
-def added_secrets(diff: str) -> tuple[str, ...]:
+def find_added_secrets(diff: str) -> tuple[str, ...]:
     """Return `path:line` of each added line that holds what looks like a key, unless it only moved."""
     removed = {
         row[1:].strip() for row in diff.split("\n") if row.startswith("-") and not row.startswith("---")

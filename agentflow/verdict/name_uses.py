@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from agentflow.verdict.switches import code_lines
+from agentflow.verdict.comments import code_lines
 
 _BY_NAME = frozenset(
     {

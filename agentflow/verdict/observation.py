@@ -39,7 +39,7 @@ async def examine_base(context: JudgeContext, task: TaskState) -> TaskState:
     """Run the required checks before anything changes, and write down what belongs to them."""
     assert task.base_tree is not None
     files = context.git.paths(task.base_tree)
-    checks = context.checking.required(task, files)
+    checks = context.checking.require(task, files)
     repository = context.checking.repository(files)
     surface = find_surface(repository, checks, task.surface.added, task.surface.removed)
     order = Order(checks=checks, tree=task.base_tree, surface=Side.BASE, code=Side.BASE)

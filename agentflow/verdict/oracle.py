@@ -148,7 +148,7 @@ class _Maker:
             self.made.append(Clone(name=name, control=control, said=said, group=group or name))
         if is_group:
             name = self._name(function)
-            nodes.append(_with(function, name, [(spot, _anything()) for spot in _arguments(place)]))
+            nodes.append(_with(function, name, [(spot, _match_all()) for spot in _arguments(place)]))
             said = f"{function.name}: {ast.unparse(place)}"
             self.made.append(Clone(name=name, control=control, said=said, group=group))
         return nodes
@@ -223,7 +223,7 @@ def _make_failing(word: str) -> ast.stmt:
     return ast.parse(f"raise AssertionError({word!r})").body[0]
 
 
-def _anything() -> ast.expr:
+def _match_all() -> ast.expr:
     return ast.Call(func=ast.Name(id="object", ctx=ast.Load()), args=[], keywords=[])
 
 

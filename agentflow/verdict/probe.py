@@ -1,22 +1,86 @@
-"""One run that has to fail, and what it shows."""
+"""A probe, which is a run that has to fail: what it is planned by, how it is laid out, and what it shows."""
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from secrets import token_hex
 
+from agentflow.checks.manifests import manifest_of
 from agentflow.checks.run import Shown
-from agentflow.core.evidence import RED, Check, CheckRun, Side, TestOutcome
+from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.record import Record
+from agentflow.core.task import TaskState
 from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.branches import Watched
 from agentflow.verdict.breaking import Marks, has_mark
 from agentflow.verdict.canary import Planted, is_silent
+from agentflow.verdict.case import Case
+from agentflow.verdict.drift import find_hook_files
+from agentflow.verdict.equivalence import is_document
+from agentflow.verdict.look import Look
+from agentflow.verdict.mixed import is_shared
 from agentflow.verdict.oracle import Clone, find_softened, have_run
+from agentflow.verdict.proofs import find_proof
+from agentflow.verdict.surface import belongs
+from agentflow.verdict.target_tests import id_prefix
 from agentflow.workspace.git import Git
-from agentflow.workspace.mixed_tree import write_tree_with
+from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts, write_tree_with
 
 _PATIENCE = 5
 """How many times longer than the run without it a probe may take."""
+
 _LEAST_SECONDS = 20.0
+
+_TEXT_BYTES = 200_000
+
+
+class ProbeContext(Record):
+    """What probes are planned by."""
+
+    git: Git
+    task: TaskState
+    case: Case
+    look: Look
+
+    @property
+    def trees(self) -> tuple[str, str]:
+        """The trees from before the task and of now."""
+        assert self.task.base_tree is not None
+        assert self.task.tree is not None
+        return self.task.base_tree, self.task.tree
+
+    @property
+    def tests(self) -> CheckRun | None:
+        """The tests on the code of now."""
+        return next((run for run in self.case.final if run.check.name is CheckName.TESTS), None)
+
+    @property
+    def passed(self) -> frozenset[str]:
+        return self.tests.ids(TestOutcome.PASSED) if self.tests else frozenset()
+
+    @property
+    def proving(self) -> frozenset[str]:
+        """The tests that prove the change, those of a file that could not even be loaded before included."""
+        names = {*find_proof(self.case)}
+        begins = tuple(begin for name in names if (begin := id_prefix(name)))
+        return frozenset(
+            test for test in self.passed if test in names or (begins and test.startswith(begins))
+        )
+
+    def product(self) -> tuple[ChangedTexts, ...]:
+        """Return the changed files of the product that a program reads."""
+        if self.case.same_behaviour or self.case.is_renaming:
+            return ()
+        apart = find_hook_files(self.task)
+        found = read_changed_texts(self.git, *self.trees, _TEXT_BYTES)
+        return tuple(each for each in found if each.path not in apart and self._is_product(each))
+
+    def _is_product(self, change: ChangedTexts) -> bool:
+        path, surface = change.path, self.task.surface
+        if path in surface.read:
+            return change.is_whole  # whatever its name says
+        is_named = manifest_of(path) or is_shared(path) or PurePosixPath(path).name.startswith(".")
+        is_other = is_named or belongs(surface, path) or is_document(change)
+        return change.is_whole and not is_other
 
 
 class Probe(Record):
@@ -57,7 +121,7 @@ class Probe(Record):
         if self.planted:
             return result.replace(subjects=self._places(said))
         if self.watched:
-            return result.replace(hunks=(*self._untried(shown), *self._tried(shown)))
+            return result.replace(hunks=(*self._list_untried(shown), *self._list_tried(shown)))
         if self.clones:
             differing = sorted(test for test in self.tests if shown.outcomes.get(test) in RED)
             return result.replace(
@@ -94,7 +158,7 @@ class Probe(Record):
             case ProbeKind.UNTRIED:
                 applied = any(each.is_loaded(shown.execution.changed) for each in self.watched)
                 applied = applied and self.tests.isdisjoint(_ids(shown, *RED))
-                is_red = not self._untried(shown)
+                is_red = not self._list_untried(shown)
             case ProbeKind.PLANTED:
                 is_red, applied = bool(self._places(said)) is (self.code is Side.BASE), True
             case ProbeKind.BROKEN_CODE | ProbeKind.WITHOUT_HUNK:
@@ -103,11 +167,11 @@ class Probe(Record):
             return ProbeEnd.NOT_APPLIED
         return ProbeEnd.RED_AS_IT_MUST if is_red else ProbeEnd.SILENT
 
-    def _untried(self, shown: Shown) -> tuple[Hunk, ...]:
-        return tuple(hunk for each in self.watched for hunk in each.untried(shown.execution.changed))
+    def _list_untried(self, shown: Shown) -> tuple[Hunk, ...]:
+        return tuple(hunk for each in self.watched for hunk in each.list_untried(shown.execution.changed))
 
-    def _tried(self, shown: Shown) -> tuple[Hunk, ...]:
-        return tuple(hunk for each in self.watched for hunk in each.tried(shown.execution.changed))
+    def _list_tried(self, shown: Shown) -> tuple[Hunk, ...]:
+        return tuple(hunk for each in self.watched for hunk in each.list_tried(shown.execution.changed))
 
     def _places(self, said: str) -> tuple[str, ...]:
         """Return where a check does not see the planted name now, or where it saw it before."""

@@ -8,16 +8,14 @@ from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.branches import Watched, watch_change
 from agentflow.verdict.breaking import SOURCES, Marks, break_change, refuse
 from agentflow.verdict.canary import Canary, make_canary, plant_names
-from agentflow.verdict.ground import Ground
 from agentflow.verdict.hunks import Piece, split_change, take_back
 from agentflow.verdict.judge import holds
-from agentflow.verdict.oracle_probes import oracle_probes
-from agentflow.verdict.probe import Probe, make_word, with_patience
-from agentflow.verdict.probe_results import silences
-from agentflow.verdict.proofs import proof
+from agentflow.verdict.probe import Probe, ProbeContext, make_word, with_patience
+from agentflow.verdict.probe_results import explain_silence
+from agentflow.verdict.probes_of_tests import probe_expectations, probe_tests_alone
+from agentflow.verdict.proofs import find_proof
 from agentflow.verdict.surface import Kind, belongs, kind_of
 from agentflow.verdict.target_tests import narrow
-from agentflow.verdict.tests_alone import probe_tests_alone
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 Results = tuple[ProbeResult, ...]
@@ -28,7 +26,7 @@ _PIECES_SECONDS = 30.0
 """How long all pieces of a change may take, one after the other; there are fewer where a run takes long."""
 
 
-def due_canaries(ground: Ground, known: Results) -> tuple[Probe, ...]:
+def due_canaries(ground: ProbeContext, known: Results) -> tuple[Probe, ...]:
     """Return the canary: with the code of now, and where it stays silent with the code from before."""
     if known and (known[-1].code is Side.BASE or known[-1].end is not ProbeEnd.SILENT):
         return ()
@@ -37,7 +35,7 @@ def due_canaries(ground: Ground, known: Results) -> tuple[Probe, ...]:
     tests = (
         path for path in paths if path.endswith(".py") and kind_of(path, ground.task.surface) is Kind.TESTS
     )
-    beside, code = next(tests, None), _changed_modules(ground)
+    beside, code = next(tests, None), _modules_in_change(ground)
     made = ((make_canary(run.check, beside, code), run.evidence) for run in held if beside and code)
     found = next(((each, evidence.tree_before) for each, evidence in made if each and evidence), None)
     if found is None or found[1] is None:
@@ -50,31 +48,31 @@ def _canary(canary: Canary, tree: str, code: Side) -> Probe:
     return Probe(kind=ProbeKind.CANARY, check=canary.check, tree=tree, files=files, code=code)
 
 
-def _changed_modules(ground: Ground) -> list[str]:
+def _modules_in_change(ground: ProbeContext) -> list[str]:
     changed = (each.path for each in ground.git.changes(*ground.trees))
     return [path for path in changed if path.endswith(".py") and not belongs(ground.task.surface, path)]
 
 
-def due_probes(ground: Ground, known: Results) -> tuple[Probe, ...]:
+def due_probes(ground: ProbeContext, known: Results) -> tuple[Probe, ...]:
     """Return what has to fail next, where all checks hold; none where nothing more is to be found out."""
-    if not holds(ground.case) or silences(known):
+    if not holds(ground.case) or explain_silence(known):
         return ()
     if ground.look.changed_tests:
         return () if known else tuple(probe_tests_alone(ground))
     product = ground.product()
     if not product:
         return ()
-    first = () if known else (*_broken(ground, product), *oracle_probes(ground))
-    later = (_unseeing, _looking_away, _without, _untried)
+    first = () if known else (*_break_change(ground, product), *probe_expectations(ground))
+    later = (_break_for_others, _plant_names, _without, _watch_branches)
     return (*first, *(probe for plan in later for probe in plan(ground, product, known)))
 
 
-def _broken(ground: Ground, product: tuple[ChangedTexts, ...]) -> Iterator[Probe]:
+def _break_change(ground: ProbeContext, product: tuple[ChangedTexts, ...]) -> Iterator[Probe]:
     """Yield the tests with the changed code broken, unless the proof shows already that they can fail.
 
     A canary tells of code that switches its runner off. Where none is known for a runner, this does.
     """
-    final, proved = ground.tests, proof(ground.case)
+    final, proved = ground.tests, find_proof(ground.case)
     if final is None or final.evidence is None or not proved or ground.case.is_blocked(final):
         return
     if ground.proving and make_canary(final.check, "tests/test_a.py", ()):
@@ -99,7 +97,9 @@ def _broken(ground: Ground, product: tuple[ChangedTexts, ...]) -> Iterator[Probe
         )
 
 
-def _unseeing(ground: Ground, product: tuple[ChangedTexts, ...], known: Results) -> Iterator[Probe]:
+def _break_for_others(
+    ground: ProbeContext, product: tuple[ChangedTexts, ...], known: Results
+) -> Iterator[Probe]:
     """Yield the other checks with changed files that nobody can read, and those that pass on the old tree."""
     sources = [each for each in product if each.after and PurePosixPath(each.path).suffix in SOURCES]
     files: dict[str, str | None] = {each.path: refuse(each.after, make_word()) for each in sources}
@@ -114,14 +114,14 @@ def _unseeing(ground: Ground, product: tuple[ChangedTexts, ...], known: Results)
             yield with_patience(run, made)
 
 
-def _looking_away(ground: Ground, product: tuple[ChangedTexts, ...], known: Results) -> Iterator[Probe]:
+def _plant_names(ground: ProbeContext, product: tuple[ChangedTexts, ...], known: Results) -> Iterator[Probe]:
     """Yield the checkers of code that prove the change with unknown names planted: now, then where unseen."""
-    proved = {*proof(ground.case)}
+    proved = {*find_proof(ground.case)}
     for run in (each for each in ground.case.final if str(each.check.name) in proved):
         told = [each for each in known if each.kind is ProbeKind.PLANTED and each.check is run.check.name]
         if run.check.name not in _SEEING or len(told) > 1 or (told and told[0].end is not ProbeEnd.SILENT):
             continue
-        paths = {each.path for each in product if each.path.endswith(".py")} | _complained_of(ground, run)
+        paths = {each.path for each in product if each.path.endswith(".py")} | _files_with_faults(ground, run)
         tree, code = (ground.trees[0], Side.BASE) if told else (ground.trees[1], Side.FINAL)
         found = ground.git.texts([f"{tree}:{path}" for path in sorted(paths)], _TEXT_BYTES)
         files, planted = plant_names(dict(zip(sorted(paths), found, strict=True)), make_word())
@@ -132,7 +132,7 @@ def _looking_away(ground: Ground, product: tuple[ChangedTexts, ...], known: Resu
             yield with_patience(run, made)
 
 
-def _complained_of(ground: Ground, run: CheckRun) -> frozenset[str]:
+def _files_with_faults(ground: ProbeContext, run: CheckRun) -> frozenset[str]:
     """Return the Python of the product that a check found fault with before."""
     base = next((each for each in ground.case.baseline if each.check.name is run.check.name), run)
     named = {finding.partition(":")[0].removeprefix("./") for finding in base.findings}
@@ -140,7 +140,7 @@ def _complained_of(ground: Ground, run: CheckRun) -> frozenset[str]:
     return frozenset(path for path in known if not belongs(ground.task.surface, path))
 
 
-def _without(ground: Ground, product: tuple[ChangedTexts, ...], known: Results) -> Iterator[Probe]:
+def _without(ground: ProbeContext, product: tuple[ChangedTexts, ...], known: Results) -> Iterator[Probe]:
     """Yield each piece of the change taken back, until something fails without it."""
     checks = list(_provers(ground))
     told = [each for each in known if each.kind is ProbeKind.WITHOUT_HUNK]
@@ -164,12 +164,14 @@ def _without(ground: Ground, product: tuple[ChangedTexts, ...], known: Results) 
             yield with_patience(run, made)
 
 
-def _untried(ground: Ground, product: tuple[ChangedTexts, ...], known: Results) -> Iterator[Probe]:
+def _watch_branches(
+    ground: ProbeContext, product: tuple[ChangedTexts, ...], known: Results
+) -> Iterator[Probe]:
     """Yield the proving tests with code that tells what of it they try, and if that is not all, all tests."""
     told = [each for each in known if each.kind is ProbeKind.UNTRIED]
     checks = [(run, tests) for run, tests in _provers(ground) if tests]
     is_open = not told or told[-1].end is ProbeEnd.SILENT
-    watched = tuple(_watched(product)) if is_open and len(told) < len(checks) else ()
+    watched = tuple(_watch(product)) if is_open and len(told) < len(checks) else ()
     if watched:
         run, tests = checks[len(told)]
         files = {each.path: each.text for each in watched}
@@ -178,7 +180,7 @@ def _untried(ground: Ground, product: tuple[ChangedTexts, ...], known: Results) 
         yield with_patience(run, made.replace(subjects=tuple(files)))
 
 
-def _watched(product: tuple[ChangedTexts, ...]) -> Iterator[Watched]:
+def _watch(product: tuple[ChangedTexts, ...]) -> Iterator[Watched]:
     """Yield the changed Python code that has anything to try, numbered through."""
     word, first = make_word(), 1
     for change in product:
@@ -188,7 +190,7 @@ def _watched(product: tuple[ChangedTexts, ...]) -> Iterator[Watched]:
             first += len(watched.parts) + 1
 
 
-def _pieces(ground: Ground, product: tuple[ChangedTexts, ...]) -> tuple[Piece, ...]:
+def _pieces(ground: ProbeContext, product: tuple[ChangedTexts, ...]) -> tuple[Piece, ...]:
     """Return the pieces of the product's change, fewer where what proves it takes long."""
     runs = ground.case.alone or ground.case.fresh or ground.case.final
     seconds = max((run.evidence.seconds for run in runs if run.evidence), default=0.0)
@@ -196,9 +198,9 @@ def _pieces(ground: Ground, product: tuple[ChangedTexts, ...]) -> tuple[Piece, .
     return split_change(product, most)
 
 
-def _provers(ground: Ground) -> Iterator[tuple[CheckRun, frozenset[str]]]:
+def _provers(ground: ProbeContext) -> Iterator[tuple[CheckRun, frozenset[str]]]:
     """Yield what may fail without a piece: the proving tests, other checks that prove, then all tests."""
-    final, proved = ground.tests, {*proof(ground.case)}
+    final, proved = ground.tests, {*find_proof(ground.case)}
     if final is not None and ground.proving:
         check = narrow(final.check, ground.proving)
         yield final.replace(check=check), ground.proving

@@ -4,15 +4,15 @@ from collections.abc import Iterable, Iterator
 
 from agentflow.core.evidence import CheckName, Side
 from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
-from agentflow.verdict.drift import listed
+from agentflow.core.wording import list_some
 
 Results = Iterable[ProbeResult]
 
 
-def silences(results: Results) -> tuple[str, ...]:
+def explain_silence(results: Results) -> tuple[str, ...]:
     """Return why the word of the tests cannot be taken."""
     found = tuple(results)
-    reasons = [f"tests: it passes whatever it expects: {each}" for each in _softened(found)]
+    reasons = [f"tests: it passes whatever it expects: {each}" for each in _list_softened(found)]
     canaries = {each.code: each.end for each in found if each.kind is ProbeKind.CANARY}
     is_told_before = canaries.get(Side.BASE) is ProbeEnd.RED_AS_IT_MUST
     if canaries.get(Side.FINAL) is ProbeEnd.SILENT and is_told_before:
@@ -22,27 +22,27 @@ def silences(results: Results) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _softened(results: Results) -> list[str]:
+def _list_softened(results: Results) -> list[str]:
     return [said for each in results if each.kind is ProbeKind.ORACLE for said in each.softened]
 
 
-def proven_tests(results: Results) -> frozenset[str]:
+def list_proven_tests(results: Results) -> frozenset[str]:
     """Return new and changed tests that each fail with broken code; none where one of them does not."""
     found = [each for each in results if each.kind is ProbeKind.TESTS_ONLY]
     is_clear = all(each.end is ProbeEnd.RED_AS_IT_MUST for each in found)
     return frozenset(test for each in found if is_clear for test in each.tests)
 
 
-def switched_off(results: Results, changed: Iterable[str]) -> tuple[str, ...]:
+def find_blind_checks(results: Results, changed: Iterable[str]) -> tuple[str, ...]:
     """Return the checks that see errors with the code from before, and none with the changed files."""
     found = tuple(results)
     broken = [each for each in found if _is_of_code_checker(each)]
     now = {each.check: each for each in broken if each.code is Side.FINAL and each.end is ProbeEnd.SILENT}
     red = [each.check for each in broken if each.code is Side.BASE and each.end is ProbeEnd.RED_AS_IT_MUST]
-    lines = [(name, listed(list(now[name].subjects))) for name in red if name in now]
+    lines = [(name, list_some(now[name].subjects)) for name in red if name in now]
     planted = (each for each in found if each.kind is ProbeKind.PLANTED and each.code is Side.BASE)
-    lines += [(each.check, listed(list(each.subjects))) for each in planted if each.subjects]
-    by = listed(list(changed))
+    lines += [(each.check, list_some(each.subjects)) for each in planted if each.subjects]
+    by = list_some(changed)
     return tuple(
         f"{name}: no longer sees an error in {files}, with the change of {by}" for name, files in lines
     )
@@ -65,54 +65,54 @@ def hunks_of(results: Results) -> tuple[Hunk, ...]:
     for each in (each for each in results if each.kind is ProbeKind.WITHOUT_HUNK):
         for hunk in each.hunks:
             found[hunk] = found.get(hunk, False) or each.end is ProbeEnd.RED_AS_IT_MUST
-    return (*(hunk.replace(proved=proved) for hunk, proved in found.items()), *_untried(results))
+    return (*(hunk.replace(proved=proved) for hunk, proved in found.items()), *_list_untried(results))
 
 
-def _untried(results: Results) -> tuple[Hunk, ...]:
+def _list_untried(results: Results) -> tuple[Hunk, ...]:
     """Return the changed lines that no test tries."""
-    return tuple(hunk for hunk in _watched(results) if not hunk.proved)
+    return tuple(hunk for hunk in _last_watch(results) if not hunk.proved)
 
 
-def tried_lines(results: Results) -> frozenset[tuple[str, int]]:
+def list_tried_lines(results: Results) -> frozenset[tuple[str, int]]:
     """Return the paths and lines of conditions that tests made come out both ways."""
     found = tuple(results)
-    tried = {(hunk.path, hunk.line) for hunk in _watched(found) if hunk.proved}
-    return frozenset(tried - {(hunk.path, hunk.line) for hunk in _untried(found)})
+    tried = {(hunk.path, hunk.line) for hunk in _last_watch(found) if hunk.proved}
+    return frozenset(tried - {(hunk.path, hunk.line) for hunk in _list_untried(found)})
 
 
-def _watched(results: Results) -> tuple[Hunk, ...]:
+def _last_watch(results: Results) -> tuple[Hunk, ...]:
     """Return what the last run that watched the changed code tells of its parts."""
     runs = (each for each in results if each.kind is ProbeKind.UNTRIED)
     applied = [each for each in runs if each.end not in (ProbeEnd.NOT_APPLIED, ProbeEnd.LEFT_OUT)]
     return applied[-1].hunks if applied else ()
 
 
-def differing(results: Results) -> tuple[str, ...]:
+def list_differing(results: Results) -> tuple[str, ...]:
     """Return the proving tests whose result depends on the surroundings."""
     return tuple(dict.fromkeys(test for each in results for test in each.differing))
 
 
-def left_out(results: Results) -> tuple[ProbeResult, ...]:
+def list_left_out(results: Results) -> tuple[ProbeResult, ...]:
     """Return the probes for which there was no time."""
     return tuple(each for each in results if each.end is ProbeEnd.LEFT_OUT)
 
 
-def notes_of(results: Results, changed: Iterable[str]) -> Iterator[str]:
+def note_probes(results: Results, changed: Iterable[str]) -> Iterator[str]:
     """Yield what a person should know of the probes; `changed` are the changed files of the product."""
-    found, files = tuple(results), listed(list(changed))
+    found, files = tuple(results), list_some(changed)
     yield from dict.fromkeys(
         f"{each.check}: {_why_green(each, files)}" for each in green_with_broken_code(found)
     )
-    if tests := differing(found):
-        yield f"fails with another order of sets or another temporary folder: {listed(list(tests))}"
-    if late := left_out(found):
+    if tests := list_differing(found):
+        yield f"fails with another order of sets or another temporary folder: {list_some(tests)}"
+    if late := list_left_out(found):
         subjects = dict.fromkeys(subject for each in late for subject in each.subjects)
-        yield f"no time was left to see whether the checks fail without, or broken: {listed(list(subjects))}"
+        yield f"no time was left to see whether the checks fail without, or broken: {list_some(subjects)}"
     yield from _odd(found)
 
 
 def _why_green(result: ProbeResult, changed: str) -> str:
-    places = listed(list(result.subjects))
+    places = list_some(result.subjects)
     if result.kind is ProbeKind.ORACLE:
         return f"passes with the change of {changed} when something else is expected in {places}"
     why = "although it runs them" if result.reached else "no test runs what was broken"
@@ -122,7 +122,7 @@ def _why_green(result: ProbeResult, changed: str) -> str:
 def _odd(results: Results) -> Iterator[str]:
     """Yield what a probe did not show, for a reason that may be the repository's own."""
     for each in (each for each in results if each.kind is ProbeKind.BROKEN_CODE):
-        files = listed(list(each.subjects))
+        files = list_some(each.subjects)
         if each.end is ProbeEnd.NOT_APPLIED:
             yield f"{each.check}: not known whether it can fail: nothing shows that it read {files}"
         elif each.end is ProbeEnd.SILENT and each.code is Side.BASE:

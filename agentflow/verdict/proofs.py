@@ -8,13 +8,13 @@ from agentflow.verdict.case import Case
 from agentflow.verdict.target_tests import id_prefix
 
 
-def proofs(case: Case) -> tuple[Proof, ...]:
+def find_proofs(case: Case) -> tuple[Proof, ...]:
     """Return all that proves a change; empty where nothing does."""
     if case.is_renaming:  # its tests fail on the code from before since that lacks a name
         ids = _evidence([*case.baseline, *case.final], {CheckName.TESTS})
         return (Proof(kind=ProofKind.RENAME, evidence=ids),)
     found = []
-    if tests := proof(case):
+    if tests := find_proof(case):
         runs = [*case.baseline, *case.fresh, *case.alone, *case.held, *case.final]
         ids = _evidence(runs, {CheckName.TESTS, *tests})
         found.append(
@@ -33,7 +33,7 @@ def proofs(case: Case) -> tuple[Proof, ...]:
     return tuple(found)
 
 
-def unproved(case: Case, found: Iterable[Proof]) -> tuple[Hunk, ...] | None:
+def find_unproved(case: Case, found: Iterable[Proof]) -> tuple[Hunk, ...] | None:
     """Return the changed lines that nothing proves; None where all are proved.
 
     It may be empty: then nothing is proved, and no line of code can be pointed at.
@@ -48,7 +48,7 @@ def unproved(case: Case, found: Iterable[Proof]) -> tuple[Hunk, ...] | None:
 
 def what_would_prove(case: Case, hunks: Iterable[Hunk]) -> tuple[str, ...]:
     """Return for each thing that nothing proves the one thing that would."""
-    lines = [f"{hunk.place}: {_wanted(case, hunk)}" for hunk in hunks]
+    lines = [f"{hunk.place}: {_explain_wanted(case, hunk)}" for hunk in hunks]
     if not lines:
         lines = [f"{path}: let each new or changed test fail when the code is broken" for path in case.tested]
     if not lines:
@@ -56,7 +56,7 @@ def what_would_prove(case: Case, hunks: Iterable[Hunk]) -> tuple[str, ...]:
     return tuple(lines) or ("add a test that fails without this change and passes with it",)
 
 
-def _wanted(case: Case, hunk: Hunk) -> str:
+def _explain_wanted(case: Case, hunk: Hunk) -> str:
     if hunk.path in case.unread:
         return "nothing reads this new file: take it out, or add a test that needs it"
     return f"add a test {hunk.wanted}"
@@ -68,7 +68,7 @@ def _evidence(runs: Iterable[CheckRun], names: Iterable[str]) -> tuple[str, ...]
     return tuple(dict.fromkeys(found))
 
 
-def proof(case: Case) -> tuple[str, ...]:
+def find_proof(case: Case) -> tuple[str, ...]:
     """Return the checks and tests that are red on the code before and green on the code now.
 
     A test counts if it turns twice, since once is luck: red before the task, green now and red on that code
@@ -77,14 +77,14 @@ def proof(case: Case) -> tuple[str, ...]:
     """
     others = (run for run in case.baseline if run.check.name is not CheckName.TESTS)
     pairs = ((case.baseline, case.final), (case.baseline, case.held), (case.fresh, _alike(case)))
-    again = {each for before, now in pairs for each in turned(before, now)}
-    tests = [each for each in turned(case.fresh, case.final) if each in again]
-    return (*turned(tuple(others), case.final), *tests, *_as_it_stood(case))
+    again = {each for before, now in pairs for each in find_turned(before, now)}
+    tests = [each for each in find_turned(case.fresh, case.final) if each in again]
+    return (*find_turned(tuple(others), case.final), *tests, *_as_it_stood(case))
 
 
 def _as_it_stood(case: Case) -> list[str]:
     """Return what was red and is green under the checks from before, where those of now do not tell."""
-    stood = turned(case.baseline, case.held)
+    stood = find_turned(case.baseline, case.held)
     now = frozenset[str]().union(*(run.outcomes for run in case.final))
     return stood if case.weakened else [each for each in stood if now and each not in {*now, *CheckName}]
 
@@ -98,23 +98,23 @@ def _alike(case: Case) -> tuple[CheckRun, ...]:
 
 def is_renaming(names: Mapping[str, str], before: Iterable[CheckRun], now: Iterable[CheckRun]) -> bool:
     """Tell whether a change of names left the very same tests passing, of whatever names."""
-    old = {check: frozenset(_renamed(test, names) for test in tests) for check, tests in _passing(before)}
-    return bool(names) and bool(old.get(CheckName.TESTS)) and old == dict(_passing(now))
+    old = {check: frozenset(_rename(test, names) for test in tests) for check, tests in _list_passing(before)}
+    return bool(names) and bool(old.get(CheckName.TESTS)) and old == dict(_list_passing(now))
 
 
-def _renamed(test: str, names: Mapping[str, str]) -> str:
+def _rename(test: str, names: Mapping[str, str]) -> str:
     """Return the id of a test with the name that its function has now."""
     whole, bracket, case = test.partition("[")
     place, mark, name = whole.rpartition("::" if "::" in whole else ".")
     return f"{place}{mark}{names.get(name, name)}{bracket}{case}"
 
 
-def _passing(runs: Iterable[CheckRun]) -> Iterator[tuple[CheckName, frozenset[str]]]:
+def _list_passing(runs: Iterable[CheckRun]) -> Iterator[tuple[CheckName, frozenset[str]]]:
     for run in runs:
         yield run.check.name, run.ids(TestOutcome.PASSED) if run.green or not run.ids(*RED) else frozenset()
 
 
-def turned(before: tuple[CheckRun, ...], now: tuple[CheckRun, ...]) -> list[str]:
+def find_turned(before: tuple[CheckRun, ...], now: tuple[CheckRun, ...]) -> list[str]:
     """Return the checks and tests that are green now and were red before."""
     proven = []
     for base in before:
@@ -123,11 +123,11 @@ def turned(before: tuple[CheckRun, ...], now: tuple[CheckRun, ...]) -> list[str]
             continue
         if not base.outcomes and not base.green and run.green:
             proven.append(str(run.check.name))
-        proven.extend((base.ids(*RED) & run.ids(TestOutcome.PASSED)) | loaded_now(base, run))
+        proven.extend((base.ids(*RED) & run.ids(TestOutcome.PASSED)) | find_loaded_now(base, run))
     return proven
 
 
-def loaded_now(base: CheckRun, run: CheckRun) -> frozenset[str]:
+def find_loaded_now(base: CheckRun, run: CheckRun) -> frozenset[str]:
     """Return what stood for tests that could not be loaded or set up, and of which some pass now."""
     passed = run.ids(TestOutcome.PASSED)
     return frozenset(

@@ -1,36 +1,113 @@
-"""Evidence once more: each command runs again on a fresh copy, and the verdict is computed anew."""
+"""Re-verification: a tree laid out in a folder, each recorded command run again there, and the verdict."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+from agentflow.checks.detect import detect
+from agentflow.checks.interpreter import choose
+from agentflow.checks.repository import Repository
 from agentflow.checks.results import findings
 from agentflow.checks.run import Shown
-from agentflow.checks.wellknown import KNOWN_FAILURES
+from agentflow.checks.wellknown import KNOWN_FAILURES, WellKnown, commanded
 from agentflow.core.errors import CorruptState
-from agentflow.core.evidence import By, Check, CheckName, CheckRun, Evidence, Side, settled
+from agentflow.core.evidence import (
+    By,
+    Check,
+    CheckName,
+    CheckRun,
+    Evidence,
+    Side,
+    TestOutcome,
+    ended,
+    settled,
+)
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, Status, TaskState
 from agentflow.core.verdict import ProbeResult, Verdict
+from agentflow.core.wording import list_some
+from agentflow.sandbox.profile import SHARED
+from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
 from agentflow.store.ledger import EvidenceLedger, damages, summary
 from agentflow.store.reading import EVENTS, events, evidence_of, state_of
 from agentflow.verdict.case import Case
 from agentflow.verdict.conclusion import conclude
-from agentflow.verdict.drift import is_written_by_hooks, listed, set_apart
-from agentflow.verdict.fresh import Copies, contrast, fitting
-from agentflow.verdict.gather import Plan, build_case, seen_in, split
-from agentflow.verdict.ground import Ground
+from agentflow.verdict.drift import find_hook_files, is_written_by_hooks
+from agentflow.verdict.gather import Plan, add_look, build_case, split_by
 from agentflow.verdict.judge import judge
-from agentflow.verdict.look import NOTHING, Look, approval_id, look
+from agentflow.verdict.look import NOTHING, Look, approval_id, inspect_change
+from agentflow.verdict.probe import ProbeContext
 from agentflow.verdict.probe_plan import due_canaries, due_probes
 from agentflow.verdict.runner import Place
 from agentflow.verdict.target_tests import narrow, read_tests
-from agentflow.workspace.ignored_files import list_unchanged, mark_ignored
+from agentflow.workspace.git import Git
+from agentflow.workspace.ignored_files import is_environment, list_unchanged, mark_ignored
+from agentflow.workspace.import_paths import find_import_paths, to_pythonpath
 from agentflow.workspace.mixed_tree import mix_trees
+from agentflow.workspace.path_guard import PathGuard
+from agentflow.workspace.working_copy import WorkingCopy
 
 _MIXED = ((Side.BASE, Side.FINAL), (Side.FINAL, Side.BASE))
 """Surface and code of runs on a tree that is put together of both."""
+
 _VERIFIED = (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
+
+_STARTER = re.compile(r"(?:\b(?:uv run --no-sync|poetry run) )?(?:[^\s;{}]*/)?\bpython[\d.]* (?:-m )?")
+
+
+class Copies(Record):
+    """Copies of a repository's trees, each at a place of its own."""
+
+    git: Git
+    sandbox: Sandbox
+    said: WellKnown
+    """What the repository's trusted files say of its tests."""
+
+    @contextmanager
+    def open(self, tree: str, seen: Iterable[str]) -> Iterator[Place]:
+        """Yield a copy, which sees some ignored files and the repository's own environments."""
+        with lay_out(self.git, tree, seen) as stage:
+            folder = stage.view.place
+            sandbox = share_environments(self.sandbox.replace(root=folder), self.git.root)
+            yield Place(sandbox=sandbox, imports=_imports(self, folder), stage=stage)
+
+    def require(self, place: Place, tree: str) -> tuple[Check, ...]:
+        """Return what has to hold of the files of a tree that were laid out."""
+        return commanded(detect(place.sandbox, self.git.paths(tree)), self.said)
+
+
+def share_environments(sandbox: Sandbox, root: Path) -> Sandbox:
+    """Return the sandbox of a copy with a repository's environments; links that lead out open nothing."""
+    real = root.resolve()
+    shared = tuple(root / name for name in SHARED if (root / name / "bin").resolve().is_relative_to(real))
+    opened = sandbox.opened
+    return sandbox.replace(opened=opened.replace(readable=(*opened.readable, *shared)))
+
+
+@contextmanager
+def lay_out(git: Git, tree: str, seen: Iterable[str] = ()) -> Iterator[WorkingCopy]:
+    """Yield a folder with the files of a tree and ignored ones, beside the environments a check may need."""
+    stage = WorkingCopy(git, tree, tuple(entry for entry in seen if not is_environment(entry)))
+    try:
+        stage.fill()
+        for shared in SHARED:
+            if (git.root / shared).is_dir() and not (stage.view.place / shared).exists():
+                (stage.view.place / shared).symlink_to(git.root / shared, target_is_directory=True)
+        yield stage
+    finally:
+        stage.remove()
+
+
+def _imports(bench: Copies, place: Path) -> str:
+    """Return the import path under which a copy tests itself, where an environment may lead elsewhere."""
+    root = bench.git.root
+    if not any((root / name / "pyvenv.cfg").exists() for name in SHARED):
+        return ""
+    files = PathGuard(root).files()
+    words = choose(Repository(sandbox=bench.sandbox, files=files, known=frozenset(files))).words
+    return to_pythonpath(place, find_import_paths(bench.sandbox, words[0], {})) if len(words) == 1 else ""
 
 
 class Examined(Record):
@@ -53,7 +130,7 @@ class Folder(Record):
     evidence: tuple[Evidence, ...]
 
 
-def examine(copies: Copies, path: Path) -> Iterator[Examined]:
+def reverify(copies: Copies, path: Path) -> Iterator[Examined]:
     """Yield what became of each record of a task, the verdict last; no model is asked."""
     try:
         happened = tuple(events(path))
@@ -90,7 +167,7 @@ class Examination:
         here = self._git.tree()  # from now on the repository has the objects of the files as they are
         ignored = self._git.ignored()
         self._shared = list_unchanged(ignored, task.ignored, mark_ignored(self._git.root, ignored))
-        mixed = self._mixed()
+        mixed = self._mix_trees()
         for evidence in self._evidence.values():
             if evidence.by is By.PROGRAM:
                 yield self._misbound(evidence, mixed) or self._again(evidence)
@@ -101,12 +178,12 @@ class Examination:
             said = f"{task.status} without a verdict that passed"
             yield Examined(subject="verdict", said=said, differs=True)
 
-    def _mixed(self) -> dict[tuple[Side, Side], str]:
+    def _mix_trees(self) -> dict[tuple[Side, Side], str]:
         """Put the trees together once more that code and checks of different times were judged on."""
         if self._trees is None:
             return {}
         base, tree = self._trees
-        how = split(self._task.surface)
+        how = split_by(self._task.surface)
         mixed = (mix_trees(self._git, tree, base, how), mix_trees(self._git, base, tree, how))
         return {(Side.FINAL, Side.FINAL): tree, **dict(zip(_MIXED, mixed, strict=True))}
 
@@ -125,8 +202,8 @@ class Examination:
         if not self._git.has_tree(tree):
             return self._absent(evidence, tree)
         with self._copies.open(tree, self._shared) as place:
-            self._required[tree] = required = self._copies.required(place, tree)
-            check, problem = fitting(evidence, self._fit(evidence, (*required, *self._before())))
+            self._required[tree] = required = self._copies.require(place, tree)
+            check, problem = find_check(evidence, self._fit(evidence, (*required, *self._before())))
             problem = problem or self._forgotten(evidence, required)
             if check is None or problem:
                 return Examined(subject=evidence.id, said=problem, differs=True)
@@ -158,14 +235,14 @@ class Examination:
             return ""
         judged = {*(one.check.name for one in task.final), *(one.check for one in task.overrides)}
         left_out = [check.name for check in required if check.name not in judged]
-        return f"there is no record of {listed(list(left_out))}, which this tree requires" if left_out else ""
+        return f"there is no record of {list_some(left_out)}, which this tree requires" if left_out else ""
 
     def _stale(self, here: str) -> Iterator[Examined]:
         """Yield that the files here are no longer those that were judged, and which they are."""
         tree = self._task.tree
         if tree is None or tree == here or not self._git.has_tree(tree):
             return
-        apart = set_apart(self._task)
+        apart = find_hook_files(self._task)
         paths = [
             each.path
             for each in self._git.changes(tree, here)
@@ -173,7 +250,7 @@ class Examination:
         ]
         if not paths:
             return
-        said = f"the files here are not those that were judged: {listed(paths)}"
+        said = f"the files here are not those that were judged: {list_some(paths)}"
         yield Examined(subject="tree", said=said, differs=True)
 
     def _verdict(self, recorded: Verdict) -> Examined:
@@ -201,23 +278,23 @@ class Examination:
         What was installed, what could not run and which files are hooks' is as recorded.
         """
         task, trees = self._task, self._trees
-        seen = look(self._git, task) if trees else NOTHING
-        case = build_case(self._git, task, trees, lambda items: tuple(map(self._seen, items)), seen)
+        seen = inspect_change(self._git, task) if trees else NOTHING
+        case = build_case(self._git, task, trees, lambda items: tuple(map(self._recall, items)), seen)
         case = case.replace(
             approval=task.answers.get(approval_id(seen, recorded.weakened)) if trees else None
         )
-        case = seen_in(case.replace(probes=self._probes(case, seen)), seen)
+        case = add_look(case.replace(probes=self._probes(case, seen)), seen)
         return case.replace(weakened=tuple(dict.fromkeys((*recorded.weakened, *case.weakened))))
 
     def _probes(self, case: Case, seen: Look) -> tuple[ProbeResult, ...] | None:
         """Run what had to fail once more, where this repository has the trees."""
         if self._task.probes is None or self._trees is None:
             return self._task.probes
-        ground = Ground(git=self._git, task=self._task, case=case, look=seen)
+        ground = ProbeContext(git=self._git, task=self._task, case=case, look=seen)
         plans = (due_canaries, due_probes)
         return tuple(one for plan in plans for one in _rerun(self._copies, ground, plan, self._shared))
 
-    def _seen(self, item: RequiredCheck) -> CheckRun:
+    def _recall(self, item: RequiredCheck) -> CheckRun:
         """Return what a check shows now, or showed where it could not be run again."""
         evidence = self._evidence.get(item.evidence or "")
         if evidence is None:
@@ -240,11 +317,46 @@ def _run(place: Place, check: Check, evidence: Evidence) -> Shown:
         return place.run(patient, scratch / "output")
 
 
-def _rerun(copies: Copies, ground: Ground, plan: Plan, seen: tuple[str, ...]) -> tuple[ProbeResult, ...]:
+def _rerun(
+    copies: Copies, ground: ProbeContext, plan: Plan, seen: tuple[str, ...]
+) -> tuple[ProbeResult, ...]:
     """Return the same of a record, run where nothing of its task is."""
     known: tuple[ProbeResult, ...] = ()
     while due := plan(ground, known):
         for probe in due:
             with copies.open(probe.lay(copies.git), seen) as place:
-                known += (probe.read(*place.tried(probe.check)),)
+                known += (probe.read(*place.try_elsewhere(probe.check)),)
     return known
+
+
+def find_check(evidence: Evidence, required: Iterable[Check]) -> tuple[Check | None, str]:
+    """Return the required check that a record is of, and why it is of none or cannot run."""
+    named = [check for check in required if check.name is evidence.check]
+    if not named:
+        return None, f"{evidence.check} is not required by its tree"
+    check = next((each for each in named if _bare(each.command) == _bare(evidence.command)), None)
+    if check is None:
+        return None, f"the record is of `{evidence.command}`; its tree requires `{named[0].command}`"
+    return check, f"not run again ({check.missing})" if check.missing else ""
+
+
+def _bare(command: str) -> str:
+    """Return a command without the word that starts its Python: that is another one on each machine."""
+    return _STARTER.sub("", command)
+
+
+def contrast(evidence: Evidence, shown: Shown, then: Mapping[str, TestOutcome]) -> list[str]:
+    """Return in words what a command shows now and did not show then, what has mixed results left aside."""
+    run, found, flaky = shown.execution, [], {*evidence.flaky}
+    tests = sorted({*then, *shown.outcomes} - flaky)
+    telling = [test for test in tests if then.get(test) is not shown.outcomes.get(test)]
+    if ended(run) != ended(evidence) and not flaky:
+        found.append(f"{ended(run)} now, {ended(evidence)} in the record")
+    if telling and str(evidence.check) not in flaky:
+        names = [_describe(test, shown.outcomes, then) for test in telling]
+        found.append(f"another result of {list_some(names)}")
+    return found
+
+
+def _describe(test: str, now: Mapping[str, TestOutcome], then: Mapping[str, TestOutcome]) -> str:
+    return f"{test} ({now.get(test, 'not run')} now, {then.get(test, 'not run')} in the record)"

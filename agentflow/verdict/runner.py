@@ -59,7 +59,7 @@ class Known(Record):
     """It reaches the network."""
 
 
-def due(
+def explain_retry(
     runs: Sequence[Shown], faults: Sequence[Fault], known: Known, patience: Mapping[Fault, Patience]
 ) -> Fault | None:
     """Return why the last of these runs is not to stand; None where it stands."""
@@ -69,35 +69,35 @@ def due(
     return None if fault is Fault.FLAKY and _is_clear(runs) else fault
 
 
-def wait(fault: Fault, faults: Sequence[Fault], patience: Mapping[Fault, Patience]) -> float:
+def seconds_to_wait(fault: Fault, faults: Sequence[Fault], patience: Mapping[Fault, Patience]) -> float:
     """Return the seconds before the next run; only a second run tells whether a test is flaky at all."""
     return 0 if fault is Fault.FLAKY and fault not in faults else patience[fault].seconds
 
 
-def flaky(
+def find_flaky(
     runs: Sequence[Shown], name: CheckName, earlier: Mapping[str, TestOutcome] = _NONE
 ) -> tuple[str, ...]:
     """Return what had mixed results, `earlier` ones too: tests, or the check where a run tells none."""
-    reds, passed = (frozenset[str]().union(*map(side, runs)) for side in (_red, passing))
+    reds, passed = (frozenset[str]().union(*map(side, runs)) for side in (_find_red, find_passing))
     reds |= {test for test, outcome in earlier.items() if outcome in RED}
     passed |= {test for test, outcome in earlier.items() if outcome is TestOutcome.PASSED}
     return tuple(sorted(test or str(name) for test in reds & passed))
 
 
-def passing(shown: Shown) -> frozenset[str]:
+def find_passing(shown: Shown) -> frozenset[str]:
     """Return the tests that passed, and what stands for the check where all of it did."""
     passed = {test for test, outcome in shown.outcomes.items() if outcome is TestOutcome.PASSED}
-    return frozenset(passed if _red(shown) else {*passed, WHOLE})
+    return frozenset(passed if _find_red(shown) else {*passed, WHOLE})
 
 
-def _red(shown: Shown) -> frozenset[str]:
+def _find_red(shown: Shown) -> frozenset[str]:
     red = frozenset(test for test, outcome in shown.outcomes.items() if outcome in RED)
     return red or frozenset(() if shown.execution.exit_code == 0 else (WHOLE,))
 
 
 def _fault(shown: Shown, known: Known) -> Fault | None:
     """Return what a failure is put down to; a signature counts only where its cause can pass."""
-    red, said = _red(shown), shown.execution.tail
+    red, said = _find_red(shown), shown.execution.tail
     if shown.execution.timed_out:
         return None if known.hangs else Fault.TIMEOUT
     if red and _RESOURCES.search(said):
@@ -109,8 +109,8 @@ def _fault(shown: Shown, known: Known) -> Fault | None:
 
 def _is_clear(runs: Sequence[Shown]) -> bool:
     """Return whether another run would add nothing: what is red has passed once, or is red as before."""
-    passed = frozenset[str]().union(*map(passing, runs))
-    return not _red(runs[-1]) - passed or (len(runs) > 1 and _red(runs[-1]) == _red(runs[-2]))
+    passed = frozenset[str]().union(*map(find_passing, runs))
+    return not _find_red(runs[-1]) - passed or (len(runs) > 1 and _find_red(runs[-1]) == _find_red(runs[-2]))
 
 
 Results = tuple[RequiredCheck, ...]
@@ -165,7 +165,7 @@ class Place(Record):
             return shown
         return shown.replace(execution=shown.execution.replace(changed=self.stage.changed()))
 
-    def tried(self, check: Check) -> tuple[Shown, str]:
+    def try_elsewhere(self, check: Check) -> tuple[Shown, str]:
         """Return what a check shows in surroundings that no result may depend on, and what it printed."""
         with scratch_folder() as scratch:
             shown = self.run(check, sink := scratch / "output", Manner.ELSEWHERE)
@@ -180,8 +180,8 @@ class Place(Record):
         belongs: Callable[[str], bool] = lambda _: False,
     ) -> Ran:
         """Run a check again as long as that tells more about its failure."""
-        while ran.runs and (fault := due(ran.runs, ran.faults, known, patience)):
-            self.pause(wait(fault, ran.faults, patience))
+        while ran.runs and (fault := explain_retry(ran.runs, ran.faults, known, patience)):
+            self.pause(seconds_to_wait(fault, ran.faults, patience))
             if self.stage is not None:
                 self.stage.restore(belongs)
             shown = begin(len(ran.runs) + 1)
@@ -213,14 +213,14 @@ class Bench(Record):
     """Of ignored files and environments that a check may see."""
     earlier: EarlierRuns
 
-    def taken(self, order: Order) -> tuple[Ran, ...]:
+    def take_over(self, order: Order) -> tuple[Ran, ...]:
         """Return what all checks of an order showed on its very tree; none where one would have to run."""
         if order.runs_anew or self.sandbox.level is Level.NONE:  # there anybody can write a record
             return ()
-        found = [self._taken(order, check) for check in order.checks]
+        found = [self._take_over(order, check) for check in order.checks]
         return tuple(each for each in found if each) if all(found) else ()
 
-    def _taken(self, order: Order, check: Check) -> Ran | None:
+    def _take_over(self, order: Order, check: Check) -> Ran | None:
         if check.missing is not None:
             return Ran(check=check)
         mark = mark_surroundings(self.sandbox, self.marks, check)
@@ -281,7 +281,7 @@ class Round:
 
     async def _follow(self, order: Order, turn: anyio.Event) -> Results:
         """Run an order in a copy of its own; what it shows is kept as soon as it is its turn."""
-        if taken := await to_thread.run_sync(self._bench.taken, order):
+        if taken := await to_thread.run_sync(self._bench.take_over, order):
             await self._alone(turn)
             return tuple(self._keep(order, each) for each in taken)
         ran: list[Ran] = []
@@ -300,7 +300,7 @@ class Round:
                 again = partial(
                     place.run_again,
                     first,
-                    self._known(order, check),
+                    self._find_known(order, check),
                     self._bench.patience,
                     begin,
                     self._belongs,
@@ -325,10 +325,10 @@ class Round:
             CheckStarted(check=check.name, command=check.command, surface=order.surface, code=order.code)
         )
         shown = await to_thread.run_sync(begin, 1)
-        self._firsts[check.name] = self._firsts.get(check.name, frozenset()) | passing(shown)
+        self._firsts[check.name] = self._firsts.get(check.name, frozenset()) | find_passing(shown)
         return (shown,)
 
-    def _known(self, order: Order, check: Check) -> Known:
+    def _find_known(self, order: Order, check: Check) -> Known:
         """Return what speaks against a failure; on the code from before the task, a failure is no news."""
         sandbox, before = self._bench.sandbox, self._bench.before.get(check.name)
         online = sandbox.level is Level.NONE or CHECKS in sandbox.opened.network

@@ -18,11 +18,11 @@ class Sight:
 
     def of(self, task: TaskState) -> "Look":
         """Return what is to be seen of a task's change, with what its runs told of new files."""
-        from agentflow.verdict.look import look  # noqa: PLC0415  # nothing before the first change needs it
+        from agentflow.verdict.look import inspect_change  # noqa: PLC0415  # nothing before the first change needs it
 
         surface = task.surface
         late = (path for path in surface.late if path in surface.product)
         trees = (task.base_tree, task.tree, *surface.late, "", *late)
         if trees not in self._known:
-            self._known[trees] = look(self._git, task)
+            self._known[trees] = inspect_change(self._git, task)
         return self._known[trees]

@@ -183,11 +183,11 @@ def _scripts(repository: Repository, checks: Iterable[Check]) -> Iterator[str]:
             if name.endswith(_SHELL) or not _SCRIPT_FOLDERS.isdisjoint(parts[:-1]):
                 yield name
         for program in _PROGRAM.findall(text):
-            yield from (program, *_built_for_tests(repository, program))
+            yield from (program, *_find_built(repository, program))
         yield from (path for module in _STARTED.findall(text) for path in _main_of(repository, module))
 
 
-def _built_for_tests(repository: Repository, program: str) -> Iterator[str]:
+def _find_built(repository: Repository, program: str) -> Iterator[str]:
     """Yield the source of a program that a Makefile builds for its test target alone."""
     text = next(filter(None, map(repository.read, _MAKEFILES)), "")
     rules = [(head.split(), body) for head, body in _RULE.findall(text) if not head.startswith(".")]

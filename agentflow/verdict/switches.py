@@ -1,9 +1,7 @@
 """New Python conditions on what is no input: the clock, chance, the surroundings, who calls."""
 
 import ast
-import io
 import re
-import tokenize
 from collections import Counter
 from collections.abc import Iterator
 
@@ -42,12 +40,6 @@ _CHANCE = frozenset({"random", "randint", "randrange", "choice", "uniform", "get
 _OF_TESTS = frozenset({"test", "tests", "test_", "_test", ".test", "pytest", "unittest", "conftest", "spec"})
 
 _COMPARED = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__"})
-
-_BLOCK = re.compile(r"(?s)(?<![\"'`\w])/\*.*?\*/")
-
-_TRAILING = re.compile(r"(?:(?<=\s)|^)//(?![^\"'`]*[\"'`]\s*[;,)]).*|(?:(?<=\s)|^)#(?!\[|!)\s.*")
-
-Span = tuple[tuple[int, int], tuple[int, int]]
 
 
 def find_switches(before: str, after: str) -> Iterator[tuple[int, str, bool]]:
@@ -197,48 +189,3 @@ def _ignores(node: ast.FunctionDef | ast.Lambda) -> bool:
     return bool(others) and not any(
         isinstance(each, ast.Name) and each.id in others for each in ast.walk(node)
     )
-
-
-def code_lines(path: str, text: str) -> list[str]:
-    """Return all lines of a text, those of comments and docstrings empty where they can be told."""
-    return _python_lines(text) if path.endswith(".py") else _other_lines(text)
-
-
-def _other_lines(text: str) -> list[str]:
-    bare = _BLOCK.sub(lambda found: "\n" * found[0].count("\n"), text)
-    return [_TRAILING.sub("", line) for line in bare.splitlines()]
-
-
-def _python_lines(text: str) -> list[str]:
-    try:
-        spans = [*_docstrings(ast.parse(text)), *_comments(text)]
-    except (SyntaxError, ValueError, RecursionError, tokenize.TokenError):
-        return _other_lines(text)
-    lines = text.splitlines()
-    for (first, begin), (last, end) in spans:
-        for place in range(first - 1, min(last, len(lines))):
-            line = lines[place].encode()
-            left = line[:begin] if place == first - 1 else b""
-            right = line[end:] if place == last - 1 else b""
-            lines[place] = (left + b" " * (len(line) - len(left) - len(right)) + right).decode(
-                "utf-8", "replace"
-            )
-    return [line.rstrip() for line in lines]
-
-
-def _docstrings(tree: ast.Module) -> Iterator[Span]:
-    """Yield where texts stand that are statements of their own."""
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str)
-        ):
-            yield (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0)
-
-
-def _comments(text: str) -> Iterator[Span]:
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            begin = len(token.line[: token.start[1]].encode())
-            yield (token.start[0], begin), (token.end[0], begin + len(token.string.encode()))

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.frontmatter import read_yaml
+from agentflow.verdict.comments import code_lines
 from agentflow.verdict.findings import Finding, Tampering
 from agentflow.verdict.knowledge import (
     COMMON,
@@ -22,7 +23,7 @@ from agentflow.verdict.knowledge import (
 from agentflow.verdict.python_tests import compare_tests
 from agentflow.verdict.reach import is_source
 from agentflow.verdict.surface import Kind
-from agentflow.verdict.switches import code_lines, find_careless_comparisons, find_switches
+from agentflow.verdict.switches import find_careless_comparisons, find_switches
 
 _SNAPSHOT = re.compile(
     r".*(?:\.snap|\.ambr|\.approved\.\w+)|(?:.*/)?(?:__snapshots__|golden|cassettes|expected)/.*"

@@ -160,14 +160,14 @@ def _untold(changes: Sequence[SurfaceChange], judged: Sequence[Judged]) -> Itera
 
 def _describe(change: SurfaceChange) -> list[str]:
     """Return what was done to a file, at least that it changed or is new."""
-    found = [finding.said() for finding in change.findings]
+    found = [finding.describe() for finding in change.findings]
     return found or [f"{change.path}: {change.kind} {'changed' if change.before else 'is new'}"]
 
 
 def _describe_weakening(change: SurfaceChange) -> list[str]:
     """Return what one file of the checks lost, or may have lost."""
     if change.kind is Kind.TESTS:
-        return [each.said() for each in change.findings if each.kind in _LOST and change.before]
+        return [each.describe() for each in change.findings if each.kind in _LOST and change.before]
     return _describe(change) if change.before or change.findings else []
 
 

@@ -123,7 +123,7 @@ class Crew(Record):
         ledger = self.store.ledger
         judging = phase is Phase.VERIFICATION and task.tree is not None
         return Surroundings(
-            workspace=self._seen(task, phase),
+            workspace=self._workspace_for(task, phase),
             runner=self.sandbox.of(ROLE_OF[phase]),
             ledger=TreeLedger(ledger=ledger, tree=task.tree or "") if judging else ledger,
             journal=self.store.open_run(number, ROLE_OF[phase]),
@@ -136,18 +136,20 @@ class Crew(Record):
             consent=self.consent,
             interrupted=phase in task.asked or (self.consent is Consent.SUSPEND and _is_kept(task, phase)),
             owners=self._owners(),
-            shown=list_whole_files(task, self._changed(task)) if phase is Phase.IMPLEMENTATION else (),
+            shown=list_whole_files(task, self._paths_of_change(task))
+            if phase is Phase.IMPLEMENTATION
+            else (),
             watch=self.watch,
-            changed=self._compared if phase is Phase.IMPLEMENTATION else None,
+            changed=self._compare if phase is Phase.IMPLEMENTATION else None,
         )
 
-    def _compared(self) -> dict[str, bool]:
+    def _compare(self) -> dict[str, bool]:
         """Return the files that differ from before the task now, and whether the task itself changed each."""
         seen = self.look(self.store.task)
         own = {change.path for change in self.changes(seen)}
         return {change.path: change.path in own for change in self.changes(seen.replace(hook_files={}))}
 
-    def _seen(self, task: TaskState, phase: Phase) -> Workspace:
+    def _workspace_for(self, task: TaskState, phase: Phase) -> Workspace:
         """Return the files as a role sees them; who reviews a change can also read what it deleted."""
         if phase is not Phase.REVIEW or task.base_tree is None:
             return self.workspace
@@ -168,22 +170,22 @@ class Crew(Record):
             held=self.checking.runs(task.held),
             fresh=self.checking.runs(task.fresh),
             surface=describe_surface(self.git, task) if task.tree is not None else (),
-            shown=self.checking.shown,
+            shown=self.checking.recall,
             diff=self.diff(task),
             folder=f"{TASKS}/{task.task_id}",
-            changed=self._changed(task),
+            changed=self._paths_of_change(task),
             roles={part: _affordable(self.roles.part(part), task) for part in PIPELINE},
             network=self.sandbox.opened.network,
         )
 
     def diff(self, task: TaskState) -> str:
         """Return the change so far, as of the last tree that was taken, without what only hooks changed."""
-        paths = self._changed(task)
+        paths = self._paths_of_change(task)
         if task.base_tree is None or task.tree is None or not paths:
             return ""
         return redacted(self.git.diff(task.base_tree, task.tree, *(paths if task.hook_files else ())))
 
-    def _changed(self, task: TaskState) -> tuple[str, ...]:
+    def _paths_of_change(self, task: TaskState) -> tuple[str, ...]:
         return tuple(change.path for change in self.changes(task))
 
     @property

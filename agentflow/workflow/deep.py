@@ -20,8 +20,8 @@ from agentflow.loop.context import prompt_text
 from agentflow.parse import fit
 from agentflow.process import timestamp
 from agentflow.redact import nested
-from agentflow.verdict.beside import side_by_side
-from agentflow.verdict.conclusion import decided, ended_by, failed
+from agentflow.verdict.beside import run_together
+from agentflow.verdict.conclusion import decide_gate, end_in_phase, fail
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import Angle, dispatch
 from agentflow.workflow.refinement import find_languages
@@ -77,7 +77,7 @@ async def explore_deeply(crew: Crew, task: TaskState) -> TaskState:
         async with limiter:
             return _to_exploration(angle, await dispatch(crew, Phase.EXPLORATION, angle))
 
-    seen = tuple(await side_by_side(*(partial(look, angle) for angle in looks)))
+    seen = tuple(await run_together(*(partial(look, angle) for angle in looks)))
     _put_aside(crew.git.root)
     write_atomic(crew.git.root / PATH, format_exploration(seen, focus, find_head_commit(crew.git)).encode())
     return _conclude(crew.store.task.replace(document=str(PATH)), seen)
@@ -103,8 +103,8 @@ def _conclude(task: TaskState, seen: tuple[Exploration, ...]) -> TaskState:
     whole = Findings(summary=summary, findings=(), open_questions=())
     task = task.replace(findings=whole, flagged_findings=())
     if missing:
-        return ended_by(task, Phase.EXPLORATION, failed(f"no result from: {', '.join(missing)}"))
-    return decided(task, GateStatus.PASSED, f"- {summary}")
+        return end_in_phase(task, Phase.EXPLORATION, fail(f"no result from: {', '.join(missing)}"))
+    return decide_gate(task, GateStatus.PASSED, f"- {summary}")
 
 
 def choose_angles(files: tuple[str, ...], focus: str) -> tuple[Angle, ...]:

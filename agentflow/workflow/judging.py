@@ -15,11 +15,18 @@ from agentflow.process import timestamp
 from agentflow.report.outcomes import add_review_caveats, end_without_result, list_objections, merge_gates
 from agentflow.routing.route import JUDGING
 from agentflow.store.ledger import summary
-from agentflow.verdict.beside import side_by_side, undisturbed
+from agentflow.verdict.beside import run_apart, run_together
 from agentflow.verdict.case import Case
-from agentflow.verdict.conclusion import check_line, decided, ended_by, weigh
-from agentflow.verdict.drift import drifted
-from agentflow.verdict.gather import altered, believed, case_of, drift, examine, final_case_of
+from agentflow.verdict.conclusion import check_line, decide_gate, end_in_phase, weigh
+from agentflow.verdict.drift import describe_drift
+from agentflow.verdict.gather import (
+    find_altered,
+    find_drift,
+    gather_case,
+    gather_final_case,
+    run_required,
+    try_checks,
+)
 from agentflow.verdict.judge import judge
 from agentflow.verdict.look import Look, approval_id
 from agentflow.workflow.crew import Crew
@@ -52,11 +59,11 @@ async def _examine(crew: Crew) -> tuple[Case, Verdict]:
     """Run the required checks where that was not done yet, and judge as far as no proof is needed."""
     task = crew.store.task
     if not _is_judged(crew, task):
-        found = await examine(crew.judging, task)
+        found = await run_required(crew.judging, task)
         kept = ("surface", "final", "held", "fresh", "probes", "audit")
         shown = {name: getattr(found, name) for name in kept}
         crew.store.save(crew.store.task.replace(**shown))
-    case = case_of(crew.judging, crew.store.task)
+    case = gather_case(crew.judging, crew.store.task)
     return case, judge(case.replace(probes=case.probes or (), guessed=frozenset()))
 
 
@@ -68,14 +75,14 @@ async def _verify(crew: Crew) -> Run | None:
     task = crew.store.task
     is_asked = Phase.VERIFICATION in task.steps and so_far.passed and bool(so_far.evidence)
     verifier = (partial(dispatch, crew, Phase.VERIFICATION),) if is_asked else ()
-    _, *runs = await undisturbed(crew.sandbox.level, partial(_try_checks, crew, case), *verifier)
+    _, *runs = await run_apart(crew.sandbox.level, partial(_try_checks, crew, case), *verifier)
     return runs[0] if runs else None
 
 
 async def _try_checks(crew: Crew, case: Case) -> None:
     """Find out once for the tree that is judged what its checks are worth."""
     if crew.store.task.probes is None:
-        found = await believed(crew.judging, crew.store.task, case)
+        found = await try_checks(crew.judging, crew.store.task, case)
         shown = {name: getattr(found, name) for name in ("probes", "fresh")}
         crew.store.save(crew.store.task.replace(**shown))
 
@@ -102,7 +109,7 @@ async def run_judges(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> 
     if phases == JUDGING and not await _is_open(crew):
         phases = (Phase.VERIFICATION,)
         crew.store.save(crew.store.task.with_gate(Phase.REVIEW, _NOT_ASKED))
-    gathered = await side_by_side(*(partial(_JUDGES[phase], crew) for phase in phases))
+    gathered = await run_together(*(partial(_JUDGES[phase], crew) for phase in phases))
     runs, task = dict(zip(phases, gathered, strict=True)), crew.store.task
     for run in runs.values():
         task = suspend_for(task, run.pause.pending) if run and run.pause else task
@@ -127,12 +134,12 @@ def _find_repeated(task: TaskState) -> tuple[Failure, ...]:
 
 def _fail_as_before(crew: Crew, task: TaskState, failures: tuple[Failure, ...]) -> TaskState:
     """Return the task failed as in the iteration before; no judge is asked about the same tree again."""
-    verdict, failed = judge(final_case_of(crew.judging, task)), {each.phase: each for each in failures}
+    verdict, failed = judge(gather_final_case(crew.judging, task)), {each.phase: each for each in failures}
     for phase in (phase for phase in JUDGING if task.gate(phase).status is not GateStatus.SKIPPED):
         known = failed.get(phase)
         status = GateStatus.FAILED if known else GateStatus.SKIPPED
         message = "\n".join(f"- {reason}" for reason in known.reasons) if known else _NOTHING_NEW
-        task = decided(task, status, message, phase=phase)
+        task = decide_gate(task, status, message, phase=phase)
     if known := failed.get(Phase.VERIFICATION):
         verdict = verdict.replace(passed=False, reasons=known.reasons, caveats=())
     task = task.replace(verdict=verdict)
@@ -143,9 +150,9 @@ def _fail_as_before(crew: Crew, task: TaskState, failures: tuple[Failure, ...]) 
 
 def _fail_unchanged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
     """Return the task failed in all these phases, since there is nothing to judge."""
-    verdict = judge(case_of(crew.judging, task))
+    verdict = judge(gather_case(crew.judging, task))
     for phase in phases:
-        task = decided(task, GateStatus.FAILED, f"- {'; '.join(verdict.reasons)}", phase=phase)
+        task = decide_gate(task, GateStatus.FAILED, f"- {'; '.join(verdict.reasons)}", phase=phase)
     return _send_back(task.replace(verdict=verdict), phases[0], verdict.reasons, verdict.evidence)
 
 
@@ -155,15 +162,15 @@ def _decide_review(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
         return task
     agent = run.head.agent
     if run.outcome is not RunOutcome.SUBMITTED or task.review is None:
-        return ended_by(task, Phase.REVIEW, end_without_result(run), agent=agent)
+        return end_in_phase(task, Phase.REVIEW, end_without_result(run), agent=agent)
     issues = len(task.review.issues)
     said = f"- {task.review.verdict}, {issues} issue{'' if issues == 1 else 's'}"
     reasons = () if task.reads_only else list_objections(task.review, task.flagged_issues)
-    reasons = (*drifted(drift(crew.judging, task), altered(crew.judging, task)), *reasons)
+    reasons = (*describe_drift(find_drift(crew.judging, task), find_altered(crew.judging, task)), *reasons)
     if not reasons:
-        return decided(task, GateStatus.PASSED, said, agent=agent, phase=Phase.REVIEW)
+        return decide_gate(task, GateStatus.PASSED, said, agent=agent, phase=Phase.REVIEW)
     message = "\n".join((said, *(f"- {reason}" for reason in reasons)))
-    task = decided(task, GateStatus.FAILED, message, agent=agent, phase=Phase.REVIEW)
+    task = decide_gate(task, GateStatus.FAILED, message, agent=agent, phase=Phase.REVIEW)
     return _send_back(task, Phase.REVIEW, reasons, ())
 
 
@@ -171,7 +178,7 @@ async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> 
     """Return the task with the verdict of its checks, as far as the verifier lets it stand."""
     if run is not None and run.pause is not None:
         return task
-    verdict = judge(final_case_of(crew.judging, task))
+    verdict = judge(gather_final_case(crew.judging, task))
     if verdict.to_approve and task.gate(Phase.REVIEW).status is not GateStatus.FAILED:
         task = ask_approval(crew, task.replace(verdict=verdict))
         return task if task.pending else _decide_by(crew, task, verdict, run)
@@ -179,7 +186,7 @@ async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> 
         verdict = _NO_ANSWER
     if verdict.passed and run is not None:
         if run.outcome is not RunOutcome.SUBMITTED or task.judgement is None:
-            return ended_by(task, Phase.VERIFICATION, end_without_result(run), agent=run.head.agent)
+            return end_in_phase(task, Phase.VERIFICATION, end_without_result(run), agent=run.head.agent)
         verdict = weigh(verdict, task.judgement, crew.changes(task))
     verdict = add_review_caveats(verdict, task)
     if verdict.passed and task.gate(Phase.REVIEW).status is not GateStatus.FAILED:
@@ -217,10 +224,10 @@ def _decide_by(crew: Crew, task: TaskState, verdict: Verdict, run: Run | None) -
     if verdict.passed:
         caveats = f" with caveat: {', '.join(verdict.caveats)}" if verdict.caveats else ""
         message = f"- every required check passes (evidence {', '.join(verdict.evidence)}){caveats}"
-        return decided(task, GateStatus.PASSED, message, agent=agent, phase=Phase.VERIFICATION)
+        return decide_gate(task, GateStatus.PASSED, message, agent=agent, phase=Phase.VERIFICATION)
     red = (check_line(run) for run in crew.checking.runs(task.final) if not run.green)
     message = "\n".join((*(f"- {reason}" for reason in verdict.reasons), *red))
-    task = decided(task, GateStatus.FAILED, message, agent=agent, phase=Phase.VERIFICATION)
+    task = decide_gate(task, GateStatus.FAILED, message, agent=agent, phase=Phase.VERIFICATION)
     return _send_back(task, Phase.VERIFICATION, verdict.reasons, verdict.evidence)
 
 

@@ -20,7 +20,7 @@ from agentflow.routing.route import (
     reclassify_by_size,
 )
 from agentflow.store.reading import events
-from agentflow.verdict.conclusion import conclude, decided, ended_by, failed
+from agentflow.verdict.conclusion import conclude, decide_gate, end_in_phase, fail
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import GIVE_UP, dispatch
@@ -37,25 +37,27 @@ async def work(crew: Crew, task: TaskState) -> TaskState:
     phase = task.current_phase
     answer = task.answers.get(f"lost-{task.runs}")
     if answer is not None and answer.text == GIVE_UP:
-        return ended_by(task, phase, failed("given up after an interrupted change"))
+        return end_in_phase(task, phase, fail("given up after an interrupted change"))
     run = await dispatch(crew, phase)
     task = crew.store.task
     if run.pause is not None:
         return suspend_for(task, run.pause.pending)
     task = crew.look(task)
     if run.outcome is not RunOutcome.SUBMITTED:
-        return ended_by(task, phase, end_without_result(run))
+        return end_in_phase(task, phase, end_without_result(run))
     task, event = _reclassify(crew, task, phase)
     if event:
         crew.store.emit(event)
     if task.reads_only and (ending := end_without_answer(task)):
-        return ended_by(task, phase, ending)
+        return end_in_phase(task, phase, ending)
     if phase is Phase.PLANNING and (item := _find_unconfirmed(task)):
         is_asked = phase in task.asked
         task = decide_or_suspend(crew, task, item, Consent.NO if is_asked else crew.consent)
     is_waiting = task.status is Status.SUSPENDED
     return (
-        task if is_waiting else decided(task, GateStatus.PASSED, _summary(task, phase), agent=run.head.agent)
+        task
+        if is_waiting
+        else decide_gate(task, GateStatus.PASSED, _summary(task, phase), agent=run.head.agent)
     )
 
 

@@ -28,8 +28,8 @@ from agentflow.routing.route import (
 )
 from agentflow.routing.table import Table
 from agentflow.tools.excerpts import short_file
-from agentflow.verdict.case import uncounted
-from agentflow.verdict.conclusion import check_line, decided, ended_by
+from agentflow.verdict.case import explain_uncounted
+from agentflow.verdict.conclusion import check_line, decide_gate, end_in_phase
 from agentflow.verdict.observation import examine_base
 from agentflow.verdict.target_tests import find_target_tests
 from agentflow.workflow.crew import Crew
@@ -76,10 +76,10 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         return task
     if task.reads_only:
         task = _survey(crew, task)
-        return decided(task, GateStatus.PASSED, "- changes nothing, so that no check is needed")
+        return decide_gate(task, GateStatus.PASSED, "- changes nothing, so that no check is needed")
     await crew.reach()
-    task = _survey(crew, await examine_base(crew.judging, crew.checking.told(task)))
-    task = task.replace(blocked=crew.checking.blocked(task.baseline))
+    task = _survey(crew, await examine_base(crew.judging, crew.checking.add_wellknown(task)))
+    task = task.replace(blocked=crew.checking.find_blocked(task.baseline))
     able = [item for item in task.baseline if item.check.name not in task.blocked]
     if CheckName.TESTS in task.blocked and not able:
         return _end_blocked(task, f"tests cannot run: {task.blocked[CheckName.TESTS]}")
@@ -87,7 +87,7 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         crew.store.emit(Warned(message=warning))
     task = _shorten_route(crew, task)
     lines = [check_line(run) for run in crew.checking.runs(task.baseline)]
-    return decided(task, GateStatus.PASSED, "\n".join(lines) or "- no checks found in this repository")
+    return decide_gate(task, GateStatus.PASSED, "\n".join(lines) or "- no checks found in this repository")
 
 
 def _clarify(crew: Crew, task: TaskState) -> TaskState:
@@ -167,7 +167,7 @@ def _lines(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[str]
     day, machine = task.started_at[:10], f"{system.sysname} {system.machine}"
     yield f"repository: {crew.git.root}, {_branch(crew.git.folders)}, {day}, {machine}"
     top = sorted({f"{head}/" if rest else head for head, _, rest in (path.partition("/") for path in files)})
-    yield f"top level: {list_some([*map(one_line, top)], MAX_NAMES, ' ') or 'empty'}"
+    yield f"top level: {list_some(map(one_line, top), MAX_NAMES, ' ') or 'empty'}"
     yield f"not committed: {_status(crew, task)}"
     if found := find_languages(files):
         python = choose(crew.checking.repository(files)).command if "Python" in found else ""
@@ -187,7 +187,7 @@ def _status(crew: Crew, task: TaskState) -> str:
         return "everything, there is no commit yet"
     assert task.base_tree is not None
     changes = crew.git.changes(crew.git.head, task.base_tree)
-    return list_some([one_line(f"{each.kind} {each.path}") for each in changes], MAX_CHANGES) or "nothing"
+    return list_some((one_line(f"{each.kind} {each.path}") for each in changes), MAX_CHANGES) or "nothing"
 
 
 def _excerpts(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[Excerpt]:
@@ -232,7 +232,7 @@ def _limits(crew: Crew, task: TaskState) -> Iterator[str]:
                 f"To leave it out knowingly: --skip-check {name} --reason REASON"
             )
         elif name is CheckName.TESTS and run.green and run.counts is None:
-            yield f"{uncounted(run.check)}; {at_best}"
+            yield f"{explain_uncounted(run.check)}; {at_best}"
 
 
 def _shorten_route(crew: Crew, task: TaskState) -> TaskState:
@@ -256,4 +256,4 @@ def _end_blocked(task: TaskState, why: str) -> TaskState:
         exit_code=Exit.CAVEAT,
         reason=f"environment blocked, nothing was changed or verified: {why}",
     )
-    return ended_by(task.replace(verdict=verdict), task.current_phase, ending)
+    return end_in_phase(task.replace(verdict=verdict), task.current_phase, ending)

@@ -6,14 +6,15 @@ from agentflow.core.errors import Exit, Halted, ModelError, ModelUnavailable, St
 from agentflow.core.events import Paused, PhaseEnded, PhaseStarted, TaskEnded, TaskStarted, Warned
 from agentflow.core.hook import Point
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
+from agentflow.core.wording import list_some
 from agentflow.process import timestamp
 from agentflow.report.material import sum_spending, summarize_intent
 from agentflow.report.report import format_report
 from agentflow.routing.route import enter_phase, next_phase, phases_beside
 from agentflow.store.ledger import fingerprint
 from agentflow.store.reading import events, last_sign
-from agentflow.verdict.conclusion import decided, failed
-from agentflow.verdict.drift import drifted, listed, set_apart
+from agentflow.verdict.conclusion import decide_gate, fail
+from agentflow.verdict.drift import describe_drift, find_hook_files
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.phases import PHASES
 from agentflow.workflow.session import end_session, start_session
@@ -71,7 +72,7 @@ async def _step(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
     except ModelError as error:
         status = Status.LIMIT if error.exit_code is Exit.LIMIT else Status.FAILED
         ending = Ending(status=status, exit_code=error.exit_code, reason=_reason(error))
-        task = decided(crew.store.task.replace(ending=ending), GateStatus.FAILED, f"- {ending.reason}")
+        task = decide_gate(crew.store.task.replace(ending=ending), GateStatus.FAILED, f"- {ending.reason}")
     if task.status is Status.SUSPENDED:
         return task
     task = _end_if_overspent(task)
@@ -84,7 +85,11 @@ async def _step(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
 def _end_if_overspent(task: TaskState) -> TaskState:
     """Return the task, ended if it has used up what it may."""
     over = _find_overspent(task)
-    return task if over is None else decided(task.replace(ending=over), GateStatus.FAILED, f"- {over.reason}")
+    return (
+        task
+        if over is None
+        else decide_gate(task.replace(ending=over), GateStatus.FAILED, f"- {over.reason}")
+    )
 
 
 def _find_overspent(task: TaskState) -> Ending | None:
@@ -179,14 +184,14 @@ def _check_drift(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
     assert task.tree is not None
     assert seen.tree is not None
     assert task.verdict is not None
-    apart = set_apart(seen)
+    apart = find_hook_files(seen)
     changes = tuple(each for each in crew.git.changes(task.tree, seen.tree) if each.path not in apart)
-    reasons = tuple(drifted(changes, ()))
+    reasons = tuple(describe_drift(changes, ()))
     if not reasons:
         if paths := [each.path for each in changes]:
-            crew.store.emit(Warned(message=f"new after the checks: {listed(paths)}"))
+            crew.store.emit(Warned(message=f"new after the checks: {list_some(paths)}"))
         return task.replace(hook_files=seen.hook_files)
-    ending = failed("; ".join(reasons))
+    ending = fail("; ".join(reasons))
     verdict = task.verdict.replace(passed=False, reasons=reasons, caveats=())
     return seen.replace(ending=ending, status=ending.status, verdict=verdict)
 

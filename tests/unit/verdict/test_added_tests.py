@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentflow.verdict.added_tests import find_added_tests
+from agentflow.verdict.other_tests import find_added_tests
 
 NODE = """const { test } = require('node:test');
 const assert = require('node:assert');

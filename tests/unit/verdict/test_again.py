@@ -6,7 +6,7 @@ import pytest
 
 from agentflow.checks.run import Shown
 from agentflow.core.evidence import CheckName, Execution, Fault, TestOutcome
-from agentflow.verdict.runner import PATIENCE, Known, due, flaky, wait
+from agentflow.verdict.runner import PATIENCE, Known, explain_retry, find_flaky, seconds_to_wait
 
 PASSED, FAILED = TestOutcome.PASSED, TestOutcome.FAILED
 RED, GREEN = {"t1": FAILED, "t2": PASSED}, {"t1": PASSED, "t2": PASSED}
@@ -54,7 +54,7 @@ FAULTS: dict[str, tuple[Shown, Known, Fault | None]] = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_only_what_may_pass_by_itself_is_run_again(name: str) -> None:
     run, known, fault = FAULTS[name]
-    assert due([run], [], known, PATIENCE) is fault
+    assert explain_retry([run], [], known, PATIENCE) is fault
 
 
 def test_the_patience_is_that_of_the_kind() -> None:
@@ -71,37 +71,37 @@ def test_the_patience_is_that_of_the_kind() -> None:
 def test_it_ends_when_the_patience_does(fault: Fault, times: int) -> None:
     run = shown(**HUNG) if fault is Fault.TIMEOUT else shown(said="ENOSPC")
     runs, faults = [run], list[Fault]()
-    while found := due(runs, faults, PASSED_BEFORE.replace(passed=frozenset()), PATIENCE):
+    while found := explain_retry(runs, faults, PASSED_BEFORE.replace(passed=frozenset()), PATIENCE):
         runs.append(run)
         faults.append(found)
     assert faults == [fault] * times
 
 
 def test_a_failure_that_comes_again_as_it_was_stands() -> None:
-    assert due([shown(RED), shown(RED)], [Fault.FLAKY], PASSED_BEFORE, PATIENCE) is None
+    assert explain_retry([shown(RED), shown(RED)], [Fault.FLAKY], PASSED_BEFORE, PATIENCE) is None
 
 
 def test_failures_that_move_are_looked_at_until_each_test_passed_once() -> None:
     other = {"t1": PASSED, "t2": FAILED}
-    assert due([shown(RED), shown(other)], [Fault.FLAKY], PASSED_BEFORE, PATIENCE) is None
+    assert explain_retry([shown(RED), shown(other)], [Fault.FLAKY], PASSED_BEFORE, PATIENCE) is None
     both, one = {"t1": FAILED, "t2": FAILED}, {"t1": FAILED, "t2": PASSED}
-    assert due([shown(both), shown(one)], [Fault.FLAKY], PASSED_BEFORE, PATIENCE) is Fault.FLAKY
+    assert explain_retry([shown(both), shown(one)], [Fault.FLAKY], PASSED_BEFORE, PATIENCE) is Fault.FLAKY
 
 
 def test_whether_it_is_flaky_is_asked_at_once_and_then_with_pauses() -> None:
-    assert wait(Fault.FLAKY, [], PATIENCE) == 0
-    assert wait(Fault.FLAKY, [Fault.FLAKY], PATIENCE) == 5
-    assert wait(Fault.TIMEOUT, [], PATIENCE) == 30
+    assert seconds_to_wait(Fault.FLAKY, [], PATIENCE) == 0
+    assert seconds_to_wait(Fault.FLAKY, [Fault.FLAKY], PATIENCE) == 5
+    assert seconds_to_wait(Fault.TIMEOUT, [], PATIENCE) == 30
 
 
 def test_what_failed_and_passed_is_named() -> None:
-    assert flaky([shown(RED), shown(GREEN)], CheckName.TESTS) == ("t1",)
-    assert flaky([shown(**HUNG), shown(GREEN)], CheckName.TESTS) == ("tests",)
-    assert flaky([shown(exit_code=1), shown()], CheckName.LINT) == ("lint",)
+    assert find_flaky([shown(RED), shown(GREEN)], CheckName.TESTS) == ("t1",)
+    assert find_flaky([shown(**HUNG), shown(GREEN)], CheckName.TESTS) == ("tests",)
+    assert find_flaky([shown(exit_code=1), shown()], CheckName.LINT) == ("lint",)
 
 
 @pytest.mark.parametrize(
     "runs", [[shown(RED), shown(RED)], [shown(GREEN)], [shown(RED)], [shown(**HUNG)] * 3]
 )
 def test_one_result_is_not_mixed(runs: list[Shown]) -> None:
-    assert flaky(runs, CheckName.TESTS) == ()
+    assert find_flaky(runs, CheckName.TESTS) == ()

@@ -23,7 +23,7 @@ def untried(folder: Path, before: str, after: str, *calls: str) -> list[str]:
     subprocess.run([sys.executable, "-B", "-c", code], cwd=folder, check=True)
     left = [path.name for path in folder.iterdir()]
     assert watched.is_loaded(left)
-    return [f"{hunk.place}: {hunk.wanted}" for hunk in watched.untried(left)]
+    return [f"{hunk.place}: {hunk.wanted}" for hunk in watched.list_untried(left)]
 
 
 def body(*lines: str) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.verdict.breaking import Marks, break_change, break_functions, changed_lines
+from agentflow.verdict.breaking import Marks, break_change, break_functions, find_changed_lines
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 MARKS = Marks(word="qw1", loaded="qw2", reached="qw3")
@@ -104,7 +104,7 @@ def test_a_script_fails_at_its_start() -> None:
 
 
 def test_lines_that_are_gone_stand_for_the_line_behind_them() -> None:
-    assert changed_lines(ChangedTexts(path="a", before="a\nb\nc\n", after="a\nc\n")) == {2}
+    assert find_changed_lines(ChangedTexts(path="a", before="a\nb\nc\n", after="a\nc\n")) == {2}
 
 
 def test_each_function_raises_where_only_tests_changed() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from agentflow.verdict.expected import expect_other, find_expected
+from agentflow.verdict.other_tests import expect_other, find_expected
 
 LINES: dict[str, dict[str, str | None]] = {
     "a.test.js": {

@@ -8,7 +8,7 @@ from agentflow.core.verdict import Caveat, Hunk, ProbeEnd, ProbeKind, ProbeResul
 from agentflow.verdict.case import Case
 from agentflow.verdict.conclusion import weigh
 from agentflow.verdict.judge import judge
-from agentflow.verdict.probe_results import switched_off
+from agentflow.verdict.probe_results import find_blind_checks
 from agentflow.workspace.git import ChangeKind
 from tests.unit.verdict.cases import (
     BEFORE,
@@ -447,7 +447,7 @@ def test_a_check_that_the_change_switched_off_is_told_from_one_that_never_looked
     before_it: ProbeEnd, lines: list[str]
 ) -> None:
     now = probed(ProbeKind.BROKEN_CODE, check=LINT)
-    assert list(switched_off((now, now.replace(code=Side.BASE, end=before_it)), ["a.py"])) == lines
+    assert list(find_blind_checks((now, now.replace(code=Side.BASE, end=before_it)), ["a.py"])) == lines
 
 
 @pytest.mark.parametrize("probes", [None, QUIET])

@@ -1,5 +1,6 @@
 import pytest
 
+from agentflow.verdict.comments import code_lines
 from agentflow.verdict.knowledge import (
     Known,
     find_asking_rows,
@@ -7,7 +8,7 @@ from agentflow.verdict.knowledge import (
     find_known_lines,
     find_known_rows,
 )
-from agentflow.verdict.switches import code_lines, find_switches
+from agentflow.verdict.switches import find_switches
 
 TESTS = """
     assert pages(417, 10) == 42

@@ -1,8 +1,8 @@
 import pytest
 
 from agentflow.core.evidence import CheckName
+from agentflow.verdict.comments import describe_suppressions
 from agentflow.verdict.parts import extract_checks, list_test_files, mix_parts
-from agentflow.verdict.suppressions import describe_suppressions
 
 RUST = """pub fn total(cart: &[u32]) -> u32 { %s }
 

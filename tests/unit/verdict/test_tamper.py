@@ -155,7 +155,7 @@ def test_a_file_that_is_no_python_is_not_compared() -> None:
 def test_a_finding_is_said_in_one_line() -> None:
     (found,) = named("tests/test_a.py", "def test_a():\n    assert 1 == 1\n", "")
 
-    assert found.said() == "tests/test_a.py: test removed: test_a"
+    assert found.describe() == "tests/test_a.py: test removed: test_a"
 
 
 @pytest.mark.parametrize(

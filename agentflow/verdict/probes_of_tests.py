@@ -1,0 +1,222 @@
+"""Probes of what tests expect: with other literals than they should, and with the code they cover broken."""
+
+from collections.abc import Collection, Iterator
+from pathlib import PurePosixPath
+
+from agentflow.core.evidence import CheckName, CheckRun
+from agentflow.core.verdict import ProbeKind
+from agentflow.verdict.breaking import SOURCES, break_functions
+from agentflow.verdict.oracle import Clone, clone_tests
+from agentflow.verdict.other_tests import Expected, expect_other, find_expected
+from agentflow.verdict.probe import Probe, ProbeContext, make_word, with_patience
+from agentflow.verdict.proofs import find_proof
+from agentflow.verdict.reach import is_source
+from agentflow.verdict.surface import Kind, belongs, kind_of
+from agentflow.verdict.target_tests import function_of, lies_in, narrow
+
+_TEST_BYTES = 1_000_000
+
+_MOST_CLONES = 40
+
+_MOST_FILES = 500
+
+_OTHERS = (SOURCES | {".bats", ".t", ""}) - {".py"}
+"""Endings of files that may hold tests of other languages."""
+
+_TESTED = (Kind.TESTS, Kind.OBSERVED, Kind.NAMED)
+
+_SLOW = 20.0
+"""Seconds of all tests from which on one direction has to do."""
+
+_FILE_BYTES = 1_000_000
+
+_GO = "go test ./..."
+
+_MOST_GO = 8
+"""Each of its tests runs by itself: one that panics ends all others."""
+
+
+def probe_expectations(ground: ProbeContext) -> tuple[Probe, ...]:
+    """Return the probes of what the proving tests expect: clones in Python, else files of another text."""
+    final = ground.tests
+    if final is None or final.evidence is None or ground.case.is_blocked(final):
+        return ()
+    return tuple(_clone(ground, final) if _by_file(ground) else _rewrite(ground, final))
+
+
+def _clone(ground: ProbeContext, final: CheckRun) -> Iterator[Probe]:
+    """Yield the proving tests of Python with clones that expect something else."""
+    word, names = make_word(), {*ground.proving}
+    files, clones = dict[str, str | None](), list[Clone]()
+    for path, tests in _by_file(ground).items():
+        (text,) = ground.git.texts([f"{ground.trees[1]}:{path}"], _TEST_BYTES)
+        cloned = clone_tests(text, {*map(function_of, tests)}, word, _MOST_CLONES - len(clones))
+        if cloned is not None:
+            files[path] = cloned.text
+            clones += cloned.clones
+            by_function = {function_of(test): test.partition("[")[0] for test in tests}
+            names |= {_clone_id(by_function, word, name) for name in cloned.names}
+    made = Probe(
+        kind=ProbeKind.ORACLE,
+        check=narrow(final.check, names),
+        tree=ground.trees[1],
+        files=files,
+        tests=ground.proving,
+        clones=tuple(clones),
+    )
+    if clones:
+        yield with_patience(final, made)
+
+
+def _by_file(ground: ProbeContext) -> dict[str, list[str]]:
+    """Return the proving tests by the Python file that holds them."""
+    python = [path for path in ground.git.paths(ground.trees[1]) if path.endswith(".py")]
+    found: dict[str, list[str]] = {}
+    for test in sorted(ground.proving):
+        path = next((each for each in python if lies_in(test, (each,))), None)
+        if path is not None:
+            found.setdefault(path, []).append(test)
+    return found
+
+
+def _clone_id(tests: dict[str, str], word: str, name: str) -> str:
+    """Return the id of a clone beside its test."""
+    function = name.rpartition(f"_{word}_")[0]
+    return f"{tests[function].removesuffix(function)}{name}"
+
+
+def _rewrite(ground: ProbeContext, final: CheckRun) -> Iterator[Probe]:
+    """Yield the tests with other literals expected, once above and once below what they expect."""
+    if final.evidence is None or not (ground.proving or CheckName.TESTS in find_proof(ground.case)):
+        return
+    word, files = make_word(), _find_expecting(ground)
+    places = [(path, each) for path, (_, found) in files.items() for each in found]
+    directions = (1,) if final.evidence.seconds > _SLOW else (1, -1)
+    for direction in directions if places else ():
+        made = Probe(
+            kind=ProbeKind.ORACLE,
+            check=final.check,
+            tree=ground.trees[1],
+            files={path: expect_other(*each, word, direction) for path, each in files.items()},
+            subjects=tuple(f"{path}:{each.line}" for path, each in places),
+            tests=frozenset(each.test for _, each in places if each.test),
+        )
+        yield with_patience(final, made)
+
+
+def _new_tests(ground: ProbeContext) -> frozenset[str]:
+    """Return the tests that gave no result before, where only the check as a whole turned."""
+    before = (run for run in ground.case.baseline if run.check.name is CheckName.TESTS)
+    return ground.passed.difference(*(run.told for run in before))
+
+
+def _find_expecting(ground: ProbeContext) -> dict[str, tuple[str, tuple[Expected, ...]]]:
+    """Return the files in which tests expect literals, with their texts; all tests where none can be told."""
+    named = ground.proving or _new_tests(ground)
+    for tests in (named, frozenset[str]()) if named and not ground.proving else (named,):
+        texts = _test_texts(ground, tests)
+        found = {path: (text, find_expected(path, text, tests)) for path, text in texts.items()}
+        if any(spots for _, spots in found.values()):
+            return {path: each for path, each in found.items() if each[1]}
+    return {}
+
+
+def _test_texts(ground: ProbeContext, proving: Collection[str]) -> dict[str, str]:
+    """Return the files that may hold tests of other languages, and their texts.
+
+    Where tests have names, any code may hold them: only lines of a named test are looked at.
+    """
+    tree, surface = ground.trees[1], ground.task.surface
+    found = (path for path in ground.git.paths(tree) if PurePosixPath(path).suffix in _OTHERS)
+    paths = [path for path in found if proving or kind_of(path, surface) in _TESTED]
+    texts = ground.git.texts([f"{tree}:{path}" for path in paths[:_MOST_FILES]], _TEST_BYTES)
+    return dict(zip(paths, texts, strict=False))
+
+
+def probe_tests_alone(ground: ProbeContext) -> Iterator[Probe]:
+    """Yield the new and changed tests with all functions of the product broken, in any known language.
+
+    Those of other languages than Python also run with what they expect changed, by which they are known to
+    assert something.
+    """
+    final, paths = ground.tests, [each.path for each in ground.look.checks]
+    broken = _break_product(ground, is_python=paths[0].endswith(".py")) if paths else {}
+    if final is None or not broken or len({path.endswith(".py") for path in paths}) > 1:
+        return
+    if paths[0].endswith(".py"):
+        yield from _of_python(ground, final, paths, broken)
+    else:
+        yield from _of_others(ground, final, paths, broken)
+
+
+def _of_python(
+    ground: ProbeContext, final: CheckRun, paths: Collection[str], broken: dict[str, str | None]
+) -> Iterator[Probe]:
+    wanted = ground.look.changed_tests
+    tests = {test for test in ground.passed if lies_in(test, paths) and function_of(test) in wanted}
+    check = narrow(final.check, tests)
+    # one that does not pass, or is no test, would show nothing
+    if {function_of(test) for test in tests} == wanted and check != final.check:
+        yield _probe(ground, final.replace(check=check), broken, tests)
+
+
+def _of_others(
+    ground: ProbeContext, final: CheckRun, paths: Collection[str], broken: dict[str, str | None]
+) -> Iterator[Probe]:
+    known = frozenset[str]().union(
+        *(run.told for run in ground.case.baseline if run.check.name is CheckName.TESTS)
+    )
+    new, wanted = ground.passed - known, ground.look.changed_tests
+    tests = {test for test in new if any(_is_named(test, name) for name in wanted)}
+    texts = dict(
+        zip(
+            paths, ground.git.texts([f"{ground.trees[1]}:{path}" for path in paths], _FILE_BYTES), strict=True
+        )
+    )
+    spots = {path: find_expected(path, text, tests) for path, text in texts.items()}
+    if not all(any(_is_named(test, name) for test in tests) for name in wanted) or not _are_all(tests, spots):
+        return
+    if final.check.command == _GO and len(tests) > _MOST_GO:
+        return
+    for run, few in _one_by_one(final, tests):
+        yield _probe(ground, run, broken, few)
+    word = make_word()
+    other = {path: expect_other(texts[path], found, word, 1) for path, found in spots.items()}
+    yield _probe(ground, final, dict(other), tests)
+
+
+def _are_all(tests: Collection[str], spots: dict[str, tuple[Expected, ...]]) -> bool:
+    """Tell whether it is known of each test what it expects."""
+    return {each.test for found in spots.values() for each in found} == set(tests)
+
+
+def _one_by_one(final: CheckRun, tests: Collection[str]) -> Iterator[tuple[CheckRun, Collection[str]]]:
+    """Yield the tests as they have to run so that each gives a result."""
+    if final.check.command != _GO:
+        yield final, tests
+    else:
+        for test in sorted(tests):
+            command = f"{_GO} -run '^{test.rpartition('::')[2]}$'"
+            yield final.replace(check=final.check.replace(command=command)), {test}
+
+
+def _is_named(test: str, name: str) -> bool:
+    return test == name or test.endswith((f"::{name}", f" {name}"))
+
+
+def _probe(
+    ground: ProbeContext, run: CheckRun, files: dict[str, str | None], tests: Collection[str]
+) -> Probe:
+    made = Probe(
+        kind=ProbeKind.TESTS_ONLY, check=run.check, tree=ground.trees[1], files=files, tests=frozenset(tests)
+    )
+    return with_patience(run, made)
+
+
+def _break_product(ground: ProbeContext, *, is_python: bool) -> dict[str, str | None]:
+    """Return the files of the product with each function failing, by path."""
+    git, tree, surface = ground.git, ground.trees[1], ground.task.surface
+    paths = [path for path in git.paths(tree) if path.endswith(".py") is is_python]
+    paths = [path for path in paths if is_source(path) and not belongs(surface, path)]
+    found = zip(paths, git.texts([f"{tree}:{path}" for path in paths], _FILE_BYTES), strict=True)
+    return {path: text for path, before in found if (text := break_functions(path, before)) is not None}
