@@ -35,6 +35,8 @@ class Subject(StrEnum):
     """A sub-agent, a skill, or what else a rule gives by name."""
     TEXT = "text"
     """Words that a call is told by, and no rule is about."""
+    QUOTE = "quote"
+    """A text that stands in the file that the call changes."""
 
 
 _BY_FIELD: Mapping[str, Subject] = {

@@ -179,15 +179,23 @@ class EvidenceLedger:
 
 
 class TreeLedger(Record):
-    """A ledger in which only a tree's own required checks can be found: what a verifier may cite."""
+    """What a verifier may cite of a ledger: required checks of one tree, and its own commands."""
 
     ledger: EvidenceLedger
     tree: str
+    iteration: int
+    held: frozenset[str] = frozenset()
+    """Checks of that tree's code as they stood before the task, by id."""
 
     def find(self, evidence_id: str) -> Evidence | None:
         evidence = self.ledger.find(evidence_id)
-        fits = evidence is not None and evidence.tree_before == self.tree and evidence.code is Side.FINAL
-        return evidence if fits else None
+        return evidence if evidence is not None and self._fits(evidence) else None
+
+    def _fits(self, evidence: Evidence) -> bool:
+        if evidence.by is By.AGENT:
+            return (evidence.role, evidence.iteration) == ("verifier", self.iteration)
+        is_own = evidence.tree_before == self.tree or evidence.id in self.held
+        return is_own and evidence.code is Side.FINAL
 
     def record(self, execution: Execution, *, role: str | None, iteration: int, by: By) -> Evidence:
         return self.ledger.record(execution, role=role, iteration=iteration, by=by)

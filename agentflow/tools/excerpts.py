@@ -5,14 +5,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from agentflow.core.errors import ToolError
-from agentflow.core.messages import Served, Text, ToolCall, ToolResult
+from agentflow.core.messages import ToolCall
 from agentflow.core.ports import Workspace
 from agentflow.core.role import Finding
-from agentflow.core.run import Run
 from agentflow.core.task import Excerpt
 from agentflow.core.tool import Effect, ToolContext
 from agentflow.redact import redacted
-from agentflow.tools.inputs import files_shown
+from agentflow.tools.inputs import files_shown, list_exchanges
 
 WHOLE_LINES = 80
 WHOLE_CHARS = 4_000
@@ -71,23 +70,7 @@ def was_shown(context: ToolContext, one: Finding) -> bool:
     """
     lines = _lines(context.workspace, one.path)
     text = lines[one.line - 1].strip()[:_TELLING] if one.line <= len(lines) else ""
-    return any(_shows(asked, said, one, text, context) for asked, said in _exchanges(context.run))
-
-
-def _exchanges(run: Run) -> Iterator[tuple[ToolCall | None, str]]:
-    """Yield what a run was shown, with the call that it answers."""
-    calls = {call.id: call for message in run.seen for call in message.calls}
-    parts = (part for message in run.seen for part in message.parts)
-    for part in (*parts, *run.answers):
-        match part:
-            case ToolResult():
-                yield calls.get(part.call_id), part.content
-            case Text():
-                yield None, part.text
-            case Served():
-                yield None, part.said
-            case _:
-                continue
+    return any(_shows(asked, said, one, text, context) for asked, said in list_exchanges(context.run))
 
 
 def _shows(asked: ToolCall | None, said: str, one: Finding, text: str, context: ToolContext) -> bool:

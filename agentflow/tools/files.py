@@ -100,20 +100,26 @@ def write(wanted: WriteInput, context: ToolContext) -> Output:
     return Output(content=f"{verb} {path}: {lines} line{'s' * (lines != 1)}")
 
 
-def _tool(name: str, effect: Effect, kind: type[Record], call: Callable[[Any, ToolContext], Output]) -> Tool:
+def _tool(
+    name: str,
+    effect: Effect,
+    kind: type[Record],
+    call: Callable[[Any, ToolContext], Output],
+    **quoted: Subject,
+) -> Tool:
     return Tool(
         name=name,
         category=Category.FS,
         effect=effect,
         input=kind,
         call=call,
-        subjects={"file_path": Subject.PATH},
+        subjects={"file_path": Subject.PATH, **quoted},
         shows_file=True,
     )
 
 
 READ = _tool("Read", Effect.READ, ReadInput, read)
-EDIT = _tool("Edit", Effect.WRITE, EditInput, edit)
+EDIT = _tool("Edit", Effect.WRITE, EditInput, edit, old_string=Subject.QUOTE)
 WRITE = _tool("Write", Effect.WRITE, WriteInput, write)
 
 

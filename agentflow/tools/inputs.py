@@ -1,13 +1,18 @@
 """The rules on the input of every tool: paths stay inside, files are read before a change, no key is sent."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from agentflow.core.errors import InvalidInput, ToolError
-from agentflow.core.messages import ToolCall, ToolResult
+from agentflow.core.messages import Message, Served, Speaker, Text, ToolCall, ToolResult
+from agentflow.core.run import Run
 from agentflow.core.tool import Effect, Subject, Tool, ToolContext
 from agentflow.redact import redacted
 from agentflow.tools.files import SNIFFED, is_binary
+
+LEAST_QUOTE = 8
+"""Characters of the longest line of a text by which one knows that it was seen."""
 
 
 def check_input(tool: Tool, given: Mapping[str, Any], context: ToolContext) -> None:
@@ -15,20 +20,49 @@ def check_input(tool: Tool, given: Mapping[str, Any], context: ToolContext) -> N
     for path in tool.values(given, Subject.PATH):
         name = context.workspace.relative(path)
         if tool.effect is Effect.WRITE and (context.workspace.root / name).exists():
-            _require_seen(name, context)
+            _require_seen(name, tool.values(given, Subject.QUOTE), context)
     for key, kind in tool.named.items():
         if kind is Subject.ADDRESS and redacted(str(given.get(key, ""))) != given.get(key, ""):
             raise InvalidInput(f"{key}: holds what looks like a key")
 
 
-def _require_seen(name: str, context: ToolContext) -> None:
-    """Raise ToolError for a file that cannot be opened, or that this run has not read."""
+def _require_seen(name: str, quotes: tuple[str, ...], context: ToolContext) -> None:
+    """Raise ToolError for a file that cannot be opened, or of which this run saw too little."""
     with context.workspace.open(name) as file:  # whoever names a file that may not be opened is told why
         is_text = not is_binary(file.read(SNIFFED))
     was_shown = (name in files_shown(call, context) for call in _succeeded(context))
-    if name not in context.run.head.shown and not any(was_shown):
+    is_known = name in context.run.head.shown or any(was_shown) or _was_quoted(name, quotes, context.run)
+    if not is_known:
         why = "exists and was not read in this run: Read it first" if is_text else "is binary"
         raise InvalidInput(f"{name} {why}")
+
+
+def _was_quoted(name: str, quotes: tuple[str, ...], run: Run) -> bool:
+    """Return whether the brief, or one result about a file such as a command's, showed all these lines."""
+    lines = [line.strip() for text in quotes for line in text.splitlines() if line.strip()]
+    if max(map(len, lines), default=0) < LEAST_QUOTE:
+        return False
+    file = PurePosixPath(name).name
+    return any(
+        file in (said if call is None else f"{call.input}\n{said}") and all(line in said for line in lines)
+        for call, said in list_exchanges(run)
+    )
+
+
+def list_exchanges(run: Run) -> Iterator[tuple[ToolCall | None, str]]:
+    """Yield what a run was told, with the call that it answers if there is one."""
+    calls = {call.id: call for message in run.seen for call in message.calls}
+    for message in (*run.seen, Message(speaker=Speaker.USER, parts=run.answers)):
+        for part in message.parts:
+            match part:
+                case ToolResult():
+                    yield calls.get(part.call_id), part.content
+                case Text() if message.speaker is Speaker.USER:
+                    yield None, part.text
+                case Served():
+                    yield None, part.said
+                case _:
+                    continue
 
 
 def files_shown(call: ToolCall, context: ToolContext, *effects: Effect) -> tuple[str, ...]:

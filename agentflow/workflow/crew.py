@@ -23,7 +23,7 @@ from agentflow.routing.route import ROLE_OF
 from agentflow.routing.table import Table
 from agentflow.sandbox.run import Sandbox
 from agentflow.store.journal import RunFile, load_run
-from agentflow.store.ledger import TreeLedger
+from agentflow.store.ledger import EvidenceLedger, TreeLedger
 from agentflow.store.reading import TASKS
 from agentflow.store.tasks import TaskStore
 from agentflow.tools.registry import SUBMITS, WEB, Toolbox
@@ -125,7 +125,7 @@ class Crew(Record):
         return Surroundings(
             workspace=self._workspace_for(task, phase),
             runner=self.sandbox.of(ROLE_OF[phase]),
-            ledger=TreeLedger(ledger=ledger, tree=task.tree or "") if judging else ledger,
+            ledger=_citable(ledger, task) if judging else ledger,
             journal=self.store.open_run(number, ROLE_OF[phase]),
             outputs=self.store.folder / "outputs",
             task_id=task.task_id,
@@ -229,3 +229,9 @@ def _within(limits: Limits, task: TaskState) -> Limits:
 def _is_kept(task: TaskState, phase: Phase) -> bool:
     """Return whether the one interruption of a phase is kept for the confirmation of its plan."""
     return phase is Phase.PLANNING and task.forced
+
+
+def _citable(ledger: EvidenceLedger, task: TaskState) -> TreeLedger:
+    """Return what a verifier may cite of a task's evidence."""
+    held = frozenset(item.evidence for item in task.held if item.evidence is not None)
+    return TreeLedger(ledger=ledger, tree=task.tree or "", iteration=task.iteration, held=held)

@@ -129,14 +129,27 @@ def test_a_verifier_finds_only_what_ran_on_the_newest_tree(
     ledger: EvidenceLedger, tmp_path: Path, binding: Binding, tree: str, found: bool
 ) -> None:
     ledger.record_check(ran(tmp_path), binding, iteration=1)
-    assert (TreeLedger(ledger=ledger, tree=tree).find("ev-0001") is not None) is found
+    assert (TreeLedger(ledger=ledger, tree=tree, iteration=1).find("ev-0001") is not None) is found
 
 
-def test_a_verifier_can_record_and_not_cite_its_own_command(ledger: EvidenceLedger, tmp_path: Path) -> None:
-    narrow = TreeLedger(ledger=ledger, tree="t1")
-    kept = narrow.record(ran(tmp_path), role="verifier", iteration=1, by=By.AGENT)
-    assert ledger.find(kept.id) == kept
-    assert narrow.find(kept.id) is None
+def test_a_verifier_may_cite_the_run_under_the_checks_from_before(
+    ledger: EvidenceLedger, tmp_path: Path
+) -> None:
+    ledger.record_check(ran(tmp_path), BOUND.replace(surface=Side.BASE, tree="held"), iteration=1)
+    narrow = TreeLedger(ledger=ledger, tree="t1", iteration=1)
+    assert narrow.find("ev-0001") is None
+    assert narrow.replace(held=frozenset({"ev-0001"})).find("ev-0001") is not None
+
+
+def test_a_verifier_may_cite_its_own_commands_of_this_iteration_only(
+    ledger: EvidenceLedger, tmp_path: Path
+) -> None:
+    narrow = TreeLedger(ledger=ledger, tree="t1", iteration=1)
+    own = narrow.record(ran(tmp_path), role="verifier", iteration=1, by=By.AGENT)
+    other = ledger.record(ran(tmp_path), role="implementer", iteration=1, by=By.AGENT)
+    assert narrow.find(own.id) == own
+    assert narrow.replace(iteration=2).find(own.id) is None
+    assert narrow.find(other.id) is None
     assert narrow.find("ev-9999") is None
 
 

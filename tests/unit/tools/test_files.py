@@ -3,7 +3,7 @@ import stat
 import pytest
 
 from agentflow.core.errors import InvalidInput, OutsideWorkspace
-from agentflow.core.messages import Reply, ToolCall, ToolResult
+from agentflow.core.messages import Reply, Text, ToolCall, ToolResult
 from agentflow.core.run import CallAnswered, ReplyReceived
 from agentflow.tools.files import EDIT, MAX_CHARS, READ, WRITE
 from agentflow.tools.inputs import check_input
@@ -146,6 +146,30 @@ def test_edit_needs_the_file_to_have_been_read(bench: Bench) -> None:
     with pytest.raises(InvalidInput, match="Read it first"):
         bench(EDIT, file_path="a.py", old_string="a", new_string="b")
     assert place.read_text() == "a\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "said", "old", "is_seen"),
+    [
+        ("sed -n 1,9p src/a.py", "first = 1\nsecond = 2\n", "first = 1\nsecond = 2", True),
+        ("grep -n second src/a.py", "2:second = 2\n", "second = 2", True),
+        ("grep -n second src/a.py", "2:second = 2\n", "first = 1\nsecond = 2", False),
+        ("cat src/b.py", "first = 1\n", "first = 1", False),
+        ("cat src/a.py", "first = 1\n", "first", False),
+    ],
+)
+def test_lines_that_a_command_showed_can_be_edited(
+    bench: Bench, command: str, said: str, old: str, is_seen: bool
+) -> None:
+    bench.file("src/a.py", "first = 1\nsecond = 2\n")
+    call = ToolCall(id="b", name="Bash", input={"command": command})
+    bench.advance(ReplyReceived(reply=Reply(parts=(Text(text="a.py: first = 1\nsecond = 2"), call))))
+    bench.advance(CallAnswered(result=ToolResult(call_id="b", content=said)))
+    if is_seen:
+        assert bench(EDIT, file_path="src/a.py", old_string=old, new_string="x").content.startswith("edited")
+    else:
+        with pytest.raises(InvalidInput, match="Read it first"):
+            bench(EDIT, file_path="src/a.py", old_string=old, new_string="x")
 
 
 def test_a_failed_read_does_not_count(bench: Bench) -> None:
