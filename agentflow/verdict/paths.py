@@ -68,7 +68,7 @@ def observe(seen: Observation) -> Observed:
     found = {path: frozenset(named) for path, named in leads.items()}
     scripts = {path for path in seen.opened & seen.texts.keys() if not is_source(path)}
     checks = dict(find_holders(seen.texts, found, seen.checks | scripts, seen.tests))
-    checks |= find_check_only(seen.texts, found, seen.checks | scripts | checks.keys(), seen.new)
+    checks |= find_check_only(seen.texts, found, seen.checks | scripts | checks.keys(), seen.new, seen.opened)
     checks |= find_shadows(seen.texts, seen.loaded, seen.new)
     product: dict[str, str] = {}
     judging = seen.checks | checks.keys()

@@ -112,12 +112,17 @@ def find_reachable(leads: Graph, roots: Iterable[str]) -> frozenset[str]:
 
 
 def find_check_only(
-    texts: Mapping[str, str], leads: Graph, checks: Collection[str], new: Collection[str] = ()
+    texts: Mapping[str, str],
+    leads: Graph,
+    checks: Collection[str],
+    new: Collection[str] = (),
+    opened: Collection[str] = (),
 ) -> Mapping[str, str]:
     """Return the sources that nothing but checks leads to, each with the reason.
 
     Where a product is told by its manifest, its packages or its entry points, that is all that lies outside
-    of them; else, and among new files, what asserts, holds expected values only, or judges results.
+    of them and is used by a check that uses the product, too; else, and among new files, what asserts, holds
+    expected values only, or judges results. `opened` was read as the checks ran.
     """
     own = {path for path in leads if path not in checks and is_source(path)}
     inner = {path: leads[path] & own for path in own}
@@ -126,18 +131,31 @@ def find_check_only(
     )
     tests = {path: leads[path] for path in checks if path in leads}
     alone = (find_reachable({**inner, **tests}, tests) & own) - product
+    users = _turn_round({**inner, **tests})
+    of_product = find_reachable(users, product) & tests.keys()
+    is_reached_otherwise = not of_product and not product.isdisjoint(opened)
     found: dict[str, str] = {}
     for path in sorted(alone):
         is_outside = (
             path not in new
             and any(_is_kin(path, other) for other in product)
             and not _is_packaged(path, texts, product)
+            and (is_reached_otherwise or not of_product.isdisjoint(find_reachable(users, (path,))))
         )
         if is_outside or _is_aid(path, texts, leads, checks, own):
-            users = sorted(by for by in tests if path in leads[by])
-            found[path] = f"only checks lead to it: {users[0]}" if users else "only checks lead to it"
+            by = min((each for each in tests if path in leads[each]), default="")
+            found[path] = f"only checks lead to it: {by}" if by else "only checks lead to it"
     is_all = not own - found.keys()
     return {} if is_all else found
+
+
+def _turn_round(leads: Graph) -> Graph:
+    """Return which files name each source."""
+    found: dict[str, set[str]] = {path: set() for path in leads}
+    for path, named in leads.items():
+        for each in named:
+            found.setdefault(each, set()).add(path)
+    return {path: frozenset(users) for path, users in found.items()}
 
 
 def find_holders(

@@ -111,6 +111,7 @@ ADDITIONS: tuple[Entry, ...] = (
     Entry("a bug with a new test", "bug", FLAT.but(_SHORTEN, Edit("test_slug.py", _LONG, "")),
           "shorten('creme-brulee-for-two', 12) drops a word that fits, fix it",
           (_back(_SHORTEN), Edit("test_slug.py", '== "creme"\n', '== "creme"\n\n\ndef test_what_just_fits():\n    assert shorten("a-bc", 4) == "a-bc"\n'))),
+    Entry("a bug with a red test, beside an empty program", "bug", FLAT.but(_SHORTEN, Put("main.py", "")), "fix shorten in slug.py", (_back(_SHORTEN),)),
     Entry("a bug with a red test", "bug", FLAT.but(_SHORTEN), "fix shorten in slug.py", (_back(_SHORTEN),)),
     Entry("a bug with a new test, src layout", "bug", SRC.but(_TAX_BUG), "tax is cut instead of rounded, fix with_tax",
           (_back(_TAX_BUG), Put("tests/test_tax.py", "from invoice.tax import with_tax\n\n\ndef test_rounding():\n    assert with_tax(99, 7) == 106\n"),

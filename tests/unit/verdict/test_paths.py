@@ -209,3 +209,18 @@ def test_a_new_module_in_place_of_another_is_a_check() -> None:
 
     assert observe(seen.replace(loaded=tests)).checks.keys() == {"decoder.py"}
     assert observe(seen).checks == {}
+
+
+def test_what_tests_use_is_the_product_where_an_entry_point_beside_it_is_used_by_none() -> None:
+    files = {
+        "main.py": "",
+        "calc.py": "def add(): return 1\n",
+        "tests/test_calc.py": "from calc import add\n",
+    }
+    beside = {"tests/test_main.py": "import main\n"}
+    calling = {"tests/test_calc.py": "from calc import add\nimport main\n"}
+
+    assert observed(files).checks == {}
+    assert observed({**files, **beside}).checks == {}
+    assert observed({**files, **calling}).checks.keys() == {"calc.py"}
+    assert observed(files, opened={"main.py"}).checks.keys() == {"calc.py"}
