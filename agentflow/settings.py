@@ -247,7 +247,7 @@ def with_project(settings: Settings, project: Project) -> Settings:
     )
     return settings.replace(
         max_iterations=project.limits.iterations or settings.max_iterations,
-        routing=settings.routing.extended(project.routing),
+        routing=settings.routing.extend(project.routing),
         surface=surface,
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentflow.core.errors import InvalidFile, StateError, TaskNotFound, UsageError
 from agentflow.core.events import Answered, Warned
-from agentflow.core.pending import APPROVED, Answer, Budget, Pending, reply
+from agentflow.core.pending import APPROVED, Answer, Budget, Pending, read_answer
 from agentflow.core.record import Record
 from agentflow.parse import decode
 from agentflow.process import timestamp
@@ -46,7 +46,7 @@ def decide_approval(start: Path, pending_id: str, decision: Answer) -> DecisionR
             )
         (item,) = (item for item in store.task.pending if item.id == pending_id)
         if item.kind not in APPROVED:
-            hint = item.decided_by(store.task.task_id)
+            hint = item.tell_how_to_decide(store.task.task_id)
             raise StateError(f"{pending_id} does not wait for an approval", hint=hint)
         record_decision(store, item, decision)
         return DecisionResult(task_id=store.task.task_id, answer=decision, before=False)
@@ -66,8 +66,10 @@ def answer_question(start: Path, task_id: str | None, said: Sequence[str]) -> No
             raise StateError(f"task {store.task.task_id} asks no question")
         first = store.task.pending[0]
         if first.kind in APPROVED:
-            raise StateError(f"{first.id} is not a question", hint=first.decided_by(store.task.task_id))
-        record_decision(store, first, reply(first, said))
+            raise StateError(
+                f"{first.id} is not a question", hint=first.tell_how_to_decide(store.task.task_id)
+            )
+        record_decision(store, first, read_answer(first, said))
 
 
 def parse_edited_input(text: str | None) -> dict[str, Any] | None:

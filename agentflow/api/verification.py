@@ -14,7 +14,7 @@ from agentflow.checks.required import QUICK_LIMITS
 from agentflow.checks.run import Shown
 from agentflow.checks.wellknown import WellKnown, commanded
 from agentflow.core.errors import ConfigError, Exit
-from agentflow.core.evidence import RED, Check, CheckName, Fault, ended, repeated
+from agentflow.core.evidence import RED, Check, CheckName, Fault, describe_end, describe_repeats
 from agentflow.core.record import Record, encode, plain
 from agentflow.core.wording import list_some
 from agentflow.sandbox.run import Sandbox, likely_reason
@@ -218,9 +218,9 @@ def _run_and_repeat(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Pat
 
 def _describe_runs(shown: Shown, earlier: Sequence[Shown], chance: Sequence[str]) -> str:
     tests = counts(shown.counts) if shown.counts and not shown.execution.timed_out else ""
-    before = repeated([run.execution for run in earlier], chance)
+    before = describe_repeats([run.execution for run in earlier], chance)
     names = f": {list_some(list(chance))}" if chance else ""
-    return f"{ended(shown.execution)}{', ' if tests else ''}{tests}{before}{names}"
+    return f"{describe_end(shown.execution)}{', ' if tests else ''}{tests}{before}{names}"
 
 
 def _make_row(

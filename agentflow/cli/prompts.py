@@ -13,8 +13,8 @@ from agentflow.core.pending import (
     Pending,
     PendingKind,
     Question,
-    letter_of,
-    reply,
+    read_answer,
+    to_letter,
 )
 from agentflow.core.record import encode
 from agentflow.redact import visible
@@ -85,7 +85,7 @@ def _answer(item: Pending) -> Answer | None:
                 return None
             said.append(typed or item.default)
         try:
-            return reply(item, said)
+            return read_answer(item, said)
         except UsageError as error:
             send(f"{visible(str(error))}{f'; {error.hint}' if error.hint else ''}\n", sys.stderr)
 
@@ -116,7 +116,7 @@ def _question(question: Question) -> Iterator[Line]:
     if question.text:
         yield from _value("", question.text)
     for place, option in enumerate(question.options):
-        yield line(_INDENT, span(f"{letter_of(place)}  ", Style.ACCENT), span(option), hang=7)
+        yield line(_INDENT, span(f"{to_letter(place)}  ", Style.ACCENT), span(option), hang=7)
 
 
 def _value(key: str, text: str) -> Iterator[Line]:

@@ -14,7 +14,7 @@ from agentflow.core.errors import NotAllowed
 from agentflow.core.events import Delegated
 from agentflow.core.pending import Answer
 from agentflow.core.ports import Observer
-from agentflow.core.record import Record, shared
+from agentflow.core.record import Record, copy_shared
 from agentflow.core.role import HANDOFF, Role
 from agentflow.core.run import HandOff, Run
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
@@ -74,7 +74,7 @@ class AgentFactory(Record):
                 continue
             role, box = restrict_successor(first.role, successor, first.model_id, self.kit.toolbox)
             agent = self.replace(kit=self.kit.replace(toolbox=box)).build(role, around)
-            personas[name] = Persona(**shared(agent, Persona))
+            personas[name] = Persona(**copy_shared(agent, Persona))
             wanted.extend(role.handoffs)
         return personas
 

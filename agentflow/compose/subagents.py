@@ -12,7 +12,7 @@ from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import Message, Served, Text, ToolCall, ToolResult
 from agentflow.core.record import Record, encode
 from agentflow.core.role import HANDOFF, INHERIT, SUBMITTED_BY, Findings, Role
-from agentflow.core.run import Delegated, Run, RunOutcome
+from agentflow.core.run import Run, RunOutcome, SubagentResult
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.loop.context import prompt_text
 from agentflow.loop.lifecycle import last_said
@@ -202,7 +202,7 @@ def _to_output(run: Run, *, is_direct: bool) -> Output:
     """Return the last text of a sub-agent, or an error."""
     text = run.bail or run.answer or last_said(run)
     answered = run.outcome is RunOutcome.ANSWERED and bool(text.strip())
-    delegated = Delegated(
+    delegated = SubagentResult(
         run=run.head.run,
         agent=run.head.agent,
         usage=run.cost,

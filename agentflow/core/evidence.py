@@ -229,23 +229,23 @@ class Evidence(Record):
 Ended = Evidence | Try | Execution
 
 
-def ended(run: Ended) -> str:
+def describe_end(run: Ended) -> str:
     """Return how a command ended, in words."""
     if run.timed_out:
         return "timed out"
     return "killed" if run.exit_code is None else f"exit {run.exit_code}"
 
 
-def mixed(evidence: Evidence) -> str:
+def describe_tries(evidence: Evidence) -> str:
     """Return what to add to the words for a run that was not the first on its tree; else empty."""
-    return repeated(evidence.tries, evidence.flaky)
+    return describe_repeats(evidence.tries, evidence.flaky)
 
 
-def repeated(tries: Sequence[Ended], flaky: Sequence[str]) -> str:
+def describe_repeats(tries: Sequence[Ended], flaky: Sequence[str]) -> str:
     """Return what a run is to be told with that followed others on its tree."""
     if not tries:
         return ""
-    before = ", ".join(ended(each) for each in tries)
+    before = ", ".join(describe_end(each) for each in tries)
     return f", flaky ({before} before)" if flaky else f", the same in {len(tries) + 1} runs"
 
 
@@ -291,6 +291,6 @@ class CheckRun(Record):
         return frozenset(name for name, outcome in self.outcomes.items() if outcome in outcomes)
 
 
-def settled(outcomes: Mapping[str, TestOutcome], flaky: Iterable[str]) -> Mapping[str, TestOutcome]:
+def settle_outcomes(outcomes: Mapping[str, TestOutcome], flaky: Iterable[str]) -> Mapping[str, TestOutcome]:
     """Return the outcomes of the last run, but of tests with mixed results that they are flaky."""
     return {**outcomes, **{test: TestOutcome.FLAKY for test in flaky if test in outcomes}}

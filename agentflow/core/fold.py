@@ -4,8 +4,8 @@ from typing import Any, assert_never
 
 from agentflow.core.messages import (
     Message,
+    MessagePart,
     Notice,
-    Part,
     Reply,
     Served,
     Speaker,
@@ -16,7 +16,7 @@ from agentflow.core.messages import (
     size_of,
     total,
 )
-from agentflow.core.record import encode, shared
+from agentflow.core.record import copy_shared, encode
 from agentflow.core.run import (
     CallAnswered,
     CallsStarted,
@@ -38,10 +38,10 @@ from agentflow.core.run import (
 
 DELEGATE = "Agent"
 """The tool by which a role gives work to a sub-agent."""
-RECALL = "RecallOutput"
+RECALL_TOOL = "RecallOutput"
 """The tool that reads archived results."""
-CHARACTERS_A_TOKEN = 4
-_TELLING = (Notice.BRIEF, Notice.FAILED)
+_CHARACTERS_A_TOKEN = 4
+_TASK_PROMPTS = (Notice.BRIEF, Notice.FAILED)
 """How a run is told what to do."""
 
 
@@ -65,7 +65,7 @@ def advance(run: Run, entry: RunEntry) -> Run:
                 run,
                 entry.message,
                 notices=run.notices | {entry.notice: entry.message},
-                told=entry.message.text if entry.notice in _TELLING else run.told,
+                told=entry.message.text if entry.notice in _TASK_PROMPTS else run.told,
                 noted=run.turns if entry.notice is Notice.TODOS else run.noted,
                 reminded=run.reminded or entry.notice is Notice.REMINDER,
                 finalized=run.finalized or entry.notice is Notice.FINALIZE,
@@ -75,19 +75,19 @@ def advance(run: Run, entry: RunEntry) -> Run:
             size = 0 if entry.changed else run.size
             after = run.replace(turns=entry.turn, sent=len(run.messages), sent_size=size)
         case ReplyReceived():
-            after = _with_reply(run, entry.reply).replace(seconds=run.seconds + entry.seconds)
+            after = _add_reply(run, entry.reply).replace(seconds=run.seconds + entry.seconds)
         case CallsStarted():
             after = run.replace(started=entry.calls)
         case CallAnswered():
-            after = _with_answer(run, entry)
+            after = _add_answer(run, entry)
         case RunPaused() | PauseAnswered() | RunStopped() | HandedOver() | HistoryCompacted() | RunClosed():
-            after = _moved(run, entry)
+            after = _apply_change(run, entry)
         case _:
             assert_never(entry)
     return after
 
 
-def _moved(
+def _apply_change(
     run: Run, entry: RunPaused | PauseAnswered | RunStopped | HandedOver | HistoryCompacted | RunClosed
 ) -> Run:
     """Return the run as it waits, goes on under another role or with a shorter history, or is over."""
@@ -95,7 +95,7 @@ def _moved(
         case HistoryCompacted():
             return apply_compaction(run, entry)
         case HandedOver():
-            return _taken_over(run, entry)
+            return _hand_over(run, entry)
         case RunPaused():
             return run.replace(pause=entry)
         case PauseAnswered():
@@ -110,10 +110,10 @@ def _moved(
             return run.replace(outcome=entry.outcome, changes=changes, bail=entry.bail)
 
 
-def _with_reply(run: Run, reply: Reply) -> Run:
+def _add_reply(run: Run, reply: Reply) -> Run:
     message = Message(speaker=Speaker.ASSISTANT, parts=reply.parts)
     served = sum(isinstance(part, Served) and not part.is_result for part in reply.parts)
-    recalled = tuple(call.id for call in message.calls if call.name == RECALL)
+    recalled = tuple(call.id for call in message.calls if call.name == RECALL_TOOL)
     return with_message(
         run,
         message,
@@ -130,7 +130,7 @@ def _with_reply(run: Run, reply: Reply) -> Run:
     )
 
 
-def _with_answer(run: Run, entry: CallAnswered) -> Run:
+def _add_answer(run: Run, entry: CallAnswered) -> Run:
     answers = (*run.answers, entry.result)
     names = {call.id: call.name for call in run.messages[-1].calls}
     submits = names[entry.result.call_id] == run.head.submit
@@ -152,10 +152,10 @@ def _with_answer(run: Run, entry: CallAnswered) -> Run:
             delegated=(*run.delegated, entry.delegated),
             returned={**run.returned, entry.result.call_id: entry.delegated},
         )
-    return after if after.pending else _with_results(after)
+    return after if after.pending else _add_results(after)
 
 
-def _with_results(run: Run) -> Run:
+def _add_results(run: Run) -> Run:
     """Return the run once each call of its newest reply has its result."""
     by_call = {answer.call_id: answer for answer in run.answers}
     results = tuple(by_call[call.id] for call in run.messages[-1].calls)
@@ -168,14 +168,14 @@ def _with_results(run: Run) -> Run:
         stumbles=0 if run.made else run.stumbles + 1,
         refused_by=() if run.made else tuple(dict.fromkeys(run.refused_by)),
     )
-    answer = _direct_answer(run)
+    answer = _find_direct_answer(run)
     if answer is None:
         return after
-    saved = Saved(tokens_not_resent=run.used[-1].tokens, synthesis_avoided=len(answer) // CHARACTERS_A_TOKEN)
+    saved = Saved(tokens_not_resent=run.used[-1].tokens, synthesis_avoided=len(answer) // _CHARACTERS_A_TOKEN)
     return after.replace(answer=answer, saved=saved)
 
 
-def _direct_answer(run: Run) -> str | None:
+def _find_direct_answer(run: Run) -> str | None:
     """Return what sub-agents answered in place of the run, if nothing is left to be put together."""
     asked = [call.id for call in run.messages[-1].calls if call.name == DELEGATE]
     returned = (run.returned.get(call_id) for call_id in asked)
@@ -185,9 +185,9 @@ def _direct_answer(run: Run) -> str | None:
     return "\n\n".join(answers)  # in the order of the calls, whoever came back first
 
 
-def _taken_over(run: Run, entry: HandedOver) -> Run:
+def _hand_over(run: Run, entry: HandedOver) -> Run:
     """Return the run under another role: its conversation stays, its limits count from here."""
-    head = run.head.replace(**shared(entry, RunOpened))
+    head = run.head.replace(**copy_shared(entry, RunOpened))
     return run.replace(
         head=head,
         size=run.size - head_size(run.head) + head_size(head),
@@ -246,17 +246,17 @@ def rewrite_messages(messages: tuple[Message, ...], entry: HistoryCompacted) -> 
     """Return messages as an entry says that they read from there on."""
     if entry.is_empty:
         return messages
-    kept = tuple(_shortened(message, entry) for message in messages[entry.until :])
-    first = tuple(_shortened(message, entry) for message in messages[: min(entry.until, 1)])
+    kept = tuple(_shorten(message, entry) for message in messages[entry.until :])
+    first = tuple(_shorten(message, entry) for message in messages[: min(entry.until, 1)])
     return (*first, *entry.instead, *kept)
 
 
-def _shortened(message: Message, entry: HistoryCompacted) -> Message:
-    parts = tuple(_replaced(part, entry) for part in message.parts)
+def _shorten(message: Message, entry: HistoryCompacted) -> Message:
+    parts = tuple(_replace_part(part, entry) for part in message.parts)
     return message if parts == message.parts else message.replace(parts=parts)
 
 
-def _replaced(part: Part, entry: HistoryCompacted) -> Part:
+def _replace_part(part: MessagePart, entry: HistoryCompacted) -> MessagePart:
     match part:
         case ToolResult() if part.call_id in entry.results:
             return part.replace(content=entry.results[part.call_id])

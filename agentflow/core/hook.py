@@ -161,15 +161,15 @@ class Concluded(Record):
     outcome: str
 
 
-class Turn(Record):
+class TurnPayload(Record):
     turn: int
 
 
-class Asking(Record):
+class RequestPayload(Record):
     request: Request
 
 
-class Answered(Record):
+class ReplyPayload(Record):
     reply: Reply
 
 
@@ -190,9 +190,9 @@ Payload = (
     | Notified
     | Briefed
     | Concluded
-    | Turn
-    | Asking
-    | Answered
+    | TurnPayload
+    | RequestPayload
+    | ReplyPayload
 )
 """What an event says beside its scene; the fields have the public names."""
 
@@ -321,17 +321,21 @@ POINTS: Mapping[Point, PointRules] = {
     Point.NOTIFICATION: PointRules(payload=Notified, matched="notification_type"),
     Point.RUN_START: PointRules(payload=Briefed, answers=("context",), takes_scripts=False),
     Point.RUN_END: PointRules(payload=Concluded, answers=("context",), takes_scripts=False),
-    Point.TURN_START: PointRules(payload=Turn, answers=("stop",), takes_scripts=False),
-    Point.TURN_END: PointRules(payload=Turn, answers=("stop",), takes_scripts=False),
+    Point.TURN_START: PointRules(payload=TurnPayload, answers=("stop",), takes_scripts=False),
+    Point.TURN_END: PointRules(payload=TurnPayload, answers=("stop",), takes_scripts=False),
     Point.MODEL_REQUEST: PointRules(
-        payload=Asking,
+        payload=RequestPayload,
         answers=("request", "block"),
         changes="request",
         changed="request",
         takes_scripts=False,
     ),
     Point.MODEL_RESPONSE: PointRules(
-        payload=Answered, answers=("reply", "block"), changes="reply", changed="reply", takes_scripts=False
+        payload=ReplyPayload,
+        answers=("reply", "block"),
+        changes="reply",
+        changed="reply",
+        takes_scripts=False,
     ),
     Point.ERROR: PointRules(payload=Failed, takes_scripts=False),
 }
@@ -373,7 +377,7 @@ class Script(Record):
     """Files of the repository that it names and only writes."""
 
 
-Function = Callable[[HookEvent], HookResult | Awaitable[HookResult | None] | None]
+HookFunction = Callable[[HookEvent], HookResult | Awaitable[HookResult | None] | None]
 
 
 class Hook(Record):
@@ -382,7 +386,7 @@ class Hook(Record):
     name: str
     """How it is named to people."""
     point: Point
-    body: Function | Script
+    body: HookFunction | Script
     matcher: str = ""
     priority: int = 0
     """Higher ones come first."""
@@ -421,5 +425,5 @@ class HookDecision(Record):
         return "\n\n".join(self.contexts)
 
 
-NOTHING = HookDecision()
+NO_DECISION = HookDecision()
 """What no hook decides; shared, so that a point without hooks costs nothing."""

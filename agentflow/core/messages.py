@@ -56,7 +56,7 @@ class ToolResult(Record, tag="tool_result"):
 
 
 ReplyPart = Text | Thought | Served | ToolCall
-Part = ReplyPart | ToolResult
+MessagePart = ReplyPart | ToolResult
 
 
 class Notice(StrEnum):
@@ -74,7 +74,7 @@ class Notice(StrEnum):
 
 class Message(Record):
     speaker: Speaker
-    parts: tuple[Part, ...]
+    parts: tuple[MessagePart, ...]
 
     @property
     def text(self) -> str:
@@ -221,7 +221,7 @@ def size_of(message: Message) -> int:
     return sum(map(part_size, message.parts))
 
 
-def part_size(part: Part) -> int:
+def part_size(part: MessagePart) -> int:
     match part:
         case Text():
             return len(part.text)

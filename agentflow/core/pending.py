@@ -75,13 +75,13 @@ class Pending(Record):
     def worded(self) -> tuple[str, ...]:
         """The letters of the options that take words; words alone mean the first of them."""
         ends = (option.endswith(OWN_WORDS) for option in self.options)
-        return tuple(letter_of(place) for place, is_open in enumerate(ends) if is_open)
+        return tuple(to_letter(place) for place, is_open in enumerate(ends) if is_open)
 
-    def decided_by(self, task_id: str) -> str:
+    def tell_how_to_decide(self, task_id: str) -> str:
         """Return the command with which a person decides."""
         if self.kind in APPROVED:
             return f"agentflow approve {self.id}, or agentflow deny {self.id} --reason R"
-        letters = (letter_of(place) for place in range(len(self.options)))
+        letters = (to_letter(place) for place in range(len(self.options)))
         choices = " | ".join(f"{letter} WORDS" if letter in self.worded else letter for letter in letters)
         if len(self.questions) > 1:
             choices = " ".join(f"ANSWER{number}" for number in range(1, len(self.questions) + 1))
@@ -111,7 +111,7 @@ class Consent(StrEnum):
     """Take defaults and deny approvals."""
 
 
-def decided_now(consent: Consent, pending: Pending) -> Answer | None:
+def decide_now(consent: Consent, pending: Pending) -> Answer | None:
     """Return the decision that needs no person, or None when somebody has to be asked."""
     if consent is Consent.SUSPEND:
         return None
@@ -121,39 +121,39 @@ def decided_now(consent: Consent, pending: Pending) -> Answer | None:
     if pending.kind is PendingKind.APPROVAL:
         is_yes = consent is Consent.YES
         return Answer(approved=is_yes, text="" if is_yes else "nobody was asked", by=f"consent {consent}")
-    return reply(pending, [pending.default] * len(pending.questions)).replace(by="default")
+    return read_answer(pending, [pending.default] * len(pending.questions)).replace(by="default")
 
 
-def reply(pending: Pending, said: Sequence[str]) -> Answer:
+def read_answer(pending: Pending, said: Sequence[str]) -> Answer:
     """Return what words mean as an answer: one text for each question. Raises UsageError."""
     if pending.kind in APPROVED:
         raise UsageError(f"{pending.id} is approved or denied, not answered")
     if not all(text.strip() for text in said):
         raise UsageError("an answer is an option or words of your own")
     if pending.worded:
-        return _open(pending, " ".join(said))
+        return _read_own_words(pending, " ".join(said))
     asked = pending.questions
     if len(asked) == 1:
-        text = _chosen(asked[0].options, " ".join(said))
+        text = _choose(asked[0].options, " ".join(said))
         if pending.is_closed and text not in pending.options:
             raise UsageError(f"{text!r} is no option", hint=f"one of: {', '.join(pending.options)}")
         return Answer(approved=True, text=text)
     if len(said) != len(asked):
         hint = "one for each, words of your own in quotes, for example: A 'only in tests'"
         raise UsageError(f"{len(asked)} questions need {len(asked)} answers, not {len(said)}", hint=hint)
-    lines = [f"{one.text} {_chosen(one.options, text)}" for one, text in zip(asked, said, strict=True)]
+    lines = [f"{one.text} {_choose(one.options, text)}" for one, text in zip(asked, said, strict=True)]
     return Answer(approved=True, text="\n".join(lines))
 
 
-def _open(pending: Pending, text: str) -> Answer:
+def _read_own_words(pending: Pending, text: str) -> Answer:
     """Return an answer where some options are the beginning of the person's own words."""
     worded, said = pending.worded, text.strip()
     first, _, words = said.partition(" ")
-    letter = _letter(pending.options, said)
+    letter = _find_letter(pending.options, said)
     if letter is None and words:
-        begun = _letter(pending.options, first.rstrip(":.,"))
+        begun = _find_letter(pending.options, first.rstrip(":.,"))
         letter, words = (begun, words.strip()) if begun in worded else (worded[0], said)
-    choice = _chosen(pending.options, letter or said)
+    choice = _choose(pending.options, letter or said)
     if letter is not None and letter not in worded:
         return Answer(approved=True, text=choice)
     if not words:
@@ -163,26 +163,26 @@ def _open(pending: Pending, text: str) -> Answer:
     return Answer(approved=not is_plan, text=f"{choice.removesuffix(OWN_WORDS)}{words}" if is_plan else words)
 
 
-def letter_of(place: int) -> str:
+def to_letter(place: int) -> str:
     return chr(ord("A") + place)
 
 
-def _letter(options: tuple[str, ...], said: str) -> str | None:
+def _find_letter(options: tuple[str, ...], said: str) -> str | None:
     """Return the letter of the option that a text, a letter or a number stands for."""
-    letters = [letter_of(place) for place in range(len(options))]
+    letters = [to_letter(place) for place in range(len(options))]
     named = {str(number): letter for number, letter in enumerate(letters, 1)}
     named |= {letter: letter for letter in letters}
     named |= {option.upper(): letter for option, letter in zip(options, letters, strict=True)}
     return named.get(said.upper())
 
 
-def _chosen(options: tuple[str, ...], text: str) -> str:
+def _choose(options: tuple[str, ...], text: str) -> str:
     """Return the option that is meant, else the text itself. Raises UsageError for a letter that is none."""
     said = text.strip()
-    if letter := _letter(options, said):
+    if letter := _find_letter(options, said):
         return options[ord(letter) - ord("A")]
     if options and len(said) == 1 and said.isalpha():
-        last = letter_of(len(options) - 1)
+        last = to_letter(len(options) - 1)
         raise UsageError(f"{said} is no option", hint=f"A to {last}, or words of your own")
     return text
 

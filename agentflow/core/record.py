@@ -22,7 +22,7 @@ class Record(msgspec.Struct, metaclass=_Frozen):
         return msgspec.structs.replace(self, **changes)
 
 
-def shared(source: Record, kind: type[Record]) -> dict[str, Any]:
+def copy_shared(source: Record, kind: type[Record]) -> dict[str, Any]:
     """Return the fields of a record that another type has too."""
     return {
         name: getattr(source, name) for name in source.__struct_fields__ if name in kind.__struct_fields__
@@ -34,7 +34,7 @@ def encode(value: object) -> bytes:
     return msgspec.json.encode(value)
 
 
-def sealed(body: bytes) -> bytes:
+def seal(body: bytes) -> bytes:
     """Return a JSON object's line with its checksum as the last key, `sum`."""
     return b'%s,"sum":"%08x"}' % (body[:-1], zlib.crc32(body))
 

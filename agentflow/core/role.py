@@ -179,7 +179,7 @@ class Judgement(Record):
     reasons: tuple[str, ...]
 
 
-Submission = Findings | Plan | Change | Review | Judgement
+AnySubmission = Findings | Plan | Change | Review | Judgement
 
 SUBMITTED_BY: Mapping[type[Record], str] = {
     Findings: "explorer",

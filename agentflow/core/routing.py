@@ -38,17 +38,17 @@ class Routing(Record):
     routes: dict[str, tuple[Phase, ...]] = {}
     """Name to the phases whose role runs; the program's checks run wherever a file changes."""
 
-    def extended(self, extra: Self) -> Self:
+    def extend(self, extra: Self) -> Self:
         """Return the rules with more of them; only a route is replaced."""
         return self.replace(
             complex_when=(*self.complex_when, *extra.complex_when),
-            keywords=_joined(self.keywords, extra.keywords),
-            requires=_joined(self.requires, extra.requires),
+            keywords=_join(self.keywords, extra.keywords),
+            requires=_join(self.requires, extra.requires),
             routes={**self.routes, **extra.routes},
         )
 
 
-def _joined(first: Mapping[K, tuple[V, ...]], second: Mapping[K, tuple[V, ...]]) -> dict[K, tuple[V, ...]]:
+def _join(first: Mapping[K, tuple[V, ...]], second: Mapping[K, tuple[V, ...]]) -> dict[K, tuple[V, ...]]:
     return {
         key: tuple(dict.fromkeys((*first.get(key, ()), *second.get(key, ())))) for key in {**first, **second}
     }

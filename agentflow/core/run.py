@@ -21,7 +21,7 @@ from agentflow.core.pending import Answer, Pending
 from agentflow.core.record import Record
 
 
-class Delegated(Record):
+class SubagentResult(Record):
     """What a sub-agent came to."""
 
     run: int
@@ -156,7 +156,7 @@ class CallAnswered(Record, tag=True):
     """False for a call that had no chance of an effect: skipped, refused or malformed."""
     refused_by: str = ""
     """The list, rule or hook that did not let the call be made."""
-    delegated: Delegated | None = None
+    delegated: SubagentResult | None = None
     handoff: HandOff | None = None
 
 
@@ -313,9 +313,9 @@ class Run(Record):
     stop: str | None = None
     halt: str | None = None
     pause: RunPaused | None = None
-    delegated: tuple[Delegated, ...] = ()
+    delegated: tuple[SubagentResult, ...] = ()
     """All sub-agents that came to an end."""
-    returned: dict[str, Delegated] = {}
+    returned: dict[str, SubagentResult] = {}
     """Those of the newest reply, by the call that asked for them."""
     answer: str | None = None
     """What a sub-agent answered directly."""

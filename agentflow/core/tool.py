@@ -11,7 +11,7 @@ from agentflow.core.pending import Pending
 from agentflow.core.ports import Ledger, Runner, Workspace
 from agentflow.core.record import Record
 from agentflow.core.role import Role
-from agentflow.core.run import Delegated, HandOff, Run
+from agentflow.core.run import HandOff, Run, SubagentResult
 
 
 class Effect(StrEnum):
@@ -99,7 +99,7 @@ class Output(Record):
     """True when `content` leaves out part of the execution's output."""
     is_error: bool = False
     """It came to an end that the model has to be told of as a failure."""
-    delegated: Delegated | None = None
+    delegated: SubagentResult | None = None
     handoff: HandOff | None = None
     pending: Pending | None = None
     """What a sub-agent waits for: the call has no result yet, and is made again once that is decided."""
@@ -115,7 +115,7 @@ class Shell(Record):
     """Of an output, to the model."""
 
 
-Changed = Callable[[], Mapping[str, bool]]
+ListChanged = Callable[[], Mapping[str, bool]]
 """Returns the files that differ from before the task, each with whether others than hooks changed it."""
 
 
@@ -133,7 +133,7 @@ class ToolContext(Record):
     ledger: Ledger
     cancelled: Callable[[], bool]
     """True once the run is to stop."""
-    changed: Changed | None
+    changed: ListChanged | None
     """Looks at what the task has changed so far; None where nobody keeps that in view."""
 
 

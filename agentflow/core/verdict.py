@@ -187,6 +187,6 @@ _MEANINGS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def meaning(said: str) -> str:
+def explain_caveat(said: str) -> str:
     """Return what a word of a result means; empty for a word that another version wrote."""
     return _MEANINGS.get(said.partition(":")[0], "")

@@ -8,13 +8,13 @@ from typing import Any
 import anyio
 
 from agentflow.core.hook import (
-    NOTHING,
+    NO_DECISION,
     POINTS,
     Decision,
-    Function,
     Hook,
     HookDecision,
     HookEvent,
+    HookFunction,
     HookResult,
     OnError,
     Origin,
@@ -47,10 +47,10 @@ class Chain:
         """Ask the hooks of a point; the payload is made only if there are any."""
         hooks = self._at.get(point)
         if hooks is None:
-            return NOTHING
+            return NO_DECISION
         event = HookEvent(point=point, scene=scene, payload=payload())
         asked = _select(hooks, event)
-        return await _decide(asked, event) if asked else NOTHING
+        return await _decide(asked, event) if asked else NO_DECISION
 
 
 def _select(hooks: tuple[Hook, ...], event: HookEvent) -> list[Hook]:
@@ -70,7 +70,7 @@ def _select(hooks: tuple[Hook, ...], event: HookEvent) -> list[Hook]:
 
 async def _decide(hooks: list[Hook], event: HookEvent) -> HookDecision:
     """Ask in order: a function sees what those before it changed, scripts start together."""
-    decision, first, started = NOTHING, event, event
+    decision, first, started = NO_DECISION, event, event
     answers: dict[int, HookAnswer] = {}
     for place, hook in enumerate(hooks):
         seen = event
@@ -109,7 +109,7 @@ def _watch_scripts(hooks: list[Hook], event: HookEvent) -> AbstractContextManage
     return nullcontext() if watch is None or is_shipped else watch.hooks_run()
 
 
-async def _call_function(hook: Hook, function: Function, event: HookEvent) -> HookAnswer:
+async def _call_function(hook: Hook, function: HookFunction, event: HookEvent) -> HookAnswer:
     try:
         result = function(event)
         if inspect.isawaitable(result):

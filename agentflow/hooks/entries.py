@@ -12,7 +12,7 @@ import msgspec
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.hook import POINTS, Hook, OnError, Origin, Point, Script
-from agentflow.core.record import Record, shared
+from agentflow.core.record import Record, copy_shared
 from agentflow.hooks.matching import compile_matcher, parse_condition
 from agentflow.parse import Mismatch, fit
 from agentflow.redact import one_line
@@ -184,7 +184,7 @@ class _Reader:
         return Hook(
             name=one_line(entry.command, 60),
             point=point,
-            body=Script(plugin=None if plugin is None else str(plugin), **shared(entry, Script)),
+            body=Script(plugin=None if plugin is None else str(plugin), **copy_shared(entry, Script)),
             matcher=group.matcher or "",
             priority=priority or 0,
             origin=self._place.origin,

@@ -8,11 +8,11 @@ from agentflow.core.fold import advance, begin_run
 from agentflow.core.messages import DEFAULT_ROOM, ContextLimits, Message, Notice, Speaker, Text, ToolSpec
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Journal, Ledger, Model, Observer, Runner, Watch, Workspace
-from agentflow.core.record import Record, shared
+from agentflow.core.record import Record, copy_shared
 from agentflow.core.role import Role
 from agentflow.core.run import MessageAdded, Run, RunEntry, RunOpened
 from agentflow.core.task import Phase
-from agentflow.core.tool import Changed, Tool
+from agentflow.core.tool import ListChanged, Tool
 from agentflow.hooks.chain import Chain
 from agentflow.tools.recall import RECALL
 from agentflow.tools.registry import spec
@@ -55,7 +55,7 @@ class Surroundings(Record):
     """The files that its brief shows whole."""
     watch: Watch | None = None
     """Told when hooks or the role may change files."""
-    changed: Changed | None = None
+    changed: ListChanged | None = None
     """Looks at what the task has changed so far."""
 
 
@@ -99,7 +99,7 @@ def acting(agent: Agent, run: Run) -> Agent:
     """Return the agent as whoever the conversation was handed to, with what a compaction offers it."""
     if run.active is not None:
         persona = agent.personas[run.active]
-        agent = agent.replace(within=(*agent.within, agent.role), **shared(persona, Agent))
+        agent = agent.replace(within=(*agent.within, agent.role), **copy_shared(persona, Agent))
     if run.is_archived and agent.tool(RECALL.name) is None:
         agent = agent.replace(tools=(*agent.tools, RECALL))
     return agent

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from agentflow.core.messages import Message, Part, Speaker, ToolCall, ToolResult, ToolSpec, part_size
+from agentflow.core.messages import Message, MessagePart, Speaker, ToolCall, ToolResult, ToolSpec, part_size
 from agentflow.core.record import Record
 from agentflow.core.run import Run
 from agentflow.core.tool import Retention
@@ -139,7 +139,7 @@ def pairs(messages: Iterable[Message], wanted: Callable[[ToolCall], bool]) -> It
             yield message.replace(parts=parts)
 
 
-def _call_of(part: Part) -> str | None:
+def _call_of(part: MessagePart) -> str | None:
     match part:
         case ToolCall():
             return part.id

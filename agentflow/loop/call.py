@@ -14,7 +14,7 @@ from agentflow.core.evidence import By
 from agentflow.core.fold import DELEGATE
 from agentflow.core.hook import Point, ToolDone, ToolFailed
 from agentflow.core.messages import ToolCall, ToolResult
-from agentflow.core.record import shared
+from agentflow.core.record import copy_shared
 from agentflow.core.run import CallAnswered, Run, RunPaused
 from agentflow.core.task import Phase
 from agentflow.core.tool import Effect, Output, Shell, Tool, ToolContext
@@ -69,7 +69,7 @@ async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> C
             outputs=agent.around.outputs,
             shown_bytes=agent.room.result_size(run.rate),
         ),
-        **shared(agent.around, ToolContext),
+        **copy_shared(agent.around, ToolContext),
     )
     try:
         check_input(admitted.tool, admitted.input, context)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agentflow.core.messages import Request
-from agentflow.core.record import shared
+from agentflow.core.record import copy_shared
 from agentflow.core.run import Run
 
 
@@ -13,4 +13,6 @@ def prompt_text(name: str) -> str:
 
 def request_of(run: Run, force: str | None = None) -> Request:
     """Return the next request of a run: role and task are its head and first message, then its history."""
-    return Request(messages=run.messages, force=force, replies=len(run.used), **shared(run.head, Request))
+    return Request(
+        messages=run.messages, force=force, replies=len(run.used), **copy_shared(run.head, Request)
+    )

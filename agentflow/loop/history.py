@@ -1,6 +1,6 @@
 """Messages that a provider takes: every call has its one result, first in the very next message. Pure."""
 
-from agentflow.core.messages import Message, Part, Speaker, ToolCall, ToolResult
+from agentflow.core.messages import Message, MessagePart, Speaker, ToolCall, ToolResult
 
 INTERRUPTED = "interrupted: there is no result of this call, and whether it was done is unknown"
 
@@ -39,7 +39,7 @@ def _first_wrong(messages: tuple[Message, ...], since: int) -> int | None:
     return None
 
 
-def _result_ids(parts: tuple[Part, ...]) -> list[str]:
+def _result_ids(parts: tuple[MessagePart, ...]) -> list[str]:
     return [part.call_id for part in parts if isinstance(part, ToolResult)]
 
 

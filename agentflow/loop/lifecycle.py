@@ -5,10 +5,8 @@ from collections.abc import Callable
 from agentflow.core.errors import ModelError
 from agentflow.core.events import Warned
 from agentflow.core.hook import (
-    NOTHING,
+    NO_DECISION,
     Actor,
-    Answered,
-    Asking,
     Briefed,
     Concluded,
     Decision,
@@ -16,13 +14,15 @@ from agentflow.core.hook import (
     HookDecision,
     Payload,
     Point,
+    ReplyPayload,
+    RequestPayload,
     Scene,
     SubagentStarted,
     SubagentStopped,
-    Turn,
+    TurnPayload,
 )
 from agentflow.core.messages import Message, Notice, Reply, Request, Speaker
-from agentflow.core.record import shared
+from agentflow.core.record import copy_shared
 from agentflow.core.run import Run, RunOutcome, RunStopped
 from agentflow.core.tool import Tool
 from agentflow.loop.agent import Agent, note, say
@@ -37,9 +37,9 @@ async def asked(
 ) -> HookDecision:
     """Ask the hooks of a point, and show the person what they want shown; without hooks nothing is made."""
     if not agent.hooks.has(point):
-        return NOTHING
+        return NO_DECISION
     actor = Actor(name=agent.role.name, depth=agent.depth)
-    scene = Scene(cwd=agent.around.workspace.root, actor=actor, tool=tool, **shared(agent.around, Scene))
+    scene = Scene(cwd=agent.around.workspace.root, actor=actor, tool=tool, **copy_shared(agent.around, Scene))
     said = await agent.hooks.fire(point, scene, payload)
     for notice in said.notices:
         agent.observe(Warned(message=notice))
@@ -88,7 +88,7 @@ async def ending(agent: Agent, run: Run, outcome: RunOutcome) -> Run:
 
 
 async def turn_begun(agent: Agent, run: Run) -> Run:
-    said = await asked(agent, Point.TURN_START, lambda: Turn(turn=run.turns + 1))
+    said = await asked(agent, Point.TURN_START, lambda: TurnPayload(turn=run.turns + 1))
     return heeded(agent, run, said)
 
 
@@ -96,7 +96,7 @@ async def turn_ended(agent: Agent, run: Run) -> Run:
     """Tell hooks that a reply came and each of its calls has its result, once that is so."""
     if run.pending or run.pause is not None:
         return run
-    said = await asked(agent, Point.TURN_END, lambda: Turn(turn=run.turns))
+    said = await asked(agent, Point.TURN_END, lambda: TurnPayload(turn=run.turns))
     return heeded(agent, run, said)
 
 
@@ -108,7 +108,7 @@ async def failed(agent: Agent, error: ModelError) -> None:
 
 async def request_asked(agent: Agent, run: Run, request: Request) -> tuple[Run, Request]:
     """Let hooks change a request or keep it back; what they changed is whole again before it is sent."""
-    said = await asked(agent, Point.MODEL_REQUEST, lambda: Asking(request=request))
+    said = await asked(agent, Point.MODEL_REQUEST, lambda: RequestPayload(request=request))
     if said.request is not None:
         request = said.request.replace(messages=whole(agent, said.request.messages))
     return heeded(agent, run, said, Point.MODEL_REQUEST), request
@@ -116,7 +116,7 @@ async def request_asked(agent: Agent, run: Run, request: Request) -> tuple[Run, 
 
 async def reply_judged(agent: Agent, reply: Reply) -> tuple[HookDecision, Reply]:
     """Let hooks change a reply or block it; of a blocked one nothing is kept but what it cost."""
-    said = await asked(agent, Point.MODEL_RESPONSE, lambda: Answered(reply=reply))
+    said = await asked(agent, Point.MODEL_RESPONSE, lambda: ReplyPayload(reply=reply))
     if said.decision is Decision.DENY or said.halt is not None:
         return said, reply.replace(parts=())
     return said, said.reply or reply

@@ -6,7 +6,7 @@ from agentflow.core.errors import Halted, InvalidInput, NotAllowed, ToolError
 from agentflow.core.events import Answered, ToolBlocked
 from agentflow.core.hook import RULES, Decision, HookDecision, Point, ToolUse
 from agentflow.core.messages import ToolCall, ToolResult
-from agentflow.core.pending import Answer, Pending, PendingKind, decided_now
+from agentflow.core.pending import Answer, Pending, PendingKind, decide_now
 from agentflow.core.record import Record, plain
 from agentflow.core.run import CallAnswered, Run, RunPaused
 from agentflow.core.tool import Category, Subject, Tool
@@ -146,7 +146,7 @@ def _asked(agent: Agent, run: Run, call: ToolCall, checked: Admitted, kind: Pend
         options=getattr(checked.given, "choices", ()),
         asked_at=timestamp(),
     )
-    answer = decided_now(agent.around.consent, pending) if kind is PendingKind.APPROVAL else None
+    answer = decide_now(agent.around.consent, pending) if kind is PendingKind.APPROVAL else None
     if answer is None:
         return RunPaused(call_id=call.id, pending=pending)
     agent.observe(Answered(pending=pending.id, approved=answer.approved, by=answer.by))

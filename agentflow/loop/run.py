@@ -7,7 +7,7 @@ from agentflow.core.errors import ModelError
 from agentflow.core.events import RunEnded, RunStarted
 from agentflow.core.messages import ToolResult
 from agentflow.core.pending import Answer
-from agentflow.core.record import shared
+from agentflow.core.record import copy_shared
 from agentflow.core.run import CallAnswered, PauseAnswered, Run, RunOutcome
 from agentflow.core.tool import Category, Effect
 from agentflow.loop.agent import Agent, acting, note, open_run
@@ -62,7 +62,7 @@ def settle(agent: Agent, run: Run) -> Run:
 async def _told(agent: Agent, run: Run) -> Run:
     """Take a run as far as it goes, and tell the observers when it begins and ends."""
     begin = time.monotonic()
-    agent.observe(RunStarted(**shared(run.head, RunStarted)))
+    agent.observe(RunStarted(**copy_shared(run.head, RunStarted)))
     try:
         while (step := _next_of(now := acting(agent, run), run)) is not Step.END:
             run = await NODES[step](now, run)

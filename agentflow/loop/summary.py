@@ -6,7 +6,7 @@ from itertools import accumulate
 import anyio
 
 from agentflow.core.errors import ModelError
-from agentflow.core.hook import Answered, Asking, Decision, Point
+from agentflow.core.hook import Decision, Point, ReplyPayload, RequestPayload
 from agentflow.core.messages import (
     SUMMARIZER,
     Message,
@@ -18,7 +18,7 @@ from agentflow.core.messages import (
     ToolResult,
     ToolSpec,
 )
-from agentflow.core.record import Record, encode, shared
+from agentflow.core.record import Record, copy_shared, encode
 from agentflow.core.run import Run
 from agentflow.loop.agent import Agent
 from agentflow.loop.arguments import submission_in, writable
@@ -83,7 +83,7 @@ def _request(agent: Agent, run: Run, old: tuple[Message, ...], advice: str) -> R
     )
     return Request(
         **{
-            **shared(run.head, Request),
+            **copy_shared(run.head, Request),
             "role": SUMMARIZER,
             "agent": SUMMARIZER,
             "system": prompt_text("summary.md"),
@@ -98,7 +98,7 @@ def _request(agent: Agent, run: Run, old: tuple[Message, ...], advice: str) -> R
 
 async def _reply(agent: Agent, request: Request) -> tuple[Reply | None, str | None]:
     """Return the model's reply, or why there is none; hooks see request and reply as they see any other."""
-    said = await asked(agent, Point.MODEL_REQUEST, lambda: Asking(request=request))
+    said = await asked(agent, Point.MODEL_REQUEST, lambda: RequestPayload(request=request))
     if said.decision is Decision.DENY or said.halt is not None:
         return None, said.halt or said.reason
     try:
@@ -106,7 +106,7 @@ async def _reply(agent: Agent, request: Request) -> tuple[Reply | None, str | No
             reply = await agent.model.complete(said.request or request)
     except (ModelError, TimeoutError) as error:
         return None, redacted(writable(str(error) or "it took too long"))
-    said = await asked(agent, Point.MODEL_RESPONSE, lambda: Answered(reply=reply))
+    said = await asked(agent, Point.MODEL_RESPONSE, lambda: ReplyPayload(reply=reply))
     if said.decision is Decision.DENY or said.halt is not None:
         return reply.replace(parts=()), said.halt or said.reason
     text = redacted(writable(_markdown(said.reply or reply)))

@@ -5,7 +5,7 @@ from typing import Any
 
 from agentflow.core.messages import (
     Message,
-    Part,
+    MessagePart,
     Request,
     Served,
     Speaker,
@@ -118,7 +118,7 @@ def _piece(message: Message) -> _Piece | None:
     return _Piece(encoded=encoded, blocks=len(blocks), is_reply=message.speaker is Speaker.ASSISTANT)
 
 
-def _block(part: Part) -> dict[str, Any] | None:
+def _block(part: MessagePart) -> dict[str, Any] | None:
     """Return a part as the API's block; None for a blank text, which it refuses."""
     block: dict[str, Any] | None
     match part:

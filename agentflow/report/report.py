@@ -4,7 +4,7 @@ from typing import Any
 
 from agentflow.core.errors import Exit
 from agentflow.core.events import IntentTold
-from agentflow.core.evidence import CheckRun, Side, ended, mixed
+from agentflow.core.evidence import CheckRun, Side, describe_end, describe_tries
 from agentflow.core.record import plain
 from agentflow.core.task import Failure, GateStatus, TaskState
 from agentflow.core.verdict import ProbeResult, Proof
@@ -142,7 +142,7 @@ def _check(run: CheckRun) -> str:
     took = f"{evidence.seconds:.1f} s, {evidence.id}"
     hint = f"\n  - {nested(run.hint)}" if run.hint else ""
     taken = f", as {evidence.taken_from} showed" if evidence.taken_from else ""
-    end = f"{ended(evidence)}{counts}{mixed(evidence)}{taken}"
+    end = f"{describe_end(evidence)}{counts}{describe_tries(evidence)}{taken}"
     return f"- {run.check.name}: `{nested(evidence.command)}` {end} ({took}){hint}"
 
 

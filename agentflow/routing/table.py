@@ -71,7 +71,7 @@ def load_table(extra: Routing) -> Table:
     """Return the shipped table with what the settings add to it. Raises ConfigError."""
     shipped = Path(__file__).with_name("routing.yaml").read_text("utf-8")
     table = read_yaml(Table, shipped, "routing.yaml")
-    routing = table.routing.extended(extra)
+    routing = table.routing.extend(extra)
     for rule in routing.complex_when:
         if rule.route not in routing.routes:
             known = ", ".join(routing.routes)

@@ -18,11 +18,11 @@ from agentflow.core.evidence import (
     TestCounts,
     TestOutcome,
     Try,
-    ended,
-    mixed,
+    describe_end,
+    describe_tries,
 )
 from agentflow.core.ports import Observer
-from agentflow.core.record import Record, encode, plain, shared
+from agentflow.core.record import Record, copy_shared, encode, plain
 from agentflow.core.task import FRONTMATTER_KEYS, TaskState
 from agentflow.frontmatter import sync, write_atomic, write_whole
 from agentflow.redact import redacted
@@ -132,13 +132,13 @@ class EvidenceLedger:
             tree_after=None,
             surface=Side.FINAL,
             code=Side.FINAL,
-            **shared(execution.replace(command=redacted(execution.command), changed=changed), Evidence),
+            **copy_shared(execution.replace(command=redacted(execution.command), changed=changed), Evidence),
         )
 
     def _try(self, evidence_id: str, number: int, fault: Fault, execution: Execution) -> Try:
         name = f"{evidence_id}.try-{number}.out"
         Path(execution.output).replace(self._folder / name)
-        return Try(fault=fault, **shared(execution.replace(output=f"evidence/{name}"), Try))
+        return Try(fault=fault, **copy_shared(execution.replace(output=f"evidence/{name}"), Try))
 
     def _with_ids(self, evidence_id: str, binding: Binding) -> TestCounts | None:
         if binding.counts is None:
@@ -172,7 +172,7 @@ class EvidenceLedger:
                 tree=evidence.tree_before,
                 summary=summary(evidence),
                 files={name: fingerprint(self._folder.parent / name) for name in files_of(evidence)},
-                **shared(evidence, EvidenceRecorded),
+                **copy_shared(evidence, EvidenceRecorded),
             )
         )
         return evidence
@@ -243,13 +243,17 @@ def outcomes_in(folder: Path, evidence: Evidence) -> dict[str, TestOutcome]:
 
 def summary(evidence: Evidence) -> str:
     """Return what a command showed, in a few words; mixed results are never left out."""
-    words = [f"{ended(evidence)} after {evidence.seconds:.0f} s" if evidence.timed_out else ended(evidence)]
+    words = [
+        f"{describe_end(evidence)} after {evidence.seconds:.0f} s"
+        if evidence.timed_out
+        else describe_end(evidence)
+    ]
     if evidence.tests is not None and not evidence.timed_out:
         tests = evidence.tests
         broken = "error" if tests.errors == 1 else "errors"
         parts = ((tests.passed, "passed"), (tests.failed, "failed"), (tests.errors, broken))
         words += [f"{number} {word}" for number, word in parts if number] or ["no test ran"]
-    return ", ".join(words) + mixed(evidence)
+    return ", ".join(words) + describe_tries(evidence)
 
 
 def files_of(evidence: Evidence) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any, Self
 from agentflow.core.errors import AgentflowError, CorruptState
 from agentflow.core.events import Event, HandEdited, PlanChanged, Stamped, StateChanged, TaskUndone, Warned
 from agentflow.core.evidence import Evidence
-from agentflow.core.record import encode, plain, sealed
+from agentflow.core.record import encode, plain, seal
 from agentflow.core.task import TaskState, Undone
 from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
@@ -141,7 +141,7 @@ class TaskStore:
         written = json_visible(redacted(said.decode())).encode()
         above = b"" if parent is None else b',"parent":%d' % parent
         body = b'%s%s%s,"task_id":"%s"}' % (head, written[1:-1], above, self.task.task_id.encode())
-        line = sealed(body)
+        line = seal(body)
         self._events.append(line, durable=isinstance(event, StateChanged))
         happened = None if said == written else stamped(line)
         if happened is None:

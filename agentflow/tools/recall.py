@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 
 from agentflow.core.errors import InvalidInput, NotAllowed
-from agentflow.core.fold import RECALL as NAME
+from agentflow.core.fold import RECALL_TOOL
 from agentflow.core.messages import ToolSpec
 from agentflow.core.record import Record
 from agentflow.core.tool import Category, Effect, Output, Retention, Tool, ToolContext
@@ -28,8 +28,8 @@ class RecallInput(Record):
 
 def recall_note(offered: Iterable[ToolSpec], call_id: str) -> str:
     """Return how the rest of a clipped result is read, or where it is kept for people."""
-    if any(tool.name == NAME for tool in offered):
-        return f"{NAME} with call_id {call_id} reads it"
+    if any(tool.name == RECALL_TOOL for tool in offered):
+        return f"{RECALL_TOOL} with call_id {call_id} reads it"
     return f"the full text is kept under the call id {call_id}"
 
 
@@ -38,7 +38,7 @@ def recall(wanted: RecallInput, context: ToolContext) -> Output:
     if wanted.offset < 0 or not 1 <= wanted.limit <= MAX_PAGE:
         raise InvalidInput(f"offset is 0 or more, limit is 1 to {MAX_PAGE}")
     if context.call_id in context.run.recalls[MAX_CALLS:]:
-        raise NotAllowed(f"{NAME} was used {MAX_CALLS} times; filter the output with a command")
+        raise NotAllowed(f"{RECALL_TOOL} was used {MAX_CALLS} times; filter the output with a command")
     known = clipped_calls(context)
     if wanted.call_id not in known:
         listed = ", ".join(known) or "none so far"
@@ -78,7 +78,7 @@ def _whole(text: bytes, place: int) -> int:
 
 
 RECALL = Tool(
-    name=NAME,
+    name=RECALL_TOOL,
     category=Category.STATE,
     effect=Effect.READ,
     input=RecallInput,

@@ -8,6 +8,7 @@ from agentflow.core.evidence import By, Side
 from agentflow.core.ports import Ledger, Workspace
 from agentflow.core.record import Record, plain
 from agentflow.core.role import (
+    AnySubmission,
     Change,
     Claim,
     Finding,
@@ -16,7 +17,6 @@ from agentflow.core.role import (
     Judgement,
     Plan,
     Review,
-    Submission,
 )
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.tools.excerpts import excerpts_of, was_shown
@@ -83,7 +83,7 @@ SUBMIT_TOOLS = (
 )
 
 
-def _submitted(key: str, submission: Submission, **others: list[Any]) -> Output:
+def _submitted(key: str, submission: AnySubmission, **others: list[Any]) -> Output:
     return Output(content="submitted", changes={key: plain(submission), **others}, submitted=True)
 
 

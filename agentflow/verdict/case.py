@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from agentflow.checks.dependencies import Difference
-from agentflow.core.evidence import RED, Check, CheckName, CheckRun, TestOutcome, ended
+from agentflow.core.evidence import RED, Check, CheckName, CheckRun, TestOutcome, describe_end
 from agentflow.core.pending import Answer, Override
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk, ProbeResult, ProofKind
@@ -197,7 +197,7 @@ def _find_mixed(case: Case) -> list[str]:
 
 def _runs(run: CheckRun) -> str:
     assert run.evidence is not None
-    ends = [*(ended(each) for each in run.evidence.tries), ended(run.evidence)]
+    ends = [*(describe_end(each) for each in run.evidence.tries), describe_end(run.evidence)]
     said = ", then ".join(ends) if len(ends) > 1 else f"{ends[0]}, another result before"
     return f"{run.evidence.id}: {said}"
 

@@ -17,7 +17,7 @@ from agentflow.checks.run import TAIL_CHARS
 from agentflow.checks.wellknown import WellKnown, commanded
 from agentflow.core.errors import CorruptState
 from agentflow.core.events import Event
-from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Fault, settled
+from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Fault, settle_outcomes
 from agentflow.core.ports import Watch
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
@@ -184,7 +184,7 @@ class Checking:
         self._runs[evidence.id] = CheckRun(
             check=ran.check,
             evidence=evidence,
-            outcomes=settled(shown.outcomes, evidence.flaky),
+            outcomes=settle_outcomes(shown.outcomes, evidence.flaky),
             findings=shown.findings,
             tail=shown.execution.tail,
             hint=self._hint(evidence, shown.execution.tail),
@@ -227,7 +227,7 @@ class Checking:
         return CheckRun(
             check=check,
             evidence=evidence,
-            outcomes=settled(self._store.ledger.outcomes(evidence), evidence.flaky),
+            outcomes=settle_outcomes(self._store.ledger.outcomes(evidence), evidence.flaky),
             findings={} if check.name is CheckName.TESTS else findings(output),
             tail=output[-TAIL_CHARS:],
             hint=self._hint(evidence, output[-TAIL_CHARS:]),

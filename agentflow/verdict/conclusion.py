@@ -3,7 +3,7 @@
 import re
 
 from agentflow.core.errors import Exit
-from agentflow.core.evidence import RED, CheckRun, ended, mixed
+from agentflow.core.evidence import RED, CheckRun, describe_end, describe_tries
 from agentflow.core.role import Claim, Judgement
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.core.verdict import Caveat, Verdict
@@ -95,7 +95,8 @@ def check_line(run: CheckRun) -> str:
     failing = sorted(run.ids(*RED))
     names = f": {', '.join(failing[:5])}" if failing else ""
     hint = f"\n  {run.hint}" if run.hint else ""
-    return f"- `{run.check.command}` {ended(evidence)}{mixed(evidence)} (evidence {evidence.id}){names}{hint}"
+    end = f"{describe_end(evidence)}{describe_tries(evidence)}"
+    return f"- `{run.check.command}` {end} (evidence {evidence.id}){names}{hint}"
 
 
 def weigh(verdict: Verdict, judgement: Judgement, changed: tuple[FileChange, ...]) -> Verdict:

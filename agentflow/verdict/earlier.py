@@ -15,7 +15,7 @@ from agentflow.checks.run import TAIL_CHARS, Shown
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import EvidenceRecorded
 from agentflow.core.evidence import By, Check, CheckName, Evidence, Execution, Side
-from agentflow.core.record import Record, encode, shared
+from agentflow.core.record import Record, copy_shared, encode
 from agentflow.parse import decode
 from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.run import Sandbox
@@ -140,7 +140,9 @@ def _read(folder: Path, evidence: Evidence, sink: Path) -> Taken | None:
         shutil.copyfile(folder / f"evidence/{evidence.id}.out", sink)
         said = sink.read_text("utf-8", "replace")
         shown = Shown(
-            execution=Execution(output=str(sink), tail=said[-TAIL_CHARS:], **shared(evidence, Execution)),
+            execution=Execution(
+                output=str(sink), tail=said[-TAIL_CHARS:], **copy_shared(evidence, Execution)
+            ),
             counts=evidence.tests.replace(ids_file=None) if evidence.tests else None,
             outcomes=outcomes_in(folder, evidence),
             findings={} if is_tests else findings(said),

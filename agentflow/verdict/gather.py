@@ -9,8 +9,8 @@ from agentflow.checks.dependencies import audit_of
 from agentflow.checks.manifests import manifest_of
 from agentflow.checks.required import require
 from agentflow.core.events import Probed
-from agentflow.core.evidence import RED, CheckName, CheckRun, Side, Surface, ended
-from agentflow.core.record import shared
+from agentflow.core.evidence import RED, CheckName, CheckRun, Side, Surface, describe_end
+from agentflow.core.record import copy_shared
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.core.verdict import ProbeResult
 from agentflow.sandbox.environment import find_program
@@ -257,7 +257,7 @@ async def _run_audit(context: JudgeContext, task: TaskState, command: str) -> st
     execution = shown.execution
     lines = [line.strip() for line in execution.tail.splitlines() if line.strip()]
     last = next((line for line in lines if "vulnerabilit" in line), lines[-1] if lines else "")
-    return f"{command}: {ended(execution)}{f': {last}' if last else ''}"
+    return f"{command}: {describe_end(execution)}{f': {last}' if last else ''}"
 
 
 Plan = Callable[[ProbeContext, tuple[ProbeResult, ...]], tuple[Probe, ...]]
@@ -289,5 +289,5 @@ async def run_probes(
 async def _run(context: JudgeContext, task: TaskState, probe: Probe) -> ProbeResult:
     async with context.checking.copy(task, probe.lay(context.git)) as place:
         result = probe.read(*await to_thread.run_sync(place.try_elsewhere, probe.check))
-    context.checking.emit(Probed(**shared(result, Probed)))
+    context.checking.emit(Probed(**copy_shared(result, Probed)))
     return result

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from agentflow.core.evidence import RED, By, CheckName, CheckRun, Evidence, Side, TestOutcome, ended
+from agentflow.core.evidence import RED, By, CheckName, CheckRun, Evidence, Side, TestOutcome, describe_end
 from agentflow.core.verdict import Caveat, ProofKind, Verdict
 from agentflow.core.wording import list_some
 from agentflow.verdict.case import Case, find_faults, remarks
@@ -244,7 +244,7 @@ def _find_new_failures(case: Case, base: CheckRun | None, run: CheckRun) -> list
     """Return what fails in a red check and did not before."""
     if case.excuses(run) or (base is not None and _says_the_same(base, run)):
         return []
-    name, end = run.check.name, ended(run.evidence) if run.evidence else "not run"
+    name, end = run.check.name, describe_end(run.evidence) if run.evidence else "not run"
     now, before = find_faults(run), find_faults(base) if base else {}
     if base is None or base.green or not now:
         return [f"{name}: {end}{': ' + list_some(sorted(now)) if now else ''}"]

@@ -6,7 +6,7 @@ from itertools import accumulate
 from agentflow.checks.observing import Reads
 from agentflow.checks.repository import PYTEST_SETTINGS
 from agentflow.core.evidence import Side, Surface
-from agentflow.core.record import Record, shared
+from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
 from agentflow.core.wording import list_some
 from agentflow.verdict.checking import JudgeContext
@@ -178,7 +178,7 @@ def _to_observation(git: Git, tree: str, surface: Surface, reads: Reads | None, 
     wanted = [path for path in wanted if "\n" not in path and kind_of(path, surface) is not Kind.FIXTURES]
     texts = dict(zip(wanted, git.texts([f"{tree}:{path}" for path in wanted], _TEXT_BYTES), strict=True))
     seen = Observation(files=frozenset(paths), texts=texts, checks=checks)
-    seen = seen.replace(**shared(told, Observation))
+    seen = seen.replace(**copy_shared(told, Observation))
     if reads is not None:
         seen = seen.replace(by_code=reads.by_code, opened=reads.opened)
     return seen

@@ -20,8 +20,8 @@ from agentflow.core.evidence import (
     Evidence,
     Side,
     TestOutcome,
-    ended,
-    settled,
+    describe_end,
+    settle_outcomes,
 )
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, Status, TaskState
@@ -306,7 +306,10 @@ class Examination:
         else:
             outcomes, found = dict(shown.outcomes), dict(shown.findings)
         return CheckRun(
-            check=item.check, evidence=evidence, outcomes=settled(outcomes, evidence.flaky), findings=found
+            check=item.check,
+            evidence=evidence,
+            outcomes=settle_outcomes(outcomes, evidence.flaky),
+            findings=found,
         )
 
 
@@ -350,8 +353,8 @@ def contrast(evidence: Evidence, shown: Shown, then: Mapping[str, TestOutcome]) 
     run, found, flaky = shown.execution, [], {*evidence.flaky}
     tests = sorted({*then, *shown.outcomes} - flaky)
     telling = [test for test in tests if then.get(test) is not shown.outcomes.get(test)]
-    if ended(run) != ended(evidence) and not flaky:
-        found.append(f"{ended(run)} now, {ended(evidence)} in the record")
+    if describe_end(run) != describe_end(evidence) and not flaky:
+        found.append(f"{describe_end(run)} now, {describe_end(evidence)} in the record")
     if telling and str(evidence.check) not in flaky:
         names = [_describe(test, shown.outcomes, then) for test in telling]
         found.append(f"another result of {list_some(names)}")

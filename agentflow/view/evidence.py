@@ -1,6 +1,6 @@
 """Evidence as a table, and one record with its output; pure."""
 
-from agentflow.core.evidence import By, Evidence, Side, ended
+from agentflow.core.evidence import By, Evidence, Side, describe_end
 from agentflow.redact import one_line
 from agentflow.view.status import colour
 from agentflow.view.tasks import Snapshot
@@ -77,7 +77,7 @@ def _side_words(evidence: Evidence) -> str:
 
 def _tries(evidence: Evidence) -> tuple[Line, ...]:
     """Return the runs before this one on the same tree, and what had mixed results among all of them."""
-    runs = (f"{ended(each)} ({each.fault}), output in {each.output}" for each in evidence.tries)
+    runs = (f"{describe_end(each)} ({each.fault}), output in {each.output}" for each in evidence.tries)
     mixed = (", ".join(one_line(name, _TASK) for name in evidence.flaky),) if evidence.flaky else ()
     return (
         *(label_row("before", span(run, Style.WARN)) for run in runs),
@@ -97,7 +97,9 @@ def evidence_detail(evidence: Evidence, output: str) -> tuple[Line, ...]:
             span(evidence.id, Style.BOLD),
             f"  {one_line(evidence.command, _TASK)}",
         ),
-        label_row("exit", span(ended(evidence), colour(evidence)), span(f"  {counts(evidence.tests)}")),
+        label_row(
+            "exit", span(describe_end(evidence), colour(evidence)), span(f"  {counts(evidence.tests)}")
+        ),
         *_tries(evidence),
         label_row("chosen by", span(chosen), span(f"  iteration {evidence.iteration}", Style.DIM)),
         label_row("code", span(_side_words(evidence)), span(f"  tree {trees}", Style.DIM)),

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from agentflow.core.evidence import CheckName, Evidence, ended
-from agentflow.core.pending import APPROVED, Pending, PendingKind, letter_of
+from agentflow.core.evidence import CheckName, Evidence, describe_end
+from agentflow.core.pending import APPROVED, Pending, PendingKind, to_letter
 from agentflow.core.role import PlanStep
 from agentflow.core.task import GateStatus, Phase, RequiredCheck, Status, TaskState
 from agentflow.core.wording import list_some
@@ -175,7 +175,7 @@ def _check(snapshot: Snapshot, base: RequiredCheck | None, final: RequiredCheck 
         return line(
             span("  ! ", Style.WARN), name, span(f"could not run: {why}", Style.WARN), command, hang=6
         )
-    shown = _change(before, after) if final else (span(f"{ended(after)} at the start"),)
+    shown = _change(before, after) if final else (span(f"{describe_end(after)} at the start"),)
     is_empty = after.tests is not None and after.tests.ran == 0
     mark = pass_mark(after.exit_code == 0 and not is_empty) if final else span("○ ", Style.DIM)
     tests = f"  {counts(after.tests)}" if after.tests else ""
@@ -183,8 +183,8 @@ def _check(snapshot: Snapshot, base: RequiredCheck | None, final: RequiredCheck 
 
 
 def _change(before: Evidence | None, after: Evidence) -> tuple[Span, ...]:
-    first = span(ended(before) if before else "not run", colour(before))
-    return first, span(" → ", Style.DIM), span(ended(after), colour(after))
+    first = span(describe_end(before) if before else "not run", colour(before))
+    return first, span(" → ", Style.DIM), span(describe_end(after), colour(after))
 
 
 def colour(evidence: Evidence | None) -> Style:
@@ -205,7 +205,7 @@ def draw_pending(state: TaskState) -> tuple[Line, ...]:
     rows: list[Line] = []
     for item in state.pending:
         rows.extend(draw_changed_checks(item) if item.kind is PendingKind.SURFACE else _draw_item(item))
-        rows.append(label_row("decide", span(item.decided_by(state.task_id), Style.BOLD)))
+        rows.append(label_row("decide", span(item.tell_how_to_decide(state.task_id), Style.BOLD)))
         if item.kind in APPROVED:
             rows.append(label_row("then", span(f"agentflow resume {state.task_id}", Style.BOLD)))
     return tuple(rows)
@@ -235,7 +235,7 @@ def _options(item: Pending) -> Iterator[Line]:
             yield label_row("", span(one_line(question.text, _MAX_VALUE)))
         for place, option in enumerate(question.options):
             yield label_row(
-                "", span(f"{letter_of(place)}  ", Style.ACCENT), span(one_line(option, _MAX_VALUE))
+                "", span(f"{to_letter(place)}  ", Style.ACCENT), span(one_line(option, _MAX_VALUE))
             )
 
 

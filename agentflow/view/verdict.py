@@ -6,7 +6,7 @@ from shlex import quote
 
 from agentflow.core.record import Record
 from agentflow.core.task import Failure, Phase, RequiredCheck, Status, TaskState
-from agentflow.core.verdict import Verdict, meaning
+from agentflow.core.verdict import Verdict, explain_caveat
 from agentflow.core.wording import list_some
 from agentflow.redact import one_line, visible
 from agentflow.store.reading import TASKS
@@ -256,7 +256,7 @@ def _describe_usage(state: TaskState) -> str:
 def _cautions(state: TaskState) -> Iterator[Line]:
     shown = state.verdict
     for caveat in shown.caveats if shown else ():
-        said = meaning(caveat)
+        said = explain_caveat(caveat)
         yield label_row("caveat", span(one_line(caveat), Style.WARN), span(f"  {said}" if said else ""))
     yield from (label_row("unproved", span(one_line(place, _REASON))) for place in _list_unproved(shown))
     is_open = shown is not None and not shown.approvals and not state.pending

@@ -6,7 +6,7 @@ from agentflow.core.errors import ModelError, ModelUnavailable
 from agentflow.core.events import Answered, Retried
 from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import Stop, Usage, total
-from agentflow.core.pending import Pending, PendingKind, decided_now
+from agentflow.core.pending import Pending, PendingKind, decide_now
 from agentflow.core.record import Record
 from agentflow.core.run import Run, RunOutcome, RunPaused
 from agentflow.core.task import Phase
@@ -35,7 +35,7 @@ class Angle(Record):
 async def dispatch(crew: Crew, phase: Phase, angle: Angle | None = None) -> Run:
     """Run the role of a phase, on its brief or from one angle; answer at once what was decided beforehand."""
     run = await _dispatch(crew, phase, angle)
-    decision = decided_now(crew.consent, run.pause.pending) if run.pause else None
+    decision = decide_now(crew.consent, run.pause.pending) if run.pause else None
     if run.pause is None or decision is None:
         return run
     item = run.pause.pending
@@ -191,7 +191,7 @@ def _ask_about_changes(crew: Crew, run: Run, reason: str) -> Run | None:
         options=(GO_ON, GIVE_UP),
         asked_at=timestamp(),
     )
-    if decided_now(crew.consent, pending) is not None:
+    if decide_now(crew.consent, pending) is not None:
         return None
     crew.store.save(seen)
     return run.replace(pause=RunPaused(call_id="", pending=pending))

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from agentflow.core.errors import Exit, Suspended, TaskOver
 from agentflow.core.events import Answered
-from agentflow.core.pending import APPROVED, Answer, Consent, Pending, PendingKind, decided_now
+from agentflow.core.pending import APPROVED, Answer, Consent, Pending, PendingKind, decide_now
 from agentflow.core.task import Ending, Phase, Status, TaskState
 from agentflow.process import timestamp
 
@@ -26,7 +26,7 @@ def suspend_for(task: TaskState, pending: Pending) -> TaskState:
 
 def decide_or_suspend(crew: "Crew", task: TaskState, item: Pending, consent: Consent) -> TaskState:
     """Return the task with an item decided as the person said beforehand, or waiting for a person."""
-    decision = decided_now(consent, item)
+    decision = decide_now(consent, item)
     if decision is None:
         return suspend_for(task, item)
     if item.kind is PendingKind.SURFACE:
@@ -80,7 +80,7 @@ def add_assumption(task: TaskState, text: str, *, instead: str = "") -> TaskStat
 def decide_pending(task: TaskState, consent: Consent) -> TaskState:
     """Return the task with what was pending decided as the person said beforehand."""
     for item in task.pending:
-        decision = decided_now(consent, item)
+        decision = decide_now(consent, item)
         task = record_answer(task, item, decision) if decision else task
     return task
 
@@ -98,7 +98,7 @@ def go_on(task: TaskState, *, is_told: bool) -> TaskState:
         first = task.pending[0]
         raise Suspended(
             f"{first.kind} {first.id} waits for a decision: {first.tool or ''} {_subject(first)}".rstrip(),
-            hint=first.decided_by(task.task_id),
+            hint=first.tell_how_to_decide(task.task_id),
         )
     tree = task.goes_on_from or task.tree
     return task.replace(

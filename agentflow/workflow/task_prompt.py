@@ -4,7 +4,15 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome, ended, repeated
+from agentflow.core.evidence import (
+    RED,
+    CheckName,
+    CheckRun,
+    Side,
+    TestOutcome,
+    describe_end,
+    describe_repeats,
+)
 from agentflow.core.role import Limits, Plan, Role
 from agentflow.core.task import Excerpt, Failure, Instruction, Phase, TaskState
 from agentflow.core.wording import list_some
@@ -304,7 +312,7 @@ def _check_line(run: CheckRun, material: Material) -> str:
     if (evidence.surface, evidence.code) == (Side.BASE, Side.FINAL):
         name = f"{name}, as they stood before the task"
     colour = "green" if run.green else "red"
-    end = f"{ended(evidence)}{repeated(evidence.tries, evidence.flaky)}{_counts(run)}"
+    end = f"{describe_end(evidence)}{describe_repeats(evidence.tries, evidence.flaky)}{_counts(run)}"
     output = f"{material.folder}/evidence/{evidence.id}.out"
     lines = [
         f"- {name}: {colour}, {end}, evidence {evidence.id}, output in {output}",

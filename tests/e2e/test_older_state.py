@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.core.record import encode, sealed
+from agentflow.core.record import encode, seal
 from tests.support.repo import CALC, NewRepo, Repo
 
 FOLDER = Path(__file__).with_name("version_0")
@@ -67,7 +67,7 @@ def test_a_version_that_is_not_known_is_refused_by_name_and_nothing_is_written(
     seq = len(lines(repo)) + 1
     event = {"seq": seq, "at": "now", "type": "StateChanged", "changed": {"version": version, "new": 1}}
     with (repo.folder / "events.jsonl").open("ab") as file:
-        file.write(sealed(encode({**event, "task_id": repo.folder.name})) + b"\n")
+        file.write(seal(encode({**event, "task_id": repo.folder.name})) + b"\n")
     before = lines(repo)
     for words in (("resume",), ("status",), ("cancel", repo.folder.name)):
         done = repo.run(*words)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.core.record import encode, sealed
+from agentflow.core.record import encode, seal
 from tests.support.repo import CALC, WHOLE_CREW, NewRepo, Repo, call, mending, turn
 
 
@@ -91,7 +91,7 @@ def test_a_record_that_was_rewritten_is_not_the_users(paused: Repo, key: str) ->
         "changed": {key: changed[key]},
         "task_id": paused.folder.name,
     }
-    path.write_bytes(path.read_bytes() + sealed(encode(body)) + b"\n")
+    path.write_bytes(path.read_bytes() + seal(encode(body)) + b"\n")
     done = paused.run("resume")
     assert (done.code, "no record of yours" in done.err) == (2, True)
 

@@ -1,7 +1,7 @@
 import pytest
 
 from agentflow.core.errors import UsageError
-from agentflow.core.pending import APPROVED, Pending, PendingKind, reply
+from agentflow.core.pending import APPROVED, Pending, PendingKind, read_answer
 
 
 @pytest.mark.parametrize("kind", sorted(APPROVED))
@@ -9,4 +9,4 @@ from agentflow.core.pending import APPROVED, Pending, PendingKind, reply
 def test_no_words_answer_what_is_approved_or_denied(kind: PendingKind, said: str) -> None:
     item = Pending(id="checks-1", kind=kind, tool=None, input={}, options=(), asked_at="")
     with pytest.raises(UsageError, match="approved or denied"):
-        reply(item, [said])
+        read_answer(item, [said])

@@ -11,9 +11,9 @@ from agentflow.core.hook import (
     POINTS,
     Actor,
     Decision,
-    Function,
     Hook,
     HookDecision,
+    HookFunction,
     OnError,
     Origin,
     Payload,
@@ -56,10 +56,10 @@ PAYLOADS: Mapping[Point, Payload] = MappingProxyType(
         Point.NOTIFICATION: hook.Notified(message="look", notification_type="idle"),
         Point.RUN_START: hook.Briefed(brief="mend it"),
         Point.RUN_END: hook.Concluded(outcome="submitted"),
-        Point.TURN_START: hook.Turn(turn=1),
-        Point.TURN_END: hook.Turn(turn=1),
-        Point.MODEL_REQUEST: hook.Asking(request=REQUEST),
-        Point.MODEL_RESPONSE: hook.Answered(reply=REPLY),
+        Point.TURN_START: hook.TurnPayload(turn=1),
+        Point.TURN_END: hook.TurnPayload(turn=1),
+        Point.MODEL_REQUEST: hook.RequestPayload(request=REQUEST),
+        Point.MODEL_RESPONSE: hook.ReplyPayload(reply=REPLY),
         Point.ERROR: hook.Failed(error="overloaded"),
     }
 )
@@ -78,7 +78,7 @@ def a_scene(folder: Path, *, name: str = "implementer", depth: int = 0) -> Scene
 
 
 def function(
-    body: Function,
+    body: HookFunction,
     *,
     point: Point = Point.PRE_TOOL_USE,
     name: str = "f",

@@ -8,9 +8,7 @@ import anyio.to_thread
 import pytest
 
 from agentflow.core.hook import (
-    NOTHING,
-    Answered,
-    Asking,
+    NO_DECISION,
     Decision,
     HookDecision,
     HookEvent,
@@ -19,6 +17,8 @@ from agentflow.core.hook import (
     Origin,
     Payload,
     Point,
+    ReplyPayload,
+    RequestPayload,
     Scene,
     ToolDone,
     ToolUse,
@@ -59,7 +59,7 @@ def test_without_a_hook_no_payload_is_made(scene: Scene) -> None:
         raise AssertionError
 
     chain = Chain((function(silent, point=Point.STOP),))
-    assert anyio.run(chain.fire, Point.PRE_TOOL_USE, scene, unwanted) is NOTHING
+    assert anyio.run(chain.fire, Point.PRE_TOOL_USE, scene, unwanted) is NO_DECISION
     assert (chain.has(Point.STOP), chain.has(Point.PRE_TOOL_USE)) == (True, False)
 
 
@@ -125,9 +125,9 @@ def test_an_error_may_be_told_otherwise(scene: Scene) -> None:
 def test_functions_change_request_and_reply_in_turn(scene: Scene) -> None:
     def longer(event: HookEvent) -> HookResult:
         match event.payload:
-            case Asking(request=request):
+            case RequestPayload(request=request):
                 return HookResult(request=request.replace(system=request.system + "+"))
-            case Answered(reply=reply):
+            case ReplyPayload(reply=reply):
                 return HookResult(reply=reply.replace(parts=(*reply.parts, Text(text="+"))))
             case _:
                 raise AssertionError

@@ -11,7 +11,7 @@ import pytest
 
 from agentflow.core.errors import ModelUnavailable, PromptTooLong
 from agentflow.core.events import Compacted
-from agentflow.core.fold import RECALL
+from agentflow.core.fold import RECALL_TOOL
 from agentflow.core.hook import Hook, HookEvent, HookResult, Point
 from agentflow.core.messages import SUMMARIZER, ContextLimits, Reply, Request, ToolCall, ToolResult, Usage
 from agentflow.core.record import encode
@@ -76,8 +76,8 @@ def test_old_outputs_become_markers_and_the_newest_stays(stage: Stage) -> None:
     assert "saw x000" in first
     assert (stage.outputs / "c1-1-1.out").read_text() == "saw x000" * 875
     assert shown(requests[-1])[-1] == "saw x004" * 875
-    assert RECALL in {tool.name for tool in requests[-1].tools}
-    assert RECALL not in {tool.name for tool in requests[0].tools}
+    assert RECALL_TOOL in {tool.name for tool in requests[-1].tools}
+    assert RECALL_TOOL not in {tool.name for tool in requests[0].tools}
 
 
 def test_a_request_begins_with_the_one_before_it_but_for_a_compaction(stage: Stage) -> None:

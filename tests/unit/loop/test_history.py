@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentflow.core.events import Warned
-from agentflow.core.messages import Message, Part, Reply, Speaker, Text, ToolCall, ToolResult
+from agentflow.core.messages import Message, MessagePart, Reply, Speaker, Text, ToolCall, ToolResult
 from agentflow.core.run import ReplyReceived, RequestSent
 from agentflow.loop.agent import note, open_run
 from agentflow.loop.history import mended
@@ -15,7 +15,7 @@ from tests.unit.loop.stage import Prompter, Stage, script, submit, turn
 USER, ASSISTANT = Speaker.USER, Speaker.ASSISTANT
 
 
-def said(*parts: Part) -> Message:
+def said(*parts: MessagePart) -> Message:
     return Message(speaker=USER, parts=parts)
 
 

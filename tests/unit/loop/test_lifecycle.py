@@ -12,9 +12,9 @@ from agentflow.core.errors import ModelRejected
 from agentflow.core.events import Asked, Replied, RunEnded, Warned
 from agentflow.core.hook import (
     Decision,
-    Function,
     Hook,
     HookEvent,
+    HookFunction,
     HookResult,
     Point,
 )
@@ -28,7 +28,7 @@ from tests.unit.loop.stage import Prompter, Spoken, Stage, call, script, submit,
 ALL = (*sorted(FUNCTIONS_ONLY), Point.PRE_TOOL_USE, Point.POST_TOOL_USE, Point.POST_TOOL_USE_FAILURE)
 
 
-def hook(point: Point, body: Function) -> Hook:
+def hook(point: Point, body: HookFunction) -> Hook:
     return Hook(name="guard", point=point, body=body)
 
 
@@ -38,7 +38,7 @@ def listening(seen: list[HookEvent]) -> tuple[Hook, ...]:
 
 def said(event: HookEvent) -> str:
     match event.payload:
-        case points.Turn(turn=number):
+        case points.TurnPayload(turn=number):
             return f"{event.point} {number}"
         case points.ToolUse() | points.ToolDone() | points.ToolFailed():
             return f"{event.point} {event.payload.tool_name}"
@@ -94,7 +94,7 @@ def test_a_reply_without_calls_ends_its_turn_too(stage: Stage) -> None:
     seen: list[HookEvent] = []
     stage.hooks = (hook(Point.TURN_END, seen.append),)
     stage.play(Turn(text="done"), submit())
-    assert [event.payload for event in seen] == [points.Turn(turn=1), points.Turn(turn=2)]
+    assert [event.payload for event in seen] == [points.TurnPayload(turn=1), points.TurnPayload(turn=2)]
 
 
 def test_what_a_hook_adds_to_a_run_stands_after_its_brief(stage: Stage) -> None:
@@ -145,7 +145,7 @@ def test_a_hook_may_end_the_whole_task_at_each_of_them(stage: Stage, point: Poin
 
 def secretive(event: HookEvent) -> HookResult | None:
     """Block a reply that holds what looks like a key."""
-    assert isinstance(event.payload, points.Answered)
+    assert isinstance(event.payload, points.ReplyPayload)
     parts = event.payload.reply.parts
     text = " ".join(part.text for part in parts if isinstance(part, Text))
     found = re.search(r"sk-[a-z0-9]+", text)
@@ -190,7 +190,7 @@ def test_a_guard_may_only_warn(stage: Stage) -> None:
 
 def test_a_changed_request_is_what_is_sent_and_the_run_says_so(stage: Stage) -> None:
     def shorter(event: HookEvent) -> HookResult:
-        assert isinstance(event.payload, points.Asking)
+        assert isinstance(event.payload, points.RequestPayload)
         request = event.payload.request
         return HookResult(request=request.replace(system="Be brief."))
 
@@ -204,7 +204,7 @@ def test_a_changed_request_is_what_is_sent_and_the_run_says_so(stage: Stage) -> 
 
 def test_a_hook_cannot_send_a_call_without_its_result(stage: Stage) -> None:
     def last_only(event: HookEvent) -> HookResult:
-        assert isinstance(event.payload, points.Asking)
+        assert isinstance(event.payload, points.RequestPayload)
         request = event.payload.request
         return HookResult(request=request.replace(messages=request.messages[:2]))
 
@@ -220,7 +220,7 @@ def test_a_hook_cannot_send_a_call_without_its_result(stage: Stage) -> None:
 
 def test_a_changed_reply_is_what_runs(stage: Stage) -> None:
     def softened(event: HookEvent) -> HookResult | None:
-        assert isinstance(event.payload, points.Answered)
+        assert isinstance(event.payload, points.ReplyPayload)
         calls = [part for part in event.payload.reply.parts if isinstance(part, ToolCall)]
         changed = tuple(part.replace(input={"word": "soft"}) for part in calls if part.name == "Change")
         return HookResult(reply=event.payload.reply.replace(parts=changed)) if changed else None
@@ -259,7 +259,11 @@ def test_the_end_is_told_of_a_denied_call_and_the_run_goes_on(stage: Stage) -> N
     run = stage.play(turn(call("Change")), submit())
     assert (run.outcome, stage.results[0].content) == (RunOutcome.SUBMITTED, "not on Fridays")
     ends = [event.payload for event in seen if event.point in (Point.TURN_END, Point.RUN_END)]
-    assert ends == [points.Turn(turn=1), points.Turn(turn=2), points.Concluded(outcome="submitted")]
+    assert ends == [
+        points.TurnPayload(turn=1),
+        points.TurnPayload(turn=2),
+        points.Concluded(outcome="submitted"),
+    ]
 
 
 class Counted:
@@ -306,5 +310,5 @@ def test_the_brief_is_what_the_start_is_told(stage: Stage) -> None:
     stage.play(submit())
     assert seen[0].payload == points.Briefed(brief="do it")
     asking = seen[1].payload
-    assert isinstance(asking, points.Asking)
+    assert isinstance(asking, points.RequestPayload)
     assert asking.request.messages == (Message(speaker=Speaker.USER, parts=(Text(text="do it"),)),)

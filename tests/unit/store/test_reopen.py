@@ -6,7 +6,7 @@ import pytest
 from agentflow.core.errors import CorruptState
 from agentflow.core.events import PhaseEnded, StateChanged, Warned
 from agentflow.core.evidence import By
-from agentflow.core.record import sealed
+from agentflow.core.record import seal
 from agentflow.core.task import GateStatus, Phase
 from agentflow.store.reading import EVENTS, TASKS, events
 from agentflow.store.tasks import TaskStore
@@ -103,7 +103,7 @@ def test_the_numbers_go_on_beyond_four_digits(folder: Path) -> None:
 def added(path: Path, said: bytes) -> bytes:
     """Append an event, with its number and task, and return its line."""
     number = path.read_bytes().count(b"\n") + 1
-    line = sealed(b'{"seq":%d,"at":"now",%s,"task_id":"%s"}' % (number, said, path.parent.name.encode()))
+    line = seal(b'{"seq":%d,"at":"now",%s,"task_id":"%s"}' % (number, said, path.parent.name.encode()))
     with path.open("ab") as file:
         file.write(line + b"\n")
     return line
@@ -117,7 +117,7 @@ def flipped(folder: Path) -> None:
 def forged(folder: Path) -> None:
     path = folder / EVENTS
     first, rest = path.read_bytes().split(b"\n", 1)
-    line = sealed(b'{"seq":1,"at":"now","type":"Warned","message":3,"task_id":"t"}')
+    line = seal(b'{"seq":1,"at":"now","type":"Warned","message":3,"task_id":"t"}')
     path.write_bytes(b"\n".join((line, first, rest)))
 
 

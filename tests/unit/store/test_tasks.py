@@ -12,7 +12,7 @@ import pytest
 
 from agentflow.core.errors import ConfigError, CorruptState, InvalidFile, TaskLocked
 from agentflow.core.events import PhaseEnded, Stamped, StateChanged, Warned
-from agentflow.core.record import is_intact, sealed
+from agentflow.core.record import is_intact, seal
 from agentflow.core.role import Findings
 from agentflow.core.task import FRONTMATTER_KEYS, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.parse import Mismatch, fit
@@ -442,7 +442,7 @@ def test_a_status_reads_as_its_word(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("body", [b'{"a":1}', b'{"a":"\xc3\xa9","b":[1,{"sum":"00000000"}]}'])
 def test_a_sealed_line_shows_any_change_of_a_byte(body: bytes) -> None:
-    line = sealed(body)
+    line = seal(body)
     assert is_intact(line)
     assert msgspec.json.decode(line)["a"] == msgspec.json.decode(body)["a"]
     for place in range(len(line)):
