@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
-from agentflow.checks.other import LANGUAGES, make_checks
+from agentflow.checks.other import make_checks, node_checks, table_checks
 from agentflow.checks.python import python_checks
 from agentflow.checks.repository import Repository
 from agentflow.checks.required import quick, required
@@ -36,8 +36,7 @@ def _found(
 ) -> list[Check]:
     repository = Repository(sandbox=sandbox, files=files, known=frozenset(files))
     found = [*python_checks(repository, changed, settled)]
-    for language in LANGUAGES:
-        found += language(repository)
+    found += (*node_checks(repository), *table_checks(repository))
     if not any(check.name is CheckName.TESTS for check in found):
         found += make_checks(repository)
     return found

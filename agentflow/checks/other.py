@@ -2,14 +2,16 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Any
 
 from agentflow.checks.repository import Repository, table
 from agentflow.checks.required import require
 from agentflow.core.evidence import Check, CheckName
+from agentflow.core.languages import LANGUAGES, CheckRule, Language
 from agentflow.sandbox.environment import find_program
+from agentflow.workspace.globs import compile_glob
 
 _NO_TEST = "no test specified"
 """What `npm init` writes in place of tests."""
@@ -28,7 +30,6 @@ _SCRIPTS = (
 _LOCAL_TSC = MappingProxyType(
     {"npm": "npx --no-install tsc", "pnpm": "pnpm exec tsc", "yarn": "yarn run tsc", "bun": "bun run tsc"}
 )
-_RUST_TEST = re.compile(r"#\[(?:\w+::)*(?:test|rstest|test_case)\b|\bproptest!")
 _MAKE_TEST = re.compile(r"(?m)^test[ \t]*:(?!=)")
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 
@@ -50,45 +51,42 @@ def node_checks(repository: Repository) -> Iterator[Check]:
         yield require(CheckName.TYPES, f"{_LOCAL_TSC[tool]} --noEmit", "tsconfig.json", missing)
 
 
-def go_checks(repository: Repository) -> Iterator[Check]:
-    """Yield vet, golangci-lint where it is configured, and the tests."""
-    if not repository.has("go.mod"):
-        return
-    missing = _missing(repository, "go", "install the Go toolchain")
-    yield require(CheckName.LINT, "go vet ./...", "go.mod", missing)
-    for name in (".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json"):
-        if repository.has(name):
-            absent = _missing(repository, "golangci-lint", "install golangci-lint")
-            yield require(CheckName.LINT, "golangci-lint run", name, absent)
-    if any(name.endswith("_test.go") for name in repository.files):
-        yield require(CheckName.TESTS, "go test ./...", "go.mod", missing)
+def table_checks(repository: Repository) -> Iterator[Check]:
+    """Yield the checks of the table of languages that this repository has a manifest for."""
+    for language in LANGUAGES:
+        for rule in language.rules:
+            place = _place_of(rule, language, repository)
+            if place is not None:
+                start, missing = _start(rule, repository)
+                yield require(rule.name, start, rule.reason or place, missing)
 
 
-def rust_checks(repository: Repository) -> Iterator[Check]:
-    """Yield cargo check, clippy where it is configured, and the tests."""
-    if not repository.has("Cargo.toml"):
-        return
-    missing = _missing(repository, "cargo", "install the Rust toolchain")
-    yield require(CheckName.TYPES, "cargo check --all-targets", "Cargo.toml", missing)
-    manifest = repository.toml("Cargo.toml")
-    if repository.has("clippy.toml", ".clippy.toml") or table(manifest, "lints", "clippy"):
-        absent = missing or _missing(repository, "cargo-clippy", "rustup component add clippy")
-        yield require(CheckName.LINT, "cargo clippy --all-targets -- -D warnings", "clippy settings", absent)
-    sources = (name for name in repository.files if name.endswith(".rs"))
-    if any(_RUST_TEST.search(repository.read(name)) for name in sources):
-        yield require(CheckName.TESTS, "cargo test", "Cargo.toml", missing)
+def _place_of(rule: CheckRule, language: Language, repository: Repository) -> str | None:
+    """Return the file for which a rule applies, or None where it does not."""
+    if not repository.has(*rule.manifest) or repository.has(*rule.unless):
+        return None
+    settings = [name for name in rule.settings if repository.has(name)]
+    if rule.settings and not (settings or (rule.table and _has_table(rule, repository))):
+        return None
+    if rule.files and not any(map(compile_glob(rule.files).fullmatch, repository.files)):
+        return None
+    programs = (name for name in repository.files if name.endswith(language.suffixes))
+    if rule.says and not any(re.search(rule.says, repository.read(name)) for name in programs):
+        return None
+    return settings[0] if settings else rule.manifest[0]
 
 
-def jvm_checks(repository: Repository) -> Iterator[Check]:
-    """Yield the tests of a Maven or Gradle build."""
-    if not any("src/test/" in f"/{name}" for name in repository.files):
-        return
-    if repository.has("pom.xml"):
-        start, missing = _wrapped(repository, "mvnw", "mvn", "install Maven")
-        yield require(CheckName.TESTS, f"{start} -B test", "pom.xml", missing)
-    elif repository.has("build.gradle", "build.gradle.kts"):
-        start, missing = _wrapped(repository, "gradlew", "gradle", "install Gradle")
-        yield require(CheckName.TESTS, f"{start} --no-daemon test", "build.gradle", missing)
+def _has_table(rule: CheckRule, repository: Repository) -> bool:
+    return any(table(repository.toml(name), *rule.table) for name in rule.manifest)
+
+
+def _start(rule: CheckRule, repository: Repository) -> tuple[str, str | None]:
+    """Return the command of a rule, by the build's own starter where there is one, and what is missing."""
+    if rule.wrapper and repository.has(rule.wrapper):
+        rest = rule.command.removeprefix(rule.programs[-1][0])
+        return f"./{rule.wrapper}{rest}", _missing(repository, *rule.runtime)
+    missing = (_missing(repository, name, hint) for name, hint in rule.programs)
+    return rule.command, next(filter(None, missing), None)
 
 
 def make_checks(repository: Repository) -> Iterator[Check]:
@@ -97,14 +95,6 @@ def make_checks(repository: Repository) -> Iterator[Check]:
     if makefile and _MAKE_TEST.search(repository.read(makefile)):
         missing = _missing(repository, "make", "install make")
         yield require(CheckName.TESTS, "make test", f"target 'test' in {makefile}", missing)
-
-
-LANGUAGES: Sequence[Callable[[Repository], Iterator[Check]]] = (
-    node_checks,
-    go_checks,
-    rust_checks,
-    jvm_checks,
-)
 
 
 def _package(repository: Repository) -> dict[str, Any]:
@@ -128,10 +118,3 @@ def _script(tool: str, script: str) -> str:
 
 def _missing(repository: Repository, name: str, hint: str) -> str | None:
     return None if find_program(name, repository.root) else f"{name}: {hint}"
-
-
-def _wrapped(repository: Repository, wrapper: str, name: str, hint: str) -> tuple[str, str | None]:
-    """Return the build's own wrapper where there is one, and what is missing."""
-    if repository.has(wrapper):
-        return f"./{wrapper}", _missing(repository, "java", "install a JDK")
-    return name, _missing(repository, name, hint)

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 
+from agentflow.core.languages import gather
 from agentflow.core.record import Record
 
 
@@ -51,7 +52,7 @@ CONFIGURATION = (
     *(".pre-commit-config.yaml", ".gitmodules", ".gitattributes"),
 )
 """Names at the root that other programs execute or obey: no command writes them, nor makes them."""
-SHARED = (".venv", "venv", "env", "node_modules")
+SHARED = gather(lambda each: each.packages)
 """Environments at the root, which a copy does not copy: it shows them read-only."""
 
 

@@ -2,37 +2,19 @@
 
 import ast
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from difflib import SequenceMatcher
-from pathlib import PurePosixPath
-from types import MappingProxyType
 
 from agentflow.checks.run import Shown
+from agentflow.core.languages import language_of
 from agentflow.core.record import Record
 from agentflow.workspace.mixed_tree import ChangedTexts
 
-_FAILING: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts"), 'throw new Error("{word}");'
-        ),
-        ".go": 'panic("{word}")',
-        ".rs": 'panic!("{word}");',
-        **dict.fromkeys((".java", ".kt", ".cs", ".scala"), 'if (true) throw new RuntimeException("{word}");'),
-        **dict.fromkeys((".sh", ".bash"), 'echo "{word}" >&2; exit 97'),
-        ".php": 'throw new \\Exception("{word}");',
-    }
-)
-"""What fails as the first statement of a function, in languages with braces."""
 _OPENS = re.compile(
     r"""^\s*+(?!(?:if|for|while|switch|catch|else|try|do|match|loop|select|return|impl|struct|enum|trait|mod)\b)
     (?:.*\b(?:func|fn|fun|function)\b.*|.*=>\s*|[\w\s<>,.*&:$\[\]\#@]*[\w$]+\s*\(.*\)[^;=]*)\{\s*$""",
     re.VERBOSE,
 )
-SOURCES = frozenset(
-    {".py", *_FAILING, ".c", ".cc", ".cpp", ".h", ".hpp", ".rb", ".pl", ".lua", ".swift", ".ex", ".hs", ".ml"}
-)
-"""Endings of files that hold code."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _TOUCH = "__import__('pathlib').Path(__file__).with_name({name!r}).touch()"
 
@@ -50,20 +32,26 @@ class Marks(Record):
 
 def break_functions(path: str, text: str) -> str | None:
     """Return code in which each function fails; None for code without any, and for an unknown language."""
-    ending, word = PurePosixPath(path).suffix, "broken on purpose"
-    if ending == ".py":
-        return _break_nodes(text, lambda _: True, f"raise RuntimeError({word!r})")
+    statement = _statement(path, "broken on purpose")
+    if path.endswith(".py"):
+        return _break_nodes(text, lambda _: True, statement)
     lines = text.splitlines()
-    openings = {at for at, line in enumerate(lines) if _OPENS.match(line)} if ending in _FAILING else set()
-    return _insert(lines, openings, _FAILING[ending].format(word=word)) if openings else None
+    openings = {at for at, line in enumerate(lines) if _OPENS.match(line)} if statement else set()
+    return _insert(lines, openings, statement) if openings else None
+
+
+def _statement(path: str, word: str) -> str:
+    """Return what fails as the first statement of a function; empty where it is not known for a language."""
+    language = language_of(path)
+    return (language.breaks or "").format(word=word) if language else ""
 
 
 def break_change(change: ChangedTexts, marks: Marks) -> str:
     """Return a changed file in which each function that was changed fails, or that cannot be used at all."""
-    ending = PurePosixPath(change.path).suffix
-    if ending == ".py":
+    if change.path.endswith(".py"):
         return _break_python(change, marks) or refuse(change.after, marks.word)
-    return _break_braces(change, ending, marks) or _fail_at_end(change.after, ending, marks.word)
+    statement = _statement(change.path, marks.word)
+    return _break_braces(change, statement) or _fail_at_end(change, statement, marks.word)
 
 
 def refuse(text: str, word: str) -> str:
@@ -137,9 +125,9 @@ def _break_nodes(text: str, is_meant: Callable[[ast.AST], bool], statement: str)
         return None
 
 
-def _break_braces(change: ChangedTexts, ending: str, marks: Marks) -> str | None:
+def _break_braces(change: ChangedTexts, statement: str) -> str | None:
     """Return code in which a failing statement opens each changed function; None where one has no opening."""
-    if ending not in _FAILING:
+    if not statement:
         return None
     lines = change.after.splitlines()
     openings = {
@@ -147,7 +135,7 @@ def _break_braces(change: ChangedTexts, ending: str, marks: Marks) -> str | None
     }
     if not openings or None in openings:
         return None
-    return _insert(lines, openings, _FAILING[ending].format(word=marks.word))
+    return _insert(lines, openings, statement)
 
 
 def _insert(lines: list[str], openings: Collection[int | None], statement: str) -> str:
@@ -177,15 +165,17 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _fail_at_end(text: str, ending: str, word: str) -> str:
+def _fail_at_end(change: ChangedTexts, statement: str, word: str) -> str:
     """Return a file that fails once all else of it was done, or that no program can read."""
-    if ending in (".js", ".mjs", ".cjs"):
-        return f"{text}\n{_FAILING[ending].format(word=word)}\n"
-    if ending in (".sh", ".bash"):
-        first, _, rest = text.partition("\n")
-        begin = _FAILING[ending].format(word=word)
-        return f"{first}\n{begin}\n{rest}" if first.startswith("#!") else f"{begin}\n{text}"
-    return refuse(text, word)
+    text, language = change.after, language_of(change.path)
+    match language.fails_at if language else "":
+        case "end":
+            return f"{text}\n{statement}\n"
+        case "begin":
+            first, _, rest = text.partition("\n")
+            return f"{first}\n{statement}\n{rest}" if first.startswith("#!") else f"{statement}\n{text}"
+        case _:
+            return refuse(text, word)
 
 
 def has_mark(name: str, word: str, shown: Shown, said: str) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
 
+from agentflow.core.languages import gather
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.equivalence import is_document, is_equal_but_examples, is_same_behaviour
@@ -20,7 +21,7 @@ _OBEYED = re.compile(
     r"//(?:go:|\s*\+build|/)|@ts-|eslint|nolint|prettier|istanbul|c8 |shellcheck|ignore|disable"
 )
 _DECLARED = re.compile(r"[A-Za-z_][\w\s*]*?\b(\w+)\([^{}]*\);")
-_HASHED = (".sh", ".bash", ".rb", ".yml", ".yaml", ".toml", ".pl")
+_HASHED = (".yml", ".yaml", ".toml", *gather(lambda each: each.suffixes if each.hashes else ()))
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from agentflow.checks.dependencies import Difference, compare
 from agentflow.checks.manifests import manifest_of
 from agentflow.core.evidence import Surface
+from agentflow.core.languages import is_source
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.core.verdict import Hunk
@@ -26,7 +27,6 @@ from agentflow.verdict.moved_code import find_moved
 from agentflow.verdict.other_tests import find_added_tests
 from agentflow.verdict.parts import extract_checks, has_parts
 from agentflow.verdict.python_tests import find_changed_tests
-from agentflow.verdict.reach import is_source
 from agentflow.verdict.renaming import find_moved_module, find_renaming, is_renamed
 from agentflow.verdict.surface import Kind, belongs, kind_for_verdict, kind_of
 from agentflow.verdict.tamper import Changed, find_tampering, list_changed_lines
@@ -45,26 +45,6 @@ _PLAIN = frozenset({"100644", "000000"})
 """Modes of a file that is no program and no link, or is not there."""
 _MOVED = 2
 """Paths that are in one tree alone where a file has another name."""
-_CODE = frozenset(
-    {
-        ".py",
-        ".pyi",
-        ".js",
-        ".jsx",
-        ".ts",
-        ".tsx",
-        ".mjs",
-        ".cjs",
-        ".go",
-        ".rs",
-        ".java",
-        ".kt",
-        ".rb",
-        ".sh",
-        ".c",
-        ".cpp",
-    }
-)
 
 
 class Look(Record):
@@ -192,7 +172,7 @@ def _is_needed(git: Git, tree: str, changes: tuple[ChangedTexts, ...], own: Coll
 
 def _in_code(paths: Iterable[str]) -> list[str]:
     """Return the paths of programs; a package's manifest may name its README."""
-    found = (path for path in paths if PurePosixPath(path).suffix in _CODE and path != "setup.py")
+    found = (path for path in paths if is_source(path) and path != "setup.py")
     return list(found)
 
 

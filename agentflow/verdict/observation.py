@@ -6,13 +6,13 @@ from itertools import accumulate
 from agentflow.checks.observing import Reads
 from agentflow.checks.repository import PYTEST_SETTINGS
 from agentflow.core.evidence import Side, Surface
+from agentflow.core.languages import is_source
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
 from agentflow.core.wording import list_some
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.mixed import is_shared
 from agentflow.verdict.paths import Observation, observe
-from agentflow.verdict.reach import is_source
 from agentflow.verdict.runner import Order
 from agentflow.verdict.surface import Kind, belongs, find_surface, kind_for_verdict, kind_of
 from agentflow.verdict.target_tests import file_of, id_prefix, modules_of

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from agentflow.core.evidence import CheckName, CheckRun, Side
+from agentflow.core.languages import PROBED
 from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.branches import Watched, watch_change
-from agentflow.verdict.breaking import SOURCES, Marks, break_change, refuse
+from agentflow.verdict.breaking import Marks, break_change, refuse
 from agentflow.verdict.canary import Canary, make_canary, plant_names
 from agentflow.verdict.hunks import Piece, split_change, take_back
 from agentflow.verdict.judge import holds
@@ -78,7 +79,7 @@ def _break_change(ground: ProbeContext, product: tuple[ChangedTexts, ...]) -> It
     if ground.proving and make_canary(final.check, "tests/test_a.py", ()):
         return
     marks = Marks(word=make_word(), loaded=make_word(), reached=make_word())
-    sources = [each for each in product if each.after and PurePosixPath(each.path).suffix in SOURCES]
+    sources = [each for each in product if each.after and PurePosixPath(each.path).suffix in PROBED]
     files: dict[str, str | None] = {each.path: break_change(each, marks) for each in sources}
     tests = ground.proving or ground.passed
     check = narrow(final.check, ground.proving) if ground.proving else final.check
@@ -101,7 +102,7 @@ def _break_for_others(
     ground: ProbeContext, product: tuple[ChangedTexts, ...], known: Results
 ) -> Iterator[Probe]:
     """Yield the other checks with changed files that nobody can read, and those that pass on the old tree."""
-    sources = [each for each in product if each.after and PurePosixPath(each.path).suffix in SOURCES]
+    sources = [each for each in product if each.after and PurePosixPath(each.path).suffix in PROBED]
     files: dict[str, str | None] = {each.path: refuse(each.after, make_word()) for each in sources}
     before = {run.check.name: run for run in ground.case.baseline if run.green}
     for run in (run for run in ground.case.final if run.check.name is not CheckName.TESTS and run.green):

@@ -4,13 +4,13 @@ from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
 from agentflow.core.evidence import CheckName, CheckRun
+from agentflow.core.languages import PROBED, is_source
 from agentflow.core.verdict import ProbeKind
-from agentflow.verdict.breaking import SOURCES, break_functions
+from agentflow.verdict.breaking import break_functions
 from agentflow.verdict.oracle import Clone, clone_tests
 from agentflow.verdict.other_tests import Expected, expect_other, find_expected
 from agentflow.verdict.probe import Probe, ProbeContext, make_word, with_patience
 from agentflow.verdict.proofs import find_proof
-from agentflow.verdict.reach import is_source
 from agentflow.verdict.surface import Kind, belongs, kind_of
 from agentflow.verdict.target_tests import function_of, lies_in, narrow
 
@@ -20,7 +20,7 @@ _MOST_CLONES = 40
 
 _MOST_FILES = 500
 
-_OTHERS = (SOURCES | {".bats", ".t", ""}) - {".py"}
+_OTHERS = (PROBED | {".bats", ".t", ""}) - {".py"}
 """Endings of files that may hold tests of other languages."""
 
 _TESTED = (Kind.TESTS, Kind.OBSERVED, Kind.NAMED)

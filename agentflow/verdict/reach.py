@@ -5,56 +5,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
-SOURCES = frozenset(
-    {
-        *(
-            ".py",
-            ".pyi",
-            ".pyx",
-            ".js",
-            ".jsx",
-            ".ts",
-            ".tsx",
-            ".mjs",
-            ".cjs",
-            ".mts",
-            ".cts",
-            ".vue",
-            ".svelte",
-        ),
-        *(
-            ".go",
-            ".rs",
-            ".java",
-            ".kt",
-            ".scala",
-            ".rb",
-            ".php",
-            ".pl",
-            ".lua",
-            ".sh",
-            ".bash",
-            ".swift",
-            ".cs",
-        ),
-        *(
-            ".c",
-            ".h",
-            ".cc",
-            ".cpp",
-            ".hpp",
-            ".m",
-            ".zig",
-            ".ex",
-            ".exs",
-            ".erl",
-            ".hs",
-            ".ml",
-            ".clj",
-            ".dart",
-        ),
-    }
-)
+from agentflow.core.languages import is_source
+
 _SCRIPT = frozenset({".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts", ".vue", ".svelte"})
 _NAMED = re.compile(
     r"(?:from|import|require|source|include|mod|use|load)\b[\s({\"'<]*([\w./@-]+)|[\"'<]([\w./@-]+)[\"'>]"
@@ -86,11 +38,6 @@ _ASSERTS = re.compile(
 )
 
 Graph = Mapping[str, frozenset[str]]
-
-
-def is_source(path: str) -> bool:
-    """Tell whether a path is a program by its ending."""
-    return PurePosixPath(path).suffix in SOURCES
 
 
 def find_leads(texts: Mapping[str, str]) -> Graph:

@@ -12,9 +12,9 @@ from types import MappingProxyType
 from agentflow.checks.manifests import manifest_of
 from agentflow.checks.repository import PYTEST_SETTINGS, Repository, dot_folder, table
 from agentflow.core.evidence import Check, Surface
+from agentflow.core.languages import gather, is_source
 from agentflow.verdict.equivalence import is_document_path
 from agentflow.verdict.mixed import is_shared
-from agentflow.verdict.reach import is_source
 from agentflow.workspace.globs import compile_glob, to_expression
 
 
@@ -32,39 +32,19 @@ class Kind(StrEnum):
     SETTING = "the user's settings"
 
 
-_JS = "{js,jsx,ts,tsx,mjs,cjs,mts,cts}"
 _GLOBS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
     {
-        Kind.START: (
-            *("conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth"),
-            *("**/{tests,test}/__init__.py", "**/{tests,test}/**/__init__.py"),
-            "**/*.{dist,egg}-info/**",  # its entry points are plugins to pytest wherever a path leads to it
-        ),
+        Kind.START: gather(lambda each: each.first),
         Kind.FIXTURES: (
             *("**/__snapshots__/**", "**/{fixtures,testdata,test_data,cassettes}/**"),
             *("*.snap", "*.ambr", "*.approved.*"),
         ),
-        Kind.TESTS: (
-            *("**/{tests,test,__tests__,spec,specs,e2e}/**", "test_*.py", "*_test.py", "tests.py"),
-            *(
-                f"*.{{test,spec}}.{_JS}",
-                f"{{test,tests}}.{_JS}",
-                "*_test.go",
-                "*{Test,Tests,IT}.{java,kt}",
-                "*_spec.rb",
-            ),
-        ),
-        Kind.RUNNER: (
-            *("{,.}pytest.{ini,toml}", "tox.ini", "noxfile.py", ".coveragerc", "{,.}mypy.ini"),
-            *("{,.}ruff.toml", ".flake8", ".pylintrc", "pyrightconfig.json", ".isort.cfg"),
-            *("{jest,vitest,playwright,cypress,karma,ava,mocha}.{config,conf}.*", ".mocharc*"),
-            *("tsconfig*.json", ".eslintrc*", "eslint.config.*", ".nycrc*", ".babelrc*"),
-            *(".golangci.*", "{,.}clippy.toml", ".config/nextest.toml", ".pre-commit-config.yaml"),
-        ),
+        Kind.TESTS: ("**/{tests,test,__tests__,spec,specs,e2e}/**", *gather(lambda each: each.tests)),
+        Kind.RUNNER: (*gather(lambda each: each.settings), ".pre-commit-config.yaml"),
         Kind.BUILD: (
             *("{GNUm,M,m}akefile", "*.mk", "{J,j}ustfile", "Taskfile.y{,a}ml"),
             *(".github/**", ".gitlab-ci.yml", ".circleci/**", ".travis.yml", "azure-pipelines.yml"),
-            *("mvnw", "gradlew", ".mvn/**", "gradle/wrapper/**"),
+            *gather(lambda each: each.builds),
         ),
     }
 )

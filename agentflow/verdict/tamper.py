@@ -7,6 +7,7 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path, PurePosixPath
 
+from agentflow.core.languages import is_source
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.frontmatter import read_yaml
@@ -21,7 +22,6 @@ from agentflow.verdict.knowledge import (
     find_known_rows,
 )
 from agentflow.verdict.python_tests import compare_tests
-from agentflow.verdict.reach import is_source
 from agentflow.verdict.surface import Kind
 from agentflow.verdict.switches import find_careless_comparisons, find_switches
 

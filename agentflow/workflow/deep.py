@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 
 from agentflow.core.errors import InvalidFile, StateError
+from agentflow.core.languages import gather
 from agentflow.core.record import Record
 from agentflow.core.role import Findings
 from agentflow.core.run import Run, RunOutcome
@@ -54,7 +55,7 @@ _FILES_EACH = 100
 
 _DEEP = 4
 
-_MANIFESTS = frozenset({"package.json", "pyproject.toml", "Cargo.toml", "go.mod", "pom.xml", "build.gradle"})
+_MANIFESTS = frozenset(gather(lambda each: each.manifests))
 
 
 class Exploration(Record):

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from agentflow.core.evidence import RED
+from agentflow.core.languages import is_source
 from agentflow.core.task import Excerpt, TaskState
 from agentflow.tools.excerpts import block_of, short_file
-from agentflow.verdict.reach import is_source
 from agentflow.verdict.surface import belongs
 from agentflow.verdict.target_tests import find_test_files
 from agentflow.workflow.crew import Crew

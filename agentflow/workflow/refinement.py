@@ -12,6 +12,7 @@ from agentflow.checks.interpreter import choose
 from agentflow.core.errors import Exit
 from agentflow.core.events import Warned
 from agentflow.core.evidence import RED, CheckName
+from agentflow.core.languages import language_of
 from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind
 from agentflow.core.routing import Action, Classification
 from agentflow.core.task import Ending, Excerpt, GateStatus, Intent, Status, TaskState
@@ -42,12 +43,6 @@ MAX_CHANGES = 8
 
 MAX_FILES = 3
 
-
-_LANGUAGES = {
-    ".py": "Python", ".ts": "TypeScript", ".tsx": "TypeScript", ".js": "JavaScript", ".go": "Go",
-    ".rs": "Rust", ".java": "Java", ".kt": "Kotlin", ".rb": "Ruby", ".c": "C", ".cpp": "C++", ".cs": "C#",
-    ".php": "PHP", ".swift": "Swift", ".sh": "shell",
-}  # fmt: skip
 
 _BRANCH = "ref: refs/heads/"
 
@@ -216,8 +211,7 @@ def _find_named(text: str, files: tuple[str, ...]) -> Iterator[str]:
 
 def find_languages(files: Iterable[str]) -> tuple[str, ...]:
     """Return the languages that files are written in, the main one first."""
-    suffixes = (f".{path.rpartition('.')[2]}" for path in files)
-    found = Counter(_LANGUAGES[suffix] for suffix in suffixes if suffix in _LANGUAGES)
+    found = Counter(language.name for language in map(language_of, files) if language)
     return tuple(name for name, _ in found.most_common())
 
 

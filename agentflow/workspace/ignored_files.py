@@ -5,27 +5,13 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
+from agentflow.core.languages import gather
 from agentflow.sandbox.profile import SHARED
 
 _SITE = "site-packages"
-CACHES = frozenset(
-    {
-        "__pycache__",
-        ".cache",
-        ".pytest_cache",
-        ".mypy_cache",
-        ".ruff_cache",
-        ".hypothesis",
-        ".vite",
-        ".vitest",
-    }
-)
+CACHES = frozenset({".cache", *gather(lambda each: each.caches)})
 """Folders that tools fill as they run; nothing is judged by them, and no copy has them."""
-
-
-_MADE = frozenset(
-    {*CACHES, *SHARED, "target", "dist", "build", ".tox", ".nox", ".gradle", ".next", "htmlcov"}
-)
+_MADE = frozenset({*CACHES, *SHARED, "dist", "build", *gather(lambda each: each.made)})
 """Folders whose content a tool makes anew."""
 _MOST_FILES, _MOST_BYTES, _MOST_BYTES_IN_ALL = 1_000, 8 << 20, 32 << 20
 

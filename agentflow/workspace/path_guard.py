@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from agentflow.core.errors import InvalidInput, OutsideWorkspace, StateError, ToolError
+from agentflow.core.languages import SOURCES
 from agentflow.core.ports import Workspace
 from agentflow.core.record import Record
 from agentflow.process import capture
@@ -45,16 +46,11 @@ _SECRET_WORDS = frozenset(
 _SECRET_FOLDERS = _SECRET_WORDS - {"token", "tokens"}
 """Folders of tokens hold parts of a language or of a design more often than keys."""
 _SAMPLES = frozenset({".example", ".sample", ".template", ".dist"})
-_CODE = frozenset(
-    {
-        *(".py", ".pyi", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".vue", ".svelte"),
-        *(".go", ".rs", ".java", ".kt", ".kts", ".scala", ".groovy", ".rb", ".php", ".c", ".h", ".cc"),
-        *(".cpp", ".cxx", ".hpp", ".m", ".mm", ".cs", ".fs", ".swift", ".dart", ".ex", ".exs", ".erl"),
-        *(".hs", ".lua", ".ml", ".mli", ".clj", ".pl", ".pm", ".r", ".jl", ".sql", ".proto", ".graphql"),
-        *(".md", ".rst", ".adoc", ".html", ".css", ".scss", ".less", ".svg"),
-    }
-)
-"""Code and prose about secrets, which is what most files of such a name are."""
+_CODE = (SOURCES - {".sh", ".bash"}) | {
+    *(".kts", ".groovy", ".cxx", ".mm", ".fs", ".mli", ".pm", ".r", ".jl", ".sql", ".proto", ".graphql"),
+    *(".md", ".rst", ".adoc", ".html", ".css", ".scss", ".less", ".svg"),
+}
+"""Code and prose about secrets, which is what most files of such a name are; scripts of a shell set keys."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 

@@ -1,0 +1,331 @@
+"""Programming languages, one record each: all that the program knows of one language stands here."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Literal
+
+from agentflow.core.evidence import CheckName
+from agentflow.core.record import Record
+
+
+class Lexer(Record):
+    """Expressions that part a program into comments, texts and code."""
+
+    comment: str
+    strings: tuple[str, ...]
+    code: str
+    """What is neither, as little of it as can be told."""
+    odd: str
+    """What says that comments are a part of what a program does, or are not told by these rules."""
+    keeps_docs: bool = False
+    """Comments that document code may run as examples, or be read by a macro."""
+
+
+class CheckRule(Record):
+    """A required check of every repository with a certain manifest."""
+
+    name: CheckName
+    command: str
+    manifest: tuple[str, ...]
+    """One of these lies at the root."""
+    programs: tuple[tuple[str, str], ...]
+    """What it needs, the one that the command begins with last, each with how a person gets it."""
+    reason: str = ""
+    """Why it is required, where the name of the manifest does not say it."""
+    unless: tuple[str, ...] = ()
+    """None of these lies at the root."""
+    settings: tuple[str, ...] = ()
+    """And one of these, if there are any."""
+    table: tuple[str, ...] = ()
+    """Or this table of the manifest, which is TOML, in place of the settings."""
+    files: str = ""
+    """A glob that some file of the repository fits."""
+    says: str = ""
+    """An expression that some program of the language has a place for."""
+    wrapper: str = ""
+    """The build's own starter at the root, in place of the program that the command begins with."""
+    runtime: tuple[str, str] = ("", "")
+    """What that starter needs, and how a person gets it."""
+
+
+class Language(Record):
+    """One language, or the files of one that are treated alike; several records may have one name."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    manifests: tuple[str, ...] = ()
+    """Names of files that say what a package is, and what it needs."""
+    rules: tuple[CheckRule, ...] = ()
+    tests: tuple[str, ...] = ()
+    """Globs of test files."""
+    first: tuple[str, ...] = ()
+    """Globs of files that run before any test."""
+    settings: tuple[str, ...] = ()
+    """Globs of the settings of its checkers."""
+    builds: tuple[str, ...] = ()
+    """Globs of what its build starts with."""
+    packages: tuple[str, ...] = ()
+    """Folders of installed packages, at the root; a copy shows them and does not copy them."""
+    caches: tuple[str, ...] = ()
+    """Folders that its tools fill as they run; nothing is judged by them, and no copy has them."""
+    made: tuple[str, ...] = ()
+    """Other folders whose content its tools make again."""
+    breaks: str | None = None
+    """A statement that fails, `{word}` in it; empty where none is known, None where no probe needs one."""
+    fails_at: Literal["begin", "end", ""] = ""
+    """Where in a file that statement makes the whole of it fail, if anywhere."""
+    hashes: bool = False
+    """A comment begins with `#`."""
+    lexer: Lexer | None = None
+
+
+_SLASHES = r"//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/"
+_STRING = r'"(?:[^"\\\n]|\\.)*"'
+_CHARACTER = r"'(?:[^'\\\n]|\\.)+'"
+_HOLE = r"\$\{[\w.\s()+\-*%?:,\[\]]*\}"
+_REGEX = r"/(?![*/])(?:[^/\\\[\n]|\\[^\n]|\[(?:[^\]\\\n]|\\[^\n])*\])+/[a-z]*"
+_SCRIPT_STRINGS = (
+    r'"(?:[^"\\\n]|\\[^\n])*"',
+    r"'(?:[^'\\\n]|\\[^\n])*'",
+    rf"`(?:[^`\\$]|\\.|\$(?!\{{)|{_HOLE})*`",
+    rf"(?:(?<=[(,=:\[!&|?;>])|(?<=\breturn)|(?<=^))\s*{_REGEX}",
+)
+_KEYWORDS = r"\b(?:typeof|case|in|of|delete|void|throw|new|await|yield|do|else|instanceof)\s*/(?![/*])"
+_DIVISION = r"(?<=[\w\]]) ?/(?![/*])|(?<=\)) ?/(?![/*])(?=[^/\"'`\n]*(?:\n|\Z))"
+_HERE_DOCUMENT = (
+    r"<<-?[ \t]*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)(?![^\n]*<<)[^\n]*\n"
+    r"(?:.*?\n)?\t*(?P=end)(?=\n|\Z)"
+)
+_SHELL_INNER = r"(?:[^()\"'`\\#]|\"[^\"`\\()]*\"|'[^'\n]*')*"
+_C_LEXER = Lexer(
+    comment=_SLASHES,
+    strings=(_STRING, _CHARACTER),
+    code=r"[^\"'/]|/(?![/*])",
+    odd=r"\\[ \t]*\n|\?\?/|R\"|[0-9a-fA-F]'[0-9a-fA-F]|__LINE__|__COUNTER__|#[^\n]*<[^>\n]*/[/*]",
+)
+_GO_LEXER = Lexer(
+    comment=_SLASHES,
+    strings=(_STRING, _CHARACTER, r"`[^`]*`"),
+    code=r"[^\"'`/]|/(?![/*])",
+    odd=r'"C"|\bruntime\.Callers?\b',
+)
+_SCRIPT_LEXER = Lexer(
+    comment=_SLASHES,
+    strings=_SCRIPT_STRINGS,
+    code=rf"{_DIVISION}|[^\"'`/]",
+    odd=r"<!--|-->|</|/>|\+\+ ?/|-- ?/|__filename|import\.meta|\.stack\b|\bcallee\b|Function\.prototype|"
+    + _KEYWORDS,
+)
+_RUST_LEXER = Lexer(
+    comment=r"//[^\n]*|/\*(?:[^*/]|\*(?!/)|/(?!\*))*\*/",
+    strings=(r'(?<!\w)[bc]?r(?P<mark>#*)".*?"(?P=mark)', r'"(?:[^"\\]|\\.)*"', r"'(?:[^'\\\n]|\\[^'\n]*'?)'"),
+    code=r"[^\"'/]|'(?=[A-Za-z_]\w*(?!'))|/(?![/*])",
+    odd=r"\b(?:line|column|file|stringify)!",
+    keeps_docs=True,
+)
+_SHELL_LEXER = Lexer(
+    comment=r"(?:(?<=\n)|(?<![\s\S]))[ \t]*#(?!!)[^\n]*",
+    strings=(
+        _HERE_DOCUMENT,
+        rf"\"(?:[^\"\\$`\n]|\\[^\n]|\$\({_SHELL_INNER}\)|\$(?!\())*\"",
+        r"'[^'\n]*'",
+    ),
+    code=r"(?<=\S)#|(?<![\s\S])#!|(?<!\s)[ \t]+#[^\n\"'`\\]*|<(?!<)|[^\"'`\\#<]|\\.",
+    odd=r"\\\n[ \t]*(?:#|\n)|BASH_SOURCE|LINENO|\bset -[a-z]*v"
+    r"|(?:sed|grep|awk|head|tail|cat|cut|<)[^\n]*\$\{?0",
+)
+_THROWS = 'if (true) throw new RuntimeException("{word}");'
+_SCRIPT_FAILS = 'throw new Error("{word}");'
+_SCRIPTS = "{js,jsx,ts,tsx,mjs,cjs,mts,cts}"
+_GO = (("go", "install the Go toolchain"),)
+_CARGO = (("cargo", "install the Rust toolchain"),)
+_JDK = ("java", "install a JDK")
+
+LANGUAGES: tuple[Language, ...] = (
+    Language(
+        name="Python",
+        suffixes=(".py",),
+        manifests=("pyproject.toml",),
+        tests=("test_*.py", "*_test.py", "tests.py"),
+        first=(
+            *("conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth"),
+            *("**/{tests,test}/__init__.py", "**/{tests,test}/**/__init__.py"),
+            "**/*.{dist,egg}-info/**",  # its entry points are plugins to pytest wherever a path leads to it
+        ),
+        settings=(
+            *("{,.}pytest.{ini,toml}", "tox.ini", "noxfile.py", ".coveragerc", "{,.}mypy.ini"),
+            *("{,.}ruff.toml", ".flake8", ".pylintrc", "pyrightconfig.json", ".isort.cfg"),
+        ),
+        packages=(".venv", "venv", "env"),
+        caches=("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"),
+        made=(".tox", ".nox", "htmlcov"),
+        breaks="raise RuntimeError({word!r})",
+    ),
+    Language(name="Python", suffixes=(".pyi", ".pyx")),
+    Language(
+        name="JavaScript",
+        suffixes=(".js", ".mjs", ".cjs"),
+        manifests=("package.json",),
+        tests=(f"*.{{test,spec}}.{_SCRIPTS}", f"{{test,tests}}.{_SCRIPTS}"),
+        settings=(
+            *("{jest,vitest,playwright,cypress,karma,ava,mocha}.{config,conf}.*", ".mocharc*"),
+            *("tsconfig*.json", ".eslintrc*", "eslint.config.*", ".nycrc*", ".babelrc*"),
+        ),
+        packages=("node_modules",),
+        caches=(".vite", ".vitest"),
+        made=(".next",),
+        breaks=_SCRIPT_FAILS,
+        fails_at="end",
+        lexer=_SCRIPT_LEXER,
+    ),
+    Language(name="TypeScript", suffixes=(".ts", ".mts", ".cts"), breaks=_SCRIPT_FAILS, lexer=_SCRIPT_LEXER),
+    Language(name="JavaScript", suffixes=(".jsx",), breaks=_SCRIPT_FAILS),
+    Language(name="TypeScript", suffixes=(".tsx",), breaks=_SCRIPT_FAILS),
+    Language(name="Vue", suffixes=(".vue",)),
+    Language(name="Svelte", suffixes=(".svelte",)),
+    Language(
+        name="Go",
+        suffixes=(".go",),
+        manifests=("go.mod",),
+        rules=(
+            CheckRule(name=CheckName.LINT, command="go vet ./...", manifest=("go.mod",), programs=_GO),
+            CheckRule(
+                name=CheckName.LINT,
+                command="golangci-lint run",
+                manifest=("go.mod",),
+                settings=(".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json"),
+                programs=(("golangci-lint", "install golangci-lint"),),
+            ),
+            CheckRule(
+                name=CheckName.TESTS,
+                command="go test ./...",
+                manifest=("go.mod",),
+                files="**/*_test.go",
+                programs=_GO,
+            ),
+        ),
+        tests=("*_test.go",),
+        settings=(".golangci.*",),
+        breaks='panic("{word}")',
+        lexer=_GO_LEXER,
+    ),
+    Language(
+        name="Rust",
+        suffixes=(".rs",),
+        manifests=("Cargo.toml",),
+        rules=(
+            CheckRule(
+                name=CheckName.TYPES,
+                command="cargo check --all-targets",
+                manifest=("Cargo.toml",),
+                programs=_CARGO,
+            ),
+            CheckRule(
+                name=CheckName.LINT,
+                command="cargo clippy --all-targets -- -D warnings",
+                manifest=("Cargo.toml",),
+                settings=("clippy.toml", ".clippy.toml"),
+                table=("lints", "clippy"),
+                programs=(*_CARGO, ("cargo-clippy", "rustup component add clippy")),
+                reason="clippy settings",
+            ),
+            CheckRule(
+                name=CheckName.TESTS,
+                command="cargo test",
+                manifest=("Cargo.toml",),
+                says=r"#\[(?:\w+::)*(?:test|rstest|test_case)\b|\bproptest!",
+                programs=_CARGO,
+            ),
+        ),
+        settings=("{,.}clippy.toml", ".config/nextest.toml"),
+        made=("target",),
+        breaks='panic!("{word}");',
+        lexer=_RUST_LEXER,
+    ),
+    Language(
+        name="Java",
+        suffixes=(".java",),
+        manifests=("pom.xml", "build.gradle"),
+        rules=(
+            CheckRule(
+                name=CheckName.TESTS,
+                command="mvn -B test",
+                manifest=("pom.xml",),
+                files="**/src/test/**",
+                programs=(("mvn", "install Maven"),),
+                wrapper="mvnw",
+                runtime=_JDK,
+            ),
+            CheckRule(
+                name=CheckName.TESTS,
+                command="gradle --no-daemon test",
+                manifest=("build.gradle", "build.gradle.kts"),
+                unless=("pom.xml",),
+                files="**/src/test/**",
+                programs=(("gradle", "install Gradle"),),
+                wrapper="gradlew",
+                runtime=_JDK,
+            ),
+        ),
+        tests=("*{Test,Tests,IT}.{java,kt}",),
+        builds=("mvnw", "gradlew", ".mvn/**", "gradle/wrapper/**"),
+        made=(".gradle", "target"),
+        breaks=_THROWS,
+    ),
+    Language(name="Kotlin", suffixes=(".kt",), breaks=_THROWS),
+    Language(name="C#", suffixes=(".cs",), breaks=_THROWS),
+    Language(name="Scala", suffixes=(".scala",), breaks=_THROWS),
+    Language(
+        name="shell",
+        suffixes=(".sh", ".bash"),
+        breaks='echo "{word}" >&2; exit 97',
+        fails_at="begin",
+        hashes=True,
+        lexer=_SHELL_LEXER,
+    ),
+    Language(name="PHP", suffixes=(".php",), breaks='throw new \\Exception("{word}");'),
+    Language(name="C", suffixes=(".c", ".h"), breaks="", lexer=_C_LEXER),
+    Language(name="C++", suffixes=(".cc", ".cpp", ".hpp"), breaks="", lexer=_C_LEXER),
+    Language(name="Ruby", suffixes=(".rb",), tests=("*_spec.rb",), breaks="", hashes=True),
+    Language(name="Perl", suffixes=(".pl",), breaks="", hashes=True),
+    Language(name="Lua", suffixes=(".lua",), breaks=""),
+    Language(name="Swift", suffixes=(".swift",), breaks=""),
+    Language(name="Elixir", suffixes=(".ex",), breaks=""),
+    Language(name="Elixir", suffixes=(".exs",)),
+    Language(name="Haskell", suffixes=(".hs",), breaks=""),
+    Language(name="OCaml", suffixes=(".ml",), breaks=""),
+    Language(name="Erlang", suffixes=(".erl",)),
+    Language(name="Clojure", suffixes=(".clj",)),
+    Language(name="Objective-C", suffixes=(".m",)),
+    Language(name="Zig", suffixes=(".zig",)),
+    Language(name="Dart", suffixes=(".dart",)),
+)
+_BY_SUFFIX: Mapping[str, Language] = MappingProxyType(
+    {suffix: language for language in LANGUAGES for suffix in language.suffixes}
+)
+SOURCES = frozenset(_BY_SUFFIX)
+"""Endings of programs."""
+PROBED = frozenset(suffix for suffix, language in _BY_SUFFIX.items() if language.breaks is not None)
+"""Endings of programs that a probe breaks, or says that it cannot."""
+
+
+def language_of(path: str) -> Language | None:
+    """Return the language that a file is written in, by its ending."""
+    return _BY_SUFFIX.get(PurePosixPath(path).suffix)
+
+
+def lexer_of(path: str) -> Lexer | None:
+    """Return how a program is parted into comments, texts and code, where its language is known so well."""
+    language = language_of(path)
+    return language.lexer if language else None
+
+
+def gather(values: Callable[[Language], Iterable[str]]) -> tuple[str, ...]:
+    """Return what all languages have of one kind, each once, in the order of the table."""
+    return tuple(dict.fromkeys(value for language in LANGUAGES for value in values(language)))
+
+
+def is_source(path: str) -> bool:
+    """Return whether a file is a program, by its ending."""
+    return PurePosixPath(path).suffix in SOURCES
