@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 
+from agentflow.core.events import Warned
 from agentflow.core.hook import (
     NO_DECISION,
     POINTS,
@@ -24,6 +25,7 @@ from agentflow.core.hook import (
     Script,
     ToolUse,
 )
+from agentflow.core.ports import Observer
 from agentflow.hooks.answers import HookAnswer
 from agentflow.hooks.command import run_script
 from agentflow.hooks.matching import matches, meets_condition
@@ -42,6 +44,17 @@ class Chain:
 
     def has(self, point: Point) -> bool:
         return point in self._at
+
+    async def ask(
+        self, point: Point, scene: Callable[[], Scene], payload: Callable[[], Payload], observe: Observer
+    ) -> HookDecision:
+        """Return what the hooks of a point decide, and pass their notices on."""
+        if not self.has(point):
+            return NO_DECISION  # before anything is made for nobody
+        decision = await self.fire(point, scene(), payload)
+        for notice in decision.notices:
+            observe(Warned(message=notice))
+        return decision
 
     async def fire(self, point: Point, scene: Scene, payload: Callable[[], Payload]) -> HookDecision:
         """Ask the hooks of a point; the payload is made only if there are any."""

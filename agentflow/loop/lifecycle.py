@@ -5,7 +5,6 @@ from collections.abc import Callable
 from agentflow.core.errors import ModelError
 from agentflow.core.events import Warned
 from agentflow.core.hook import (
-    NO_DECISION,
     Actor,
     Briefed,
     Concluded,
@@ -36,14 +35,13 @@ async def asked(
     agent: Agent, point: Point, payload: Callable[[], Payload], tool: Tool | None = None
 ) -> HookDecision:
     """Ask the hooks of a point, and show the person what they want shown; without hooks nothing is made."""
-    if not agent.hooks.has(point):
-        return NO_DECISION
-    actor = Actor(name=agent.role.name, depth=agent.depth)
-    scene = Scene(cwd=agent.around.workspace.root, actor=actor, tool=tool, **copy_shared(agent.around, Scene))
-    said = await agent.hooks.fire(point, scene, payload)
-    for notice in said.notices:
-        agent.observe(Warned(message=notice))
-    return said
+
+    def scene() -> Scene:
+        actor = Actor(name=agent.role.name, depth=agent.depth)
+        place = copy_shared(agent.around, Scene)
+        return Scene(cwd=agent.around.workspace.root, actor=actor, tool=tool, **place)
+
+    return await agent.hooks.ask(point, scene, payload, agent.observe)
 
 
 async def begun(agent: Agent, run: Run) -> Run:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from agentflow.core.errors import Exit, Halted
-from agentflow.core.events import Warned
 from agentflow.core.hook import (
     Decision,
     HookDecision,
@@ -75,9 +74,7 @@ async def _fire(crew: Crew, task: TaskState, point: Point, payload: Callable[[],
         iteration=task.iteration,
         watch=crew.watch,
     )
-    said = await crew.hooks.fire(point, scene, payload)
-    for notice in said.notices:
-        crew.store.emit(Warned(message=notice))
+    said = await crew.hooks.ask(point, lambda: scene, payload, crew.store.emit)
     if said.halt is not None:
         raise Halted(said.halt)
     return said

@@ -19,7 +19,9 @@ from agentflow.core.hook import (
     Point,
 )
 from agentflow.core.messages import Message, Notice, Reply, Speaker, Stop, Text, ToolCall, ToolResult, Usage
+from agentflow.core.ports import Observer
 from agentflow.core.run import MessageAdded, RequestSent, RunOutcome, RunStopped
+from agentflow.hooks.chain import Chain
 from agentflow.loop.run import run_agent
 from agentflow.model.scripted import Turn
 from tests.unit.hooks.stage import FUNCTIONS_ONLY
@@ -266,19 +268,23 @@ def test_the_end_is_told_of_a_denied_call_and_the_run_goes_on(stage: Stage) -> N
     ]
 
 
-class Counted:
-    """Hooks that nobody registered; counts how often somebody wants a payload made."""
+class Counted(Chain):
+    """No hooks; counts how often a scene or a payload is made for them."""
 
-    def __init__(self) -> None:
-        self.made = 0
-        self.hooks: tuple[Hook, ...] = ()
+    made = 0
 
-    def has(self, point: Point) -> bool:
-        return point is None
+    async def ask(
+        self,
+        point: Point,
+        scene: Callable[[], points.Scene],
+        payload: Callable[[], points.Payload],
+        observe: Observer,
+    ) -> points.HookDecision:
+        def count() -> Any:
+            self.made += 1
+            raise AssertionError((point, scene, payload))
 
-    async def fire(self, point: Point, scene: object, payload: Callable[[], object]) -> HookResult:
-        self.made += 1
-        raise AssertionError((point, scene, payload))
+        return await super().ask(point, count, count, observe)
 
 
 def test_without_hooks_nothing_is_made_at_any_point(stage: Stage) -> None:
