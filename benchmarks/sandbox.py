@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentflow.core.evidence import Command
-from agentflow.sandbox.confine import Ability, probe
+from agentflow.sandbox.confine import Ability, find_ability
 from agentflow.sandbox.profile import CHECKS, Level
 from agentflow.sandbox.run import Sandbox
 from benchmarks.report import Row, alone, at_most
@@ -30,7 +30,7 @@ def rows(rounds: int) -> Iterator[Row]:
     """Yield what a command takes bare, in each profile, and on a view of many files."""
     rounds = max(rounds, LEAST_ROUNDS)
     with tempfile.TemporaryDirectory(prefix="agentflow-bench-") as folder:
-        box = Sandbox(root=Path(folder, "repository").resolve(), ability=probe())
+        box = Sandbox(root=Path(folder, "repository").resolve(), ability=find_ability())
         made(box.root, 10)
         bare = _taken(rounds, box.replace(ability=Ability(level=Level.NONE)))
         yield alone(17, "bare command ms", bare)

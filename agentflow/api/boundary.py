@@ -9,9 +9,9 @@ from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.permissions.rules import Rules
 from agentflow.permissions.user_rules import exceptions
-from agentflow.sandbox.confine import Ability, probe
+from agentflow.sandbox.confine import Ability, find_ability
 from agentflow.sandbox.profile import SHARED, Level, Opened
-from agentflow.sandbox.protection import sweep
+from agentflow.sandbox.protection import clear_leftovers
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Caller, Confinement, Settings, load_settings
 from agentflow.workspace.git import Git, open_repository
@@ -86,7 +86,7 @@ def _find_ability(settings: Settings, wish: Wish) -> Ability:
         return Ability(level=Level.NONE, reason="--no-sandbox")
     if settings.sandbox is Confinement.OFF:
         return Ability(level=Level.NONE, reason="config.yaml says sandbox: off")
-    found = probe()
+    found = find_ability()
     if found.level is not Level.NONE or wish.must_run:
         return found
     if settings.sandbox is Confinement.ASK and wish.agree(found.reason):
@@ -117,4 +117,6 @@ def record_weakest_sandbox(task: TaskState, sandbox: Sandbox) -> TaskState:
 
 def sweep_leftovers() -> tuple[str, ...]:
     """Clear away what killed commands left; return a line for each protected path of theirs."""
-    return tuple(f"{path} is protected: a killed command had made it, it was set aside" for path in sweep())
+    return tuple(
+        f"{path} is protected: a killed command had made it, it was set aside" for path in clear_leftovers()
+    )

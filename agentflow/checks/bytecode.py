@@ -4,6 +4,7 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
+from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.scratch import walk
 
 _OTHERS = frozenset({".git", "node_modules"})
@@ -16,7 +17,9 @@ def has_bytecode(root: Path) -> bool:
     would take either for the source. What lies in an installed environment is not looked at.
     """
     for folder, names, files in walk(root):
-        names[:] = [name for name in names if name not in _OTHERS and not _is_environment(folder, name)]
+        names[:] = [
+            name for name in names if name not in _OTHERS and not is_python_environment(f"{folder}/{name}")
+        ]
         is_cache = os.path.basename(folder) == "__pycache__"  # noqa: PTH119  # a string
         if is_cache and any(name.endswith(".pyc") for name in files):
             return True
@@ -27,7 +30,3 @@ def has_bytecode(root: Path) -> bool:
 def had_bytecode(root: Path) -> bool:
     """Return the same of files that nobody changes, looked at once: a layer lies above them."""
     return has_bytecode(root)
-
-
-def _is_environment(folder: str, name: str) -> bool:
-    return Path(folder, name, "pyvenv.cfg").exists()

@@ -19,7 +19,7 @@ from agentflow.core.record import Record
 from agentflow.model.credentials import endpoint
 from agentflow.model.tiers import choice_of
 from agentflow.process import capture
-from agentflow.sandbox.examine import ATTRIBUTES, WHO, Attack, examine
+from agentflow.sandbox.examine import ATTRIBUTES, WHO, Attack, attack_profiles
 from agentflow.sandbox.profile import CHECKS, Level
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Settings, folders, load_settings, model_name
@@ -89,7 +89,7 @@ def examine_machine(folder: Path) -> Examined:
         gaps=ability.gaps,
         attacks=()
         if ability.level is Level.NONE
-        else examine(sandbox.replace(opened=type(sandbox.opened)())),
+        else attack_profiles(sandbox.replace(opened=type(sandbox.opened)())),
         programs={name: _version(name, option) for name, option in _PROGRAMS},
         model=model,
         endpoint=address,

@@ -35,13 +35,13 @@ _LATER = "sleep 0.4; echo late > {}"
 
 def main(spec: dict[str, Any]) -> None:
     """Try everything and print what got through."""
-    through = {name: _tried(attack) for name, attack in _attacks(spec).items()}
+    through = {name: _try(attack) for name, attack in _attacks(spec).items()}
     for place in spec["writes"]:
-        _tried(partial(_write, Path(place)))
+        _try(partial(_write, Path(place)))
     for place in spec["attributes"]:
         for alter in (partial(os.chmod, mode=0o777), partial(os.utime, times=(0, 0)), _mark, _chown):
-            _tried(partial(_altered, alter, place))
-    _tried(partial(_leave_behind, spec["late"]))
+            _try(partial(_try_change, alter, place))
+    _try(partial(_leave_behind, spec["late"]))
     for name, number in spec["calls"].items():
         through[f"call {name}"] = _call(number)
     print(json.dumps(through))  # noqa: T201  # its answer
@@ -49,7 +49,7 @@ def main(spec: dict[str, Any]) -> None:
 
 def _attacks(spec: dict[str, Any]) -> dict[str, Callable[[], bool]]:
     return {
-        "read home": lambda: any(_tried(partial(_open, path)) for path in spec["home"]),
+        "read home": lambda: any(_try(partial(_open, path)) for path in spec["home"]),
         "list home": lambda: bool(set(os.listdir(spec["home_folder"])) & set(spec["home_names"])),  # noqa: PTH208
         "read temporary files": lambda: _open(spec["temporary"]),
         "environment of processes": _others_environment,
@@ -59,25 +59,25 @@ def _attacks(spec: dict[str, Any]) -> dict[str, Callable[[], bool]]:
         "kernel trigger": lambda: _open("/proc/sysrq-trigger", os.O_WRONLY),
         "kernel memory": lambda: _open("/proc/kcore") or _open("/dev/mem"),
         "kernel log": lambda: _open("/dev/kmsg"),
-        "disks": lambda: any(_tried(partial(_open, path)) for path in spec["disks"]),
+        "disks": lambda: any(_try(partial(_open, path)) for path in spec["disks"]),
         "control groups": lambda: _open("/sys/fs/cgroup/cgroup.procs", os.O_WRONLY),
         "capabilities": _has_capabilities,
         "gain rights by a program": lambda: ctypes.CDLL(None).prctl(39, 0, 0, 0, 0) == 0,
         "TCP to this machine": lambda: _connect(socket.AF_INET, ("127.0.0.1", spec["port"])),
         "TCP to the internet": lambda: _connect(socket.AF_INET, ("1.1.1.1", 53)),
         "multipath TCP": lambda: _connect(socket.AF_INET, ("127.0.0.1", spec["port"]), _MULTIPATH),
-        "TCP fast open": lambda: any(_tried(partial(_fast_open, way, spec["port"])) for way in _SENDS),
+        "TCP fast open": lambda: any(_try(partial(_fast_open, way, spec["port"])) for way in _SENDS),
         "TCP from outside": lambda: _listen() and os.readlink("/proc/self/ns/net") == spec["network"],  # noqa: PTH115
         "UDP": lambda: _datagram(spec["udp"]),
         "raw sockets": lambda: bool(socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)),
         "abstract sockets": lambda: _connect(socket.AF_UNIX, f"\0{spec['abstract']}"),
         "sockets of services": lambda: _connect(socket.AF_UNIX, spec["socket"]),
         "other kinds of socket": _other_socket,
-        "nested namespaces": _nested,
+        "nested namespaces": _nest,
     }
 
 
-def _tried(attack: Callable[[], bool]) -> bool:
+def _try(attack: Callable[[], bool]) -> bool:
     try:
         return attack()
     except (OSError, ValueError):
@@ -93,7 +93,7 @@ def _write(place: Path) -> bool:
     return True
 
 
-def _altered(alter: Callable[[str], None], place: str) -> bool:
+def _try_change(alter: Callable[[str], None], place: str) -> bool:
     alter(place)
     return True
 
@@ -108,7 +108,7 @@ def _chown(place: str) -> None:
 
 def _leave_behind(place: str) -> bool:
     words = ["/bin/sh", "-c", _LATER.format(place)]
-    _tried(_without_mark)
+    _try(_without_mark)
     subprocess.Popen(words, start_new_session=True, stdin=subprocess.DEVNULL, env={})
     return True
 
@@ -127,7 +127,7 @@ def _open(path: str, flags: int = os.O_RDONLY) -> bool:
 
 
 def _others_environment() -> bool:
-    return any(_tried(partial(_holds_secret, path)) for path in Path("/proc").glob("[0-9]*/environ"))
+    return any(_try(partial(_holds_secret, path)) for path in Path("/proc").glob("[0-9]*/environ"))
 
 
 def _holds_secret(path: Path) -> bool:
@@ -136,7 +136,7 @@ def _holds_secret(path: Path) -> bool:
 
 def _other_socket() -> bool:
     kinds = (*((socket.AF_INET, *kind) for kind in _PROTOCOLS), *((one, _DATAGRAM, 0) for one in _FAMILIES))
-    return any(_tried(partial(_socket, *kind)) for kind in (*kinds, (30, _SEQUENCE, 0), (43, _STREAM, 0)))
+    return any(_try(partial(_socket, *kind)) for kind in (*kinds, (30, _SEQUENCE, 0), (43, _STREAM, 0)))
 
 
 def _socket(family: int, kind: int, protocol: int) -> bool:
@@ -144,7 +144,7 @@ def _socket(family: int, kind: int, protocol: int) -> bool:
         return True
 
 
-def _nested() -> bool:
+def _nest() -> bool:
     return subprocess.run(["unshare", "-Ur", "true"], check=False, capture_output=True).returncode == 0
 
 

@@ -24,7 +24,7 @@ from agentflow.sandbox.profile import Access, Level, Profile
 from agentflow.sandbox.seccomp import Also
 
 _TRIAL_SECONDS = 20.0
-_TRIAL = (
+_BUBBLEWRAP_TRIAL = (
     *("--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-net", "--cap-drop", "ALL"),
     *("--new-session", "--unshare-uts", "--unshare-ipc", "--unshare-cgroup-try", "--json-status-fd", "2"),
     *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"),
@@ -45,7 +45,7 @@ class Ability(Record):
     """What is not isolated."""
 
 
-def probe() -> Ability:
+def find_ability() -> Ability:
     """Return what works here."""
     if sys.platform == "darwin":
         return _find_seatbelt()
@@ -58,7 +58,7 @@ def probe() -> Ability:
     if version < OLDEST_LANDLOCK:
         lack = "Landlock is older than Linux 6.2" if version else "the kernel has no Landlock"
         return Ability(level=Level.NONE, reason=f"{reason}; {lack}")
-    return Ability(level=Level.PARTIAL, reason=reason, gaps=_gaps(version))
+    return Ability(level=Level.PARTIAL, reason=reason, gaps=_list_gaps(version))
 
 
 def _find_seatbelt() -> Ability:
@@ -81,7 +81,9 @@ def _find_bubblewrap() -> tuple[tuple[str, ...], str]:
     said = ""
     for words in ((program, NESTED), (program,)):
         try:
-            finished = capture((*words, *_TRIAL), cwd=Path(tempfile.gettempdir()), timeout=_TRIAL_SECONDS)
+            finished = capture(
+                (*words, *_BUBBLEWRAP_TRIAL), cwd=Path(tempfile.gettempdir()), timeout=_TRIAL_SECONDS
+            )
         except OSError as error:
             return (), f"bubblewrap cannot be started: {error}"
         if finished.returncode == 0:
@@ -90,7 +92,7 @@ def _find_bubblewrap() -> tuple[tuple[str, ...], str]:
     return (), f"bubblewrap does not work here: {said}"
 
 
-def _gaps(version: int) -> tuple[str, ...]:
+def _list_gaps(version: int) -> tuple[str, ...]:
     """Return what Landlock of this version does not keep in."""
     gaps = [
         "Unix sockets of services can be reached",
@@ -118,22 +120,22 @@ _BARE = (sys.executable, "-I", "-S", str(Path(__file__).with_name("launch.py")))
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
-class Doors(Record):
+class StartDescriptors(Record):
     """The descriptors that a sandboxed command is started with."""
 
     filter: int
     status: int
 
-    def said(self) -> bytes:
+    def read_status(self) -> bytes:
         """Return what was written about the start of the command."""
         return os.pread(self.status, 1 << 16, 0)
 
 
 @contextmanager
-def doors(profile: Profile, ability: Ability) -> Iterator[Doors]:
+def open_descriptors(profile: Profile, ability: Ability) -> Iterator[StartDescriptors]:
     """Yield the descriptors of one command."""
     also = () if ability.level is Level.FULL else _unknown_to_landlock(profile)
-    opened = Doors(filter=os.memfd_create("filter", 0), status=os.memfd_create("status", 0))
+    opened = StartDescriptors(filter=os.memfd_create("filter", 0), status=os.memfd_create("status", 0))
     try:
         os.write(opened.filter, seccomp.program(also) or b"")
         os.lseek(opened.filter, 0, os.SEEK_SET)
@@ -149,47 +151,47 @@ def _unknown_to_landlock(profile: Profile) -> frozenset[Also]:
     return frozenset(one for one, is_wanted in wanted.items() if is_wanted)
 
 
-def wrapped(
+def confine_command(
     command: Command,
     profile: Profile,
     ability: Ability,
-    opened: Doors,
+    opened: StartDescriptors,
     overlay: tuple[str, str] | None = None,
 ) -> Command:
     """Return the command that runs another one in its profile, an overlay being mounted first."""
     inner = (*_LIMITED, *command.argv)
     if ability.level is Level.FULL:
-        words = _bubblewrapped(profile, ability, opened)
-        words = (*mounting(*overlay), *words) if overlay else words
+        words = _build_bubblewrap_words(profile, ability, opened)
+        words = (*build_mount_words(*overlay), *words) if overlay else words
     else:
-        spec = {"rights": _rights(profile), "filter": opened.filter, "status": opened.status}
+        spec = {"rights": _list_rights(profile), "filter": opened.filter, "status": opened.status}
         words = (*_BARE, "restrict", json.dumps(spec))
     return command.replace(argv=(*words, *inner), descriptors=(opened.filter, opened.status))
 
 
-def seatbelted(command: Command, profile: Profile) -> Command:
+def confine_on_mac(command: Command, profile: Profile) -> Command:
     """Return the command that runs another one in its profile on macOS."""
     inner = (*_LIMITED, *command.argv)
     return command.replace(argv=("sandbox-exec", "-p", write_seatbelt_rules(profile), *inner))
 
 
-def mounting(lower: str, scratch: str) -> tuple[str, ...]:
+def build_mount_words(lower: str, scratch: str) -> tuple[str, ...]:
     """Return the words that mount an overlay for the command whose words follow."""
     return (*_BARE, "overlay", lower, scratch)
 
 
-def _bubblewrapped(profile: Profile, ability: Ability, opened: Doors) -> tuple[str, ...]:
-    sockets = () if profile.network else listening(profile)
+def _build_bubblewrap_words(profile: Profile, ability: Ability, opened: StartDescriptors) -> tuple[str, ...]:
+    sockets = () if profile.network else find_listening_sockets(profile)
     descriptors = ("--seccomp", str(opened.filter), "--json-status-fd", str(opened.status))
-    return (*ability.bubblewrap, *arguments(profile, sockets), *descriptors, "--")
+    return (*ability.bubblewrap, *build_bubblewrap_arguments(profile, sockets), *descriptors, "--")
 
 
-def _rights(profile: Profile) -> dict[str, Any]:
+def _list_rights(profile: Profile) -> dict[str, Any]:
     """Return what Landlock leaves to a command."""
     avoided = {*profile.hidden, *profile.masked, Path("/dev")}
     tops = (Path("/"), *profile.readable, profile.root, profile.source)
-    readable = [place for top in tops for place in _largest(top, avoided)]
-    writable = [*profile.writable, *(Path("/dev", name) for name in _DEVICES), *_changeable(profile)]
+    readable = [place for top in tops for place in _find_largest(top, avoided)]
+    writable = [*profile.writable, *(Path("/dev", name) for name in _DEVICES), *_find_changeable(profile)]
     return {
         "listable": [str(profile.root)],
         "readable": [str(place) for place in readable],
@@ -198,25 +200,25 @@ def _rights(profile: Profile) -> dict[str, Any]:
     }
 
 
-def _largest(place: Path, avoided: Collection[Path]) -> Iterator[Path]:
+def _find_largest(place: Path, avoided: Collection[Path]) -> Iterator[Path]:
     """Yield the largest places at or below one that hold nothing that is avoided."""
     if place in avoided or place.is_symlink():
         return
     if any(each.is_relative_to(place) for each in avoided):
         for entry in sorted(place.iterdir()):
-            yield from _largest(entry, avoided)
+            yield from _find_largest(entry, avoided)
     else:
         yield place
 
 
-def _changeable(profile: Profile) -> Iterator[Path]:
+def _find_changeable(profile: Profile) -> Iterator[Path]:
     """Yield what of the repository may be written; Landlock knows no exception below a place it opens."""
     if profile.access is Access.THROW_AWAY:
         yield profile.source
     elif profile.access is Access.WRITE:
         kept = {*profile.protected, *(place for place in profile.masked if place.parent == profile.root)}
         entries = (place for place in profile.source.iterdir() if not place.is_symlink())
-        yield from (place for entry in entries for place in _largest(entry, kept))
+        yield from (place for entry in entries for place in _find_largest(entry, kept))
 
 
 NESTED = "--disable-userns"
@@ -232,7 +234,7 @@ _SYSTEM = (
 _SOCKETS = Path("/proc/net/unix")
 
 
-def arguments(profile: Profile, sockets: Iterable[Path] = ()) -> tuple[str, ...]:
+def build_bubblewrap_arguments(profile: Profile, sockets: Iterable[Path] = ()) -> tuple[str, ...]:
     """Return what bubblewrap is told; later mounts lie over earlier ones."""
     words = [*_ALONE, *(() if profile.network else ("--unshare-net",)), *_SYSTEM]
     for place in profile.hidden:
@@ -243,7 +245,7 @@ def arguments(profile: Profile, sockets: Iterable[Path] = ()) -> tuple[str, ...]
         words.append(str(place))
     mount = "--ro-bind" if profile.access in (Access.READ, Access.COPY) else "--bind"
     words += [mount, str(profile.source), str(profile.root)]
-    for place in _holding(profile):
+    for place in _list_holding_folders(profile):
         words += ["--bind", str(place), str(place)]
     for place in profile.protected:
         real = Path(os.path.realpath(place))  # where a link leads that only claims to be an environment
@@ -257,7 +259,7 @@ def arguments(profile: Profile, sockets: Iterable[Path] = ()) -> tuple[str, ...]
     return (*words, "--chdir", profile.cwd)
 
 
-def _holding(profile: Profile) -> list[Path]:
+def _list_holding_folders(profile: Profile) -> list[Path]:
     """Return the folders of what is masked or protected, the outer ones first: a mount cannot be renamed.
 
     The next command would find what lies in them under another name.
@@ -269,7 +271,7 @@ def _holding(profile: Profile) -> list[Path]:
     return sorted(inside, key=lambda folder: len(folder.parts))
 
 
-def listening(profile: Profile) -> tuple[Path, ...]:
+def find_listening_sockets(profile: Profile) -> tuple[Path, ...]:
     """Return the sockets of services that a command could talk to although it cannot write there."""
     try:
         lines = _SOCKETS.read_text("utf-8", "replace").splitlines()[1:]

@@ -7,16 +7,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from agentflow.sandbox.profile import PYTHON_ENVIRONMENTS
+
 _PLAIN: Mapping[str, str] = MappingProxyType(
     {"NO_COLOR": "1", "PY_COLORS": "0", "CLICOLOR": "0", "TERM": "dumb"}
 )
 """Nobody sees colours."""
-_FOLDERS = (".venv", "venv", "env")
 _PROGRAMS = ("node_modules/.bin", "vendor/bin")
 """Where packages of a repository put their programs."""
 
 
-def variables(root: Path) -> dict[str, str]:
+def find_variables(root: Path) -> dict[str, str]:
     """Return what a command is told of where its programs are, and that nobody sees colours."""
     found = find_environment(root)
     conda = os.environ.get("CONDA_PREFIX", "")
@@ -24,48 +25,57 @@ def variables(root: Path) -> dict[str, str]:
         found = Path(conda)
     told = {"CONDA_PREFIX": conda} if conda and found == Path(conda) else {}
     is_virtual = found is not None and not told
-    return {**_PLAIN, **told, "PATH": _path(root, found), "VIRTUAL_ENV": str(found) if is_virtual else ""}
+    return {
+        **_PLAIN,
+        **told,
+        "PATH": _build_path(root, found),
+        "VIRTUAL_ENV": str(found) if is_virtual else "",
+    }
 
 
 def find_environment(root: Path) -> Path | None:
     """Return the Python environment that the user named or the repository holds."""
-    named = active_environment(root)
-    marked = (root / name for name in _FOLDERS if name == ".venv" or _is_marked(root / name))
+    named = find_active_environment(root)
+    marked = (
+        root / name for name in PYTHON_ENVIRONMENTS if name == ".venv" or is_python_environment(root / name)
+    )
     folders = (*((root / named,) if named else ()), *marked)
     return next((folder for folder in folders if (folder / "bin" / "python").is_file()), None)
 
 
+def is_python_environment(folder: Path | str) -> bool:
+    """Tell whether a folder is a Python environment, as venv or conda makes one."""
+    # a folder that we may not enter is no error
+    return any(os.access(f"{folder}/{mark}", os.F_OK) for mark in ("pyvenv.cfg", "conda-meta"))
+
+
 def find_program(name: str, root: Path) -> str | None:
     """Return the path of a program that a command may use, or None."""
-    return shutil.which(name, path=variables(root)["PATH"])
+    return shutil.which(name, path=find_variables(root)["PATH"])
 
 
 def find_shell(root: Path) -> str:
     """Return the bash of this machine, which no environment of a repository replaces."""
-    return shutil.which("bash", path=search_path(root)) or "bash"
+    return shutil.which("bash", path=find_search_path(root)) or "bash"
 
 
-def search_path(root: Path) -> str:
+def find_search_path(root: Path) -> str:
     """Return PATH without the folder of our own environment, and without what a repository could fill."""
     entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
     kept = [entry for entry in entries if _is_outside(entry, root) and not _is_ours(Path(entry).parent, root)]
     return os.pathsep.join(kept) or os.defpath
 
 
-def active_environment(root: Path) -> str:
+def find_active_environment(root: Path) -> str:
     """Return VIRTUAL_ENV, or empty when it is not set or is our own environment."""
     named = os.environ.get("VIRTUAL_ENV", "")
     return "" if named and _is_ours(Path(named), root) else named
 
 
-def _path(root: Path, found: Path | None) -> str:
+def _build_path(root: Path, found: Path | None) -> str:
     own = (str(found / "bin"),) if found else ()
     beside = (str(root / name) for name in _PROGRAMS if (root / name).is_dir())
-    return os.pathsep.join(dict.fromkeys((*own, *beside, *search_path(root).split(os.pathsep))))
-
-
-def _is_marked(folder: Path) -> bool:
-    return any((folder / name).exists() for name in ("pyvenv.cfg", "conda-meta"))
+    return os.pathsep.join(dict.fromkeys((*own, *beside, *find_search_path(root).split(os.pathsep))))
 
 
 def _is_outside(entry: str, root: Path) -> bool:

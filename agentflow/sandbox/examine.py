@@ -16,7 +16,7 @@ from agentflow.core.evidence import Command
 from agentflow.core.record import Record
 from agentflow.parse import fit
 from agentflow.sandbox import seccomp
-from agentflow.sandbox.hidden_places import find_places
+from agentflow.sandbox.hidden_places import find_hidden_places
 from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
@@ -52,10 +52,10 @@ class Attack(Record):
     held: dict[str, bool]
 
 
-def examine(sandbox: Sandbox) -> tuple[Attack, ...]:
+def attack_profiles(sandbox: Sandbox) -> tuple[Attack, ...]:
     """Attack the profiles of a sandbox from inside, in a repository made for it."""
-    with scratch_folder() as folder, _listening(folder) as spec:
-        found = [_attacked(sandbox, who, folder / who, spec) for who in WHO]
+    with scratch_folder() as folder, _open_targets(folder) as spec:
+        found = [_attack_profile(sandbox, who, folder / who, spec) for who in WHO]
     names = tuple(dict.fromkeys(name for one in found for name in one))
     return tuple(
         Attack(name=name, held={who: one[name] for who, one in zip(WHO, found, strict=True) if name in one})
@@ -63,10 +63,10 @@ def examine(sandbox: Sandbox) -> tuple[Attack, ...]:
     )
 
 
-def _attacked(sandbox: Sandbox, who: str, root: Path, spec: dict[str, Any]) -> dict[str, bool]:
+def _attack_profile(sandbox: Sandbox, who: str, root: Path, spec: dict[str, Any]) -> dict[str, bool]:
     """Return what one profile held."""
-    _made(root)
-    outside = _outside(root)
+    _make_files(root)
+    outside = _list_outside(root)
     late = root / "late.txt"
     writes = {name: [root / path for path in paths] for name, paths in _FILES.items()} | outside
     before = {path: _content(path) for paths in writes.values() for path in paths}
@@ -97,13 +97,13 @@ def _attacked(sandbox: Sandbox, who: str, root: Path, spec: dict[str, Any]) -> d
     }
 
 
-def _made(root: Path) -> None:
+def _make_files(root: Path) -> None:
     for name in _MADE:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("before", "ascii")
 
 
-def _outside(root: Path) -> dict[str, list[Path]]:
+def _list_outside(root: Path) -> dict[str, list[Path]]:
     """Return where a command must never write, by a name for it."""
     name = f"agentflow-doctor-{root.parent.name}"
     return {
@@ -132,10 +132,10 @@ def _attributes(path: Path) -> tuple[object, ...]:
 
 
 @contextmanager
-def _listening(folder: Path) -> Iterator[dict[str, Any]]:
+def _open_targets(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield what there is to reach: services of this machine, secrets, this very process."""
     home = Path.home().resolve()
-    places = find_places(folder, os.environ)
+    places = find_hidden_places(folder, os.environ)
     shown = {path.relative_to(home).parts[0] for path in places.readable if path.is_relative_to(home)}
     names = sorted(path.name for path in home.iterdir()) if home.is_dir() and os.access(home, os.R_OK) else []
     temporary = folder / "secret"

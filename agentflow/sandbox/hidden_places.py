@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from agentflow.core.record import Record
+from agentflow.sandbox.environment import is_python_environment
+from agentflow.sandbox.profile import PYTHON_ENVIRONMENTS
 
 _HIDDEN = ("/tmp", "/var/tmp", "/run", "/sys")  # noqa: S108  # they are hidden, not used
 _TOOLS = (
@@ -24,7 +26,6 @@ _RESOLVER = Path("/etc/resolv.conf")
 _PROGRAMS = ("python3", "python", "node", "bash")
 _ENVIRONMENTS = ("VIRTUAL_ENV", "CONDA_PREFIX")
 """Variables by which users name an environment."""
-_MARKS = ("pyvenv.cfg", "conda-meta")
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*t?")
 _MACHINE_CODE = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 """How programs begin that are no scripts, on Linux and on macOS."""
@@ -36,7 +37,7 @@ _BELONGINGS = (
 """What an interpreter needs of the folder that holds its `bin`."""
 
 
-class Places(Record):
+class HiddenPlaces(Record):
     """Where commands see nothing, and what is shown there all the same, the outer places first."""
 
     hidden: tuple[Path, ...]
@@ -44,27 +45,29 @@ class Places(Record):
     """Real paths, and links that lead to others of them."""
 
 
-def find_places(root: Path, environ: Mapping[str, str], opened: Iterable[Path] = ()) -> Places:
+def find_hidden_places(root: Path, environ: Mapping[str, str], opened: Iterable[Path] = ()) -> HiddenPlaces:
     """Return what is hidden from the commands of a repository, and what is shown again.
 
     What the repository holds widens nothing, but for an interpreter that its environment was made with.
     """
     root = _real(root)
-    guarded = {_real(path) for path in (*_HIDDEN, *_homes(environ), tempfile.gettempdir())}
+    guarded = {_real(path) for path in (*_HIDDEN, *_find_homes(environ), tempfile.gettempdir())}
     hidden = _outermost(path for path in guarded if _is_folder(path) and not path.is_relative_to(root))
     tops = tuple(place for place in hidden if place != Path("/"))
     opened = tuple(opened)
-    named = (path for path in (*_named(environ), *opened) if _is_there(path) and not _is_led_out(path, root))
+    named = (
+        path for path in (*_find_named(environ), *opened) if _is_there(path) and not _is_led_out(path, root)
+    )
     ours = {_real(prefix) for prefix in (sys.prefix, sys.base_prefix)}
     files = (path for prefix in ours if _is_below(prefix, tops) for path in _prefix_files(prefix))
     tools = {*map(_real, (Path(__file__).parents[1], _RESOLVER, *named)), *files}
     tools.update(_interpreters(root, environ, opened, tops))
     shown = [path for path in tools if _is_below(path, tops) and not path.is_relative_to(root)]
     safe = (path for path in shown if not any(each.is_relative_to(path) for each in guarded))
-    return Places(hidden=tops, readable=_outermost(safe))
+    return HiddenPlaces(hidden=tops, readable=_outermost(safe))
 
 
-def _homes(environ: Mapping[str, str]) -> Iterator[str]:
+def _find_homes(environ: Mapping[str, str]) -> Iterator[str]:
     """Yield every folder that is a home or holds settings of the user."""
     yield from ("/home", "/root")
     yield from (environ[name] for name in ("HOME", "XDG_CONFIG_HOME", "AGENTFLOW_HOME") if environ.get(name))
@@ -74,13 +77,12 @@ def _homes(environ: Mapping[str, str]) -> Iterator[str]:
         pass  # a user without an entry has no home beside HOME
 
 
-def _named(environ: Mapping[str, str]) -> Iterator[Path]:
+def _find_named(environ: Mapping[str, str]) -> Iterator[Path]:
     """Yield the places of tools that the user's own variables name, and the usual ones."""
     yield from (Path(entry) for entry in _entries(environ))
-    for name in _ENVIRONMENTS:
-        folder = Path(environ.get(name) or "/")
-        yield from (folder for mark in _MARKS if _is_there(folder / mark))
-    homes = dict.fromkeys(_homes(environ))
+    named = (Path(environ.get(name) or "/") for name in _ENVIRONMENTS)
+    yield from filter(is_python_environment, named)
+    homes = dict.fromkeys(_find_homes(environ))
     yield from (Path(f"{home}/{tool}") for home in homes for tool in _TOOLS)
 
 
@@ -95,16 +97,16 @@ def _interpreters(
     path = os.pathsep.join(_entries(environ))
     for program in (shutil.which(name, path=path) for name in _PROGRAMS):
         if program and _is_below(_real(program), tops) and not _is_led_out(Path(program), root):
-            yield from (*_links(Path(program)), _real(program), *_belongings(_real(program)))
+            yield from (*_find_links(Path(program)), _real(program), *_find_belongings(_real(program)))
     named = (environ[name] for name in _ENVIRONMENTS if environ.get(name))
-    for folder in (*(root / name for name in (".venv", "venv", "env")), *map(Path, named), *opened):
+    for folder in (*(root / name for name in PYTHON_ENVIRONMENTS), *map(Path, named), *opened):
         program = str(folder / "bin/python")
         is_wanted = _is_below(_real(program), tops) and not _is_led_out(folder / "bin", root)
-        if is_wanted and (found := [*_belongings(_real(program))]):
-            yield from (*_links(Path(program)), *found)
+        if is_wanted and (found := [*_find_belongings(_real(program))]):
+            yield from (*_find_links(Path(program)), *found)
 
 
-def _belongings(program: Path) -> Iterator[Path]:
+def _find_belongings(program: Path) -> Iterator[Path]:
     """Yield the files of an interpreter, if it is one: by what it holds, and by the library beside it."""
     prefix = program.parent.parent
     if program.name == "node" and _is_machine_code(program):
@@ -134,10 +136,10 @@ def _is_led_out(path: Path, root: Path) -> bool:
     real = _real(path)
     if real == path or real.is_relative_to(root):
         return False
-    return any(link.is_relative_to(root) for link in _links(path))
+    return any(link.is_relative_to(root) for link in _find_links(path))
 
 
-def _links(path: Path) -> Iterator[Path]:
+def _find_links(path: Path) -> Iterator[Path]:
     """Yield every link on the way to a path, where it really lies."""
     here, ahead, left = Path("/"), [*reversed(path.absolute().parts[1:])], 40
     while ahead and left:

@@ -52,6 +52,8 @@ CONFIGURATION = (
     *(".pre-commit-config.yaml", ".gitmodules", ".gitattributes"),
 )
 """Names at the root that other programs execute or obey: no command writes them, nor makes them."""
+PYTHON_ENVIRONMENTS = gather(lambda each: each.packages if ".py" in each.suffixes else ())
+"""Names at the root under which people keep their Python environment."""
 SHARED = gather(lambda each: each.packages)
 """Environments at the root, which a copy does not copy: it shows them read-only."""
 
@@ -132,7 +134,7 @@ def is_protected(name: str, opened: Iterable[str] = ()) -> bool:
     return plain in known or plain.startswith(".env.") or plain.endswith(("/.git", "/head"))
 
 
-def protected_names(root: Path) -> frozenset[str]:
+def find_protected_names(root: Path) -> frozenset[str]:
     """Return the protected paths that there are now: names at the root, and git's folders anywhere.
 
     Of a bare repository it is `HEAD`, without which git takes a folder for no repository.
@@ -140,10 +142,10 @@ def protected_names(root: Path) -> frozenset[str]:
     Git runs what the configuration of a repository inside names, and no difference of trees shows it.
     """
     top = (entry.name for entry in root.iterdir())
-    return frozenset(path for path in (*top, *_inside(root)) if is_protected(path))
+    return frozenset(path for path in (*top, *_find_git_folders(root)) if is_protected(path))
 
 
-def _inside(root: Path) -> Iterator[str]:
+def _find_git_folders(root: Path) -> Iterator[str]:
     """Yield git's folders below folders of a repository, and the `HEAD` of each bare one."""
     folders = [""]
     while folders:

@@ -15,8 +15,8 @@ from pathlib import Path
 from agentflow.core.errors import ConfigError, InvalidFile
 from agentflow.core.record import Record, encode
 from agentflow.parse import decode
-from agentflow.sandbox.profile import is_git, is_protected, protected_names
-from agentflow.sandbox.scratch import abandoned, scratch_file
+from agentflow.sandbox.profile import find_protected_names, is_git, is_protected
+from agentflow.sandbox.scratch import scratch_file, take_abandoned
 
 
 class _Note(Record):
@@ -33,11 +33,13 @@ class _Note(Record):
 
 
 @contextmanager
-def watched(root: Path, names: Iterable[str], aside: Path, opened: Iterable[str]) -> Iterator[list[str]]:
+def set_aside_new_names(
+    root: Path, names: Iterable[str], aside: Path, opened: Iterable[str]
+) -> Iterator[list[str]]:
     """Let a command run; the list is filled with the names that were set aside, `names` were there before."""
-    before = {name: _leading(root / name) for name in sorted(names)}
+    before = {name: _read_link(root / name) for name in sorted(names)}
     opened = tuple(opened)
-    missing = tuple(_missing(root, [name for name in before if is_protected(name, opened)]))
+    missing = tuple(_find_missing(root, [name for name in before if is_protected(name, opened)]))
     note = _Note(root=str(root), before=before, opened=opened, aside=str(aside), missing=missing)
     found: list[str] = []
     with scratch_file(encode(note)):
@@ -47,10 +49,10 @@ def watched(root: Path, names: Iterable[str], aside: Path, opened: Iterable[str]
             found += _set_aside(note)
 
 
-def sweep() -> tuple[str, ...]:
+def clear_leftovers() -> tuple[str, ...]:
     """Clear away what killed processes left; return what protected paths of theirs were set aside."""
     found: list[str] = []
-    for left in abandoned():
+    for left in take_abandoned():
         try:
             note = decode(_Note, left.read_bytes(), left.name)
             found += [f"{note.root}/{name}" for name in _set_aside(note)]
@@ -61,8 +63,8 @@ def sweep() -> tuple[str, ...]:
 
 def _set_aside(note: _Note) -> list[str]:
     root, aside = Path(note.root), Path(note.aside)
-    here = (name for name in protected_names(root) if is_protected(name, note.opened))
-    new = sorted(name for name in here if _leading(root / name) != note.before.get(name))
+    here = (name for name in find_protected_names(root) if is_protected(name, note.opened))
+    new = sorted(name for name in here if _read_link(root / name) != note.before.get(name))
     new += [name for name in note.missing if os.path.lexists(root / name)]
     for name in new:
         place = _free(aside / (f"{name}~" if "/" in name else name))  # no repository there either
@@ -74,7 +76,7 @@ def _set_aside(note: _Note) -> list[str]:
     return new
 
 
-def _missing(root: Path, names: Iterable[str]) -> Iterator[str]:
+def _find_missing(root: Path, names: Iterable[str]) -> Iterator[str]:
     for _, real in find_links(root, names):
         if root in real.parents and not real.exists():
             yield real.relative_to(root).as_posix()
@@ -84,7 +86,7 @@ def _free(place: Path) -> Path:
     return _free(place.with_name(f"{place.name}~")) if os.path.lexists(place) else place
 
 
-def _leading(place: Path) -> str:
+def _read_link(place: Path) -> str:
     return os.fsdecode(place.readlink()) if place.is_symlink() else ""
 
 
@@ -128,10 +130,10 @@ def find_links(root: Path, names: Iterable[str]) -> Iterator[tuple[Path, Path]]:
                 seen.add(real)
                 todo.append(real)
         elif place.is_dir():
-            todo += _entries(place)
+            todo += _list_links(place)
 
 
-def _entries(folder: Path) -> list[Path]:
+def _list_links(folder: Path) -> list[Path]:
     """Return what of a folder may be a link, or hold one."""
     try:
         with os.scandir(folder) as entries:
@@ -143,7 +145,7 @@ def _entries(folder: Path) -> list[Path]:
 
 def require_firm_links(root: Path, opened: Iterable[str] = ()) -> None:
     """Refuse a protected name whose link a command could lead elsewhere. Raises ConfigError naming it."""
-    names = [name for name in protected_names(root) if "/" not in name and is_protected(name, opened)]
+    names = [name for name in find_protected_names(root) if "/" not in name and is_protected(name, opened)]
     links = list(find_links(root, names))
     firm = {*(root / name for name in names), *(real for _, real in links)}
     for place, real in links:

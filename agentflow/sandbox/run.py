@@ -16,9 +16,9 @@ from agentflow.core.errors import NoSandbox
 from agentflow.core.evidence import Command, Execution
 from agentflow.core.record import Record
 from agentflow.sandbox import throwaway
-from agentflow.sandbox.confine import STARTED, Ability, doors, seatbelted, wrapped
-from agentflow.sandbox.environment import variables
-from agentflow.sandbox.hidden_places import Places, find_places
+from agentflow.sandbox.confine import STARTED, Ability, confine_command, confine_on_mac, open_descriptors
+from agentflow.sandbox.environment import find_variables
+from agentflow.sandbox.hidden_places import HiddenPlaces, find_hidden_places
 from agentflow.sandbox.profile import (
     ACCESS,
     CHECKS,
@@ -26,14 +26,14 @@ from agentflow.sandbox.profile import (
     Level,
     Opened,
     Profile,
+    find_protected_names,
     is_protected,
-    protected_names,
 )
-from agentflow.sandbox.protection import find_links, watched
+from agentflow.sandbox.protection import find_links, set_aside_new_names
 from agentflow.sandbox.scratch import is_scratch, scratch_folder
 from agentflow.sandbox.throwaway import View
 
-Cancelled = Callable[[], bool]
+IsCancelled = Callable[[], bool]
 _INSIDE = "/tmp"  # noqa: S108  # a file system of the sandbox's own
 
 
@@ -79,26 +79,28 @@ class Sandbox(Record):
         """Return the sandbox with a view in place of the repository."""
         return self.replace(view=view)
 
-    def places(self) -> Places:
+    def places(self) -> HiddenPlaces:
         """Return what is hidden from the commands, and what is shown again."""
-        return find_places(self.root, os.environ, (*self.opened.readable, *self.git))
+        return find_hidden_places(self.root, os.environ, (*self.opened.readable, *self.git))
 
-    def run(self, command: Command, sink: Path, cancelled: Cancelled = lambda: False) -> Execution:
+    def run(self, command: Command, sink: Path, cancelled: IsCancelled = lambda: False) -> Execution:
         """Run a command to its end, its output going to `sink`; nothing it started outlives the call.
 
         Raises OSError when the program cannot be started, and NoSandbox when the sandbox cannot be set up.
         """
-        command = command.replace(env={**variables(self.root), **self.opened.environment, **command.env})
+        command = command.replace(env={**find_variables(self.root), **self.opened.environment, **command.env})
         access = ACCESS.get(self.who, Access.READ)
         if access is Access.WRITE:
-            names = protected_names(self.root)
-            with watched(self.root, names, sink.with_suffix(".set-aside"), self.opened.names) as aside:
+            names = find_protected_names(self.root)
+            with set_aside_new_names(
+                self.root, names, sink.with_suffix(".set-aside"), self.opened.names
+            ) as aside:
                 finished = self._run(command, sink, cancelled, names)
             notes = (f"{name} is protected: commands cannot make it, it was set aside" for name in aside)
             return finished.replace(notes=(*finished.notes, *notes))
         return self._run(command, sink, cancelled, ())
 
-    def _run(self, command: Command, sink: Path, cancelled: Cancelled, names: Collection[str]) -> Execution:
+    def _run(self, command: Command, sink: Path, cancelled: IsCancelled, names: Collection[str]) -> Execution:
         access = ACCESS.get(self.who, Access.READ)
         if self.view is not None:
             return self._on_view(command, sink, cancelled, self.view)
@@ -106,16 +108,18 @@ class Sandbox(Record):
             return process.run(command, sink, cancelled)
         if access is Access.THROW_AWAY:
             with scratch_folder() as scratch:
-                return self._thrown_away(command, sink, cancelled, scratch)
+                return self._run_on_throwaway(command, sink, cancelled, scratch)
         # bubblewrap has a folder in memory
         with nullcontext() if self.level is Level.FULL else scratch_folder() as folder:
             profile = self._profile(command, access, self.root, folder)
-            return self._inside(command, sink, cancelled, profile.replace(protected=self._kept(names)))
+            return self._inside(
+                command, sink, cancelled, profile.replace(protected=self._list_protected(names))
+            )
 
-    def _on_view(self, command: Command, sink: Path, cancelled: Cancelled, view: View) -> Execution:
+    def _on_view(self, command: Command, sink: Path, cancelled: IsCancelled, view: View) -> Execution:
         """Run a command on a copy that somebody else made; what it leaves there stays."""
         if self.level is not Level.FULL:
-            throwaway.link(self.root, view.place, view.shown)
+            throwaway.link_left_out(self.root, view.place, view.shown)
             command = command.replace(cwd=str(view.place / Path(command.cwd).relative_to(self.root)))
         if self.level is Level.NONE:
             return process.run(command, sink, cancelled)
@@ -124,35 +128,37 @@ class Sandbox(Record):
             profile = profile.replace(protected=tuple(self.root / name for name in view.shown))
             return self._inside(command, sink, cancelled, profile, view.overlay)
 
-    def _thrown_away(self, command: Command, sink: Path, cancelled: Cancelled, scratch: Path) -> Execution:
+    def _run_on_throwaway(
+        self, command: Command, sink: Path, cancelled: IsCancelled, scratch: Path
+    ) -> Execution:
         """Run a command on a view of the repository, an overlay if that can be had."""
         if self.level is Level.FULL and not throwaway.has_foreign_files(self.root):
-            view = throwaway.layered(self.root, scratch)
+            view = throwaway.make_overlay_view(self.root, scratch)
             profile = self._profile(command, Access.THROW_AWAY, view.place, None)
             try:
                 finished = self._inside(command, sink, cancelled, profile, view.overlay)
-                changed = throwaway.overlay_changes(self.root, view.top)
+                changed = throwaway.find_overlay_changes(self.root, view.top)
                 return finished.replace(changed=tuple(sorted(changed)))
             except NoSandbox:
                 pass  # no overlay on this file system
-        copied = throwaway.copy(self.root, scratch / "copy")
+        copied = throwaway.copy_repository(self.root, scratch / "copy")
         profile = self._profile(command, Access.THROW_AWAY, copied, scratch)
         if self.level is Level.PARTIAL:
-            command = self._moved(command, copied)
+            command = self._move_command(command, copied)
             profile = profile.replace(cwd=command.cwd)
         finished = self._inside(command, sink, cancelled, profile)
-        return finished.replace(changed=tuple(sorted(throwaway.copy_changes(self.root, copied))))
+        return finished.replace(changed=tuple(sorted(throwaway.find_copy_changes(self.root, copied))))
 
-    def _moved(self, command: Command, copied: Path) -> Command:
+    def _move_command(self, command: Command, copied: Path) -> Command:
         """Return a command that runs in a copy at another place, and imports from there."""
-        throwaway.link(self.root, copied, throwaway.kept_places(self.root))
+        throwaway.link_left_out(self.root, copied, throwaway.list_left_out(self.root))
         declared = command.env.get("PYTHONPATH", "")
         entries = [str(copied / "src"), str(copied), *filter(None, declared.split(os.pathsep))]
         below = Path(command.cwd).relative_to(self.root)
         env = {**command.env, "PYTHONPATH": os.pathsep.join(entries)}
         return command.replace(cwd=str(copied / below), env=env)
 
-    def _masked(self) -> tuple[Path, ...]:
+    def _list_masked(self) -> tuple[Path, ...]:
         """Return what is hidden from a role, and not from the program's own checks."""
         return () if self.who == CHECKS else self.opened.masked
 
@@ -166,12 +172,12 @@ class Sandbox(Record):
             network=self.who in self.opened.network,
             hidden=places.hidden,
             readable=places.readable,
-            protected=self._kept((".git",) if access is Access.THROW_AWAY else ()),
-            masked=tuple(place for place in self._masked() if place.exists()),
+            protected=self._list_protected((".git",) if access is Access.THROW_AWAY else ()),
+            masked=tuple(place for place in self._list_masked() if place.exists()),
             writable=(*self.writable, *((scratch,) if scratch else ())),
         )
 
-    def _kept(self, names: Collection[str]) -> tuple[Path, ...]:
+    def _list_protected(self, names: Collection[str]) -> tuple[Path, ...]:
         """Return what protected names stand for in the repository; a link itself cannot be mounted."""
         wanted = [name for name in sorted(names) if is_protected(name, self.opened.names)]
         paths = (self.root / name for name in wanted)
@@ -188,7 +194,7 @@ class Sandbox(Record):
         self,
         command: Command,
         sink: Path,
-        cancelled: Cancelled,
+        cancelled: IsCancelled,
         profile: Profile,
         overlay: tuple[str, str] | None = None,
     ) -> Execution:
@@ -196,15 +202,17 @@ class Sandbox(Record):
         caches = {"TMPDIR": temporary, "GOCACHE": f"{temporary}/go-build"}  # go ends where it may not write
         command = command.replace(env={**self._home(temporary), **caches, **command.env})
         if sys.platform == "darwin":
-            return process.run(seatbelted(command, profile), sink, cancelled)
-        with doors(profile, self.ability) as opened:
-            finished = process.run(wrapped(command, profile, self.ability, opened, overlay), sink, cancelled)
-            if finished.exit_code is not None and not any(word in opened.said() for word in STARTED):
+            return process.run(confine_on_mac(command, profile), sink, cancelled)
+        with open_descriptors(profile, self.ability) as opened:
+            finished = process.run(
+                confine_command(command, profile, self.ability, opened, overlay), sink, cancelled
+            )
+            if finished.exit_code is not None and not any(word in opened.read_status() for word in STARTED):
                 raise NoSandbox(f"the sandbox could not be set up: {finished.tail.strip()}")
         return finished
 
 
-NETWORK = re.compile(
+NETWORK_FAILURE = re.compile(
     r"Network is unreachable|ENETUNREACH|EAI_AGAIN|[Nn]ame resolution|Name or service not known"
     r"|[Cc]ould not resolve|Failed to establish a new connection|dial tcp"
 )
@@ -227,18 +235,18 @@ def likely_reason(sandbox: Sandbox, output: str) -> str:
 
 
 def _reasons(sandbox: Sandbox, output: str) -> Iterator[str]:
-    if NETWORK.search(output) and sandbox.who not in sandbox.opened.network:
+    if NETWORK_FAILURE.search(output) and sandbox.who not in sandbox.opened.network:
         yield "the sandbox closes the network: --network opens it, or `network: [checks]` in config.yaml"
     lines = output.splitlines()
-    for path in _named(line for line in lines if _REFUSED.search(line)):
+    for path in _find_paths(line for line in lines if _REFUSED.search(line)):
         if _is_hidden(sandbox, path) and os.access(path, os.R_OK):
             yield f"the sandbox hides {path}: `readable: [{path}]` in config.yaml shows it"
             break
-    if any(map(_is_writable, _named(line for line in lines if _READ_ONLY in line))):
+    if any(map(_is_writable, _find_paths(line for line in lines if _READ_ONLY in line))):
         yield "the sandbox keeps everything but the repository and temporary files read-only"
 
 
-def _named(lines: Iterable[str]) -> Iterator[Path]:
+def _find_paths(lines: Iterable[str]) -> Iterator[Path]:
     """Yield the absolute paths that stand in lines."""
     found = dict.fromkeys("".join(groups) for line in lines for groups in _PATH.findall(line))
     yield from map(Path, found)

@@ -27,7 +27,7 @@ def scratch_folder() -> Iterator[Path]:
     try:
         yield folder
     finally:
-        remove(folder)
+        remove_scratch(folder)
         os.close(descriptor)
 
 
@@ -46,7 +46,7 @@ def scratch_file(content: bytes) -> Iterator[None]:
         os.close(descriptor)
 
 
-def abandoned() -> Iterator[Path]:
+def take_abandoned() -> Iterator[Path]:
     """Yield the folders and notes of processes that were killed, and remove each."""
     folder = Path(tempfile.gettempdir()).resolve()
     unlocked = (left for left in folder.glob(f"{_UNLOCKED}*") if not _is_being_made(left.name))
@@ -58,7 +58,7 @@ def abandoned() -> Iterator[Path]:
         try:
             if os.fstat(descriptor).st_uid == os.getuid() and _is_free(descriptor):
                 yield left
-                remove(left)
+                remove_scratch(left)
         finally:
             os.close(descriptor)
 
@@ -84,7 +84,7 @@ def _is_free(descriptor: int) -> bool:
     return True
 
 
-def remove(folder: Path) -> None:
+def remove_scratch(folder: Path) -> None:
     """Delete a file, or a folder with all that is in it, also what nobody may write or list, however deep."""
     if folder.is_file() and not folder.is_symlink():
         folder.unlink(missing_ok=True)

@@ -69,7 +69,7 @@ class View(Record):
         return place
 
 
-def layered(below: Path, scratch: Path) -> View:
+def make_overlay_view(below: Path, scratch: Path) -> View:
     """Return a view that is a layer above files, its folders made."""
     for name in _LAYERS:
         (scratch / name).mkdir(mode=0o755, parents=True)
@@ -92,20 +92,20 @@ def has_foreign_files(root: Path) -> bool:
     return False
 
 
-def copy(root: Path, target: Path) -> Path:
+def copy_repository(root: Path, target: Path) -> Path:
     """Copy a repository, git's own folder and shared environments left out but as empty places."""
 
-    def kept_out(folder: str, names: list[str]) -> set[str]:
+    def find_left_out(folder: str, names: list[str]) -> set[str]:
         return {name for name in names if name in places} if Path(folder) == root else set()
 
-    places = kept_places(root)
-    shutil.copytree(root, target, symlinks=True, ignore=kept_out, ignore_dangling_symlinks=True)
+    places = list_left_out(root)
+    shutil.copytree(root, target, symlinks=True, ignore=find_left_out, ignore_dangling_symlinks=True)
     for name in places:
         (target / name).mkdir()
     return target
 
 
-def link(root: Path, copied: Path, names: Iterable[str]) -> None:
+def link_left_out(root: Path, copied: Path, names: Iterable[str]) -> None:
     """Let a copy at another place see what was left out of it."""
     for name in names:
         place = copied / name
@@ -118,13 +118,13 @@ def link(root: Path, copied: Path, names: Iterable[str]) -> None:
         place.symlink_to(root / name, target_is_directory=(root / name).is_dir())
 
 
-def kept_places(root: Path) -> frozenset[str]:
+def list_left_out(root: Path) -> frozenset[str]:
     """Return what at the root no copy has of its own."""
     names = (".git", *SHARED)
     return frozenset(name for name in names if (root / name).is_dir() and not (root / name).is_symlink())
 
 
-def overlay_changes(root: Path, upper: Path) -> Iterator[str]:
+def find_overlay_changes(root: Path, upper: Path) -> Iterator[str]:
     """Yield what a command changed in an overlay: A, M or D, and the path."""
     for place, _, files in walk(upper):
         folder = Path(place)
@@ -139,9 +139,9 @@ def overlay_changes(root: Path, upper: Path) -> Iterator[str]:
                 yield f"{change} {path}"
 
 
-def copy_changes(root: Path, copied: Path) -> Iterator[str]:
+def find_copy_changes(root: Path, copied: Path) -> Iterator[str]:
     """Yield what a command changed in a copy: A, M or D, and the path."""
-    kept = kept_places(root)
+    kept = list_left_out(root)
     for path in _files(copied, copied):
         if path.parts[0] not in kept and (change := _difference(root / path, copied / path)):
             yield f"{change} {path}"

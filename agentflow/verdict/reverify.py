@@ -27,6 +27,7 @@ from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, Status, TaskState
 from agentflow.core.verdict import ProbeResult, Verdict
 from agentflow.core.wording import list_some
+from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
@@ -43,7 +44,7 @@ from agentflow.verdict.probe_plan import due_canaries, due_probes
 from agentflow.verdict.runner import Place
 from agentflow.verdict.target_tests import narrow, read_tests
 from agentflow.workspace.git import Git
-from agentflow.workspace.ignored_files import is_environment, list_unchanged, mark_ignored
+from agentflow.workspace.ignored_files import is_package_folder, list_unchanged, mark_ignored
 from agentflow.workspace.import_paths import find_import_paths, to_pythonpath
 from agentflow.workspace.mixed_tree import mix_trees
 from agentflow.workspace.path_guard import PathGuard
@@ -89,7 +90,7 @@ def share_environments(sandbox: Sandbox, root: Path) -> Sandbox:
 @contextmanager
 def lay_out(git: Git, tree: str, seen: Iterable[str] = ()) -> Iterator[WorkingCopy]:
     """Yield a folder with the files of a tree and ignored ones, beside the environments a check may need."""
-    stage = WorkingCopy(git, tree, tuple(entry for entry in seen if not is_environment(entry)))
+    stage = WorkingCopy(git, tree, tuple(entry for entry in seen if not is_package_folder(entry)))
     try:
         stage.fill()
         for shared in SHARED:
@@ -103,7 +104,7 @@ def lay_out(git: Git, tree: str, seen: Iterable[str] = ()) -> Iterator[WorkingCo
 def _imports(bench: Copies, place: Path) -> str:
     """Return the import path under which a copy tests itself, where an environment may lead elsewhere."""
     root = bench.git.root
-    if not any((root / name / "pyvenv.cfg").exists() for name in SHARED):
+    if not any(is_python_environment(root / name) for name in SHARED):
         return ""
     files = PathGuard(root).files()
     words = choose(Repository(sandbox=bench.sandbox, files=files, known=frozenset(files))).words

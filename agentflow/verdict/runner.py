@@ -18,7 +18,7 @@ from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.process import stop_asked
 from agentflow.sandbox.profile import CHECKS, Level
-from agentflow.sandbox.run import NETWORK, Sandbox
+from agentflow.sandbox.run import NETWORK_FAILURE, Sandbox
 from agentflow.sandbox.scratch import scratch_folder
 from agentflow.settings import Patience
 from agentflow.store.tasks import TaskStore
@@ -36,7 +36,7 @@ PATIENCE: Mapping[Fault, Patience] = MappingProxyType(
         Fault.RESOURCES: Patience(times=1, seconds=60),
     }
 )
-_CONNECTION = re.compile(rf"{NETWORK.pattern}|ECONNRESET|ETIMEDOUT|Connection reset by peer")
+_CONNECTION = re.compile(rf"{NETWORK_FAILURE.pattern}|ECONNRESET|ETIMEDOUT|Connection reset by peer")
 _RESOURCES = re.compile(
     r"No space left on device|ENOSPC|Cannot allocate memory|ENOMEM|[Oo]ut of memory|OutOfMemoryError"
     r"|Too many open files|EMFILE|can't start new thread|Resource temporarily unavailable"

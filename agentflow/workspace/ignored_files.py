@@ -42,7 +42,7 @@ def _find_lasting(root: Path, entries: Iterable[str]) -> Iterator[str]:
                 yield from (os.path.relpath(f"{folder}/{name}", root) for name in sorted(files))
 
 
-def is_environment(entry: str) -> bool:
+def is_package_folder(entry: str) -> bool:
     """Return whether an ignored entry is a folder of installed packages."""
     return entry.endswith("/") and PurePosixPath(entry).name in SHARED
 
@@ -56,7 +56,7 @@ def mark_ignored(root: Path, entries: Iterable[str]) -> dict[str, str]:
     marks: dict[str, hashlib._Hash] = {}
     for entry in entries:
         for path, stamp in sorted(_find_stamps(root, entry)):
-            owner = _owner(entry, path) if is_environment(entry) else entry
+            owner = _owner(entry, path) if is_package_folder(entry) else entry
             marks.setdefault(owner, hashlib.sha256()).update(stamp.encode("utf-8", "surrogateescape"))
     return {_to_text(owner): mark.hexdigest()[:16] for owner, mark in marks.items()}
 
@@ -68,8 +68,8 @@ def list_unchanged(
     return tuple(
         entry
         for entry in entries
-        if is_environment(entry) or (name := _to_text(entry)) in before.keys() & now.keys()
-        if is_environment(entry) or before[name] == now[name]
+        if is_package_folder(entry) or (name := _to_text(entry)) in before.keys() & now.keys()
+        if is_package_folder(entry) or before[name] == now[name]
     )
 
 

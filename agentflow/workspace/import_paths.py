@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agentflow.core.evidence import Command
 from agentflow.parse import fit
+from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
 
@@ -62,8 +63,5 @@ def _below(root: Path, entry: str) -> str | None:
     if not place.is_relative_to(home):
         return None
     found = place.relative_to(home)
-    return None if _in_environment(home, found) else str(found)
-
-
-def _in_environment(home: Path, place: Path) -> bool:
-    return any((home / folder / "pyvenv.cfg").exists() for folder in (place, *place.parents))
+    folders = (home / folder for folder in (found, *found.parents))
+    return None if any(map(is_python_environment, folders)) else str(found)

@@ -14,12 +14,12 @@ from threading import Lock
 from agentflow.core.errors import OutsideWorkspace, StateError
 from agentflow.core.record import Record
 from agentflow.process import capture
-from agentflow.sandbox.confine import mounting
+from agentflow.sandbox.confine import build_mount_words
 from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.scratch import scratch_folder
-from agentflow.sandbox.throwaway import View, layered
+from agentflow.sandbox.throwaway import View, make_overlay_view
 from agentflow.workspace.git import ChangeKind, Git
-from agentflow.workspace.ignored_files import CACHES, is_environment
+from agentflow.workspace.ignored_files import CACHES, is_package_folder
 from agentflow.workspace.private_git import make_git_with_tree, make_private_git, make_unfiltered_git
 
 CHECKOUT = ("checkout-index", "-a", "-f", "-u", "-q")
@@ -62,10 +62,10 @@ class LowerDirectory:
         below = self.below(tree)
         if not (self._is_mountable and self._fits(tree)):
             return None
-        view = layered(below.view.folder, outer / "layer")
+        view = make_overlay_view(below.view.folder, outer / "layer")
         env = make_unfiltered_git(self._git.source, outer / "layer/git", view.place)
         shutil.copyfile(below.env["GIT_INDEX_FILE"], env["GIT_INDEX_FILE"])
-        git = self._git.replace(within=mounting(str(view.folder), str(outer / "layer")))
+        git = self._git.replace(within=build_mount_words(str(view.folder), str(outer / "layer")))
         # where nothing is gone, the layer is its files; to mount it costs a start of Python
         writer, work = (self._git, view.top) if self._stays(tree) else (git, view.place)
         try:
@@ -172,7 +172,7 @@ class WorkingCopy:
                 and os.path.lexists(source)
                 and self.view.is_free(entry)
             ):
-                size = None if is_environment(entry) else _measure(source, room)
+                size = None if is_package_folder(entry) else _measure(source, room)
                 is_folder = source.is_dir() and (size is None or not source.is_symlink())
                 place = self.view.make_room(entry, as_folder=is_folder)
                 if size is None:
@@ -229,7 +229,7 @@ def copy_files(root: Path, files: Iterable[str]) -> Iterator[Path]:
 
 
 def _is_mountable(files: Path, scratch: Path) -> bool:
-    words = (*mounting(str(layered(files, scratch).folder), str(scratch)), "true")
+    words = (*build_mount_words(str(make_overlay_view(files, scratch).folder), str(scratch)), "true")
     return capture(words, cwd=files).returncode == 0
 
 

@@ -19,10 +19,10 @@ RUN = """
 import sys
 from pathlib import Path
 from agentflow.process import Command
-from agentflow.sandbox.confine import probe
+from agentflow.sandbox.confine import find_ability
 from agentflow.sandbox.run import Sandbox
 root, who, shell = sys.argv[1:]
-box = Sandbox(root=Path(root), ability=probe(), who=who)
+box = Sandbox(root=Path(root), ability=find_ability(), who=who)
 box.run(Command(argv=("bash", "-c", shell), cwd=root, timeout=30), Path(root).parent / "output")
 print(box.level)
 """
@@ -30,7 +30,7 @@ LAYER = """
 import sys
 from pathlib import Path
 from agentflow.process import Command
-from agentflow.sandbox.confine import probe
+from agentflow.sandbox.confine import find_ability
 from agentflow.sandbox.run import Sandbox
 from agentflow.workspace.git import open_repository
 from agentflow.workspace.working_copy import WorkingCopy
@@ -43,7 +43,7 @@ underlay.below(git.tree())
 stage = WorkingCopy(git, git.tree(), ())
 stage.fill(underlay)
 for shell in ("touch other", "echo x >> src/c.txt; rm a.txt"):
-    box = Sandbox(root=git.root, ability=probe()).on(stage.view)
+    box = Sandbox(root=git.root, ability=find_ability()).on(stage.view)
     box.run(Command(argv=("bash", "-c", shell), cwd=str(git.root), timeout=30), git.root.parent / "output")
     print(stage.view.layer is not None, sorted(stage.changed()))
 stage.restore(lambda _: True)

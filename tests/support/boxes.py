@@ -3,14 +3,14 @@
 import os
 from pathlib import Path
 
-from agentflow.sandbox.confine import Ability, probe
+from agentflow.sandbox.confine import Ability, find_ability
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
 
 
 def boxed(root: Path) -> Sandbox:
     """The sandbox that this machine can hold, around a repository."""
-    return Sandbox(root=root.resolve(), ability=probe())
+    return Sandbox(root=root.resolve(), ability=find_ability())
 
 
 def landlocked(root: Path) -> Sandbox:

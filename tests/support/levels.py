@@ -14,7 +14,11 @@ from tests.support.repo import Repo
 NOBODY = 65534
 PACKAGES = f"{Path(agentflow.__file__).parents[1]}:{sysconfig.get_path('purelib')}"
 IDENTITY: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": ()}
-_PROBE = "from agentflow.sandbox.confine import probe; found = probe(); print(found.level, found.reason)"
+_PROBE = """
+from agentflow.sandbox.confine import find_ability
+found = find_ability()
+print(found.level, found.reason)
+"""
 
 
 class Level(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agentflow.checks.detect import detect
-from agentflow.sandbox.environment import find_program, search_path
+from agentflow.sandbox.environment import find_program, find_search_path
 
 TESTS = {"test_a.py": "def test_a():\n    pass\n"}
 
@@ -81,7 +81,7 @@ class TestOurOwnEnvironment:
     def test_is_never_found_on_path(self, checkout: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         checkout.write(TESTS)
         monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.prefix, "bin")), str(checkout.programs)]))
-        assert search_path(checkout.root) == str(checkout.programs)
+        assert find_search_path(checkout.root) == str(checkout.programs)
         assert find_program("python3", checkout.root) is None
         (tests,) = detect(checkout.sandbox, checkout.files)
         assert tests.command == f"{sys.base_prefix}/bin/python3 -m pytest -q"
@@ -93,7 +93,7 @@ class TestOurOwnEnvironment:
         (checkout.root / ".venv").symlink_to(sys.prefix)
         monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
         monkeypatch.setenv("PATH", str(Path(sys.prefix, "bin")))
-        assert search_path(checkout.root) == str(Path(sys.prefix, "bin"))
+        assert find_search_path(checkout.root) == str(Path(sys.prefix, "bin"))
         assert command(checkout).endswith("/bin/python -m pytest -q")
 
 
@@ -138,9 +138,9 @@ def test_no_entry_of_path_lies_in_the_repository_but_its_own_environment(
     links = (f"{root}/way-out", f"{programs}/way-in/bin")
     kept = (f"{root}/.venv/bin", f"{root}-beside/bin", str(programs))
     monkeypatch.setenv("PATH", os.pathsep.join((*inside, *links, *kept)))
-    assert search_path(root).split(os.pathsep) == list(kept)
+    assert find_search_path(root).split(os.pathsep) == list(kept)
 
 
 def test_path_is_never_empty(checkout: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "bin")
-    assert search_path(checkout.root) == os.defpath
+    assert find_search_path(checkout.root) == os.defpath

@@ -12,7 +12,7 @@ from agentflow.checks.detect import detect
 from agentflow.checks.run import Shown, execute
 from agentflow.core.evidence import Check, CheckName, TestCounts, TestOutcome
 from agentflow.sandbox.profile import Level
-from agentflow.sandbox.throwaway import layered
+from agentflow.sandbox.throwaway import make_overlay_view
 
 PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
 MIXED = """
@@ -296,7 +296,9 @@ def test_compiled_code_is_found_in_a_layer_and_in_what_lies_below_it(checkout: A
     (tmp_path / "clean").mkdir()
     (tmp_path / "stale/__pycache__").mkdir(parents=True)
     (tmp_path / "stale/__pycache__/a.pyc").write_bytes(b"")
-    views = {name: layered(tmp_path / name, tmp_path / f"above-{name}") for name in ("clean", "stale")}
+    views = {
+        name: make_overlay_view(tmp_path / name, tmp_path / f"above-{name}") for name in ("clean", "stale")
+    }
     prefix = check('echo "$PYTHONPYCACHEPREFIX"', CheckName.LINT)
 
     def told(name: str) -> str:

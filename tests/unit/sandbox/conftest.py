@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.evidence import Command, Execution
-from agentflow.sandbox.confine import Ability, probe
+from agentflow.sandbox.confine import Ability, find_ability
 from agentflow.sandbox.profile import Level, Opened
 from agentflow.sandbox.run import Sandbox
 from tests.support.boxes import without_bubblewrap
@@ -31,7 +31,7 @@ def ability(request: pytest.FixtureRequest, bare_path: str, monkeypatch: pytest.
     with monkeypatch.context() as patched:
         if request.param == "partial":
             patched.setenv("PATH", bare_path)
-        found = probe()
+        found = find_ability()
     assert found.level == request.param, found.reason
     return found
 

@@ -1,15 +1,15 @@
 import subprocess
 from pathlib import Path
 
-from agentflow.sandbox.confine import mounting
-from agentflow.sandbox.throwaway import layered
+from agentflow.sandbox.confine import build_mount_words
+from agentflow.sandbox.throwaway import make_overlay_view
 
 
 def test_an_overlay_is_mounted_without_what_takes_long_to_load(tmp_path: Path) -> None:
     below = tmp_path / "below"
     below.mkdir()
-    layered(below, tmp_path / "layer")
-    python, *words = mounting(str(below), str(tmp_path / "layer"))
+    make_overlay_view(below, tmp_path / "layer")
+    python, *words = build_mount_words(str(below), str(tmp_path / "layer"))
     done = subprocess.run(
         [python, "-X", "importtime", *words, "true"], capture_output=True, text=True, check=True
     )
@@ -21,8 +21,8 @@ def test_an_overlay_is_mounted_without_what_takes_long_to_load(tmp_path: Path) -
 def test_an_overlay_is_mounted_again_by_a_process_of_the_same_number(tmp_path: Path) -> None:
     below, layer = tmp_path / "below", tmp_path / "layer"
     below.mkdir()
-    layered(below, layer)
-    words = mounting(str(below), str(layer))
+    make_overlay_view(below, layer)
+    words = build_mount_words(str(below), str(layer))
     script = 'mkdir "$1/work/$$"; shift; exec "$@" echo mounted'
     done = subprocess.run(
         ["sh", "-c", script, "sh", str(layer), *words], capture_output=True, text=True, check=False

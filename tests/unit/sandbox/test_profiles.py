@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from agentflow.sandbox import seccomp
-from agentflow.sandbox.confine import arguments, write_seatbelt_rules
-from agentflow.sandbox.hidden_places import find_places
+from agentflow.sandbox.confine import build_bubblewrap_arguments, write_seatbelt_rules
+from agentflow.sandbox.hidden_places import find_hidden_places
 from agentflow.sandbox.profile import Access, Profile, is_protected
 
 ROOT = Path("/srv/repo")
@@ -30,7 +30,7 @@ def pairs(words: tuple[str, ...], option: str) -> list[str]:
 
 
 def test_later_mounts_lie_over_earlier_ones() -> None:
-    words = arguments(PROFILE)
+    words = build_bubblewrap_arguments(PROFILE)
     order = [words.index(word) for word in ("/home", "/home/u/.cargo/bin", "/srv/repo", "/srv/repo/.git")]
     assert order == sorted(order)
     assert "--unshare-net" in words
@@ -38,7 +38,7 @@ def test_later_mounts_lie_over_earlier_ones() -> None:
 
 
 def test_a_reader_binds_the_repository_read_only_and_a_network_is_shared_only_when_opened() -> None:
-    words = arguments(PROFILE.replace(access=Access.READ, network=True))
+    words = build_bubblewrap_arguments(PROFILE.replace(access=Access.READ, network=True))
     assert pairs(words, "--bind") == ["/tmp/scratch"]
     assert "--unshare-net" not in words
 
@@ -95,7 +95,7 @@ def test_a_home_is_never_shown_again_by_what_stands_on_path(tmp_path: Path) -> N
     (home / "bin/python3").write_text("#!/bin/sh\n")
     (home / "bin/python3").chmod(0o755)
     path = os.pathsep.join([str(home / "own/bin"), str(home), "/tmp", str(tmp_path)])
-    found = find_places(tmp_path / "repo", {"HOME": str(home), "PATH": path})
+    found = find_hidden_places(tmp_path / "repo", {"HOME": str(home), "PATH": path})
     mine = [place for place in found.readable if place.is_relative_to(tmp_path)]
     assert sorted(mine) == [home / "bin/python3", home / "own/bin"]
     assert any(home.is_relative_to(place) for place in found.hidden)
@@ -103,6 +103,6 @@ def test_a_home_is_never_shown_again_by_what_stands_on_path(tmp_path: Path) -> N
 
 def test_only_folders_are_hidden(tmp_path: Path) -> None:
     for home in ("/dev/null", str(tmp_path / "nowhere"), ""):
-        hidden = find_places(tmp_path / "repo", {"HOME": home, "XDG_CONFIG_HOME": "/dev/null"}).hidden
+        hidden = find_hidden_places(tmp_path / "repo", {"HOME": home, "XDG_CONFIG_HOME": "/dev/null"}).hidden
         assert Path("/dev/null") not in hidden
         assert all(place.is_dir() for place in hidden)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.sandbox.scratch import remove, walk
+from agentflow.sandbox.scratch import remove_scratch, walk
 
 
 @contextmanager
@@ -35,14 +35,14 @@ def deepen(folder: Path, name: str, levels: int) -> Path:
 def test_folders_of_any_depth_are_removed(name: str, levels: int, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.write_text("mine")
-    remove(deepen(tmp_path / "deep", name, levels))
+    remove_scratch(deepen(tmp_path / "deep", name, levels))
     assert list(tmp_path.iterdir()) == [kept]
 
 
 def test_a_walk_goes_as_deep_as_paths_can_be(tmp_path: Path) -> None:
     folder = deepen(tmp_path / "deep", "d", 1_200)
     assert len(list(walk(folder))) == 1_202
-    remove(folder)
+    remove_scratch(folder)
 
 
 def test_a_walk_is_the_usual_one(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from agentflow.sandbox import throwaway
 from agentflow.sandbox.profile import CHECKS
-from agentflow.sandbox.scratch import abandoned, scratch_folder
+from agentflow.sandbox.scratch import scratch_folder, take_abandoned
 from tests.support.repo import Repo
 from tests.unit.sandbox.conftest import Inside
 
@@ -34,18 +34,18 @@ def test_changes_in_a_view_are_named(inside: Inside, shell: str, changed: tuple[
 
 
 def test_a_copy_knows_its_changes_and_leaves_environments_out(repo: Repo, tmp_path: Path) -> None:
-    copied = throwaway.copy(repo.root, tmp_path / "copy")
+    copied = throwaway.copy_repository(repo.root, tmp_path / "copy")
     assert not (copied / ".venv/ignored.txt").exists()
-    assert list(throwaway.copy_changes(repo.root, copied)) == []
+    assert list(throwaway.find_copy_changes(repo.root, copied)) == []
     (copied / "a.txt").unlink()
-    assert list(throwaway.copy_changes(repo.root, copied)) == ["D a.txt"]
+    assert list(throwaway.find_copy_changes(repo.root, copied)) == ["D a.txt"]
 
 
 def test_a_scratch_folder_is_private_and_gone_at_the_end() -> None:
     with scratch_folder() as folder:
         assert folder.stat().st_mode & 0o777 == 0o700
         (folder / "x").mkdir(mode=0o500)
-        assert folder not in list(abandoned())
+        assert folder not in list(take_abandoned())
     assert not folder.exists()
 
 
@@ -56,7 +56,7 @@ def test_the_folder_of_a_killed_process_is_cleared_away(
     left = tmp_path / "agentflow-scratch-left"
     left.mkdir()
     with scratch_folder() as folder:
-        assert list(abandoned()) == [left]
+        assert list(take_abandoned()) == [left]
         assert list(tmp_path.iterdir()) == [folder]
 
 
@@ -69,5 +69,5 @@ def test_what_was_being_made_goes_with_the_process_that_made_it(
     left, begun = (tmp_path / f"agentflow-new-{pid}-x" for pid in (ended.pid, os.getpid()))
     left.mkdir()
     begun.mkdir()
-    assert list(abandoned()) == [left]
+    assert list(take_abandoned()) == [left]
     assert list(tmp_path.iterdir()) == [begun]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import OutsideWorkspace
-from agentflow.sandbox.scratch import remove
+from agentflow.sandbox.scratch import remove_scratch
 from agentflow.workspace.import_paths import find_import_paths, to_pythonpath
 from agentflow.workspace.working_copy import copy_files
 from tests.support.boxes import boxed
@@ -62,7 +62,7 @@ def test_what_was_made_read_only_is_removed_too(tmp_path: Path) -> None:
     planted(tmp_path, "x/y/z")
     (tmp_path / "x" / "y").chmod(0o500)
     (tmp_path / "x").chmod(0o500)
-    remove(tmp_path / "x")
+    remove_scratch(tmp_path / "x")
     assert not (tmp_path / "x").exists()
 
 

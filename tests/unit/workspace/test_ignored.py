@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.sandbox.scratch import remove
+from agentflow.sandbox.scratch import remove_scratch
 from agentflow.workspace.ignored_files import describe_changes, list_unchanged, mark_ignored
 
 ENTRIES = (".venv/", "node_modules/")
@@ -88,4 +88,4 @@ def test_a_change_in_folders_that_are_very_deep_is_marked(tmp_path: Path) -> Non
     before = mark_ignored(tmp_path, ("d/",))
     place.write_text("x")
     assert before != mark_ignored(tmp_path, ("d/",))
-    remove(tmp_path / "d")
+    remove_scratch(tmp_path / "d")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.process import capture
-from agentflow.sandbox.confine import mounting, probe
+from agentflow.sandbox.confine import build_mount_words, find_ability
 from agentflow.sandbox.profile import Level
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.working_copy import LowerDirectory, WorkingCopy
@@ -25,7 +25,7 @@ LOOK = r"""find . -path ./.git -prune -o -printf '%y%m %p -> %l: ' \
 
 @pytest.fixture
 def git(tmp_path: Path) -> Git:
-    if probe().level is not Level.FULL:
+    if find_ability().level is not Level.FULL:
         pytest.skip("no overlay is mounted without bubblewrap")
     (tmp_path / "repo").mkdir()
     capture(("git", "init", "-q"), cwd=tmp_path / "repo")
@@ -60,7 +60,7 @@ def filled(git: Git, below: str, stage: WorkingCopy, *, as_copy: bool = False) -
 
 def shell(stage: WorkingCopy, script: str) -> list[bytes]:
     """Return what a script says that runs where a check would find the files."""
-    words = mounting(*stage.view.overlay) if stage.view.overlay else ()
+    words = build_mount_words(*stage.view.overlay) if stage.view.overlay else ()
     there = ("sh", "-c", 'cd "$1" && eval "$2"', "sh", str(stage.view.place), script)
     done = capture((*words, *there), cwd=stage.view.folder)
     assert done.returncode == 0, done.stderr

@@ -7,7 +7,7 @@ import pytest
 
 from agentflow.core.evidence import Command
 from agentflow.process import capture
-from agentflow.sandbox.confine import probe
+from agentflow.sandbox.confine import find_ability
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
 from agentflow.workspace import working_copy as module
@@ -193,7 +193,7 @@ def test_a_repository_that_a_check_makes_inside_is_undone(git: Git) -> None:
 
 @pytest.fixture
 def box(git: Git) -> Sandbox:
-    found = probe()
+    found = find_ability()
     if found.level is not Level.FULL:
         pytest.skip("no overlay is mounted without bubblewrap")
     return Sandbox(root=git.root, ability=found)
