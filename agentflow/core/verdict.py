@@ -134,6 +134,41 @@ class ProbeResult(Record):
     """Whether broken code was called, and not merely loaded."""
 
 
+class FailReason(StrEnum):
+    """Why a change failed, as a person reads it; `{check}` and `{about}` are filled in."""
+
+    NOTHING_CHANGED = "nothing was changed"
+    CHECKS_CHANGED = "the checks were changed: {about}"
+    CHANGED_LATER = "changed after the checks began: {about}"
+    CHANGED_IN_COPY = "changed by a check or a judge in its own copy: {about}"
+    LEFT_OUT = "{check}: not run"
+    CANNOT_RUN = "{check}: not run ({about})"
+    NONE_CAN_RUN = "no required check can run here: {about}"
+    ADDS_SECRET = "the change adds what looks like a secret: {about}"  # noqa: S105  # no password
+    NOT_TRIED = "{check}: not run with a test that has to fail"
+    PASSES_ANYHOW = "{check}: it passes whatever it expects: {about}"
+    KEEPS_SILENT = (
+        "{check}: a test that has to fail does not fail with this code: it keeps the runner from telling"
+    )
+    OTHER_TREE = "{check}: {about} ran on another tree"
+    OTHER_CHECK = "{check}: {about} is not this check, run by the program on the final code"
+    TIMED_OUT = "{check}: timed out after {about}"
+    NO_TEST_RAN = "{check}: no test ran"
+    NOT_RUN_NOW = "{check}: ran before, not now: {about}"
+    STILL_FAILING = "{check}: still failing: {about}"
+    FEWER_TESTS = "{check}: {about}"
+    FAILED = "{check}: {about}"
+    NEW_FAILURES = "new failures: {about}"
+    NEW_FAILURES_IN = "new failures in {check}: {about}"
+    VERIFIER_REFUSED = "verifier: {about}"
+    VERIFIER_NOT_ASKED = "the verifier was not asked, because a check failed"
+    STOPPED_BY_HOOK = "stop hook, block {about}"
+
+    def of(self, about: str = "", *, check: str = "") -> str:
+        """Return the reason as a result says it."""
+        return self.value.format(about=about, check=check)
+
+
 class Caveat(StrEnum):
     """Why a change that passed ends with exit code 4; a word of the result, some with a check."""
 

@@ -6,7 +6,7 @@ from agentflow.core.errors import Exit
 from agentflow.core.evidence import RED, CheckRun, describe_end, describe_tries
 from agentflow.core.role import Claim, Judgement
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status, TaskState
-from agentflow.core.verdict import Caveat, Verdict
+from agentflow.core.verdict import Caveat, FailReason, Verdict
 from agentflow.process import timestamp
 from agentflow.routing.route import is_stalled
 from agentflow.workspace.git import FileChange
@@ -106,7 +106,7 @@ def weigh(verdict: Verdict, judgement: Judgement, changed: tuple[FileChange, ...
         case Claim.VERIFIED:
             return verdict
         case Claim.FAILED if judgement.evidence or _cites(judgement, changed):
-            return verdict.replace(passed=False, reasons=(f"verifier: {said}",), caveats=())
+            return verdict.replace(passed=False, reasons=(FailReason.VERIFIER_REFUSED.of(said),), caveats=())
         case Claim.FAILED | Claim.ENVIRONMENT_BLOCKED:
             return verdict.replace(
                 caveats=(*verdict.caveats, Caveat.VERIFIER_DISAGREES),

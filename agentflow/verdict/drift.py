@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
 
 from agentflow.core.task import TaskState
+from agentflow.core.verdict import FailReason
 from agentflow.core.wording import list_some
 from agentflow.verdict.surface import belongs
 from agentflow.workspace.git import ChangeKind, FileChange
@@ -23,11 +24,11 @@ def find_hook_files(task: TaskState) -> frozenset[str]:
 def describe_drift(drift: tuple[FileChange, ...], altered: tuple[FileChange, ...]) -> list[str]:
     """Return what was changed after the tree was taken that is judged: here, and by a judge in its copy."""
     parts = {
-        "changed after the checks began": drift,
-        "changed by a check or a judge in its own copy": altered,
+        FailReason.CHANGED_LATER: drift,
+        FailReason.CHANGED_IN_COPY: altered,
     }
-    told = {words: [each.path for each in part if not _is_artefact(each)] for words, part in parts.items()}
-    return [f"{words}: {list_some(paths)}" for words, paths in told.items() if paths]
+    told = {kind: [each.path for each in part if not _is_artefact(each)] for kind, part in parts.items()}
+    return [kind.of(list_some(paths)) for kind, paths in told.items() if paths]
 
 
 def without_leavings(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from agentflow.core.evidence import RED, By, CheckName, CheckRun, Evidence, Side, TestOutcome, describe_end
-from agentflow.core.verdict import Caveat, ProofKind, Verdict
+from agentflow.core.verdict import Caveat, FailReason, ProofKind, Verdict
 from agentflow.core.wording import list_some
 from agentflow.verdict.case import Case, find_faults, remarks
 from agentflow.verdict.drift import describe_drift
@@ -27,13 +27,13 @@ def judge(case: Case) -> Verdict:
     shown = (run.evidence.id for run in case.judged if run.evidence is not None)
     evidence = tuple(dict.fromkeys(shown))
     if case.tree == case.base_tree or case.is_unchanged:
-        return Verdict(passed=False, reasons=("nothing was changed",), evidence=evidence)
+        return Verdict(passed=False, reasons=(FailReason.NOTHING_CHANGED.of(),), evidence=evidence)
     case = _without_skipped(case)
     failures = _failures(case) or _explain_silence(case) or _find_open_targets(case)
     is_approved = case.approval is not None and case.approval.approved
     to_approve = bool(case.weakened) and not (failures or is_approved)
     changed = case.weakened if to_approve else ()
-    reasons = failures or tuple(f"the checks were changed: {line}" for line in changed)
+    reasons = failures or tuple(FailReason.CHECKS_CHANGED.of(line) for line in changed)
     found = () if failures else find_proofs(case)
     lines = None if failures else find_unproved(case, found)
     return Verdict(
@@ -65,7 +65,7 @@ def _list_overrides(case: Case) -> list[str]:
 
 
 def _list_secrets(case: Case) -> list[str]:
-    return [f"the change adds what looks like a secret: {list_some(case.secrets)}"] if case.secrets else []
+    return [FailReason.ADDS_SECRET.of(list_some(case.secrets))] if case.secrets else []
 
 
 def holds(case: Case) -> bool:
@@ -82,7 +82,7 @@ def _failures(case: Case) -> tuple[str, ...]:
 def _explain_silence(case: Case) -> tuple[str, ...]:
     """Return why the word of the runner cannot be taken."""
     if case.probes is None:
-        return ("tests: not run with a test that has to fail",)
+        return (FailReason.NOT_TRIED.of(check=CheckName.TESTS),)
     return explain_silence(case.probes)
 
 
@@ -152,10 +152,10 @@ def _find_missing(case: Case) -> list[str]:
     """Return the checks that were not run, of those that there were before."""
     now = {run.check.name for run in case.final}
     left_out = [run.check.name for run in case.baseline if run.check.name not in now]
-    reasons = [f"{name}: not run" for name in left_out]
+    reasons = [FailReason.LEFT_OUT.of(check=name) for name in left_out]
     blocked = [run for run in case.final if case.is_blocked(run)]
     if blocked and len(blocked) == len(case.final):
-        reasons.append(f"no required check can run here: {', '.join(run.check.name for run in blocked)}")
+        reasons.append(FailReason.NONE_CAN_RUN.of(", ".join(run.check.name for run in blocked)))
     return reasons
 
 
@@ -172,25 +172,25 @@ def _problems(case: Case, run: CheckRun) -> list[str]:
         return []
     unfit = _unfit(case, run)
     if unfit is not None:
-        return [f"{run.check.name}: {unfit}"]
+        return [unfit]
     base = next((other for other in case.baseline if other.check.name is run.check.name), None)
     return [*_find_owed(case, base, run), *([] if run.green else _find_new_failures(case, base, run))]
 
 
 def _unfit(case: Case, run: CheckRun) -> str | None:
     """Return why what a check showed cannot count at all."""
-    evidence, reason = run.evidence, None
+    evidence, name = run.evidence, run.check.name
     if evidence is None:
-        reason = f"not run ({run.check.missing})"
-    elif evidence.tree_before != case.tree:
-        reason = f"{evidence.id} ran on another tree"
-    elif not _is_bound(run, evidence):
-        reason = f"{evidence.id} is not this check, run by the program on the final code"
-    elif evidence.timed_out:
-        reason = f"timed out after {evidence.seconds:.0f} s"
-    elif evidence.tests is not None and evidence.tests.ran == 0:
-        reason = "no test ran"
-    return reason
+        return FailReason.CANNOT_RUN.of(run.check.missing or "", check=name)
+    if evidence.tree_before != case.tree:
+        return FailReason.OTHER_TREE.of(evidence.id, check=name)
+    if not _is_bound(run, evidence):
+        return FailReason.OTHER_CHECK.of(evidence.id, check=name)
+    if evidence.timed_out:
+        return FailReason.TIMED_OUT.of(f"{evidence.seconds:.0f} s", check=name)
+    if evidence.tests is not None and evidence.tests.ran == 0:
+        return FailReason.NO_TEST_RAN.of(check=name)
+    return None
 
 
 def _is_bound(run: CheckRun, evidence: Evidence) -> bool:
@@ -210,7 +210,8 @@ def _find_owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
     held = next((other for other in case.held if other.check.name is run.check.name), run)
     spared = not_loaded(base, held) - base.ids(*RED)
     gone = base.told - run.told - held.told - loaded - spared
-    reasons = [f"{run.check.name}: ran before, not now: {list_some(sorted(gone))}"] if gone else []
+    about = list_some(sorted(gone))
+    reasons = [FailReason.NOT_RUN_NOW.of(about, check=run.check.name)] if gone else []
     return [*reasons, *_fewer(base, run, held), *_find_still_failing(case, base, run, case.targets)]
 
 
@@ -219,7 +220,7 @@ def _find_still_failing(case: Case, base: CheckRun, run: CheckRun, wanted: froze
     due = frozenset[str]() if case.is_blocked(run) else wanted & base.ids(*RED)
     due -= case.known | run.ids(TestOutcome.PASSED) | (base.told - run.told) | find_loaded_now(base, run)
     names = [f"{test} (passes at times)" if test in run.flaky else test for test in sorted(due)]
-    return [f"{run.check.name}: still failing: {list_some(names)}"] if due else []
+    return [FailReason.STILL_FAILING.of(list_some(names), check=run.check.name)] if due else []
 
 
 def _find_open_targets(case: Case) -> tuple[str, ...]:
@@ -237,7 +238,8 @@ def _fewer(base: CheckRun, run: CheckRun, held: CheckRun) -> list[str]:
     now = max(each.counts.ran if each.counts else 0 for each in (run, held))
     if now >= base.counts.ran:
         return []
-    return [f"{run.check.name}: {base.counts.ran} tests ran before, {now or 'none that can be counted'} now"]
+    about = f"{base.counts.ran} tests ran before, {now or 'none that can be counted'} now"
+    return [FailReason.FEWER_TESTS.of(about, check=run.check.name)]
 
 
 def _find_new_failures(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
@@ -247,11 +249,12 @@ def _find_new_failures(case: Case, base: CheckRun | None, run: CheckRun) -> list
     name, end = run.check.name, describe_end(run.evidence) if run.evidence else "not run"
     now, before = find_faults(run), find_faults(base) if base else {}
     if base is None or base.green or not now:
-        return [f"{name}: {end}{': ' + list_some(sorted(now)) if now else ''}"]
+        about = ": ".join((end, *([list_some(sorted(now))] if now else [])))
+        return [FailReason.FAILED.of(about, check=name)]
     known = case.known & run.ids(TestOutcome.FAILED)
     new = sorted(item for item, times in now.items() if times > before.get(item, 0) and item not in known)
-    where = "" if name is CheckName.TESTS else f" in {name}"
-    return [f"new failures{where}: {list_some(new)}"] if new else []
+    kind = FailReason.NEW_FAILURES if name is CheckName.TESTS else FailReason.NEW_FAILURES_IN
+    return [kind.of(list_some(new), check=name)] if new else []
 
 
 def _says_the_same(base: CheckRun, run: CheckRun) -> bool:

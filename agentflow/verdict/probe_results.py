@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from agentflow.core.evidence import CheckName, Side
-from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
+from agentflow.core.verdict import FailReason, Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.core.wording import list_some
 
 Results = Iterable[ProbeResult]
@@ -12,13 +12,12 @@ Results = Iterable[ProbeResult]
 def explain_silence(results: Results) -> tuple[str, ...]:
     """Return why the word of the tests cannot be taken."""
     found = tuple(results)
-    reasons = [f"tests: it passes whatever it expects: {each}" for each in _list_softened(found)]
+    tests = CheckName.TESTS
+    reasons = [FailReason.PASSES_ANYHOW.of(each, check=tests) for each in _list_softened(found)]
     canaries = {each.code: each.end for each in found if each.kind is ProbeKind.CANARY}
     is_told_before = canaries.get(Side.BASE) is ProbeEnd.RED_AS_IT_MUST
     if canaries.get(Side.FINAL) is ProbeEnd.SILENT and is_told_before:
-        reasons.append(
-            "tests: a test that has to fail does not fail with this code: it keeps the runner from telling"
-        )
+        reasons.append(FailReason.KEEPS_SILENT.of(check=tests))
     return tuple(reasons)
 
 

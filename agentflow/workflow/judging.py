@@ -10,7 +10,7 @@ from agentflow.core.evidence import CheckRun
 from agentflow.core.pending import Answer, Pending, PendingKind
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Ending, Failure, Gate, GateStatus, Phase, Status, TaskState
-from agentflow.core.verdict import Verdict
+from agentflow.core.verdict import FailReason, Verdict
 from agentflow.process import timestamp
 from agentflow.report.outcomes import add_review_caveats, end_without_result, list_objections, merge_gates
 from agentflow.routing.route import JUDGING
@@ -38,9 +38,7 @@ _NOTHING_NEW = "- not asked again: nothing changed since the last iteration fail
 
 _NOT_ASKED = Gate(status=GateStatus.PENDING, message="- not asked: a required check failed")
 
-_NO_ANSWER = Verdict(
-    passed=False, reasons=("the verifier was not asked, because a check failed",), evidence=()
-)
+_NO_ANSWER = Verdict(passed=False, reasons=(FailReason.VERIFIER_NOT_ASKED.of(),), evidence=())
 
 _DIFF_CHARS = 20_000
 

@@ -15,7 +15,7 @@ from agentflow.core.hook import (
     Stopped,
 )
 from agentflow.core.task import Ending, Phase, Status, TaskState
-from agentflow.core.verdict import Verdict
+from agentflow.core.verdict import FailReason, Verdict
 from agentflow.redact import redacted
 from agentflow.workflow.crew import Crew
 
@@ -59,7 +59,7 @@ async def ask_stop_hooks(crew: Crew, task: TaskState, verdict: Verdict) -> tuple
     if count > MAX_STOP_BLOCKS:
         ending = _end_blocked(f"Stop hooks blocked {MAX_STOP_BLOCKS} times: {wanted}")
         return task.replace(ending=ending), verdict
-    reason = f"stop hook, block {count} of {MAX_STOP_BLOCKS}: {wanted}"
+    reason = FailReason.STOPPED_BY_HOOK.of(f"{count} of {MAX_STOP_BLOCKS}: {wanted}")
     return task.replace(stop_blocks=count), verdict.replace(passed=False, reasons=(reason,), caveats=())
 
 
