@@ -11,7 +11,7 @@ from agentflow.verdict.probe_results import (
     explain_silence,
     green_with_broken_code,
     list_differing,
-    list_left_out,
+    list_late,
 )
 from agentflow.verdict.proofs import find_loaded_now, find_proofs, find_unproved, not_loaded, what_would_prove
 
@@ -117,7 +117,7 @@ def _caveats_of_probes(case: Case) -> Iterator[str]:
     """Yield what lessens a pass by the runs that had to fail."""
     results = case.probes or ()
     yield from (Caveat.GREEN_WHEN_BROKEN.of(each.check) for each in green_with_broken_code(results))
-    if list_left_out(results):
+    if list_late(results):
         yield Caveat.NOT_ALL_TRIED
     if list_differing(results):
         yield Caveat.DEPENDS_ON_SURROUNDINGS

@@ -91,7 +91,7 @@ def list_differing(results: Results) -> tuple[str, ...]:
     return tuple(dict.fromkeys(test for each in results for test in each.differing))
 
 
-def list_left_out(results: Results) -> tuple[ProbeResult, ...]:
+def list_late(results: Results) -> tuple[ProbeResult, ...]:
     """Return the probes for which there was no time."""
     return tuple(each for each in results if each.end is ProbeEnd.LEFT_OUT)
 
@@ -104,7 +104,7 @@ def note_probes(results: Results, changed: Iterable[str]) -> Iterator[str]:
     )
     if tests := list_differing(found):
         yield f"fails with another order of sets or another temporary folder: {list_some(tests)}"
-    if late := list_left_out(found):
+    if late := list_late(found):
         subjects = dict.fromkeys(subject for each in late for subject in each.subjects)
         yield f"no time was left to see whether the checks fail without, or broken: {list_some(subjects)}"
     yield from _odd(found)
