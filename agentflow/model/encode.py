@@ -47,7 +47,10 @@ class _Sent:
         self.head = _head(request)
         self._same = (request.model, request.system, request.tools)
         self._messages: tuple[Message, ...] = ()
+        self._past = bytearray()
+        """The messages in which no breakpoint will stand any more, each with a comma behind it."""
         self._pieces: list[_Piece] = []
+        """The messages after those."""
 
     def is_of(self, request: Request) -> bool:
         """Return whether a request begins as those before it did; after a handoff it does not."""
@@ -58,14 +61,21 @@ class _Sent:
         known = len(self._messages)
         if messages[:known] != self._messages:
             known = 0
+            self._past.clear()
             self._pieces.clear()
         self._pieces.extend(piece for message in messages[known:] if (piece := _piece(message)))
         self._messages = messages
-        bodies = _marked(self._pieces)
-        size = len(self.head) + sum(map(len, bodies))
-        bodies[0] = self.head % room(size) + bodies[0]
-        bodies[-1] += tail
-        return b",".join(bodies)
+        self._settle()
+        newest = b",".join(_marked(self._pieces))
+        size = len(self.head) + len(self._past) + len(newest)
+        return b"".join((self.head % room(size), self._past, newest, tail))
+
+    def _settle(self) -> None:
+        """Move to the past what lies before the last step, so that a late turn costs what an early one does."""
+        begin = max(0, _last_step(self._pieces) - 1)
+        for piece in self._pieces[:begin]:
+            self._past += piece.encoded + b","
+        del self._pieces[:begin]
 
 
 class Encoder:
@@ -140,16 +150,21 @@ def _marked(pieces: list[_Piece]) -> list[bytes]:
 
     The second is needed only when more blocks lie between them than a provider looks back.
     """
-    if not pieces:
-        return [b""]
     bodies = [piece.encoded for piece in pieces]
-    end = max(place for place, piece in enumerate(pieces) if not place or not piece.is_reply)
-    bodies[end] = pieces[end].marked
-    added = 0
-    for place in range(end, 0, -1):
-        added += pieces[place].blocks
-        if pieces[place].is_reply and not pieces[place - 1].is_reply:
-            if added >= LOOK_BACK:
-                bodies[place - 1] = pieces[place - 1].marked
-            break
+    end, step = _last_said(pieces), _last_step(pieces)
+    if pieces:
+        bodies[end] = pieces[end].marked
+    if step and sum(piece.blocks for piece in pieces[step : end + 1]) >= LOOK_BACK:
+        bodies[step - 1] = pieces[step - 1].marked
     return bodies
+
+
+def _last_step(pieces: list[_Piece]) -> int:
+    """Return where the newest reply begins to which something was said since; 0 if there is none."""
+    places = range(_last_said(pieces), 0, -1)
+    return next((at for at in places if pieces[at].is_reply and not pieces[at - 1].is_reply), 0)
+
+
+def _last_said(pieces: list[_Piece]) -> int:
+    """Return the place of the newest message that is no reply, else the first."""
+    return next((at for at in range(len(pieces) - 1, -1, -1) if not pieces[at].is_reply), 0)
