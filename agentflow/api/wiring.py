@@ -39,7 +39,7 @@ from agentflow.core.hook import Hook, Origin, Script
 from agentflow.core.pending import Budget, Consent
 from agentflow.core.ports import Model, Watch
 from agentflow.core.record import Record
-from agentflow.core.role import PIPELINE
+from agentflow.core.routing import PIPELINE
 from agentflow.core.task import TaskState
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles

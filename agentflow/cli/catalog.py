@@ -25,7 +25,8 @@ from agentflow.compose.standard import Kit, list_standard_capabilities
 from agentflow.compose.subagents import SubagentRequest, Subagents
 from agentflow.core.errors import NotAllowed
 from agentflow.core.record import Record, plain
-from agentflow.core.role import SUBMITTED_BY, Role
+from agentflow.core.role import Role
+from agentflow.core.routing import ROLE_OF, SUBMITTED_BY
 from agentflow.core.run import Run
 from agentflow.core.tool import Tool
 from agentflow.hooks.chain import Chain
@@ -33,7 +34,6 @@ from agentflow.library.roles import list_subagents
 from agentflow.library.skill_file import Skill
 from agentflow.library.skills import Offer, offer_skills
 from agentflow.model.tiers import first_ids, model_id, tier
-from agentflow.routing.route import ROLE_OF
 from agentflow.settings import load_settings, model_name
 
 NAME = typer.Argument(..., metavar="NAME", help="A name from `list`.")

@@ -16,7 +16,8 @@ from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import AgentflowError, Exit, InvalidFile, ToolError
 from agentflow.core.hook import Hook, Script
 from agentflow.core.record import Record
-from agentflow.core.role import PIPELINE, Role
+from agentflow.core.role import Role
+from agentflow.core.routing import PIPELINE
 from agentflow.hooks.entries import HookFile, project_places, read_hooks, user_places
 from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import find_direct_problems, list_subagents, read_role, require_known

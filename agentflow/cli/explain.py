@@ -72,7 +72,7 @@ def to_plain(found: "Classification") -> dict[str, Any]:
 
 
 def _roles(steps: "Iterable[Phase]") -> list[str]:
-    from agentflow.routing.route import ROLE_OF
+    from agentflow.core.routing import ROLE_OF
 
     return [ROLE_OF[phase] for phase in steps]
 
@@ -147,7 +147,8 @@ def explain_command(
 
 def _reach(role: str) -> str:
     """Return what the sandbox lets a role's commands do, whatever the rules say."""
-    from agentflow.sandbox.profile import ACCESS, Access
+    from agentflow.core.routing import Access
+    from agentflow.sandbox.profile import ACCESS
 
     reach = {
         Access.READ: "read the repository only",

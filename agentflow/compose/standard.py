@@ -17,7 +17,8 @@ from agentflow.core.hook import RULES, Decision, Hook, HookEvent, HookResult, Po
 from agentflow.core.messages import DEFAULT_ROOM, ContextLimits
 from agentflow.core.ports import Model, Observer
 from agentflow.core.record import Record
-from agentflow.core.role import PIPELINE, SUBMITTED_BY, Change, Role
+from agentflow.core.role import Change, Role
+from agentflow.core.routing import PIPELINE, SUBMITTED_BY
 from agentflow.core.task import Todo
 from agentflow.core.tool import Category, Tool
 from agentflow.library.skills import Offer

@@ -11,7 +11,8 @@ from agentflow.core.errors import InvalidInput, ModelRejected, NotAllowed
 from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import Message, Served, Text, ToolCall, ToolResult
 from agentflow.core.record import Record, encode
-from agentflow.core.role import HANDOFF, INHERIT, SUBMITTED_BY, Findings, Role
+from agentflow.core.role import HANDOFF, INHERIT, Findings, Role
+from agentflow.core.routing import SUBMITTED_BY
 from agentflow.core.run import Run, RunOutcome, SubagentResult
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.loop.context import prompt_text

@@ -1,16 +1,11 @@
 """The five roles: what a role file says, and what each role submits."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta
 
 from agentflow.core.record import Record
-
-PIPELINE = ("explorer", "planner", "implementer", "reviewer", "verifier")
-"""The roles a task can run, in the order of the phases."""
-
 
 INHERIT = "inherit"
 """The model of a sub-agent that has its parent's."""
@@ -180,12 +175,3 @@ class Judgement(Record):
 
 
 AnySubmission = Findings | Plan | Change | Review | Judgement
-
-SUBMITTED_BY: Mapping[type[Record], str] = {
-    Findings: "explorer",
-    Plan: "planner",
-    Change: "implementer",
-    Review: "reviewer",
-    Judgement: "verifier",
-}
-"""The part that ends with each; the input of a Submit tool tells whose it is."""

@@ -1,14 +1,55 @@
-"""How a task is classified, and the route that follows from its class."""
+"""The five roles, the class of a task, and the route through the roles that follows from it."""
 
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Self, TypeVar
 
 from agentflow.core.record import Record
+from agentflow.core.role import Change, Findings, Judgement, Plan, Review
 from agentflow.core.task import Complexity, Phase
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+class Access(StrEnum):
+    """What becomes of what a command writes into the repository."""
+
+    READ = "read"
+    """It cannot write there."""
+    WRITE = "write"
+    """It stays, but for the protected paths."""
+    THROW_AWAY = "throw away"
+    """It is gone with the command."""
+    COPY = "copy"
+    """It cannot write there; it works on a copy beside it, and does there what a check does."""
+
+
+class PipelineRole(Record):
+    """One of the five roles that a task can run."""
+
+    part: str
+    phase: Phase
+    """Where it works."""
+    submits: type[Record]
+    """What it ends with: the input of its Submit tool."""
+    access: Access = Access.READ
+    """What becomes of what its commands write."""
+
+
+FIVE_ROLES = (
+    PipelineRole(part="explorer", phase=Phase.EXPLORATION, submits=Findings),
+    PipelineRole(part="planner", phase=Phase.PLANNING, submits=Plan),
+    PipelineRole(part="implementer", phase=Phase.IMPLEMENTATION, submits=Change, access=Access.WRITE),
+    PipelineRole(part="reviewer", phase=Phase.REVIEW, submits=Review),
+    PipelineRole(part="verifier", phase=Phase.VERIFICATION, submits=Judgement, access=Access.THROW_AWAY),
+)
+"""In the order of the phases."""
+PIPELINE = tuple(role.part for role in FIVE_ROLES)
+ROLE_OF: Mapping[Phase, str] = {role.phase: role.part for role in FIVE_ROLES}
+"""The role that works in a phase."""
+SUBMITTED_BY: Mapping[type[Record], str] = {role.submits: role.part for role in FIVE_ROLES}
+"""The role that ends with a submission; the input of a Submit tool tells whose it is."""
 
 
 class Requirement(StrEnum):

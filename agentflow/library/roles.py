@@ -11,7 +11,8 @@ import msgspec
 from agentflow.core.errors import InvalidFile, UnknownRole
 from agentflow.core.fold import DELEGATE
 from agentflow.core.record import Record
-from agentflow.core.role import INHERIT, PIPELINE, Limits, Role, ToolRule
+from agentflow.core.role import INHERIT, Limits, Role, ToolRule
+from agentflow.core.routing import PIPELINE
 from agentflow.core.tool import Effect, Tool
 from agentflow.frontmatter import key_line, split
 from agentflow.library.bundled import find_bundled

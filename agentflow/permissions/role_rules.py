@@ -9,7 +9,8 @@ from pathlib import PurePosixPath
 
 from agentflow.core.ports import Runner
 from agentflow.core.record import Record
-from agentflow.core.role import PIPELINE, SUBMITTED_BY, Role, ToolRule
+from agentflow.core.role import Role, ToolRule
+from agentflow.core.routing import PIPELINE, SUBMITTED_BY
 from agentflow.core.tool import Category, Effect, Subject, Tool
 from agentflow.permissions.explorer_commands import bad_argument, bad_variable, looks_refusal, only_looks
 from agentflow.permissions.reading_commands import bad_assignment, dangerous_argument, is_reading

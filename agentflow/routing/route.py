@@ -30,17 +30,6 @@ ORDER = (
     Phase.VERIFICATION,
 )
 
-ROLE_OF: Mapping[Phase, str] = MappingProxyType(
-    {
-        Phase.EXPLORATION: "explorer",
-        Phase.PLANNING: "planner",
-        Phase.IMPLEMENTATION: "implementer",
-        Phase.REVIEW: "reviewer",
-        Phase.VERIFICATION: "verifier",
-    }
-)
-"""Who works in a phase."""
-
 TRANSITIONS: Mapping[Phase, frozenset[Phase]] = MappingProxyType(
     {
         Phase.REFINEMENT: frozenset({Phase.REFINEMENT, Phase.COMPLETE, *ORDER[1:5]}),

@@ -17,10 +17,11 @@ from typing import Any
 
 from agentflow.core.evidence import Command
 from agentflow.core.record import Record
+from agentflow.core.routing import Access
 from agentflow.process import capture
 from agentflow.sandbox import seccomp
 from agentflow.sandbox.launch import OLDEST_LANDLOCK, find_landlock_version
-from agentflow.sandbox.profile import Access, Level, Profile
+from agentflow.sandbox.profile import Level, Profile
 from agentflow.sandbox.seccomp import Also
 
 _TRIAL_SECONDS = 20.0

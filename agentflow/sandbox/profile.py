@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from agentflow.core.languages import gather
 from agentflow.core.record import Record
+from agentflow.core.routing import FIVE_ROLES, Access
 
 
 class Level(StrEnum):
@@ -19,27 +20,13 @@ class Level(StrEnum):
     NONE = "none"
 
 
-class Access(StrEnum):
-    """What becomes of what a command writes into the repository."""
-
-    READ = "read"
-    """It cannot write there."""
-    WRITE = "write"
-    """It stays, but for the protected paths."""
-    THROW_AWAY = "throw away"
-    """It is gone with the command."""
-    COPY = "copy"
-    """It cannot write there; it works on a copy beside it, and does there what a check does."""
-
-
 CHECKS = "checks"
 """Who runs the required checks: the program."""
 REPAIR = "repair"
 """Who tries edits under the tests: the program, on copies of its own."""
 ACCESS: Mapping[str, Access] = MappingProxyType(
     {
-        "implementer": Access.WRITE,
-        "verifier": Access.THROW_AWAY,
+        **{role.part: role.access for role in FIVE_ROLES},
         CHECKS: Access.THROW_AWAY,
         REPAIR: Access.COPY,
     }

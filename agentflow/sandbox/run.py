@@ -15,6 +15,7 @@ from agentflow import process
 from agentflow.core.errors import NoSandbox
 from agentflow.core.evidence import Command, Execution
 from agentflow.core.record import Record
+from agentflow.core.routing import Access
 from agentflow.sandbox import throwaway
 from agentflow.sandbox.confine import STARTED, Ability, confine_command, confine_on_mac, open_descriptors
 from agentflow.sandbox.environment import find_variables
@@ -22,7 +23,6 @@ from agentflow.sandbox.hidden_places import HiddenPlaces, find_hidden_places
 from agentflow.sandbox.profile import (
     ACCESS,
     CHECKS,
-    Access,
     Level,
     Opened,
     Profile,

@@ -7,7 +7,8 @@ from typing import Self
 from agentflow.core.errors import ConfigError, UnknownTool
 from agentflow.core.messages import ToolSpec
 from agentflow.core.record import Record
-from agentflow.core.role import HANDOFF, SUBMITTED_BY, Role
+from agentflow.core.role import HANDOFF, Role
+from agentflow.core.routing import SUBMITTED_BY
 from agentflow.core.tool import Category, Subject, Tool
 from agentflow.parse import schema
 from agentflow.settings import Caller

@@ -10,7 +10,8 @@ from agentflow.core.messages import DEFAULT_ROOM, ContextLimits
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Model, Watch, Workspace
 from agentflow.core.record import Record
-from agentflow.core.role import PIPELINE, Limits, Role
+from agentflow.core.role import Limits, Role
+from agentflow.core.routing import PIPELINE, ROLE_OF
 from agentflow.core.task import Phase, TaskState
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles, list_subagents
@@ -19,7 +20,6 @@ from agentflow.loop.agent import Agent, Surroundings
 from agentflow.permissions.role_rules import owner_of
 from agentflow.redact import redacted
 from agentflow.report.material import Material
-from agentflow.routing.route import ROLE_OF
 from agentflow.routing.table import Table
 from agentflow.sandbox.run import Sandbox
 from agentflow.store.journal import RunFile, load_run

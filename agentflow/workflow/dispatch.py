@@ -8,11 +8,11 @@ from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import Stop, Usage, total
 from agentflow.core.pending import Pending, PendingKind, decide_now
 from agentflow.core.record import Record
+from agentflow.core.routing import ROLE_OF
 from agentflow.core.run import Run, RunOutcome, RunPaused
 from agentflow.core.task import Phase
 from agentflow.loop.run import continue_run, run_agent
 from agentflow.process import timestamp
-from agentflow.routing.route import ROLE_OF
 from agentflow.store.journal import load_run
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.suspension import record_answer

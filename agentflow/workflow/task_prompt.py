@@ -14,14 +14,14 @@ from agentflow.core.evidence import (
     describe_repeats,
 )
 from agentflow.core.role import Limits, Plan, Role
+from agentflow.core.routing import ROLE_OF, Access
 from agentflow.core.task import Excerpt, Failure, Instruction, Phase, TaskState
 from agentflow.core.wording import list_some
 from agentflow.library.instructions import MAX_CHARS, describe_reach, select_instructions
 from agentflow.loop.context import prompt_text
 from agentflow.report.material import Material, fence_text
 from agentflow.report.outcomes import describe_issue
-from agentflow.routing.route import ROLE_OF
-from agentflow.sandbox.profile import ACCESS, Access, Level
+from agentflow.sandbox.profile import ACCESS, Level
 from agentflow.tools.shell import BASH
 from agentflow.verdict.target_tests import describe_one_test
 

@@ -10,7 +10,7 @@ import pytest
 
 import agentflow
 from agentflow import frontmatter
-from agentflow.core.role import PIPELINE
+from agentflow.core.routing import PIPELINE
 
 ROLE_KEYS = {"name", "description", "model", "tools", "skills", "maxTurns", "limits", "metadata"}
 SKILL_KEYS = {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}

@@ -10,7 +10,8 @@ from agentflow.compose.standard import Kit, list_standard_capabilities
 from agentflow.core.events import Event
 from agentflow.core.messages import ToolSpec
 from agentflow.core.record import encode
-from agentflow.core.role import PIPELINE, Role
+from agentflow.core.role import Role
+from agentflow.core.routing import PIPELINE
 from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import read_role
 from agentflow.library.skills import SkillFolder, load_skills, offer_skills

@@ -6,7 +6,8 @@ from msgspec import Meta
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.record import Record, encode
-from agentflow.core.role import SUBMITTED_BY, Findings, Plan
+from agentflow.core.role import Findings, Plan
+from agentflow.core.routing import SUBMITTED_BY
 from agentflow.parse import Mismatch, decode, decode_or_none, fit, parse, schema
 
 

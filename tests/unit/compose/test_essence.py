@@ -9,7 +9,8 @@ from agentflow.compose.builder import AgentBuilder
 from agentflow.compose.standard import Kit, describe_capabilities, list_standard_capabilities
 from agentflow.core.errors import ConfigError, ModelRejected
 from agentflow.core.events import Event
-from agentflow.core.role import PIPELINE, Role
+from agentflow.core.role import Role
+from agentflow.core.routing import PIPELINE
 from agentflow.core.run import RunOutcome
 from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import read_role

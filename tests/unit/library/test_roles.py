@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import InvalidFile, UnknownRole
-from agentflow.core.role import PIPELINE, Limits, ToolRule
+from agentflow.core.role import Limits, ToolRule
+from agentflow.core.routing import PIPELINE
 from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import Roles, load_roles, read_role
 

@@ -1,7 +1,8 @@
 import pytest
 
 from agentflow.core.record import Record
-from agentflow.core.role import PIPELINE, Plan, Role
+from agentflow.core.role import Plan, Role
+from agentflow.core.routing import PIPELINE
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.permissions.role_rules import owner_of, refusal
 from agentflow.permissions.rule_patterns import expression

@@ -5,10 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentflow.core.errors import ConfigError
-from agentflow.core.routing import Action, Forced, Requirement, Routing
+from agentflow.core.routing import ROLE_OF, Action, Forced, Requirement, Routing
 from agentflow.core.task import Complexity, Phase
 from agentflow.routing.classify import RANK, class_by_size, classify, find_named_files, higher
-from agentflow.routing.route import ROLE_OF
 from agentflow.routing.table import load_table
 
 TABLE = load_table(Routing())

@@ -5,7 +5,8 @@ import pytest
 
 from agentflow.core.errors import ConfigError, UnknownTool
 from agentflow.core.record import Record
-from agentflow.core.role import PIPELINE, Role, ToolRule
+from agentflow.core.role import Role, ToolRule
+from agentflow.core.routing import PIPELINE
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.parse import Mismatch, fit
 from agentflow.settings import Caller
