@@ -71,7 +71,7 @@ class _Sent:
         return b"".join((self.head % room(size), self._past, newest, tail))
 
     def _settle(self) -> None:
-        """Move to the past what lies before the last step, so that a late turn costs what an early one does."""
+        """Move to the past what lies before the last step: a late turn costs what an early one does."""
         begin = max(0, _last_step(self._pieces) - 1)
         for piece in self._pieces[:begin]:
             self._past += piece.encoded + b","
