@@ -14,7 +14,7 @@ from agentflow.process import timestamp
 from agentflow.settings import folders, load_settings
 from agentflow.store.locks import writer_lock
 from agentflow.store.ownership import is_own, record_begun
-from agentflow.store.reading import TASKS, events, find, state_of, tasks
+from agentflow.store.reading import TASKS, events, find, fold_state, tasks
 from agentflow.store.tasks import TaskStore
 from agentflow.workflow.suspension import record_answer
 from agentflow.workspace.git import Git, open_repository
@@ -91,7 +91,7 @@ def record_decision(store: TaskStore, item: Pending, decision: Answer) -> None:
 def find_pending(root: Path, pending_id: str) -> Path:
     """Return the folder of the newest task that waits under an id, else of the newest that did."""
     folders = [find(root, task_id) for task_id in reversed(tasks(root))]
-    states = [(folder, state_of(folder, tuple(events(folder)))) for folder in folders]
+    states = [(folder, fold_state(folder, tuple(events(folder)))) for folder in folders]
     waiting = [folder for folder, task in states if any(item.id == pending_id for item in task.pending)]
     decided = [folder for folder, task in states if pending_id in task.answers]
     if waiting or decided:
@@ -112,7 +112,7 @@ def explain_foreign(git: Git, folder: Path) -> str:
     name = f"{TASKS}/{folder.name}"
     if git.call("ls-files", "-z", "--", name):
         return "it is part of the repository's history"
-    task = state_of(folder, tuple(events(folder)))
+    task = fold_state(folder, tuple(events(folder)))
     if is_own(folders(os.environ).config, folder, task):
         return ""
     return "no record of yours says that you began it so"
@@ -126,7 +126,7 @@ def is_own_task(git: Git, folder: Path) -> bool:
 def require_own(git: Git, folder: Path) -> None:
     """Refuse a task that somebody else may have made. Raises StateError."""
     if why := explain_foreign(git, folder):
-        task = state_of(folder, tuple(events(folder)))
+        task = fold_state(folder, tuple(events(folder)))
         raise StateError(
             f"task {folder.name} is not taken up as it is: {why}",
             hint=f"look at it, then name the model yourself: agentflow resume {folder.name} "

@@ -20,8 +20,8 @@ from agentflow.model.tiers import CLOUDS, DEEP, FAST, LIVE, REPAIR, choice_of, f
 from agentflow.redact import keep_secret
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Deadlines, Settings
-from agentflow.store.journal import Asked, exchanges, load_run
-from agentflow.store.reading import evidence_of, find
+from agentflow.store.journal import RecordedRequest, load_run, read_exchanges
+from agentflow.store.reading import find, read_evidence
 
 if TYPE_CHECKING:
     from agentflow.model.messages import Messages
@@ -196,16 +196,16 @@ def load_recorded(name: str, root: Path) -> Recorded:
     summaries: dict[int, list[Reply | str]] = {}
     for file in (path / "runs").glob("*.jsonl"):
         number = int(file.name.split("-")[0])
-        for one in exchanges(file):
-            if isinstance(one, Asked):
+        for one in read_exchanges(file):
+            if isinstance(one, RecordedRequest):
                 known.setdefault(number, []).append(_exchange(one))
             elif told := one.reply or one.failure:
                 summaries.setdefault(number, []).append(told)
-    roots = {str(root), *(evidence.cwd for evidence in evidence_of(path) if evidence.by is By.PROGRAM)}
+    roots = {str(root), *(evidence.cwd for evidence in read_evidence(path) if evidence.by is By.PROGRAM)}
     return Recorded(name, known, tuple(roots), summaries)
 
 
-def _exchange(one: Asked) -> Exchange:
+def _exchange(one: RecordedRequest) -> Exchange:
     return Exchange(
         request=request_of(one.run, one.force) if one.run else None,
         reply=one.reply,

@@ -19,7 +19,7 @@ from agentflow.core.task import Phase, Status, TaskState
 from agentflow.redact import one_line
 from agentflow.settings import TaskLimits
 from agentflow.store.locks import writer_lock
-from agentflow.store.reading import end_told, find
+from agentflow.store.reading import find, find_recorded_end
 from agentflow.store.tasks import TaskStore
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import read_fresh_document
@@ -109,7 +109,7 @@ def resume_session(
         if store.task.pending and ask is not None:
             ask(store)
         task = decide_pending(store.task, order.consent)
-        store.task = go_on(task, is_told=end_told(store.folder) is task.status)
+        store.task = go_on(task, is_told=find_recorded_end(store.folder) is task.status)
         setup = prepare(git.root, store.task.model, store.task.task, order.wish)
         store.task = record_weakest_sandbox(store.task, setup.sandbox)
         recall_runs(setup.model, store.folder)

@@ -13,8 +13,8 @@ from agentflow.core.record import Record
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.core.wording import list_some
 from agentflow.store.journal import load_run
-from agentflow.store.locks import pid_of, writer_lock
-from agentflow.store.reading import events, find, last_sign, state_of
+from agentflow.store.locks import find_writer, writer_lock
+from agentflow.store.reading import events, find, find_last_write_time, fold_state
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.drift import find_hook_files
 from agentflow.workspace.git import Git, open_repository
@@ -97,7 +97,7 @@ def _undo(git: Git, folder: Path, *, dry_run: bool, force: bool) -> UndoResult:
         return told
     if told.in_the_way and not force:
         _refuse(plan, folder.name)
-    died_at = last_sign(folder)
+    died_at = find_last_write_time(folder)
     store = TaskStore.reopen_to_undo(folder)
     put_back(git, plan, moments.base)
     # what the task itself let git ignore shows only now, and of that we know no more than when it was made
@@ -113,7 +113,7 @@ def _undo(git: Git, folder: Path, *, dry_run: bool, force: bool) -> UndoResult:
 
 
 def _load_state(folder: Path) -> TaskState:
-    return state_of(folder, tuple(events(folder)))
+    return fold_state(folder, tuple(events(folder)))
 
 
 def _find_death(folder: Path, kept: KeptSnapshots) -> Death | None:
@@ -124,7 +124,7 @@ def _find_death(folder: Path, kept: KeptSnapshots) -> Death | None:
     runs = (load_run(path) for path in (folder / "runs").glob("*.jsonl"))
     is_calling = any(run is not None and run.outcome is None and run.started for run in runs)
     is_checking = bool(checks) and isinstance(checks[-1], CheckStarted)
-    return Death(at=last_sign(folder), in_flight=is_calling or is_checking)
+    return Death(at=find_last_write_time(folder), in_flight=is_calling or is_checking)
 
 
 def _to_result(task_id: str, plan: UndoPlan, state: str) -> UndoResult:
@@ -152,7 +152,7 @@ def _refuse(plan: UndoPlan, task_id: str) -> None:
 
 def _interrupt(root: Path, asked: int | None) -> int | None:
     """Ask the process at work to stop, once: a second signal would kill it while it writes its end."""
-    pid = pid_of(root)
+    pid = find_writer(root)
     if pid is not None and pid != asked:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
@@ -179,5 +179,5 @@ def _end(start: Path, store: TaskStore) -> None:
     task = store.task
     setup = prepare(start, task.model, task.task, Wish(no_sandbox=task.sandbox == "none"))
     crew = assemble(setup, store, Consent.SUSPEND)
-    crew.past.begin(last_sign(store.folder))  # what the user changed meanwhile is not the task's
+    crew.past.begin(find_last_write_time(store.folder))  # what the user changed meanwhile is not the task's
     end_early(crew, Status.CANCELLED, Exit.TERMINATED, "cancelled")

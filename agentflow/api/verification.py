@@ -242,14 +242,14 @@ def _make_row(
 @contextmanager
 def _record(root: Path, named: str) -> Iterator[Path]:
     """Yield the folder of a task, or of the record in a file."""
-    from agentflow.store.bundle import unpacked
+    from agentflow.store.bundle import unpack_record
     from agentflow.store.reading import find
 
     if not Path(named).is_file():
         yield find(root, named)
         return
     with scratch_folder() as folder:
-        unpacked(Path(named), folder)
+        unpack_record(Path(named), folder)
         yield folder
 
 

@@ -24,7 +24,7 @@ from agentflow.core.record import Record, encode, plain
 from agentflow.core.task import Status, TaskState
 from agentflow.model.recorded import first_difference, steady
 from agentflow.parse import fit
-from agentflow.store.reading import TASKS, events, state_of
+from agentflow.store.reading import TASKS, events, fold_state
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.reverify import lay_out, share_environments
 from agentflow.workflow.run import run_task
@@ -91,7 +91,7 @@ def replay_task(folder: Path, task_id: str | None) -> Replayed:
     git = open_repository(folder)
     path = folder_of(git.root, task_id)
     happened = tuple(events(path))
-    task = state_of(path, happened)
+    task = fold_state(path, happened)
     if task.base_tree is None or not _ran_through(happened):
         raise StateError(
             "only a task that ran to its end can be replayed", hint="agentflow log shows where it stopped"

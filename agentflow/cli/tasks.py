@@ -81,10 +81,10 @@ def _states(root: Path) -> Iterator[tuple[Path, "TaskState"]]:
 
 def _state(folder: Path) -> "TaskState | None":
     from agentflow.core.errors import CorruptState
-    from agentflow.store.reading import events, state_of
+    from agentflow.store.reading import events, fold_state
 
     try:
-        return state_of(folder, tuple(events(folder)))
+        return fold_state(folder, tuple(events(folder)))
     except CorruptState:
         return None  # whoever goes on with it says what is wrong
 
@@ -134,7 +134,7 @@ def evidence(
     folder: Path = FOLDER,
 ) -> None:
     """Show the commands that a task ran, or one of them with its output."""
-    from agentflow.store.bundle import packed
+    from agentflow.store.bundle import pack_record
     from agentflow.view.evidence import evidence_detail, evidence_table
     from agentflow.view.tasks import load, output_tail
 
@@ -142,7 +142,7 @@ def evidence(
         task_id, evidence_id = None, task_id
     root = _task(folder, task_id)[1]
     if export is not None:
-        packed(root, export)
+        pack_record(root, export)
         say(f"Wrote {export}. Check it in another clone with `agentflow verify FILE`.")
         return
     snapshot = load(root)

@@ -31,7 +31,7 @@ from agentflow.core.tool import Tool
 from agentflow.hooks.chain import Chain
 from agentflow.loop.agent import Agent, Surroundings
 from agentflow.redact import redacted
-from agentflow.store.tasks import tell
+from agentflow.store.tasks import tell_observers
 from agentflow.tools.registry import Toolbox
 
 _ITEM = re.compile(r"^- .*\n?(?:^[ ]+\S.*\n?)*", re.MULTILINE)
@@ -162,7 +162,7 @@ class Audience:
             self._present[:] = self.observers
         for record in self.records:
             record(event)
-        for message in sorted(tell(self._present, event)):
+        for message in sorted(tell_observers(self._present, event)):
             self(Warned(message=message))
 
     def __eq__(self, other: object) -> bool:

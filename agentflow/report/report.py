@@ -12,7 +12,7 @@ from agentflow.core.wording import list_some
 from agentflow.redact import nested, visible
 from agentflow.report.answer import format_answer
 from agentflow.report.material import Material, RoleSpending, Spending, fence_text
-from agentflow.store.task_file import plan_text
+from agentflow.store.task_file import format_plan
 from agentflow.verdict.drift import find_hook_files
 from agentflow.verdict.paths import explain
 from agentflow.workspace.git import FileChange
@@ -32,7 +32,7 @@ def format_report(
         _facts(task),
         _intent(told),
         _answer(task),
-        f"## Plan\n{plan_text(task.plan)}" if task.plan else "",
+        f"## Plan\n{format_plan(task.plan)}" if task.plan else "",
         _section("Checks before the task", [_check(run) for run in material.baseline]),
         _section("Checks after the change", [*map(_check, material.final), *_sameness(task)]),
         _section("With the original checks", list(map(_check, material.held))),

@@ -151,7 +151,7 @@ class Sandbox(Record):
 
     def _move_command(self, command: Command, copied: Path) -> Command:
         """Return a command that runs in a copy at another place, and imports from there."""
-        throwaway.link_left_out(self.root, copied, throwaway.list_left_out(self.root))
+        throwaway.link_left_out(self.root, copied, throwaway.list_uncopied(self.root))
         declared = command.env.get("PYTHONPATH", "")
         entries = [str(copied / "src"), str(copied), *filter(None, declared.split(os.pathsep))]
         below = Path(command.cwd).relative_to(self.root)

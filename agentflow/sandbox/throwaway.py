@@ -98,7 +98,7 @@ def copy_repository(root: Path, target: Path) -> Path:
     def find_left_out(folder: str, names: list[str]) -> set[str]:
         return {name for name in names if name in places} if Path(folder) == root else set()
 
-    places = list_left_out(root)
+    places = list_uncopied(root)
     shutil.copytree(root, target, symlinks=True, ignore=find_left_out, ignore_dangling_symlinks=True)
     for name in places:
         (target / name).mkdir()
@@ -118,7 +118,7 @@ def link_left_out(root: Path, copied: Path, names: Iterable[str]) -> None:
         place.symlink_to(root / name, target_is_directory=(root / name).is_dir())
 
 
-def list_left_out(root: Path) -> frozenset[str]:
+def list_uncopied(root: Path) -> frozenset[str]:
     """Return what at the root no copy has of its own."""
     names = (".git", *SHARED)
     return frozenset(name for name in names if (root / name).is_dir() and not (root / name).is_symlink())
@@ -141,7 +141,7 @@ def find_overlay_changes(root: Path, upper: Path) -> Iterator[str]:
 
 def find_copy_changes(root: Path, copied: Path) -> Iterator[str]:
     """Yield what a command changed in a copy: A, M or D, and the path."""
-    kept = list_left_out(root)
+    kept = list_uncopied(root)
     for path in _files(copied, copied):
         if path.parts[0] not in kept and (change := _difference(root / path, copied / path)):
             yield f"{change} {path}"

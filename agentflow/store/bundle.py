@@ -16,7 +16,7 @@ _ROOM = 1_000_000_000
 """Bytes that a record may have when it is unpacked."""
 
 
-def packed(task: Path, target: Path) -> None:
+def pack_record(task: Path, target: Path) -> None:
     """Write a task's record into a file. Raises ConfigError."""
     kept = io.BytesIO()
     with tarfile.open(fileobj=kept, mode="w:gz") as bundle:
@@ -29,7 +29,7 @@ def packed(task: Path, target: Path) -> None:
         raise ConfigError(f"cannot write {target}: {error.strerror}") from None
 
 
-def unpacked(source: Path, folder: Path) -> None:
+def unpack_record(source: Path, folder: Path) -> None:
     """Write the parts of a record from a file, and nothing else, into an empty folder. Raises ConfigError."""
     (folder / "evidence").mkdir()
     try:

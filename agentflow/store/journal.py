@@ -72,16 +72,16 @@ def load_run(path: Path) -> Run | None:
         except InvalidFile as error:
             raise CorruptState(str(error)) from None
         if run is not None:
-            run = _continued(run, entry, place)
+            run = _advance_checked(run, entry, place)
         elif isinstance(entry, RunOpened):
-            run = opened(path, entry)
+            run = open_run(path, entry)
         else:
             raise CorruptState(f"{place}: a run file begins with RunOpened")
-    mend_tail(path)
+    cut_torn_line(path)
     return run
 
 
-def opened(path: Path, head: RunOpened) -> Run:
+def open_run(path: Path, head: RunOpened) -> Run:
     """Return a run at its beginning, in the conversation of the earlier run that its head names.
 
     Raises CorruptState where that is not there.
@@ -95,7 +95,7 @@ def opened(path: Path, head: RunOpened) -> Run:
     return begin_run(head, earlier)
 
 
-class Asked(Record):
+class RecordedRequest(Record):
     """One request of a run, and its reply."""
 
     run: Run | None
@@ -106,7 +106,7 @@ class Asked(Record):
     """As it was sent before, when it was too long."""
 
 
-def exchanges(path: Path) -> Iterator[Asked | HistoryCompacted]:
+def read_exchanges(path: Path) -> Iterator[RecordedRequest | HistoryCompacted]:
     """Yield each reply in a run's file with the run as it stood when it was asked, and each compaction.
 
     Raises InvalidFile.
@@ -123,21 +123,21 @@ def exchanges(path: Path) -> Iterator[Asked | HistoryCompacted]:
                 refused = sent[0] if entry.trigger is CompactionTrigger.OVERFLOW else refused
                 yield entry
             case ReplyReceived():
-                yield Asked(run=sent[0], force=sent[1], reply=entry.reply, refused=refused)
+                yield RecordedRequest(run=sent[0], force=sent[1], reply=entry.reply, refused=refused)
                 refused = None
             case _:
                 pass
-        run = opened(path, entry) if isinstance(entry, RunOpened) else run and advance(run, entry)
+        run = open_run(path, entry) if isinstance(entry, RunOpened) else run and advance(run, entry)
 
 
-def _continued(run: Run, entry: RunEntry, place: str) -> Run:
+def _advance_checked(run: Run, entry: RunEntry, place: str) -> Run:
     """Return the run after an entry that can stand where it does; a line that is gone shows in the next."""
-    if problem := _misplaced(run, entry):
+    if problem := _find_misplacement(run, entry):
         raise CorruptState(f"{place}: {problem}", hint="nothing was changed; look at the file")
     return advance(run, entry)
 
 
-def _misplaced(run: Run, entry: RunEntry) -> str | None:
+def _find_misplacement(run: Run, entry: RunEntry) -> str | None:
     """Return what is wrong with an entry in its place, if anything is."""
     problem = None
     match entry:
@@ -162,7 +162,7 @@ def _misplaced(run: Run, entry: RunEntry) -> str | None:
     return problem
 
 
-def mend_tail(path: Path) -> None:
+def cut_torn_line(path: Path) -> None:
     """Cut off a last line that a crash left without its newline, so that the next one stands alone."""
     raw = path.read_bytes() if path.exists() else b""
     if raw and not raw.endswith(b"\n"):

@@ -94,7 +94,7 @@ class EvidenceLedger:
 
     def outcomes(self, evidence: Evidence) -> dict[str, TestOutcome]:
         """Return test ids with their outcomes, where the runner told them."""
-        return outcomes_in(self._folder.parent, evidence)
+        return read_outcomes(self._folder.parent, evidence)
 
     def record(self, execution: Execution, *, role: str | None, iteration: int, by: By) -> Evidence:
         """Keep a command that an agent chose, and take its output; nothing is judged by it."""
@@ -144,7 +144,7 @@ class EvidenceLedger:
         if binding.counts is None:
             return None
         name = f"{evidence_id}.ids"
-        lines = (f"{outcome} {_escaped(test)}\n" for test, outcome in sorted(binding.outcomes.items()))
+        lines = (f"{outcome} {_escape(test)}\n" for test, outcome in sorted(binding.outcomes.items()))
         write_atomic(self._folder / name, redacted("".join(lines)).encode())
         return binding.counts.replace(ids_file=f"evidence/{name}")
 
@@ -170,8 +170,8 @@ class EvidenceLedger:
             EvidenceRecorded(
                 evidence=evidence.id,
                 tree=evidence.tree_before,
-                summary=summary(evidence),
-                files={name: fingerprint(self._folder.parent / name) for name in files_of(evidence)},
+                summary=summarize_evidence(evidence),
+                files={name: hash_file(self._folder.parent / name) for name in list_evidence_files(evidence)},
                 **copy_shared(evidence, EvidenceRecorded),
             )
         )
@@ -209,39 +209,39 @@ class Damage(Record):
     problem: str
 
 
-def damages(folder: Path, happened: Iterable[Stamped], task: TaskState) -> Iterator[Damage]:
+def find_damages(folder: Path, happened: Iterable[Stamped], task: TaskState) -> Iterator[Damage]:
     """Yield what was changed, added or taken away since the task wrote it."""
     happened = tuple(happened)
     told = tuple(one.event for one in happened)
     records = [event for event in told if isinstance(event, EvidenceRecorded)]
     for record in records:
-        yield from _broken(folder, record.evidence, record.files)
+        yield from _find_broken(folder, record.evidence, record.files)
     known = {record.evidence for record in records}
     for path in sorted((folder / "evidence").glob("ev-*.json")):
         if path.stem not in known:
             yield Damage(subject=path.stem, problem="no event tells of this record")
-    digest = report_seal(happened)
-    yield from _broken(folder, REPORT, {REPORT: digest} if digest else {})
+    digest = find_report_hash(happened)
+    yield from _find_broken(folder, REPORT, {REPORT: digest} if digest else {})
     if not _shows(folder / STATE, task):
         yield Damage(subject=STATE, problem=f"{STATE} does not say what the events say")
 
 
-def report_seal(happened: Iterable[Stamped]) -> str:
+def find_report_hash(happened: Iterable[Stamped]) -> str:
     """Return the newest hash that events tell of the report, or nothing."""
     told = [one.event.report for one in happened if isinstance(one.event, TaskEnded | TaskUndone)]
     return next((digest for digest in reversed(told) if digest), "")
 
 
-def outcomes_in(folder: Path, evidence: Evidence) -> dict[str, TestOutcome]:
+def read_outcomes(folder: Path, evidence: Evidence) -> dict[str, TestOutcome]:
     """Return test ids with their outcomes from a task's folder, where the runner told them."""
     if evidence.tests is None or evidence.tests.ids_file is None:
         return {}
     lines = (folder / evidence.tests.ids_file).read_text("utf-8").split("\n")[:-1]
     pairs = (line.partition(" ") for line in lines)
-    return {_unescaped(test): TestOutcome(outcome) for outcome, _, test in pairs}
+    return {_unescape(test): TestOutcome(outcome) for outcome, _, test in pairs}
 
 
-def summary(evidence: Evidence) -> str:
+def summarize_evidence(evidence: Evidence) -> str:
     """Return what a command showed, in a few words; mixed results are never left out."""
     words = [
         f"{describe_end(evidence)} after {evidence.seconds:.0f} s"
@@ -256,7 +256,7 @@ def summary(evidence: Evidence) -> str:
     return ", ".join(words) + describe_tries(evidence)
 
 
-def files_of(evidence: Evidence) -> tuple[str, ...]:
+def list_evidence_files(evidence: Evidence) -> tuple[str, ...]:
     """Return the files of a record, as paths in the task folder."""
     names = (f"evidence/{evidence.id}.json", f"evidence/{evidence.id}.out")
     ids = evidence.tests.ids_file if evidence.tests else None
@@ -265,24 +265,24 @@ def files_of(evidence: Evidence) -> tuple[str, ...]:
     return (*names, *others, *tries)
 
 
-def fingerprint(path: Path) -> str:
+def hash_file(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _escaped(test: str) -> str:
+def _escape(test: str) -> str:
     """Return a test's id on one line, odd characters as Python would escape them."""
     return _ODD.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), test)
 
 
-def _unescaped(line: str) -> str:
+def _unescape(line: str) -> str:
     return _ESCAPE.sub(lambda found: found[0].encode("ascii").decode("unicode_escape"), line)
 
 
-def _broken(folder: Path, subject: str, files: dict[str, str]) -> Iterator[Damage]:
+def _find_broken(folder: Path, subject: str, files: dict[str, str]) -> Iterator[Damage]:
     for name, expected in files.items():
         try:
-            found = fingerprint(folder / name)
+            found = hash_file(folder / name)
         except OSError as error:
             yield Damage(subject=subject, problem=f"{name}: {error.strerror}")
             continue

@@ -46,11 +46,11 @@ def writer_lock(root: Path) -> Iterator[None]:
 
 def is_at_work(root: Path) -> bool:
     """Tell whether a process works in a repository; one that was killed leaves its number behind."""
-    pid = pid_of(root)
+    pid = find_writer(root)
     return pid is not None and is_alive(pid)
 
 
-def pid_of(root: Path) -> int | None:
+def find_writer(root: Path) -> int | None:
     """Return the process that says it works in a repository; only the lock itself is binding."""
     try:
         return int(content(root / TASKS / HOLDER))

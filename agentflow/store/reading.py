@@ -45,7 +45,7 @@ def state_folder(root: Path) -> Path:
     return root / TASKS
 
 
-def folded(folder: Path, happened: tuple[Stamped, ...]) -> dict[str, Any]:
+def fold_fields(folder: Path, happened: tuple[Stamped, ...]) -> dict[str, Any]:
     """Return the keys of a state as they were written, older ones as of the version written last.
 
     Raises CorruptState for a version that is not known here.
@@ -55,21 +55,21 @@ def folded(folder: Path, happened: tuple[Stamped, ...]) -> dict[str, Any]:
         if isinstance(one.event, StateChanged):
             changed = one.event.changed
             if fields and "version" in changed:
-                fields = upgraded(fields, str(folder / EVENTS), changed["version"])
+                fields = upgrade_fields(fields, str(folder / EVENTS), changed["version"])
             fields |= changed
     return fields
 
 
-def state_of(folder: Path, happened: tuple[Stamped, ...]) -> TaskState:
+def fold_state(folder: Path, happened: tuple[Stamped, ...]) -> TaskState:
     """Return the state that events fold to. Raises CorruptState."""
     source = str(folder / EVENTS)
     try:
-        return fit(TaskState, upgraded(folded(folder, happened), source))
+        return fit(TaskState, upgrade_fields(fold_fields(folder, happened), source))
     except Mismatch as error:
         raise CorruptState(f"{source}: {error}") from None
 
 
-def logged(event: Event) -> str:
+def to_log_text(event: Event) -> str:
     """Return what the log of `task.md` says of an event; of most it says nothing."""
     match event:
         case PhaseEnded() if event.status is not GateStatus.SKIPPED:
@@ -84,11 +84,11 @@ def logged(event: Event) -> str:
             return ""
 
 
-def log_of(happened: tuple[Stamped, ...]) -> str:
-    return "".join(logged(one.event) for one in happened)
+def build_log(happened: tuple[Stamped, ...]) -> str:
+    return "".join(to_log_text(one.event) for one in happened)
 
 
-def notes_of(happened: tuple[Stamped, ...]) -> str:
+def find_notes(happened: tuple[Stamped, ...]) -> str:
     """Return what a person wrote into `task.md` and is kept there."""
     edits = (one.event for one in happened if isinstance(one.event, HandEdited))
     kept = [edit.text for edit in edits if edit.part == "body"]
@@ -109,7 +109,7 @@ def events(folder: Path) -> Iterator[Stamped]:
         raise CorruptState(f"{path}: {error.strerror}") from None
 
 
-def stamped(line: bytes, source: str = EVENTS) -> Stamped | None:
+def parse_event(line: bytes, source: str = EVENTS) -> Stamped | None:
     """Return the event of a line, or None when its type is of a later version. Raises CorruptState."""
     return _read(line, source, None)[2]
 
@@ -136,19 +136,19 @@ def _read(line: bytes, source: str, task_id: str | None) -> tuple[int, str, Stam
     return seq, owner, one
 
 
-def end_told(folder: Path) -> Status | None:
+def find_recorded_end(folder: Path) -> Status | None:
     """Return the end that a task's newest `TaskEnded` tells of, or None when there is none yet."""
     told = [one.event.status for one in events(folder) if isinstance(one.event, TaskEnded)]
     return told[-1] if told else None
 
 
-def last_sign(folder: Path) -> float:
+def find_last_write_time(folder: Path) -> float:
     """Return when a task last wrote something down."""
     places = (folder / EVENTS, *(folder / "runs").glob("*.jsonl"))
     return max((place.stat().st_mtime for place in places if place.exists()), default=0.0)
 
 
-def evidence_of(folder: Path) -> tuple[Evidence, ...]:
+def read_evidence(folder: Path) -> tuple[Evidence, ...]:
     """Return a task's records in the order they were made. Raises CorruptState naming the damaged file."""
     found: list[Evidence] = []
     paths = (path for path in (folder / EVIDENCE).glob("ev-*.json") if _RECORD.fullmatch(path.stem))
@@ -199,7 +199,7 @@ def find(root: Path, task_id: str | None) -> Path:
 Fields = dict[str, Any]
 
 
-def _named(fields: Fields) -> Fields:
+def _name_version(fields: Fields) -> Fields:
     """Let a state name its version; one that names none has the keys of version 1 as far as it has any.
 
     Before routes had names, its phases were its route; without any, nothing would be left to do.
@@ -210,19 +210,19 @@ def _named(fields: Fields) -> Fields:
     return {**({"steps": steps} if is_begun else {}), **fields, "version": 1}
 
 
-STEPS: Mapping[int, Callable[[Fields], Fields]] = {0: _named}
+STEPS: Mapping[int, Callable[[Fields], Fields]] = {0: _name_version}
 """From each older version to the one after it; a key that is only added needs no step but its default."""
 
 
-def upgraded(fields: Fields, source: str, version: object = STATE_VERSION) -> Fields:
+def upgrade_fields(fields: Fields, source: str, version: object = STATE_VERSION) -> Fields:
     """Return a state's keys as of a version. Raises CorruptState for a version that is not known here."""
-    written = _known(fields.get("version", 0), source)
-    for step in range(written, _known(version, source)):
+    written = _check_version(fields.get("version", 0), source)
+    for step in range(written, _check_version(version, source)):
         fields = STEPS[step](fields)
     return fields
 
 
-def _known(version: object, source: str) -> int:
+def _check_version(version: object, source: str) -> int:
     if not isinstance(version, int) or isinstance(version, bool) or version < 0:
         raise CorruptState(f"{source}: version: {version!r} is no version")
     if version > STATE_VERSION:

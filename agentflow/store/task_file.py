@@ -13,7 +13,7 @@ from agentflow.core.task import FRONTMATTER_KEYS, Intent, TaskState
 from agentflow.frontmatter import dump_yaml, join, load_yaml, split, write_atomic
 from agentflow.parse import fit, parse
 from agentflow.redact import nested, one_line, redacted
-from agentflow.store.reading import EVENTS, log_of, notes_of, state_of, upgraded
+from agentflow.store.reading import EVENTS, build_log, find_notes, fold_state, upgrade_fields
 from agentflow.trust import content
 
 STATE = "task.md"
@@ -28,17 +28,17 @@ def write_task(path: Path, task: TaskState, log: str, notes: str = "") -> None:
     """Write the state, what the person wrote into the file, and the log."""
     state = plain(task)
     own = f"{NOTES}{notes}\n\n" if notes else ""
-    text = join({key: state[key] for key in FRONTMATTER_KEYS}, own + written_text(task.plan, log))
+    text = join({key: state[key] for key in FRONTMATTER_KEYS}, own + build_text(task.plan, log))
     write_atomic(path, redacted(text).encode())
 
 
-def written_text(plan: Plan | None, log: str) -> str:
+def build_text(plan: Plan | None, log: str) -> str:
     """Return the text below the notes, which the program writes."""
-    shown = f"{PLAN}{plan_text(plan)}\n\n" if plan else ""
+    shown = f"{PLAN}{format_plan(plan)}\n\n" if plan else ""
     return f"{shown}{LOG}{log}"
 
 
-def plan_text(plan: Plan) -> str:
+def format_plan(plan: Plan) -> str:
     """Return a plan as Markdown: its steps with their files, what has to hold afterwards, and the risks."""
     lines = [nested(plan.summary), ""]
     for number, step in enumerate(plan.steps, 1):
@@ -52,11 +52,11 @@ def plan_text(plan: Plan) -> str:
 
 def read_task(path: Path) -> TaskState:
     """Return the state that a `task.md` shows. Raises InvalidFile, or CorruptState for a newer version."""
-    head, _ = split(read_text(path), str(path))
-    return parse(TaskState, upgraded(head, str(path)), str(path), lax=True)
+    head, _ = split(read_task_text(path), str(path))
+    return parse(TaskState, upgrade_fields(head, str(path)), str(path), lax=True)
 
 
-def read_text(path: Path) -> str:
+def read_task_text(path: Path) -> str:
     """Return the text of a plain file. Raises OSError, or InvalidFile with the line that is no UTF-8."""
     raw = content(path)
     try:
@@ -100,20 +100,20 @@ def find_edits(folder: Path, happened: tuple[Stamped, ...]) -> Edits:
     if not written:
         return Edits(ignored=torn)
     try:
-        text = read_text(path)
+        text = read_task_text(path)
     except FileNotFoundError:
         return Edits(ignored=(*torn, f"{STATE} was missing, and is written again from {EVENTS}"))
     except OSError as error:
         raise CorruptState(f"{path}: {error.strerror}", hint=_HINT) from None
     try:
         found, body = split(text, str(path))
-        upgraded(found, str(path))
-        intent, ignored = _edited_head(found, written, str(path))
+        upgrade_fields(found, str(path))
+        intent, ignored = _find_edited_intent(found, written, str(path))
     except AgentflowError as error:
         error.hint = error.hint or _HINT
         raise
-    generated = redacted(written_text(state_of(folder, happened).plan, log_of(happened)))
-    notes = _edited_notes(body, notes_of(happened), generated, str(path))
+    generated = redacted(build_text(fold_state(folder, happened).plan, build_log(happened)))
+    notes = _find_edited_notes(body, find_notes(happened), generated, str(path))
     return Edits(intent=intent, notes=notes, ignored=(*torn, *ignored))
 
 
@@ -132,7 +132,7 @@ def _heads(happened: tuple[Stamped, ...], source: str) -> list[dict[str, Any]]:
         if isinstance(one.event, StateChanged):
             changed = one.event.changed
             if fields and "version" in changed:
-                fields = upgraded(fields, source, changed["version"])
+                fields = upgrade_fields(fields, source, changed["version"])
             fields = {**fields, **changed}
             if changed.keys() & SHOWN:
                 found = [*found[-1:], fields]
@@ -141,32 +141,35 @@ def _heads(happened: tuple[Stamped, ...], source: str) -> list[dict[str, Any]]:
 
 def _head(fields: dict[str, Any], source: str) -> dict[str, Any]:
     """Return the head of a state as it is read back; keys that an older version did not know are left out."""
-    state = plain(fit(TaskState, upgraded(fields, source)))
+    state = plain(fit(TaskState, upgrade_fields(fields, source)))
     shown = {key: state[key] for key in FRONTMATTER_KEYS if key in fields}
     read: dict[str, Any] = load_yaml(dump_yaml(shown), source)
     return read
 
 
-def _edited_head(
+def _find_edited_intent(
     found: dict[str, Any], written: list[dict[str, Any]], source: str
 ) -> tuple[Intent | None, tuple[str, ...]]:
     """Return the edited intent, if it was, and a line for each other edit."""
     head = min(written, key=lambda each: sum(each.get(key) != found.get(key) for key in {**each, **found}))
-    ignored = tuple(_ignored(found, head))
+    ignored = tuple(_list_ignored(found, head))
     given = found.get("intent")
     if given is None or given == head.get("intent"):
         return None, ignored
     intent = parse(Intent, given, f"{source}: intent")
-    return fit(Intent, {**head.get("intent", {}), **given}), (*ignored, *_lacking(given, plain(intent)))
+    return fit(Intent, {**head.get("intent", {}), **given}), (
+        *ignored,
+        *_list_removed_keys(given, plain(intent)),
+    )
 
 
-def _lacking(given: dict[str, Any], intent: dict[str, Any]) -> Iterator[str]:
+def _list_removed_keys(given: dict[str, Any], intent: dict[str, Any]) -> Iterator[str]:
     for key in intent:
         if key not in given:
             yield f"{STATE}: intent.{key} was removed by hand; it stays as it was"
 
 
-def _ignored(found: dict[str, Any], head: dict[str, Any]) -> Iterator[str]:
+def _list_ignored(found: dict[str, Any], head: dict[str, Any]) -> Iterator[str]:
     for key, value in head.items():
         if key not in found:
             yield f"{STATE}: {key} was removed by hand; it stays {_short(value)}"
@@ -181,7 +184,7 @@ def _short(value: object) -> str:
     return one_line(encode(value).decode(), 100)
 
 
-def _edited_notes(body: str, notes: str, generated: str, source: str) -> str | None:
+def _find_edited_notes(body: str, notes: str, generated: str, source: str) -> str | None:
     """Return the person's text where it is not what was kept before; lines put into the log are taken out."""
     lines = body.splitlines()
     then = generated.splitlines()
@@ -191,7 +194,7 @@ def _edited_notes(body: str, notes: str, generated: str, source: str) -> str | N
     if own and own[0] == NOTES.strip():
         own = own[1:]
     kept = notes.splitlines()
-    added = [line for line in _added(then, logged) if line.strip() and line not in kept]
+    added = [line for line in _find_added_lines(then, logged) if line.strip() and line not in kept]
     fresh = "\n".join((*(own if heading and (own or not kept) else kept), *added)).strip("\n")
     if fresh == notes:
         return None
@@ -201,7 +204,7 @@ def _edited_notes(body: str, notes: str, generated: str, source: str) -> str | N
     return fresh
 
 
-def _added(then: list[str], now: list[str]) -> Iterator[str]:
+def _find_added_lines(then: list[str], now: list[str]) -> Iterator[str]:
     """Yield the lines that were put in."""
     if then[: len(now)] == now:
         return

@@ -15,18 +15,18 @@ from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
 from agentflow.process import timestamp
 from agentflow.redact import json_visible, nested, one_line, redacted
-from agentflow.store.journal import AppendFile, RunFile, count_lines, mend_tail
-from agentflow.store.ledger import REPORT, EvidenceLedger, fingerprint, report_seal
+from agentflow.store.journal import AppendFile, RunFile, count_lines, cut_torn_line
+from agentflow.store.ledger import REPORT, EvidenceLedger, find_report_hash, hash_file
 from agentflow.store.reading import (
     EVENTS,
     TASKS,
     events,
-    evidence_of,
-    folded,
-    logged,
-    stamped,
+    fold_fields,
+    fold_state,
+    parse_event,
+    read_evidence,
     state_folder,
-    state_of,
+    to_log_text,
 )
 from agentflow.store.task_file import SHOWN, STATE, Edits, find_edits, write_task
 
@@ -75,10 +75,10 @@ class TaskStore:
         """Go on with a task, also one of an older version. Raises CorruptState, and writes nothing then."""
         _require_no_links(folder)
         happened = tuple(events(folder))
-        task, known = state_of(folder, happened), evidence_of(folder)
+        task, known = fold_state(folder, happened), read_evidence(folder)
         if task.task_id != folder.name:
             raise CorruptState(f"{folder / EVENTS}: it is of the task {one_line(task.task_id, 60)}")
-        return cls._going_on(folder, task, happened, known)
+        return cls._reopen(folder, task, happened, known)
 
     @classmethod
     def reopen_to_undo(cls, folder: Path) -> Self:
@@ -88,25 +88,25 @@ class TaskStore:
         """
         _require_no_links(folder)
         happened = tuple(events(folder))
-        task, aside = state_of(folder, happened), f"{STATE}.unreadable-{secrets.token_hex(2)}"
+        task, aside = fold_state(folder, happened), f"{STATE}.unreadable-{secrets.token_hex(2)}"
         try:
             find_edits(folder, happened)
         except AgentflowError as error:
             (folder / STATE).rename(folder / aside)
-            store = cls._going_on(folder, task, happened, ())
+            store = cls._reopen(folder, task, happened, ())
             store.emit(Warned(message=f"{error}; it is kept as {aside}"))
             return store
-        return cls._going_on(folder, task, happened, ())
+        return cls._reopen(folder, task, happened, ())
 
     @classmethod
-    def _going_on(
+    def _reopen(
         cls, folder: Path, task: TaskState, happened: tuple[Stamped, ...], known: tuple[Evidence, ...]
     ) -> Self:
         """Return a saved task, with what somebody wrote into its `task.md`; a torn last event is dropped."""
         edits = find_edits(folder, happened)
-        mend_tail(folder / EVENTS)
+        cut_torn_line(folder / EVENTS)
         store = cls(folder, task, happened, known)
-        store._saved = folded(folder, happened)
+        store._saved = fold_fields(folder, happened)
         store.save(task)  # keys that an older version did not have, once
         store._take_edits(edits)
         return store
@@ -143,11 +143,11 @@ class TaskStore:
         body = b'%s%s%s,"task_id":"%s"}' % (head, written[1:-1], above, self.task.task_id.encode())
         line = seal(body)
         self._events.append(line, durable=isinstance(event, StateChanged))
-        happened = None if said == written else stamped(line)
+        happened = None if said == written else parse_event(line)
         if happened is None:
             happened = Stamped(seq=self._seq, at=at, event=event, parent=parent)
         self._note(happened.event)
-        for failure in tell(self.observers, happened):
+        for failure in tell_observers(self.observers, happened):
             self.emit(Warned(message=failure))
 
     def save(self, task: TaskState) -> None:
@@ -160,7 +160,7 @@ class TaskStore:
         before, self._saved = self._saved, state
         self.emit(StateChanged(changed=changed))
         if "todos" in changed and "todos" in before:
-            self.emit(_plan_changed(before["todos"], state["todos"]))
+            self.emit(_to_plan_change(before["todos"], state["todos"]))
         if changed.keys() & SHOWN:
             self._show()
 
@@ -188,9 +188,11 @@ class TaskStore:
         undone = Undone(at=timestamp(), kept=kept)
         was, path = self.task.status, self.folder / REPORT
         self.save(self.task.replace(undone=undone))
-        is_ours = path.is_file() and fingerprint(path) == report_seal(events(self.folder))
+        is_ours = path.is_file() and hash_file(path) == find_report_hash(events(self.folder))
         digest = (
-            fingerprint(self.write_report(undone_report(path.read_text("utf-8"), undone))) if is_ours else ""
+            hash_file(self.write_report(build_undone_report(path.read_text("utf-8"), undone)))
+            if is_ours
+            else ""
         )
         self.emit(TaskUndone(restored=restored, removed=removed, kept=kept, was=was, report=digest))
 
@@ -207,12 +209,12 @@ class TaskStore:
 
     def _note(self, event: Event) -> None:
         """Keep the log of `task.md` for events that people read."""
-        self._log.append(logged(event))
+        self._log.append(to_log_text(event))
         if isinstance(event, HandEdited) and event.part == "body":
             self._notes = event.text
 
 
-def undone_report(text: str, undone: Undone) -> str:
+def build_undone_report(text: str, undone: Undone) -> str:
     """Return a report whose first line says that its task was undone."""
     head, _, rest = text.removeprefix("# ").partition("\n")
     was, _, title = head.partition(": ")
@@ -221,7 +223,7 @@ def undone_report(text: str, undone: Undone) -> str:
     return f"# undone {undone.at} (was: {was}): {title}\n{said}{rest}"
 
 
-def tell(observers: list[Callable[[Any], None]], event: object) -> list[str]:
+def tell_observers(observers: list[Callable[[Any], None]], event: object) -> list[str]:
     """Tell each observer in turn; one that raises leaves the list. Return what is to be said of those."""
     failures = []
     for observer in tuple(observers):
@@ -241,7 +243,7 @@ def _require_no_links(folder: Path) -> None:
             raise CorruptState(f"{place} is a link", hint="nothing was changed; look at the file")
 
 
-def _plan_changed(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> PlanChanged:
+def _to_plan_change(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> PlanChanged:
     old, new = ({todo["id"]: todo for todo in todos} for todos in (before, after))
     return PlanChanged(
         added=tuple(number for number in new if number not in old),

@@ -19,8 +19,8 @@ from agentflow.core.record import Record, copy_shared, encode
 from agentflow.parse import decode
 from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.run import Sandbox
-from agentflow.store.ledger import files_of, fingerprint, outcomes_in
-from agentflow.store.reading import events, evidence_of, is_task_id
+from agentflow.store.ledger import hash_file, list_evidence_files, read_outcomes
+from agentflow.store.reading import events, is_task_id, read_evidence
 from agentflow.store.tasks import TaskStore
 
 _LATEST = 2
@@ -115,7 +115,7 @@ class EarlierRuns:
                 return ()
             told = [one.event for one in events(folder) if isinstance(one.event, EvidenceRecorded)]
             sums = {event.evidence: event.files for event in told}
-            found = [each for each in evidence_of(folder) if each.by is By.PROGRAM and _is_recent(each)]
+            found = [each for each in read_evidence(folder) if each.by is By.PROGRAM and _is_recent(each)]
             chancy = {each.check for each in found if each.flaky}
             sound = (each for each in found if each.check not in chancy)
             return tuple((folder, each) for each in sound if _is_whole(folder, each, sums.get(each.id, {})))
@@ -129,7 +129,7 @@ def _is_recent(evidence: Evidence) -> bool:
 
 
 def _is_whole(folder: Path, evidence: Evidence, sums: Mapping[str, str]) -> bool:
-    return all(sums.get(name) == fingerprint(folder / name) for name in files_of(evidence))
+    return all(sums.get(name) == hash_file(folder / name) for name in list_evidence_files(evidence))
 
 
 def _read(folder: Path, evidence: Evidence, sink: Path) -> Taken | None:
@@ -144,7 +144,7 @@ def _read(folder: Path, evidence: Evidence, sink: Path) -> Taken | None:
                 output=str(sink), tail=said[-TAIL_CHARS:], **copy_shared(evidence, Execution)
             ),
             counts=evidence.tests.replace(ids_file=None) if evidence.tests else None,
-            outcomes=outcomes_in(folder, evidence),
+            outcomes=read_outcomes(folder, evidence),
             findings={} if is_tests else findings(said),
             reads=decode(Reads, reads.read_bytes(), str(reads)) if reads else None,
         )

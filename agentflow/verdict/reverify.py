@@ -31,8 +31,8 @@ from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
-from agentflow.store.ledger import EvidenceLedger, damages, summary
-from agentflow.store.reading import EVENTS, events, evidence_of, state_of
+from agentflow.store.ledger import EvidenceLedger, find_damages, summarize_evidence
+from agentflow.store.reading import EVENTS, events, fold_state, read_evidence
 from agentflow.verdict.case import Case
 from agentflow.verdict.conclusion import conclude
 from agentflow.verdict.drift import find_hook_files, is_written_by_hooks
@@ -135,12 +135,12 @@ def reverify(copies: Copies, path: Path) -> Iterator[Examined]:
     """Yield what became of each record of a task, the verdict last; no model is asked."""
     try:
         happened = tuple(events(path))
-        task = state_of(path, happened)
+        task = fold_state(path, happened)
         broken = [
             Examined(subject=one.subject, said=one.problem, differs=True)
-            for one in damages(path, happened, task)
+            for one in find_damages(path, happened, task)
         ]
-        folder = Folder(path=path, task=task, evidence=() if broken else evidence_of(path))
+        folder = Folder(path=path, task=task, evidence=() if broken else read_evidence(path))
     except CorruptState as error:
         broken = [Examined(subject=EVENTS, said=str(error), differs=True)]
     yield from broken or Examination(copies, folder).all()
@@ -210,7 +210,7 @@ class Examination:
                 return Examined(subject=evidence.id, said=problem, differs=True)
             self._fresh[evidence.id] = shown = _run(place, check, evidence)
         found = contrast(evidence, shown, self._recorded.outcomes(evidence))
-        said = "; ".join(found) if found else f"{evidence.check}: {summary(evidence)}, as recorded"
+        said = "; ".join(found) if found else f"{evidence.check}: {summarize_evidence(evidence)}, as recorded"
         return Examined(subject=evidence.id, said=said, differs=bool(found))
 
     def _fit(self, evidence: Evidence, required: tuple[Check, ...]) -> tuple[Check, ...]:

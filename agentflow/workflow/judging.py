@@ -14,7 +14,7 @@ from agentflow.core.verdict import FailReason, Verdict
 from agentflow.process import timestamp
 from agentflow.report.outcomes import add_review_caveats, end_without_result, list_objections, merge_gates
 from agentflow.routing.route import JUDGING
-from agentflow.store.ledger import summary
+from agentflow.store.ledger import summarize_evidence
 from agentflow.verdict.beside import run_apart, run_together
 from agentflow.verdict.case import Case
 from agentflow.verdict.conclusion import check_line, decide_gate, end_in_phase, weigh
@@ -245,7 +245,7 @@ def _send_back(
 
 
 def _end(run: CheckRun) -> str:
-    return summary(run.evidence) if run.evidence else f"not run ({run.check.missing})"
+    return summarize_evidence(run.evidence) if run.evidence else f"not run ({run.check.missing})"
 
 
 def _diff(crew: Crew, task: TaskState, seen: Look) -> str:

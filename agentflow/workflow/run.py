@@ -11,8 +11,8 @@ from agentflow.process import timestamp
 from agentflow.report.material import sum_spending, summarize_intent
 from agentflow.report.report import format_report
 from agentflow.routing.route import enter_phase, next_phase, phases_beside
-from agentflow.store.ledger import fingerprint
-from agentflow.store.reading import events, last_sign
+from agentflow.store.ledger import hash_file
+from agentflow.store.reading import events, find_last_write_time
 from agentflow.verdict.conclusion import decide_gate, fail
 from agentflow.verdict.drift import describe_drift, find_hook_files
 from agentflow.workflow.crew import Crew
@@ -28,7 +28,7 @@ _VERIFIED = (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
 
 async def run_task(crew: Crew, task: TaskState) -> TaskState:
     """Take a task, new or saved, to its end or to where it waits for a person."""
-    tree = crew.past.begin(last_sign(crew.store.folder))
+    tree = crew.past.begin(find_last_write_time(crew.store.folder))
     if task.gate(Phase.REFINEMENT).status is not GateStatus.PASSED:
         task = task.replace(base_tree=None if any(map(crew.hooks.has, _BEFORE)) else tree)
     crew.store.save(task)
@@ -149,7 +149,7 @@ def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState
             exit_code=task.ending.exit_code,
             reason=task.ending.reason,
             seconds=None if began is None else round(time.monotonic() - began, 3),
-            report=fingerprint(written),
+            report=hash_file(written),
         )
     )
     return task

@@ -5,7 +5,7 @@ import pytest
 
 from agentflow.core.events import Event, EvidenceRecorded
 from agentflow.core.evidence import By, CheckName, Evidence, Execution, Side, TestCounts, TestOutcome
-from agentflow.store.ledger import Binding, EvidenceLedger, TreeLedger, summary
+from agentflow.store.ledger import Binding, EvidenceLedger, TreeLedger, summarize_evidence
 from tests.support.records import an_execution
 from tests.unit.tools.bench import a_record
 from tests.unit.verdict.cases import a_task
@@ -165,7 +165,7 @@ def test_a_verifier_may_cite_its_own_commands_of_this_iteration_only(
     ],
 )
 def test_a_record_is_summed_up_in_a_few_words(evidence: Evidence, words: str) -> None:
-    assert summary(evidence) == words
+    assert summarize_evidence(evidence) == words
 
 
 def test_an_output_that_a_crash_left_without_its_record_stops_nobody(

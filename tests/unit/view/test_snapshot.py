@@ -9,7 +9,7 @@ from agentflow.core.errors import CorruptState, TaskNotFound
 from agentflow.core.events import PhaseStarted, Stamped, StateChanged, TaskStarted, Warned
 from agentflow.core.evidence import Evidence
 from agentflow.core.task import Phase, Status, TaskState
-from agentflow.store.reading import events, find, stamped, tasks
+from agentflow.store.reading import events, find, parse_event, tasks
 from agentflow.store.tasks import TaskStore
 from agentflow.view.tasks import Snapshot, load, output_tail
 
@@ -131,8 +131,8 @@ def test_a_half_written_evidence_file_of_another_name_is_not_read(folder: At) ->
 
 def test_a_line_is_an_event(line_of: Callable[[Stamped], bytes]) -> None:
     one = Stamped(seq=7, at="2026-01-02T03:04:05.120Z", event=Warned(message='"sum":"ffffffff"}'))
-    assert stamped(line_of(one)) == one
-    assert stamped(line_of(one).rstrip(b"\n")) == one
+    assert parse_event(line_of(one)) == one
+    assert parse_event(line_of(one).rstrip(b"\n")) == one
 
 
 def test_an_event_of_a_later_version_is_passed_over(
@@ -146,7 +146,7 @@ def test_an_event_of_a_later_version_is_passed_over(
     place = write_task([opened])
     with (place / "events.jsonl").open("ab") as file:
         file.write(strange + line_of(known))
-    assert stamped(strange) is None
+    assert parse_event(strange) is None
     assert [one.event for one in load(place).events] == [known.event]
 
 
