@@ -64,8 +64,7 @@ from agentflow.settings import (
 from agentflow.store.journal import load_run
 from agentflow.store.tasks import TaskStore, new_task_id
 from agentflow.tools.registry import Toolbox
-from agentflow.verdict.checking import Bounds, Checking
-from agentflow.verdict.sight import Sight
+from agentflow.verdict.checking import Bounds, Checking, Sight
 from agentflow.workflow.crew import Crew
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.hook_watch import HookWatch, Unwatched

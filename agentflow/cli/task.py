@@ -100,7 +100,7 @@ def task(
     from agentflow.api.boundary import Wish
     from agentflow.cli.launch import Job, launch
     from agentflow.core.pending import Budget
-    from agentflow.verdict.overrides import overrides_of
+    from agentflow.verdict.checking import overrides_of
 
     job = Job(
         text=text_of(words or []),

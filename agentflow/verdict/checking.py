@@ -1,9 +1,12 @@
-"""The program runs the required checks itself, on copies of a tree, and binds what they show to it."""
+"""The required checks of a task: which must hold, which a person skips, and their runs bound to the tree."""
 
-from collections.abc import AsyncIterator, Callable
+import getpass
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
@@ -15,9 +18,10 @@ from agentflow.checks.repository import Repository
 from agentflow.checks.results import findings
 from agentflow.checks.run import TAIL_CHARS
 from agentflow.checks.wellknown import WellKnown, commanded
-from agentflow.core.errors import CorruptState
+from agentflow.core.errors import CorruptState, UsageError
 from agentflow.core.events import Event
 from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Fault, settle_outcomes
+from agentflow.core.pending import Override
 from agentflow.core.ports import Watch
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
@@ -28,14 +32,68 @@ from agentflow.store.ledger import Binding, EvidenceLedger
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.drift import find_hook_files
 from agentflow.verdict.earlier import EarlierRuns, reads_told
-from agentflow.verdict.overrides import override
 from agentflow.verdict.runner import PATIENCE, Bench, Order, Place, Ran, Results, Round, find_flaky
-from agentflow.verdict.sight import Sight
 from agentflow.workspace.git import FileChange, Git
 from agentflow.workspace.ignored_files import CACHES, list_unchanged, mark_ignored
 from agentflow.workspace.import_paths import find_installed_paths
 from agentflow.workspace.path_guard import PathGuard
 from agentflow.workspace.working_copy import LowerDirectory
+
+if TYPE_CHECKING:
+    from agentflow.verdict.look import Look
+
+RISKS: Mapping[CheckName, str] = MappingProxyType(
+    {
+        CheckName.LINT: "simple mistakes that a linter sees go unseen",
+        CheckName.FORMAT: "files may look otherwise than the rest",
+        CheckName.TYPES: "calls that do not fit what they call go unseen",
+        CheckName.BUILD: "nothing shows that it can still be built",
+        CheckName.TESTS: "nothing shows that the program still does what it did",
+    }
+)
+
+
+def overrides_of(names: Iterable[str], reason: str) -> tuple[Override, ...]:
+    """Return what `--skip-check` and `--reason` say. Raises UsageError."""
+    found = tuple(dict.fromkeys(names))
+    if found and not reason.strip():
+        raise UsageError("--skip-check needs --reason: it is recorded beside your name")
+    if reason and not found:
+        raise UsageError("--reason says why a check is skipped; name it with --skip-check")
+    for name in found:
+        if name not in RISKS:
+            raise UsageError(f"unknown check {name!r}", hint=f"checks: {', '.join(RISKS)}")
+    return tuple(override(CheckName(name), reason.strip(), _person()) for name in found)
+
+
+def override(check: CheckName, reason: str, by: str) -> Override:
+    return Override(check=check, reason=reason, by=by, risk=RISKS[check])
+
+
+def _person() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"
+
+
+class Sight:
+    """Tells what a change did; how that is found out is loaded when there is one."""
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._known: dict[tuple[str | None, ...], Look] = {}
+
+    def of(self, task: TaskState) -> "Look":
+        """Return what is to be seen of a task's change, with what its runs told of new files."""
+        from agentflow.verdict.look import inspect_change  # noqa: PLC0415  # nothing before the first change needs it
+
+        surface = task.surface
+        late = (path for path in surface.late if path in surface.product)
+        trees = (task.base_tree, task.tree, *surface.late, "", *late)
+        if trees not in self._known:
+            self._known[trees] = inspect_change(self._git, task)
+        return self._known[trees]
 
 
 class Bounds(Record):

@@ -27,9 +27,8 @@ from agentflow.store.ledger import EvidenceLedger, TreeLedger
 from agentflow.store.reading import TASKS
 from agentflow.store.tasks import TaskStore
 from agentflow.tools.registry import SUBMITS, WEB, Toolbox
-from agentflow.verdict.checking import Checking, JudgeContext
+from agentflow.verdict.checking import Checking, JudgeContext, Sight
 from agentflow.verdict.observation import describe_surface
-from agentflow.verdict.sight import Sight
 from agentflow.workflow.task_prompt import list_whole_files
 from agentflow.workspace.git import FileChange, Git
 from agentflow.workspace.path_guard import PathGuard, WithDeleted
