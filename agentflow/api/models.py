@@ -14,7 +14,7 @@ from agentflow.core.pending import Budget
 from agentflow.core.ports import Model, Observer
 from agentflow.core.role import Role
 from agentflow.core.task import TaskState
-from agentflow.loop.context import request_of
+from agentflow.loop.history import request_of
 from agentflow.model.recorded import Exchange, Recorded
 from agentflow.model.tiers import CLOUDS, DEEP, FAST, LIVE, REPAIR, choice_of, first_ids, ids_of, tier
 from agentflow.redact import keep_secret

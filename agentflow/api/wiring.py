@@ -44,7 +44,7 @@ from agentflow.core.task import TaskState
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
-from agentflow.loop.context import request_of
+from agentflow.loop.history import request_of
 from agentflow.model.tiers import REPAIR
 from agentflow.permissions.rules import Rules
 from agentflow.permissions.user_rules import exceptions

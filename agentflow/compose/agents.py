@@ -20,7 +20,7 @@ from agentflow.core.run import HandOff, Run
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.library.skills import Offer
 from agentflow.loop.agent import Agent, Persona, Surroundings
-from agentflow.loop.context import prompt_text
+from agentflow.loop.prompts import prompt_text
 from agentflow.loop.run import continue_run, run_agent
 
 

@@ -12,7 +12,7 @@ from agentflow.core.run import Run
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.library.skill_file import Skill, list_skill_files, read_body, read_skill_file
 from agentflow.library.skills import Offer
-from agentflow.loop.context import prompt_text
+from agentflow.loop.prompts import prompt_text
 from agentflow.redact import visible
 
 _PRIORITY = 50

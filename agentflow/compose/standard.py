@@ -22,7 +22,7 @@ from agentflow.core.routing import PIPELINE, SUBMITTED_BY
 from agentflow.core.task import Todo
 from agentflow.core.tool import Category, Tool
 from agentflow.library.skills import Offer
-from agentflow.loop.context import prompt_text
+from agentflow.loop.prompts import prompt_text
 from agentflow.model.tiers import model_id
 from agentflow.permissions.conditions import Asked, Modes, asks, question
 from agentflow.permissions.rules import Rules

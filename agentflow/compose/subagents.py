@@ -15,8 +15,8 @@ from agentflow.core.role import HANDOFF, INHERIT, Findings, Role
 from agentflow.core.routing import SUBMITTED_BY
 from agentflow.core.run import Run, RunOutcome, SubagentResult
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
-from agentflow.loop.context import prompt_text
 from agentflow.loop.lifecycle import last_said
+from agentflow.loop.prompts import prompt_text
 from agentflow.tools.registry import Toolbox
 
 MAX_DEPTH = 3

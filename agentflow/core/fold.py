@@ -66,7 +66,7 @@ def advance(run: Run, entry: RunEntry) -> Run:
                 entry.message,
                 notices=run.notices | {entry.notice: entry.message},
                 told=entry.message.text if entry.notice in _TASK_PROMPTS else run.told,
-                noted=run.turns if entry.notice is Notice.TODOS else run.noted,
+                todo_turn=run.turns if entry.notice is Notice.TODOS else run.todo_turn,
                 reminded=run.reminded or entry.notice is Notice.REMINDER,
                 finalized=run.finalized or entry.notice is Notice.FINALIZE,
                 held=run.held + (entry.notice is Notice.HELD),
@@ -141,7 +141,7 @@ def _add_answer(run: Run, entry: CallAnswered) -> Run:
         refused_by=(*run.refused_by, *filter(None, (entry.refused_by,))),
         rejected=run.rejected + (submits and entry.result.is_error),
         changes={**run.changes, **entry.changes},
-        noted=run.turns if "todos" in entry.changes else run.noted,
+        todo_turn=run.turns if "todos" in entry.changes else run.todo_turn,
         submitted=run.submitted or entry.submitted,
         halt=run.halt or entry.halt,
         seconds=run.seconds + entry.seconds,
@@ -165,7 +165,7 @@ def _add_results(run: Run) -> Run:
         is_new=True,
         answers=(),
         started=(),
-        stumbles=0 if run.made else run.stumbles + 1,
+        invalid_turns=0 if run.made else run.invalid_turns + 1,
         refused_by=() if run.made else tuple(dict.fromkeys(run.refused_by)),
     )
     answer = _find_direct_answer(run)
@@ -198,7 +198,7 @@ def _hand_over(run: Run, entry: HandedOver) -> Run:
         reminded=False,
         finalized=False,
         rejected=0,
-        stumbles=0,
+        invalid_turns=0,
         refused_by=(),
     )
 

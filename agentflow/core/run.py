@@ -296,13 +296,13 @@ class Run(Record):
     """What model and tools took together."""
     reminded: bool = False
     """The role was told once that it has to submit."""
-    noted: int = 0
+    todo_turn: int = 0
     """The turn in which the todos were last written, or the role was reminded of them."""
     finalized: bool = False
     """The role was told that its limit is reached, and asked to submit now."""
     rejected: int = 0
     """Submissions that did not fit."""
-    stumbles: int = 0
+    invalid_turns: int = 0
     """Turns in a row in which no call could be made."""
     refused_by: tuple[str, ...] = ()
     """Who refused calls in those turns."""

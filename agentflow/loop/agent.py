@@ -95,7 +95,7 @@ class Agent(Record):
         return next((tool for tool in self.tools if tool.name == name), None)
 
 
-def acting(agent: Agent, run: Run) -> Agent:
+def resolve_agent(agent: Agent, run: Run) -> Agent:
     """Return the agent as whoever the conversation was handed to, with what a compaction offers it."""
     if run.active is not None:
         persona = agent.personas[run.active]

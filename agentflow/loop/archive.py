@@ -51,7 +51,7 @@ def archive(run: Run, kept: Kept, offered: Iterable[ToolSpec], places: Iterable[
     """Return what of the messages at these places is archived, until so many characters are saved."""
     offered = tuple(offered)
     calls = {call.id: call for message in run.messages for call in message.calls}
-    done = _succeeded(run.messages)
+    done = _find_succeeded(run.messages)
     found = Archive()
     for part in (part for place in places for part in run.messages[place].parts):
         if found.saved >= excess:
@@ -64,7 +64,7 @@ def archive(run: Run, kept: Kept, offered: Iterable[ToolSpec], places: Iterable[
     return found
 
 
-def joined(one: Archive, other: Archive) -> Archive:
+def join_archives(one: Archive, other: Archive) -> Archive:
     return Archive(
         results=one.results | other.results,
         inputs=one.inputs | other.inputs,
@@ -73,7 +73,7 @@ def joined(one: Archive, other: Archive) -> Archive:
     )
 
 
-def _succeeded(messages: tuple[Message, ...]) -> frozenset[str]:
+def _find_succeeded(messages: tuple[Message, ...]) -> frozenset[str]:
     parts = (part for message in messages for part in message.parts)
     return frozenset(part.call_id for part in parts if isinstance(part, ToolResult) and not part.is_error)
 
@@ -117,19 +117,19 @@ def _with_input(found: Archive, call: ToolCall, kept: Retention) -> Archive:
 def shorten(value: Any) -> Any:
     """Return plain data in which each long text is its beginning, its length and its SHA-256."""
     if isinstance(value, str):
-        return value if len(value) <= LARGE else _beginning(value)
+        return value if len(value) <= LARGE else _shorten_text(value)
     if isinstance(value, dict):
         return {key: shorten(item) for key, item in value.items()}
     return [shorten(item) for item in value] if isinstance(value, list) else value
 
 
-def _beginning(text: str) -> str:
+def _shorten_text(text: str) -> str:
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     rest = f"{len(text) - _BEGINNING:,} more characters were sent; of the whole: sha256 {digest}"
     return redacted(f"{text[:_BEGINNING]}… [{rest}]")
 
 
-def pairs(messages: Iterable[Message], wanted: Callable[[ToolCall], bool]) -> Iterator[Message]:
+def select_pairs(messages: Iterable[Message], wanted: Callable[[ToolCall], bool]) -> Iterator[Message]:
     """Yield the calls that are wanted with their results, and nothing else of the messages."""
     ids: set[str] = set()
     for message in messages:

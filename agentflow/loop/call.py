@@ -19,9 +19,9 @@ from agentflow.core.run import CallAnswered, Run, RunPaused
 from agentflow.core.task import Phase
 from agentflow.core.tool import Effect, Output, Shell, Tool, ToolContext
 from agentflow.loop.agent import Agent
-from agentflow.loop.arguments import writable
-from agentflow.loop.lifecycle import asked
-from agentflow.loop.permit import Admitted, admit
+from agentflow.loop.authorize import AuthorizedCall, authorize
+from agentflow.loop.lifecycle import fire_hooks
+from agentflow.loop.replies import to_writable
 from agentflow.process import stop_asked
 from agentflow.redact import one_line, redacted, redacted_values
 from agentflow.tools.inputs import check_input
@@ -30,18 +30,18 @@ from agentflow.tools.recall import recall_note
 
 async def answer(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | RunPaused:
     """Make a call, say why it is not made, or let it wait; never raises for what a model did wrong."""
-    admitted = await admit(agent, run, call)
-    if not isinstance(admitted, Admitted):
+    admitted = await authorize(agent, run, call)
+    if not isinstance(admitted, AuthorizedCall):
         return admitted
     subject = one_line(admitted.subject)
     agent.observe(
         ToolStarted(run=agent.around.number, turn=run.turns, call_id=call.id, tool=call.name, subject=subject)
     )
     begin = time.monotonic()
-    found = await _made(agent, run, call, admitted)
+    found = await _make(agent, run, call, admitted)
     if isinstance(found, RunPaused):
         return found
-    made = await _remarked(agent, call, admitted, found)
+    made = await _show_hooks(agent, call, admitted, found)
     made = made.replace(seconds=round(time.monotonic() - begin, 3))
     agent.observe(
         ToolFinished(
@@ -57,7 +57,7 @@ async def answer(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | RunPa
     return made
 
 
-async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> CallAnswered | RunPaused:
+async def _make(agent: Agent, run: Run, call: ToolCall, admitted: AuthorizedCall) -> CallAnswered | RunPaused:
     context = ToolContext(
         role=agent.role,
         tools=agent.tools,
@@ -73,21 +73,21 @@ async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> C
     )
     try:
         check_input(admitted.tool, admitted.input, context)
-        with _watched(agent, admitted.tool):
+        with _watch(agent, admitted.tool):
             output = await to_thread.run_sync(partial(admitted.tool.call, admitted.given, context))
     except ModelUnavailable:
         raise  # of a sub-agent: the task goes on later where it is
     except Exception as error:  # noqa: BLE001  # a bug in a tool is an error result, not the end of the task
         bug = "" if isinstance(error, ToolError) else f"{call.name} failed: {type(error).__name__}: "
-        content = redacted(writable(f"{bug}{error}"))
+        content = redacted(to_writable(f"{bug}{error}"))
         return CallAnswered(result=ToolResult(call_id=call.id, content=content, is_error=True))
     if output.pending is not None:
         return RunPaused(call_id=call.id, pending=output.pending, inside=True)
     output = output.replace(content=redacted(output.content))
-    content = writable(_kept(agent, run, call, output))
+    content = to_writable(_store_output(agent, run, call, output))
     return CallAnswered(
         result=ToolResult(call_id=call.id, content=content, is_error=output.is_error),
-        changes=redacted_values(writable(output.changes)),
+        changes=redacted_values(to_writable(output.changes)),
         submitted=output.submitted,
         halt=output.delegated.halt if output.delegated else None,
         delegated=output.delegated,
@@ -95,7 +95,7 @@ async def _made(agent: Agent, run: Run, call: ToolCall, admitted: Admitted) -> C
     )
 
 
-def _watched(agent: Agent, tool: Tool) -> AbstractContextManager[None]:
+def _watch(agent: Agent, tool: Tool) -> AbstractContextManager[None]:
     """Return what says that files may be the role's change, where a call of it can change any."""
     around = agent.around
     may_write = around.phase is Phase.IMPLEMENTATION or around.runner.level == "none"
@@ -104,7 +104,7 @@ def _watched(agent: Agent, tool: Tool) -> AbstractContextManager[None]:
     return around.watch.role_works()
 
 
-def _kept(agent: Agent, run: Run, call: ToolCall, output: Output) -> str:
+def _store_output(agent: Agent, run: Run, call: ToolCall, output: Output) -> str:
     """Keep what a call printed as evidence, and return what the model gets to see of it."""
     full = agent.around.outputs / f"{call.id}.out"
     if output.execution is not None:
@@ -122,7 +122,9 @@ def _kept(agent: Agent, run: Run, call: ToolCall, output: Output) -> str:
     return output.content
 
 
-async def _remarked(agent: Agent, call: ToolCall, admitted: Admitted, made: CallAnswered) -> CallAnswered:
+async def _show_hooks(
+    agent: Agent, call: ToolCall, admitted: AuthorizedCall, made: CallAnswered
+) -> CallAnswered:
     """Let hooks look at a result; they may replace its text and add to it, never undo it."""
     point = Point.POST_TOOL_USE_FAILURE if made.result.is_error else Point.POST_TOOL_USE
     text = made.result.content
@@ -131,7 +133,7 @@ async def _remarked(agent: Agent, call: ToolCall, admitted: Admitted, made: Call
         use: Any = {"tool_name": call.name, "tool_input": admitted.input, "tool_use_id": call.id}
         return ToolFailed(**use, error=text) if made.result.is_error else ToolDone(**use, tool_response=text)
 
-    said = await asked(agent, point, payload, admitted.tool)
+    said = await fire_hooks(agent, point, payload, admitted.tool)
     shown = text if said.updated_output is None else said.updated_output
     added = (admitted.context, said.context)
     content = redacted("\n\n".join(part for part in (shown, *added) if part))

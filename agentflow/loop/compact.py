@@ -10,9 +10,17 @@ from agentflow.core.messages import Message, Notice, Speaker, Text, ToolCall, To
 from agentflow.core.run import CompactionTrigger, HistoryCompacted, Run
 from agentflow.core.tool import Retention
 from agentflow.loop.agent import Agent, note
-from agentflow.loop.archive import HEAVY, Archive, archive, joined, newest_batch, pairs, turn_place
-from agentflow.loop.lifecycle import asked, heeded
-from agentflow.loop.route import TODO_TOOLS
+from agentflow.loop.archive import (
+    HEAVY,
+    Archive,
+    archive,
+    join_archives,
+    newest_batch,
+    select_pairs,
+    turn_place,
+)
+from agentflow.loop.lifecycle import apply_hook_result, fire_hooks
+from agentflow.loop.next_step import TODO_TOOLS
 from agentflow.loop.summary import summarize
 from agentflow.redact import one_line
 from agentflow.tools.recall import RECALL
@@ -28,25 +36,27 @@ _PASSING = (Notice.BRIEF, Notice.TODOS)
 
 async def compact(agent: Agent, run: Run, trigger: CompactionTrigger = CompactionTrigger.LIMIT) -> Run:
     """Archive old outputs and, where that is not enough, put a summary in the place of old messages."""
-    said = await asked(agent, Point.PRE_COMPACT, lambda: Compacting(trigger="auto"))
+    said = await fire_hooks(agent, Point.PRE_COMPACT, lambda: Compacting(trigger="auto"))
     if said.halt is not None:
-        return heeded(agent, run, said)
+        return apply_hook_result(agent, run, said)
     if said.decision is Decision.DENY:
         agent.observe(Warned(message=f"the history was not compacted: {said.reason}"))
         return note(agent, run, HistoryCompacted(trigger=trigger, blocked=said.reason))
     begin = time.monotonic()
     goal = int(min(agent.room.compacted_at, run.tokens) * _GOAL)
     old = archive_old(agent, run, goal)
-    entry = _archiving(run, HistoryCompacted(trigger=trigger), old)
+    entry = _add_archive(run, HistoryCompacted(trigger=trigger), old)
     if apply_compaction(run, entry).tokens > goal:
-        entry = await _summarized(agent, run, entry, goal, said.context)
+        entry = await _add_summary(agent, run, entry, goal, said.context)
     if trigger is CompactionTrigger.OVERFLOW:
-        old = joined(old, _last_resort(agent, apply_compaction(run, entry), int(run.tokens * _NO_RELIEF)))
-        entry = _archiving(run, entry, old)
-    _keep(agent, old)
+        old = join_archives(
+            old, _last_resort(agent, apply_compaction(run, entry), int(run.tokens * _NO_RELIEF))
+        )
+        entry = _add_archive(run, entry, old)
+    _store(agent, old)
     after = note(agent, run, entry.replace(seconds=round(time.monotonic() - begin, 3)))
     if not entry.is_empty:
-        await _tell(agent, run, after, entry)
+        await _report(agent, run, after, entry)
     return after
 
 
@@ -62,14 +72,14 @@ def archive_old(agent: Agent, run: Run, goal: int) -> Archive:
     old = min(newest, turn_place(run.messages, agent.room.turns_kept))
     first = _archive(agent, run, range(1, old), run.size)
     excess = run.size - first.saved - int(goal / run.rate)
-    return joined(first, _archive(agent, run, range(max(1, old), newest), excess))
+    return join_archives(first, _archive(agent, run, range(max(1, old), newest), excess))
 
 
 def _archive(agent: Agent, run: Run, places: range, excess: int) -> Archive:
-    return archive(run, lambda name: _kept_as(agent, name), with_recall(run.head.tools), places, excess)
+    return archive(run, lambda name: _retention_of(agent, name), with_recall(run.head.tools), places, excess)
 
 
-def _kept_as(agent: Agent, name: str) -> Retention:
+def _retention_of(agent: Agent, name: str) -> Retention:
     tool = agent.tool(name)
     return Retention.SUMMARIZE_ARCHIVE if tool is None else tool.kept_as
 
@@ -80,30 +90,30 @@ def _last_resort(agent: Agent, run: Run, most: int) -> Archive:
     return _archive(agent, run, places, run.size - int(most / run.rate))
 
 
-def _archiving(run: Run, entry: HistoryCompacted, old: Archive) -> HistoryCompacted:
+def _add_archive(run: Run, entry: HistoryCompacted, old: Archive) -> HistoryCompacted:
     """Return an entry that also archives this, and offers to read it where that is not offered yet."""
     tools = with_recall(run.head.tools) if old.files else run.head.tools
     changed = () if tools == run.head.tools else tools
     return entry.replace(results=old.results, inputs=old.inputs, tools=changed)
 
 
-async def _summarized(
+async def _add_summary(
     agent: Agent, run: Run, entry: HistoryCompacted, goal: int, advice: str
 ) -> HistoryCompacted:
     """Return an entry that also puts a summary in the place of all but the newest turns."""
     shorter = apply_compaction(run, entry)
-    until = _kept_from(agent, shorter, goal)
+    until = _find_first_kept(agent, shorter, goal)
     old = shorter.messages[1:until]
-    kept = (*pairs(old, lambda call: _is_pinned(agent, run, call)), *_pinned(shorter, old))
+    kept = (*select_pairs(old, lambda call: _is_pinned(agent, run, call)), *_list_pinned(shorter, old))
     if sum(map(size_of, old)) - sum(map(size_of, kept)) <= HEAVY:
         return entry
     told = await summarize(agent, shorter, old, advice)
-    text = "\n\n".join(filter(None, (told.text, _todos(run))))
+    text = "\n\n".join(filter(None, (told.text, _list_todos(run))))
     first = Message(speaker=Speaker.USER, parts=(Text(text=text),))
     return entry.replace(until=until, instead=(first, *kept), reply=told.reply, failure=told.failure)
 
 
-def _kept_from(agent: Agent, run: Run, goal: int) -> int:
+def _find_first_kept(agent: Agent, run: Run, goal: int) -> int:
     """Return the place from which on the messages stay: the newest turns that fit into half of the goal."""
     newest, room = newest_batch(run.messages), goal / 2 / run.rate
     turns = [
@@ -120,16 +130,16 @@ def _is_pinned(agent: Agent, run: Run, call: ToolCall) -> bool:
     """Return whether a call stays as it is: what a person answered, and skills that were opened."""
     if call.name in TODO_TOOLS or call.name == run.head.submit:
         return False
-    return _kept_as(agent, call.name) is Retention.KEEP_FULL
+    return _retention_of(agent, call.name) is Retention.KEEP_FULL
 
 
-def _pinned(run: Run, old: tuple[Message, ...]) -> tuple[Message, ...]:
+def _list_pinned(run: Run, old: tuple[Message, ...]) -> tuple[Message, ...]:
     """Return the newest word of the program of each kind, the newest failure among them."""
     newest = [message for notice, message in run.notices.items() if notice not in _PASSING]
     return tuple(message for message in old if message in newest)
 
 
-def _todos(run: Run) -> str:
+def _list_todos(run: Run) -> str:
     """Return the todos as they stand, where the run has changed them."""
     todos = run.changes.get("todos")
     if not todos:
@@ -138,7 +148,7 @@ def _todos(run: Run) -> str:
     return "\n".join(("## Todos as they stand now", *lines))
 
 
-def _keep(agent: Agent, old: Archive) -> None:
+def _store(agent: Agent, old: Archive) -> None:
     """Write down what is archived; a longer text of the same call is there already and stays."""
     for call_id, text in old.files.items():
         path = agent.around.outputs / f"{call_id}.out"
@@ -146,7 +156,7 @@ def _keep(agent: Agent, old: Archive) -> None:
             path.write_text(text, "utf-8", "backslashreplace", newline="")
 
 
-async def _tell(agent: Agent, before: Run, after: Run, entry: HistoryCompacted) -> None:
+async def _report(agent: Agent, before: Run, after: Run, entry: HistoryCompacted) -> None:
     by = "" if entry.until == 1 else "model" if entry.failure is None else "program"
     agent.observe(
         Compacted(
@@ -164,4 +174,4 @@ async def _tell(agent: Agent, before: Run, after: Run, entry: HistoryCompacted) 
         )
     )
     told = "\n\n".join(message.text for message in entry.instead[:1])
-    await asked(agent, Point.POST_COMPACT, lambda: CompactionDone(trigger="auto", compact_summary=told))
+    await fire_hooks(agent, Point.POST_COMPACT, lambda: CompactionDone(trigger="auto", compact_summary=told))

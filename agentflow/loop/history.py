@@ -1,35 +1,46 @@
-"""Messages that a provider takes: every call has its one result, first in the very next message. Pure."""
+"""The request that a run comes to: messages in which every call has its one result, first in the next one."""
 
-from agentflow.core.messages import Message, MessagePart, Speaker, ToolCall, ToolResult
+from agentflow.core.messages import Message, MessagePart, Request, Speaker, ToolCall, ToolResult
+from agentflow.core.record import copy_shared
+from agentflow.core.run import Run
 
 INTERRUPTED = "interrupted: there is no result of this call, and whether it was done is unknown"
 
 
-def mended(messages: tuple[Message, ...], since: int = 0) -> tuple[tuple[Message, ...], tuple[str, ...]]:
+def request_of(run: Run, force: str | None = None) -> Request:
+    """Return the next request of a run: role and task are its head and first message, then its history."""
+    return Request(
+        messages=run.messages, force=force, replies=len(run.used), **copy_shared(run.head, Request)
+    )
+
+
+def pair_results(
+    messages: tuple[Message, ...], since: int = 0
+) -> tuple[tuple[Message, ...], tuple[str, ...]]:
     """Return the messages with each call paired with one result, and what was wrong.
 
     Those before `since` were sent before and are taken as they are; the same tuple comes back if nothing
     was wrong.
     """
-    place = _first_wrong(messages, since)
+    place = _find_first_wrong(messages, since)
     if place is None:
         return messages, ()
     kept, problems = list(messages[:place]), list[str]()
     for message in messages[place:]:
         if message.speaker is Speaker.USER:
-            kept.extend(_paired(_owed(kept), message, problems))
+            kept.extend(_pair(_list_owed(kept), message, problems))
         else:
-            kept.extend(_paired(_owed(kept), None, problems))
+            kept.extend(_pair(_list_owed(kept), None, problems))
             kept.append(message)
-    kept.extend(_paired(_owed(kept), None, problems))
+    kept.extend(_pair(_list_owed(kept), None, problems))
     return tuple(kept), tuple(problems) or ("results stood in the wrong place",)
 
 
-def _owed(kept: list[Message]) -> tuple[ToolCall, ...]:
+def _list_owed(kept: list[Message]) -> tuple[ToolCall, ...]:
     return kept[-1].calls if kept else ()
 
 
-def _first_wrong(messages: tuple[Message, ...], since: int) -> int | None:
+def _find_first_wrong(messages: tuple[Message, ...], since: int) -> int | None:
     """Return the first place whose message is not what the one before it asks for."""
     for place in range(since, len(messages) + 1):
         owed = [call.id for call in messages[place - 1].calls] if place else []
@@ -43,7 +54,7 @@ def _result_ids(parts: tuple[MessagePart, ...]) -> list[str]:
     return [part.call_id for part in parts if isinstance(part, ToolResult)]
 
 
-def _paired(owed: tuple[ToolCall, ...], message: Message | None, problems: list[str]) -> tuple[Message, ...]:
+def _pair(owed: tuple[ToolCall, ...], message: Message | None, problems: list[str]) -> tuple[Message, ...]:
     """Return a user message with the results that are owed, first and in order; none if it were empty."""
     parts = message.parts if message else ()
     results: dict[str, ToolResult] = {}

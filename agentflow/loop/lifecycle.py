@@ -25,13 +25,13 @@ from agentflow.core.record import copy_shared
 from agentflow.core.run import Run, RunOutcome, RunStopped
 from agentflow.core.tool import Tool
 from agentflow.loop.agent import Agent, note, say
-from agentflow.loop.history import mended
+from agentflow.loop.history import pair_results
 
 MAX_HELD = 3
 """How often hooks may keep a sub-agent from stopping."""
 
 
-async def asked(
+async def fire_hooks(
     agent: Agent, point: Point, payload: Callable[[], Payload], tool: Tool | None = None
 ) -> HookDecision:
     """Ask the hooks of a point, and show the person what they want shown; without hooks nothing is made."""
@@ -44,21 +44,23 @@ async def asked(
     return await agent.hooks.ask(point, scene, payload, agent.observe)
 
 
-async def begun(agent: Agent, run: Run) -> Run:
+async def announce_start(agent: Agent, run: Run) -> Run:
     """Tell hooks that a run begins; they may add to its brief."""
     brief = run.told
     if agent.depth:
         started = SubagentStarted(agent_id=agent.around.transcript.stem, agent_type=agent.role.name)
-        said = await asked(agent, Point.SUBAGENT_START, lambda: started)
-        run = heeded(agent, run, said)
-    return heeded(agent, run, await asked(agent, Point.RUN_START, lambda: Briefed(brief=brief)))
+        said = await fire_hooks(agent, Point.SUBAGENT_START, lambda: started)
+        run = apply_hook_result(agent, run, said)
+    return apply_hook_result(
+        agent, run, await fire_hooks(agent, Point.RUN_START, lambda: Briefed(brief=brief))
+    )
 
 
-async def stopping(agent: Agent, run: Run, outcome: RunOutcome) -> tuple[Run, str | None, bool]:
+async def ask_to_stop(agent: Agent, run: Run, outcome: RunOutcome) -> tuple[Run, str | None, bool]:
     """Tell hooks that a sub-agent stops: they may give the answer, or keep it going with a reason."""
     if not agent.depth:
         return run, None, False
-    said = await asked(
+    said = await fire_hooks(
         agent,
         Point.SUBAGENT_STOP,
         lambda: SubagentStopped(
@@ -79,56 +81,56 @@ def last_said(run: Run) -> str:
     return next((message.text for message in replies), "")
 
 
-async def ending(agent: Agent, run: Run, outcome: RunOutcome) -> Run:
+async def announce_end(agent: Agent, run: Run, outcome: RunOutcome) -> Run:
     """Tell hooks that a run ends; what they add stands last in its file."""
-    said = await asked(agent, Point.RUN_END, lambda: Concluded(outcome=outcome))
-    return heeded(agent, run, said)
+    said = await fire_hooks(agent, Point.RUN_END, lambda: Concluded(outcome=outcome))
+    return apply_hook_result(agent, run, said)
 
 
-async def turn_begun(agent: Agent, run: Run) -> Run:
-    said = await asked(agent, Point.TURN_START, lambda: TurnPayload(turn=run.turns + 1))
-    return heeded(agent, run, said)
+async def announce_turn(agent: Agent, run: Run) -> Run:
+    said = await fire_hooks(agent, Point.TURN_START, lambda: TurnPayload(turn=run.turns + 1))
+    return apply_hook_result(agent, run, said)
 
 
-async def turn_ended(agent: Agent, run: Run) -> Run:
+async def announce_turn_end(agent: Agent, run: Run) -> Run:
     """Tell hooks that a reply came and each of its calls has its result, once that is so."""
     if run.pending or run.pause is not None:
         return run
-    said = await asked(agent, Point.TURN_END, lambda: TurnPayload(turn=run.turns))
-    return heeded(agent, run, said)
+    said = await fire_hooks(agent, Point.TURN_END, lambda: TurnPayload(turn=run.turns))
+    return apply_hook_result(agent, run, said)
 
 
-async def failed(agent: Agent, error: ModelError) -> None:
+async def announce_failure(agent: Agent, error: ModelError) -> None:
     """Tell hooks that the model gave no usable reply, and that the run ends with that for now."""
-    await asked(agent, Point.ERROR, lambda: Failed(error=str(error)))
-    await asked(agent, Point.RUN_END, lambda: Concluded(outcome=RunOutcome.ERROR))
+    await fire_hooks(agent, Point.ERROR, lambda: Failed(error=str(error)))
+    await fire_hooks(agent, Point.RUN_END, lambda: Concluded(outcome=RunOutcome.ERROR))
 
 
-async def request_asked(agent: Agent, run: Run, request: Request) -> tuple[Run, Request]:
+async def offer_request(agent: Agent, run: Run, request: Request) -> tuple[Run, Request]:
     """Let hooks change a request or keep it back; what they changed is whole again before it is sent."""
-    said = await asked(agent, Point.MODEL_REQUEST, lambda: RequestPayload(request=request))
+    said = await fire_hooks(agent, Point.MODEL_REQUEST, lambda: RequestPayload(request=request))
     if said.request is not None:
-        request = said.request.replace(messages=whole(agent, said.request.messages))
-    return heeded(agent, run, said, Point.MODEL_REQUEST), request
+        request = said.request.replace(messages=repair_messages(agent, said.request.messages))
+    return apply_hook_result(agent, run, said, Point.MODEL_REQUEST), request
 
 
-async def reply_judged(agent: Agent, reply: Reply) -> tuple[HookDecision, Reply]:
+async def judge_reply(agent: Agent, reply: Reply) -> tuple[HookDecision, Reply]:
     """Let hooks change a reply or block it; of a blocked one nothing is kept but what it cost."""
-    said = await asked(agent, Point.MODEL_RESPONSE, lambda: ReplyPayload(reply=reply))
+    said = await fire_hooks(agent, Point.MODEL_RESPONSE, lambda: ReplyPayload(reply=reply))
     if said.decision is Decision.DENY or said.halt is not None:
         return said, reply.replace(parts=())
     return said, said.reply or reply
 
 
-def whole(agent: Agent, messages: tuple[Message, ...], since: int = 0) -> tuple[Message, ...]:
+def repair_messages(agent: Agent, messages: tuple[Message, ...], since: int = 0) -> tuple[Message, ...]:
     """Return messages that a provider takes, and say what was mended; those before `since` are known."""
-    found, problems = mended(messages, since)
+    found, problems = pair_results(messages, since)
     for problem in problems:
         agent.observe(Warned(message=f"history repaired before the request: {problem}"))
     return found
 
 
-def heeded(agent: Agent, run: Run, said: HookDecision, point: Point | None = None) -> Run:
+def apply_hook_result(agent: Agent, run: Run, said: HookDecision, point: Point | None = None) -> Run:
     """Write down what hooks decided: text for the model, and whether the run or the task ends here."""
     if said.context:
         run = say(agent, run, said.context, Notice.HOOK)

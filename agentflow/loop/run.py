@@ -1,33 +1,56 @@
-"""The agent loop."""
+"""The agent loop and its steps: each takes the run and returns it one step further."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import takewhile
 
-from agentflow.core.errors import ModelError
-from agentflow.core.events import RunEnded, RunStarted
-from agentflow.core.messages import ToolResult
+import anyio
+
+from agentflow.core.errors import ModelError, ModelUnavailable, PromptTooLong
+from agentflow.core.events import Asked, HandedOff, Replied, RunEnded, RunStarted
+from agentflow.core.fold import DELEGATE
+from agentflow.core.hook import Point
+from agentflow.core.messages import Message, Notice, Reply, Speaker, ToolCall, ToolResult
 from agentflow.core.pending import Answer
-from agentflow.core.record import copy_shared
-from agentflow.core.run import CallAnswered, PauseAnswered, Run, RunOutcome
+from agentflow.core.record import copy_shared, plain
+from agentflow.core.role import Findings
+from agentflow.core.run import (
+    CallAnswered,
+    CallsStarted,
+    CompactionTrigger,
+    HandedOver,
+    PauseAnswered,
+    ReplyReceived,
+    RequestSent,
+    Run,
+    RunClosed,
+    RunOutcome,
+)
 from agentflow.core.tool import Category, Effect
-from agentflow.loop.agent import Agent, acting, note, open_run
-from agentflow.loop.compact import compact
-from agentflow.loop.lifecycle import begun, failed
-from agentflow.loop.nodes import act, ask, close, hand_over
-from agentflow.loop.notices import finalize, nudge, remind
-from agentflow.loop.route import Step, next_step
+from agentflow.loop.agent import Agent, note, open_run, resolve_agent, say
+from agentflow.loop.authorize import error_of
+from agentflow.loop.call import answer
+from agentflow.loop.compact import compact, with_recall
+from agentflow.loop.history import request_of
+from agentflow.loop.lifecycle import (
+    announce_end,
+    announce_failure,
+    announce_start,
+    announce_turn,
+    announce_turn_end,
+    apply_hook_result,
+    ask_to_stop,
+    judge_reply,
+    offer_request,
+    repair_messages,
+)
+from agentflow.loop.next_step import TODO_TOOLS, Step, conclusion, find_spent_limit, is_stopped, next_step
+from agentflow.loop.prompts import prompt_text
+from agentflow.loop.replies import adopt_reply, list_served_calls, redact_reply
+from agentflow.redact import one_line
+from agentflow.tools.registry import spec
 
 _UNKNOWN = "interrupted: whether this was done is unknown and it was not repeated; look before you go on"
-NODES: Mapping[Step, Callable[[Agent, Run], Awaitable[Run]]] = {
-    Step.ASK: ask,
-    Step.ACT: act,
-    Step.HAND_OVER: hand_over,
-    Step.REMIND: remind,
-    Step.NUDGE: nudge,
-    Step.FINALIZE: finalize,
-    Step.COMPACT: compact,
-    Step.CLOSE: close,
-}
 
 
 async def run_agent(agent: Agent, brief: str, earlier: Run | None = None) -> Run:
@@ -35,7 +58,7 @@ async def run_agent(agent: Agent, brief: str, earlier: Run | None = None) -> Run
 
     The conversation of an earlier run goes on, if there is one.
     """
-    return await _told(agent, await begun(agent, open_run(agent, brief, earlier)))
+    return await _drive(agent, await announce_start(agent, open_run(agent, brief, earlier)))
 
 
 async def continue_run(agent: Agent, run: Run, answer: Answer | None) -> Run:
@@ -43,7 +66,7 @@ async def continue_run(agent: Agent, run: Run, answer: Answer | None) -> Run:
     if run.pause is not None and answer is not None:
         settled = answer if answer.input is not None else answer.replace(input=run.pause.pending.input)
         run = note(agent, run, PauseAnswered(call_id=run.pause.call_id, answer=settled))
-    return run if run.pause else await _told(agent, settle(agent, run).replace(sent=0))
+    return run if run.pause else await _drive(agent, settle(agent, run).replace(sent=0))
 
 
 def settle(agent: Agent, run: Run) -> Run:
@@ -59,27 +82,27 @@ def settle(agent: Agent, run: Run) -> Run:
     return run
 
 
-async def _told(agent: Agent, run: Run) -> Run:
+async def _drive(agent: Agent, run: Run) -> Run:
     """Take a run as far as it goes, and tell the observers when it begins and ends."""
     begin = time.monotonic()
     agent.observe(RunStarted(**copy_shared(run.head, RunStarted)))
     try:
-        while (step := _next_of(now := acting(agent, run), run)) is not Step.END:
+        while (step := _next_step(now := resolve_agent(agent, run), run)) is not Step.END:
             run = await NODES[step](now, run)
     except ModelError as error:
-        await failed(agent, error)
-        _end_told(agent, run, RunOutcome.ERROR, begin)
+        await announce_failure(agent, error)
+        _report_end(agent, run, RunOutcome.ERROR, begin)
         raise
     if run.outcome is not None:
-        _end_told(agent, run, run.outcome, begin)
+        _report_end(agent, run, run.outcome, begin)
     return run
 
 
-def _next_of(agent: Agent, run: Run) -> Step:
+def _next_step(agent: Agent, run: Run) -> Step:
     return next_step(run, agent.role.limits, agent.room)
 
 
-def _end_told(agent: Agent, run: Run, outcome: RunOutcome, begin: float) -> None:
+def _report_end(agent: Agent, run: Run, outcome: RunOutcome, begin: float) -> None:
     agent.observe(
         RunEnded(
             run=agent.around.number,
@@ -92,3 +115,161 @@ def _end_told(agent: Agent, run: Run, outcome: RunOutcome, begin: float) -> None
             seconds=round(time.monotonic() - begin, 3),
         )
     )
+
+
+PARALLEL_CHILDREN = 3
+
+
+async def ask(agent: Agent, run: Run) -> Run:
+    """Send the run to the model and keep its reply, unless a hook keeps one of the two back."""
+    run = await announce_turn(agent, run)
+    if is_stopped(run):
+        return run
+    messages = repair_messages(agent, run.messages, run.sent)
+    own = request_of(run.replace(messages=messages), run.head.submit if run.finalized else None)
+    run, request = await offer_request(agent, run, own)
+    if is_stopped(run):
+        return run
+    changed = request is not own or messages is not run.messages
+    sent = RequestSent(turn=run.turns + 1, force=own.force, changed=changed)
+    run = note(agent, run.replace(messages=messages), sent)
+    agent.observe(Asked(run=agent.around.number, turn=run.turns))
+    begin = time.monotonic()
+    try:
+        reply = await agent.model.complete(request)
+    except PromptTooLong:
+        after = run if run.is_refused else await compact(agent, run, CompactionTrigger.OVERFLOW)
+        if after.tokens >= run.tokens:
+            raise
+        return after
+    return await _keep_reply(agent, run, reply, round(time.monotonic() - begin, 3))
+
+
+async def _keep_reply(agent: Agent, run: Run, reply: Reply, seconds: float) -> Run:
+    """Keep a reply as far as hooks let it stand."""
+    said, reply = await judge_reply(agent, reply)
+    reply = redact_reply(agent, adopt_reply(agent, run.turns, reply))
+    run = note(agent, run, ReplyReceived(reply=reply, seconds=seconds))
+    agent.observe(
+        Replied(
+            run=agent.around.number,
+            turn=run.turns,
+            text=one_line(Message(speaker=Speaker.ASSISTANT, parts=reply.parts).text, 200),
+            calls=len(run.pending),
+            stop=reply.stop,
+            usage=reply.usage,
+            seconds=seconds,
+        )
+    )
+    for event in list_served_calls(agent.around.number, run.turns, reply):
+        agent.observe(event)
+    return await announce_turn_end(agent, apply_hook_result(agent, run, said, Point.MODEL_RESPONSE))
+
+
+async def act(agent: Agent, run: Run) -> Run:
+    """Make the next batch of calls: neighbouring reads side by side, anything else alone."""
+    batch = _batch(agent, run)
+    if _is_over(agent, run, first := batch[0]):
+        why = f"skipped: this role is at its end or its limit, {first.name} was not run"
+        return await announce_turn_end(agent, note(agent, run, error_of(first, why)))
+    if not _only_reads(agent, batch[0]):  # a read that was cut short is made again, so nobody need know of it
+        run = note(agent, run, CallsStarted(calls=tuple(call.id for call in batch)))
+    reads, children = anyio.CapacityLimiter(agent.room.parallel), anyio.CapacityLimiter(PARALLEL_CHILDREN)
+    lost: list[ModelUnavailable] = []
+
+    async def make(call: ToolCall) -> None:
+        nonlocal run
+        async with children if call.name == DELEGATE else reads:
+            try:
+                entry = await answer(agent, run, call)
+            except ModelUnavailable as error:  # of a sub-agent: the others come to their end first
+                lost.append(error)
+                return
+        if run.pause is None or isinstance(entry, CallAnswered):
+            run = note(agent, run, entry)
+
+    async with anyio.create_task_group() as group:
+        for call in batch:
+            group.start_soon(make, call)
+    if lost:
+        raise lost[0]
+    return await announce_turn_end(agent, run)
+
+
+def _batch(agent: Agent, run: Run) -> tuple[ToolCall, ...]:
+    reads = tuple(takewhile(lambda call: _only_reads(agent, call), run.pending))
+    room = max(1, agent.role.limits.tool_calls - run.used_up.tool_calls)
+    return reads[:room] or run.pending[:1]
+
+
+def _only_reads(agent: Agent, call: ToolCall) -> bool:
+    tool = agent.tool(call.name)
+    return tool is not None and tool.only_reads(call.input)
+
+
+def _is_over(agent: Agent, run: Run, call: ToolCall) -> bool:
+    if run.submitted or run.halt is not None or run.handoff is not None:
+        return True
+    find_spent_limit = run.finalized or run.used_up.tool_calls >= agent.role.limits.tool_calls
+    return find_spent_limit and call.name != run.head.submit
+
+
+async def hand_over(agent: Agent, run: Run) -> Run:
+    assert run.handoff is not None
+    to, reason = run.handoff.to, one_line(run.handoff.reason)
+    persona = agent.personas[to]
+    agent.observe(HandedOff(run=agent.around.number, source=run.head.agent, to=to, reason=reason))
+    tools = tuple(map(spec, persona.tools))
+    entry = HandedOver(
+        agent=persona.role.name,
+        model=persona.model_id,
+        system=persona.system,
+        tools=with_recall(tools) if run.is_archived else tools,
+    )
+    return note(agent, run, entry)
+
+
+async def close(agent: Agent, run: Run) -> Run:
+    """Write down how the run ended, unless a hook keeps a sub-agent from stopping."""
+    outcome = conclusion(run, agent.role.limits)
+    assert outcome is not None
+    run, bail, holds = await ask_to_stop(agent, run, outcome)
+    if holds:
+        return run
+    run = await announce_end(agent, run, outcome)
+    final = outcome if run.halt is None else RunOutcome.HALTED
+    changes = {}
+    if run.answer is not None and run.head.submit is not None:  # a direct answer, in place of findings
+        changes["findings"] = plain(Findings(summary=run.answer, findings=(), open_questions=()))
+    return note(agent, run, RunClosed(outcome=final, changes=changes, bail=bail))
+
+
+async def remind(agent: Agent, run: Run) -> Run:
+    """Tell a role that stopped without a result to submit one."""
+    text = prompt_text("reminder.md").format(submit=run.head.submit)
+    return say(agent, run, text, Notice.REMINDER)
+
+
+async def nudge(agent: Agent, run: Run) -> Run:
+    tool = next(tool.name for tool in agent.tools if tool.name in TODO_TOOLS)
+    text = prompt_text("todo-reminder.md").format(turns=run.turns - run.todo_turn, tool=tool)
+    return say(agent, run, text, Notice.TODOS)
+
+
+async def finalize(agent: Agent, run: Run) -> Run:
+    """Tell a role that its limit is reached, and ask for its result now."""
+    name = "finalize.md" if find_spent_limit(run, agent.role.limits) else "refused.md"
+    text = prompt_text(name).format(submit=run.head.submit or "your answer")
+    return say(agent, run, text, Notice.FINALIZE)
+
+
+NODES: Mapping[Step, Callable[[Agent, Run], Awaitable[Run]]] = {
+    Step.ASK: ask,
+    Step.ACT: act,
+    Step.HAND_OVER: hand_over,
+    Step.REMIND: remind,
+    Step.NUDGE: nudge,
+    Step.FINALIZE: finalize,
+    Step.COMPACT: compact,
+    Step.CLOSE: close,
+}

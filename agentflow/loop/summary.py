@@ -21,9 +21,9 @@ from agentflow.core.messages import (
 from agentflow.core.record import Record, copy_shared, encode
 from agentflow.core.run import Run
 from agentflow.loop.agent import Agent
-from agentflow.loop.arguments import submission_in, writable
-from agentflow.loop.context import prompt_text
-from agentflow.loop.lifecycle import asked
+from agentflow.loop.lifecycle import fire_hooks
+from agentflow.loop.prompts import prompt_text
+from agentflow.loop.replies import find_submission, to_writable
 from agentflow.parse import Mismatch, fit, schema
 from agentflow.redact import one_line, redacted
 
@@ -59,27 +59,27 @@ class Told(Record):
 async def summarize(agent: Agent, run: Run, old: tuple[Message, ...], advice: str) -> Told:
     """Return a summary of messages; where the model gives none, the program's list of calls."""
     most = agent.room.summary_tokens * CHARACTERS_A_TOKEN
-    reply, failure = await _reply(agent, _request(agent, run, old, advice))
-    said = _markdown(reply)[:most] if reply is not None else ""
+    reply, failure = await _ask_model(agent, _build_request(agent, run, old, advice))
+    said = _to_markdown(reply)[:most] if reply is not None else ""
     if reply is not None and said:
-        names = f"## Calls that were made\n{_newest(_calls(old), most // 2)}"
+        names = f"## Calls that were made\n{_clip_to_newest(_list_calls(old), most // 2)}"
         text = prompt_text("summarized.md").format(summary=f"{said}\n\n{names}")
-        return Told(text=redacted(writable(text)), reply=reply)
+        return Told(text=redacted(to_writable(text)), reply=reply)
     before = [message.text[: most // 2] for message in old[:1] if message.speaker is Speaker.USER]
-    listed = _newest(_calls(old), most // 2)
+    listed = _clip_to_newest(_list_calls(old), most // 2)
     text = prompt_text("truncated.md").format(summary="\n".join((*before, listed)))
-    return Told(text=redacted(writable(text)), reply=reply, failure=failure or "the summary was empty")
+    return Told(text=redacted(to_writable(text)), reply=reply, failure=failure or "the summary was empty")
 
 
-def _request(agent: Agent, run: Run, old: tuple[Message, ...], advice: str) -> Request:
+def _build_request(agent: Agent, run: Run, old: tuple[Message, ...], advice: str) -> Request:
     room = int(agent.room.context / 2 / run.rate)
     parts = (
         f"# What the role was told\n{run.messages[0].text[: room // 8]}",
-        f"# Messages\n{_transcript(old, room // 2)}",
+        f"# Messages\n{_to_transcript(old, room // 2)}",
         advice,
     )
     told = Message(
-        speaker=Speaker.USER, parts=(Text(text=redacted(writable("\n\n".join(filter(None, parts))))),)
+        speaker=Speaker.USER, parts=(Text(text=redacted(to_writable("\n\n".join(filter(None, parts))))),)
     )
     return Request(
         **{
@@ -96,29 +96,29 @@ def _request(agent: Agent, run: Run, old: tuple[Message, ...], advice: str) -> R
     )
 
 
-async def _reply(agent: Agent, request: Request) -> tuple[Reply | None, str | None]:
+async def _ask_model(agent: Agent, request: Request) -> tuple[Reply | None, str | None]:
     """Return the model's reply, or why there is none; hooks see request and reply as they see any other."""
-    said = await asked(agent, Point.MODEL_REQUEST, lambda: RequestPayload(request=request))
+    said = await fire_hooks(agent, Point.MODEL_REQUEST, lambda: RequestPayload(request=request))
     if said.decision is Decision.DENY or said.halt is not None:
         return None, said.halt or said.reason
     try:
         with anyio.fail_after(MAX_SECONDS):
             reply = await agent.model.complete(said.request or request)
     except (ModelError, TimeoutError) as error:
-        return None, redacted(writable(str(error) or "it took too long"))
-    said = await asked(agent, Point.MODEL_RESPONSE, lambda: ReplyPayload(reply=reply))
+        return None, redacted(to_writable(str(error) or "it took too long"))
+    said = await fire_hooks(agent, Point.MODEL_RESPONSE, lambda: ReplyPayload(reply=reply))
     if said.decision is Decision.DENY or said.halt is not None:
         return reply.replace(parts=()), said.halt or said.reason
-    text = redacted(writable(_markdown(said.reply or reply)))
+    text = redacted(to_writable(_to_markdown(said.reply or reply)))
     return reply.replace(parts=(Text(text=text),) if text else ()), None
 
 
-def _markdown(reply: Reply) -> str:
+def _to_markdown(reply: Reply) -> str:
     """Return what a reply says: the sections of a summary, else its text as it is."""
     text = "\n".join(part.text for part in reply.parts if isinstance(part, Text)).strip()
     given = next((part.input for part in reply.parts if isinstance(part, ToolCall)), None)
     try:
-        found = fit(Summary, submission_in(text, Summary) if given is None else given)
+        found = fit(Summary, find_submission(text, Summary) if given is None else given)
     except Mismatch:
         return text
     sections = (
@@ -131,9 +131,9 @@ def _markdown(reply: Reply) -> str:
     return "\n\n".join(f"## {title}\n{items}" for title, items in listed if items) or text
 
 
-def _transcript(messages: tuple[Message, ...], most: int) -> str:
+def _to_transcript(messages: tuple[Message, ...], most: int) -> str:
     """Return messages as text: the first, then as many of the newest as there is room for."""
-    first, *others = list(_rendered(messages)) or [""]
+    first, *others = list(_render(messages)) or [""]
     kept, size = list[str](), len(first)
     for one in reversed(others):
         size += len(one)
@@ -144,7 +144,7 @@ def _transcript(messages: tuple[Message, ...], most: int) -> str:
     return "\n".join((first, *reversed(kept)))
 
 
-def _rendered(messages: Iterable[Message]) -> Iterator[str]:
+def _render(messages: Iterable[Message]) -> Iterator[str]:
     for message in messages:
         for part in message.parts:
             match part:
@@ -158,7 +158,7 @@ def _rendered(messages: Iterable[Message]) -> Iterator[str]:
                     pass
 
 
-def _calls(messages: tuple[Message, ...]) -> tuple[str, ...]:
+def _list_calls(messages: tuple[Message, ...]) -> tuple[str, ...]:
     """Return each call in a line: its id, its tool, what it is about, and how its result ends."""
     parts = [part for message in messages for part in message.parts]
     ends = {
@@ -167,17 +167,17 @@ def _calls(messages: tuple[Message, ...]) -> tuple[str, ...]:
         if isinstance(part, ToolResult)
     }
     return tuple(
-        f"- {part.id} {part.name} {one_line(_about(part), 100)}: {one_line(ends.get(part.id, ''), 100)}"
+        f"- {part.id} {part.name} {one_line(_subject_of(part), 100)}: {one_line(ends.get(part.id, ''), 100)}"
         for part in parts
         if isinstance(part, ToolCall)
     )
 
 
-def _newest(lines: tuple[str, ...], most: int) -> str:
+def _clip_to_newest(lines: tuple[str, ...], most: int) -> str:
     """Return as many of the last lines as there is room for."""
     sizes = accumulate(len(line) + 1 for line in reversed(lines))
     return "\n".join(lines[-max(1, sum(size <= most for size in sizes)) :])
 
 
-def _about(call: ToolCall) -> str:
+def _subject_of(call: ToolCall) -> str:
     return next((value for value in call.input.values() if isinstance(value, str)), "")

@@ -17,7 +17,7 @@ from agentflow.core.role import Findings
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import GateStatus, Phase, TaskState
 from agentflow.frontmatter import join, split, write_atomic
-from agentflow.loop.context import prompt_text
+from agentflow.loop.prompts import prompt_text
 from agentflow.parse import fit
 from agentflow.process import timestamp
 from agentflow.redact import nested

@@ -18,7 +18,7 @@ from agentflow.core.routing import ROLE_OF, Access
 from agentflow.core.task import Excerpt, Failure, Instruction, Phase, TaskState
 from agentflow.core.wording import list_some
 from agentflow.library.instructions import MAX_CHARS, describe_reach, select_instructions
-from agentflow.loop.context import prompt_text
+from agentflow.loop.prompts import prompt_text
 from agentflow.report.material import Material, fence_text
 from agentflow.report.outcomes import describe_issue
 from agentflow.sandbox.profile import ACCESS, Level

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agentflow.core.messages import ToolCall
 from agentflow.core.run import Run
 from agentflow.loop.agent import open_run
-from agentflow.loop.route import MAX_STUMBLES, Step, next_step
+from agentflow.loop.next_step import MAX_INVALID_TURNS, Step, next_step
 from agentflow.loop.run import NODES
 from agentflow.model.scripted import ScriptedCall, Turn
 from agentflow.store.journal import RunFile, load_run
@@ -73,7 +73,7 @@ def test_a_run_ends_within_its_bounds(turns: list[Turn], most: int, calls: int) 
     assert run.outcome is not None
     assert run.tool_calls <= calls
     assert run.turns <= most + 2
-    assert run.stumbles <= MAX_STUMBLES
+    assert run.invalid_turns <= MAX_INVALID_TURNS
 
 
 @CALMLY

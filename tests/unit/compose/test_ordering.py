@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from agentflow.compose.standard import FIRST, LAST, RolePrompt, Submission
 from agentflow.loop.agent import Surroundings
-from agentflow.loop.context import prompt_text
+from agentflow.loop.prompts import prompt_text
 from tests.unit.compose.parts import LOOK, PEEK, Gives, Hooked, Says, a_hook, around, built
 from tests.unit.compose.wiring import wiring
 from tests.unit.loop.stage import SUBMIT, a_role

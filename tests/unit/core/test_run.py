@@ -101,9 +101,11 @@ def test_an_error_of_another_call_rejects_no_submission() -> None:
 
 def test_turns_without_a_made_call_add_up_and_one_made_call_clears_them() -> None:
     stumble = (replied("A"), answered("A-0", made=False))
-    assert after(*stumble, *stumble).stumbles == 2
+    assert after(*stumble, *stumble).invalid_turns == 2
     assert (
-        after(*stumble, *stumble, replied("A", "B"), answered("A-0"), answered("B-1", made=False)).stumbles
+        after(
+            *stumble, *stumble, replied("A", "B"), answered("A-0"), answered("B-1", made=False)
+        ).invalid_turns
         == 0
     )
 

@@ -8,7 +8,7 @@ from agentflow.core.events import Warned
 from agentflow.core.messages import Message, MessagePart, Reply, Speaker, Text, ToolCall, ToolResult
 from agentflow.core.run import ReplyReceived, RequestSent
 from agentflow.loop.agent import note, open_run
-from agentflow.loop.history import mended
+from agentflow.loop.history import pair_results
 from agentflow.loop.run import continue_run
 from tests.unit.loop.stage import Prompter, Stage, script, submit, turn
 
@@ -45,13 +45,13 @@ def fits(messages: tuple[Message, ...]) -> bool:
 
 def test_what_is_whole_comes_back_as_it_is() -> None:
     messages = (BRIEF, called("a", "b"), said(result("a"), result("b"), MORE), called("c"), said(result("c")))
-    assert mended(messages) == (messages, ())
-    assert mended(messages)[0] is messages
-    assert mended(()) == ((), ())
+    assert pair_results(messages) == (messages, ())
+    assert pair_results(messages)[0] is messages
+    assert pair_results(()) == ((), ())
 
 
 def test_a_call_without_a_result_gets_one_that_says_so() -> None:
-    messages, problems = mended((BRIEF, called("a", "b"), said(result("b"))))
+    messages, problems = pair_results((BRIEF, called("a", "b"), said(result("b"))))
     (lost, kept) = messages[-1].parts
     assert kept == result("b")
     assert isinstance(lost, ToolResult)
@@ -61,34 +61,34 @@ def test_a_call_without_a_result_gets_one_that_says_so() -> None:
 
 
 def test_a_call_at_the_very_end_gets_one_too() -> None:
-    messages, problems = mended((BRIEF, called("a")))
+    messages, problems = pair_results((BRIEF, called("a")))
     assert fits(messages)
     assert problems == ("call a had no result",)
 
 
 def test_a_second_result_and_one_of_no_call_go() -> None:
     stray = said(result("a"), result("a"), result("z"), MORE)
-    messages, problems = mended((BRIEF, called("a"), stray))
+    messages, problems = pair_results((BRIEF, called("a"), stray))
     assert messages[-1].parts == (result("a"), MORE)
     assert problems == ("2 results of no call before them",)
 
 
 def test_results_come_first_and_in_the_order_of_the_calls() -> None:
-    messages, problems = mended((BRIEF, called("a", "b"), said(MORE, result("b"), result("a"))))
+    messages, problems = pair_results((BRIEF, called("a", "b"), said(MORE, result("b"), result("a"))))
     assert messages[-1].parts == (result("a"), result("b"), MORE)
     assert problems == ("results stood in the wrong place",)
 
 
 def test_two_replies_in_a_row_are_kept_apart_by_the_results() -> None:
-    messages, _ = mended((BRIEF, called("a"), called("b"), said(result("b"))))
+    messages, _ = pair_results((BRIEF, called("a"), called("b"), said(result("b"))))
     assert [message.speaker for message in messages] == [USER, ASSISTANT, USER, ASSISTANT, USER]
     assert fits(messages)
 
 
 def test_what_was_sent_before_is_taken_as_it_is() -> None:
     broken = (BRIEF, called("a"), said(MORE), called("b"), said(result("b")))
-    assert mended(broken, since=3) == (broken, ())
-    assert mended(broken, since=1)[1] == ("call a had no result",)
+    assert pair_results(broken, since=3) == (broken, ())
+    assert pair_results(broken, since=1)[1] == ("call a had no result",)
 
 
 PARTS = st.one_of(
@@ -105,10 +105,10 @@ MESSAGES = st.lists(
 
 @given(MESSAGES)
 def test_whatever_comes_in_fits_afterwards_and_no_text_or_call_is_lost(messages: tuple[Message, ...]) -> None:
-    found, problems = mended(messages)
+    found, problems = pair_results(messages)
     assert fits(found)
     assert (found is messages) is (problems == ())
-    assert mended(found) == (found, ())
+    assert pair_results(found) == (found, ())
     kept = [[part for message in each for part in message.parts] for each in (messages, found)]
     before, after = ([part for part in parts if not isinstance(part, ToolResult)] for parts in kept)
     assert before == after

@@ -6,7 +6,7 @@ import pytest
 from agentflow.core.events import Asked, Replied, RunEnded, RunStarted, ToolFinished
 from agentflow.core.messages import Notice, Speaker, ToolResult, Usage
 from agentflow.core.run import CallAnswered, MessageAdded, ReplyReceived, Run, RunEntry, RunOutcome
-from agentflow.loop.route import Step
+from agentflow.loop.next_step import Step
 from agentflow.model.scripted import ScriptedCall, Turn
 from tests.unit.loop.stage import CHANGE, Stage, call, submit, turn
 

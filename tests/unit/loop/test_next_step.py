@@ -7,7 +7,7 @@ from agentflow.core.messages import Message, Speaker, Stop, Text, ToolCall, Tool
 from agentflow.core.pending import Pending, PendingKind
 from agentflow.core.role import Limits
 from agentflow.core.run import HandOff, Run, RunOpened, RunOutcome, RunPaused
-from agentflow.loop.route import SEVERITY, Step, conclusion, next_step, spent
+from agentflow.loop.next_step import SEVERITY, Step, conclusion, find_spent_limit, next_step
 
 LIMITS = Limits(turns=3, tool_calls=2, tokens=1000, seconds=60, cost=2)
 HEAD = RunOpened(
@@ -128,7 +128,7 @@ ENDED = {
     ),
     RunOutcome.HALTED: Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), submitted=True, halt="enough"),
     RunOutcome.STOPPED: Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), submitted=True, stop="enough"),
-    RunOutcome.CONFUSED: Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), stumbles=3, finalized=True),
+    RunOutcome.CONFUSED: Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), invalid_turns=3, finalized=True),
 }
 
 
@@ -149,8 +149,8 @@ def test_the_steps_of_the_tables_are_all_there_are() -> None:
     [
         ({"turns": 9}, Step.ASK),
         ({"turns": 10}, Step.NUDGE),
-        ({"turns": 19, "noted": 10}, Step.ASK),
-        ({"turns": 20, "noted": 10}, Step.NUDGE),
+        ({"turns": 19, "todo_turn": 10}, Step.ASK),
+        ({"turns": 20, "todo_turn": 10}, Step.NUDGE),
         ({"turns": 10, "finalized": True, "messages": (TOLD, CALLING, RESULTS, TOLD)}, Step.ASK),
         ({"turns": 10, "head": HEAD}, Step.ASK),
     ],
@@ -165,7 +165,7 @@ def test_stale_todos_are_recalled_every_ten_turns(changes: dict[str, Any], step:
     "run",
     [
         Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), rejected=1),
-        Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), stumbles=2),
+        Run(head=HEAD, messages=(TOLD, CALLING, RESULTS), invalid_turns=2),
         Run(head=HEAD, messages=(TOLD, PROSE)),
         Run(head=ANSWERING, messages=(TOLD, CALLING, RESULTS)),
     ],
@@ -180,7 +180,7 @@ def test_a_submission_beats_every_limit() -> None:
         messages=(TOLD, CALLING, RESULTS),
         submitted=True,
         rejected=2,
-        stumbles=3,
+        invalid_turns=3,
         turns=9,
         finalized=True,
     )
@@ -194,9 +194,9 @@ def test_a_role_that_was_told_to_finish_and_only_talks_has_no_submission() -> No
 
 def test_of_two_limits_the_more_severe_one_is_named() -> None:
     run = Run(head=HEAD, messages=(TOLD,), turns=3, tool_calls=2, seconds=99, usage=Usage(cost_usd=9))
-    assert spent(run, LIMITS) is RunOutcome.TURN_LIMIT
-    assert spent(run.replace(turns=0), LIMITS) is RunOutcome.TOOL_LIMIT
-    assert spent(run.replace(turns=0, tool_calls=0), LIMITS) is RunOutcome.TIME_LIMIT
+    assert find_spent_limit(run, LIMITS) is RunOutcome.TURN_LIMIT
+    assert find_spent_limit(run.replace(turns=0), LIMITS) is RunOutcome.TOOL_LIMIT
+    assert find_spent_limit(run.replace(turns=0, tool_calls=0), LIMITS) is RunOutcome.TIME_LIMIT
 
 
 def test_each_outcome_but_the_error_of_the_model_comes_of_a_run() -> None:
@@ -216,7 +216,7 @@ TWO: dict[str, tuple[dict[str, Any], RunOutcome]] = {
         RunOutcome.TIME_LIMIT,
     ),
     "a wrong result before confusion": (
-        {"finalized": True, "rejected": 2, "stumbles": 3},
+        {"finalized": True, "rejected": 2, "invalid_turns": 3},
         RunOutcome.INVALID_SUBMISSION,
     ),
     "a result in spite of a limit": (
@@ -234,4 +234,4 @@ def test_of_two_reasons_the_more_severe_one_is_told(name: str) -> None:
 
 
 def test_an_unknown_cost_bounds_nothing() -> None:
-    assert spent(Run(head=HEAD, messages=(TOLD,), usage=Usage(input=9)), LIMITS) is None
+    assert find_spent_limit(Run(head=HEAD, messages=(TOLD,), usage=Usage(input=9)), LIMITS) is None

@@ -4,7 +4,7 @@ import pytest
 
 from agentflow.core.record import Record
 from agentflow.core.role import Change, Plan
-from agentflow.loop.arguments import parsed
+from agentflow.loop.replies import fit_input
 from agentflow.parse import Mismatch
 
 
@@ -33,7 +33,7 @@ class Asked(Record):
     ],
 )
 def test_what_fits_is_not_touched(good: dict[str, Any]) -> None:
-    found = parsed(Asked, good)
+    found = fit_input(Asked, good)
     assert {key: getattr(found, key) for key in good} == {
         key: tuple(value) if isinstance(value, list) else value for key, value in good.items()
     }
@@ -56,7 +56,7 @@ def test_what_fits_is_not_touched(good: dict[str, Any]) -> None:
     ],
 )
 def test_the_same_values_in_another_spelling_are_taken(given: dict[str, Any], meant: Asked) -> None:
-    assert parsed(Asked, given) == meant
+    assert fit_input(Asked, given) == meant
 
 
 @pytest.mark.parametrize(
@@ -75,17 +75,17 @@ def test_the_same_values_in_another_spelling_are_taken(given: dict[str, Any], me
 )
 def test_what_cannot_be_meant_is_a_mismatch_of_the_input_as_given(given: dict[str, Any], key: str) -> None:
     with pytest.raises(Mismatch) as caught:
-        parsed(Asked, given)
+        fit_input(Asked, given)
     assert caught.value.key == key
 
 
 @pytest.mark.parametrize("kind", [Change, Plan])
 def test_nothing_is_invented_for_what_is_missing(kind: type[Record]) -> None:
     with pytest.raises(Mismatch, match="missing required field"):
-        parsed(kind, {"summary": "done"})
+        fit_input(kind, {"summary": "done"})
 
 
 def test_the_given_input_is_not_changed() -> None:
     given = {"input": {"path": "x", "globs": "a"}}
-    parsed(Asked, given)
+    fit_input(Asked, given)
     assert given == {"input": {"path": "x", "globs": "a"}}

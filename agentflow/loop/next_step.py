@@ -14,7 +14,7 @@ MAX_PAUSES = 8
 MAX_STALE_TURNS = 10
 """Turns without an update of the todos before a role that keeps them is reminded."""
 TODO_TOOLS = frozenset({"TodoWrite", "TodoUpdate"})
-MAX_STUMBLES = 3
+MAX_INVALID_TURNS = 3
 """Turns in a row in which no call could be made, before the role is asked for its result."""
 
 
@@ -53,10 +53,10 @@ class Step(StrEnum):
 
 def next_step(run: Run, limits: Limits, room: ContextLimits = DEFAULT_ROOM) -> Step:
     """Return the next node to run; the same state always gives the same one."""
-    return next(_due(run, limits, room))
+    return next(_list_due(run, limits, room))
 
 
-def _due(run: Run, limits: Limits, room: ContextLimits) -> Iterator[Step]:
+def _list_due(run: Run, limits: Limits, room: ContextLimits) -> Iterator[Step]:
     """Yield the steps that could come now, the one that has to come first at the head."""
     if run.outcome is not None or run.pause is not None:
         yield Step.END
@@ -66,13 +66,19 @@ def _due(run: Run, limits: Limits, room: ContextLimits) -> Iterator[Step]:
         yield Step.CLOSE
     if run.handoff is not None:
         yield Step.HAND_OVER
-    if not run.finalized and (run.stumbles >= MAX_STUMBLES or spent(run, limits) is not None):
+    if not run.finalized and (
+        run.invalid_turns >= MAX_INVALID_TURNS or find_spent_limit(run, limits) is not None
+    ):
         yield Step.FINALIZE
     if _is_silent(run):
         yield Step.REMIND
     if not run.finalized and _is_stale(run):
         yield Step.NUDGE
     yield Step.COMPACT if _is_full(run, room) else Step.ASK
+
+
+def _is_at_its_limit(run: Run, limits: Limits) -> bool:
+    return run.invalid_turns >= MAX_INVALID_TURNS or find_spent_limit(run, limits) is not None
 
 
 def _is_full(run: Run, room: ContextLimits) -> bool:
@@ -104,9 +110,9 @@ def _reasons(run: Run, limits: Limits) -> Iterator[RunOutcome]:
     if _is_silent(run) and run.head.submit is None:
         yield RunOutcome.ANSWERED
     elif _is_silent(run) and (run.reminded or run.finalized):  # it is reminded once
-        yield RunOutcome.CONFUSED if run.stumbles >= MAX_STUMBLES else RunOutcome.NO_SUBMISSION
+        yield RunOutcome.CONFUSED if run.invalid_turns >= MAX_INVALID_TURNS else RunOutcome.NO_SUBMISSION
     elif run.finalized and (_is_paused(run) or _has_results(run)):
-        yield spent(run, limits) or RunOutcome.CONFUSED
+        yield find_spent_limit(run, limits) or RunOutcome.CONFUSED
 
 
 def _is_silent(run: Run) -> bool:
@@ -124,10 +130,10 @@ def _has_results(run: Run) -> bool:
 
 def _is_stale(run: Run) -> bool:
     keeps_todos = any(tool.name in TODO_TOOLS for tool in run.head.tools)
-    return keeps_todos and run.turns - run.noted >= MAX_STALE_TURNS
+    return keeps_todos and run.turns - run.todo_turn >= MAX_STALE_TURNS
 
 
-def spent(run: Run, limits: Limits) -> RunOutcome | None:
+def find_spent_limit(run: Run, limits: Limits) -> RunOutcome | None:
     """Return the limit that the active role has reached, the most severe of several."""
     used = run.used_up
     reached = (

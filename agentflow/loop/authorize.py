@@ -1,4 +1,4 @@
-"""May a call be made, and with which input: the role's list, the input's shape, hooks, and people."""
+"""Whether a call may be made, and with which input: the role's list, the input's shape, hooks, people."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from agentflow.core.record import Record, plain
 from agentflow.core.run import CallAnswered, Run, RunPaused
 from agentflow.core.tool import Category, Subject, Tool
 from agentflow.loop.agent import Agent
-from agentflow.loop.arguments import parsed
-from agentflow.loop.lifecycle import asked
+from agentflow.loop.lifecycle import fire_hooks
+from agentflow.loop.replies import fit_input
 from agentflow.parse import Mismatch
 from agentflow.permissions.role_rules import refusal, scope_of
 from agentflow.process import timestamp
@@ -21,7 +21,7 @@ from agentflow.tools.ask import KINDS, Escalation
 from agentflow.tools.submit import misplaced
 
 
-class Admitted(Record):
+class AuthorizedCall(Record):
     """A call that is to be made now."""
 
     tool: Tool
@@ -34,23 +34,23 @@ class Admitted(Record):
     """What hooks add to its result."""
 
 
-Ruling = Admitted | CallAnswered | RunPaused
+Authorization = AuthorizedCall | CallAnswered | RunPaused
 """A call ready to be made, the answer that it is not, or that somebody has to decide."""
 
 
-async def admit(agent: Agent, run: Run, call: ToolCall) -> Ruling:
+async def authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
     """Decide about a call before it can have any effect."""
     try:
-        return await _admitted(agent, run, call)
+        return await _authorize(agent, run, call)
     except Halted as error:
         return error_of(call, str(error)).replace(halt=str(error))
     except NotAllowed as error:
-        return _blocked(agent, call, str(error)).replace(refused_by=error.by)
+        return _block(agent, call, str(error)).replace(refused_by=error.by)
     except ToolError as error:
         return error_of(call, str(error))
 
 
-async def _admitted(agent: Agent, run: Run, call: ToolCall) -> Ruling:
+async def _authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
     """Return what becomes of a call. Raises ToolError if it is not made, Halted where a hook says so."""
     if call.id in agent.withheld:
         call = call.replace(input=agent.withheld[call.id], problem=None)
@@ -58,30 +58,30 @@ async def _admitted(agent: Agent, run: Run, call: ToolCall) -> Ruling:
         raise InvalidInput(call.problem)
     tool = agent.tool(call.name)
     if tool is None:
-        return _foreign(agent, call)
-    checked = _checked(agent, tool, call.input)
+        return _refuse_unknown(agent, call)
+    checked = _check_call(agent, tool, call.input)
     decided = run.decided.get(call.id)
     if decided is None:
-        return await _ruled(agent, run, call, checked)
-    approved = _as_decided(agent, checked, call, decided)
+        return await _rule_on(agent, run, call, checked)
+    approved = _apply_decision(agent, checked, call, decided)
     if isinstance(approved, CallAnswered):
         return approved
     # hooks and rules may still deny what a person approved; they may not change it any more
-    said = await _said_before(agent, call, approved)
+    said = await _ask_hooks(agent, call, approved)
     return approved.replace(context=said.context)
 
 
-async def _ruled(agent: Agent, run: Run, call: ToolCall, checked: Admitted) -> Ruling:
+async def _rule_on(agent: Agent, run: Run, call: ToolCall, checked: AuthorizedCall) -> Authorization:
     """Let hooks and rules deny a call, change its input, or have somebody asked."""
-    said = await _said_before(agent, call, checked)
+    said = await _ask_hooks(agent, call, checked)
     if said.updated_input is not None:
-        checked = _checked(agent, checked.tool, said.updated_input)
+        checked = _check_call(agent, checked.tool, said.updated_input)
     checked = checked.replace(context=said.context)
     kind = KINDS.get(type(checked.given), PendingKind.APPROVAL)
     if kind is not PendingKind.APPROVAL:
         _require_askable(agent, checked.given)
     has_to_ask = said.decision is Decision.ASK or kind is not PendingKind.APPROVAL
-    return _asked(agent, run, call, checked, kind) if has_to_ask else checked
+    return _settle_or_suspend(agent, run, call, checked, kind) if has_to_ask else checked
 
 
 def _require_askable(agent: Agent, wanted: Record) -> None:
@@ -97,18 +97,18 @@ def _require_askable(agent: Agent, wanted: Record) -> None:
         raise InvalidInput(problem)
 
 
-async def _said_before(agent: Agent, call: ToolCall, checked: Admitted) -> HookDecision:
+async def _ask_hooks(agent: Agent, call: ToolCall, checked: AuthorizedCall) -> HookDecision:
     """Return what hooks and rules say of a call that they do not deny."""
     use = ToolUse(tool_name=call.name, tool_input=checked.input, tool_use_id=call.id)
-    said = await asked(agent, Point.PRE_TOOL_USE, lambda: use, checked.tool)
+    said = await fire_hooks(agent, Point.PRE_TOOL_USE, lambda: use, checked.tool)
     if said.halt is not None:
         raise Halted(said.halt)
     if said.decision is Decision.DENY:
-        raise NotAllowed(said.reason, by=_decider(said))
+        raise NotAllowed(said.reason, by=_name_decider(said))
     return said
 
 
-def _decider(said: HookDecision) -> str:
+def _name_decider(said: HookDecision) -> str:
     """Return which hook denied a call, or which rule."""
     is_rule = said.deciders[-1:] == (RULES,)
     return one_line(said.reasons[-1]) if is_rule else f"hook {', '.join(said.deciders)}"
@@ -119,24 +119,26 @@ def error_of(call: ToolCall, message: str) -> CallAnswered:
     return CallAnswered(result=ToolResult(call_id=call.id, content=message, is_error=True), made=False)
 
 
-def _checked(agent: Agent, tool: Tool, given: dict[str, Any]) -> Admitted:
+def _check_call(agent: Agent, tool: Tool, given: dict[str, Any]) -> AuthorizedCall:
     """Return a call whose input fits, and which the role may make."""
     try:
-        fitted = parsed(tool.input, given)
+        fitted = fit_input(tool.input, given)
     except Mismatch as error:
-        raise InvalidInput(f"{error}. {_wanted(agent, tool)}") from None
+        raise InvalidInput(f"{error}. {_describe_inputs(agent, tool)}") from None
     judged = {key: value for key, value in plain(fitted).items() if value is not None}
     # roles that bound this one have a say about the tools that they have themselves
     outer = (role for role in agent.within if role.rules_of(tool.name, tool.category))
     for role in (agent.role, *outer):
         scope = scope_of(role, tool, agent.around.runner)
         for value in tool.values(judged, tool.bound) or ("",):
-            if why := refusal(role, tool, _as_named(agent, tool.bound, value), scope):
+            if why := refusal(role, tool, _spell(agent, tool.bound, value), scope):
                 raise NotAllowed(why, by=f"the list of the {role.name}")
-    return Admitted(tool=tool, given=fitted, input=judged, subject=_subject(agent, tool, judged))
+    return AuthorizedCall(tool=tool, given=fitted, input=judged, subject=_subject_of(agent, tool, judged))
 
 
-def _asked(agent: Agent, run: Run, call: ToolCall, checked: Admitted, kind: PendingKind) -> Ruling:
+def _settle_or_suspend(
+    agent: Agent, run: Run, call: ToolCall, checked: AuthorizedCall, kind: PendingKind
+) -> Authorization:
     """Let somebody decide: about an approval at once where the person said so beforehand, else later."""
     pending = Pending(
         id=f"p{agent.around.number}-{len(run.decided) + 1}",
@@ -150,27 +152,29 @@ def _asked(agent: Agent, run: Run, call: ToolCall, checked: Admitted, kind: Pend
     if answer is None:
         return RunPaused(call_id=call.id, pending=pending)
     agent.observe(Answered(pending=pending.id, approved=answer.approved, by=answer.by))
-    return _as_decided(agent, checked, call, answer)
+    return _apply_decision(agent, checked, call, answer)
 
 
-def _as_decided(agent: Agent, checked: Admitted, call: ToolCall, answer: Answer) -> Admitted | CallAnswered:
+def _apply_decision(
+    agent: Agent, checked: AuthorizedCall, call: ToolCall, answer: Answer
+) -> AuthorizedCall | CallAnswered:
     if not answer.approved:
         raise ToolError(f"denied: {answer.text or 'no reason given'}")
     if checked.tool.category is Category.ASK:
         return CallAnswered(result=ToolResult(call_id=call.id, content=answer.text))
     if answer.input is None:
         return checked
-    return _checked(agent, checked.tool, answer.input)
+    return _check_call(agent, checked.tool, answer.input)
 
 
-def _subject(agent: Agent, tool: Tool, given: dict[str, Any]) -> str:
+def _subject_of(agent: Agent, tool: Tool, given: dict[str, Any]) -> str:
     """Return what a call is about: its path as git spells it, its command, its pattern."""
     named = ((kind, given[key]) for key, kind in tool.named.items() if key in given)
     kind, found = next(named, (Subject.TEXT, ""))
-    return _as_named(agent, kind, found) if isinstance(found, str) else ""
+    return _spell(agent, kind, found) if isinstance(found, str) else ""
 
 
-def _as_named(agent: Agent, kind: Subject, value: str) -> str:
+def _spell(agent: Agent, kind: Subject, value: str) -> str:
     """Return a path as git spells it, anything else as it is."""
     if kind is not Subject.PATH:
         return value
@@ -180,7 +184,7 @@ def _as_named(agent: Agent, kind: Subject, value: str) -> str:
         return value  # the call itself will say what is wrong with the path
 
 
-def _wanted(agent: Agent, tool: Tool) -> str:
+def _describe_inputs(agent: Agent, tool: Tool) -> str:
     """Say which parameters a tool takes."""
     schema = next(known.input_schema for known in agent.specs if known.name == tool.name)
     required = schema.get("required", ())
@@ -188,18 +192,18 @@ def _wanted(agent: Agent, tool: Tool) -> str:
     return f"{tool.name} takes {', '.join(names)}"
 
 
-def _foreign(agent: Agent, call: ToolCall) -> CallAnswered:
+def _refuse_unknown(agent: Agent, call: ToolCall) -> CallAnswered:
     """Answer a call of a tool that the role does not have."""
     offered = ", ".join(tool.name for tool in agent.tools)
     owner = agent.around.owners.get(call.name)
     if owner is None:
         return error_of(call, f"there is no tool {call.name}; yours are {offered}")
     why = "is not available here" if owner == agent.role.part else f"belongs to the {owner}"
-    blocked = _blocked(agent, call, f"{call.name} {why}; yours are {offered}", owner)
+    blocked = _block(agent, call, f"{call.name} {why}; yours are {offered}", owner)
     return blocked.replace(refused_by=f"the list of the {agent.role.name}")
 
 
-def _blocked(agent: Agent, call: ToolCall, reason: str, owner: str | None = None) -> CallAnswered:
+def _block(agent: Agent, call: ToolCall, reason: str, owner: str | None = None) -> CallAnswered:
     agent.observe(
         ToolBlocked(
             run=agent.around.number,
