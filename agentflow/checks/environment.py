@@ -50,7 +50,7 @@ def blockage(run: CheckRun, output: str, repository: Repository, running: Versio
 
 def _unable(run: CheckRun, output: str, repository: Repository) -> str:
     """Return why a check that told nothing of the code could not even begin, or empty."""
-    if run.told or run.findings:
+    if run.tests_with_result or run.findings:
         return ""
     code = run.evidence.exit_code if run.evidence else None
     if code == _NOT_FOUND or _NOT_FOUND_IN_MAKE.search(output):

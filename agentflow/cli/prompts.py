@@ -108,7 +108,7 @@ def draw_item(item: Pending) -> Iterator[Line]:
         yield from draw_changed_checks(item)
         return
     yield line(span("? ", Style.WARN), span(f"{item.kind} {item.id}: {item.tool or ''}", Style.BOLD))
-    for key, value in item.told.items():
+    for key, value in item.shown_input.items():
         yield from _value(key, value if isinstance(value, str) else encode(value).decode())
 
 

@@ -273,7 +273,7 @@ class CheckRun(Record):
         return is_done and not self.ids(*RED) and not counted_red
 
     @property
-    def told(self) -> frozenset[str]:
+    def tests_with_result(self) -> frozenset[str]:
         """The tests that gave a result."""
         return self.ids(TestOutcome.PASSED, TestOutcome.FLAKY, *RED)
 

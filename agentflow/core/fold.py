@@ -65,7 +65,7 @@ def advance(run: Run, entry: RunEntry) -> Run:
                 run,
                 entry.message,
                 notices=run.notices | {entry.notice: entry.message},
-                told=entry.message.text if entry.notice in _TASK_PROMPTS else run.told,
+                task_prompt=entry.message.text if entry.notice in _TASK_PROMPTS else run.task_prompt,
                 todo_turn=run.turns if entry.notice is Notice.TODOS else run.todo_turn,
                 reminded=run.reminded or entry.notice is Notice.REMINDER,
                 finalized=run.finalized or entry.notice is Notice.FINALIZE,

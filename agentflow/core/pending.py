@@ -62,7 +62,7 @@ class Pending(Record):
         return self.kind is PendingKind.QUESTION and "questions" not in self.input
 
     @property
-    def told(self) -> dict[str, Any]:
+    def shown_input(self) -> dict[str, Any]:
         """What a person is shown of the input beside the questions and their options."""
         return {key: value for key, value in self.input.items() if key not in _ASKED.get(self.kind, ())}
 

@@ -1,4 +1,4 @@
-"""The five roles: what a role file says, and what each role submits."""
+"""What a role file says, and what each of the five roles submits."""
 
 from enum import StrEnum
 from typing import Annotated

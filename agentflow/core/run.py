@@ -255,7 +255,7 @@ class Run(Record):
     """Where a run stands."""
 
     head: RunOpened
-    told: str = ""
+    task_prompt: str = ""
     """What it was asked to do as it began."""
     messages: tuple[Message, ...] = ()
     """Of the conversation, those of earlier runs too where it goes on in this one."""

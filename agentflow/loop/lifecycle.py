@@ -46,7 +46,7 @@ async def fire_hooks(
 
 async def announce_start(agent: Agent, run: Run) -> Run:
     """Tell hooks that a run begins; they may add to its brief."""
-    brief = run.told
+    brief = run.task_prompt
     if agent.depth:
         started = SubagentStarted(agent_id=agent.around.transcript.stem, agent_type=agent.role.name)
         said = await fire_hooks(agent, Point.SUBAGENT_START, lambda: started)

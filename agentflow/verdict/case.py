@@ -101,7 +101,7 @@ class Case(Record):
         if run.check.name not in self.blocked or run.green or base is None or base.evidence is None:
             return False
         is_alike = base.evidence.exit_code == run.evidence.exit_code and find_faults(base) == find_faults(run)
-        return is_alike and base.told <= run.told
+        return is_alike and base.tests_with_result <= run.tests_with_result
 
     def excuses(self, run: CheckRun) -> bool:
         """Return whether a check is red by nothing but tests that are known to fail or failed by chance."""

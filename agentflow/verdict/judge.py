@@ -209,7 +209,7 @@ def _find_owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
     loaded = find_loaded_now(base, run)
     held = next((other for other in case.held if other.check.name is run.check.name), run)
     spared = not_loaded(base, held) - base.ids(*RED)
-    gone = base.told - run.told - held.told - loaded - spared
+    gone = base.tests_with_result - run.tests_with_result - held.tests_with_result - loaded - spared
     about = list_some(sorted(gone))
     reasons = [FailReason.NOT_RUN_NOW.of(about, check=run.check.name)] if gone else []
     return [*reasons, *_fewer(base, run, held), *_find_still_failing(case, base, run, case.targets)]
@@ -218,7 +218,12 @@ def _find_owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
 def _find_still_failing(case: Case, base: CheckRun, run: CheckRun, wanted: frozenset[str]) -> list[str]:
     """Return the wanted tests that were red and do not pass."""
     due = frozenset[str]() if case.is_blocked(run) else wanted & base.ids(*RED)
-    due -= case.known | run.ids(TestOutcome.PASSED) | (base.told - run.told) | find_loaded_now(base, run)
+    due -= (
+        case.known
+        | run.ids(TestOutcome.PASSED)
+        | (base.tests_with_result - run.tests_with_result)
+        | find_loaded_now(base, run)
+    )
     names = [f"{test} (passes at times)" if test in run.flaky else test for test in sorted(due)]
     return [FailReason.STILL_FAILING.of(list_some(names), check=run.check.name)] if due else []
 

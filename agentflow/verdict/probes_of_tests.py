@@ -107,7 +107,7 @@ def _rewrite(ground: ProbeContext, final: CheckRun) -> Iterator[Probe]:
 def _new_tests(ground: ProbeContext) -> frozenset[str]:
     """Return the tests that gave no result before, where only the check as a whole turned."""
     before = (run for run in ground.case.baseline if run.check.name is CheckName.TESTS)
-    return ground.passed.difference(*(run.told for run in before))
+    return ground.passed.difference(*(run.tests_with_result for run in before))
 
 
 def _find_expecting(ground: ProbeContext) -> dict[str, tuple[str, tuple[Expected, ...]]]:
@@ -164,7 +164,7 @@ def _of_others(
     ground: ProbeContext, final: CheckRun, paths: Collection[str], broken: dict[str, str | None]
 ) -> Iterator[Probe]:
     known = frozenset[str]().union(
-        *(run.told for run in ground.case.baseline if run.check.name is CheckName.TESTS)
+        *(run.tests_with_result for run in ground.case.baseline if run.check.name is CheckName.TESTS)
     )
     new, wanted = ground.passed - known, ground.look.changed_tests
     tests = {test for test in new if any(_is_named(test, name) for name in wanted)}

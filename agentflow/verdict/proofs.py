@@ -139,5 +139,5 @@ def find_loaded_now(base: CheckRun, run: CheckRun) -> frozenset[str]:
 
 def not_loaded(before: CheckRun, now: CheckRun) -> frozenset[str]:
     """Return the tests that gave a result before and now cannot be loaded."""
-    scopes = tuple(begin for test in now.ids(*RED) - before.told if (begin := id_prefix(test)))
-    return frozenset(test for test in before.told if scopes and test.startswith(scopes))
+    scopes = tuple(begin for test in now.ids(*RED) - before.tests_with_result if (begin := id_prefix(test)))
+    return frozenset(test for test in before.tests_with_result if scopes and test.startswith(scopes))

@@ -106,9 +106,9 @@ def _is_new_aid(change: SurfaceChange) -> bool:
 def _find_lost_tests(judged: Judged, changes: Sequence[SurfaceChange]) -> Iterator[str]:
     """Yield the tests that gave a result before, and would now, and are not run."""
     base, final, held = judged.base, judged.final, judged.held
-    lost = (base.told - final.told) & held.told
+    lost = (base.tests_with_result - final.tests_with_result) & held.tests_with_result
     passed = held.ids(TestOutcome.PASSED)
-    news = final.ids(TestOutcome.PASSED) - base.told
+    news = final.ids(TestOutcome.PASSED) - base.tests_with_result
     texts = [(each.before, each.after) for each in changes if each.kind is Kind.TESTS]
     found = find_moved_tests(lost & passed - final.outcomes.keys(), news, texts)
     found |= {test for test in lost & passed if any(each.startswith(f"{test}[") for each in news)}
@@ -125,7 +125,7 @@ def _other_results(judged: Judged) -> Iterator[str]:
     for test in sorted(held.ids(*RED) - final.ids(*RED)):
         yield f"{test} fails as it stood before the task"
     if not held.ids(*RED) - base.ids(*RED):
-        for test in sorted((base.told & final.told) - held.told):
+        for test in sorted((base.tests_with_result & final.tests_with_result) - held.tests_with_result):
             yield f"{test} gives no result as it stood before the task"
     hidden = Counter(held.findings) - Counter(final.findings)
     if hidden and not final.outcomes:

@@ -213,7 +213,7 @@ def draw_pending(state: TaskState) -> tuple[Line, ...]:
 
 def _draw_item(item: Pending) -> Iterator[Line]:
     yield label_row("waits", span(f"{item.kind} {item.id}: {item.tool or ''}", Style.WARN))
-    for key, value in item.told.items():
+    for key, value in item.shown_input.items():
         if value != "":
             yield from _value(key, str(value))
     yield from _options(item)

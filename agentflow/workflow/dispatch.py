@@ -150,7 +150,7 @@ def _find_saved(crew: Crew, phase: Phase, told: str) -> tuple[int, Run | None]:
         if run is None or run.head.iteration != crew.store.task.iteration:
             break
         is_usable = run.outcome in (None, RunOutcome.SUBMITTED) and bool(run.messages)
-        if is_usable and run.told == told:
+        if is_usable and run.task_prompt == told:
             return number, run
     return crew.store.task.runs + 1, None
 

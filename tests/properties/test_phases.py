@@ -156,7 +156,7 @@ def test_a_pass_never_loses_a_test_or_gains_a_failure(case: Case) -> None:
         return
     first, last = case.baseline[0], case.final[0]
     red = (cases.FAILED, cases.ERROR)
-    assert last.told >= first.ids(cases.PASSED, *red)
+    assert last.tests_with_result >= first.ids(cases.PASSED, *red)
     assert last.ids(*red) <= first.ids(*red)
     assert not case.targets & first.ids(*red) & last.ids(*red)
     assert not last.ids(*red) or "already_red" in verdict.caveats
