@@ -95,7 +95,7 @@ def competent(task: Task, now: Seen) -> tuple[Step, ...]:
         case "reviewer":
             return ((_reads([path for path in task.changed if path in task.files][:2]) + _grep(task),),)
         case "verifier":
-            return () if _is_clear(task, now) else (_tests(task.narrow), _tests(task.edge))
+            return _doubts(task, now, _tests(task.narrow))
         case _:
             return ()
 
@@ -147,7 +147,7 @@ def wordy(task: Task, now: Seen) -> tuple[Step, ...]:
             )
         case "verifier":
             narrow = _some(f"cd . && {task.narrow} 2>&1 | tail -n 20", task)
-            return () if _is_clear(task, now) else (*narrow, _tests(task.edge))
+            return _doubts(task, now, *narrow)
         case _:
             return ()
 
@@ -165,11 +165,25 @@ def _unread(task: Task, now: Seen) -> tuple[str, ...]:
     return tuple(path for path in task.read if path not in known and not now.shows(task.files[path]))
 
 
+def _doubts(task: Task, now: Seen, *narrow: Step) -> tuple[Step, ...]:
+    """Return what a careful verifier looks up that its brief does not answer."""
+    if _is_clear(task, now):
+        return ()
+    if task.kind == "refactoring" and "- tests: green" in _after(now):
+        return (_tests(task.edge),)  # whether the old name was left somewhere; the tests ran already
+    return (*narrow, _tests(task.edge))
+
+
 def _is_clear(task: Task, now: Seen) -> bool:
     """Tell whether a verifier's brief answers all that a careful reader of it asks."""
-    after = now.text.partition("\n## Checks after the change")[2]
+    after = _after(now)
     is_green = "- tests: green" in after and not any(words in after for words in _OPEN)
     return is_green and any(words in after for words in _PROOF) and _does(task, now)
+
+
+def _after(now: Seen) -> str:
+    """Return what a brief says of the checks after the change."""
+    return now.text.partition("\n## Checks after the change")[2]
 
 
 def _does(task: Task, now: Seen) -> bool:
