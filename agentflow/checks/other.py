@@ -30,8 +30,6 @@ _SCRIPTS = (
 _LOCAL_TSC = MappingProxyType(
     {"npm": "npx --no-install tsc", "pnpm": "pnpm exec tsc", "yarn": "yarn run tsc", "bun": "bun run tsc"}
 )
-_MAKE_TEST = re.compile(r"(?m)^test[ \t]*:(?!=)")
-_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 
 
 def node_checks(repository: Repository) -> Iterator[Check]:
@@ -91,10 +89,10 @@ def _start(rule: CheckRule, repository: Repository) -> tuple[str, str | None]:
 
 def make_checks(repository: Repository) -> Iterator[Check]:
     """Yield the `test` target of a Makefile, for a repository that tells its tests in no other way."""
-    makefile = next((name for name in _MAKEFILES if repository.has(name)), "")
-    if makefile and _MAKE_TEST.search(repository.read(makefile)):
+    if repository.make_test is not None:
         missing = _missing(repository, "make", "install make")
-        yield require(CheckName.TESTS, "make test", f"target 'test' in {makefile}", missing)
+        reason = f"target 'test' in {repository.make_test[0]}"
+        yield require(CheckName.TESTS, "make test", reason, missing)
 
 
 def _package(repository: Repository) -> dict[str, Any]:

@@ -11,9 +11,12 @@ from agentflow.checks.interpreter import Tools, find_tools
 from agentflow.checks.repository import Repository, table
 from agentflow.checks.required import every, require
 from agentflow.core.evidence import Check, CheckName
+from agentflow.core.languages import PYTHON
 from agentflow.core.record import Record
+from agentflow.workspace.globs import compile_glob
 
-_TEST_FILE = re.compile(r"(?:test_[^/]*|[^/]*_test)\.py")
+_COLLECTED = tuple(glob for glob in PYTHON.tests if "*" in glob)
+"""The names of test files that pytest collects by itself."""
 _REQUIREMENTS = re.compile(r"(?:requirements[^/]*\.txt|requirements/[^/]+\.txt)")
 _NAMES_PYTEST = re.compile(r"(?m)(?:^\s*|[\"'])pytest\b")
 _NEEDS_PYTEST = re.compile(r"(?m)^\s*(?:import|from) pytest\b|^(?:async )?def test")
@@ -131,7 +134,8 @@ def _src_layout(repository: Repository) -> bool:
 
 def _read_tests(repository: Repository) -> dict[str, str]:
     """Return the test files that define tests, with their text."""
-    found = (name for name in repository.files if _TEST_FILE.fullmatch(name.rpartition("/")[2]))
+    patterns = [compile_glob(glob) for glob in _COLLECTED]
+    found = (name for name in repository.files if any(each.fullmatch(name) for each in patterns))
     named = filter(repository.collects, found)
     texts = {name: repository.read(name) for name in named}
     return {name: text for name, text in texts.items() if _HAS_TESTS.search(text)}

@@ -10,6 +10,9 @@ from agentflow.sandbox.run import Sandbox
 
 _READ_BYTES = 1_000_000
 PYTEST_SETTINGS = ("pytest.ini", ".pytest.ini", "pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml")
+MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+"""The first that is there is the one that make reads."""
+_MAKE_TEST = re.compile(r"(?m)^test[ \t]*:(?!=)[^\n]*(?:\n|\Z)(?P<recipe>(?:\t[^\n]*\n?)*)")
 _FOLDERS = re.compile(
     r"(?m)^[ \t]*(testpaths|norecursedirs)[ \t]*=[ \t]*(\[[^\]]*\]|[^\n]*(?:\n[ \t]+[^\n]*)*)"
 )
@@ -53,6 +56,13 @@ class Repository(Record):
             folder in value if key == "testpaths" else not any(glob in value for glob in skipped)
             for key, value in said
         )
+
+    @property
+    def make_test(self) -> tuple[str, str] | None:
+        """The makefile that make would take and what its target `test` runs, if it has one."""
+        name = next((name for name in MAKEFILES if self.has(name)), "")
+        found = _MAKE_TEST.search(self.read(name))
+        return (name, found["recipe"]) if found else None
 
     def toml(self, name: str) -> dict[str, Any]:
         """Return a TOML file; empty when there is none or it is damaged."""

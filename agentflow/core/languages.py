@@ -142,26 +142,27 @@ _GO = (("go", "install the Go toolchain"),)
 _CARGO = (("cargo", "install the Rust toolchain"),)
 _JDK = ("java", "install a JDK")
 
-LANGUAGES: tuple[Language, ...] = (
-    Language(
-        name="Python",
-        suffixes=(".py",),
-        manifests=("pyproject.toml",),
-        tests=("test_*.py", "*_test.py", "tests.py"),
-        first=(
-            *("conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth"),
-            *("**/{tests,test}/__init__.py", "**/{tests,test}/**/__init__.py"),
-            "**/*.{dist,egg}-info/**",  # its entry points are plugins to pytest wherever a path leads to it
-        ),
-        settings=(
-            *("{,.}pytest.{ini,toml}", "tox.ini", "noxfile.py", ".coveragerc", "{,.}mypy.ini"),
-            *("{,.}ruff.toml", ".flake8", ".pylintrc", "pyrightconfig.json", ".isort.cfg"),
-        ),
-        packages=(".venv", "venv", "env"),
-        caches=("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"),
-        made=(".tox", ".nox", "htmlcov"),
-        breaks="raise RuntimeError({word!r})",
+PYTHON = Language(
+    name="Python",
+    suffixes=(".py",),
+    manifests=("pyproject.toml",),
+    tests=("test_*.py", "*_test.py", "tests.py"),
+    first=(
+        *("conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth"),
+        *("**/{tests,test}/__init__.py", "**/{tests,test}/**/__init__.py"),
+        "**/*.{dist,egg}-info/**",  # its entry points are plugins to pytest wherever a path leads to it
     ),
+    settings=(
+        *("{,.}pytest.{ini,toml}", "tox.ini", "noxfile.py", ".coveragerc", "{,.}mypy.ini"),
+        *("{,.}ruff.toml", ".flake8", ".pylintrc", "pyrightconfig.json", ".isort.cfg"),
+    ),
+    packages=(".venv", "venv", "env"),
+    caches=("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"),
+    made=(".tox", ".nox", "htmlcov"),
+    breaks="raise RuntimeError({word!r})",
+)
+LANGUAGES: tuple[Language, ...] = (
+    PYTHON,
     Language(name="Python", suffixes=(".pyi", ".pyx")),
     Language(
         name="JavaScript",

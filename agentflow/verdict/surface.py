@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from agentflow.checks.manifests import manifest_of
-from agentflow.checks.repository import PYTEST_SETTINGS, Repository, dot_folder, table
+from agentflow.checks.repository import MAKEFILES, PYTEST_SETTINGS, Repository, dot_folder, table
 from agentflow.core.evidence import Check, Surface
 from agentflow.core.languages import gather, is_source
 from agentflow.verdict.equivalence import is_document_path
@@ -64,9 +64,7 @@ _ASSERTS = re.compile(
 _PLUGINS = re.compile(r"(?m)^pytest_plugins\b[^=]*=\s*(\[[^\]]*\]|\([^)]*\)|[\"'][^\"']*[\"'])")
 _OPTION = re.compile(r"(?<![\w-])-p[\s\"',=]*([A-Za-z_][\w.]*)")
 _MODULE = re.compile(r"[A-Za-z_][\w.]*")
-_MAKEFILES = ("Makefile", "makefile", "GNUmakefile")
 _RULE = re.compile(r"(?m)^([^\s#:=][^\n:=]*):(?!=)([^\n]*(?:\n\t[^\n]*)*)")
-_MAKE_TEST = re.compile(r"(?m)^test[ \t]*:(?!=)[^\n]*\n((?:\t[^\n]*\n?)*)")
 
 
 def kind_of(path: str, surface: Surface) -> Kind | None:
@@ -169,7 +167,7 @@ def _scripts(repository: Repository, checks: Iterable[Check]) -> Iterator[str]:
 
 def _find_built(repository: Repository, program: str) -> Iterator[str]:
     """Yield the source of a program that a Makefile builds for its test target alone."""
-    text = next(filter(None, map(repository.read, _MAKEFILES)), "")
+    text = next(filter(None, map(repository.read, MAKEFILES)), "")
     rules = [(head.split(), body) for head, body in _RULE.findall(text) if not head.startswith(".")]
     users = [heads for heads, body in rules if program in body.replace("./", " ").split()]
     is_first = bool(rules) and program in rules[0][0]
@@ -195,8 +193,7 @@ def _recipes(repository: Repository) -> tuple[str, ...]:
         scripts = table(json.loads(repository.read("package.json") or "{}"), "scripts")
     except ValueError:
         scripts = {}
-    targets = (_MAKE_TEST.search(repository.read(name)) for name in _MAKEFILES)
-    return (*map(str, scripts.values()), *(found[1] for found in targets if found))
+    return (*map(str, scripts.values()), *(repository.make_test or ())[1:])
 
 
 def _aids(repository: Repository) -> Iterator[str]:
