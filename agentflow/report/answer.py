@@ -30,18 +30,18 @@ class Rank(IntEnum):
 
 
 def rank_for(route: str) -> Rank:
-    """Return what the findings of a reading route must at least rest on."""
+    """Return what the findings of a reading route have to rest on."""
     return Rank.ASSERTION if route == "question" else Rank.CITATION
 
 
 def rank_of(findings: Findings, flagged: tuple[str, ...]) -> Rank:
-    """Return what findings rest on: citations that exist, or somebody's word."""
+    """Return what findings rest on: lines that exist, or only the role's word."""
     is_cited = any(_is_real(one.claim) and one.place not in flagged for one in findings.findings)
     return Rank.CITATION if is_cited else Rank.ASSERTION
 
 
 def end_without_answer(task: TaskState) -> Ending | None:
-    """Return how a reading task ends whose explorer found nothing, or None."""
+    """Return how a reading task ends if its explorer found nothing, else None."""
     if task.findings is None or not _is_real(task.findings.summary):
         return fail("the explorer's summary is empty")
     if rank_of(task.findings, task.flagged_findings) > rank_for(task.route):
@@ -64,7 +64,7 @@ def format_answer(task: TaskState) -> str | None:
 
 
 def keeps_document(task: TaskState) -> bool:
-    """Return whether the answer is also kept as a file; a question's is only told."""
+    """Return whether the answer is also written to a file; the answer to a question is not."""
     return (task.route != "question" and task.focus is None) or task.report_requested
 
 
@@ -99,7 +99,7 @@ def format_document(task: TaskState) -> str:
 
 
 def _places(task: TaskState) -> Iterator[str]:
-    """Yield what was cited; a page's address says more than a line of it."""
+    """Yield what was cited: the line, or the address of a web page."""
     found: tuple[Finding | Issue, ...] = (
         *(task.findings.findings if task.findings else ()),
         *(task.review.issues if task.review else ()),
@@ -121,7 +121,7 @@ def _issues(task: TaskState) -> tuple[str, ...]:
 
 
 def split_advice(summary: str) -> tuple[str, tuple[str, ...]]:
-    """Return what a summary says, and the items of the list of recommendations at its end."""
+    """Return a summary without the recommendations at its end, and these as a list."""
     found = _ADVICE.search(summary)
     if found is None or not summary[: found.start()].strip():
         return summary, ()
@@ -130,7 +130,7 @@ def split_advice(summary: str) -> tuple[str, tuple[str, ...]]:
 
 
 def write_document(root: Path, task: TaskState, stamp: str) -> str:
-    """Write the answer's document under a name of its own; return its path in the repository."""
+    """Write the answer to a new file; return its path in the repository."""
     slug = re.sub(r"[^a-z0-9]+", "-", task.task.lower())[:_SLUG_CHARS].strip("-") or "report"
     base = f"research-{slug}-{stamp}"
     names = (f"{base}{suffix}.local.md" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))

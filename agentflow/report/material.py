@@ -57,7 +57,7 @@ def fence_text(text: str, language: str = "") -> str:
 
 
 class RoleSpending(Record):
-    """What the runs of one role used; a summary that one of them was asked for is a request too."""
+    """The usage of all runs of one role, requests for summaries included."""
 
     role: str
     requests: int
@@ -82,7 +82,7 @@ class Spending(Record):
 
 
 def sum_spending(told: Iterable[Stamped], seconds: float = 0) -> Spending:
-    """Return what the events tell; `seconds` are those of a process that has not told its end."""
+    """Return the usage that the events tell; `seconds` are of a process that has not ended yet."""
     roles, runs, spent = dict[int, str](), dict[str, list[Replied | Compacted]](), seconds
     waits, waiting, model = dict[int, float](), set[int](), 0.0
     for stamped in told:
@@ -116,7 +116,7 @@ def _sum_role(role: str, replies: list[Replied | Compacted]) -> RoleSpending:
 
 
 def summarize_intent(task: TaskState, happened: Iterable[Stamped]) -> IntentTold:
-    """Return the ledger of a task; a gap is what had to be assumed or asked about what is wanted."""
+    """Return how a task was understood; a gap is what had to be assumed or asked."""
     asked: dict[str, str] = {}
     for one in happened:
         match one.event:

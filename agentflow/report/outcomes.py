@@ -15,7 +15,7 @@ _BLOCKING = (Severity.CRITICAL, Severity.MAJOR)
 
 
 class Meaning(NamedTuple):
-    """How a task ends whose role ended so, and why, with the role and the hook's reason filled in."""
+    """How the task of a run ends; the reason has places for the role and a hook's words."""
 
     status: Status
     exit_code: Exit
@@ -60,7 +60,7 @@ WITHOUT_RESULT: Mapping[RunOutcome, Meaning] = MappingProxyType(
 
 
 def end_without_result(run: Run) -> Ending:
-    """Return how a task ends whose role gave no result that its phase can use."""
+    """Return how a task ends if its role gave no usable result."""
     meaning = WITHOUT_RESULT[run.outcome or RunOutcome.ERROR]
     why = run.halt or run.stop or ""
     by = f" (by {', '.join(run.refused_by)})" if run.refused_by else ""
@@ -69,7 +69,7 @@ def end_without_result(run: Run) -> Ending:
 
 
 def list_objections(review: Review, flagged: tuple[str, ...]) -> tuple[str, ...]:
-    """Return why a change goes back: the stricter of verdict and issues counts, if the issue is cited.
+    """Return why a review sends a change back: its verdict or its cited issues, whichever is stricter.
 
     A review cannot be outvoted by checks or verifier, so that two judges who contradict each other end in
     the change going back, as often as there are iterations.
@@ -87,7 +87,7 @@ def describe_issue(issue: Issue) -> str:
 
 
 def find_review_caveats(task: TaskState) -> tuple[str, ...]:
-    """Return what a person should know of the review of a change that is otherwise verified."""
+    """Return the caveats of the review of a change that is otherwise verified."""
     if task.gate(Phase.REVIEW).status is GateStatus.SKIPPED:
         return (Caveat.NOT_REVIEWED,) if task.review_required else ()
     review = task.review
@@ -96,14 +96,13 @@ def find_review_caveats(task: TaskState) -> tuple[str, ...]:
 
 
 def add_review_caveats(verdict: Verdict, task: TaskState) -> Verdict:
-    """Return a passed verdict with the caveats of the review."""
     return (
         verdict.replace(caveats=(*verdict.caveats, *find_review_caveats(task))) if verdict.passed else verdict
     )
 
 
 def merge_gates(group: str, gates: Mapping[Phase, Gate]) -> GatesMerged:
-    """Return what the gates of one tree come to together; one that is not passed is failed."""
+    """Return the common result of the gates of one tree: passed only if each is."""
     failed = tuple(phase for phase, gate in gates.items() if gate.status is not GateStatus.PASSED)
     words = ", ".join(f"{phase} {gate.status}" for phase, gate in gates.items())
     return GatesMerged(

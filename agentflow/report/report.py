@@ -89,7 +89,7 @@ def to_result(
 
 
 def _intent(told: IntentTold) -> str:
-    """Return the intent as it was understood, and truthfully what had to be assumed or asked."""
+    """Return how the task was understood, and what had to be assumed or asked."""
     named = (("goal", told.goal), ("constraints", told.constraints))
     lines = [f"- {label}: {nested(text)}" for label, text in named if text]
     gaps = [f"- gap: {nested(gap)}" for gap in told.gaps] or ["- gaps: none"]
@@ -103,7 +103,7 @@ def _answer(task: TaskState) -> str:
 
 
 def _quote(text: str) -> str:
-    """Return a text as it stands, so that no line of it can be taken for one of the report."""
+    """Return a text as a quotation, so that none of its lines looks like one of the report."""
     return "\n".join(f"> {row}".rstrip() for row in visible(text).split("\n"))
 
 
@@ -158,14 +158,14 @@ def _probe(result: ProbeResult) -> str:
 
 
 def _sameness(task: TaskState) -> list[str]:
-    """Say why there is one run where two would be expected."""
+    """Return why there is only one run of the checks after the change."""
     if not task.final or task.held or task.tree == task.base_tree:
         return []
     return ["- no check was changed, so this is also the result with the original checks"]
 
 
 def _changes_to_approve(task: TaskState) -> list[str]:
-    """Return what a person has to approve, or approved, in words."""
+    """Return what a person has to approve or has approved."""
     verdict = task.verdict
     if verdict is None or not verdict.weakened:
         return []
@@ -179,7 +179,7 @@ def _changes_to_approve(task: TaskState) -> list[str]:
 
 
 def _proof(task: TaskState) -> list[str]:
-    """Return by what the change is proved, and what of it nothing proves."""
+    """Return what proves the change, and what of it is unproved."""
     verdict = task.verdict
     if verdict is None:
         return []

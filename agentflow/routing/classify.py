@@ -127,13 +127,13 @@ def _in_words(ambiguities: Iterable[str]) -> Iterator[str]:
 
 
 def keep_all_roles(found: Classification, table: Table) -> Classification:
-    """Return a classification that leaves no role out, for a model whose work costs nothing."""
+    """Return a classification with every role, for a model that costs nothing."""
     route = _DEFAULT if found.route == DIRECT else found.route
     return found.replace(route=route, steps=table.steps(route, found.complexity), steps_if_failing=())
 
 
 def use_named_class(found: Classification, name: str, table: Table) -> Classification:
-    """Return a classification in the class that a person named; the words keep their say in the rest."""
+    """Return a classification in the class that a person named; the words decide the rest."""
     is_question = name == QUESTION
     complexity = Complexity.EXPLORATORY if is_question else Complexity(name)
     fits = found.complexity is complexity and not is_question
@@ -153,12 +153,12 @@ def use_named_class(found: Classification, name: str, table: Table) -> Classific
 
 
 def _is_for_report(clause: Clause, table: Table) -> bool:
-    """Return whether a clause orders a report, and names no file for it."""
+    """Return whether a clause asks for a report and names no file to write it to."""
     return bool(find_phrases(table.report, clause.text)) and not fills_a_file(clause.text, table)
 
 
 def _mood_of(said: tuple[Clause, ...], changes: tuple[Clause, ...], *, is_report: bool) -> Mood:
-    """Return what the text as a whole wants; a text of statements alone reports what is to be mended."""
+    """Return what the whole text asks for; a text of statements alone describes what is to be fixed."""
     moods = {clause.mood for clause in said} - {Mood.LIMIT, Mood.STATEMENT}
     if not changes:
         moods.discard(Mood.CHANGE)
@@ -193,7 +193,7 @@ def _choose_change(text: str, said: tuple[Clause, ...], table: Table) -> Choice:
 
 
 def _choose_by_risk(heard: tuple[Clause, ...], spoken: str, table: Table) -> Choice | None:
-    """Choose by high risk, if there is any; text that only people read has none."""
+    """Return the route of high risk, if the words name one; documentation carries none."""
     found = find_risks(spoken, table)
     if not found or all(is_about_text(clause.text) for clause in _orders(heard)):
         return None
@@ -204,7 +204,7 @@ def _choose_by_risk(heard: tuple[Clause, ...], spoken: str, table: Table) -> Cho
 
 
 def _choose_by_size(kind: str | None, files: tuple[str, ...], spoken: str, table: Table) -> Choice:
-    """Choose by what kind of change it is, else by how wide it is."""
+    """Return the route by the kind of change, or else by how many files it touches."""
     count = class_by_size(len(files)) if files else Complexity.IMPLEMENTATION
     if kind == "refactor":
         return Choice(Complexity.COMPLEX, kind, (kind,))
@@ -218,7 +218,7 @@ def _choose_by_size(kind: str | None, files: tuple[str, ...], spoken: str, table
 
 
 def _is_wide(files: tuple[str, ...], spoken: str, table: Table) -> bool:
-    """Return whether words say that many places change, and not that all of them lie in a named file."""
+    """Return whether the words say that many places change, beyond the files that they name."""
     found = find_phrases(table.routing.keywords.get(Complexity.COMPLEX, ()), spoken)
     named = [to_plain_words(file) for file in files]
     return any(not any(f"{wide} in {file}" in spoken for file in named) for wide in found)
@@ -256,7 +256,7 @@ def find_risks(spoken: str, table: Table) -> tuple[tuple[Forced, tuple[str, ...]
 
 
 def list_risks(text: str, table: Table) -> tuple[str, ...]:
-    """Return the reasons why a text is of high risk; what it says must not happen is none."""
+    """Return why a text is of high risk; what it forbids is no risk."""
     heard = (
         clause.text for clause in split_clauses(drop_quoted(text), table) if clause.mood is not Mood.LIMIT
     )
@@ -264,7 +264,7 @@ def list_risks(text: str, table: Table) -> tuple[str, ...]:
 
 
 def class_by_size(files: int) -> Complexity:
-    """Return the class of a change of so many files."""
+    """Return the class of a change by its number of files."""
     if files <= 1:
         return Complexity.TRIVIAL
     return Complexity.IMPLEMENTATION if files <= MOST_FILES else Complexity.COMPLEX
@@ -276,7 +276,7 @@ def higher(first: Complexity, second: Complexity) -> Complexity:
 
 
 def find_named_files(text: str, table: Table) -> tuple[str, ...]:
-    """Return the files that a text names as its targets; a test file that fails is not one."""
+    """Return the files that a text names as targets; the file of a failing test is none."""
     suffixes = "|".join(map(re.escape, table.files.suffixes))
     names = "|".join(map(re.escape, table.files.names))
     paths = re.findall(rf"(?<![\w/.:@-])(?:\./)?([\w./-]*\w\.(?:{suffixes}))(?![\w/(-])", text, re.IGNORECASE)
@@ -307,7 +307,7 @@ def is_concrete(text: str) -> bool:
 
 
 def _content(spoken: str, said: tuple[Clause, ...], table: Table) -> set[str]:
-    """Return the words that could name a target: all but the orders, the signs and the hollow ones."""
+    """Return the words that could name a target."""
     signs = " ".join(found for phrases in table.signs.values() for found in find_phrases(phrases, spoken))
     heads = " ".join(clause.head for clause in said)
     hollow = {*table.hollow, *_SPOKEN.findall(f"{signs} {heads}")}
@@ -315,6 +315,6 @@ def _content(spoken: str, said: tuple[Clause, ...], table: Table) -> set[str]:
 
 
 def action_for(score: int, *, is_anchored: bool) -> Action:
-    """Return what a score asks for; a known verb with a concrete target lowers it by one level."""
+    """Return what to do at a score of ambiguity; a known verb with a concrete target lowers it one level."""
     level = sum(score > last for last in _LAST_SCORES)
     return _LEVELS[max(0, level - is_anchored)]

@@ -86,7 +86,7 @@ def split_clauses(text: str, table: Table) -> tuple[Clause, ...]:
 
 
 def _clauses_of(sentence: str, table: Table) -> Iterator[Clause]:
-    """Yield the clauses of a sentence; what has no head of its own belongs to the clause before it."""
+    """Yield the clauses of a sentence; a part without a verb joins the clause before it."""
     setting = None if sentence.rstrip().endswith("?") else _SETTING.match(sentence)
     begin = setting.end() if setting else 0
     current, *pieces = _JOINT.split(sentence[begin:].strip())
@@ -105,7 +105,7 @@ def _clauses_of(sentence: str, table: Table) -> Iterator[Clause]:
 
 
 def _is_question(sentence: str, table: Table) -> bool:
-    """Return whether a sentence asks, in English: in another language it may as well be a polite order."""
+    """Return whether a sentence is an English question; elsewhere a question mark may end a polite order."""
     return sentence.rstrip().endswith("?") and bool(find_phrases(table.english, sentence))
 
 
@@ -127,14 +127,14 @@ def _clause(piece: str, table: Table) -> Clause:
 
 
 def _head(spoken: str, table: Table) -> tuple[Mood, str]:
-    """Return what the first words of a clause make of it, and these words; the longest of several count."""
+    """Return the mood that the first words of a clause give it, and these words."""
     found = {Mood(mood): head for mood, words in table.heads.items() if (head := find_lead(words, spoken))}
     mood = max(found, key=lambda mood: len(found[mood]), default=Mood.STATEMENT)
     return mood, found.get(mood, "")
 
 
 def fills_a_file(text: str, table: Table) -> bool:
-    """Return whether a clause asks for text of a file, and not only in the answer."""
+    """Return whether a clause asks for text in a file, not only in the answer."""
     fill = table.fill
     if not find_lead(fill.verbs, text):
         return False
@@ -145,7 +145,7 @@ def fills_a_file(text: str, table: Table) -> bool:
 
 
 def _is_order(text: str, table: Table) -> bool:
-    """Return whether a verb of reading says what the code is to do."""
+    """Return whether a reading verb says what the code has to do."""
     orders = table.orders
     return bool(
         find_lead(orders.verbs, text)
@@ -155,7 +155,7 @@ def _is_order(text: str, table: Table) -> bool:
 
 
 def drop_quoted(text: str) -> str:
-    """Return what a person says in a text: no fenced block, and of a long one its beginning and its end."""
+    """Return a person's own words: no fenced block, and of a long text its beginning and end."""
     said = _FENCED.sub(" ", text)
     is_short = len(said) <= _BEGINNING + _END
     return said if is_short else f"{said[:_BEGINNING]}\n{said[-_END:]}"
@@ -167,13 +167,13 @@ def to_plain_words(text: str) -> str:
 
 
 def find_phrases(phrases: Iterable[str], text: str) -> tuple[str, ...]:
-    """Return what the phrases are found as, in their order, each once."""
+    """Return the phrases that occur in a text, as written there, each once."""
     found = (compile_phrase(phrase).search(text) for phrase in phrases if _may_stand(phrase, text))
     return tuple(dict.fromkeys(" ".join(one[0].split()) for one in found if one))
 
 
 def find_lead(phrases: tuple[str, ...], text: str) -> str | None:
-    """Return what a text begins with that is one of the phrases, the longest of several, or None."""
+    """Return the longest phrase that a text begins with, or None."""
     letters, beginning = _by_first_letter(phrases), text[:_LONGEST_LEAD]
     fitting = (*letters.get(text[:1], ()), *letters.get("*", ()))
     if not fitting:
@@ -214,7 +214,7 @@ def _letters(phrase: str) -> tuple[tuple[str, ...], ...]:
 
 @cache
 def compile_phrase(phrase: str) -> re.Pattern[str]:
-    """Return what finds a phrase; the syntax stands at the top of routing.yaml."""
+    """Return the pattern of a phrase; its syntax is explained at the top of routing.yaml."""
     whole = phrase.removesuffix(" .")
     parts = [_sequence(part) for part in whole.lower().split(" ... ")]
     end = "" if whole == phrase else r"(?=\W*\Z)"

@@ -71,7 +71,7 @@ def next_phase(task: TaskState) -> Phase | None:
 
 
 def phases_beside(task: TaskState, phase: Phase) -> tuple[Phase, ...]:
-    """Return the phases that run side by side with a phase: the judges, unless they go one by one."""
+    """Return the phases that run together with a phase: both judges, unless the task is sequential."""
     if phase is not Phase.REVIEW or task.sequential or task.gate(Phase.VERIFICATION).status not in _OPEN:
         return (phase,)
     return JUDGING
@@ -83,14 +83,14 @@ def may_retry(task: TaskState) -> bool:
 
 
 def is_stalled(task: TaskState) -> bool:
-    """Return whether the same failure came twice on the same tree: no progress."""
+    """Return whether the last failure repeats the one before it, on the same tree."""
     phases = {failure.phase for failure in task.failures[-1:]}
     same = [(one.tree, one.signature) for one in task.failures if one.phase in phases]
     return len(same) > 1 and same[-1] == same[-2]
 
 
 def enter_phase(task: TaskState, phase: Phase, timestamp: str) -> TaskState:
-    """Return the task inside a phase; going back to the implementer begins a new iteration.
+    """Return the task in a phase; going back to the implementer starts a new iteration.
 
     Raises CorruptState when the table of transitions has no such step.
     """
@@ -123,7 +123,7 @@ def _new_iteration(task: TaskState) -> TaskState:
 
 
 def with_route(task: TaskState, route: str, steps: tuple[Phase, ...]) -> TaskState:
-    """Return the task on a route: the program verifies whatever is changed; other phases are skipped."""
+    """Return the task on a route: a change is always verified, phases without a role are skipped."""
     due = {Phase.REFINEMENT, *steps, *((Phase.VERIFICATION,) if Phase.IMPLEMENTATION in steps else ())}
     gates = {
         phase: Gate(status=GateStatus.PENDING)
@@ -142,7 +142,7 @@ def _why_skipped(task: TaskState, route: str, phase: Phase) -> str:
 
 
 def with_step(task: TaskState, phase: Phase) -> TaskState:
-    """Return the task with one more phase on its way, because it grew; what was decided stays."""
+    """Return the task with one more phase; gates that are decided stay so."""
     steps = tuple(one for one in ORDER if one in (*task.steps, phase))
     is_skipped = task.gate(phase).status is GateStatus.SKIPPED
     task = task.with_gate(phase, Gate(status=GateStatus.PENDING)) if is_skipped else task
@@ -150,7 +150,7 @@ def with_step(task: TaskState, phase: Phase) -> TaskState:
 
 
 def classify_task(task: TaskState, table: Table) -> tuple[TaskState, Classified]:
-    """Return the task on the route that its words ask for, and the event that says so."""
+    """Return the task on the route of its words, and the event of its classification."""
     if task.focus is not None:
         return _explore_deeply(task)
     found = classify_words(task, table)
@@ -172,7 +172,7 @@ def classify_task(task: TaskState, table: Table) -> tuple[TaskState, Classified]
 
 
 def classify_words(task: TaskState, table: Table) -> Classification:
-    """Return what the words of a task say of it, in the class that the person named, if any."""
+    """Return the classification of a task's words, in the class that the person named, if any."""
     found = classify(task.task, table)
     found = use_named_class(found, task.named_class, table) if task.named_class else found
     return found if task.spares_tokens else keep_all_roles(found, table)
@@ -181,7 +181,7 @@ def classify_words(task: TaskState, table: Table) -> Classification:
 def shorten_route(
     task: TaskState, failing: frozenset[str], table: Table
 ) -> tuple[TaskState, Classified | None]:
-    """Return the task on the direct route where it is about checks that fail before it, in few files."""
+    """Return the task on the direct route, if it is about checks that fail already in a few files."""
     files = {_file_of(test) for test in failing}
     if not (task.spares_tokens and task.route in SHORTENED and 0 < len(files) <= MOST_FILES):
         return task, None
@@ -206,7 +206,7 @@ def _file_of(test: str) -> str:
 
 
 def _explore_deeply(task: TaskState) -> tuple[TaskState, Classified]:
-    """Return the task on the route of a deep exploration, which no words decide."""
+    """Return the task on the route of a deep exploration."""
     steps = (Phase.EXPLORATION,)
     task = task.replace(task_complexity=Complexity.EXPLORATORY)
     event = Classified(
@@ -216,7 +216,7 @@ def _explore_deeply(task: TaskState) -> tuple[TaskState, Classified]:
 
 
 def _steps_for(task: TaskState, found: Classification) -> tuple[Phase, ...]:
-    """Return the steps as the person wants them: a change may be reviewed, or its review left out."""
+    """Return the steps of a classification, with or without a review as the person wants."""
     steps = {*found.steps}
     if task.wants_review and Phase.IMPLEMENTATION in steps:
         steps.add(Phase.REVIEW)
@@ -228,7 +228,7 @@ def _steps_for(task: TaskState, found: Classification) -> tuple[Phase, ...]:
 
 
 def reclassify_by_plan(task: TaskState, table: Table) -> tuple[TaskState, Classified | None]:
-    """Return the task after its plan: more files or a high risk in it raise the class."""
+    """Return the task in a higher class, if its plan names more files or a high risk."""
     assert task.plan is not None
     files = {file for step in task.plan.steps for file in step.files}
     words = "\n".join((task.plan.summary, *(step.title for step in task.plan.steps), *sorted(files)))
@@ -237,14 +237,14 @@ def reclassify_by_plan(task: TaskState, table: Table) -> tuple[TaskState, Classi
 
 
 def reclassify_by_size(task: TaskState, files: int, table: Table) -> tuple[TaskState, Classified | None]:
-    """Return the task after a change of so many files."""
+    """Return the task in a higher class, if it changed more files."""
     return _raise_class(task, files, (), table)
 
 
 def _raise_class(
     task: TaskState, files: int, risks: tuple[str, ...], table: Table
 ) -> tuple[TaskState, Classified | None]:
-    """Return the task in the class of its size or risk, if that is higher, with the judges that it needs."""
+    """Return the task in the class of its size or risk, with the judges of that class, if it is higher."""
     before = task.task_complexity
     complexity = higher(before, Complexity.COMPLEX if risks else class_by_size(files))
     if complexity is before and not (risks and not task.forced):

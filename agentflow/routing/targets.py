@@ -65,7 +65,7 @@ def find_targets(
 
 
 def find_code_names(text: str) -> frozenset[str]:
-    """Return the identifiers that a text names: in backticks, called, or written as only code is."""
+    """Return the identifiers in a text: in backticks, called, or spelled as only code is."""
     found = _CODE.findall(text)
     words = [quoted or word for quoted, word, call in found if quoted or call or _LIKE_CODE.match(word)]
     return frozenset(name for word in words for name in _IN_CODE.findall(_module(word)))
@@ -79,7 +79,7 @@ def _module(word: str) -> str:
 
 
 def find_named_tests(task: str, tests: frozenset[str]) -> frozenset[str]:
-    """Return which tests the text of a task names, one by one or by their file."""
+    """Return the tests that a text names, by themselves or by their file."""
     found = (word.strip(".:-").lower() for word in _NAME.findall(task))
     words = {word for word in found if not _ABOUT_FAULTS.fullmatch(word)}
     places = {_to_module(word) for word in words if re.search(r"[./_]", word)}
@@ -87,7 +87,7 @@ def find_named_tests(task: str, tests: frozenset[str]) -> frozenset[str]:
 
 
 def _lies_in(test: str, places: set[str]) -> bool:
-    """Return whether a test lies in one of these modules, with as many of its folders as either says."""
+    """Return whether a test lies in one of these modules, as far as both name their folders."""
     path, _, inside = test.lower().partition("::")
     module = f".{_to_module(path) if inside else path.rsplit('.', 2)[0]}"
     return any(module.endswith(f".{place}") or f".{place}".endswith(module) for place in places)
@@ -98,7 +98,7 @@ def _to_module(path: str) -> str:
 
 
 def _names(test: str) -> set[str]:
-    """Return the ways to name a test: its id, its file, its class, its function."""
+    """Return the ways to name a test: by id, file, class or function."""
     whole = test.lower()
     path, _, inside = whole.partition("::")
     parts = inside.split("::") if inside else whole.split(".")[-2:]

@@ -39,11 +39,11 @@ _LEAST_COST = 1e-9
 
 
 async def _take_for_reachable() -> None:
-    """Take a model for granted that no network lies before."""
+    """Assume that a model without a network in front of it can be reached."""
 
 
 class Crew(Record):
-    """Everything the phases use; the state itself is handed from phase to phase."""
+    """What every phase works with; the state of the task is passed separately, from phase to phase."""
 
     git: Git
     workspace: PathGuard
@@ -78,7 +78,7 @@ class Crew(Record):
     skills: Skills = Skills()
 
     def agent(self, task: TaskState, phase: Phase, number: int, angle: str = "") -> Agent:
-        """Return the role of a phase, ready for one run; `angle` tells it from others that run at once."""
+        """Return the agent for one run of a phase; `angle` tells runs at the same time apart."""
         factory = AgentFactory(
             kit=Kit(
                 model=self.model,
@@ -149,7 +149,7 @@ class Crew(Record):
         return {change.path: change.path in own for change in self.changes(seen.replace(hook_files={}))}
 
     def _workspace_for(self, task: TaskState, phase: Phase) -> Workspace:
-        """Return the files as a role sees them; who reviews a change can also read what it deleted."""
+        """Return the files that a role reads; the reviewer of a change also reads what it deleted."""
         if phase is not Phase.REVIEW or task.base_tree is None:
             return self.workspace
         return WithDeleted(now=self.workspace, git=self.git, before=task.base_tree)
@@ -162,7 +162,7 @@ class Crew(Record):
         return {**owned, **{tool: part for part, tool in SUBMITS.items()}}
 
     def material(self, task: TaskState) -> Material:
-        """Return what a brief or a report quotes beside the state."""
+        """Return what a prompt or a report quotes beside the state."""
         return Material(
             baseline=self.checking.runs(task.baseline),
             final=self.checking.runs(task.final),
@@ -178,7 +178,7 @@ class Crew(Record):
         )
 
     def diff(self, task: TaskState) -> str:
-        """Return the change so far, as of the last tree that was taken, without what only hooks changed."""
+        """Return the task's own change up to its last recorded tree, without files of hooks."""
         paths = self._paths_of_change(task)
         if task.base_tree is None or task.tree is None or not paths:
             return ""
@@ -189,7 +189,7 @@ class Crew(Record):
 
     @property
     def judging(self) -> JudgeContext:
-        """Return what judging the change needs of all this."""
+        """The parts of the crew that judging a change needs."""
         return JudgeContext(
             git=self.git,
             sandbox=self.sandbox,
@@ -200,21 +200,20 @@ class Crew(Record):
         )
 
     def look(self, task: TaskState) -> TaskState:
-        """Return the task with the tree as it is on disk now, and with what of it only hooks changed."""
+        """Return the task with the tree on disk now, and with the files that only hooks changed."""
         return self.judging.look(task)
 
     def changes(self, task: TaskState) -> tuple[FileChange, ...]:
-        """Return the files that differ from before the task as of the last tree, but those of hooks."""
+        """Return the files that the task itself changed up to its last recorded tree."""
         return self.judging.changes(task)
 
 
 def _affordable(role: Role, task: TaskState) -> Role:
-    """Return a role with limits no wider than what is left of the task's."""
     return role.replace(limits=_within(role.limits, task))
 
 
 def _within(limits: Limits, task: TaskState) -> Limits:
-    """Return the limits of a run, no wider than what is left of the task's own."""
+    """Return a run's limits, lowered to what is left of the task's budget."""
     budget, usage = task.budget, task.usage
     if budget.tokens is not None:
         left = max(1, budget.tokens - usage.tokens)
@@ -226,7 +225,7 @@ def _within(limits: Limits, task: TaskState) -> Limits:
 
 
 def _is_kept(task: TaskState, phase: Phase) -> bool:
-    """Return whether the one interruption of a phase is kept for the confirmation of its plan."""
+    """Return whether planning may ask nothing, because its plan has to be confirmed by a person."""
     return phase is Phase.PLANNING and task.forced
 
 

@@ -67,7 +67,7 @@ class Exploration(Record):
 
 
 async def explore_deeply(crew: Crew, task: TaskState) -> TaskState:
-    """Explore from every angle at once, and write the document; one angle without a result is a failure."""
+    """Explore from every angle at once and write the document; an angle without a result fails the task."""
     focus = task.focus or ""
     head = write_opening(task, Phase.EXPLORATION, crew.material(task))
     found = choose_angles(crew.workspace.files(focus or "."), focus)
@@ -85,7 +85,7 @@ async def explore_deeply(crew: Crew, task: TaskState) -> TaskState:
 
 
 def _put_aside(root: Path) -> None:
-    """Put an earlier document aside under the time of now."""
+    """Rename an earlier document by the current time."""
     if (root / PATH).exists():
         (root / PATH).rename(root / f"{PATH}.bak.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
 
@@ -119,7 +119,7 @@ def choose_angles(files: tuple[str, ...], focus: str) -> tuple[Angle, ...]:
 
 
 def _areas(files: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the parts that deserve an explorer of their own, each once."""
+    """Return the parts of the repository that get an explorer of their own."""
     paths = [PurePosixPath(file) for file in files]
     return tuple(dict.fromkeys((*_large(paths), *_deep(paths), *_workspaces(paths), *_languages(paths))))
 
@@ -142,12 +142,12 @@ def _workspaces(paths: list[PurePosixPath]) -> Iterator[str]:
 
 
 def _languages(paths: list[PurePosixPath]) -> Iterator[str]:
-    """Yield each language but the main one."""
+    """Yield every language but the main one."""
     return (f"what is written in {name}" for name in find_languages(map(str, paths))[1:])
 
 
 def format_exploration(seen: tuple[Exploration, ...], focus: str, commit: str | None) -> str:
-    """Return what the explorers found, in six sections, with a head that says how far it can be trusted."""
+    """Return the document: six sections, under a head that says how complete and how recent they are."""
     complete = all(one.findings for one in seen)
     head: dict[str, Any] = {
         "generated": timestamp(),
@@ -191,7 +191,7 @@ def find_head_commit(git: Git) -> str | None:
 
 
 def read_fresh_document(git: Git, focus: str | None = None) -> tuple[str, str]:
-    """Return the document of an earlier exploration, or nothing and why it cannot be used.
+    """Return the document of an earlier exploration, or an empty text and why it cannot be used.
 
     With a `focus` it has to be about that very folder.
     """

@@ -24,7 +24,7 @@ _EMPTY = (RunOutcome.NO_SUBMISSION, RunOutcome.INVALID_SUBMISSION)
 
 
 class Angle(Record):
-    """What one role looks at, and what it is told."""
+    """What the role of one run is told, and under which name."""
 
     name: str
     told: str
@@ -33,7 +33,7 @@ class Angle(Record):
 
 
 async def dispatch(crew: Crew, phase: Phase, angle: Angle | None = None) -> Run:
-    """Run the role of a phase, on its brief or from one angle; answer at once what was decided beforehand."""
+    """Run the role of a phase; decide at once what the person decided beforehand."""
     run = await _dispatch(crew, phase, angle)
     decision = decide_now(crew.consent, run.pause.pending) if run.pause else None
     if run.pause is None or decision is None:
@@ -78,7 +78,7 @@ async def _dispatch(crew: Crew, phase: Phase, angle: Angle | None) -> Run:
 
 
 def explain_loss(run: Run) -> str | None:
-    """Return how a run lost its result on the way, or None; a short whole reply is no loss."""
+    """Return how the result of a run was lost, or None; a short but complete reply is not lost."""
     if run.outcome not in _EMPTY:
         return None
     if run.reply_stop is Stop.MAX_TOKENS:
@@ -87,7 +87,7 @@ def explain_loss(run: Run) -> str | None:
 
 
 def _prompt_for(crew: Crew, phase: Phase) -> Angle:
-    """Return the brief of a role, or only what is new to one whose conversation goes on."""
+    """Return the whole task prompt, or only the news where an earlier conversation goes on."""
     task, material = crew.store.task, crew.material(crew.store.task)
     if earlier := _find_failed_run(crew, phase):
         return Angle(name="", told=write_iteration_prompt(task, material), earlier=earlier)
@@ -95,7 +95,7 @@ def _prompt_for(crew: Crew, phase: Phase) -> Angle:
 
 
 def _find_failed_run(crew: Crew, phase: Phase) -> Run | None:
-    """Return the run whose change failed, where its conversation still fits and nothing else is new."""
+    """Return the run whose change failed, if its conversation can go on: it fits, and nothing else is new."""
     task = crew.store.task
     may_go_on = task.spares_tokens and phase is Phase.IMPLEMENTATION and phase not in task.asked
     failed = [failure for failure in task.failures if failure.iteration == task.iteration - 1]
@@ -127,7 +127,7 @@ async def _attempt(crew: Crew, phase: Phase, angle: Angle, number: int, saved: R
 
 
 def _count(crew: Crew, run: Run) -> None:
-    """Add what a run used to what its task used, once."""
+    """Add the usage of a run to that of the task, once."""
     task, number = crew.store.task, run.head.run
     if number not in task.counted:
         spent = _sum_usage(crew, run)
@@ -136,7 +136,7 @@ def _count(crew: Crew, run: Run) -> None:
 
 
 def _sum_usage(crew: Crew, run: Run) -> Usage:
-    """Return what a run used, with sub-agents whose answer it has no more use for."""
+    """Return the usage of a run and of the sub-agents whose answers it no longer waits for."""
     calls = {call.id for call in run.pending if call.name == DELEGATE}
     saved = map(load_run, crew.store.transcript_paths("*")) if calls else ()
     waiting = (child for child in saved if child is not None and child.head.parent in calls)
@@ -144,7 +144,7 @@ def _sum_usage(crew: Crew, run: Run) -> Usage:
 
 
 def _find_saved(crew: Crew, phase: Phase, told: str) -> tuple[int, Run | None]:
-    """Return the newest run of this brief that did not end without a result, else a new number."""
+    """Return the newest unfinished or submitted run of this prompt, or the next number."""
     for number in _numbers(crew, ROLE_OF[phase]):
         run = load_run(crew.store.run_path(number, ROLE_OF[phase]))
         if run is None or run.head.iteration != crew.store.task.iteration:
@@ -169,7 +169,7 @@ def _load(crew: Crew, number: int, phase: Phase) -> Run:
 
 
 def _ask_about_changes(crew: Crew, run: Run, reason: str) -> Run | None:
-    """Return a run that waits for a person, where it had changed files that nobody accounted for."""
+    """Return the run paused for a person, if it changed files before its result was lost."""
     task = crew.store.task
     seen = crew.look(task)
     if run.head.role != ROLE_OF[Phase.IMPLEMENTATION] or task.tree is None or seen.tree is None:

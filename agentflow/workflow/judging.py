@@ -48,13 +48,13 @@ async def _review(crew: Crew) -> Run | None:
 
 
 async def _is_open(crew: Crew) -> bool:
-    """Run the required checks, and return whether they leave anything to a judge."""
+    """Run the required checks and return whether they leave anything for a reviewer to judge."""
     _, so_far = await _examine(crew)
     return so_far.passed or bool(so_far.to_approve)
 
 
 async def _examine(crew: Crew) -> tuple[Case, Verdict]:
-    """Run the required checks where that was not done yet, and judge as far as no proof is needed."""
+    """Run the required checks unless they ran on this tree, and judge as far as that needs no proof."""
     task = crew.store.task
     if not _is_judged(crew, task):
         found = await run_required(crew.judging, task)
@@ -66,7 +66,7 @@ async def _examine(crew: Crew) -> tuple[Case, Verdict]:
 
 
 async def _verify(crew: Crew) -> Run | None:
-    """Run the required checks; if all hold, ask the verifier, where the route has one, beside their proof."""
+    """Run the required checks; if all pass, ask the verifier while the program looks for proof."""
     case, so_far = await _examine(crew)
     if not (so_far.passed or so_far.to_approve):
         return None
@@ -78,7 +78,7 @@ async def _verify(crew: Crew) -> Run | None:
 
 
 async def _try_checks(crew: Crew, case: Case) -> None:
-    """Find out once for the tree that is judged what its checks are worth."""
+    """Find out, once for each judged tree, what its passing checks are worth."""
     if crew.store.task.probes is None:
         found = await try_checks(crew.judging, crew.store.task, case)
         shown = {name: getattr(found, name) for name in ("probes", "fresh")}
@@ -86,7 +86,7 @@ async def _try_checks(crew: Crew, case: Case) -> None:
 
 
 def _is_judged(crew: Crew, task: TaskState) -> bool:
-    """Return whether every required check was already run on the tree as it is now."""
+    """Return whether every required check already ran on the current tree."""
     known = crew.checking.runs(task.final)
     return bool(known) and all(run.evidence is None or run.evidence.tree_before == task.tree for run in known)
 
@@ -121,7 +121,7 @@ async def run_judges(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> 
 
 
 def _find_repeated(task: TaskState) -> tuple[Failure, ...]:
-    """Return the failures of the iteration before, where its tree is still as it was judged.
+    """Return the failures of the last iteration, if the tree is still the one that failed.
 
     Once Stop hooks have sent a change back they are asked again: they may look at other things than files.
     """
@@ -131,7 +131,7 @@ def _find_repeated(task: TaskState) -> tuple[Failure, ...]:
 
 
 def _fail_as_before(crew: Crew, task: TaskState, failures: tuple[Failure, ...]) -> TaskState:
-    """Return the task failed as in the iteration before; no judge is asked about the same tree again."""
+    """Return the task with the failures of the last iteration; no judge is asked twice about one tree."""
     verdict, failed = judge(gather_final_case(crew.judging, task)), {each.phase: each for each in failures}
     for phase in (phase for phase in JUDGING if task.gate(phase).status is not GateStatus.SKIPPED):
         known = failed.get(phase)
@@ -147,7 +147,7 @@ def _fail_as_before(crew: Crew, task: TaskState, failures: tuple[Failure, ...]) 
 
 
 def _fail_unchanged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
-    """Return the task failed in all these phases, since there is nothing to judge."""
+    """Return the task failed in all these phases, because nothing was changed."""
     verdict = judge(gather_case(crew.judging, task))
     for phase in phases:
         task = decide_gate(task, GateStatus.FAILED, f"- {'; '.join(verdict.reasons)}", phase=phase)
@@ -155,7 +155,7 @@ def _fail_unchanged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> T
 
 
 def _decide_review(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
-    """Return the task with the gate of its review decided; an audit has done its part by a review."""
+    """Return the task with its review gate decided; a review is all that an audit needs."""
     if run is None or run.pause is not None:
         return task
     agent = run.head.agent
@@ -173,7 +173,7 @@ def _decide_review(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
 
 
 async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
-    """Return the task with the verdict of its checks, as far as the verifier lets it stand."""
+    """Return the task with its verification gate decided by checks, verifier, reviewer and Stop hooks."""
     if run is not None and run.pause is not None:
         return task
     verdict = judge(gather_final_case(crew.judging, task))
@@ -193,7 +193,7 @@ async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> 
 
 
 def ask_approval(crew: Crew, task: TaskState) -> TaskState:
-    """Return the task waiting for a person to look at its changed checks, or ended if nobody may approve."""
+    """Return the task suspended until a person approves its changed checks, or ended where nobody may."""
     assert task.verdict is not None
     seen, weakened = crew.sight.of(task), task.verdict.weakened
     pending = Pending(
@@ -232,7 +232,7 @@ def _decide_by(crew: Crew, task: TaskState, verdict: Verdict, run: Run | None) -
 def _send_back(
     task: TaskState, phase: Phase, reasons: tuple[str, ...], evidence: tuple[str, ...]
 ) -> TaskState:
-    """Return the task with one more failure, which is what the implementer is told next."""
+    """Return the task with one more failure, which the implementer is told next."""
     failure = Failure(
         iteration=task.iteration,
         phase=phase,

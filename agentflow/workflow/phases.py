@@ -62,7 +62,7 @@ async def work(crew: Crew, task: TaskState) -> TaskState:
 
 
 def _reclassify(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, Classified | None]:
-    """Return the task in the class that its plan or its change turns out to need."""
+    """Return the task in a higher class, if its plan or change needs one."""
     if phase is Phase.PLANNING:
         return reclassify_by_plan(task, crew.table)
     if phase is Phase.IMPLEMENTATION:
@@ -71,7 +71,7 @@ def _reclassify(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, C
 
 
 def _find_unconfirmed(task: TaskState) -> Pending | None:
-    """Return what a person has to confirm, or None where nothing has, or somebody was asked already."""
+    """Return the plan as a pending item, if a person has to confirm it and was not asked yet."""
     if task.plan is None or task.reads_only or PLAN in task.answers:
         return None
     files = {file for step in task.plan.steps for file in step.files}
@@ -112,19 +112,19 @@ def _summary(task: TaskState, phase: Phase) -> str:
 
 
 async def explore(crew: Crew, task: TaskState) -> TaskState:
-    """Explore once, as the task needs it, or from every angle where that is the task."""
+    """Run one explorer, or one for each angle where exploring is the task."""
     return await (work if task.focus is None else explore_deeply)(crew, task)
 
 
 async def judge_change(crew: Crew, task: TaskState) -> TaskState:
-    """Let the judges of the change have their say, side by side where both are due."""
+    """Run the judges of the change, at the same time where both are due."""
     from agentflow.workflow.judging import run_judges  # noqa: PLC0415  # nothing before a change needs it
 
     return await run_judges(crew, task, phases_beside(task, task.current_phase))
 
 
 async def complete(crew: Crew, task: TaskState) -> TaskState:
-    """Decide how the task ended, and keep the answer of one that changed nothing."""
+    """Decide how the task ended, and write the document of one that only answers."""
     ending = task.ending or conclude(task)
     crew.store.emit(summarize_intent(task, events(crew.store.folder)))
     if ending.status is Status.ANSWERED and keeps_document(task):

@@ -60,7 +60,7 @@ _CONSTRAINT = re.compile(
 
 
 async def refine(crew: Crew, task: TaskState) -> TaskState:
-    """Write down what is asked, the route it takes, and how the checks stand before anything changes."""
+    """Record what is asked, the route, the surroundings, and how the checks stand before any change."""
     tree = task.base_tree or crew.git.tree()
     intent = task.intent if task.intent.goal else _find_intent(task.task, crew.table)
     task, event = classify_task(task.replace(intent=intent, base_tree=tree, tree=tree), crew.table)
@@ -86,7 +86,7 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
 
 
 def _clarify(crew: Crew, task: TaskState) -> TaskState:
-    """Return the task with what is unclear in it assumed, or waiting where a person can be asked at once."""
+    """Return the task with what is unclear assumed, or suspended where a person can be asked at once."""
     if QUESTION in task.answers or task.focus is not None:
         return _assume_answer(task)
     found = classify_words(task, crew.table)
@@ -99,7 +99,7 @@ def _clarify(crew: Crew, task: TaskState) -> TaskState:
 
 
 def _find_intent(text: str, table: Table) -> Intent:
-    """Return a text's sentences by what they are, each as it stands there; the goal is the whole of it."""
+    """Return a text sorted into actions, constraints and descriptions; the goal is the whole text."""
     sentences = [sentence for sentence in _SENTENCE.split(text) if sentence.strip()]
     moods = {each: {clause.mood for clause in split_clauses(each, table)} for each in sentences}
     actions = [each for each in sentences if moods[each] - {Mood.STATEMENT, Mood.LIMIT}]
@@ -115,7 +115,7 @@ def _to_list(sentences: list[str]) -> str:
 
 
 def _find_gap(task: TaskState, found: Classification, table: Table) -> Pending | None:
-    """Return the one question that an ambiguous text leads to, its default first; None for a clear one."""
+    """Return the one question that an ambiguous text raises, its default first; None for a clear text."""
     if found.action is Action.PROCEED:
         return None
     signs = found.ambiguities
@@ -137,7 +137,7 @@ def _find_gap(task: TaskState, found: Classification, table: Table) -> Pending |
 
 
 def _assume_answer(task: TaskState) -> TaskState:
-    """Return the task with the answer to that question among its assumptions."""
+    """Return the task with the answer to that question as an assumption."""
     answer = task.answers.get(QUESTION)
     if answer is None or f"- {answer.text}" in task.intent.assumptions.split("\n"):
         return task
@@ -157,7 +157,7 @@ def _survey(crew: Crew, task: TaskState) -> TaskState:
 
 
 def _lines(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[str]:
-    """Yield what stays true for the whole task."""
+    """Yield the facts that stay true for the whole task."""
     system = os.uname()
     day, machine = task.started_at[:10], f"{system.sysname} {system.machine}"
     yield f"repository: {crew.git.root}, {_branch(crew.git.folders)}, {day}, {machine}"
@@ -170,7 +170,7 @@ def _lines(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[str]
 
 
 def _branch(folders: tuple[Path, ...]) -> str:
-    """Return which branch is checked out, as git's own file says."""
+    """Return the branch that git has checked out, or the commit."""
     head = ""
     with suppress(OSError, IndexError):
         head = (folders[0] / "HEAD").read_text("utf-8", "replace").strip()
@@ -216,7 +216,7 @@ def find_languages(files: Iterable[str]) -> tuple[str, ...]:
 
 
 def _limits(crew: Crew, task: TaskState) -> Iterator[str]:
-    """Yield what keeps the result below verified on this machine, before anybody has worked for it."""
+    """Yield a warning for each check that keeps the result below verified on this machine."""
     at_best = "the result is at best exit code 4"
     for run in crew.checking.runs(task.baseline):
         name = run.check.name
@@ -230,7 +230,7 @@ def _limits(crew: Crew, task: TaskState) -> Iterator[str]:
 
 
 def _shorten_route(crew: Crew, task: TaskState) -> TaskState:
-    """Return the task on the route that its failing checks allow."""
+    """Return the task on a shorter route, if it is about checks that already fail."""
     runs = [run for run in crew.checking.runs(task.baseline) if run.evidence is not None and not run.green]
     failing = frozenset[str]().union(*(run.ids(*RED) or {str(run.check.name)} for run in runs))
     wanted = find_target_tests(crew.git, task.base_tree, task.task, failing)
@@ -241,7 +241,7 @@ def _shorten_route(crew: Crew, task: TaskState) -> TaskState:
 
 
 def _end_blocked(task: TaskState, why: str) -> TaskState:
-    """Return the task ended by a machine on which its tests cannot run; nobody is asked to mend that."""
+    """Return the task ended because its tests cannot run on this machine."""
     evidence = tuple(item.evidence for item in task.baseline if item.evidence is not None)
     caveats = (Caveat.ENVIRONMENT_BLOCKED,)
     verdict = Verdict(passed=False, reasons=(), evidence=evidence, caveats=caveats, notes=(why,))

@@ -27,7 +27,7 @@ _VERIFIED = (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
 
 
 async def run_task(crew: Crew, task: TaskState) -> TaskState:
-    """Take a task, new or saved, to its end or to where it waits for a person."""
+    """Run a new or saved task until it ends or waits for a person."""
     tree = crew.past.begin(find_last_write_time(crew.store.folder))
     if task.gate(Phase.REFINEMENT).status is not GateStatus.PASSED:
         task = task.replace(base_tree=None if any(map(crew.hooks.has, _BEFORE)) else tree)
@@ -56,7 +56,7 @@ async def run_task(crew: Crew, task: TaskState) -> TaskState:
 
 
 async def _step(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
-    """Run one phase; a model that cannot go on ends the task, it never ends the program."""
+    """Run one phase; an error of the model ends the task, not the program."""
     task = enter_phase(task, phase, timestamp())
     crew.store.save(task)
     if phase is Phase.COMPLETE:
@@ -83,7 +83,7 @@ async def _step(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
 
 
 def _end_if_overspent(task: TaskState) -> TaskState:
-    """Return the task, ended if it has used up what it may."""
+    """Return the task, ended if its budget is used up."""
     over = _find_overspent(task)
     return (
         task
@@ -93,7 +93,7 @@ def _end_if_overspent(task: TaskState) -> TaskState:
 
 
 def _find_overspent(task: TaskState) -> Ending | None:
-    """Return how a task ends that has used up its budget before it was verified."""
+    """Return how a task ends that used up its budget before it was verified, else None."""
     budget, usage = task.budget, task.usage
     if task.verdict is not None and task.verdict.passed:
         return None
@@ -109,7 +109,7 @@ def end_at_limit(reason: str) -> Ending:
 
 
 def _warn_of_price(task: TaskState) -> str:
-    """Return what to say where a limit of money cannot be held, else nothing."""
+    """Return a warning if a limit of money could not be enforced, else an empty text."""
     is_unknown = task.usage.tokens > 0 and task.usage.cost_usd is None
     is_told = task.budget.cost is not None and is_unknown
     return "--max-cost was not enforced: the price of the model is unknown" if is_told else ""
@@ -131,7 +131,7 @@ def _reason(error: ModelError) -> str:
 
 
 def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState:
-    """Write the report of a task that is over or waits, and say so; `began` is of the monotonic clock."""
+    """Write the report of a task that ended or waits; `began` is a time of the monotonic clock."""
     task = _look_again(crew, task)
     assert task.ending is not None
     crew.store.save(task)
@@ -156,7 +156,7 @@ def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState
 
 
 def _look_again(crew: Crew, task: TaskState) -> TaskState:
-    """Return an ended task with the tree as it is on disk now, or None where the files cannot be read."""
+    """Return the ended task with the tree on disk now, or without a tree if the files cannot be read."""
     try:
         crew.past.note(is_over=True)
         if task.base_tree is None:
@@ -171,7 +171,7 @@ def _look_again(crew: Crew, task: TaskState) -> TaskState:
 
 
 def _keep_hook_files(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
-    """Return the task with those of the hooks' files that differ from before it."""
+    """Return the task with only those hook files that still differ from before it."""
     if not seen.hook_files or task.base_tree is None or seen.tree is None:
         return task
     changed = {change.path for change in crew.git.changes(task.base_tree, seen.tree)}
@@ -180,7 +180,7 @@ def _keep_hook_files(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
 
 
 def _check_drift(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
-    """Return a verified task whose files changed since: verified still only where no check obeys them."""
+    """Return the verified task, failed if files that checks depend on changed since it was judged."""
     assert task.tree is not None
     assert seen.tree is not None
     assert task.verdict is not None
@@ -197,7 +197,7 @@ def _check_drift(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
 
 
 def end_early(crew: Crew, status: Status, exit_code: Exit, reason: str) -> TaskState:
-    """End a task from outside its loop, on a signal or a bug; what was saved stays."""
+    """End a task from outside its loop, after a signal or a bug, with what was saved."""
     ending = Ending(status=status, exit_code=exit_code, reason=reason)
     task = crew.store.task.replace(ending=ending, status=status, active=False)
     crew.store.save(task)

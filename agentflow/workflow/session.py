@@ -24,7 +24,7 @@ MAX_STOP_BLOCKS = 8
 
 
 async def start_session(crew: Crew, task: TaskState) -> TaskState:
-    """Tell hooks that work on a task begins; a new task's text may be blocked."""
+    """Tell hooks that work on a task begins; a hook may refuse a new task."""
     is_new = task.current_phase is Phase.REFINEMENT
     source = "startup" if is_new else "resume"
     started = await _fire(

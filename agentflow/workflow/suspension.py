@@ -36,7 +36,7 @@ def decide_or_suspend(crew: "Crew", task: TaskState, item: Pending, consent: Con
 
 
 def pause_after(task: TaskState, phase: Phase) -> TaskState:
-    """Return the task suspended as it was asked to be after a phase."""
+    """Return the task suspended after a phase, as `--pause-after` asked."""
     return suspend(task.replace(pause_after=None), f"paused after {phase}")
 
 
@@ -46,7 +46,7 @@ def suspend(task: TaskState, reason: str, code: Exit = Exit.SUSPENDED) -> TaskSt
 
 
 def record_answer(task: TaskState, item: Pending, answer: Answer) -> TaskState:
-    """Return the task with a decision; the first one stands."""
+    """Return the task with a person's answer to a pending item; a first answer is never replaced."""
     task = task.replace(
         pending=tuple(other for other in task.pending if other.id != item.id),
         answers={item.id: answer, **task.answers},
@@ -60,13 +60,13 @@ def record_answer(task: TaskState, item: Pending, answer: Answer) -> TaskState:
 
 
 def _correct_plan(task: TaskState, answer: Answer) -> TaskState:
-    """Return the task with a correction that binds every role, so that the plan is made anew."""
+    """Return the task with the person's correction as a constraint, so that it is planned again."""
     constraints = "\n".join(filter(None, (task.intent.constraints, f"- {answer.text}")))
     return task.replace(intent=task.intent.replace(constraints=constraints), rejected_plan=task.plan)
 
 
 def _replace_assumption(task: TaskState, item: Pending, answer: Answer) -> TaskState:
-    """Return the task with what a person had assumed in place of what the code contradicts."""
+    """Return the task with a person's assumption in place of one that the code contradicts."""
     wrong, place = item.input["assumption"], f"{item.input['path']}:{item.input['line']}"
     return add_assumption(task, f"{answer.text} (in place of: {wrong}; see {place})", instead=wrong)
 
@@ -78,7 +78,7 @@ def add_assumption(task: TaskState, text: str, *, instead: str = "") -> TaskStat
 
 
 def decide_pending(task: TaskState, consent: Consent) -> TaskState:
-    """Return the task with what was pending decided as the person said beforehand."""
+    """Return the task with its pending items decided as the person said beforehand."""
     for item in task.pending:
         decision = decide_now(consent, item)
         task = record_answer(task, item, decision) if decision else task
@@ -86,7 +86,7 @@ def decide_pending(task: TaskState, consent: Consent) -> TaskState:
 
 
 def go_on(task: TaskState, *, is_told: bool) -> TaskState:
-    """Return the task ready to go on; one that is over but was not told so is only told.
+    """Return a suspended task ready to run again; an ended one is returned only to be told again.
 
     Raises TaskOver, or Suspended while something is undecided.
     """

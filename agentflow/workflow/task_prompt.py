@@ -50,7 +50,7 @@ _WRITES = {
 
 
 def write_task_prompt(task: TaskState, phase: Phase, material: Material) -> str:
-    """Return the brief of the role that works in a phase, the same before and after its own result."""
+    """Return the prompt of a phase's role, the same before and after the role's own result."""
     task = task.replace(**_RESULTS.get(phase, {}))
     head = (write_opening(task, phase, material), _task(task), _exploration(task, phase))
     if task.reads_only:
@@ -63,14 +63,14 @@ def write_task_prompt(task: TaskState, phase: Phase, material: Material) -> str:
 
 
 def write_iteration_prompt(task: TaskState, material: Material) -> str:
-    """Return what the implementer's conversation is told as a new iteration begins: only what is new."""
+    """Return what a new iteration adds to the implementer's conversation."""
     new = (failure for failure in task.failures if failure.iteration == task.iteration - 1)
     head = f"# Iteration {task.iteration} of {task.max_iterations}"
     return "\n\n".join((f"{head}\n{prompt_text('failed.md')}", *(_failure(each, material) for each in new)))
 
 
 def write_opening(task: TaskState, phase: Phase, material: Material) -> str:
-    """Return what every brief begins with."""
+    """Return what every task prompt begins with."""
     parts = (_surroundings(task, phase, material), _instructions(task, material))
     return "\n\n".join(part for part in parts if part)
 
@@ -122,7 +122,7 @@ def _limits(task: TaskState, limits: Limits) -> Iterator[str]:
 
 
 def _budget(task: TaskState) -> Iterator[str]:
-    """Yield about how much of the task's budget is left: a run that goes on later has to read the same."""
+    """Yield roughly how much of the budget is left, rounded so that a resumed run reads the same."""
     budget, usage = task.budget, task.usage
     if budget.cost is not None:
         yield f"about {_percent_left(usage.cost_usd or 0, budget.cost)} % left of {budget.cost:g} USD"
@@ -184,14 +184,14 @@ def _number_lines(excerpt: Excerpt) -> str:
 
 
 def _exploration(task: TaskState, phase: Phase) -> str:
-    """Return an earlier exploration for those who find out, plan or change; who judges gets no such help."""
+    """Return an earlier exploration; judges get none, so that they look for themselves."""
     if not task.explored or phase in (Phase.REVIEW, Phase.VERIFICATION):
         return ""
     return f"## Explored earlier\n{fence_text(task.explored[:MAX_DIFF_CHARS], 'markdown')}"
 
 
 def _parts_to_read(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
-    """Return what a role is told that has to find out and to change nothing."""
+    """Return the parts of a prompt for a task that changes nothing."""
     if phase is Phase.REVIEW:
         return _findings(task), _excerpts(task, material), prompt_text("audit.md")
     wanted = "question.md" if task.route == "question" else "inquiry.md"
@@ -227,7 +227,7 @@ def _parts_to_judge(task: TaskState, material: Material) -> tuple[str, ...]:
 
 
 def _claims(task: TaskState, material: Material) -> str:
-    """Return which files the implementer names, and where the tree says otherwise; no other word of it."""
+    """Return which files the implementer says it changed, and where the tree says otherwise."""
     if task.change is None:
         return ""
     claimed, changed = dict.fromkeys(task.change.files), dict.fromkeys(material.changed)
@@ -241,7 +241,7 @@ def _claims(task: TaskState, material: Material) -> str:
 
 
 def _review(task: TaskState) -> str:
-    """Return what the reviewer said, where it came first and not beside the verifier."""
+    """Return what the reviewer said, if it came before the verifier."""
     if task.review is None or not task.sequential:
         return ""
     issues = (f"- {describe_issue(issue)}" for issue in task.review.issues)
@@ -261,7 +261,7 @@ def _task(task: TaskState) -> str:
 
 
 def _beyond(goal: str, text: str) -> str:
-    """Return a text that says more than the goal, which is told word for word anyway."""
+    """Return a text if it says more than the goal, which is quoted anyway."""
     is_more = any(line.removeprefix("- ") not in goal for line in text.split("\n"))
     return text if is_more else ""
 
@@ -359,7 +359,7 @@ def _plan(plan: Plan | None, title: str = "Plan") -> str:
 
 
 def _failures(task: TaskState, material: Material) -> tuple[str, ...]:
-    """Return why earlier iterations failed; only the newest with what was printed."""
+    """Return why earlier iterations failed; what was printed only for the newest."""
     newest = max((failure.iteration for failure in task.failures), default=0)
     return tuple(
         _failure(failure, material, _check if failure.iteration == newest else _check_line)
