@@ -4,7 +4,7 @@ AgentflowError            has .hint and the exit code of CONTRACT section 2
   UsageError              the command line asks for something impossible
   ConfigError             InvalidFile, UnknownRole, UnknownTool, UnknownSkill
   ModelError              ModelUnavailable, ModelRejected (PromptTooLong)
-  NoSandbox               commands cannot be kept in, and nobody said that they need not be
+  NoSandbox               there is no sandbox, and nobody allowed commands to run without one
   Halted                  a hook ended the whole task
   StateError              CorruptState, TaskNotFound, TaskLocked, TaskOver, Suspended
   ToolError               InvalidInput, NotAllowed, OutsideWorkspace
@@ -59,7 +59,7 @@ class ConfigError(AgentflowError):
 
 
 class InvalidFile(ConfigError):
-    """A file does not say what it must; the message names file, line and key."""
+    """A file is not valid; the message names file, line and key."""
 
     def __init__(self, source: str, message: str, *, line: int | None = None, hint: str = "") -> None:
         place = source if line is None else f"{source}:{line}"
@@ -93,7 +93,7 @@ class ModelUnavailable(ModelError):
     def __init__(self, message: str, *, hint: str = "", is_settled: bool = False) -> None:
         super().__init__(message, hint=hint)
         self.is_settled = is_settled
-        """It was tried as often as the settings say; once more at once is in vain."""
+        """All tries that the settings allow were made; another one now would fail too."""
 
 
 class ModelRejected(ModelError):
@@ -105,7 +105,7 @@ class PromptTooLong(ModelRejected):
 
 
 class NoSandbox(AgentflowError):
-    """Commands cannot be kept in, and nobody said that they need not be."""
+    """There is no sandbox, and nobody allowed commands to run without one."""
 
     exit_code = Exit.NO_SANDBOX
 
@@ -147,7 +147,7 @@ class ToolError(AgentflowError):
 
 
 class InvalidInput(ToolError):
-    """The input of a tool call does not fit."""
+    """The input of a tool call is not valid."""
 
 
 class NotAllowed(ToolError):

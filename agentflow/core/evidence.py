@@ -40,9 +40,9 @@ class Execution(Record):
     changed: tuple[str, ...] = ()
     """What it changed in a throw-away view of the repository: A, M or D, and the path."""
     notes: tuple[str, ...] = ()
-    """What is to be said of it beside its output."""
+    """Remarks beside its output, for people."""
     sandbox: str = "none"
-    """How well it was kept in."""
+    """The sandbox level it ran at."""
 
 
 class Exchanged(Record):
@@ -55,7 +55,7 @@ class Exchanged(Record):
     """The first 64 KiB, as of stderr."""
     stderr: bytes
     flooded: bool
-    """There was more on stdout, or so much that it was ended."""
+    """It printed more than that, or so much that it was stopped."""
 
 
 class CheckName(StrEnum):
@@ -63,7 +63,7 @@ class CheckName(StrEnum):
 
     LINT = "lint"
     FORMAT = "format"
-    """By itself in a quick look only; in a task it is a part of `lint`."""
+    """A check of its own in `verify --quick` only; in a task it is a part of `lint`."""
     TYPES = "types"
     BUILD = "build"
     TESTS = "tests"
@@ -84,7 +84,7 @@ class Side(StrEnum):
 
 
 class Fault(StrEnum):
-    """Why a check may fail although the code holds; any other failure stands."""
+    """A reason to run a failed check again; any other failure counts."""
 
     TIMEOUT = "timeout"
     FLAKY = "flaky"
@@ -174,7 +174,7 @@ class TestCounts(Record):
 
 
 class Try(Record):
-    """An earlier run of a check on the same tree, which another followed."""
+    """An earlier run of a check on the same tree, after which it ran again."""
 
     fault: Fault
     """Why it did not stand."""
@@ -237,12 +237,12 @@ def describe_end(run: Ended) -> str:
 
 
 def describe_tries(evidence: Evidence) -> str:
-    """Return what to add to the words for a run that was not the first on its tree; else empty."""
+    """Return the note for a run that repeats earlier runs of its check on its tree, or nothing."""
     return describe_repeats(evidence.tries, evidence.flaky)
 
 
 def describe_repeats(tries: Sequence[Ended], flaky: Sequence[str]) -> str:
-    """Return what a run is to be told with that followed others on its tree."""
+    """Return the note for a run that repeats these tries on the same tree, or nothing."""
     if not tries:
         return ""
     before = ", ".join(describe_end(each) for each in tries)
@@ -262,11 +262,11 @@ class CheckRun(Record):
     tail: str = ""
     """The last lines of the output."""
     hint: str = ""
-    """Of a red run: what of it the sandbox may be the cause of."""
+    """Of a failed run: what the sandbox may have caused."""
 
     @property
     def green(self) -> bool:
-        """Whether it ran and complained of nothing, whatever its exit code says of failed tests."""
+        """Whether it ran and reported nothing wrong."""
         is_done = self.evidence is not None and self.evidence.exit_code == 0
         only_counted = self.counts if not self.outcomes else None
         counted_red = only_counted is not None and only_counted.failed + only_counted.errors > 0
@@ -279,7 +279,7 @@ class CheckRun(Record):
 
     @property
     def counts(self) -> TestCounts | None:
-        """How many tests there were of each outcome; None where nobody could count them."""
+        """How many tests had each outcome; None where they cannot be counted."""
         return self.evidence.tests if self.evidence else None
 
     @property
@@ -292,5 +292,5 @@ class CheckRun(Record):
 
 
 def settle_outcomes(outcomes: Mapping[str, TestOutcome], flaky: Iterable[str]) -> Mapping[str, TestOutcome]:
-    """Return the outcomes of the last run, but of tests with mixed results that they are flaky."""
+    """Return the outcomes of the last run, with tests of mixed results as flaky."""
     return {**outcomes, **{test: TestOutcome.FLAKY for test in flaky if test in outcomes}}

@@ -42,11 +42,11 @@ RECALL_TOOL = "RecallOutput"
 """The tool that reads archived results."""
 _CHARACTERS_A_TOKEN = 4
 _TASK_PROMPTS = (Notice.BRIEF, Notice.FAILED)
-"""How a run is told what to do."""
+"""The notices that carry the task prompt."""
 
 
 def begin_run(head: RunOpened, earlier: Run | None) -> Run:
-    """Return a run at its beginning: it has the conversation of the earlier run, and limits of its own."""
+    """Return a new run; it continues the conversation of an earlier run, with limits of its own."""
     own = head_size(head)
     if earlier is None:
         return Run(head=head, size=own)
@@ -90,7 +90,7 @@ def advance(run: Run, entry: RunEntry) -> Run:
 def _apply_change(
     run: Run, entry: RunPaused | PauseAnswered | RunStopped | HandedOver | HistoryCompacted | RunClosed
 ) -> Run:
-    """Return the run as it waits, goes on under another role or with a shorter history, or is over."""
+    """Return the run after a pause, a handover, a compaction or its end."""
     match entry:
         case HistoryCompacted():
             return apply_compaction(run, entry)
@@ -176,7 +176,7 @@ def _add_results(run: Run) -> Run:
 
 
 def _find_direct_answer(run: Run) -> str | None:
-    """Return what sub-agents answered in place of the run, if nothing is left to be put together."""
+    """Return the answers that sub-agents gave in place of the run, if all calls of its turn have one."""
     asked = [call.id for call in run.messages[-1].calls if call.name == DELEGATE]
     returned = (run.returned.get(call_id) for call_id in asked)
     answers = [each.answer for each in returned if each is not None and each.answer is not None]
@@ -186,7 +186,7 @@ def _find_direct_answer(run: Run) -> str | None:
 
 
 def _hand_over(run: Run, entry: HandedOver) -> Run:
-    """Return the run under another role: its conversation stays, its limits count from here."""
+    """Return the run under another role, with the same conversation; its limits count from here."""
     head = run.head.replace(**copy_shared(entry, RunOpened))
     return run.replace(
         head=head,
@@ -204,7 +204,7 @@ def _hand_over(run: Run, entry: HandedOver) -> Run:
 
 
 _SHARE = 0.75
-"""Of a request that was too long, which the next ones stay below."""
+"""The part of a too long request that the next requests stay below."""
 
 
 def with_message(run: Run, message: Message, **changes: Any) -> Run:
@@ -213,7 +213,7 @@ def with_message(run: Run, message: Message, **changes: Any) -> Run:
 
 
 def head_size(head: RunOpened) -> int:
-    """Return the characters that every request begins with."""
+    """Return how many characters of system prompt and tools every request has."""
     return len(head.system) + sum(len(encode(tool)) for tool in head.tools)
 
 
@@ -243,7 +243,7 @@ def apply_compaction(run: Run, entry: HistoryCompacted) -> Run:
 
 
 def rewrite_messages(messages: tuple[Message, ...], entry: HistoryCompacted) -> tuple[Message, ...]:
-    """Return messages as an entry says that they read from there on."""
+    """Return messages as an entry rewrites them."""
     if entry.is_empty:
         return messages
     kept = tuple(_shorten(message, entry) for message in messages[entry.until :])

@@ -66,7 +66,7 @@ class Scene(Record):
     tool: Tool | None = None
     """The tool of a call, at the points of calls."""
     watch: Watch | None = None
-    """Told when scripts run, where anybody is to know what they change."""
+    """Told when scripts run, so that their changes are known; None where nobody watches."""
 
 
 class SessionStarted(Record):
@@ -84,7 +84,7 @@ class Prompt(Record):
 
 
 class ToolUse(Record):
-    """A call that is about to be made, or about to be asked for."""
+    """A call before it is made, or before a person is asked about it."""
 
     tool_name: str
     tool_input: dict[str, Any]
@@ -135,7 +135,7 @@ class Compacting(Record):
 class CompactionDone(Record):
     trigger: str
     compact_summary: str
-    """What the model is told in place of older messages; empty where only outputs were archived."""
+    """The summary in place of older messages; empty where only outputs were archived."""
 
 
 class Stopped(Record):
@@ -194,7 +194,7 @@ Payload = (
     | RequestPayload
     | ReplyPayload
 )
-"""What an event says beside its scene; the fields have the public names."""
+"""What an event says beside its scene; the field names are public."""
 
 
 class HookEvent(Record):
@@ -206,7 +206,7 @@ class HookEvent(Record):
 
 
 class Decision(IntEnum):
-    """What hooks decide together is the highest of what each decides."""
+    """A hook's decision; of several hooks the highest counts."""
 
     NONE = 0
     ALLOW = 1
@@ -220,15 +220,15 @@ class HookResult(Record):
     decision: Decision = Decision.NONE
     reason: str | None = None
     block: str | None = None
-    """Why something is kept from happening."""
+    """Why something must not happen."""
     bail: str | None = None
-    """Taken as the result of the sub-agent that stops."""
+    """The result of the stopping sub-agent, in place of its own."""
     stop: str | None = None
     """Why the run ends here."""
     updated_input: dict[str, Any] | None = None
     """The whole new input."""
     updated_output: str | None = None
-    """What a call did cannot be undone, only described otherwise."""
+    """The result that the model sees instead."""
     request: Request | None = None
     reply: Reply | None = None
     context: str | None = None
@@ -343,7 +343,7 @@ POINTS: Mapping[Point, PointRules] = {
 
 
 class Origin(IntEnum):
-    """Whose hook it is; among equal priorities in this order."""
+    """The source of a hook; at equal priority they run in this order."""
 
     BUILT_IN = 0
     PLUGIN = 1
@@ -352,7 +352,7 @@ class Origin(IntEnum):
 
 
 class OnError(StrEnum):
-    """What a hook that cannot do its work means; without one the point decides."""
+    """What counts when a hook fails: go on or block; without it the point decides."""
 
     OPEN = "open"
     CLOSED = "closed"
@@ -372,9 +372,9 @@ class Script(Record):
     plugin: str | None = None
     """Folder that CLAUDE_PLUGIN_ROOT names."""
     sealed: tuple[tuple[str, str], ...] = ()
-    """Files of the repository that it may run or read, with the hash of what was trusted; empty for none."""
+    """Files of the repository that it may run or read, each with the hash that was trusted."""
     written: tuple[str, ...] = ()
-    """Files of the repository that it names and only writes."""
+    """Files of the repository that it only writes."""
 
 
 HookFunction = Callable[[HookEvent], HookResult | Awaitable[HookResult | None] | None]
@@ -384,7 +384,7 @@ class Hook(Record):
     """Something that is asked at a point."""
 
     name: str
-    """How it is named to people."""
+    """Its name for people."""
     point: Point
     body: HookFunction | Script
     matcher: str = ""
@@ -399,9 +399,9 @@ class HookDecision(Record):
 
     decision: Decision = Decision.NONE
     reasons: tuple[str, ...] = ()
-    """Of those whose decision holds."""
+    """The reasons of the hooks whose decision counts."""
     deciders: tuple[str, ...] = ()
-    """The names of the hooks that gave them."""
+    """The names of those hooks."""
     contexts: tuple[str, ...] = ()
     """Texts for the model."""
     updated_input: dict[str, Any] | None = None
@@ -410,9 +410,9 @@ class HookDecision(Record):
     reply: Reply | None = None
     bail: str | None = None
     stop: str | None = None
-    """Why the run ends; like `halt`, the first hook that says so is kept."""
+    """Why the run ends, from the first hook that says so."""
     halt: str | None = None
-    """Why the whole task ends; the first hook that says so is kept."""
+    """Why the whole task ends, from the first hook that says so."""
     notices: tuple[str, ...] = ()
     """For the person; safe to print."""
 
@@ -426,4 +426,4 @@ class HookDecision(Record):
 
 
 NO_DECISION = HookDecision()
-"""What no hook decides; shared, so that a point without hooks costs nothing."""
+"""The decision where there is no hook."""

@@ -9,7 +9,7 @@ from msgspec import Meta
 from agentflow.core.record import Record
 
 SUMMARIZER = "summarizer"
-"""Whose request it is that asks for a summary of a run's messages."""
+"""The role of a request that asks for a summary of a run's messages."""
 
 
 class Speaker(StrEnum):
@@ -20,7 +20,7 @@ class Speaker(StrEnum):
 class Text(Record, tag="text", omit_defaults=True):
     text: str
     citations: tuple[dict[str, Any], ...] = ()
-    """What a provider says it rests on; it goes back to it unchanged."""
+    """The provider's sources for this text; they are sent back unchanged."""
 
 
 class ToolCall(Record, tag="tool_use"):
@@ -28,23 +28,23 @@ class ToolCall(Record, tag="tool_use"):
     name: str
     input: dict[str, Any]
     problem: str | None = None
-    """Why it cannot be made, when it did not arrive whole; it is answered with this and never run."""
+    """Why a call that arrived damaged is not made; its result says this."""
 
 
 class Thought(Record, tag="thought"):
-    """A block of a provider's that means nothing to us and goes back to it unchanged."""
+    """A provider's block that the program does not read; it is sent back unchanged."""
 
     block: dict[str, Any]
 
 
 class Served(Record, tag="served"):
-    """A block of a tool that the provider runs itself, a call or what came of one; it goes back unchanged."""
+    """A call of a tool that the provider runs itself, or its result; it is sent back unchanged."""
 
     block: dict[str, Any]
     call_id: str
     tool: str
     said: str
-    """What is asked for, or what came of it."""
+    """The query, or the result, as text."""
     is_result: bool = False
     is_error: bool = False
 
@@ -93,7 +93,7 @@ class Stop(StrEnum):
     MAX_TOKENS = "max_tokens"
     REFUSAL = "refusal"
     PAUSED = "paused"
-    """The provider broke its own work off, and goes on with it when it is asked again."""
+    """The provider interrupted its own work; the next request continues it."""
 
 
 class Usage(Record):
@@ -158,29 +158,29 @@ class Request(Record):
     force: str | None = None
     """The tool the model must call now, if any."""
     replies: int = 0
-    """How many requests of this kind the run got an answer to before."""
+    """How many earlier requests of this kind the run got an answer to."""
     reply_tokens: int | None = None
     """The most tokens that the reply may have, where the settings allow more."""
 
 
 TOKENS_A_CHARACTER = 0.25
-"""As long as no reply tells otherwise."""
+"""Until a reply tells the real rate."""
 _SHARE = 0.75
-"""Of the context, which is compacted before it is full."""
+"""The part of the context at which a conversation is compacted."""
 _SUMMARY_PART = 16
 _LEAST_SAMPLE = 20_000
-"""Characters of a request from which on its usage says how long our texts are in tokens."""
-_BELIEVED = (0.1, 2.0)
-"""Tokens a character can have; a server that tells anything else does not count what it was sent."""
+"""A smaller request says too little about how many tokens a character has."""
+_PLAUSIBLE = (0.1, 2.0)
+"""Rates that can be true; a server that reports another one does not count what it was sent."""
 
 
 class ContextLimits(Record):
-    """Bounds of what a run sends and shows; tokens unless said otherwise."""
+    """How much a run sends and shows, in tokens unless said otherwise."""
 
     context: Annotated[int, Meta(ge=4_000)] = 96_000
-    """Of a request and its reply; a model whose window is smaller has that."""
+    """Of a request and its reply; at most the model's window."""
     trigger: Annotated[int, Meta(ge=1_000)] | None = None
-    """Of a request from which on the conversation is compacted; None is three quarters of the context."""
+    """The size of a request at which the conversation is compacted; None is three quarters of the context."""
     calls: Annotated[int, Meta(ge=0)] = 10
     """Tool calls of a role whose file names no limit."""
     parallel: Annotated[int, Meta(ge=1, le=64)] = 4
@@ -194,7 +194,7 @@ class ContextLimits(Record):
 
     @property
     def compacted_at(self) -> int:
-        """Tokens of a request from which on the conversation is compacted."""
+        """The size of a request at which the conversation is compacted."""
         return int(self.context * _SHARE) if self.trigger is None else min(self.trigger, self.context)
 
     @property
@@ -203,13 +203,13 @@ class ContextLimits(Record):
         return min(self.summary, self.context // _SUMMARY_PART)
 
     def within(self, window: int | None) -> "ContextLimits":
-        """Return the limits for a model of this window; None is not known."""
+        """Return the limits for a model with this window; None where it is not known."""
         if window is None or window >= self.context:
             return self.replace(trigger=self.compacted_at)
         return self.replace(context=window, trigger=min(self.compacted_at, int(window * _SHARE)))
 
     def result_size(self, rate: float) -> int:
-        """Return how many characters of a result are shown where a character has so many tokens."""
+        """Return how many characters of a result are shown at a rate of tokens a character."""
         return min(self.result_chars, int(self.result_tokens / rate))
 
 
@@ -234,10 +234,10 @@ def part_size(part: MessagePart) -> int:
 
 
 def calibrate_rate(rate: float, sent_size: int, usage: Usage) -> float:
-    """Return tokens a character, moved halfway to what a reply tells of a request of this size."""
+    """Return the rate of tokens a character, moved halfway to the one that a reply reports."""
     prompt = usage.input + usage.cache_read + usage.cache_write
     if sent_size < _LEAST_SAMPLE:
         return rate
     told = prompt / sent_size
-    least, most = _BELIEVED
+    least, most = _PLAUSIBLE
     return (rate + told) / 2 if least <= told <= most else rate

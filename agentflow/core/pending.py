@@ -18,14 +18,14 @@ class PendingKind(StrEnum):
 
 
 APPROVED = frozenset({PendingKind.APPROVAL, PendingKind.SURFACE})
-"""Kinds that are approved or denied; the others are answered."""
+"""The kinds that a person approves or denies; the others are answered."""
 OWN_WORDS = "in your own words"
-"""How an option ends that stands for words of the person's own."""
+"""The end of an option that stands for the person's own words."""
 _ASKED: Mapping[PendingKind, tuple[str, ...]] = {
     PendingKind.QUESTION: ("questions",),
     PendingKind.ESCALATION: ("options", "recommended"),
 }
-"""The keys of an input that are shown as questions and options."""
+"""The input keys that a person sees as questions and options."""
 
 
 class Question(Record):
@@ -48,7 +48,7 @@ class Pending(Record):
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """What is asked; one question without a text where the options say it all."""
+        """The questions; one without a text where the options are the whole question."""
         asked = self.input.get("questions", ()) if self.kind is PendingKind.QUESTION else ()
         listed = tuple(
             Question(text=each["question"], options=tuple(one["label"] for one in each["options"]))
@@ -63,17 +63,17 @@ class Pending(Record):
 
     @property
     def shown_input(self) -> dict[str, Any]:
-        """What a person is shown of the input beside the questions and their options."""
+        """The input without the questions and their options, as a person sees it."""
         return {key: value for key, value in self.input.items() if key not in _ASKED.get(self.kind, ())}
 
     @property
     def default(self) -> str:
-        """The letter of the option that is taken where nobody chooses."""
+        """The letter of the default option."""
         return str(self.input.get("recommended", "A")) if self.kind is PendingKind.ESCALATION else "A"
 
     @property
     def worded(self) -> tuple[str, ...]:
-        """The letters of the options that take words; words alone mean the first of them."""
+        """The letters of the options for own words; words without a letter mean the first of them."""
         ends = (option.endswith(OWN_WORDS) for option in self.options)
         return tuple(to_letter(place) for place, is_open in enumerate(ends) if is_open)
 
@@ -102,7 +102,7 @@ class Answer(Record):
 
 
 class Consent(StrEnum):
-    """What is done at once about something that would wait for a person."""
+    """What happens at once instead of waiting for a person."""
 
     SUSPEND = "suspend"
     YES = "yes"
@@ -112,7 +112,7 @@ class Consent(StrEnum):
 
 
 def decide_now(consent: Consent, pending: Pending) -> Answer | None:
-    """Return the decision that needs no person, or None when somebody has to be asked."""
+    """Return the decision that needs no person, or None where a person has to decide."""
     if consent is Consent.SUSPEND:
         return None
     if pending.kind is PendingKind.SURFACE:
@@ -125,7 +125,7 @@ def decide_now(consent: Consent, pending: Pending) -> Answer | None:
 
 
 def read_answer(pending: Pending, said: Sequence[str]) -> Answer:
-    """Return what words mean as an answer: one text for each question. Raises UsageError."""
+    """Return the answer that a person's words mean, one text for each question. Raises UsageError."""
     if pending.kind in APPROVED:
         raise UsageError(f"{pending.id} is approved or denied, not answered")
     if not all(text.strip() for text in said):
@@ -146,7 +146,7 @@ def read_answer(pending: Pending, said: Sequence[str]) -> Answer:
 
 
 def _read_own_words(pending: Pending, text: str) -> Answer:
-    """Return an answer where some options are the beginning of the person's own words."""
+    """Return the answer to a question of which some options take the person's own words."""
     worded, said = pending.worded, text.strip()
     first, _, words = said.partition(" ")
     letter = _find_letter(pending.options, said)
@@ -177,7 +177,7 @@ def _find_letter(options: tuple[str, ...], said: str) -> str | None:
 
 
 def _choose(options: tuple[str, ...], text: str) -> str:
-    """Return the option that is meant, else the text itself. Raises UsageError for a letter that is none."""
+    """Return the option that a text means, else the text itself. Raises UsageError for an unknown letter."""
     said = text.strip()
     if letter := _find_letter(options, said):
         return options[ord(letter) - ord("A")]
@@ -188,14 +188,14 @@ def _choose(options: tuple[str, ...], text: str) -> str:
 
 
 class Override(Record):
-    """A check that a person says need not hold."""
+    """A required check that a person skips."""
 
     check: CheckName
     reason: str
     by: str
     """Who said so: a person, or a file that one trusts."""
     risk: str
-    """What nobody looks at now."""
+    """What is not checked because of this."""
 
 
 class Budget(Record):
@@ -205,4 +205,4 @@ class Budget(Record):
     """USD."""
     tokens: int | None = None
     seconds: float | None = None
-    """In one go; a task that waited or was stopped begins anew."""
+    """Of one process; they count from zero when a task is resumed."""

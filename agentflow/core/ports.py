@@ -57,16 +57,16 @@ class Workspace(Protocol):
 
 
 class Watch(Protocol):
-    """Tells the files that only hooks change from those of the task."""
+    """Separates the files that only hooks change from those of the task."""
 
     def hooks_run(self) -> AbstractContextManager[None]:
-        """Take what changes meanwhile as the hooks' change."""
+        """Count changes made meanwhile as the hooks'."""
 
     def role_works(self) -> AbstractContextManager[None]:
-        """Take what changes meanwhile as the role's change, also where hooks run."""
+        """Count changes made meanwhile as the role's, even while hooks run."""
 
     def files(self) -> dict[str, str]:
-        """Return the files that only hooks have changed so far, each with a mark of how they left it."""
+        """Return the files that only hooks have changed so far, each with a fingerprint."""
 
 
 class Runner(Protocol):
@@ -74,11 +74,11 @@ class Runner(Protocol):
 
     @property
     def level(self) -> str:
-        """How well they are kept in: `full`, `partial` or `none`."""
+        """The sandbox level: `full`, `partial` or `none`."""
 
     @property
     def is_sealed(self) -> bool:
-        """Tell whether nothing that a command does lasts in the repository or gets out of the sandbox."""
+        """Whether nothing that a command does stays in the repository or leaves the sandbox."""
 
     def run(self, command: Command, sink: Path, cancelled: Callable[[], bool]) -> Execution:
         """Run a command to its end, its output going to `sink`."""
@@ -88,7 +88,7 @@ class Ledger(Protocol):
     """The evidence of a task."""
 
     def record(self, execution: Execution, *, role: str | None, iteration: int, by: By) -> Evidence:
-        """Keep what a command showed, for good; its output file is taken, not copied."""
+        """Save a command's result as evidence; its output file is moved, not copied."""
 
     def find(self, evidence_id: str) -> Evidence | None:
         """Return one record, or None when there is none of that id."""
@@ -102,6 +102,6 @@ class Journal(Protocol):
 
 
 class Observer(Protocol):
-    """Somebody who is told what happens."""
+    """Anything that receives events."""
 
     def __call__(self, event: Event, /) -> None: ...

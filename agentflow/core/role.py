@@ -8,9 +8,9 @@ from msgspec import Meta
 from agentflow.core.record import Record
 
 INHERIT = "inherit"
-"""The model of a sub-agent that has its parent's."""
+"""The model name of a sub-agent that uses its parent's model."""
 HANDOFF = "handoff_to_"
-"""Before the name of a role: the tool that hands the conversation over to it."""
+"""The prefix of a handoff tool's name, before the role it hands over to."""
 
 
 class ToolRule(Record):
@@ -36,11 +36,11 @@ class Limits(Record):
     turns: Annotated[int, Meta(ge=1)] = 25
     tool_calls: Annotated[int, Meta(ge=0)] = 10
     tokens: Annotated[int, Meta(ge=1)] | None = None
-    """Sent and received, those read from a cache too."""
+    """Sent and received, also those read from a cache."""
     seconds: Annotated[float, Meta(gt=0)] | None = None
-    """Of model and tools together."""
+    """Of the model and the tools together."""
     cost: Annotated[float, Meta(gt=0)] | None = None
-    """In USD; without a known price there is no such bound."""
+    """In USD; not enforced for a model without a known price."""
 
 
 class Role(Record):
@@ -60,18 +60,18 @@ class Role(Record):
     """The pipeline role this file plays, if any."""
     skills: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
-    """Tools that it does not have, whoever would give them."""
+    """Tools that it never has, even from a capability."""
     inherits: bool = False
-    """It lists no tools: it has those of whoever calls it."""
+    """It lists no tools and has those of its caller."""
     limits: Limits = Limits()
     lines: dict[str, int] = {}
     """Where the keys stand in the file."""
     write_paths: tuple[str, ...] = ()
-    """Globs a writer is held to; empty means the whole repository."""
+    """The globs that it may write; empty means the whole repository."""
     direct: tuple[str, ...] = ()
     """Sub-agents whose answer is the answer of the run."""
     concatenates: bool = False
-    """Several direct answers of one turn are put one after the other."""
+    """Several direct answers of one turn are joined, one after the other."""
 
     @property
     def handoffs(self) -> tuple[str, ...]:

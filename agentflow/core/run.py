@@ -22,36 +22,36 @@ from agentflow.core.record import Record
 
 
 class SubagentResult(Record):
-    """What a sub-agent came to."""
+    """How a sub-agent ended."""
 
     run: int
     agent: str
     usage: Usage
     answer: str | None = None
-    """Its text, where that is meant to be the answer of the run that asked."""
+    """Its text, where that becomes the answer of its parent's run."""
     halt: str | None = None
     """Why a hook ends the whole task."""
 
 
 class HandOff(Record):
-    """To whom a role hands the conversation, and why."""
+    """The role that takes a conversation over, and why."""
 
     to: str
     reason: str
 
 
 class Saved(Record):
-    """What a direct answer spared the run that asked; it is no part of the usage."""
+    """The tokens that a direct answer saved its parent's run; not a part of the usage."""
 
     tokens_not_resent: int
-    """Measured: what the request after it would have sent again."""
+    """Measured: what the next request would have sent again."""
     synthesis_avoided: int
-    """Estimated: the tokens of the answer that nobody had to write once more."""
+    """Estimated: the tokens of an answer that the parent did not have to write."""
     estimated: tuple[str, ...] = ("synthesis_avoided",)
 
 
 class Tally(Record):
-    """What counts against the limits of whoever is acting."""
+    """What counts against the limits of the active role."""
 
     turns: int = 0
     tool_calls: int = 0

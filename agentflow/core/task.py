@@ -112,14 +112,14 @@ class Intent(Record):
 
 
 class RequiredCheck(Record):
-    """A check of this task and the evidence it gave; None when it could not run."""
+    """A required check of this task and the id of its evidence, None where it could not run."""
 
     check: Check
     evidence: str | None = None
 
 
 class Failure(Record):
-    """A failed iteration, as the implementer is told about it."""
+    """A failed iteration, as the implementer's next task prompt describes it."""
 
     iteration: int
     phase: Phase
@@ -139,11 +139,11 @@ class Ending(Record):
 
 
 class Undone(Record):
-    """That the files were put back as they were before the task."""
+    """When the files were restored to their state before the task."""
 
     at: str
     kept: tuple[str, ...] = ()
-    """Files that differ from before the task and were left as they are: the user's own edits."""
+    """The user's own edits, which were left as they are."""
 
 
 class Excerpt(Record):
@@ -158,7 +158,7 @@ class Excerpt(Record):
 
 
 class Instruction(Record):
-    """A file in which the repository says how to work on it."""
+    """A file of the repository with instructions for working on it."""
 
     path: str
     text: str
@@ -166,9 +166,9 @@ class Instruction(Record):
     size: int
     """Characters before it was cut."""
     folder: str = ""
-    """It counts for files below; empty for all."""
+    """The folder that it is about; empty for the whole repository."""
     globs: tuple[str, ...] = ()
-    """If any, it counts only for files that one of them names."""
+    """The files that it is about; empty for all in its folder."""
 
 
 class TaskState(Record):
@@ -192,26 +192,26 @@ class TaskState(Record):
     pending: tuple[Pending, ...] = ()
     usage: Usage = Usage()
     sandbox: str = "none"
-    """How well commands were kept in; the weakest there was."""
+    """The weakest sandbox level that commands ran at."""
     base_tree: str | None = None
     tree: str | None = None
     undone: Undone | None = None
 
     goes_on_from: str | None = None
-    """The newest tree of a phase, from which a task that stopped goes on; `tree` is then of its end."""
+    """The tree from which a stopped task continues; `tree` is the one it ended with."""
     route: str = ""
     steps: tuple[Phase, ...] = ()
     """The phases of the route whose role runs."""
     forced: bool = False
     """A rule for high risk made it complex."""
     review_required: bool = False
-    """Its class counts only with a review."""
+    """Its class requires a review."""
     wants_review: bool | None = None
-    """What the person said of a review, if anything."""
+    """The person's own choice about a review, if any."""
     named_class: str = ""
     """The class as the person named it; empty where the words decide."""
     spares_tokens: bool = False
-    """Its model is paid by the token: what is known is neither explored nor told again."""
+    """Its model is paid by the token, so nothing known is explored or sent again."""
     sequential: bool = False
     """Review before verification, not beside it."""
     runs: int = 0
@@ -219,7 +219,7 @@ class TaskState(Record):
     counted: tuple[int, ...] = ()
     """The runs whose usage is in `usage`."""
     flagged_findings: tuple[str, ...] = ()
-    """Citations of the explorer that no file bears out, as `path:line`."""
+    """Citations of the explorer that no file confirms, as `path:line`."""
     flagged_issues: tuple[str, ...] = ()
     """The same of the reviewer."""
     unseen_findings: tuple[str, ...] = ()
@@ -231,7 +231,7 @@ class TaskState(Record):
     surroundings: tuple[str, ...] = ()
     """Where the task began, in lines for every brief."""
     instructions: tuple[Instruction, ...] = ()
-    """What the repository said of how to work on it as the task began; a change of it counts next time."""
+    """The repository's instructions as the task began; changes count from the next task on."""
     focus: str | None = None
     """The folder that a deep exploration is about, empty for all; None for any other task."""
     explored: str = ""
@@ -250,21 +250,21 @@ class TaskState(Record):
     final: tuple[RequiredCheck, ...] = ()
     """The same on the newest tree that was judged."""
     held: tuple[RequiredCheck, ...] = ()
-    """The same on its code under the checks as they stood before the task; empty where those are the same."""
+    """The same code under the checks from before the task; empty where the checks are unchanged."""
     fresh: tuple[RequiredCheck, ...] = ()
     """Changed tests on the code as it was before the task, where nothing else proves the change."""
     blocked: dict[CheckName, str] = {}
-    """Why checks could not run on this machine before the task, whatever the code says."""
+    """Why checks cannot run on this machine, by check."""
     probes: tuple[ProbeResult, ...] | None = None
-    """What runs that have to fail came to on that code; None until that is known."""
+    """The results of the probes on that code; None until they are known."""
     audit: str = ""
-    """What a tool said of the changed dependencies, or why none was asked; empty where none changed."""
+    """The output of an audit tool on changed dependencies, or why there is none; empty without changes."""
     surface: Surface = Surface()
     """What belongs to the checks, as found before the task."""
     ignored: dict[str, str] = {}
-    """What git ignores as it was before the task: paths with marks."""
+    """Ignored files from before the task, each with a fingerprint."""
     hook_files: dict[str, str] = {}
-    """The files that only hooks have changed, each with a mark of how they left it."""
+    """The files that only hooks have changed, each with a fingerprint."""
     verdict: Verdict | None = None
     failures: tuple[Failure, ...] = ()
     budget: Budget = Budget()
@@ -277,11 +277,11 @@ class TaskState(Record):
     answers: dict[str, Answer] = {}
     """What was decided, by the id of what was pending."""
     context: str = ""
-    """What hooks told every role as the task began."""
+    """Text that hooks added to every task prompt as the task began."""
     stop_blocks: int = 0
     """How often Stop hooks sent a verified change back."""
     gaps: tuple[str, ...] = ()
-    """What the sandbox did not keep in."""
+    """What the sandbox does not isolate on this machine."""
     pause_after: Phase | None = None
     """The phase after which the task waits to be resumed."""
 

@@ -56,7 +56,7 @@ _BY_FIELD: Mapping[str, Subject] = {
 
 
 class Category(StrEnum):
-    """What a tool is about; a role's list may name one for all of its tools."""
+    """A group of tools; a role's list may name one instead of its tools."""
 
     FS = "fs"
     SHELL = "shell"
@@ -68,7 +68,7 @@ class Category(StrEnum):
 
 
 class Retention(StrEnum):
-    """What is left of an old heavy result in a conversation that is compacted."""
+    """What compaction keeps of an old, long result."""
 
     KEEP_FULL = "keep_full"
     KEEP_STRUCTURED = "keep_structured"
@@ -98,11 +98,11 @@ class Output(Record):
     clipped: bool = False
     """True when `content` leaves out part of the execution's output."""
     is_error: bool = False
-    """It came to an end that the model has to be told of as a failure."""
+    """The model is told that the call failed."""
     delegated: SubagentResult | None = None
     handoff: HandOff | None = None
     pending: Pending | None = None
-    """What a sub-agent waits for: the call has no result yet, and is made again once that is decided."""
+    """What a sub-agent waits for; the call has no result yet and is made again after the decision."""
 
 
 class Shell(Record):
@@ -120,7 +120,7 @@ ListChanged = Callable[[], Mapping[str, bool]]
 
 
 class ToolContext(Record):
-    """What every tool gets beside its input; the same for all, nothing optional."""
+    """What every tool gets beside its input."""
 
     tools: tuple["Tool", ...]
     """Those of the role."""
@@ -134,7 +134,7 @@ class ToolContext(Record):
     cancelled: Callable[[], bool]
     """True once the run is to stop."""
     changed: ListChanged | None
-    """Looks at what the task has changed so far; None where nobody keeps that in view."""
+    """Lists what the task has changed so far; None where that is not tracked."""
 
 
 class Tool(Record):
@@ -151,15 +151,15 @@ class Tool(Record):
     shows_file: bool = False
     """After a call the model knows the text of the file that it names, and so may change that file."""
     granted: bool = False
-    """Comes with a capability: whoever is offered it may call it, whatever the role's list says."""
+    """It comes with a capability, so a role may call it without listing it."""
     reads: Callable[[dict[str, Any]], bool] | None = None
     """Whether a call with this input only reads, for a tool whose effect depends on it."""
 
     by_provider: bool = False
-    """The model's provider runs it, so that no hook and no rule sees a call before it is made."""
+    """The model's provider runs it; no hook and no rule sees a call beforehand."""
 
     scope: str = ""
-    """What the role may do with it, for the model."""
+    """What the role may do with it, in words for the model."""
     retention: Retention | None = None
     """None follows from the category."""
 

@@ -35,7 +35,7 @@ class Hunk(Record):
 
     path: str
     line: int
-    """The first of them as the file is now; of lines that are gone, the one before them."""
+    """The first of them in the current file; for deleted lines, the line before them."""
     end: int
     """The last of them."""
     proved: bool = False
@@ -50,13 +50,13 @@ class Hunk(Record):
 
 
 class Proof(Record):
-    """One reason why a change is taken for proved."""
+    """One reason why a change counts as proved."""
 
     kind: ProofKind
     tests: tuple[str, ...] = ()
     """The tests that show it, or checks by name."""
     hunks: tuple[Hunk, ...] = ()
-    """The changed lines that it is about, where they were looked at one by one."""
+    """The changed lines that it covers, where each was tried alone."""
     evidence: tuple[str, ...] = ()
     """Ids of the records of the runs that show it."""
 
@@ -70,19 +70,19 @@ class Verdict(Record):
     evidence: tuple[str, ...]
     """Ids of the records it rests on."""
     caveats: tuple[str, ...] = ()
-    """Known words such as `already_red`; any of them makes the result a verified_with_caveat."""
+    """Words such as `already_red`; any of them makes the result verified_with_caveat."""
     notes: tuple[str, ...] = ()
-    """What a person should know although it changes nothing."""
+    """Remarks for people; they change nothing."""
     weakened: tuple[str, ...] = ()
     """Changes to the checks that only a person can approve."""
     to_approve: bool = False
-    """Nothing else is wrong, and nobody decided about that yet, or it was denied."""
+    """Nothing else is wrong, and no person has approved it."""
     proof: tuple[Proof, ...] = ()
     """What shows that the change does what it should."""
     unproved: tuple[str, ...] = ()
-    """Each changed place that nothing proves, with the one thing that would."""
+    """Each changed place that nothing proves, with what would prove it."""
     approvals: tuple[str, ...] = ()
-    """What a person approved of it, who and when; told as caveats, the result is verified all the same."""
+    """What a person approved, who and when; printed like caveats, but the result stays verified."""
 
 
 class ProbeKind(StrEnum):
@@ -91,13 +91,13 @@ class ProbeKind(StrEnum):
     BROKEN_CODE = "broken_code"
     """A check with the changed code broken."""
     WITHOUT_HUNK = "without_hunk"
-    """What proves the change, with a part of it taken back."""
+    """The proving tests, with a part of the change reverted."""
     ORACLE = "oracle"
     """The proving tests, with other values expected."""
     UNTRIED = "untried"
-    """The tests, while the changed code tells which of its branches and conditions they try."""
+    """The tests, while the changed code records which of its branches and conditions run."""
     PLANTED = "planted"
-    """A linter or type checker, with an unknown name in each function that it may have complained of."""
+    """A linter or type checker, with an unknown name planted in each function it should report."""
     TESTS_ONLY = "tests_only"
     """New and changed tests with all of the code broken, where nothing else changed."""
 
@@ -106,30 +106,30 @@ class ProbeEnd(StrEnum):
     RED_AS_IT_MUST = "red as it must"
     SILENT = "stayed green"
     NOT_APPLIED = "not applied"
-    """Nothing shows that what was broken was in place, so that nothing follows."""
+    """Nothing shows that the broken code was in place, so the result says nothing."""
     LEFT_OUT = "left out"
     """All probes together would have taken too long."""
 
 
 class ProbeResult(Record):
-    """What one probe came to; it is evidence of nothing else."""
+    """The result of one probe; it proves nothing by itself."""
 
     kind: ProbeKind
     check: CheckName
     end: ProbeEnd
     seconds: float
     subjects: tuple[str, ...] = ()
-    """What was broken, changed or taken back, as people call it."""
+    """What was broken, changed or reverted, in words for people."""
     hunks: tuple[Hunk, ...] = ()
-    """The lines that were taken back."""
+    """The lines that were reverted."""
     code: Side = Side.FINAL
-    """Whether the code of now or from before the task lay below it."""
+    """Whether it ran on the final code or on the code from before the task."""
     tests: tuple[str, ...] = ()
-    """Of tests alone: those that each failed."""
+    """For probes of tests: the tests that failed, each by itself."""
     softened: tuple[str, ...] = ()
-    """What tests expect that could be anything else."""
+    """Expected values that tests do not really check."""
     differing: tuple[str, ...] = ()
-    """Tests that pass in the final run and fail here, where nothing but the surroundings is another."""
+    """Tests that pass in the final run and fail here, where only the surroundings differ."""
     reached: bool = True
     """Whether broken code was called, and not merely loaded."""
 
