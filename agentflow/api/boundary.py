@@ -8,7 +8,7 @@ from agentflow.core.errors import NoSandbox
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.permissions.rules import Rules
-from agentflow.permissions.user_rules import exceptions
+from agentflow.permissions.user_rules import build_exceptions
 from agentflow.sandbox.confine import Ability, find_ability
 from agentflow.sandbox.profile import SHARED, Level, Opened
 from agentflow.sandbox.protection import clear_leftovers
@@ -64,7 +64,7 @@ def find_secrets(git: Git, rules: Rules) -> tuple[Path, ...]:
     kept = git.call("ls-files", "-z", "--", ":(glob)**/.env*").split(b"\0")
     found = [os.fsdecode(name) for name in (*others, *kept) if name]
     names = (file for name in found for file in _list_files(git.root, name))
-    are_open = exceptions(rules, git.root)
+    are_open = build_exceptions(rules, git.root)
     places = (git.root / name for name in names if is_secret(name) and not are_open("Read", name))
     return (git.source.kept, *(place for place in places if not place.is_symlink()))
 

@@ -20,7 +20,7 @@ from agentflow.hooks.matching import may_see
 from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import Roles, list_subagents, load_roles, require_known
 from agentflow.library.skills import SkillFolder, Skills, describe_unknown_skill, load_skills, skill_places
-from agentflow.permissions.rules import Rules, denied_tools, load_rules, named_tools
+from agentflow.permissions.rules import Rules, find_denied_tools, find_named_tools, load_rules
 from agentflow.settings import Approvals, Settings, folders, load_settings, model_name
 from agentflow.tools.registry import Toolbox, opened
 
@@ -71,7 +71,7 @@ def load_hooks_here(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
 
 def remove_denied_tools(role: Role, rules: Rules, toolbox: Toolbox) -> Role:
     """Take from a role the tools that a rule denies as a whole, so that no model sees them."""
-    denied = denied_tools(rules, toolbox.tools)
+    denied = find_denied_tools(rules, toolbox.tools)
     return role.replace(tools=tuple(rule for rule in role.tools if rule.tool not in denied))
 
 
@@ -82,7 +82,7 @@ def withhold_provider_tools(
     explorer = roles.part("explorer")
     modes = [approvals.roles.get(name, "never") for name in (explorer.name, *explorer.handoffs)]
     served = [tool for tool in toolbox.tools if tool.by_provider]
-    named = named_tools(rules, served)
+    named = find_named_tools(rules, served)
     modes += [approvals.tools.get(tool.name, "never") for tool in served]
     is_seen = any(may_see(hook, tool) for hook in hooks for tool in served)
     is_held = is_seen or bool(named) or any(mode != "never" for mode in modes)

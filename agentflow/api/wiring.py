@@ -47,7 +47,7 @@ from agentflow.library.skills import Skills
 from agentflow.loop.history import request_of
 from agentflow.model.tiers import REPAIR
 from agentflow.permissions.rules import Rules
-from agentflow.permissions.user_rules import exceptions
+from agentflow.permissions.user_rules import build_exceptions
 from agentflow.process import timestamp
 from agentflow.routing.table import Table, load_table
 from agentflow.sandbox.profile import Level
@@ -190,7 +190,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
     model = limit_model(observe_model(setup.model, store.emit), store.task)
     return Crew(
         git=setup.git,
-        workspace=PathGuard(setup.git.root, exceptions(setup.rules, setup.git.root), setup.git.folders),
+        workspace=PathGuard(setup.git.root, build_exceptions(setup.rules, setup.git.root), setup.git.folders),
         sandbox=setup.sandbox,
         roles=setup.roles,
         model=model,

@@ -125,9 +125,9 @@ def explain_command(
     from agentflow.api.content import load_content, load_hooks_here, load_rules_here
     from agentflow.core.hook import Point
     from agentflow.core.record import plain
-    from agentflow.permissions.explain import explain
-    from agentflow.permissions.role_rules import scope_of
-    from agentflow.permissions.user_rules import Call
+    from agentflow.permissions.explain import explain_call
+    from agentflow.permissions.role_rules import find_scope
+    from agentflow.permissions.user_rules import RuleCall
     from agentflow.tools.registry import standard
     from agentflow.tools.shell import BASH
     from agentflow.workspace.git import open_repository
@@ -135,8 +135,8 @@ def explain_command(
     root = open_repository(folder).root
     found = load_content(root, standard()).role(role)
     runner = open_sandbox(folder, Wish(must_run=True)).of(found.part)
-    call = Call(tool=BASH, given={"command": command}, root=root)
-    answer = explain(found, load_rules_here(root), call, scope_of(found, BASH, runner))
+    call = RuleCall(tool=BASH, given={"command": command}, root=root)
+    answer = explain_call(found, load_rules_here(root), call, find_scope(found, BASH, runner))
     hooks = [hook.name for hook in load_hooks_here(root)[0] if hook.point is Point.PRE_TOOL_USE]
     besides = (_reach(role), *(f"hook: {name} may still refuse it" for name in hooks))
     if json:

@@ -24,9 +24,14 @@ from agentflow.core.tool import Category, Tool
 from agentflow.library.skills import Offer
 from agentflow.loop.prompts import prompt_text
 from agentflow.model.tiers import model_id
-from agentflow.permissions.conditions import Asked, Modes, asks, question
+from agentflow.permissions.conditions import (
+    CallToApprove,
+    Modes,
+    find_approval_reason,
+    find_obeyed_file_question,
+)
 from agentflow.permissions.rules import Rules
-from agentflow.permissions.user_rules import ruling
+from agentflow.permissions.user_rules import apply_rules
 from agentflow.redact import one_line
 from agentflow.tools.notes import todo_update
 from agentflow.tools.recall import RECALL
@@ -183,15 +188,15 @@ class Approval(Record):
         assert isinstance(event.payload, ToolUse)
         assert event.scene.tool is not None
         use, tool = event.payload, event.scene.tool
-        found = ruling(self.rules, tool, use.tool_input, event.scene.cwd)
+        found = apply_rules(self.rules, tool, use.tool_input, event.scene.cwd)
         if found.decision < Decision.ASK and (why := self._find_reason_to_ask(event, use, tool)) is not None:
             return HookResult(decision=Decision.ASK, reason=why)
         return HookResult(decision=found.decision, reason=f"rule {found.rule}" if found.rule else None)
 
     def _find_reason_to_ask(self, event: HookEvent, use: ToolUse, tool: Tool) -> str | None:
         """Return why a call needs a person although no rule says so."""
-        asked = Asked(tool=use.tool_name, role=event.scene.actor.name, args=use.tool_input)
+        asked = CallToApprove(tool=use.tool_name, role=event.scene.actor.name, args=use.tool_input)
         modes = (self.tools.get(asked.tool), self.roles.get(asked.role))
-        reasons = (asks(mode, asked) for mode in modes)
-        obeyed = question(self.rules, tool, use.tool_input, event.scene.cwd)
+        reasons = (find_approval_reason(mode, asked) for mode in modes)
+        obeyed = find_obeyed_file_question(self.rules, tool, use.tool_input, event.scene.cwd)
         return next(filter(None, reasons), None) or obeyed

@@ -8,8 +8,8 @@ from typing import Any
 from agentflow.core.hook import POINTS, Hook, HookEvent, Point, Script, ToolDone, ToolFailed, ToolUse
 from agentflow.core.role import ToolRule
 from agentflow.core.tool import Subject, Tool
-from agentflow.permissions.rule_patterns import about_path, may_touch
-from agentflow.permissions.rules import FILES, kinds_of, parse_rules
+from agentflow.permissions.rule_patterns import is_about_path, may_be_about_command
+from agentflow.permissions.rules import FILES, list_rule_kinds, parse_rules
 
 _NAMES = re.compile(r"[A-Za-z0-9_\- ,|]*")
 
@@ -22,7 +22,7 @@ def matches(matcher: str, event: HookEvent) -> bool:
 def may_see(hook: Hook, tool: Tool) -> bool:
     """Return whether a hook may be asked before a call of a tool."""
     condition = hook.body.condition if isinstance(hook.body, Script) else None
-    is_about = condition is None or parse_condition(condition, "if").tool in kinds_of(tool)
+    is_about = condition is None or parse_condition(condition, "if").tool in list_rule_kinds(tool)
     return hook.point is Point.PRE_TOOL_USE and matches_name(hook.matcher, tool.name) and is_about
 
 
@@ -59,7 +59,7 @@ def meets_condition(condition: str | None, event: HookEvent) -> bool:
         return False
     rule = parse_condition(condition, "if")
     tool = event.scene.tool
-    if tool is None or rule.tool not in kinds_of(tool):
+    if tool is None or rule.tool not in list_rule_kinds(tool):
         return False
     return rule.pattern is None or _is_about(rule, tool, use.tool_input, event.scene.cwd)
 
@@ -68,6 +68,6 @@ def _is_about(rule: ToolRule, tool: Tool, given: Mapping[str, Any], root: Path) 
     """Return whether a call's input is of a rule's pattern; of a tool without a known subject it is."""
     pattern, commands = str(rule.pattern), tool.values(given, Subject.COMMAND)
     if commands:
-        return any(may_touch(pattern, command) for command in commands)
+        return any(may_be_about_command(pattern, command) for command in commands)
     paths = tool.values(given, Subject.PATH) if rule.tool in FILES else ()
-    return not paths or any(about_path(pattern, path, root, "", widely=True) for path in paths)
+    return not paths or any(is_about_path(pattern, path, root, "", widely=True) for path in paths)

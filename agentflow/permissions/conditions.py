@@ -8,7 +8,7 @@ from typing import Any
 from agentflow.core.record import Record
 from agentflow.core.tool import Effect, Subject, Tool
 from agentflow.permissions.rules import WRITING, Rules
-from agentflow.permissions.user_rules import exceptions
+from agentflow.permissions.user_rules import build_exceptions
 from agentflow.sandbox.profile import CONFIGURATION
 from agentflow.sandbox.protection import find_links
 from agentflow.settings import Mode, When
@@ -24,7 +24,7 @@ _VERBS: Mapping[str, Callable[[str, str], bool]] = {
 }
 
 
-class Asked(Record):
+class CallToApprove(Record):
     """The call that a condition looks at."""
 
     tool: str
@@ -32,23 +32,25 @@ class Asked(Record):
     args: dict[str, Any]
 
 
-Modes = Mapping[str, "Mode | Callable[[Asked], bool]"]
+Modes = Mapping[str, "Mode | Callable[[CallToApprove], bool]"]
 
 
-def asks(mode: Mode | Callable[[Asked], bool] | None, asked: Asked) -> str | None:
+def find_approval_reason(
+    mode: Mode | Callable[[CallToApprove], bool] | None, asked: CallToApprove
+) -> str | None:
     """Return why somebody is to be asked, or None."""
     if mode is None or mode == "never":
         return None
     if isinstance(mode, str):
         return "approval: always"
     try:
-        is_met = _holds(mode.when, asked) if isinstance(mode, When) else mode(asked)
+        is_met = _is_met(mode.when, asked) if isinstance(mode, When) else mode(asked)
     except Exception as error:  # noqa: BLE001  # a person's own function, and any failure means ask
         return f"approval: its condition failed: {error}"
     return f"approval: {getattr(mode, 'when', 'as its function says')}" if is_met else None
 
 
-def _holds(text: str, asked: Asked) -> bool:
+def _is_met(text: str, asked: CallToApprove) -> bool:
     """Tell whether a condition is met. Raises ValueError or re.error for one that makes no sense."""
     clause = _CLAUSE.fullmatch(text.strip())
     if clause is None:
@@ -62,7 +64,7 @@ def _holds(text: str, asked: Asked) -> bool:
     return _VERBS[verb](str(asked.args[key]), value)
 
 
-def question(rules: Rules, tool: Tool, given: Mapping[str, Any], root: Path) -> str | None:
+def find_obeyed_file_question(rules: Rules, tool: Tool, given: Mapping[str, Any], root: Path) -> str | None:
     """Return why somebody is to be asked before a tool writes to a file, or None if nobody is."""
     if tool.effect is Effect.READ:
         return None
@@ -75,13 +77,13 @@ def _reason_to_ask(rules: Rules, path: str, root: Path) -> str | None:
     if not place.is_relative_to(root):
         return None
     name = place.relative_to(root).as_posix()
-    part = find_obeyed_part(name) or _obeyed_behind(root, name)
-    if part is None or exceptions(rules, root)(WRITING, name):
+    part = find_obeyed_part(name) or _find_obeyed_behind(root, name)
+    if part is None or build_exceptions(rules, root)(WRITING, name):
         return None
     return f"other programs obey {part}; the rule Edit({name}) would allow it"
 
 
-def _obeyed_behind(root: Path, name: str) -> str | None:
+def _find_obeyed_behind(root: Path, name: str) -> str | None:
     """Return the name at the root, or below one, that other programs obey and that leads to a file."""
     links = ((link, real) for link, real in find_links(root, CONFIGURATION) if root in real.parents)
     found = (link for link, real in links if (root / name).is_relative_to(real))

@@ -10,13 +10,19 @@ from types import MappingProxyType
 
 from agentflow.permissions.reading_commands import (
     DANGERS,
-    dangerous_argument,
+    find_dangerous_argument,
     is_obeyed,
     is_reading,
     is_reading_git,
 )
-from agentflow.permissions.shell_command import Simple, TooComplex, Word
-from agentflow.permissions.wrappers import INTERPRETERS, RUNNERS, SHELLS, possible, program_of
+from agentflow.permissions.shell_command import ShellWord, SimpleCommand, TooComplex
+from agentflow.permissions.wrappers import (
+    INTERPRETERS,
+    RUNS_OTHERS,
+    SHELLS,
+    list_possible_commands,
+    name_program,
+)
 
 _ALSO_READING = frozenset(
     {
@@ -195,7 +201,7 @@ _RUNS_LINE = re.compile(r"(?:^|[;{}\n!/\d$])\s*e(?:\s|$)|s([/|#,:@])(?:(?!\1).)*
 _SHOWN_AS_TEXT = re.compile(r"(?:GIT_|MAN)?PAGER|GIT_OPTIONAL_LOCKS|GIT_TERMINAL_PROMPT|LESS(?:CHARSET)?")
 
 
-def bad_variable(simple: Simple) -> str | None:
+def find_bad_variable(simple: SimpleCommand) -> str | None:
     """Return a variable that is set and could make a reading program run something."""
     return next(
         (
@@ -208,9 +214,9 @@ def bad_variable(simple: Simple) -> str | None:
     )
 
 
-def only_looks(simple: Simple) -> bool:
+def is_only_looking(simple: SimpleCommand) -> bool:
     """Tell whether a program, by its name and what it is told to do, only looks."""
-    name, texts = program_of(simple.words), [word.text for word in simple.words[1:]]
+    name, texts = name_program(simple.words), [word.text for word in simple.words[1:]]
     if _is_of_repository(simple.words[0]):
         return False
     if is_reading(simple) or name in _ALSO_READING or (name == "tee" and _only_there(texts)):
@@ -241,11 +247,11 @@ def _lists(texts: tuple[str, ...]) -> bool:
     return name in _GIT or (is_bare and not any(map(_MAKES.match, rest)))
 
 
-def looks_refusal(simple: Simple) -> str | None:
+def explain_explorer_refusal(simple: SimpleCommand) -> str | None:
     """Return why a role that may run any program but the repository's own may not run this one."""
-    if only_looks(simple):
+    if is_only_looking(simple):
         return None
-    name, texts = program_of(simple.words), [word.text for word in simple.words[1:]]
+    name, texts = name_program(simple.words), [word.text for word in simple.words[1:]]
     if INTERPRETERS.fullmatch(name):
         is_inline = not texts or any(map(_INLINE.fullmatch, texts[:3]))
         return None if is_inline and "-m" not in texts[:2] else "code of the repository is read, not run"
@@ -258,7 +264,7 @@ def looks_refusal(simple: Simple) -> str | None:
             "tests, builds and programs of the repository are for other roles; read the code instead",
         ),
         (name == "find", "find may print only, with its other options"),
-        (name in RUNNERS and _runs_more(simple), "give the program that only reads without what runs it"),
+        (name in RUNS_OTHERS and _runs_more(simple), "give the program that only reads without what runs it"),
         (name in _REACHING, "there is no network"),
         (is_writing, "nothing can be written but in /tmp; print to the output instead"),
         (name == "git", "it changes the repository; git log, show, diff, blame and the like read it"),
@@ -266,19 +272,19 @@ def looks_refusal(simple: Simple) -> str | None:
     return next((why for holds, why in reasons if holds), None)
 
 
-def _runs_more(simple: Simple) -> bool:
+def _runs_more(simple: SimpleCommand) -> bool:
     """Tell whether a program that runs others may run one that a looking role does not."""
     try:
-        inner = [words for words in possible(simple) if words != simple.words]
+        inner = [words for words in list_possible_commands(simple) if words != simple.words]
     except TooComplex:
         return True
-    return not inner or any(looks_refusal(simple.replace(words=words)) for words in inner if words)
+    return not inner or any(explain_explorer_refusal(simple.replace(words=words)) for words in inner if words)
 
 
-def bad_argument(words: tuple[Word, ...]) -> str | None:
+def find_bad_argument(words: tuple[ShellWord, ...]) -> str | None:
     """Return an argument by which a reading program would run a command, or is told to write a file."""
     name = {"gawk": "awk", "mawk": "awk", "nawk": "awk", "gsed": "sed"}.get(
-        program_of(words), program_of(words)
+        name_program(words), name_program(words)
     )
     if name in ("awk", "sed"):
         runs = _RUNS_TEXT if name == "awk" else _RUNS_LINE
@@ -289,7 +295,7 @@ def bad_argument(words: tuple[Word, ...]) -> str | None:
     if name not in DANGERS:
         return None
     known = tuple(word.replace(loose=False) for word in (_without_folder(words) if name == "git" else words))
-    return dangerous_argument(known)
+    return find_dangerous_argument(known)
 
 
 def _only_there(texts: list[str]) -> bool:
@@ -309,14 +315,14 @@ def _is_language(name: str) -> bool:
     return _OWN_LANGUAGES.fullmatch(name) is not None or INTERPRETERS.fullmatch(name) is not None
 
 
-def _is_of_repository(program: Word) -> bool:
+def _is_of_repository(program: ShellWord) -> bool:
     """Tell whether a program is named by a path that is not one of the system's."""
     is_system = re.match(r"/(?:usr/|opt/|s?bin/)", program.text) and ".." not in program.text
     is_known = re.fullmatch(r"(?:.*/)?(?:\.venv|venv|env)/bin/(?:python|pip)[\d.]*", program.text)
     return "/" in program.text and not is_system and not is_known
 
 
-def _without_folder(words: tuple[Word, ...]) -> tuple[Word, ...]:
+def _without_folder(words: tuple[ShellWord, ...]) -> tuple[ShellWord, ...]:
     """Return a git command without its folder, and without settings, which are known to be harmless."""
     at = 1
     while at + 1 < len(words) and (found := _PLACED.fullmatch(words[at].text)):

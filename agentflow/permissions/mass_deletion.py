@@ -11,9 +11,15 @@ from itertools import groupby
 from pathlib import Path
 
 from agentflow.core.record import Record
-from agentflow.permissions.shell_command import UNKNOWN, Script, Simple, TooComplex, Word
+from agentflow.permissions.shell_command import (
+    UNKNOWN_TEXT,
+    ShellScript,
+    ShellWord,
+    SimpleCommand,
+    TooComplex,
+)
 from agentflow.permissions.shell_parser import parse_command
-from agentflow.permissions.wrappers import INTERPRETERS, possible, program_of
+from agentflow.permissions.wrappers import INTERPRETERS, list_possible_commands, name_program
 from agentflow.sandbox.profile import is_protected
 
 _DELETING = frozenset({"rm", "shred", "srm", "truncate", "unlink", "rimraf", "mv"})
@@ -23,7 +29,7 @@ _COPYING = frozenset({"rsync", "tar"})
 _RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _NAMED = {"-name": "", "-iname": "", "-path": "./", "-ipath": "./", "-wholename": "./"}
 _SELECTING = frozenset({"find", "grep", "rg", "fd", "git"})
-_BRACKET = re.compile(rf"{UNKNOWN}[^{UNKNOWN}/]*\]")
+_BRACKET = re.compile(rf"{UNKNOWN_TEXT}[^{UNKNOWN_TEXT}/]*\]")
 _CALLED = re.compile(r"rmtree|\brm_rf\b|\brmSync\b|\brmdirSync\b|unlink|\bos\.remove|\bchmod|delete_tree")
 _QUOTED = re.compile(r"'([^'\n]*)'|\"([^\"\n]*)\"")
 _LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s+([^;\n$`]*?)\s*[;\n]\s*do\b")
@@ -33,7 +39,7 @@ _UNCERTAIN = re.compile(r"[;(|\n]|(?<!&)&(?!&)")
 """What may run a later command in another folder than the one that `cd` names before it."""
 
 
-class Place(Record):
+class CommandPlace(Record):
     """Where a command runs: the repository, and the folders it may be in."""
 
     root: Path
@@ -47,20 +53,20 @@ class Place(Record):
         return len(there) >= _SEVERAL and 2 * len(there) > len(self.entries)
 
 
-def find_sweep(script: Script, root: Path) -> str | None:
+def find_mass_deletion(script: ShellScript, root: Path) -> str | None:
     """Return the part of a command that is about the whole repository, or about most of it."""
     names = sorted(entry.name for entry in root.iterdir()) if root.is_dir() else ()
     entries = tuple(name for name in names if not is_protected(name))
-    place, values = Place(root=root, folders=(root,), entries=entries), _values(script)
+    place, values = CommandPlace(root=root, folders=(root,), entries=entries), _values(script)
     for simple in script.commands:
-        place = _moved(place, simple, script)
+        place = _move_place(place, simple, script)
         known = _with_values(simple, values)
         if _sweeps(known, place, script):
             return simple.source
     return None
 
 
-def _values(script: Script) -> dict[str, str]:
+def _values(script: ShellScript) -> dict[str, str]:
     """Return what variables of a command hold, as it would be written in their place."""
     values: dict[str, str] = dict(_LOOP.findall(script.source))
     for simple in script.commands:
@@ -72,9 +78,9 @@ def _values(script: Script) -> dict[str, str]:
     return {"PWD": ".", **values}
 
 
-def _with_values(simple: Simple, values: dict[str, str]) -> Simple:
+def _with_values(simple: SimpleCommand, values: dict[str, str]) -> SimpleCommand:
     """Return a command with what its variables hold, where that can be known."""
-    if "$" not in simple.source or program_of(simple.words) not in _DELETING | _MODES | {"find", "cd"}:
+    if "$" not in simple.source or name_program(simple.words) not in _DELETING | _MODES | {"find", "cd"}:
         return simple
     shown = re.sub(
         r'"?\$(?:\{(\w+)\}|(\w+))"?',
@@ -85,38 +91,38 @@ def _with_values(simple: Simple, values: dict[str, str]) -> Simple:
         found = parse_command(shown).commands
     except TooComplex:
         return simple
-    name = program_of(simple.words)
-    return next((each for each in found if program_of(each.words) == name), simple)
+    name = name_program(simple.words)
+    return next((each for each in found if name_program(each.words) == name), simple)
 
 
-def _moved(place: Place, simple: Simple, script: Script) -> Place:
+def _move_place(place: CommandPlace, simple: SimpleCommand, script: ShellScript) -> CommandPlace:
     """Return the place after a command that changes the folder."""
-    if program_of(simple.words) not in ("cd", "pushd"):
+    if name_program(simple.words) not in ("cd", "pushd"):
         return place
     given = [word.text for word in _with_values(simple, _values(script)).words[1:]]
     target = next((text for text in given if not text.startswith("-")), "")
-    is_known = target and UNKNOWN not in target
+    is_known = target and UNKNOWN_TEXT not in target
     folders = tuple(folder / target for folder in place.folders) if is_known else (place.root,)
     if _UNCERTAIN.search(script.source) or not is_known:
         folders = (*place.folders, *folders)
     return place.replace(folders=tuple(dict.fromkeys(folders)))
 
 
-def _sweeps(simple: Simple, place: Place, script: Script) -> bool:
+def _sweeps(simple: SimpleCommand, place: CommandPlace, script: ShellScript) -> bool:
     if not simple.words:
         return False
-    is_found = program_of(simple.words) not in ("find", "xargs") and re.match(
+    is_found = name_program(simple.words) not in ("find", "xargs") and re.match(
         r"\s*(?:find|xargs)\b", simple.source
     )
     if is_found:
         return False  # judged with what runs it
-    is_lister = program_of(simple.words) in ("find", "xargs")
-    every = (simple.words,) if is_lister else possible(simple)
+    is_lister = name_program(simple.words) in ("find", "xargs")
+    every = (simple.words,) if is_lister else list_possible_commands(simple)
     return any(_is_sweep(words, place, script) for words in every if words)
 
 
-def _is_sweep(words: tuple[Word, ...], place: Place, script: Script) -> bool:
-    name, rest = program_of(words), words[1:]
+def _is_sweep(words: tuple[ShellWord, ...], place: CommandPlace, script: ShellScript) -> bool:
+    name, rest = name_program(words), words[1:]
     flags = [word.text for word in rest if word.text.startswith("-")]
     if name in _DELETING | _MODES:
         return _takes(name, rest, flags, place)
@@ -134,7 +140,7 @@ def _is_sweep(words: tuple[Word, ...], place: Place, script: Script) -> bool:
     return bool(code and _runs_over(code, place)) or _names_root(script.document, place)
 
 
-def _takes(name: str, rest: tuple[Word, ...], flags: list[str], place: Place) -> bool:
+def _takes(name: str, rest: tuple[ShellWord, ...], flags: list[str], place: CommandPlace) -> bool:
     """Tell whether the operands of a program are the root, or most of what lies there."""
     operands = [word.text for word in rest if not word.text.startswith("-")]
     is_recursive = any(flag == "--recursive" or re.fullmatch(r"-\w*[rR]\w*", flag) for flag in flags)
@@ -147,7 +153,7 @@ def _takes(name: str, rest: tuple[Word, ...], flags: list[str], place: Place) ->
     return _covers(operands, place, only_globs=not (is_recursive or name == "rimraf"))
 
 
-def _clears(rest: tuple[Word, ...], flags: list[str], place: Place) -> bool:
+def _clears(rest: tuple[ShellWord, ...], flags: list[str], place: CommandPlace) -> bool:
     """Tell whether a program that copies takes away what is in its target besides, or what it has copied."""
     operands = [word.text for word in rest if not word.text.startswith("-")]
     if any(flag.startswith("--remove-") for flag in flags):
@@ -155,11 +161,11 @@ def _clears(rest: tuple[Word, ...], flags: list[str], place: Place) -> bool:
     return any(flag.startswith("--del") for flag in flags) and _covers(operands[-1:], place)
 
 
-def _covers(targets: list[str], place: Place, *, only_globs: bool = False) -> bool:
+def _covers(targets: list[str], place: CommandPlace, *, only_globs: bool = False) -> bool:
     taken: set[str] = set()
     for target in targets:
-        text = _BRACKET.sub(UNKNOWN, target)
-        if only_globs and UNKNOWN not in text:
+        text = _BRACKET.sub(UNKNOWN_TEXT, target)
+        if only_globs and UNKNOWN_TEXT not in text:
             continue
         found = _entries_of(text, place)
         if found is None:
@@ -168,10 +174,10 @@ def _covers(targets: list[str], place: Place, *, only_globs: bool = False) -> bo
     return place.is_most(taken)
 
 
-def _entries_of(target: str, place: Place) -> set[str] | None:
+def _entries_of(target: str, place: CommandPlace) -> set[str] | None:
     """Return the entries at the root that a target takes in; None where it is the root, or any of them."""
     parts = [part for part in target.split("/") if part not in ("", ".")]
-    if target.startswith(UNKNOWN) and parts and _is_any(parts[0]) and len(parts) > 1:
+    if target.startswith(UNKNOWN_TEXT) and parts and _is_any(parts[0]) and len(parts) > 1:
         return None if all(_is_any(part) or part == ".." for part in parts) else set()
     found: set[str] = set()
     for folder in place.folders:
@@ -183,8 +189,8 @@ def _entries_of(target: str, place: Place) -> set[str] | None:
     return found
 
 
-def _below(start: Path, parts: list[str], place: Place) -> set[str] | None:
-    known = next((at for at, part in enumerate(parts) if UNKNOWN in part), len(parts))
+def _below(start: Path, parts: list[str], place: CommandPlace) -> set[str] | None:
+    known = next((at for at, part in enumerate(parts) if UNKNOWN_TEXT in part), len(parts))
     base = Path(os.path.realpath(start.joinpath(*parts[:known])))
     rest = parts[known:]
     if not rest:
@@ -205,14 +211,14 @@ def _below(start: Path, parts: list[str], place: Place) -> set[str] | None:
 
 
 def _is_any(part: str) -> bool:
-    return UNKNOWN in part and not part.strip(f"{UNKNOWN}.")
+    return UNKNOWN_TEXT in part and not part.strip(f"{UNKNOWN_TEXT}.")
 
 
 def _fits(part: str, name: str) -> bool:
-    return re.fullmatch(".*".join(map(re.escape, part.split(UNKNOWN))), name) is not None
+    return re.fullmatch(".*".join(map(re.escape, part.split(UNKNOWN_TEXT))), name) is not None
 
 
-def _finds(rest: tuple[Word, ...], place: Place) -> bool:
+def _finds(rest: tuple[ShellWord, ...], place: CommandPlace) -> bool:
     """Tell whether find deletes below the root without saying by name what."""
     texts = [word.text for word in rest]
     begin = next((at for at, text in enumerate(texts) if text[:1] in ("-", "(", "!")), len(texts))
@@ -222,7 +228,7 @@ def _finds(rest: tuple[Word, ...], place: Place) -> bool:
     return deletes and _covers(starts, place) and not _is_narrow(tests, place)
 
 
-def _is_narrow(tests: list[str], place: Place) -> bool:
+def _is_narrow(tests: list[str], place: CommandPlace) -> bool:
     """Tell whether what find looks for is given by name, in each of its alternatives that delete."""
     splits = [
         list(group) for is_or, group in groupby(tests, lambda text: text in ("-o", "-or", ",")) if not is_or
@@ -233,38 +239,38 @@ def _is_narrow(tests: list[str], place: Place) -> bool:
     return bool(acting) and all(any(_is_named(part, at, place) for at in range(len(part))) for part in acting)
 
 
-def _is_named(tests: list[str], at: int, place: Place) -> bool:
+def _is_named(tests: list[str], at: int, place: CommandPlace) -> bool:
     if tests[at - 1 : at] in (["!"], ["-not"]):
         return False
     if tests[at] == "-empty":
         return True
     if tests[at] not in _NAMED or at + 1 >= len(tests):
         return False
-    pattern, before = tests[at + 1].replace(UNKNOWN, "*"), _NAMED[tests[at]]
+    pattern, before = tests[at + 1].replace(UNKNOWN_TEXT, "*"), _NAMED[tests[at]]
     is_any = not pattern.strip("*?./")
     return not is_any and not place.is_most(
         {each for each in place.entries if fnmatchcase(before + each, pattern)}
     )
 
 
-def _is_fed(rest: tuple[Word, ...], place: Place, script: Script) -> bool:
+def _is_fed(rest: tuple[ShellWord, ...], place: CommandPlace, script: ShellScript) -> bool:
     """Tell whether xargs deletes what another command lists without choosing."""
-    if not any(program_of((word,)) in _DELETING | _MODES for word in rest):
+    if not any(name_program((word,)) in _DELETING | _MODES for word in rest):
         return False
-    listing = [simple.words for simple in script.commands if program_of(simple.words) in _SELECTING]
+    listing = [simple.words for simple in script.commands if name_program(simple.words) in _SELECTING]
     return not any(_selects(words, place) for words in listing)
 
 
-def _selects(words: tuple[Word, ...], place: Place) -> bool:
+def _selects(words: tuple[ShellWord, ...], place: CommandPlace) -> bool:
     texts = [word.text for word in words[1:]]
-    if program_of(words) == "find":
+    if name_program(words) == "find":
         begin = next((at for at, text in enumerate(texts) if text.startswith("-")), len(texts))
         return not _covers(texts[:begin] or ["."], place) or _is_narrow([*texts[begin:], "-delete"], place)
-    patterns = [text for text in texts if not text.startswith("-") and text.strip(f"{UNKNOWN}./")]
-    return len(patterns) > (program_of(words) == "git")
+    patterns = [text for text in texts if not text.startswith("-") and text.strip(f"{UNKNOWN_TEXT}./")]
+    return len(patterns) > (name_program(words) == "git")
 
 
-def _cleans(rest: tuple[Word, ...], place: Place) -> bool:
+def _cleans(rest: tuple[ShellWord, ...], place: CommandPlace) -> bool:
     """Tell whether git clears ignored files away, below no folder that it names."""
     texts = [word.text for word in rest]
     if "clean" not in texts:
@@ -277,18 +283,18 @@ def _cleans(rest: tuple[Word, ...], place: Place) -> bool:
     return not paths or _covers(paths, place)
 
 
-def _names_root(document: str, place: Place) -> bool:
+def _names_root(document: str, place: CommandPlace) -> bool:
     """Tell whether a line of code that deletes names the root."""
     lines = (line for line in document.splitlines() if _CALLED.search(line))
     named = [one or other for line in lines for one, other in _QUOTED.findall(line)]
     return _covers([text for text in named if text], place)
 
 
-def _runs_over(code: str, place: Place) -> bool:
+def _runs_over(code: str, place: CommandPlace) -> bool:
     """Tell whether code that deletes names the root, or nothing at all."""
     named = [one or other for one, other in _QUOTED.findall(code)]
     globs = re.search(r"glob\(", code)
     narrow = [text for text in named if text.strip("*?./")]
     if globs:
         return not any("*" in text or text.startswith("__") for text in narrow)
-    return not named or _covers([text.replace("*", UNKNOWN) for text in named if text], place)
+    return not named or _covers([text.replace("*", UNKNOWN_TEXT) for text in named if text], place)

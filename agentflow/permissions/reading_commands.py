@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from agentflow.core.record import Record
-from agentflow.permissions.shell_command import UNKNOWN, Simple, Word, spelled
+from agentflow.permissions.shell_command import UNKNOWN_TEXT, ShellWord, SimpleCommand, join_words
 
 _READING = frozenset(
     {
@@ -60,7 +60,7 @@ _OBEYED = re.compile(
 _VERSIONED = re.compile(r"(?:python[\d.]*|node|npm|cargo|rustc|gcc|make|pip|uv|ruff|mypy|java|git|bash|tsc)")
 
 
-def bad_assignment(simple: Simple) -> str | None:
+def find_bad_assignment(simple: SimpleCommand) -> str | None:
     """Return a variable that is set and could change what a command does."""
     if simple.words:
         return next((name for name, _ in simple.assigned if not _HARMLESS.fullmatch(name)), None)
@@ -72,7 +72,7 @@ def is_obeyed(name: str) -> bool:
     return _OBEYED.fullmatch(name) is not None and not _HARMLESS.fullmatch(name)
 
 
-def is_reading(simple: Simple) -> bool:
+def is_reading(simple: SimpleCommand) -> bool:
     """Tell whether a command is one that only reads, so that it needs no rule."""
     if not simple.words or simple.words[0].text == "[":
         return True
@@ -86,7 +86,7 @@ def is_reading(simple: Simple) -> bool:
     return program in _READING and _reads(program, simple.words[1:])
 
 
-def _reads(program: str, arguments: tuple[Word, ...]) -> bool:
+def _reads(program: str, arguments: tuple[ShellWord, ...]) -> bool:
     texts = [word.text for word in arguments]
     operands = [text for text in texts if not text.startswith("-")]
     if program == "find":
@@ -100,7 +100,7 @@ def _reads(program: str, arguments: tuple[Word, ...]) -> bool:
     return meant.get(program, True)
 
 
-def _without_runs(arguments: tuple[Word, ...]) -> Iterator[Word]:
+def _without_runs(arguments: tuple[ShellWord, ...]) -> Iterator[ShellWord]:
     """Yield find's words without the commands it runs, which are judged by themselves."""
     is_inside = False
     for word in arguments:
@@ -109,13 +109,13 @@ def _without_runs(arguments: tuple[Word, ...]) -> Iterator[Word]:
         is_inside = word.text not in (";", "+") if is_inside else word.text in ("-exec", "-execdir")
 
 
-def is_reading_git(words: tuple[Word, ...]) -> bool:
+def is_reading_git(words: tuple[ShellWord, ...]) -> bool:
     rest = list(words[1:])
     while rest and rest[0].text in _GIT_GLOBAL:
         rest.pop(0)
     if not rest or not rest[0].is_known:
         return False
-    return rest[0].text in _GIT_READING or _GIT_LISTING.fullmatch(spelled(tuple(rest))) is not None
+    return rest[0].text in _GIT_READING or _GIT_LISTING.fullmatch(join_words(tuple(rest))) is not None
 
 
 class Danger(Record):
@@ -210,7 +210,7 @@ _PRINTING_SED = re.compile(
 _PRINTING_AWK = re.compile(r"(?!.*(?:system|getline|close|fflush))[^|>@`]*", re.DOTALL)
 
 
-def dangerous_argument(words: tuple[Word, ...]) -> str | None:
+def find_dangerous_argument(words: tuple[ShellWord, ...]) -> str | None:
     """Return the first argument with which a usual program would run, write or delete something.
 
     One that may turn out to be any flag counts, unless it stands behind `--`.
@@ -224,11 +224,11 @@ def dangerous_argument(words: tuple[Word, ...]) -> str | None:
         (word for word in _flags(name, arguments) if word.loose or _is_among(word.text, danger)), None
     )
     if found is None and name in ("sed", "awk"):
-        found = _bad_script(name, arguments)
-    return None if found is None else found.text.replace(UNKNOWN, "…")
+        found = _find_bad_script(name, arguments)
+    return None if found is None else found.text.replace(UNKNOWN_TEXT, "…")
 
 
-def _flags(name: str, arguments: list[Word]) -> Iterator[Word]:
+def _flags(name: str, arguments: list[ShellWord]) -> Iterator[ShellWord]:
     for word in arguments:
         if word.text == "--" and name not in ("find", "tar"):
             return
@@ -236,7 +236,7 @@ def _flags(name: str, arguments: list[Word]) -> Iterator[Word]:
             yield word
 
 
-def _bad_script(name: str, arguments: list[Word]) -> Word | None:
+def _find_bad_script(name: str, arguments: list[ShellWord]) -> ShellWord | None:
     """Return the script of sed or awk when it may do more than print."""
     texts = [at for at, word in enumerate(arguments) if word.text in ("-e", "--expression")]
     scripts = [arguments[at + 1] for at in texts if at + 1 < len(arguments)]
@@ -248,7 +248,7 @@ def _bad_script(name: str, arguments: list[Word]) -> Word | None:
     )
 
 
-def _without_python(words: tuple[Word, ...]) -> tuple[Word, ...]:
+def _without_python(words: tuple[ShellWord, ...]) -> tuple[ShellWord, ...]:
     """Return `python -m tool …` as the tool's own command line."""
     is_module = re.fullmatch(r"python[\d.]*", PurePosixPath(words[0].text).name) and len(words) > 2
     return words[2:] if is_module and words[1].text == "-m" else words

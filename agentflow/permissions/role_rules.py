@@ -12,11 +12,22 @@ from agentflow.core.record import Record
 from agentflow.core.role import Role, ToolRule
 from agentflow.core.routing import PIPELINE, SUBMITTED_BY
 from agentflow.core.tool import Category, Effect, Subject, Tool
-from agentflow.permissions.explorer_commands import bad_argument, bad_variable, looks_refusal, only_looks
-from agentflow.permissions.reading_commands import bad_assignment, dangerous_argument, is_reading
-from agentflow.permissions.rule_patterns import expression, is_on_host
-from agentflow.permissions.shell_command import Redirection, Script, Simple, TooComplex, spelled
-from agentflow.permissions.wrappers import RUNNERS, SHELLS, judged, launched, program_of
+from agentflow.permissions.explorer_commands import (
+    explain_explorer_refusal,
+    find_bad_argument,
+    find_bad_variable,
+    is_only_looking,
+)
+from agentflow.permissions.reading_commands import find_bad_assignment, find_dangerous_argument, is_reading
+from agentflow.permissions.rule_patterns import compile_pattern, is_on_host
+from agentflow.permissions.shell_command import (
+    Redirection,
+    ShellScript,
+    SimpleCommand,
+    TooComplex,
+    join_words,
+)
+from agentflow.permissions.wrappers import RUNS_OTHERS, SHELLS, name_program, strip_launchers, unwrap_command
 from agentflow.redact import one_line
 from agentflow.sandbox.profile import is_git
 from agentflow.workspace.globs import compile_glob
@@ -31,7 +42,7 @@ _LOOKS, _VERIFIES, _SHIPPED = "explorer", "verifier", "bundled"
 _UNCONFINED = "none"
 
 
-class Scope(StrEnum):
+class CommandScope(StrEnum):
     """What decides about a part of a command."""
 
     LISTED = "listed"
@@ -44,7 +55,7 @@ class Scope(StrEnum):
     """Any command runs, also one that cannot be judged."""
 
 
-def scope_of(role: Role, tool: Tool, runner: Runner) -> Scope:
+def find_scope(role: Role, tool: Tool, runner: Runner) -> CommandScope:
     """Return what decides about a role's commands.
 
     A role file of the user or of the repository means what it lists; only the shipped roles have more.
@@ -52,15 +63,15 @@ def scope_of(role: Role, tool: Tool, runner: Runner) -> Scope:
     is_shipped = role.origin == _SHIPPED
     is_unbounded = any(rule.pattern is None for rule in role.rules_of(tool.name, tool.category))
     if is_unbounded and runner.level != _UNCONFINED:
-        return Scope.ANYTHING
+        return CommandScope.ANYTHING
     if not runner.is_sealed:
-        return Scope.LISTED
+        return CommandScope.LISTED
     if is_shipped and role.part == _VERIFIES:
-        return Scope.ANYTHING
-    return Scope.LOOKING if is_shipped and role.part == _LOOKS else Scope.READING
+        return CommandScope.ANYTHING
+    return CommandScope.LOOKING if is_shipped and role.part == _LOOKS else CommandScope.READING
 
 
-class PartRuling(Record):
+class PartDecision(Record):
     """What is said about one part of a command, and by which rule."""
 
     part: str
@@ -69,7 +80,9 @@ class PartRuling(Record):
     """Why the part may not run."""
 
 
-def refusal(role: Role, tool: Tool, subject: str, scope: Scope = Scope.LISTED) -> str | None:
+def explain_refusal(
+    role: Role, tool: Tool, subject: str, scope: CommandScope = CommandScope.LISTED
+) -> str | None:
     """Return why a role may not make a call, or None if it may; `scope` says what decides about a command.
 
     `subject` is what a pattern of its list is about: a command, a relative path, an address, a name.
@@ -87,7 +100,7 @@ def refusal(role: Role, tool: Tool, subject: str, scope: Scope = Scope.LISTED) -
     return f"{role.name} may use {tool.name} only on {', '.join(str(rule.pattern) for rule in rules)}"
 
 
-def owner_of(tool_name: str, roles: Iterable[Role]) -> str | None:
+def find_owner(tool_name: str, roles: Iterable[Role]) -> str | None:
     """Return the part of the pipeline that has a tool, the one with it unbounded first."""
     owning = [role for role in roles if role.part in PIPELINE and role.rules_for(tool_name)]
     ranked = sorted(owning, key=lambda role: (_is_bounded(role, tool_name), PIPELINE.index(str(role.part))))
@@ -98,53 +111,60 @@ def _is_bounded(role: Role, tool_name: str) -> bool:
     return all(rule.pattern is not None for rule in role.rules_for(tool_name))
 
 
-def _command_refusal(role: Role, command: str, rules: tuple[ToolRule, ...], scope: Scope) -> str | None:
+def _command_refusal(
+    role: Role, command: str, rules: tuple[ToolRule, ...], scope: CommandScope
+) -> str | None:
     try:
-        script = judged(command)
+        script = unwrap_command(command)
     except TooComplex as reason:
-        if scope is Scope.ANYTHING:
+        if scope is CommandScope.ANYTHING:
             return None  # the sandbox alone decides
         return f"{role.name} may not run a command that cannot be judged: {reason}; write it out plainly"
-    refused = (found.refused for found in part_rulings(role, script, rules, scope) if found.refused)
+    refused = (found.refused for found in judge_parts(role, script, rules, scope) if found.refused)
     return next(refused, None)
 
 
-def part_rulings(
-    role: Role, script: Script, rules: tuple[ToolRule, ...], scope: Scope = Scope.LISTED
-) -> Iterator[PartRuling]:
+def judge_parts(
+    role: Role, script: ShellScript, rules: tuple[ToolRule, ...], scope: CommandScope = CommandScope.LISTED
+) -> Iterator[PartDecision]:
     """Yield what a role's list says about each part of a command, its redirections too."""
     unbounded = next((str(rule) for rule in rules if rule.pattern is None), None)
-    free = unbounded or (ON_A_COPY if scope is Scope.ANYTHING else None)
+    free = unbounded or (ON_A_COPY if scope is CommandScope.ANYTHING else None)
     for simple in script.commands:
         if free is not None:
-            yield PartRuling(part=one_line(simple.source), rule=free)
-        elif not simple.is_opened or _variable(simple, scope):
-            yield _part(role, simple, rules, scope)
-    is_elsewhere = {"cd", "git"} <= {program_of(simple.words) for simple in script.commands}
-    if free is None and scope is Scope.LISTED and is_elsewhere:
+            yield PartDecision(part=one_line(simple.source), rule=free)
+        elif not simple.is_opened or _find_variable(simple, scope):
+            yield _judge_part(role, simple, rules, scope)
+    is_elsewhere = {"cd", "git"} <= {name_program(simple.words) for simple in script.commands}
+    if free is None and scope is CommandScope.LISTED and is_elsewhere:
         reason = f"{role.name} may not run git in another folder, whose configuration git would obey"
-        yield PartRuling(part="cd, git", refused=reason)
+        yield PartDecision(part="cd, git", refused=reason)
     for redirection in script.redirections:
         if redirection.writes:
-            yield _written(role, redirection, free, scope)
+            yield _judge_redirection(role, redirection, free, scope)
 
 
-def _part(role: Role, simple: Simple, rules: tuple[ToolRule, ...], scope: Scope) -> PartRuling:
+def _judge_part(
+    role: Role, simple: SimpleCommand, rules: tuple[ToolRule, ...], scope: CommandScope
+) -> PartDecision:
     shown = one_line(simple.source)
-    if (name := _variable(simple, scope)) is not None:
-        return PartRuling(
+    if (name := _find_variable(simple, scope)) is not None:
+        return PartDecision(
             part=shown, refused=f"{role.name} may not set {name}, which programs obey; leave it out"
         )
-    rule, why = _listed(simple, rules) if scope is Scope.LISTED else _kept_in(simple, rules, scope)
+    if scope is CommandScope.LISTED:
+        rule, why = _find_listed_rule(simple, rules), ""
+    else:
+        rule, why = _find_sandbox_rule(simple, rules, scope)
     if rule is None:
         why = why or f"it may run {_patterns(rules)}, and commands that only read"
-        return PartRuling(part=shown, refused=f"{role.name} may not run {shown}; {why}")
-    argument = _argument(simple, scope)
+        return PartDecision(part=shown, refused=f"{role.name} may not run {shown}; {why}")
+    argument = _find_argument(simple, scope)
     if argument is not None:
         program = simple.words[0].text
         why = f"{role.name} may not give {argument} to {program}: it can run, write or delete something"
-        return PartRuling(part=shown, refused=f"{why}; leave it out")
-    return PartRuling(part=shown, rule=rule)
+        return PartDecision(part=shown, refused=f"{why}; leave it out")
+    return PartDecision(part=shown, rule=rule)
 
 
 def _patterns(rules: tuple[ToolRule, ...]) -> str:
@@ -153,61 +173,65 @@ def _patterns(rules: tuple[ToolRule, ...]) -> str:
     return ", ".join(str(rule.pattern) for rule in rules[:_SHOWN]) + more
 
 
-def _listed(simple: Simple, rules: tuple[ToolRule, ...]) -> tuple[str | None, str]:
-    return READ_ONLY if is_reading(simple) else _allowing(simple, rules), ""
+def _find_listed_rule(simple: SimpleCommand, rules: tuple[ToolRule, ...]) -> str | None:
+    return READ_ONLY if is_reading(simple) else _find_allowing_rule(simple, rules)
 
 
-def _kept_in(simple: Simple, rules: tuple[ToolRule, ...], scope: Scope) -> tuple[str | None, str]:
+def _find_sandbox_rule(
+    simple: SimpleCommand, rules: tuple[ToolRule, ...], scope: CommandScope
+) -> tuple[str | None, str]:
     """Return what allows a command whose effects the operating system keeps in, or why nothing does."""
     if not simple.words:
         return READ_ONLY, ""
-    tool = simple.replace(words=launched(simple.words))
-    if only_looks(simple) or only_looks(tool):
+    tool = simple.replace(words=strip_launchers(simple.words))
+    if is_only_looking(simple) or is_only_looking(tool):
         return READ_ONLY, ""
-    if (rule := _allowing(simple, rules) or _allowing(tool, rules)) is not None:
+    if (rule := _find_allowing_rule(simple, rules) or _find_allowing_rule(tool, rules)) is not None:
         return rule, ""
-    why = looks_refusal(tool) if scope is Scope.LOOKING else ""
+    why = explain_explorer_refusal(tool) if scope is CommandScope.LOOKING else ""
     return KEPT_IN if why is None else None, why or ""
 
 
-def _variable(simple: Simple, scope: Scope) -> str | None:
-    return bad_assignment(simple) if scope is Scope.LISTED else bad_variable(simple)
+def _find_variable(simple: SimpleCommand, scope: CommandScope) -> str | None:
+    return find_bad_assignment(simple) if scope is CommandScope.LISTED else find_bad_variable(simple)
 
 
-def _argument(simple: Simple, scope: Scope) -> str | None:
+def _find_argument(simple: SimpleCommand, scope: CommandScope) -> str | None:
     if not simple.words:
         return None
-    words = simple.words if scope is Scope.LISTED else launched(simple.words)
-    return dangerous_argument(words) if scope is Scope.LISTED else bad_argument(words)
+    words = simple.words if scope is CommandScope.LISTED else strip_launchers(simple.words)
+    return find_dangerous_argument(words) if scope is CommandScope.LISTED else find_bad_argument(words)
 
 
-def _allowing(simple: Simple, rules: tuple[ToolRule, ...]) -> str | None:
+def _find_allowing_rule(simple: SimpleCommand, rules: tuple[ToolRule, ...]) -> str | None:
     """Return the rule that allows a command; one that runs others is allowed by its exact text only."""
-    runs_others = program_of(simple.words) in RUNNERS | SHELLS
-    text = spelled(simple.words)
+    runs_others = name_program(simple.words) in RUNS_OTHERS | SHELLS
+    text = join_words(simple.words)
     for rule in rules:
         pattern = str(rule.pattern)
-        if expression(pattern).fullmatch(text) and not (runs_others and "*" in pattern):
+        if compile_pattern(pattern).fullmatch(text) and not (runs_others and "*" in pattern):
             return str(rule)
     return None
 
 
-def _written(role: Role, redirection: Redirection, free: str | None, scope: Scope) -> PartRuling:
+def _judge_redirection(
+    role: Role, redirection: Redirection, free: str | None, scope: CommandScope
+) -> PartDecision:
     """Judge a redirection as the writing of its file."""
     shown, target = one_line(redirection.source), redirection.target
     path = PurePosixPath(target.text)
     if find_policy_part(target.text) or any(map(is_git, path.parts)):
-        return PartRuling(part=shown, refused=f"{shown}: no role writes there")
+        return PartDecision(part=shown, refused=f"{shown}: no role writes there")
     is_temporary = target.is_known and path.parts[:2] == ("/", "tmp") and ".." not in path.parts
-    if free is not None or (scope is not Scope.LISTED and is_temporary):
-        return PartRuling(part=shown, rule=free or KEPT_IN)
+    if free is not None or (scope is not CommandScope.LISTED and is_temporary):
+        return PartDecision(part=shown, rule=free or KEPT_IN)
     rules = [rule for name in _WRITERS for rule in role.rules_for(name)]
     inside = target.is_known and not path.is_absolute() and ".." not in path.parts
     for rule in rules:
         if rule.pattern is None or (inside and compile_glob(rule.pattern).fullmatch(path.as_posix())):
-            return PartRuling(part=shown, rule=str(rule))
+            return PartDecision(part=shown, rule=str(rule))
     why = f"{role.name} may not write files, so not {shown} either; let it print instead"
-    return PartRuling(part=shown, refused=why)
+    return PartDecision(part=shown, refused=why)
 
 
 def _covers(tool: Tool, pattern: str, subject: str) -> bool:
@@ -222,4 +246,4 @@ def _covers(tool: Tool, pattern: str, subject: str) -> bool:
             return is_inside and any(compile_glob(pattern).fullmatch(name) for name in names)
         case _:
             is_host = tool.bound is Subject.ADDRESS and is_on_host(pattern, subject)
-            return is_host or expression(pattern).fullmatch(subject) is not None
+            return is_host or compile_pattern(pattern).fullmatch(subject) is not None

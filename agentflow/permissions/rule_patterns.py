@@ -7,8 +7,14 @@ from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from agentflow.permissions.shell_command import UNKNOWN, Script, TooComplex, Word, spelled
-from agentflow.permissions.wrappers import INTERPRETERS, judged, possible, program_of, reads_program
+from agentflow.permissions.shell_command import UNKNOWN_TEXT, ShellScript, ShellWord, TooComplex, join_words
+from agentflow.permissions.wrappers import (
+    INTERPRETERS,
+    is_reading_program,
+    list_possible_commands,
+    name_program,
+    unwrap_command,
+)
 from agentflow.workspace.globs import compile_glob
 
 
@@ -24,7 +30,7 @@ def is_on_host(pattern: str, address: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def expression(pattern: str) -> re.Pattern[str]:
+def compile_pattern(pattern: str) -> re.Pattern[str]:
     """Return what fully matches the commands of a pattern."""
     wanted = f"{pattern.removesuffix(':*')} *" if pattern.endswith(":*") else pattern
     prefix, boundary = (wanted[:-2], r"(?:\ .*)?") if wanted.endswith(" *") else (wanted, "")
@@ -32,10 +38,10 @@ def expression(pattern: str) -> re.Pattern[str]:
     return re.compile(body + boundary, re.DOTALL)
 
 
-def meets(pattern: str, text: str) -> bool:
+def may_match(pattern: str, text: str) -> bool:
     """Tell whether a pattern may be about a text, UNKNOWN in it being any text at all."""
-    if UNKNOWN not in text:
-        return expression(pattern).fullmatch(text) is not None
+    if UNKNOWN_TEXT not in text:
+        return compile_pattern(pattern).fullmatch(text) is not None
     wanted = f"{pattern.removesuffix(':*')} *" if pattern.endswith(":*") else pattern
     forms = (wanted, wanted[:-2]) if wanted.endswith(" *") else (wanted,)
     return any(_overlap(form, text) for form in forms)
@@ -45,7 +51,7 @@ def _overlap(pattern: str, text: str) -> bool:
     """Tell whether two texts with wildcards, `*` and UNKNOWN, have a text in common."""
     reached = _spread({0}, pattern)
     for character in text:
-        if character == UNKNOWN:
+        if character == UNKNOWN_TEXT:
             reached = set(range(min(reached), len(pattern) + 1)) if reached else reached
         else:
             stepped = {
@@ -64,16 +70,16 @@ def _spread(reached: set[int], pattern: str) -> set[int]:
     return reached
 
 
-def touches(pattern: str, script: Script) -> bool:
+def is_about_command(pattern: str, script: ShellScript) -> bool:
     """Tell whether a pattern is about any part of a command, however it is written."""
     bare = _by_basename(pattern)
     texts = {script.source, *(simple.source for simple in script.commands)}
     return (
-        any(meets(pattern, text) for text in texts)
+        any(may_match(pattern, text) for text in texts)
         or any(
-            meets(pattern, text) or meets(bare, text)
+            may_match(pattern, text) or may_match(bare, text)
             for simple in script.commands
-            for words in possible(simple)
+            for words in list_possible_commands(simple)
             if words
             for text in _spellings(words)
         )
@@ -81,12 +87,12 @@ def touches(pattern: str, script: Script) -> bool:
     )
 
 
-def _codes(script: Script) -> Iterator[str]:
+def _codes(script: ShellScript) -> Iterator[str]:
     """Yield the code that interpreters run, as far as it stands in a command."""
     for simple in script.commands:
-        if not INTERPRETERS.fullmatch(program_of(simple.words)):
+        if not INTERPRETERS.fullmatch(name_program(simple.words)):
             continue
-        if reads_program(simple):
+        if is_reading_program(simple):
             yield script.document or script.source
         else:
             yield from (word.text for word in simple.words[2:3])
@@ -98,18 +104,18 @@ def _names(pattern: str, code: str) -> bool:
     return bool(wanted) and set(wanted) <= set(re.findall(r"[\w.+-]+", code))
 
 
-def may_touch(pattern: str, command: str) -> bool:
+def may_be_about_command(pattern: str, command: str) -> bool:
     """Tell whether a pattern may be about a command; about one that cannot be judged it may."""
     try:
-        return touches(pattern, judged(command))
+        return is_about_command(pattern, unwrap_command(command))
     except TooComplex:
         return True
 
 
-def _spellings(words: tuple[Word, ...]) -> Iterator[str]:
-    named = (Word(text=program_of(words)), *words[1:])
+def _spellings(words: tuple[ShellWord, ...]) -> Iterator[str]:
+    named = (ShellWord(text=name_program(words)), *words[1:])
     for form in (words, named):
-        yield spelled(form)
+        yield join_words(form)
         yield " ".join(word.text for word in form)
 
 
@@ -118,7 +124,7 @@ def _by_basename(pattern: str) -> str:
     return f"{program.rpartition('/')[2]}{space}{rest}"
 
 
-def about_path(pattern: str, path: str, root: Path, source: str, *, widely: bool) -> bool:
+def is_about_path(pattern: str, path: str, root: Path, source: str, *, widely: bool) -> bool:
     """Tell whether a pattern is about a path, as given or with links followed.
 
     `widely`, for rules that take something away: a pattern without an anchor counts at any depth, a folder
@@ -141,7 +147,7 @@ def _normal(path: Path) -> Iterator[str]:
 
 
 def _fits(pattern: str, path: Path, root: Path, source: str, *, widely: bool) -> bool:
-    anchor, glob = _anchored(pattern, root, source)
+    anchor, glob = _find_anchor(pattern, root, source)
     places = (anchor, anchor.resolve())
     inside = next((path.relative_to(each).as_posix() for each in places if path.is_relative_to(each)), None)
     if inside is None:
@@ -154,7 +160,7 @@ def _fits(pattern: str, path: Path, root: Path, source: str, *, widely: bool) ->
     return any(re.compile(compile_glob(form).pattern, re.DOTALL | flags).fullmatch(inside) for form in forms)
 
 
-def _anchored(pattern: str, root: Path, source: str) -> tuple[Path, str]:
+def _find_anchor(pattern: str, root: Path, source: str) -> tuple[Path, str]:
     """Return the folder that a pattern begins at, and the rest of it."""
     if pattern.startswith("//"):
         return Path("/"), f"/{pattern.lstrip('/')}"

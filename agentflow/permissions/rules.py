@@ -118,13 +118,13 @@ def read_rules(path: Path) -> Rules:
     )
 
 
-def denied_tools(rules: Rules, tools: Iterable[Tool]) -> frozenset[str]:
+def find_denied_tools(rules: Rules, tools: Iterable[Tool]) -> frozenset[str]:
     """Return the names of the tools that a deny without a pattern takes away as a whole."""
     bare = [rule for rule in rules.deny if rule.pattern is None]
     return frozenset(tool.name for tool in tools if any(is_about_tool(rule, tool) for rule in bare))
 
 
-def named_tools(rules: Rules, tools: Iterable[Tool]) -> frozenset[str]:
+def find_named_tools(rules: Rules, tools: Iterable[Tool]) -> frozenset[str]:
     """Return the names of the tools that any deny or ask rule is about."""
     restricting = (*rules.deny, *rules.ask)
     return frozenset(tool.name for tool in tools if any(is_about_tool(rule, tool) for rule in restricting))
@@ -134,13 +134,13 @@ def is_about_tool(rule: ToolRule, tool: Tool) -> bool:
     """Return whether a rule, its pattern aside, is about a tool."""
     is_server = rule.pattern is None and rule.tool.startswith("mcp__")
     return (
-        rule.tool in kinds_of(tool)
+        rule.tool in list_rule_kinds(tool)
         or (is_server and tool.name.startswith(f"{rule.tool}__"))
         or ("*" in rule.tool and fnmatchcase(tool.name, rule.tool))
     )
 
 
-def kinds_of(tool: Tool) -> frozenset[str]:
+def list_rule_kinds(tool: Tool) -> frozenset[str]:
     """Return the names by which a rule means a tool: its own, and what it does by its inputs."""
     named = tool.named.values()
     on_files = READING if tool.effect is Effect.READ else WRITING

@@ -5,7 +5,7 @@ import shlex
 
 from agentflow.core.record import Record
 
-UNKNOWN = "\0"
+UNKNOWN_TEXT = "\0"
 """Stands in a word for text that only the shell will know; a command that holds this character is refused."""
 _PIECE = re.compile(r"'([^']*)'|\\(.|\n)|(.)", re.DOTALL)
 
@@ -14,7 +14,7 @@ class TooComplex(Exception):
     """A command that cannot be judged; says why, for people and models."""
 
 
-class Word(Record):
+class ShellWord(Record):
     """A word of a command."""
 
     text: str
@@ -24,14 +24,14 @@ class Word(Record):
 
     @property
     def is_known(self) -> bool:
-        return UNKNOWN not in self.text
+        return UNKNOWN_TEXT not in self.text
 
 
 class Redirection(Record):
     """Where a command's input comes from, or its output goes."""
 
     operator: str
-    target: Word
+    target: ShellWord
     source: str
 
     @property
@@ -40,48 +40,50 @@ class Redirection(Record):
         return ">" in self.operator and not is_copy and self.target.text != "/dev/null"
 
 
-class Simple(Record):
+class SimpleCommand(Record):
     """One simple command: its words, what is assigned for it, and how it was written."""
 
-    words: tuple[Word, ...]
+    words: tuple[ShellWord, ...]
     source: str
-    assigned: tuple[tuple[str, Word], ...] = ()
+    assigned: tuple[tuple[str, ShellWord], ...] = ()
     is_opened: bool = False
     """True when it only runs others, which are judged in its place."""
 
 
-class Script(Record):
+class ShellScript(Record):
     """What a shell would do with a command."""
 
-    commands: tuple[Simple, ...]
+    commands: tuple[SimpleCommand, ...]
     redirections: tuple[Redirection, ...] = ()
     source: str = ""
     document: str = ""
     """The text of its here-document, unless the shell changes it."""
 
 
-def unquoted(text: str) -> Word:
+def unquote(text: str) -> ShellWord:
     """Return the value of a word that stands without double quotes. Raises TooComplex."""
     value = ""
     for quoted, escaped, plain in _PIECE.findall(text):
         if plain in ("`", "$") and text != "$":
             raise TooComplex("an expansion is not clear")
         is_home = plain == "~" and (not value or value[-1] in "=:")
-        value += UNKNOWN if is_home or (plain and plain in "*?[") else quoted or escaped.strip("\n") or plain
+        value += (
+            UNKNOWN_TEXT if is_home or (plain and plain in "*?[") else quoted or escaped.strip("\n") or plain
+        )
     if re.search(r"(?<!\\)\{[^}]*(?:,|\.\.)", text) and "'" not in text:
-        return Word(text=UNKNOWN, loose=True)
-    return Word(text=value, loose=is_open_ended(value))
+        return ShellWord(text=UNKNOWN_TEXT, loose=True)
+    return ShellWord(text=value, loose=is_open_ended(value))
 
 
 def is_open_ended(text: str) -> bool:
     """Tell whether a text whose rest is not known may turn out to be a flag."""
-    return text.startswith(UNKNOWN) or (text.startswith("-") and UNKNOWN in text)
+    return text.startswith(UNKNOWN_TEXT) or (text.startswith("-") and UNKNOWN_TEXT in text)
 
 
-def spelled(words: tuple[Word, ...]) -> str:
+def join_words(words: tuple[ShellWord, ...]) -> str:
     """Return words as one text; a word with white space stays in quotes, so that it cannot pass for two."""
-    return " ".join(_spelled(word.text) for word in words)
+    return " ".join(_quote_word(word.text) for word in words)
 
 
-def _spelled(word: str) -> str:
+def _quote_word(word: str) -> str:
     return shlex.quote(word) if not word or re.search(r"\s", word) else word

@@ -9,21 +9,21 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from agentflow.permissions.shell_command import (
-    UNKNOWN,
+    UNKNOWN_TEXT,
     Redirection,
-    Script,
-    Simple,
+    ShellScript,
+    ShellWord,
+    SimpleCommand,
     TooComplex,
-    Word,
     is_open_ended,
-    unquoted,
+    unquote,
 )
 from agentflow.redact import visible
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-MAX_CHARS = 10_000
+MAX_COMMAND_CHARS = 10_000
 MAX_COMMANDS = 50
 _MAX_DEPTH = 40
 _MAX_PIPES = 1_000
@@ -53,17 +53,17 @@ _DASH = re.compile(rb"(?<=[ \t])-(?=[ \t]*<<)")
 _NUMERIC = re.compile(r"-(?:eq|ne|lt|le|gt|ge)")
 
 
-def parse_command(command: str) -> Script:
+def parse_command(command: str) -> ShellScript:
     """Return the simple commands of a shell command, those of substitutions too. Raises TooComplex."""
-    if len(command) > MAX_CHARS:
-        raise TooComplex(f"it has more than {MAX_CHARS:,} characters")
+    if len(command) > MAX_COMMAND_CHARS:
+        raise TooComplex(f"it has more than {MAX_COMMAND_CHARS:,} characters")
     if "\r" in command or visible(command) != command:
         raise TooComplex("it holds control or invisible characters")
     if command.count("|") > _MAX_PIPES:
         raise TooComplex("it has too many commands")
     reader = _Reader(_DASH.sub(rb"\\-", command.encode()))
     reader.read()
-    return Script(
+    return ShellScript(
         commands=tuple(reader.commands),
         redirections=tuple(reader.redirections),
         source=command.strip(),
@@ -76,7 +76,7 @@ class _Reader:
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
-        self.commands: list[Simple] = []
+        self.commands: list[SimpleCommand] = []
         self.redirections: list[Redirection] = []
         self.document = ""
 
@@ -87,10 +87,10 @@ class _Reader:
         top = Parser(Language(tree_sitter_bash.language())).parse(self.raw).root_node
         if top.has_error:
             raise TooComplex("it cannot be parsed")
-        if BLANK.fullmatch(self.raw[: top.start_byte]) is None or top.end_byte != len(self.raw):
+        if _BLANK.fullmatch(self.raw[: top.start_byte]) is None or top.end_byte != len(self.raw):
             raise TooComplex("it cannot be parsed to its end")
         self._walk(top, 0)
-        require_plain_numbers(top)
+        _require_plain_numbers(top)
 
     def _text(self, node: "Node") -> str:
         return (node.text or b"").decode()
@@ -101,9 +101,9 @@ class _Reader:
         if len(self.commands) > MAX_COMMANDS:
             raise TooComplex(f"it has more than {MAX_COMMANDS} commands")
         if not node.is_named or node.type == "comment":
-            require_word_start(node, self.raw)
+            _require_word_start(node, self.raw)
         elif node.type in _STRUCTURE:
-            require_no_gaps(node)
+            _require_no_gaps(node)
             if node.type == "for_statement":
                 self._assign_loop(node)
             for child in node.children:
@@ -122,7 +122,9 @@ class _Reader:
                 self._test(node, depth)
             case "variable_assignment":
                 self.commands.append(
-                    Simple(words=(), source=self._text(node), assigned=(self._assigned(node, depth),))
+                    SimpleCommand(
+                        words=(), source=self._text(node), assigned=(self._read_assignment(node, depth),)
+                    )
                 )
             case "file_redirect" | "herestring_redirect":
                 self._redirection(node, depth)
@@ -134,15 +136,15 @@ class _Reader:
                 raise TooComplex(f"it holds {kind}, which is not judged")
 
     def _command(self, node: "Node", depth: int) -> None:
-        require_no_gaps(node)
-        words: list[Word] = []
-        assigned: list[tuple[str, Word]] = []
+        _require_no_gaps(node)
+        words: list[ShellWord] = []
+        assigned: list[tuple[str, ShellWord]] = []
         for child in node.children:
             if child.type == "variable_assignment":
-                name, value = self._assigned(child, depth)
+                name, value = self._read_assignment(child, depth)
                 assigned.append((name, value))
                 if words:  # an argument of export and its like
-                    words.append(Word(text=f"{name}={value.text}", loose=value.loose))
+                    words.append(ShellWord(text=f"{name}={value.text}", loose=value.loose))
             elif child.type in ("file_redirect", "herestring_redirect"):
                 self._redirection(child, depth)
             elif child.type == "command_name":
@@ -151,14 +153,16 @@ class _Reader:
                 words.append(self._word(child, depth))
             else:
                 raise TooComplex(f"{child.type} in a command is not judged")
-        self.commands.append(Simple(words=tuple(words), source=self._text(node), assigned=tuple(assigned)))
+        self.commands.append(
+            SimpleCommand(words=tuple(words), source=self._text(node), assigned=tuple(assigned))
+        )
 
     def _test(self, node: "Node", depth: int) -> None:
         """Take a test as a command; one that evaluates a name or a text as a number is refused."""
         opening = self._text(node.children[0])
         if opening == "((":
             return
-        for part in below(node):
+        for part in _walk_nodes(node):
             text = self._text(part)
             if part.type == "test_operator" and (
                 text in ("-v", "-R") or (opening == "[[" and _NUMERIC.fullmatch(text))
@@ -166,29 +170,29 @@ class _Reader:
                 raise TooComplex(f"{text} in {opening} evaluates its operands")
             if part.type in _WORDS and (part.parent is None or part.parent.type not in _WORDS):
                 self._word(part, depth)
-        self.commands.append(Simple(words=(Word(text="["),), source=self._text(node)))
+        self.commands.append(SimpleCommand(words=(ShellWord(text="["),), source=self._text(node)))
 
-    def _assigned(self, node: "Node", depth: int) -> tuple[str, Word]:
+    def _read_assignment(self, node: "Node", depth: int) -> tuple[str, ShellWord]:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if name is None or name.type != "variable_name":
             raise TooComplex("an index is evaluated")
         if value is None:
-            return self._text(name), Word(text="")
+            return self._text(name), ShellWord(text="")
         if value.type == "array":
             for child in value.children:
                 self._walk(child, depth + 1)
-            return self._text(name), Word(text=UNKNOWN, loose=True)
+            return self._text(name), ShellWord(text=UNKNOWN_TEXT, loose=True)
         return self._text(name), self._word(value, depth)
 
     def _assign_loop(self, node: "Node") -> None:
         variable = node.child_by_field_name("variable")
         if variable is None or self._text(node.children[0]) != "for":
             raise TooComplex("a loop of this kind is not judged")
-        name, anything = self._text(variable), Word(text=UNKNOWN, loose=True)
-        self.commands.append(Simple(words=(), source=f"for {name}", assigned=((name, anything),)))
+        name, anything = self._text(variable), ShellWord(text=UNKNOWN_TEXT, loose=True)
+        self.commands.append(SimpleCommand(words=(), source=f"for {name}", assigned=((name, anything),)))
 
     def _redirection(self, node: "Node", depth: int) -> None:
-        require_no_gaps(node)
+        _require_no_gaps(node)
         targets = [child for child in node.children if child.type in _WORDS]
         operator = next((self._text(child) for child in node.children if not child.is_named), "")
         if len(targets) != 1 or not operator:
@@ -204,7 +208,7 @@ class _Reader:
         begin, end = (body.start_byte, body.end_byte) if body is not node else (0, 0)
         if (self.raw[:begin] + self.raw[end:]).count(b"<<") > 1:
             raise TooComplex("where its here-documents end is not clear")
-        require_certain_end(node)
+        _require_certain_end(node)
         text = self.raw[begin:end].decode()
         is_quoted = any(
             child.type == "heredoc_start" and b"'" in (child.text or b"") for child in node.children
@@ -216,49 +220,49 @@ class _Reader:
             elif child.is_named and child.type not in ("heredoc_start", "heredoc_body", "heredoc_end"):
                 raise TooComplex("more stands behind a here-document")
 
-    def _word(self, node: "Node", depth: int) -> Word:
+    def _word(self, node: "Node", depth: int) -> ShellWord:
         """Return a word as far as it is known, and read the commands in it."""
         if node.type in _LITERAL or node.type in ("test_operator", "brace_expression") or not node.is_named:
-            return unquoted(self._text(node))
+            return unquote(self._text(node))
         if node.type == "string":
-            return self._quoted(node, depth)
+            return self._read_quoted(node, depth)
         if node.type == "concatenation":
-            return self._joined(node, depth)
+            return self._join_parts(node, depth)
         if node.type in ("command_substitution", "process_substitution"):
             self._walk(node, depth + 1)
         elif node.type == "expansion" and not _PLAIN_EXPANSION.fullmatch(self._text(node)):
             raise TooComplex(f"{self._text(node)} is not judged")
         elif node.type not in _WORDS:
             raise TooComplex(f"{node.type.replace('_', ' ')} is not judged")
-        return Word(text=UNKNOWN, loose=True)
+        return ShellWord(text=UNKNOWN_TEXT, loose=True)
 
-    def _quoted(self, node: "Node", depth: int) -> Word:
+    def _read_quoted(self, node: "Node", depth: int) -> ShellWord:
         """Return a text in double quotes: one word, whatever the shell puts into it."""
         at, text = node.start_byte + 1, ""
         for child in node.children[1:-1]:
             if child.type in ("string_content", '"'):
                 continue
-            text += in_quotes(self.raw[at : child.start_byte].decode()) + UNKNOWN
+            text += _unquote_text(self.raw[at : child.start_byte].decode()) + UNKNOWN_TEXT
             self._word(child, depth)
             at = child.end_byte
-        text += in_quotes(self.raw[at : node.end_byte - 1].decode())
-        return Word(text=text, loose=is_open_ended(text))
+        text += _unquote_text(self.raw[at : node.end_byte - 1].decode())
+        return ShellWord(text=text, loose=is_open_ended(text))
 
-    def _joined(self, node: "Node", depth: int) -> Word:
-        require_no_gaps(node, NOTHING)
+    def _join_parts(self, node: "Node", depth: int) -> ShellWord:
+        _require_no_gaps(node, _NOTHING)
         source = self._text(node)
         words = [self._word(child, depth) for child in node.children]
         if re.search(r"\{[^}]*(?:,|\.\.)", source) and "${" not in source:
-            return Word(text=UNKNOWN, loose=True)
+            return ShellWord(text=UNKNOWN_TEXT, loose=True)
         text = "".join(word.text for word in words)
         pairs = zip(words, node.children, strict=True)
         spills = any(word.loose and child.type != "string" for word, child in pairs)
-        return Word(text=text, loose=spills or is_open_ended(text))
+        return ShellWord(text=text, loose=spills or is_open_ended(text))
 
 
-BLANK = re.compile(rb"[ \t\n]*(?:(?:[ \t]\\\n|\\\n[ \t])[ \t\n]*)*")
+_BLANK = re.compile(rb"[ \t\n]*(?:(?:[ \t]\\\n|\\\n[ \t])[ \t\n]*)*")
 """White space to bash; a continued line only beside a blank, since without one it continues a word."""
-NOTHING = re.compile(rb"")
+_NOTHING = re.compile(rb"")
 _ARITHMETIC = frozenset(
     {
         *("binary_expression", "unary_expression", "postfix_expression", "parenthesized_expression"),
@@ -271,7 +275,7 @@ _FILLING = frozenset({b"read", b"mapfile", b"readarray", b"printf", b"getopts"})
 """Commands that give a variable any text."""
 
 
-def require_no_gaps(node: "Node", allowed: re.Pattern[bytes] = BLANK) -> None:
+def _require_no_gaps(node: "Node", allowed: re.Pattern[bytes] = _BLANK) -> None:
     """Refuse bytes between two nodes that are not white space to bash."""
     raw, at = node.text or b"", 0
     for child in node.children:
@@ -280,14 +284,14 @@ def require_no_gaps(node: "Node", allowed: re.Pattern[bytes] = BLANK) -> None:
         at = child.end_byte - node.start_byte
 
 
-def require_word_start(node: "Node", raw: bytes) -> None:
+def _require_word_start(node: "Node", raw: bytes) -> None:
     """Refuse a comment that bash may take for a part of a word."""
     before = raw[: node.start_byte][-1:]
     if node.type == "comment" and before not in (b"", b" ", b"\t", b"\n", b";"):
         raise TooComplex("where a comment begins is not clear")
 
 
-def require_certain_end(heredoc: "Node") -> None:
+def _require_certain_end(heredoc: "Node") -> None:
     """Refuse a here-document that may end elsewhere, or whose text the shell would change."""
     parts = {child.type: (child.text or b"").decode() for child in heredoc.children}
     start, body = parts.get("heredoc_start", ""), parts.get("heredoc_body", "")
@@ -299,27 +303,27 @@ def require_certain_end(heredoc: "Node") -> None:
         raise TooComplex("a here-document with expansions is not judged; quote its delimiter")
 
 
-def in_quotes(text: str) -> str:
+def _unquote_text(text: str) -> str:
     """Return what text in double quotes means. Raises TooComplex where the parser missed an expansion."""
     if re.search(r"(?<!\\)(?:\\\\)*(?:`|\$[({\w])", text):
         raise TooComplex("an expansion in quotes is not clear")
     return re.sub(r'\\(?:\n|(["\\$`]))', lambda found: found[1] or "", text)
 
 
-def require_plain_numbers(top: "Node") -> None:
+def _require_plain_numbers(top: "Node") -> None:
     """Refuse arithmetic over anything but numbers, and variables that only ever hold numbers.
 
     The shell runs commands that stand in what the variables of arithmetic hold.
     """
-    sums = [node for node in below(top) if node.type == "arithmetic_expansion" or _is_sum(node)]
-    inside = {part.type for node in sums for part in below(node) if part.is_named}
+    sums = [node for node in _walk_nodes(top) if node.type == "arithmetic_expansion" or _is_sum(node)]
+    inside = {part.type for node in sums for part in _walk_nodes(node) if part.is_named}
     if not inside <= _ARITHMETIC:
         raise TooComplex("arithmetic over expansions is not judged")
-    if inside & {"variable_name", "word"} and not all(map(_gives_numbers, below(top))):
+    if inside & {"variable_name", "word"} and not all(map(_gives_numbers, _walk_nodes(top))):
         raise TooComplex("arithmetic over variables that may hold text is not judged")
 
 
-def below(node: "Node") -> Iterator["Node"]:
+def _walk_nodes(node: "Node") -> Iterator["Node"]:
     """Yield a node and all below it."""
     waiting = [node]
     while waiting:

@@ -10,12 +10,18 @@ from agentflow.core.hook import Decision
 from agentflow.core.record import Record
 from agentflow.core.role import ToolRule
 from agentflow.core.tool import Effect, Subject, Tool
-from agentflow.permissions.mass_deletion import find_sweep
-from agentflow.permissions.reading_commands import bad_assignment, dangerous_argument, is_reading
-from agentflow.permissions.rule_patterns import about_path, expression, is_on_host, touches
-from agentflow.permissions.rules import FILES, READING, WRITING, Rules, is_about_tool, kinds_of
-from agentflow.permissions.shell_command import UNKNOWN, Script, Simple, TooComplex, spelled
-from agentflow.permissions.wrappers import judged
+from agentflow.permissions.mass_deletion import find_mass_deletion
+from agentflow.permissions.reading_commands import find_bad_assignment, find_dangerous_argument, is_reading
+from agentflow.permissions.rule_patterns import compile_pattern, is_about_command, is_about_path, is_on_host
+from agentflow.permissions.rules import FILES, READING, WRITING, Rules, is_about_tool, list_rule_kinds
+from agentflow.permissions.shell_command import (
+    UNKNOWN_TEXT,
+    ShellScript,
+    SimpleCommand,
+    TooComplex,
+    join_words,
+)
+from agentflow.permissions.wrappers import unwrap_command
 from agentflow.redact import one_line
 
 _ALLOWING_GLOB = re.compile(r"mcp__\w+?__[\w*-]*|[^*]*")
@@ -38,7 +44,7 @@ _SHARPEST = re.compile(r"\.env(?:\.\w+)?|\.netrc|\.pgpass|\w*\.(?:pem|p12|pfx)|i
 _EXAMPLES = (".env", ".env.local", "id_rsa", "id_ed25519")
 
 
-class Ruling(Record):
+class Authorization(Record):
     """What the rules say about a call, and which one says it."""
 
     decision: Decision = Decision.NONE
@@ -46,13 +52,13 @@ class Ruling(Record):
     source: str = ""
 
 
-class Call(Record):
+class RuleCall(Record):
     """A call as rules look at it."""
 
     tool: Tool
     given: dict[str, Any]
     root: Path
-    script: Script | None = None
+    script: ShellScript | None = None
     """Of a shell command."""
 
     @property
@@ -60,59 +66,59 @@ class Call(Record):
         return self.tool.values(self.given, Subject.PATH)
 
 
-def ruling(rules: Rules, tool: Tool, given: dict[str, Any], root: Path) -> Ruling:
+def apply_rules(rules: Rules, tool: Tool, given: dict[str, Any], root: Path) -> Authorization:
     """Return what the first matching list says about a call; NONE when no rule matches."""
     command = "\n".join(tool.values(given, Subject.COMMAND))
     try:
-        script = judged(command) if command else None
-        call = Call(tool=tool, given=given, root=root, script=script)
-        restricted = restriction(rules, call) or sweep(rules, call)
+        script = unwrap_command(command) if command else None
+        call = RuleCall(tool=tool, given=given, root=root, script=script)
+        restricted = find_restriction(rules, call) or find_deletion_question(rules, call)
     except TooComplex as reason:
-        return uncertain(rules, tool, command, str(reason))
-    return _allowed(rules, call) if restricted is None else restricted
+        return apply_rules_unparsed(rules, tool, command, str(reason))
+    return _apply_allow(rules, call) if restricted is None else restricted
 
 
-def exceptions(rules: Rules, root: Path) -> Callable[[str, str], bool]:
+def build_exceptions(rules: Rules, root: Path) -> Callable[[str, str], bool]:
     """Return whether an allow rule names a file to be read or written; one for all files names none."""
     named = [rule for rule in rules.allow if rule.pattern is not None]
     return lambda kind, name: any(rule.tool == kind and _allows_path(rule, name, root) for rule in named)
 
 
-def uncertain(rules: Rules, tool: Tool, command: str, reason: str) -> Ruling:
+def apply_rules_unparsed(rules: Rules, tool: Tool, command: str, reason: str) -> Authorization:
     """Return what the rules say about a command that cannot be judged: whatever one may be about, it is."""
-    if _DELETING.search(command) or (named := next(secrets_named(command), None)) is not None:
+    if _DELETING.search(command) or (named := next(_find_secret_names(command), None)) is not None:
         what = "deletes" if _DELETING.search(command) else f"names {named}, a secret,"
         why = f"built-in: it {what} and cannot be judged ({reason}); write that part out plainly"
-        return Ruling(decision=Decision.DENY, rule=why)
+        return Authorization(decision=Decision.DENY, rule=why)
     for decision, listed in ((Decision.DENY, rules.deny), (Decision.ASK, rules.ask)):
         rule = next((one for one in listed if one.tool in FILES or is_about_tool(one, tool)), None)
         if rule is not None:
             told = f"{rule} may be about it, since {reason}; write its parts out plainly"
-            return Ruling(decision=decision, rule=told, source=rule.source)
-    return Ruling()
+            return Authorization(decision=decision, rule=told, source=rule.source)
+    return Authorization()
 
 
-def restriction(rules: Rules, call: Call) -> Ruling | None:
+def find_restriction(rules: Rules, call: RuleCall) -> Authorization | None:
     """Return the deny or ask rule, or the name of a secret, that stands against a call."""
-    denied = next((rule for rule in rules.deny if restricts(rule, call)), None)
+    denied = next((rule for rule in rules.deny if is_restricting(rule, call)), None)
     if denied is not None:
         return _by(denied, Decision.DENY)
     if (secret := _secret(call, rules)) is not None:
-        return Ruling(decision=Decision.DENY, rule=f"built-in: {secret} has the name of a secret")
-    asked = next((rule for rule in rules.ask if restricts(rule, call)), None)
+        return Authorization(decision=Decision.DENY, rule=f"built-in: {secret} has the name of a secret")
+    asked = next((rule for rule in rules.ask if is_restricting(rule, call)), None)
     return None if asked is None else _by(asked, Decision.ASK)
 
 
-def sweep(rules: Rules, call: Call) -> Ruling | None:
+def find_deletion_question(rules: Rules, call: RuleCall) -> Authorization | None:
     """Ask about a command over the whole repository, unless a rule allows its very words."""
     if call.script is None or any(str(rule.pattern) == call.script.source for rule in rules.allow):
         return None
-    found = find_sweep(call.script, call.root)
+    found = find_mass_deletion(call.script, call.root)
     told = f"built-in: {one_line(found)} is about the whole repository, or most of it" if found else ""
-    return Ruling(decision=Decision.ASK, rule=told) if found else None
+    return Authorization(decision=Decision.ASK, rule=told) if found else None
 
 
-def restricts(rule: ToolRule, call: Call) -> bool:
+def is_restricting(rule: ToolRule, call: RuleCall) -> bool:
     """Tell whether a deny or ask rule is about any part of a call; in doubt it is."""
     files = tuple(_files_of(call, rule.tool)) if rule.pattern is not None else ()
     if any(_covers_path(rule, path, call.root) for path in files):
@@ -120,11 +126,11 @@ def restricts(rule: ToolRule, call: Call) -> bool:
     if not is_about_tool(rule, call.tool) or rule.pattern is None:
         return is_about_tool(rule, call.tool)
     if call.script is not None:
-        return touches(rule.pattern, call.script)
+        return is_about_command(rule.pattern, call.script)
     return _is_about(rule.pattern, call) or _has_value(rule.pattern, call.given)
 
 
-def _files_of(call: Call, tool: str) -> Iterator[str]:
+def _files_of(call: RuleCall, tool: str) -> Iterator[str]:
     """Yield the files of a call that a rule on Read or Edit is about; what may not be read is not written."""
     if tool not in FILES:
         return
@@ -135,10 +141,10 @@ def _files_of(call: Call, tool: str) -> Iterator[str]:
 
 
 def _covers_path(rule: ToolRule, path: str, root: Path) -> bool:
-    return about_path(str(rule.pattern), path, root, rule.source, widely=True)
+    return is_about_path(str(rule.pattern), path, root, rule.source, widely=True)
 
 
-def _paths_in(script: Script, kind: str) -> Iterator[str]:
+def _paths_in(script: ShellScript, kind: str) -> Iterator[str]:
     """Yield the files that a command may be about: what it writes, and for reading every word."""
     for redirection in script.redirections:
         if redirection.target.is_known and (redirection.writes or kind == READING):
@@ -149,7 +155,7 @@ def _paths_in(script: Script, kind: str) -> Iterator[str]:
                 yield word.text
 
 
-def _is_about(pattern: str, call: Call) -> bool:
+def _is_about(pattern: str, call: RuleCall) -> bool:
     is_host = any(is_on_host(pattern, one) for one in call.tool.values(call.given, Subject.ADDRESS))
     return is_host or any(fnmatchcase(one, pattern) for one in call.tool.values(call.given, Subject.NAME))
 
@@ -159,14 +165,14 @@ def _has_value(pattern: str, given: Mapping[str, Any]) -> bool:
     return bool(colon) and key in given and fnmatchcase(str(given[key]), value.strip())
 
 
-def _allowed(rules: Rules, call: Call) -> Ruling:
+def _apply_allow(rules: Rules, call: RuleCall) -> Authorization:
     if call.script is None:
         rule = next((rule for rule in rules.allow if _permits(rule, call)), None)
-        return Ruling() if rule is None else _by(rule)
+        return Authorization() if rule is None else _by(rule)
     found = [
         _permit_of(simple, rules, call.tool)
         for simple in call.script.commands
-        if not simple.is_opened or bad_assignment(simple)
+        if not simple.is_opened or find_bad_assignment(simple)
     ]
     written = [each.target for each in call.script.redirections if each.writes]
     edits = [rule for rule in rules.allow if rule.tool == WRITING]
@@ -175,16 +181,18 @@ def _allowed(rules: Rules, call: Call) -> Ruling:
         for target in written
     )
     if None in found or not all_written:
-        return Ruling()
+        return Authorization()
     named = next((rule for rule in found if isinstance(rule, ToolRule)), None)
-    return Ruling(decision=Decision.ALLOW, rule="built-in: only reads") if named is None else _by(named)
+    return (
+        Authorization(decision=Decision.ALLOW, rule="built-in: only reads") if named is None else _by(named)
+    )
 
 
-def _by(rule: ToolRule, decision: Decision = Decision.ALLOW) -> Ruling:
-    return Ruling(decision=decision, rule=str(rule), source=rule.source)
+def _by(rule: ToolRule, decision: Decision = Decision.ALLOW) -> Authorization:
+    return Authorization(decision=decision, rule=str(rule), source=rule.source)
 
 
-def _permits(rule: ToolRule, call: Call) -> bool:
+def _permits(rule: ToolRule, call: RuleCall) -> bool:
     if not _ALLOWING_GLOB.fullmatch(rule.tool) or not is_about_tool(rule, call.tool):
         return False
     if rule.pattern is None:
@@ -195,50 +203,50 @@ def _permits(rule: ToolRule, call: Call) -> bool:
 
 
 def _allows_path(rule: ToolRule, path: str, root: Path) -> bool:
-    return rule.pattern is None or about_path(rule.pattern, path, root, rule.source, widely=False)
+    return rule.pattern is None or is_about_path(rule.pattern, path, root, rule.source, widely=False)
 
 
-def _permit_of(simple: Simple, rules: Rules, tool: Tool) -> ToolRule | bool | None:
+def _permit_of(simple: SimpleCommand, rules: Rules, tool: Tool) -> ToolRule | bool | None:
     """Return the rule that allows a part of a command, True where none is needed, else None."""
-    if bad_assignment(simple) is not None or (simple.words and dangerous_argument(simple.words)):
+    if find_bad_assignment(simple) is not None or (simple.words and find_dangerous_argument(simple.words)):
         return None
     if is_reading(simple):
         return True
-    text, kinds = spelled(simple.words), kinds_of(tool)
+    text, kinds = join_words(simple.words), list_rule_kinds(tool)
     for rule in rules.allow:
-        if rule.tool in kinds and (rule.pattern is None or expression(rule.pattern).fullmatch(text)):
+        if rule.tool in kinds and (rule.pattern is None or compile_pattern(rule.pattern).fullmatch(text)):
             return rule
     return None
 
 
-def _secret(call: Call, rules: Rules) -> str | None:
+def _secret(call: RuleCall, rules: Rules) -> str | None:
     """Return a file that has the name of a secret, unless a rule allows that very file."""
     opened = [rule for rule in rules.allow if rule.tool in FILES and rule.pattern is not None]
-    named = [] if call.script is None else [*secret_in(call.script)]
-    named += filter(secret_path, call.paths)
+    named = [] if call.script is None else [*_find_secrets_in(call.script)]
+    named += filter(_is_secret_path, call.paths)
     return next((it for it in named if not any(_allows_path(rule, it, call.root) for rule in opened)), None)
 
 
-def secret_path(path: str) -> bool:
+def _is_secret_path(path: str) -> bool:
     """Tell whether a file tool's path has the name of a secret."""
     return any(_NAMES.fullmatch(part) for part in PurePosixPath(path).parts[-1:])
 
 
-def secret_in(script: Script) -> Iterator[str]:
+def _find_secrets_in(script: ShellScript) -> Iterator[str]:
     """Yield the words of a command, and the files it is led from or to, that have the name of a secret."""
     words = [word for simple in script.commands for word in simple.words[1:]]
     for word in (*words, *(redirection.target for redirection in script.redirections)):
         name = re.split(r"[/=:@]", word.text)[-1]
         if _CERTAIN.fullmatch(name) if word.is_known else _may_name(name):
-            yield word.text.replace(UNKNOWN, "*")
+            yield word.text.replace(UNKNOWN_TEXT, "*")
 
 
-def secrets_named(text: str) -> Iterator[str]:
+def _find_secret_names(text: str) -> Iterator[str]:
     """Yield the pieces of a text, whatever they mean, that have the name of a secret."""
     yield from (piece for piece in re.split(r"[^\w.*~-]+", text) if _SHARPEST.fullmatch(piece))
 
 
 def _may_name(name: str) -> bool:
     """Tell whether a name with globs, its beginning known, may turn out to be a secret's."""
-    glob = name.replace(UNKNOWN, "*")
-    return name[:1] not in ("", UNKNOWN) and any(fnmatchcase(example, glob) for example in _EXAMPLES)
+    glob = name.replace(UNKNOWN_TEXT, "*")
+    return name[:1] not in ("", UNKNOWN_TEXT) and any(fnmatchcase(example, glob) for example in _EXAMPLES)

@@ -9,13 +9,13 @@ from types import MappingProxyType
 
 from agentflow.core.record import Record
 from agentflow.permissions.shell_command import (
-    UNKNOWN,
+    UNKNOWN_TEXT,
     Redirection,
-    Script,
-    Simple,
+    ShellScript,
+    ShellWord,
+    SimpleCommand,
     TooComplex,
-    Word,
-    spelled,
+    join_words,
 )
 from agentflow.permissions.shell_parser import MAX_COMMANDS, parse_command
 
@@ -51,7 +51,7 @@ _WRAPPERS: Mapping[str, Wrapper] = {
     "xargs": Wrapper(flags=r"-[0rtx]+|-[anPLsIdE].+|--null|--no-run-if-empty", valued="-[anPLsIdE]"),
 }
 """Those whose options are known well enough to judge what they run in their place."""
-RUNNERS = frozenset(
+RUNS_OTHERS = frozenset(
     {
         *("sudo", "doas", "su", "runuser", "exec", "setsid", "ionice", "chrt", "taskset"),
         *("flock", "watch", "busybox", "toybox", "strace", "ltrace", "gdb", "parallel", "chroot"),
@@ -70,24 +70,26 @@ LAUNCHERS = frozenset(
 """Any later word of these may be a program too, but a rule may name what they run: `uv run pytest *`."""
 
 
-def judged(command: str) -> Script:
+def unwrap_command(command: str) -> ShellScript:
     """Return all that a shell command would run, wrappers opened. Raises TooComplex."""
     script = parse_command(command)
-    commands: list[Simple] = []
+    commands: list[SimpleCommand] = []
     redirections: list[Redirection] = [*script.redirections]
     for simple in script.commands:
         _open(simple, commands, redirections, _DEPTH)
     for at, simple in enumerate(tuple(commands)):
-        if program_of(simple.words) in SHELLS and reads_program(simple):
+        if name_program(simple.words) in SHELLS and is_reading_program(simple):
             commands[at] = simple.replace(is_opened=True)
-            found = _fed(simple, script)
+            found = _read_document(simple, script)
             redirections.extend(found.redirections)
             for each in found.commands:
                 _open(each, commands, redirections, _DEPTH)
     return script.replace(commands=tuple(commands), redirections=tuple(redirections))
 
 
-def _open(simple: Simple, commands: list[Simple], redirections: list[Redirection], depth: int) -> None:
+def _open(
+    simple: SimpleCommand, commands: list[SimpleCommand], redirections: list[Redirection], depth: int
+) -> None:
     """Add a command, and whatever it runs."""
     if depth == 0:
         raise TooComplex("commands are nested too deeply")
@@ -99,41 +101,41 @@ def _open(simple: Simple, commands: list[Simple], redirections: list[Redirection
         script = parse_command(text)
         redirections.extend(script.redirections)
         inner.extend(script.commands)
-    is_wrapper = program_of(simple.words) in _WRAPPERS and bool(inner)
+    is_wrapper = name_program(simple.words) in _WRAPPERS and bool(inner)
     commands.append(simple.replace(is_opened=is_wrapper or bool(texts)))
     for found in inner:
         _open(found, commands, redirections, depth - 1)
 
 
-def _fed(simple: Simple, script: Script) -> Script:
+def _read_document(simple: SimpleCommand, script: ShellScript) -> ShellScript:
     """Return the here-document that a shell runs. Raises TooComplex where it runs another text."""
     if len(script.commands) > 1 or not script.document:
-        name = program_of(simple.words)
+        name = name_program(simple.words)
         raise TooComplex(f"{name} runs what it reads from its input; write it to a file and run that")
     found = parse_command(script.document)
-    if any(map(reads_program, found.commands)):
+    if any(map(is_reading_program, found.commands)):
         raise TooComplex("commands are nested too deeply")
     return found
 
 
-def _run_by(simple: Simple) -> Iterator[Simple]:
+def _run_by(simple: SimpleCommand) -> Iterator[SimpleCommand]:
     """Yield the commands that a wrapper, or find, is given as words."""
-    name = program_of(simple.words)
+    name = name_program(simple.words)
     if name == "find":
-        yield from _found(simple)
+        yield from _list_found_commands(simple)
     wrapper = _WRAPPERS.get(name)
     at = None if wrapper is None else _program_at(simple.words, wrapper)
     if at is None or at >= len(simple.words):
         return
     given = [word.text.partition("=") for word in simple.words[1:at] if name == "env" and "=" in word.text]
-    assigned = tuple((key, Word(text=value)) for key, _, value in given)
-    read = (Word(text=UNKNOWN, loose=True),) if name == "xargs" else ()
-    yield Simple(
+    assigned = tuple((key, ShellWord(text=value)) for key, _, value in given)
+    read = (ShellWord(text=UNKNOWN_TEXT, loose=True),) if name == "xargs" else ()
+    yield SimpleCommand(
         words=(*simple.words[at:], *read), source=simple.source, assigned=(*simple.assigned, *assigned)
     )
 
 
-def _program_at(words: tuple[Word, ...], wrapper: Wrapper) -> int | None:
+def _program_at(words: tuple[ShellWord, ...], wrapper: Wrapper) -> int | None:
     """Return where the program stands that a wrapper runs; None when its options are not known."""
     at = 1
     while (
@@ -150,22 +152,24 @@ def _program_at(words: tuple[Word, ...], wrapper: Wrapper) -> int | None:
     return at + wrapper.operands
 
 
-def _found(simple: Simple) -> Iterator[Simple]:
+def _list_found_commands(simple: SimpleCommand) -> Iterator[SimpleCommand]:
     """Yield what find runs on each file, the file's name unknown."""
     words = simple.words
     for begin, word in enumerate(words):
         if word.text in ("-exec", "-execdir", "-ok", "-okdir"):
             end = next((at for at in range(begin, len(words)) if words[at].text in (";", "+")), len(words))
             inner = tuple(
-                Word(text=each.text.replace("{}", UNKNOWN), loose=True) if "{}" in each.text else each
+                ShellWord(text=each.text.replace("{}", UNKNOWN_TEXT), loose=True)
+                if "{}" in each.text
+                else each
                 for each in words[begin + 1 : end]
             )
-            yield Simple(words=inner, source=simple.source)
+            yield SimpleCommand(words=inner, source=simple.source)
 
 
-def _texts_of(simple: Simple) -> Iterator[str]:
+def _texts_of(simple: SimpleCommand) -> Iterator[str]:
     """Yield command lines that a program is given as one word. Raises TooComplex for one not known."""
-    words, name = simple.words, program_of(simple.words)
+    words, name = simple.words, name_program(simple.words)
     if name in SHELLS:
         flags = [at for at, word in enumerate(words) if re.fullmatch(r"-[a-z]*c[a-z]*", word.text)]
         if flags:
@@ -174,7 +178,7 @@ def _texts_of(simple: Simple) -> Iterator[str]:
             raise TooComplex(f"what {name} runs is known only when it runs")
 
 
-def _text_at(words: tuple[Word, ...], at: int) -> Iterator[str]:
+def _text_at(words: tuple[ShellWord, ...], at: int) -> Iterator[str]:
     while at < len(words) and words[at].text.startswith("-"):
         at += 1
     if at >= len(words) or not words[at].is_known:
@@ -182,15 +186,15 @@ def _text_at(words: tuple[Word, ...], at: int) -> Iterator[str]:
     yield words[at].text
 
 
-def possible(simple: Simple) -> Iterator[tuple[Word, ...]]:
+def list_possible_commands(simple: SimpleCommand) -> Iterator[tuple[ShellWord, ...]]:
     """Yield a command's words, and those of every command that its arguments may turn out to be."""
     yield simple.words
-    name = program_of(simple.words)
+    name = name_program(simple.words)
     rest = simple.words[1:]
-    if name in RUNNERS | LAUNCHERS:
+    if name in RUNS_OTHERS | LAUNCHERS:
         if len(rest) > _MAX_WORDS:
             raise TooComplex(f"{name} has more than {_MAX_WORDS} words")
-        more = (Word(text=UNKNOWN, loose=True),) if name == "xargs" else ()
+        more = (ShellWord(text=UNKNOWN_TEXT, loose=True),) if name == "xargs" else ()
         for at, word in enumerate(rest):
             if word.is_known:
                 yield (*rest[at:], *more)
@@ -200,11 +204,11 @@ def possible(simple: Simple) -> Iterator[tuple[Word, ...]]:
             yield (simple.words[0], *rest[at:])
 
 
-def _lines_in(word: Word) -> Iterator[tuple[Word, ...]]:
+def _lines_in(word: ShellWord) -> Iterator[tuple[ShellWord, ...]]:
     """Yield the commands of an argument that may be a command line."""
     if re.search(r"\s", word.text) and word.is_known:
-        for simple in judged(word.text).commands:
-            yield from possible(simple)
+        for simple in unwrap_command(word.text).commands:
+            yield from list_possible_commands(simple)
 
 
 _RESERVED = frozenset(
@@ -243,18 +247,18 @@ _GIT_RUNS = re.compile(
 )
 
 
-def program_of(words: tuple[Word, ...]) -> str:
+def name_program(words: tuple[ShellWord, ...]) -> str:
     """Return the bare name of a command's program."""
     return words[0].text.rpartition("/")[2] or words[0].text if words else ""
 
 
-def require_clear(simple: Simple) -> None:
+def require_clear(simple: SimpleCommand) -> None:
     """Refuse what runs text that nobody has seen."""
     words = simple.words
     if not words:
         return
     _require_program(words[0])
-    name, texts = program_of(words), [word.text for word in words[1:]]
+    name, texts = name_program(words), [word.text for word in words[1:]]
     opaque = _OPAQUE_WITH.get(name)
     if (name in _OPAQUE and texts) or (opaque and any(map(opaque.fullmatch, texts))):
         raise TooComplex(f"{name} evaluates text")
@@ -266,7 +270,7 @@ def require_clear(simple: Simple) -> None:
         _require_plain_git(words)
 
 
-def _require_plain_git(words: tuple[Word, ...]) -> None:
+def _require_plain_git(words: tuple[ShellWord, ...]) -> None:
     at = 1
     while at < len(words) and words[at].text.startswith("-"):
         is_setting = words[at].text == "-c" and at + 1 < len(words)
@@ -275,19 +279,19 @@ def _require_plain_git(words: tuple[Word, ...]) -> None:
         ):
             raise TooComplex("git -c sets what can run programs")
         at += 2 if words[at].text in ("-c", "-C", "--git-dir", "--work-tree") else 1
-    if _GIT_RUNS.fullmatch(spelled(words)):
+    if _GIT_RUNS.fullmatch(join_words(words)):
         raise TooComplex("git runs a command line of its own")
 
 
-def reads_program(simple: Simple) -> bool:
+def is_reading_program(simple: SimpleCommand) -> bool:
     """Tell whether a shell or interpreter is called without a program, so that its input is one."""
-    name, texts = program_of(simple.words), [word.text for word in simple.words[1:]]
+    name, texts = name_program(simple.words), [word.text for word in simple.words[1:]]
     if name not in SHELLS and not INTERPRETERS.fullmatch(name):
         return False
     return not texts or texts[0] == "-" or all(re.fullmatch("-[silu]+", text) for text in texts)
 
 
-def _require_program(word: Word) -> None:
+def _require_program(word: ShellWord) -> None:
     if not word.is_known:
         raise TooComplex("which program it runs is known only when it runs")
     if word.text in _RESERVED:
@@ -333,7 +337,7 @@ _ALONE = re.compile(r"--(?:no-install|no|yes|offline|no-sync|frozen|locked|quiet
 _MOST_LAUNCHERS = 3
 
 
-def launched(words: tuple[Word, ...]) -> tuple[Word, ...]:
+def strip_launchers(words: tuple[ShellWord, ...]) -> tuple[ShellWord, ...]:
     """Return a command as the words of the tool that it starts; the same words where it starts none."""
     for _ in range(_MOST_LAUNCHERS):
         shorter = _shorter(words)
@@ -343,12 +347,12 @@ def launched(words: tuple[Word, ...]) -> tuple[Word, ...]:
     return words
 
 
-def _shorter(words: tuple[Word, ...]) -> tuple[Word, ...]:
+def _shorter(words: tuple[ShellWord, ...]) -> tuple[ShellWord, ...]:
     if not words or not words[0].is_known:
         return words
     if found := _INSTALLED.fullmatch(words[0].text):
-        return (Word(text=found[1]), *words[1:])
-    name, texts = program_of(words), [word.text for word in words]
+        return (ShellWord(text=found[1]), *words[1:])
+    name, texts = name_program(words), [word.text for word in words]
     if _PYTHON.fullmatch(name):
         return words[2:] if texts[1:2] == ["-m"] and texts[2:3] and texts[2] in _MODULES else words
     if texts[:2] == ["uv", "pip"]:

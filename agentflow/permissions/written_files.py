@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from agentflow.permissions.shell_command import Script, Simple, TooComplex, Word
+from agentflow.permissions.shell_command import ShellScript, ShellWord, SimpleCommand, TooComplex
 from agentflow.permissions.shell_parser import parse_command
-from agentflow.permissions.wrappers import RUNNERS, SHELLS
+from agentflow.permissions.wrappers import RUNS_OTHERS, SHELLS
 
 _WRITERS = frozenset({"tee", "touch"})
 """Every file that one of these is given is written."""
@@ -38,17 +38,17 @@ def find_outputs(command: str) -> frozenset[str]:
     return frozenset(path for path in _targets(script) if not (_is_obeyed(path) or _is_used(path, others)))
 
 
-def _program(simple: Simple) -> str:
+def _program(simple: SimpleCommand) -> str:
     return simple.words[0].text.rpartition("/")[2] if simple.words else ""
 
 
-def _may_run_unknown(simple: Simple) -> bool:
+def _may_run_unknown(simple: SimpleCommand) -> bool:
     program, words = _program(simple), simple.words
     if not words or program in _PRINTERS:
         return False
     if program in _INTERPRETERS and (len(words) == 1 or words[1].text.startswith("-")):
         return len(words) == 1 or words[1].text != "-m"
-    return program in RUNNERS or program == "eval" or not all(word.is_known for word in words)
+    return program in RUNS_OTHERS or program == "eval" or not all(word.is_known for word in words)
 
 
 def _is_obeyed(path: str) -> bool:
@@ -56,7 +56,7 @@ def _is_obeyed(path: str) -> bool:
     return file.suffix in _OBEYED or file.name in _OBEYED_NAMES
 
 
-def _targets(script: Script) -> Iterator[str]:
+def _targets(script: ShellScript) -> Iterator[str]:
     """Yield where output goes, as far as that is known."""
     targets = [one.target for one in script.redirections if one.writes]
     for simple in script.commands:
@@ -65,9 +65,9 @@ def _targets(script: Script) -> Iterator[str]:
     return (word.text for word in targets if word.is_known)
 
 
-def _other_paths(script: Script) -> Iterator[PurePosixPath]:
+def _other_paths(script: ShellScript) -> Iterator[PurePosixPath]:
     """Yield whatever in a command may name a file that is run or read."""
-    words: list[Word] = [one.target for one in script.redirections if not one.writes]
+    words: list[ShellWord] = [one.target for one in script.redirections if not one.writes]
     for simple in script.commands:
         words += [value for _, value in simple.assigned]
         words += simple.words[:1] if _program(simple) in _WRITERS | {"mkdir"} else simple.words

@@ -74,14 +74,14 @@ def load_run(path: Path) -> Run | None:
         if run is not None:
             run = _advance_checked(run, entry, place)
         elif isinstance(entry, RunOpened):
-            run = open_run(path, entry)
+            run = open_recorded_run(path, entry)
         else:
             raise CorruptState(f"{place}: a run file begins with RunOpened")
     cut_torn_line(path)
     return run
 
 
-def open_run(path: Path, head: RunOpened) -> Run:
+def open_recorded_run(path: Path, head: RunOpened) -> Run:
     """Return a run at its beginning, in the conversation of the earlier run that its head names.
 
     Raises CorruptState where that is not there.
@@ -127,7 +127,7 @@ def read_exchanges(path: Path) -> Iterator[RecordedRequest | HistoryCompacted]:
                 refused = None
             case _:
                 pass
-        run = open_run(path, entry) if isinstance(entry, RunOpened) else run and advance(run, entry)
+        run = open_recorded_run(path, entry) if isinstance(entry, RunOpened) else run and advance(run, entry)
 
 
 def _advance_checked(run: Run, entry: RunEntry, place: str) -> Run:

@@ -17,7 +17,7 @@ from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles, list_subagents
 from agentflow.library.skills import Skills, offer_skills
 from agentflow.loop.agent import Agent, Surroundings
-from agentflow.permissions.role_rules import owner_of
+from agentflow.permissions.role_rules import find_owner
 from agentflow.redact import redacted
 from agentflow.report.material import Material
 from agentflow.routing.table import Table
@@ -158,7 +158,7 @@ class Crew(Record):
         """Return the role that has each known tool."""
         roles = tuple(self.roles.part(part) for part in PIPELINE)
         names = (*(tool.name for tool in self.toolbox.tools), *WEB)
-        owned = {name: owner for name in names if (owner := owner_of(name, roles))}
+        owned = {name: owner for name in names if (owner := find_owner(name, roles))}
         return {**owned, **{tool: part for part, tool in SUBMITS.items()}}
 
     def material(self, task: TaskState) -> Material:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agentflow.core.hook import Decision
 from agentflow.permissions.rules import Rules, parse_rules
-from agentflow.permissions.user_rules import ruling
+from agentflow.permissions.user_rules import apply_rules
 from agentflow.tools.shell import BASH
 
 RULES = Rules(deny=parse_rules(["Bash(rm *)"], ""), allow=parse_rules(["Bash"], ""))
@@ -69,9 +69,9 @@ def commands(draw: st.DrawFn) -> str:
 
 @given(commands())
 def test_deny_is_never_lost_by_composition(command: str) -> None:
-    assert ruling(RULES, BASH, {"command": command}, Path("/nowhere")).decision is Decision.DENY
+    assert apply_rules(RULES, BASH, {"command": command}, Path("/nowhere")).decision is Decision.DENY
 
 
 @given(st.text(alphabet="ls rm$()`'\"\\;|&<>{}#~*=\n x-[]!", max_size=40))
 def test_any_text_is_decided(command: str) -> None:
-    assert ruling(RULES, BASH, {"command": command}, Path("/nowhere")).decision in set(Decision)
+    assert apply_rules(RULES, BASH, {"command": command}, Path("/nowhere")).decision in set(Decision)

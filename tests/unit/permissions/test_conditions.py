@@ -1,10 +1,10 @@
 import pytest
 
-from agentflow.permissions.conditions import Asked, asks
+from agentflow.permissions.conditions import CallToApprove, find_approval_reason
 from agentflow.settings import When
 
-PUSH = Asked(tool="Bash", role="implementer", args={"command": "git push origin"})
-LOOK = Asked(tool="Bash", role="implementer", args={"command": "git status"})
+PUSH = CallToApprove(tool="Bash", role="implementer", args={"command": "git push origin"})
+LOOK = CallToApprove(tool="Bash", role="implementer", args={"command": "git status"})
 
 
 @pytest.mark.parametrize(
@@ -23,20 +23,22 @@ LOOK = Asked(tool="Bash", role="implementer", args={"command": "git status"})
         ("", LOOK, True),
     ],
 )
-def test_a_condition_asks_when_it_is_met_and_when_it_fails(when: str, call: Asked, *, asked: bool) -> None:
-    assert (asks(When(when=when), call) is not None) == asked
+def test_a_condition_asks_when_it_is_met_and_when_it_fails(
+    when: str, call: CallToApprove, *, asked: bool
+) -> None:
+    assert (find_approval_reason(When(when=when), call) is not None) == asked
 
 
 def test_modes() -> None:
-    assert asks(None, PUSH) is None
-    assert asks("never", PUSH) is None
-    assert asks("always", PUSH) == "approval: always"
+    assert find_approval_reason(None, PUSH) is None
+    assert find_approval_reason("never", PUSH) is None
+    assert find_approval_reason("always", PUSH) == "approval: always"
 
 
 def test_a_function_decides_and_its_error_asks() -> None:
-    def failing(_: Asked) -> bool:
+    def failing(_: CallToApprove) -> bool:
         raise RuntimeError("no idea")
 
-    assert asks(lambda call: "push" in call.args["command"], PUSH) is not None
-    assert asks(lambda call: "push" in call.args["command"], LOOK) is None
-    assert asks(failing, LOOK) == "approval: its condition failed: no idea"
+    assert find_approval_reason(lambda call: "push" in call.args["command"], PUSH) is not None
+    assert find_approval_reason(lambda call: "push" in call.args["command"], LOOK) is None
+    assert find_approval_reason(failing, LOOK) == "approval: its condition failed: no idea"

@@ -7,7 +7,7 @@ import pytest
 from agentflow.core.hook import Decision
 from agentflow.core.role import ToolRule
 from agentflow.permissions.rules import Rules
-from agentflow.permissions.user_rules import ruling
+from agentflow.permissions.user_rules import apply_rules
 from agentflow.tools.shell import BASH
 
 ENTRIES = ("src", "tests", "docs", "build", "dist", "node_modules", "README.md", "pyproject.toml", "a.log")
@@ -74,7 +74,7 @@ def root(tmp_path: Path) -> Path:
 
 def decision(root: Path, command: str, *allowed: str) -> Decision:
     rules = Rules(allow=tuple(ToolRule(tool="Bash", pattern=pattern) for pattern in allowed))
-    return ruling(rules, BASH, {"command": command.replace("ROOT", str(root))}, root).decision
+    return apply_rules(rules, BASH, {"command": command.replace("ROOT", str(root))}, root).decision
 
 
 @pytest.mark.parametrize("command", ASKED)

@@ -6,7 +6,7 @@ import pytest
 
 from agentflow.core.role import Role
 from agentflow.library.roles import read_role
-from agentflow.permissions.role_rules import Scope, scope_of
+from agentflow.permissions.role_rules import CommandScope, find_scope
 from agentflow.permissions.rules import parse_rules
 from agentflow.sandbox.confine import Ability
 from agentflow.sandbox.profile import Level, Opened
@@ -14,7 +14,7 @@ from agentflow.sandbox.run import Sandbox
 from agentflow.tools.shell import BASH
 
 AGENTS = Path(__file__).parents[3] / "agents"
-LISTED, READING, LOOKING, ANYTHING = Scope
+LISTED, READING, LOOKING, ANYTHING = CommandScope
 
 
 def shipped(name: str) -> Role:
@@ -35,22 +35,22 @@ def sandbox(level: Level, who: str | None, *network: str) -> Sandbox:
     ],
 )
 def test_what_the_sandbox_does_not_hold_is_judged(
-    name: str, full: Scope, partial: Scope, none: Scope
+    name: str, full: CommandScope, partial: CommandScope, none: CommandScope
 ) -> None:
-    found = [scope_of(shipped(name), BASH, sandbox(level, name)) for level in Level]
+    found = [find_scope(shipped(name), BASH, sandbox(level, name)) for level in Level]
     assert found == [full, partial, none]
 
 
 def test_a_network_leaves_a_reader_to_its_list() -> None:
-    assert scope_of(shipped("explorer"), BASH, sandbox(Level.FULL, "explorer", "explorer")) is LISTED
+    assert find_scope(shipped("explorer"), BASH, sandbox(Level.FULL, "explorer", "explorer")) is LISTED
 
 
 def test_a_role_file_of_the_user_means_what_it_lists() -> None:
     own = shipped("verifier").replace(origin="project")
-    assert scope_of(own, BASH, sandbox(Level.FULL, "verifier")) is READING
+    assert find_scope(own, BASH, sandbox(Level.FULL, "verifier")) is READING
 
 
 def test_a_bounded_role_beside_a_writer_has_its_list() -> None:
     child = shipped("reviewer").replace(part=None, tools=parse_rules("Bash(git diff *)", ""))
-    assert scope_of(child, BASH, sandbox(Level.FULL, "implementer")) is LISTED
-    assert scope_of(child, BASH, sandbox(Level.FULL, None)) is READING
+    assert find_scope(child, BASH, sandbox(Level.FULL, "implementer")) is LISTED
+    assert find_scope(child, BASH, sandbox(Level.FULL, None)) is READING

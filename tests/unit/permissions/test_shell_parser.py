@@ -4,20 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.permissions.reading_commands import dangerous_argument
-from agentflow.permissions.shell_command import TooComplex, Word
-from agentflow.permissions.shell_parser import MAX_CHARS, MAX_COMMANDS, parse_command
-from agentflow.permissions.wrappers import judged
+from agentflow.permissions.reading_commands import find_dangerous_argument
+from agentflow.permissions.shell_command import ShellWord, TooComplex
+from agentflow.permissions.shell_parser import MAX_COMMAND_CHARS, MAX_COMMANDS, parse_command
+from agentflow.permissions.wrappers import unwrap_command
 
 
-def known(command: str) -> tuple[Word, ...]:
+def known(command: str) -> tuple[ShellWord, ...]:
     (simple,) = parse_command(command).commands
     return simple.words
 
 
 def texts(command: str) -> list[str]:
     return [
-        " ".join(word.text.replace("\0", "?") for word in simple.words) for simple in judged(command).commands
+        " ".join(word.text.replace("\0", "?") for word in simple.words)
+        for simple in unwrap_command(command).commands
     ]
 
 
@@ -52,12 +53,12 @@ def test_a_command_is_all_that_it_would_run(command: str, found: list[str]) -> N
     ],
 )
 def test_the_files_that_are_written_are_seen(command: str, operators: list[str]) -> None:
-    assert [each.operator for each in judged(command).redirections if each.writes] == operators
+    assert [each.operator for each in unwrap_command(command).redirections if each.writes] == operators
 
 
 def is_judged(command: str) -> bool:
     try:
-        judged(command)
+        unwrap_command(command)
     except TooComplex:
         return False
     return True
@@ -105,8 +106,8 @@ def test_what_cannot_be_judged_is_refused(command: str) -> None:
 
 
 def test_a_very_long_command_is_not_judged() -> None:
-    assert is_judged("ls " + "a" * (MAX_CHARS - 3))
-    assert not is_judged("ls " + "a" * (MAX_CHARS - 2))
+    assert is_judged("ls " + "a" * (MAX_COMMAND_CHARS - 3))
+    assert not is_judged("ls " + "a" * (MAX_COMMAND_CHARS - 2))
 
 
 def test_a_command_of_too_many_commands_is_not_judged() -> None:
@@ -118,7 +119,7 @@ def test_a_command_of_too_many_commands_is_not_judged() -> None:
 @pytest.mark.parametrize("piece", ["a ", "'a' ", "\\a", '"a"', "a*", "(", "$(", "{ ", "a|", "sh -c ", "env "])
 def test_judging_takes_no_time_whatever_is_asked(piece: str) -> None:
     begin = time.process_time()
-    is_judged(piece * (MAX_CHARS // len(piece)))
+    is_judged(piece * (MAX_COMMAND_CHARS // len(piece)))
     assert time.process_time() - begin < 2
 
 
@@ -184,7 +185,7 @@ def test_the_words_are_those_that_bash_makes(tmp_path: Path, arguments: str) -> 
     ],
 )
 def test_arguments_that_execute_or_write_are_found(command: str, found: str) -> None:
-    assert dangerous_argument(known(command)) == found
+    assert find_dangerous_argument(known(command)) == found
 
 
 @pytest.mark.parametrize(
@@ -205,4 +206,4 @@ def test_arguments_that_execute_or_write_are_found(command: str, found: str) -> 
     ],
 )
 def test_everyday_arguments_are_fine(command: str) -> None:
-    assert dangerous_argument(known(command)) is None
+    assert find_dangerous_argument(known(command)) is None

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from agentflow.core.hook import Decision
-from agentflow.permissions.rules import Rules, denied_tools, load_rules, parse_rules
-from agentflow.permissions.user_rules import ruling
+from agentflow.permissions.rules import Rules, find_denied_tools, load_rules, parse_rules
+from agentflow.permissions.user_rules import apply_rules
 from tests.support.tools import tool_named
 
 
@@ -15,7 +15,7 @@ def rules(**lists: list[str]) -> Rules:
 
 
 def decided(given: Rules, tool: str, root: Path, **values: Any) -> Decision:
-    return ruling(given, tool_named(tool), values, root).decision
+    return apply_rules(given, tool_named(tool), values, root).decision
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_rules_on_other_tools(
 
 def test_a_bare_deny_takes_tools_away() -> None:
     tools = [tool_named(name) for name in ("Read", "Grep", "Edit", "Write", "Bash")]
-    assert denied_tools(rules(deny=["Edit", "Bash(rm *)", "Gr*"]), tools) == {"Edit", "Write", "Grep"}
+    assert find_denied_tools(rules(deny=["Edit", "Bash(rm *)", "Gr*"]), tools) == {"Edit", "Write", "Grep"}
 
 
 def test_a_project_allows_only_when_trusted(tmp_path: Path) -> None:
