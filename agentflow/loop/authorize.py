@@ -14,7 +14,7 @@ from agentflow.loop.agent import Agent
 from agentflow.loop.lifecycle import fire_hooks
 from agentflow.loop.replies import fit_input
 from agentflow.parse import Mismatch
-from agentflow.permissions.role_rules import explain_refusal, find_scope
+from agentflow.permissions.role_rules import explain_role_refusal, find_scope
 from agentflow.process import timestamp
 from agentflow.redact import one_line
 from agentflow.tools.ask import KINDS, Escalation
@@ -131,7 +131,7 @@ def _check_call(agent: Agent, tool: Tool, given: dict[str, Any]) -> AuthorizedCa
     for role in (agent.role, *outer):
         scope = find_scope(role, tool, agent.around.runner)
         for value in tool.values(judged, tool.bound) or ("",):
-            if why := explain_refusal(role, tool, _spell(agent, tool.bound, value), scope):
+            if why := explain_role_refusal(role, tool, _spell(agent, tool.bound, value), scope):
                 raise NotAllowed(why, by=f"the list of the {role.name}")
     return AuthorizedCall(tool=tool, given=fitted, input=judged, subject=_subject_of(agent, tool, judged))
 

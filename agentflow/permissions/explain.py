@@ -10,8 +10,8 @@ from agentflow.permissions.role_rules import CommandScope, judge_parts
 from agentflow.permissions.rules import Rules
 from agentflow.permissions.shell_command import ShellScript, TooComplex
 from agentflow.permissions.user_rules import (
-    Authorization,
     RuleCall,
+    RuleDecision,
     apply_rules_unparsed,
     find_deletion_question,
     find_restriction,
@@ -93,7 +93,7 @@ def _list_restrictions(rules: Rules, script: ShellScript, call: RuleCall) -> lis
     return [*found, *deletion]  # where a part runs, other parts say
 
 
-def _explain_part(call: RuleCall, said: Authorization | None) -> Iterator[ExplainedPart]:
+def _explain_part(call: RuleCall, said: RuleDecision | None) -> Iterator[ExplainedPart]:
     if said is not None and call.script is not None:
         name = said.decision.name.lower()
         yield ExplainedPart(

@@ -80,7 +80,7 @@ class PartDecision(Record):
     """Why the part may not run."""
 
 
-def explain_refusal(
+def explain_role_refusal(
     role: Role, tool: Tool, subject: str, scope: CommandScope = CommandScope.LISTED
 ) -> str | None:
     """Return why a role may not make a call, or None if it may; `scope` says what decides about a command.

@@ -44,7 +44,7 @@ _SHARPEST = re.compile(r"\.env(?:\.\w+)?|\.netrc|\.pgpass|\w*\.(?:pem|p12|pfx)|i
 _EXAMPLES = (".env", ".env.local", "id_rsa", "id_ed25519")
 
 
-class Authorization(Record):
+class RuleDecision(Record):
     """What the rules say about a call, and which one says it."""
 
     decision: Decision = Decision.NONE
@@ -66,7 +66,7 @@ class RuleCall(Record):
         return self.tool.values(self.given, Subject.PATH)
 
 
-def apply_rules(rules: Rules, tool: Tool, given: dict[str, Any], root: Path) -> Authorization:
+def apply_rules(rules: Rules, tool: Tool, given: dict[str, Any], root: Path) -> RuleDecision:
     """Return what the first matching list says about a call; NONE when no rule matches."""
     command = "\n".join(tool.values(given, Subject.COMMAND))
     try:
@@ -84,38 +84,38 @@ def build_exceptions(rules: Rules, root: Path) -> Callable[[str, str], bool]:
     return lambda kind, name: any(rule.tool == kind and _allows_path(rule, name, root) for rule in named)
 
 
-def apply_rules_unparsed(rules: Rules, tool: Tool, command: str, reason: str) -> Authorization:
+def apply_rules_unparsed(rules: Rules, tool: Tool, command: str, reason: str) -> RuleDecision:
     """Return what the rules say about a command that cannot be judged: whatever one may be about, it is."""
     if _DELETING.search(command) or (named := next(_find_secret_names(command), None)) is not None:
         what = "deletes" if _DELETING.search(command) else f"names {named}, a secret,"
         why = f"built-in: it {what} and cannot be judged ({reason}); write that part out plainly"
-        return Authorization(decision=Decision.DENY, rule=why)
+        return RuleDecision(decision=Decision.DENY, rule=why)
     for decision, listed in ((Decision.DENY, rules.deny), (Decision.ASK, rules.ask)):
         rule = next((one for one in listed if one.tool in FILES or is_about_tool(one, tool)), None)
         if rule is not None:
             told = f"{rule} may be about it, since {reason}; write its parts out plainly"
-            return Authorization(decision=decision, rule=told, source=rule.source)
-    return Authorization()
+            return RuleDecision(decision=decision, rule=told, source=rule.source)
+    return RuleDecision()
 
 
-def find_restriction(rules: Rules, call: RuleCall) -> Authorization | None:
+def find_restriction(rules: Rules, call: RuleCall) -> RuleDecision | None:
     """Return the deny or ask rule, or the name of a secret, that stands against a call."""
     denied = next((rule for rule in rules.deny if is_restricting(rule, call)), None)
     if denied is not None:
         return _by(denied, Decision.DENY)
     if (secret := _secret(call, rules)) is not None:
-        return Authorization(decision=Decision.DENY, rule=f"built-in: {secret} has the name of a secret")
+        return RuleDecision(decision=Decision.DENY, rule=f"built-in: {secret} has the name of a secret")
     asked = next((rule for rule in rules.ask if is_restricting(rule, call)), None)
     return None if asked is None else _by(asked, Decision.ASK)
 
 
-def find_deletion_question(rules: Rules, call: RuleCall) -> Authorization | None:
+def find_deletion_question(rules: Rules, call: RuleCall) -> RuleDecision | None:
     """Ask about a command over the whole repository, unless a rule allows its very words."""
     if call.script is None or any(str(rule.pattern) == call.script.source for rule in rules.allow):
         return None
     found = find_mass_deletion(call.script, call.root)
     told = f"built-in: {one_line(found)} is about the whole repository, or most of it" if found else ""
-    return Authorization(decision=Decision.ASK, rule=told) if found else None
+    return RuleDecision(decision=Decision.ASK, rule=told) if found else None
 
 
 def is_restricting(rule: ToolRule, call: RuleCall) -> bool:
@@ -165,10 +165,10 @@ def _has_value(pattern: str, given: Mapping[str, Any]) -> bool:
     return bool(colon) and key in given and fnmatchcase(str(given[key]), value.strip())
 
 
-def _apply_allow(rules: Rules, call: RuleCall) -> Authorization:
+def _apply_allow(rules: Rules, call: RuleCall) -> RuleDecision:
     if call.script is None:
         rule = next((rule for rule in rules.allow if _permits(rule, call)), None)
-        return Authorization() if rule is None else _by(rule)
+        return RuleDecision() if rule is None else _by(rule)
     found = [
         _permit_of(simple, rules, call.tool)
         for simple in call.script.commands
@@ -181,15 +181,13 @@ def _apply_allow(rules: Rules, call: RuleCall) -> Authorization:
         for target in written
     )
     if None in found or not all_written:
-        return Authorization()
+        return RuleDecision()
     named = next((rule for rule in found if isinstance(rule, ToolRule)), None)
-    return (
-        Authorization(decision=Decision.ALLOW, rule="built-in: only reads") if named is None else _by(named)
-    )
+    return RuleDecision(decision=Decision.ALLOW, rule="built-in: only reads") if named is None else _by(named)
 
 
-def _by(rule: ToolRule, decision: Decision = Decision.ALLOW) -> Authorization:
-    return Authorization(decision=decision, rule=str(rule), source=rule.source)
+def _by(rule: ToolRule, decision: Decision = Decision.ALLOW) -> RuleDecision:
+    return RuleDecision(decision=decision, rule=str(rule), source=rule.source)
 
 
 def _permits(rule: ToolRule, call: RuleCall) -> bool:

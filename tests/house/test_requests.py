@@ -15,7 +15,7 @@ from agentflow.core.routing import PIPELINE
 from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import read_role
 from agentflow.library.skills import SkillFolder, load_skills, offer_skills
-from agentflow.permissions.role_rules import explain_refusal
+from agentflow.permissions.role_rules import explain_role_refusal
 from agentflow.tools.registry import NAMES, spec, standard
 from agentflow.tools.shell import BASH
 
@@ -124,13 +124,13 @@ def test_a_tool_that_leaves_the_list_leaves_the_prompt_too(root: Path, name: str
 
 @pytest.mark.parametrize(("name", "command"), pairs(CALLS))
 def test_a_role_may_run_what_its_work_needs(root: Path, name: str, command: str) -> None:
-    assert explain_refusal(shipped(root, name), BASH, command) is None
+    assert explain_role_refusal(shipped(root, name), BASH, command) is None
 
 
 @pytest.mark.parametrize(("name", "command"), pairs(REFUSED))
 def test_a_role_may_run_nothing_else(root: Path, name: str, command: str) -> None:
-    assert explain_refusal(shipped(root, name), BASH, command) is not None
+    assert explain_role_refusal(shipped(root, name), BASH, command) is not None
 
 
 def test_the_planner_has_no_shell(root: Path) -> None:
-    assert explain_refusal(shipped(root, "planner"), BASH, "ls") is not None
+    assert explain_role_refusal(shipped(root, "planner"), BASH, "ls") is not None

@@ -8,7 +8,7 @@ import pytest
 from agentflow.core.hook import Decision
 from agentflow.core.role import Role
 from agentflow.library.roles import read_role
-from agentflow.permissions.role_rules import CommandScope, explain_refusal
+from agentflow.permissions.role_rules import CommandScope, explain_role_refusal
 from agentflow.permissions.rules import Rules, parse_rules
 from agentflow.permissions.user_rules import apply_rules
 from agentflow.tools.shell import BASH
@@ -44,14 +44,14 @@ def test_the_corpus_is_large() -> None:
 
 @pytest.mark.parametrize(("command", "names"), REFUSED)
 def test_no_reader_gets_past_its_list(roles: dict[str, Role], command: str, names: tuple[str, ...]) -> None:
-    assert [name for name in names if explain_refusal(roles[name], BASH, command) is None] == []
+    assert [name for name in names if explain_role_refusal(roles[name], BASH, command) is None] == []
 
 
 def test_everyday_commands_are_not_lost(roles: dict[str, Role]) -> None:
     lost = [
         (name, command)
         for name, command in ALLOWED
-        if explain_refusal(roles[name], BASH, command) is not None
+        if explain_role_refusal(roles[name], BASH, command) is not None
     ]
     assert len(lost) <= MAX_REFUSED * len(ALLOWED), lost
 
@@ -67,20 +67,22 @@ RUNS = [(role, command) for command, roles in lines("runs.txt") for role in role
 
 def test_everyday_reading_is_not_refused_where_the_sandbox_keeps_it_in(roles: dict[str, Role]) -> None:
     assert len({command for _, command in READS}) >= 200
-    lost = [(name, text) for name, text in READS if explain_refusal(roles[name], BASH, text, SEALED[name])]
+    lost = [
+        (name, text) for name, text in READS if explain_role_refusal(roles[name], BASH, text, SEALED[name])
+    ]
     assert len(lost) <= MAX_REFUSED * len(READS), lost
 
 
 def test_who_looks_or_reviews_runs_no_test_in_any_spelling(roles: dict[str, Role]) -> None:
     assert len(RUNS) >= 200
     through = [
-        (name, text) for name, text in RUNS if not explain_refusal(roles[name], BASH, text, SEALED[name])
+        (name, text) for name, text in RUNS if not explain_role_refusal(roles[name], BASH, text, SEALED[name])
     ]
     assert through == []
 
 
 def test_a_refusal_is_one_line(roles: dict[str, Role]) -> None:
-    told = [explain_refusal(roles[name], BASH, text, SEALED[name]) or "" for name, text in RUNS]
+    told = [explain_role_refusal(roles[name], BASH, text, SEALED[name]) or "" for name, text in RUNS]
     assert [why for why in told if "\n" in why or "; " not in why or len(why) > 400] == []
 
 

@@ -4,7 +4,7 @@ from agentflow.core.record import Record
 from agentflow.core.role import Plan, Role
 from agentflow.core.routing import PIPELINE
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
-from agentflow.permissions.role_rules import explain_refusal, find_owner
+from agentflow.permissions.role_rules import explain_role_refusal, find_owner
 from agentflow.permissions.rule_patterns import compile_pattern
 from agentflow.permissions.rules import parse_rules
 from tests.support.tools import tool_named
@@ -59,7 +59,7 @@ TOOLS = {
 @pytest.mark.parametrize("part", PIPELINE)
 def test_a_role_may_use_what_its_list_names_and_nothing_else(part: str, tool: str) -> None:
     listed = {rule.tool for rule in ROLES[part].tools}
-    refused = explain_refusal(ROLES[part], TOOLS[tool], "touch x")
+    refused = explain_role_refusal(ROLES[part], TOOLS[tool], "touch x")
     if tool not in listed:
         assert refused == f"{part} may not use {tool}"
     elif tool == "Bash" and part != "implementer":
@@ -69,7 +69,7 @@ def test_a_role_may_use_what_its_list_names_and_nothing_else(part: str, tool: st
 
 
 def may(part: str, command: str) -> bool:
-    return explain_refusal(ROLES[part], TOOLS["Bash"], command) is None
+    return explain_role_refusal(ROLES[part], TOOLS["Bash"], command) is None
 
 
 @pytest.mark.parametrize(
@@ -152,15 +152,15 @@ def test_patterns_mean_what_the_public_rules_say(
 
 def test_a_bare_rule_allows_all_beside_patterns() -> None:
     role = a_role("guide", "Bash(ls *) Bash")
-    assert explain_refusal(role, TOOLS["Bash"], "touch x; ls") is None
+    assert explain_role_refusal(role, TOOLS["Bash"], "touch x; ls") is None
 
 
 def test_a_category_stands_for_its_tools() -> None:
     role = a_role("guide", "fs shell(ls *)")
-    assert explain_refusal(role, TOOLS["Edit"], "a.py") is None
-    assert explain_refusal(role, TOOLS["Bash"], "ls -la") is None
-    assert explain_refusal(role, TOOLS["Bash"], "touch x") is not None
-    assert explain_refusal(role, TOOLS["TodoWrite"], "") == "guide may not use TodoWrite"
+    assert explain_role_refusal(role, TOOLS["Edit"], "a.py") is None
+    assert explain_role_refusal(role, TOOLS["Bash"], "ls -la") is None
+    assert explain_role_refusal(role, TOOLS["Bash"], "touch x") is not None
+    assert explain_role_refusal(role, TOOLS["TodoWrite"], "") == "guide may not use TodoWrite"
 
 
 @pytest.mark.parametrize(
@@ -176,21 +176,21 @@ def test_a_category_stands_for_its_tools() -> None:
 )
 def test_a_path_pattern_holds_file_tools_to_it(path: str, *, allowed: bool) -> None:
     role = a_role("scribe", "Write(docs/**)")
-    assert (explain_refusal(role, TOOLS["Write"], path) is None) == allowed
+    assert (explain_role_refusal(role, TOOLS["Write"], path) is None) == allowed
 
 
 def test_a_pattern_of_a_tool_that_fetches_names_hosts_or_whole_addresses() -> None:
     role = a_role("guide", "WebFetch(domain:example.org) WebFetch(https://example.net/*)")
-    assert explain_refusal(role, TOOLS["WebFetch"], "https://example.org/a") is None
-    assert explain_refusal(role, TOOLS["WebFetch"], "https://example.net/a") is None
-    assert explain_refusal(role, TOOLS["WebFetch"], "https://example.com/a") is not None
+    assert explain_role_refusal(role, TOOLS["WebFetch"], "https://example.org/a") is None
+    assert explain_role_refusal(role, TOOLS["WebFetch"], "https://example.net/a") is None
+    assert explain_role_refusal(role, TOOLS["WebFetch"], "https://example.com/a") is not None
 
 
 @pytest.mark.parametrize("part", PIPELINE)
 def test_a_submit_tool_belongs_to_its_part_whatever_the_list_says(part: str) -> None:
     tool = a_tool("SubmitPlan", Category.STATE, Plan)
     role = a_role(part, "state SubmitPlan Read", part)
-    assert explain_refusal(role, tool, "") == (
+    assert explain_role_refusal(role, tool, "") == (
         None if part == "planner" else "SubmitPlan belongs to the planner"
     )
 
@@ -207,7 +207,7 @@ def test_a_submit_tool_belongs_to_its_part_whatever_the_list_says(part: str) -> 
     ],
 )
 def test_a_refusal_says_what_is_allowed(command: str, reason: str) -> None:
-    assert str(explain_refusal(ROLES["reviewer"], TOOLS["Bash"], command)).startswith(reason)
+    assert str(explain_role_refusal(ROLES["reviewer"], TOOLS["Bash"], command)).startswith(reason)
 
 
 @pytest.mark.parametrize(
