@@ -57,6 +57,10 @@ _OFFLINE = ("repair", "script:", "replay:")
 """Models for which the id that stands for a role's tier means nothing."""
 _EXIT = re.compile(r"^exit 0(, )?|^exit \d+, (?=\d)")
 _FAILURES = re.compile(r"(\d+) (?:failed|errors?)\b")
+_PROBE_ENDS = {
+    ProbeEnd.RED_AS_IT_MUST: "failed, as it must",
+    ProbeEnd.SILENT: "passed, although it had to fail",
+}
 _MARKS = {Style.GOOD: "✓ ", Style.DIM: "· ", Style.WARN: "! ", Style.BAD: "✗ "}
 _FINE = (RunOutcome.SUBMITTED, RunOutcome.ANSWERED)
 _USUAL = (Stop.END_TURN, Stop.TOOL_USE)
@@ -294,7 +298,7 @@ def _failures(summary: str) -> int:
 def _tell_probe(event: Probed, _memory: Memory) -> tuple[Row, ...]:
     style = Style.WARN if event.end is ProbeEnd.SILENT else Style.DIM
     about = one_line(", ".join(event.subjects) or str(event.check), _SUBJECT)
-    said = f"probe {event.kind}  {about}{side_words(Side.FINAL, event.code)}  {event.end}"
+    said = f"probe {event.kind}  {about}{side_words(Side.FINAL, event.code)}  {_PROBE_ENDS.get(event.end, event.end)}"
     return ((span(f"    {_MARKS[style]}", style), span(said, style), _took(event.seconds)),)
 
 

@@ -248,7 +248,7 @@ def test_a_task_killed_in_a_call_leaves_a_state_and_no_lock(new_repo: NewRepo) -
     shown = repo.run("status", "--json")
     assert shown.json["current_phase"] == "implementation"
     (said, *_) = repo.run("status").out.splitlines()
-    assert said == f"! interrupted  agentflow resume {repo.folder.name} goes on where it was"
+    assert said == f"! interrupted  agentflow resume {repo.folder.name} continues it"
     assert repo.task(script=[]).code == 1  # and not 2: nobody holds the lock
 
 
