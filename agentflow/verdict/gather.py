@@ -30,7 +30,7 @@ from agentflow.verdict.probe_plan import due_canaries, due_probes
 from agentflow.verdict.probe_results import find_blind_checks, list_tried_lines
 from agentflow.verdict.proofs import is_renaming
 from agentflow.verdict.runner import Order
-from agentflow.verdict.surface import Kind, stands
+from agentflow.verdict.surface import Kind, belongs, stands
 from agentflow.verdict.target_tests import find_target_tests
 from agentflow.verdict.weakening import Judged, SurfaceChange, Weakening, find_weakening
 from agentflow.workspace.git import ChangeKind, FileChange, Git
@@ -86,13 +86,25 @@ async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> Task
     assert task.tree is not None
     assert task.base_tree is not None
     seen = context.sight.of(task)
-    if not seen.changed_tests:
+    if seen.test_data and not _is_read_by_tests_alone(context, task, seen.test_data):
+        seen = seen.replace(test_data=())
+    if not (seen.changed_tests or seen.test_data):
         tree = mix_trees(context.git, task.base_tree, task.tree, split_by(task.surface))
         task = task.replace(fresh=await run_fail_to_pass(context, task, case, tree))
         fresh = context.checking.runs(task.fresh)
         case = case.replace(fresh=runs_on(Side.BASE, fresh), alone=runs_on(Side.FINAL, fresh))
     ground = ProbeContext(git=context.git, task=task, case=case, look=seen)
     return task.replace(probes=await run_probes(context, task, ground, due_probes))
+
+
+def _is_read_by_tests_alone(context: JudgeContext, task: TaskState, paths: Iterable[str]) -> bool:
+    """Tell whether code of the checks was seen to read each file on the change, and no other code."""
+    assert task.tree is not None
+    reads = context.checking.reads(task.tree)
+    if reads is None or reads.gap:
+        return False
+    readers = [{reader for name, reader in reads.by_code if name == path and reader} for path in paths]
+    return all(found and all(belongs(task.surface, each) for each in found) for found in readers)
 
 
 def split_by(surface: Surface) -> TreeSplit:

@@ -58,7 +58,7 @@ def due_probes(ground: ProbeContext, known: Results) -> tuple[Probe, ...]:
     """Return what has to fail next, where all checks hold; none where nothing more is to be found out."""
     if not holds(ground.case) or explain_silence(known):
         return ()
-    if ground.look.changed_tests:
+    if ground.look.changed_tests or ground.look.test_data:
         return () if known else tuple(probe_tests_alone(ground))
     product = ground.product()
     if not product:

@@ -26,8 +26,9 @@ def _list_softened(results: Results) -> list[str]:
 
 
 def list_proven_tests(results: Results) -> frozenset[str]:
-    """Return new and changed tests that each fail with broken code; none where one of them does not."""
-    found = [each for each in results if each.kind is ProbeKind.TESTS_ONLY]
+    """Return new and changed tests that each fail with broken code; none where a probe of them shows less."""
+    kinds = (ProbeKind.TESTS_ONLY, ProbeKind.WITHOUT_HUNK)
+    found = [each for each in results if each.kind in kinds]
     is_clear = all(each.end is ProbeEnd.RED_AS_IT_MUST for each in found)
     return frozenset(test for each in found if is_clear for test in each.tests)
 

@@ -32,6 +32,7 @@ _FILE_BYTES = 1_000_000
 
 _GO = "go test ./..."
 
+_MOST_DATA = 8
 _MOST_GO = 8
 """Each of its tests runs by itself: one that panics ends all others."""
 
@@ -141,9 +142,11 @@ def probe_tests_alone(ground: ProbeContext) -> Iterator[Probe]:
     """
     final, paths = ground.tests, [each.path for each in ground.look.checks]
     broken = _break_product(ground, is_python=paths[0].endswith(".py")) if paths else {}
-    if final is None or not broken or len({path.endswith(".py") for path in paths}) > 1:
+    if final is not None and ground.look.test_data:
+        yield from _of_data(ground, final)
+    elif final is None or not broken or len({path.endswith(".py") for path in paths}) > 1:
         return
-    if paths[0].endswith(".py"):
+    elif paths[0].endswith(".py"):
         yield from _of_python(ground, final, paths, broken)
     else:
         yield from _of_others(ground, final, paths, broken)
@@ -160,13 +163,31 @@ def _of_python(
         yield _probe(ground, final.replace(check=check), broken, tests)
 
 
+def _of_data(ground: ProbeContext, final: CheckRun) -> Iterator[Probe]:
+    """Yield the new cases of tests that were there with broken code, then without each file for them."""
+    known = _told_before(ground)
+    functions = {test.partition("[")[0] for test in known if "[" in test}
+    tests = ground.passed - known
+    check, broken = narrow(final.check, tests), _break_product(ground, is_python=True)
+    files = ground.look.test_data
+    is_clear = bool(tests) and all(test.partition("[")[0] in functions for test in tests)
+    if is_clear and broken and check != final.check and len(files) <= _MOST_DATA:
+        run = final.replace(check=check)
+        yield _probe(ground, run, broken, tests)
+        for path in files:
+            without = _probe(ground, run, {path: None}, tests)
+            yield without.replace(kind=ProbeKind.WITHOUT_HUNK, subjects=(path,))
+
+
+def _told_before(ground: ProbeContext) -> frozenset[str]:
+    runs = (run for run in ground.case.baseline if run.check.name is CheckName.TESTS)
+    return frozenset[str]().union(*(run.tests_with_result for run in runs))
+
+
 def _of_others(
     ground: ProbeContext, final: CheckRun, paths: Collection[str], broken: dict[str, str | None]
 ) -> Iterator[Probe]:
-    known = frozenset[str]().union(
-        *(run.tests_with_result for run in ground.case.baseline if run.check.name is CheckName.TESTS)
-    )
-    new, wanted = ground.passed - known, ground.look.changed_tests
+    new, wanted = ground.passed - _told_before(ground), ground.look.changed_tests
     tests = {test for test in new if any(_is_named(test, name) for name in wanted)}
     texts = dict(
         zip(
