@@ -1,4 +1,4 @@
-"""The sandbox of this call: what the machine has, the user's settings say and the command line opens."""
+"""The sandbox of one command: from the machine's abilities, the user's settings and the command line."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -27,14 +27,14 @@ def _agree_never(_: str) -> bool:
 
 
 class Wish(Record):
-    """What one call says about its commands."""
+    """What the command line says about the sandbox."""
 
     no_sandbox: bool = False
     network: bool = False
     must_run: bool = False
-    """Nothing of it is foreign, so it runs also where there is no sandbox."""
+    """Everything it runs is trusted, so it also runs without a sandbox."""
     agree: Callable[[str], bool] = _agree_never
-    """Asks a person whether commands may run without a sandbox, told the reason why there is none."""
+    """Asks a person whether commands may run without a sandbox, given the reason why there is none."""
 
 
 def open_sandbox(folder: Path, wish: Wish) -> Sandbox:
@@ -44,7 +44,7 @@ def open_sandbox(folder: Path, wish: Wish) -> Sandbox:
 
 
 def make_sandbox(root: Path, settings: Settings, wish: Wish, git: tuple[Path, ...] = ()) -> Sandbox:
-    """Return the sandbox for commands at a root whose files git keeps in some folders. Raises NoSandbox."""
+    """Return the sandbox for commands at a root; `git` are git's own folders. Raises NoSandbox."""
     network = (Caller.IMPLEMENTER, Caller.CHECKS) if wish.network else ()
     opened = Opened(
         network=(*settings.network, *network),
@@ -56,9 +56,9 @@ def make_sandbox(root: Path, settings: Settings, wish: Wish, git: tuple[Path, ..
 
 
 def find_secrets(git: Git, rules: Rules) -> tuple[Path, ...]:
-    """Return what holds secrets: what we keep of the past, and files by name unless a rule opens them.
+    """Return the paths that hold secrets: our store of snapshots, and files by name unless a rule opens them.
 
-    What is committed is no secret of this machine, so that keys among test files stay; `.env` files do not.
+    A committed file is no secret of this machine, except `.env` files.
     """
     others = git.call("ls-files", "-z", "--others", "--directory").split(b"\0")
     kept = git.call("ls-files", "-z", "--", ":(glob)**/.env*").split(b"\0")
@@ -70,7 +70,7 @@ def find_secrets(git: Git, rules: Rules) -> tuple[Path, ...]:
 
 
 def _list_files(root: Path, name: str) -> Iterator[str]:
-    """Yield the files of what git names; of a folder all below it, but for installed packages."""
+    """Yield a file, or all files below a folder except installed packages."""
     if not name.endswith("/"):
         yield name
         return
@@ -95,7 +95,7 @@ def _find_ability(settings: Settings, wish: Wish) -> Ability:
 
 
 def describe_sandbox(sandbox: Sandbox) -> str:
-    """Return in a line how well commands are kept in."""
+    """Return one line about how well commands are isolated."""
     ability = sandbox.ability
     match ability.level:
         case Level.FULL:
@@ -108,7 +108,7 @@ def describe_sandbox(sandbox: Sandbox) -> str:
 
 
 def record_weakest_sandbox(task: TaskState, sandbox: Sandbox) -> TaskState:
-    """Return a task that goes on in another sandbox; it is called what its weakest command had."""
+    """Return a continued task with the weakest sandbox level that it ever ran at."""
     before = Level(task.sandbox)
     weakest = min(before, sandbox.level, key=_STRENGTH.index)
     gaps = tuple(dict.fromkeys((*task.gaps, *sandbox.ability.gaps)))
@@ -116,7 +116,7 @@ def record_weakest_sandbox(task: TaskState, sandbox: Sandbox) -> TaskState:
 
 
 def sweep_leftovers() -> tuple[str, ...]:
-    """Clear away what killed commands left; return a line for each protected path of theirs."""
+    """Remove what killed commands left; return a line for each protected path among it."""
     return tuple(
         f"{path} is protected: a killed command had made it, it was set aside" for path in clear_leftovers()
     )

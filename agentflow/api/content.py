@@ -26,7 +26,7 @@ from agentflow.tools.registry import Toolbox, opened
 
 
 class Content(Record):
-    """What people have written for the crew."""
+    """The roles and skills of the crew."""
 
     roles: Roles
     skills: Skills
@@ -41,7 +41,7 @@ class Content(Record):
 
 
 def open_toolbox(root: Path, model: str | None = None) -> Toolbox:
-    """Return the tools that there are: what the user's settings open, and what the model's provider runs."""
+    """Return the available tools: those that the user's settings open, and those that the provider runs."""
     settings = load_settings(os.environ)
     box = opened(settings.network)
     if box.find("WebFetch") is None or not _has_search(
@@ -62,7 +62,7 @@ def load_rules_here(root: Path) -> Rules:
 
 
 def load_hooks_here(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
-    """Return the hooks that count here; a repository's own only as they were trusted."""
+    """Return the hooks that count here, with warnings; the repository's own only where they are trusted."""
     hooks, warnings = load_hooks(user_places(find_bundled("hooks"), folders(os.environ).claude))
     theirs, notes = load_project_hooks(root)
     left_out = summarize_untrusted(list_untrusted(root))
@@ -70,7 +70,7 @@ def load_hooks_here(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
 
 
 def remove_denied_tools(role: Role, rules: Rules, toolbox: Toolbox) -> Role:
-    """Take from a role the tools that a rule denies as a whole, so that no model sees them."""
+    """Return a role without the tools that a rule denies entirely, so that no model sees them."""
     denied = find_denied_tools(rules, toolbox.tools)
     return role.replace(tools=tuple(rule for rule in role.tools if rule.tool not in denied))
 
@@ -78,7 +78,7 @@ def remove_denied_tools(role: Role, rules: Rules, toolbox: Toolbox) -> Role:
 def withhold_provider_tools(
     toolbox: Toolbox, roles: Roles, hooks: Iterable[Hook], rules: Rules, approvals: Approvals
 ) -> Toolbox:
-    """Take away what a provider runs where a hook, a rule or a mode wants a say: it asks nobody first."""
+    """Return the tools without those that the provider runs, where a hook, rule or mode has to be asked."""
     explorer = roles.part("explorer")
     modes = [approvals.roles.get(name, "never") for name in (explorer.name, *explorer.handoffs)]
     served = [tool for tool in toolbox.tools if tool.by_provider]
@@ -90,7 +90,7 @@ def withhold_provider_tools(
 
 
 def _has_search(model: str, settings: Settings, root: Path) -> bool:
-    """Return whether a model comes with a search; a replayed one as far as it was offered then."""
+    """Return whether the model's provider has a web search; for a replay, whether it had one then."""
     if model.startswith("replay:"):
         from agentflow.api.models import has_offered_search
 
@@ -103,7 +103,7 @@ def _has_search(model: str, settings: Settings, root: Path) -> bool:
 def load_content(root: Path, toolbox: Toolbox) -> Content:
     """Return the roles and skills that count here. Raises InvalidFile, UnknownTool or UnknownSkill.
 
-    A file that plays no part of the pipeline was written for other tools too: it is left out with a warning.
+    A wrong file that plays no part of the pipeline may be for other tools: it is left out with a warning.
     """
     roles = load_roles(
         folders(os.environ).claude, list_trusted_roles(root), load_settings(os.environ).limits.calls
@@ -127,7 +127,7 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
 
 
 def list_skill_folders(root: Path) -> tuple[SkillFolder, ...]:
-    """Return where skills are looked for here."""
+    """Return the folders that may hold skills."""
     found = folders(os.environ)
     return skill_places(found.claude, found.config.parent, root)
 

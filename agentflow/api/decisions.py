@@ -1,4 +1,4 @@
-"""Whose task it is, and the decisions that its user writes into its state from any process."""
+"""Whose task it is, and the user's decisions, written into its state from any process."""
 
 import os
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ from agentflow.workspace.git import Git, open_repository
 
 
 class DecisionResult(Record):
-    """What was decided about something pending."""
+    """A decision about a pending item."""
 
     task_id: str
     answer: Answer
     before: bool
-    """It had been decided earlier, and so stays."""
+    """It was decided earlier, and that decision stays."""
 
     @property
     def word(self) -> str:
@@ -34,7 +34,7 @@ class DecisionResult(Record):
 
 
 def decide_approval(start: Path, pending_id: str, decision: Answer) -> DecisionResult:
-    """Write a decision about what is pending; the same one twice is one."""
+    """Write a decision about a pending item; a later one changes nothing."""
     git = open_repository(start)
     with writer_lock(git.root):
         folder = find_pending(git.root, pending_id)
@@ -53,9 +53,9 @@ def decide_approval(start: Path, pending_id: str, decision: Answer) -> DecisionR
 
 
 def answer_question(start: Path, task_id: str | None, said: Sequence[str]) -> None:
-    """Answer what a task asks first; a letter or number stands for an option.
+    """Answer the first question of a task; a letter or number stands for an option.
 
-    Raises StateError, or UsageError for what is no answer.
+    Raises StateError, or UsageError for an invalid answer.
     """
     git = open_repository(start)
     with writer_lock(git.root):
@@ -89,7 +89,7 @@ def record_decision(store: TaskStore, item: Pending, decision: Answer) -> None:
 
 
 def find_pending(root: Path, pending_id: str) -> Path:
-    """Return the folder of the newest task that waits under an id, else of the newest that did."""
+    """Return the folder of the newest task that waits under an id, or that once did."""
     folders = [find(root, task_id) for task_id in reversed(tasks(root))]
     states = [(folder, fold_state(folder, tuple(events(folder)))) for folder in folders]
     waiting = [folder for folder, task in states if any(item.id == pending_id for item in task.pending)]
@@ -103,7 +103,7 @@ _TAKEN = "this task was not begun here: its limits, skipped checks and decisions
 
 
 def record_own_task(store: TaskStore) -> None:
-    """Write down that a task is this user's, and with which model and limits."""
+    """Record that a task is this user's, with its model and limits."""
     record_begun(folders(os.environ).config, store.folder, store.task)
 
 
@@ -119,7 +119,7 @@ def explain_foreign(git: Git, folder: Path) -> str:
 
 
 def is_own_task(git: Git, folder: Path) -> bool:
-    """Tell whether a task is this user's. Raises CorruptState."""
+    """Return whether a task is this user's. Raises CorruptState."""
     return not explain_foreign(git, folder)
 
 
@@ -135,7 +135,7 @@ def require_own(git: Git, folder: Path) -> None:
 
 
 def take_over(store: TaskStore, model: str) -> None:
-    """Make somebody else's task the user's: what it allows itself is left behind."""
+    """Make somebody else's task the user's, without the limits and decisions that it came with."""
     task, settings = store.task, load_settings(os.environ)
     store.save(
         task.replace(

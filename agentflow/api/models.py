@@ -53,7 +53,7 @@ def choose_model(name: str, sandbox: Sandbox, settings: Settings, environ: Mappi
 
 
 def choose_tiers(settings: Settings, name: str) -> Settings:
-    """Return settings whose tiers stand for the ids that a model's name says. Raises ConfigError."""
+    """Return settings with the tiers that a model's name says. Raises ConfigError."""
     return settings.replace(models={**settings.models, **choice_of(name).models})
 
 
@@ -78,7 +78,7 @@ def _open_live(name: str, settings: Settings, environ: Mapping[str, str]) -> Mod
 
 
 def _open_source(found: "Endpoint", deadlines: Deadlines, environ: Mapping[str, str]) -> "Source":
-    """Return the way to a server; the library that knows proxies is loaded where one may be on it."""
+    """Return the connection to a server; the library for proxies is loaded only where there may be one."""
     if _has_proxy(environ):
         from agentflow.model.http import Http
 
@@ -97,19 +97,19 @@ def _has_proxy(environ: Mapping[str, str]) -> bool:
 
 
 def stream_model(model: Model, on_delta: Callable[[str], None]) -> Model:
-    """Return a model that passes text on as it comes, where it can."""
+    """Return a model that passes text on as it arrives, if it can."""
     live = _find_live(model)
     return live.streamed(on_delta) if live else model
 
 
 def observe_model(model: Model, observe: Observer) -> Model:
-    """Return a model that tells an observer of its failed tries, where it can have some."""
+    """Return a model that reports its failed tries to an observer, if it can have any."""
     live = _find_live(model)
     return live.observed(observe) if live else model
 
 
 def limit_model(model: Model, task: TaskState) -> Model:
-    """Return a model that sends nothing for a task that does not fit into what is left of its budget."""
+    """Return a model that refuses requests beyond what is left of a task's budget."""
     live = _find_live(model)
     if live is None:
         return model
@@ -119,7 +119,7 @@ def limit_model(model: Model, task: TaskState) -> Model:
 
 
 def require_price(model: Model, budget: Budget, roles: Iterable[Role], settings: Settings) -> None:
-    """Refuse a limit of money where nobody knows what a model costs. Raises UsageError."""
+    """Refuse a cost limit for a model without a known price. Raises UsageError."""
     kind = choice_of(model.name).kind
     if budget.cost is None or kind not in LIVE:
         return
@@ -135,20 +135,20 @@ def require_price(model: Model, budget: Budget, roles: Iterable[Role], settings:
 
 
 async def reach_model(model: Model) -> None:
-    """Find out whether a live model's server is there at all. Raises ModelError."""
+    """Check that a live model's server can be reached. Raises ModelError."""
     if live := _find_live(model):
         await live.reach()
 
 
 async def close_model(model: Model) -> None:
-    """Give up a live model's connection; nobody waits for a server that does not let go."""
+    """Close a live model's connection, without waiting for a slow server."""
     if live := _find_live(model):
         with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
             await live.close()
 
 
 def _find_live(model: Model) -> "Messages | None":
-    """Return the model if it is one that is asked over the network; for any other its code is not loaded."""
+    """Return the model if it is asked over the network, else None without loading that code."""
     if not choice_of(model.name).is_live:
         return None
     from agentflow.model.messages import Messages
@@ -157,12 +157,12 @@ def _find_live(model: Model) -> "Messages | None":
 
 
 def list_tier_models(name: str, settings: Settings) -> dict[str, str]:
-    """Return what the tiers stand for; the embedded model is the same in each."""
+    """Return the model id of each tier; the embedded engine is the same in each."""
     return {DEEP: REPAIR, FAST: REPAIR} if name == REPAIR else first_ids(settings.models)
 
 
 def find_context_limits(model_id: str, settings: Settings) -> ContextLimits:
-    """Return how long a conversation with a model may be; the embedded one reads all of it."""
+    """Return how long a conversation with a model may be; for the embedded engine there is no limit."""
     if model_id == REPAIR:
         return settings.limits.replace(context=sys.maxsize, trigger=None)
     from agentflow.model.prices import find_window
@@ -171,7 +171,7 @@ def find_context_limits(model_id: str, settings: Settings) -> ContextLimits:
 
 
 def refuse_without_tools(model: Model, roles: Iterable[Role], settings: Settings) -> None:
-    """Refuse roles that may be played by a model that takes no tools. Raises ModelRejected."""
+    """Refuse a model that takes no tools for any of these roles. Raises ModelRejected."""
     if not choice_of(model.name).is_live:
         return
     for role in roles:
@@ -184,13 +184,13 @@ def refuse_without_tools(model: Model, roles: Iterable[Role], settings: Settings
 
 
 def has_offered_search(name: str, root: Path) -> bool:
-    """Return whether a saved task's requests offered what its provider runs. Raises TaskNotFound."""
+    """Return whether a saved task's requests offered tools that the provider runs. Raises TaskNotFound."""
     files = (find(root, name.removeprefix("replay:")) / "runs").glob("*.jsonl")
     return any(tool.by_provider for file in files if (run := load_run(file)) for tool in run.head.tools)
 
 
 def load_recorded(name: str, root: Path) -> Recorded:
-    """Return the model that plays a task's replies. Raises TaskNotFound."""
+    """Return the model that replays a task's replies. Raises TaskNotFound."""
     path = find(root, name.removeprefix("replay:"))
     known: dict[int, list[Exchange]] = {}
     summaries: dict[int, list[Reply | str]] = {}

@@ -1,4 +1,4 @@
-"""A task run in this process: begun or continued, and run until it ends or waits; nothing is printed."""
+"""Runs a new or saved task in this process until it ends or waits; nothing is printed."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,11 +30,11 @@ from agentflow.workspace.git import Git
 from agentflow.workspace.gitignore import keep_out_of_git
 
 Ask = Callable[[TaskStore], bool]
-"""Asks a person about all that is pending; False when the person leaves it waiting."""
+"""Asks a person about all pending items; False when the person leaves them waiting."""
 
 
 class Order(Record):
-    """What is asked for: a task, and what it may do and use."""
+    """A task, and what it may do and use."""
 
     text: str = ""
     model: str | None = None
@@ -45,9 +45,9 @@ class Order(Record):
     budget: Budget = Budget()
     overrides: tuple[Override, ...] = ()
     named_class: str = ""
-    """The class of the task; empty where its words decide."""
+    """The class of the task; empty: its wording decides."""
     review: bool | None = None
-    """Whether the person wants a review; None as the class requires."""
+    """Whether the person wants a review; None: as the class requires."""
     sequential: bool = False
     context: bool = False
     """Use an earlier deep exploration."""
@@ -56,7 +56,7 @@ class Order(Record):
 
 
 class Session(Record):
-    """A task in the hands of this process."""
+    """A task that this process runs."""
 
     setup: Setup
     store: TaskStore
@@ -65,7 +65,7 @@ class Session(Record):
 
 @contextmanager
 def begin_session(setup: Setup, order: Order) -> Iterator[Session]:
-    """Begin a new task, written to the disk before anything else; nobody else writes meanwhile."""
+    """Begin a new task, which is on the disk first, and lock it against other writers."""
     refuse_unpriced(setup, order.budget)
     with writer_lock(setup.git.root):
         keep_out_of_git(setup.git)
@@ -88,7 +88,7 @@ def begin_session(setup: Setup, order: Order) -> Iterator[Session]:
 
 
 def _bounded(asked: Budget, limits: TaskLimits) -> Budget:
-    """Return what a task may use up: as the command line says, else as the repository does."""
+    """Return the budget of a task: the command line's limits, else the repository's."""
     return Budget(
         cost=limits.cost if asked.cost is None else asked.cost,
         tokens=limits.tokens if asked.tokens is None else asked.tokens,
@@ -100,9 +100,9 @@ def _bounded(asked: Budget, limits: TaskLimits) -> Budget:
 def resume_session(
     git: Git, task_id: str | None, order: Order, ask: Ask | None = None, *, is_named: bool = True
 ) -> Iterator[Session]:
-    """Take up a saved task. Raises TaskOver, or Suspended while it waits.
+    """Continue a saved task. Raises TaskOver, or Suspended while it waits.
 
-    `is_named` is false for an id that was looked up, which no person named.
+    `is_named` says that a person gave the id.
     """
     with writer_lock(git.root):
         store = _reopen(git, task_id, order.model, is_named=is_named and bool(task_id))
@@ -117,7 +117,7 @@ def resume_session(
 
 
 def _reopen(git: Git, task_id: str | None, model: str | None, *, is_named: bool) -> TaskStore:
-    """Open a saved task; a foreign one only where the person names it and its model. Raises StateError."""
+    """Open a saved task; somebody else's only where the person names it and a model. Raises StateError."""
     folder = find(git.root, task_id)
     is_taken = bool(is_named and model and explain_foreign(git, folder))
     if not is_taken:
@@ -134,7 +134,7 @@ def _reopen(git: Git, task_id: str | None, model: str | None, *, is_named: bool)
 def run_session(
     session: Session, *, ask: Ask | None = None, signals: Mapping[Signals, Exit] | None = None
 ) -> tuple[Crew, TaskState]:
-    """Run a task until it ends, or waits for what nobody can be asked; return who worked, and its state."""
+    """Run a task until it ends or waits for an absent person; return its crew and state."""
     store = session.store
     for warning in session.setup.warnings:
         store.emit(Warned(message=warning))
@@ -146,7 +146,7 @@ def run_session(
 
 
 async def _run(crew: Crew, task: TaskState, signals: Mapping[Signals, Exit]) -> TaskState:
-    """Run a task until it ends or a signal ends it; whatever happens, its state says so."""
+    """Run a task until it or a signal ends it; its state records every kind of end."""
     caught: list[Exit] = []
     try:
         async with anyio.create_task_group() as group:
@@ -172,7 +172,7 @@ async def _run(crew: Crew, task: TaskState, signals: Mapping[Signals, Exit]) -> 
 
 
 def _explain(failure: Exception) -> tuple[Exit, str]:
-    """Return the code and the reason with which the command will end on an error."""
+    """Return the exit code and the reason of an error."""
     if isinstance(failure, OSError):
         return Exit.CONFIG, describe_os_error(failure)
     code = failure.exit_code if isinstance(failure, AgentflowError) else Exit.INTERNAL

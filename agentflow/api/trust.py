@@ -1,4 +1,4 @@
-"""What of a repository has force only when it is trusted, and what that would do."""
+"""The files of a repository that count only when they are trusted, and what each would do."""
 
 import os
 import re
@@ -56,7 +56,7 @@ def load_trust_here(root: Path) -> Trusted:
 
 
 def load_well_known(root: Path) -> WellKnown:
-    """Return what the repository's files say of its checks, as far as they are trusted."""
+    """Return what the repository's trusted files say about its checks."""
     said, checks = read_well_known(root, load_trust_here(root).covers), load_project(root).checks
     commands = {name: word for name, word in checks.items() if isinstance(word, str)}
     skips = {name: word.skip for name, word in checks.items() if isinstance(word, Skip)}
@@ -70,7 +70,7 @@ def _to_words(found: Mapping[CheckName, str]) -> dict[CheckName, Word]:
 
 
 def load_project_at(folder: Path) -> Project:
-    """Return what counts of the settings of a folder, which may lie in no repository. Raises InvalidFile."""
+    """Return the settings that count in a folder, none outside of a repository. Raises InvalidFile."""
     try:
         root = open_repository(folder).root
     except ConfigError:
@@ -79,9 +79,9 @@ def load_project_at(folder: Path) -> Project:
 
 
 def load_project(root: Path) -> Project:
-    """Return what counts of a repository's settings: untrusted, only what is stricter.
+    """Return the settings of a repository that count: while untrusted, only the stricter ones.
 
-    Raises InvalidFile for a file that is trusted and wrong; another wrong one is as if it were not there.
+    Raises InvalidFile for a trusted file that is wrong; an untrusted wrong file is ignored.
     """
     if load_trust_here(root).covers(PROJECT_FILE):
         return read_project_file(root)
@@ -92,27 +92,27 @@ def load_project(root: Path) -> Project:
 
 
 def read_project_file(root: Path) -> Project:
-    """Return what a repository's settings say, whether they count or not. Raises InvalidFile."""
+    """Return a repository's settings, trusted or not. Raises InvalidFile."""
     if fingerprint(root, PROJECT_FILE) is None:
         return Project()
     return read_project(content(root / PROJECT_FILE).decode("utf-8-sig", "replace"))
 
 
 def list_items(root: Path) -> tuple[Item, ...]:
-    """Return all that could be trusted here; what is no plain file of the repository never is."""
+    """Return everything here that can be trusted; only plain files of the repository can."""
     found = (*_list_settings(root), *_list_roles(root), *_list_check_files(root), *_list_skill_scripts(root))
     hashed = ((item, fingerprint(root, item.file)) for item in found)
     return tuple(item.replace(sha256=digest) for item, digest in hashed if digest is not None)
 
 
 def list_untrusted(root: Path) -> tuple[Item, ...]:
-    """Return what has no force here, since it was never trusted or has changed."""
+    """Return what does not count here, because it was never trusted or has changed."""
     known = load_trust_here(root).files
     return tuple(item for item in list_items(root) if known.get(item.file) != item.sha256)
 
 
 def summarize_untrusted(left: tuple[Item, ...]) -> str | None:
-    """Return the one line that says what is not used: `2 hooks, 1 role untrusted: agentflow trust`."""
+    """Return one line about what is not used, as `2 hooks, 1 role untrusted: agentflow trust`."""
     kinds = [item.kind for item in left]
     counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
     said = ", ".join(f"{count} {_pluralize(kind, count)}" for kind, count in counts.items())
@@ -124,7 +124,7 @@ def _pluralize(kind: str, count: int) -> str:
 
 
 def load_project_hooks(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
-    """Return the hooks of a repository that are trusted with all that they name, and warnings."""
+    """Return the repository's hooks that are trusted with every file they run, and warnings."""
     trusted = load_trust_here(root)
     places = [place for place in project_places(root) if trusted.covers(_to_relative(place.path, root))]
     hooks, warnings = load_hooks(places)
@@ -146,7 +146,7 @@ def _is_whole(hook: Hook, trusted: Trusted, root: Path) -> bool:
 
 
 def _seal(hook: Hook, trusted: Trusted) -> Hook:
-    """Return a hook that runs only while its scripts are what they were."""
+    """Return a hook that runs only while its scripts are unchanged."""
     assert isinstance(hook.body, Script)
     written = _list_written(hook)
     paths = (file for file in _list_named(hook) if "/" in file or "." in file)

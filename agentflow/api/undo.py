@@ -29,7 +29,7 @@ MOST_LISTED = 20
 
 
 class UndoResult(Record):
-    """What undoing a task came to, or would come to."""
+    """The result of undoing a task, or of a dry run."""
 
     task_id: str
     state: str
@@ -41,7 +41,7 @@ class UndoResult(Record):
     in_the_way: tuple[str, ...] = ()
     """Files that a person changed after the task."""
     replaced: str | None = None
-    """The tree that keeps what was there before."""
+    """The tree that keeps the files from before the undo."""
     at: str | None = None
     """When the task was undone before."""
 
@@ -57,15 +57,15 @@ def undo(
 
 
 class CancelResult(Record):
-    """How a task stands once it was asked to stop."""
+    """The status of a task after it was asked to stop."""
 
     status: Status
     is_pending: bool = False
-    """Its process was asked, and is still ending it."""
+    """Its process was asked and is still stopping."""
 
 
 def cancel_task(start: Path, task_id: str | None) -> CancelResult:
-    """Stop a task: its process if one works on it, else its state; a slow process is waited for shortly."""
+    """Stop a task: ask its process to stop, or end its state where no process works on it."""
     root = open_repository(start).root
     folder = find(root, task_id)
     deadline = time.monotonic() + STOP_SECONDS
@@ -82,7 +82,7 @@ def cancel_task(start: Path, task_id: str | None) -> CancelResult:
 
 
 def _undo(git: Git, folder: Path, *, dry_run: bool, force: bool) -> UndoResult:
-    """Undo a task, or find out what that would do; return what is told of it."""
+    """Undo a task, or find out what that would do."""
     past = TaskSnapshots(git, folder.name)
     kept = past.load()
     if kept.replaced is not None:
@@ -117,7 +117,7 @@ def _load_state(folder: Path) -> TaskState:
 
 
 def _find_death(folder: Path, kept: KeptSnapshots) -> Death | None:
-    """Return how a task ended that did not end by itself."""
+    """Return how a task was killed, or None for one that ended by itself."""
     if not kept.is_open:
         return None
     checks = [one.event for one in events(folder) if isinstance(one.event, CheckStarted | EvidenceRecorded)]

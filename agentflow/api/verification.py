@@ -39,27 +39,27 @@ def run_silently(_: Check) -> AbstractContextManager[None]:
 
 
 class VerificationRow(Record):
-    """One check: for people, for programs, and whether it holds."""
+    """One check or record: as lines for people, as values for programs, and whether it passes."""
 
     lines: tuple[Line, ...]
     told: dict[str, Any]
     holds: bool
     name: str
     caveat: bool = False
-    """It holds, but a person should know how."""
+    """It passes, with a remark for the person."""
     ran: Interchanged | None = None
-    """For other programs' formats; None where it is about a record."""
+    """The run for JUnit and SARIF files; None for a record."""
 
 
 class Verification(Record):
-    """What the checks, or those recorded for a task, came to."""
+    """The result of all checks, or of all records of a task."""
 
     exit_code: Exit
     rows: tuple[VerificationRow, ...]
 
 
 def list_untrusted_checks(root: Path) -> Iterator[str]:
-    """Yield the files that would say something of the checks, had anybody trusted them."""
+    """Yield a line about the files that would change the checks if they were trusted."""
     if files := [item.file for item in list_untrusted(root) if item.kind in ("checks", "settings")]:
         yield f"ignored until you trust it: {', '.join(files)} (run `agentflow trust` to review it)"
 
@@ -67,7 +67,7 @@ def list_untrusted_checks(root: Path) -> Iterator[str]:
 def run_checks(
     sandbox: Sandbox, *, is_quick: bool, dry_run: bool, during: During = run_silently
 ) -> Iterator[VerificationRow]:
-    """Yield one row for each required check, as it ends; `during` surrounds the run of each."""
+    """Yield a row for each required check as it ends; `during` is open while the check runs."""
     said = load_well_known(sandbox.root)
     settings = load_settings(os.environ)
     patience = {} if is_quick else {Fault.FLAKY: {**PATIENCE, **settings.check_retry}[Fault.FLAKY]}
@@ -121,7 +121,7 @@ def choose_exit(shown: Sequence[VerificationRow]) -> Exit:
 
 
 def summarize_checks(shown: Sequence[VerificationRow], *, dry_run: bool) -> Line:
-    """Return in one line what all checks came to."""
+    """Return one line about all checks."""
     is_any_able = not all(row.told.get("missing") for row in shown)
     wrong = [row.name for row in shown if not row.holds or not is_any_able]
     doubtful = [row.name for row in shown if row.caveat]
@@ -146,7 +146,7 @@ def write_file(path: Path, text: str) -> None:
 
 
 def write_interchange(shown: Sequence[VerificationRow], junit: Path | None, sarif_file: Path | None) -> None:
-    """Write what ran in the formats that were asked for."""
+    """Write the results as JUnit or SARIF files, where asked for."""
     ran = [row.ran for row in shown if row.ran is not None]
     if junit is not None:
         write_file(junit, junit_xml(ran))
@@ -176,7 +176,7 @@ def _run_check(
 
 
 def _find_doubts(check: Check, shown: Shown) -> Iterator[str]:
-    """Yield what lessens the word of a check that holds."""
+    """Yield the reasons why a passing check proves less."""
     if check.left_out:
         yield f"a part cannot run ({check.left_out})"
     if check.name is CheckName.TESTS and shown.counts is None:
@@ -197,14 +197,14 @@ def _explain_failure(check: Check, sandbox: Sandbox, shown: Shown) -> Iterator[L
 
 
 def _is_passing(shown: Shown, accepted: frozenset[str]) -> bool:
-    """Return whether a check shows nothing wrong, tests aside that are known to fail or did so by chance."""
+    """Return whether a check passes, apart from known and chance failures."""
     red = {test for test, outcome in shown.outcomes.items() if outcome in RED}
     is_sound = shown.counts is None or shown.counts.ran > 0
     return is_sound and red <= accepted and shown.execution.exit_code in ((0, 1) if red else (0,))
 
 
 def _run_and_repeat(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], scratch: Path) -> Ran:
-    """Run a check; red tests once more, which tells whether they fail by chance, and if so more often."""
+    """Run a check, and failing tests again to find those that fail by chance."""
     place = Place(sandbox=sandbox)
 
     def begin(number: int) -> Shown:
@@ -260,7 +260,7 @@ def _mark(one: "Examined") -> Span:
 
 
 def summarize_records(shown: Sequence[VerificationRow]) -> Line:
-    """Return in one line what came of a task's records."""
+    """Return one line about all records of a task."""
     wrong = [row.name for row in shown if not row.holds]
     if wrong:
         return line(span(f"differs from the record: {list_some(wrong)}", Style.BAD))

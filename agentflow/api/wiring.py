@@ -1,4 +1,4 @@
-"""The composition root: settings to adapters to crew."""
+"""The composition root: settings, trust, model and sandbox become the crew of a task."""
 
 import os
 from functools import partial
@@ -73,7 +73,7 @@ from agentflow.workspace.snapshot import TaskSnapshots
 
 
 class Setup(Record):
-    """What a task needs before it has a folder: all of it is checked before anything is written."""
+    """Everything a task needs, checked before its folder is written."""
 
     git: Git
     sandbox: Sandbox
@@ -90,7 +90,7 @@ class Setup(Record):
     warnings: tuple[str, ...]
     """What the person should know about the files that were read."""
     capabilities: tuple[Capability, ...] = ()
-    """Of a program that uses the Python functions, beside the standard ones."""
+    """Further capabilities of a Python program."""
 
 
 def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
@@ -132,12 +132,12 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
 
 
 def refuse_unpriced(setup: Setup, budget: Budget) -> None:
-    """Refuse a limit of money that cannot be held. Raises UsageError."""
+    """Refuse a cost limit that cannot be enforced. Raises UsageError."""
     require_price(setup.model, budget, (setup.roles.part(name) for name in PIPELINE), setup.settings)
 
 
 def _describe_weak_sandbox(sandbox: Sandbox) -> tuple[str, ...]:
-    """Return what is to be said of a sandbox that keeps less in than it could."""
+    """Return a warning about a sandbox that is not complete."""
     is_whole = sandbox.level is Level.FULL and not sandbox.opened.network
     return () if is_whole else (describe_sandbox(sandbox),)
 
@@ -177,7 +177,7 @@ def list_shared_capabilities(
 
 
 def watch_hooks(setup: Setup, task: TaskState) -> Watch:
-    """Return what tells hooks' changes from others; where no script can run, nothing is watched."""
+    """Return the watch that separates hooks' changes from others; an idle one where no script can run."""
     if all(hook.origin is Origin.BUILT_IN for hook in setup.hooks if isinstance(hook.body, Script)):
         return Unwatched()
     changed = setup.git.changes(task.base_tree, setup.git.tree()) if task.base_tree else ()
@@ -185,7 +185,7 @@ def watch_hooks(setup: Setup, task: TaskState) -> Watch:
 
 
 def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool = False) -> Crew:
-    """Return the crew of a task whose folder exists; attended says that a person can be asked at once."""
+    """Return the crew of a task whose folder exists; `attended`: a person can be asked at once."""
     bounds = Bounds(timeouts=setup.settings.timeouts, patience=setup.settings.check_retry)
     model = limit_model(observe_model(setup.model, store.emit), store.task)
     return Crew(

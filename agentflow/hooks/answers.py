@@ -15,23 +15,23 @@ from agentflow.redact import one_line
 BLOCK = 2
 CANNOT_RUN = (126, 127)
 _FIRST_SIGNAL, _LAST_SIGNAL = 128, 160
-"""Between them lies what a shell answers when a signal killed its command."""
+"""The exit codes between them are a shell's for a command that a signal killed."""
 _LATE = "it printed text before its JSON, so that all of it is taken as text"
 
 
 class HookAnswer(Record):
-    """What became of asking a hook."""
+    """What came back from a hook."""
 
     result: HookResult = HookResult()
     trouble: str | None = None
     """What was wrong, if anything."""
     broken: bool = False
-    """It could not do its work, so that its silence means nothing."""
+    """The hook could not do its work, so no decision of it means nothing."""
     notices: tuple[str, ...] = ()
 
 
 def read_output(hook: Hook, said: Exchanged) -> HookAnswer:
-    """Return what a script's exit code and output mean at its point. Pure."""
+    """Return what a script's exit code and output mean at its point."""
     if said.timed_out:
         return HookAnswer(trouble="did not end in time", broken=True)
     text = said.stdout.decode("utf-8", "replace").removeprefix("\ufeff").strip()
@@ -95,12 +95,12 @@ class ScriptAnswer(Record):
     additional_context: str | None = None
     bail: bool | None = None
     result: str | None = None
-    """What a sub-agent is taken to have answered, with `bail`."""
+    """The result of the sub-agent, with `bail`."""
     hookSpecificOutput: dict[str, Any] | None = None  # noqa: N815
 
 
 def parse_answer(hook: Hook, found: dict[str, Any]) -> tuple[HookResult, tuple[str, ...]]:
-    """Return an answer as the result of its point, and the keys without a meaning.
+    """Return a JSON answer as the result of its point, and its keys without a meaning.
 
     Raises Mismatch for a field that is not legal at the point, or not of its type.
     """
@@ -117,7 +117,7 @@ def join_texts(first: str | None, second: str | None) -> str | None:
 
 
 def _fit_known(kind: type[R], found: dict[str, Any], unknown: list[str]) -> R:
-    """Return an object with the keys that have a meaning; the others are noted."""
+    """Return the object of the keys that have a meaning, and add the others to `unknown`."""
     names = [field.encode_name for field in msgspec.structs.fields(kind)]
     for key in found.keys() - {*names, *PUBLIC}:
         if meant := get_close_matches(key, names, 1, cutoff=0.85):
@@ -127,7 +127,7 @@ def _fit_known(kind: type[R], found: dict[str, Any], unknown: list[str]) -> R:
 
 
 def _collect_fields(hook: Hook, answer: ScriptAnswer, unknown: list[str]) -> dict[str, Any]:
-    """Return an answer as fields of results, legal here or not."""
+    """Return the fields of a result that an answer sets, legal at its point or not."""
     specific = Specific(hookEventName=hook.point)
     if answer.hookSpecificOutput is not None:
         specific = _fit_known(Specific, answer.hookSpecificOutput, unknown)
@@ -160,7 +160,7 @@ def _find_halt(hook: Hook, answer: ScriptAnswer, permit: Permit | None) -> str |
 
 
 def _find_decision(answer: ScriptAnswer, specific: Specific) -> tuple[str | None, str | None]:
-    """Return decision and reason; the special form beats the short one."""
+    """Return the decision and its reason; the point's own form comes before the short one."""
     if specific.decision:
         return specific.decision.behavior, specific.decision.message
     if specific.permissionDecision:
@@ -184,7 +184,7 @@ def _to_fields(hook: Hook, word: str | None, reason: str | None) -> dict[str, An
 
 
 def _parse_output(hook: Hook, text: str) -> tuple[HookResult, tuple[str, ...]]:
-    """Return what stdout says, and what is to be told of it. Raises Mismatch for JSON that cannot be used."""
+    """Return what stdout says, and remarks on it. Raises Mismatch for JSON that cannot be used."""
     if not text.startswith("{"):
         objects = (line for line in text.splitlines() if line.lstrip().startswith("{"))
         is_late = any(isinstance(decode_or_none(line), dict) for line in objects)
@@ -200,7 +200,7 @@ def _parse_output(hook: Hook, text: str) -> tuple[HookResult, tuple[str, ...]]:
 
 
 def _apply_exit_code(hook: Hook, said: Exchanged, result: HookResult, text: str) -> HookResult:
-    """Return what the answer is once the exit code has its say."""
+    """Return the result as the exit code changes it."""
     if _blocks(hook, said):
         return result.replace(**_block_fields(hook, said, result))
     is_plain = said.exit_code == 0 and text and not text.startswith("{")
@@ -226,7 +226,7 @@ def _block_fields(hook: Hook, said: Exchanged, result: HookResult) -> dict[str, 
 
 
 def _find_trouble(hook: Hook, said: Exchanged, problem: str | None) -> tuple[str | None, bool]:
-    """Return what is wrong with how a script ended, and whether it could not do its work."""
+    """Return what went wrong with a script, and whether it could not do its work."""
     code = said.exit_code
     stderr = one_line(said.stderr.decode("utf-8", "replace"))
     blocks = _blocks(hook, said)

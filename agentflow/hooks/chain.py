@@ -1,4 +1,4 @@
-"""The one dispatcher: asks the hooks of a point in order and adds up what they decide."""
+"""The dispatcher: asks the hooks of a point in order and combines their decisions."""
 
 import inspect
 from collections.abc import Callable, Iterable
@@ -135,7 +135,7 @@ async def _call_function(hook: Hook, function: HookFunction, event: HookEvent) -
 
 
 def _find_illegal(point: Point, result: object) -> str | None:
-    """Return what of a function's answer its point does not take, if anything."""
+    """Return what a function answered that its point does not take, or None."""
     if result is None:
         return None
     if not isinstance(result, HookResult):
@@ -147,7 +147,7 @@ def _find_illegal(point: Point, result: object) -> str | None:
 
 
 def _add_answer(before: HookDecision, hook: Hook, answer: HookAnswer) -> HookDecision:
-    """Return what is decided with one more answer: the strictest holds, the rest adds up."""
+    """Return the decision with one more answer: the strictest decision counts, the rest adds up."""
     decision, reason = _judge(hook, answer)
     reasons = before.reasons if decision <= before.decision else ()
     said = (reason,) if reason and decision is not Decision.NONE and decision >= before.decision else ()
@@ -172,7 +172,7 @@ def _first(before: str | None, now: str | None) -> str | None:
 
 
 def _judge(hook: Hook, answer: HookAnswer) -> tuple[Decision, str | None]:
-    """Return a hook's own decision; one that could not do its work may have decided by that."""
+    """Return a hook's own decision; a failed hook may block."""
     result = answer.result
     decision = result.decision if result.block is None else Decision.DENY
     reason = result.block or result.reason
@@ -203,7 +203,7 @@ def _apply_change(event: HookEvent, seen: HookEvent, result: HookResult) -> Hook
 
 
 def _patch(now: dict[str, Any], seen: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
-    """Return an input with what one hook changed of what it saw; others may have changed it meanwhile."""
+    """Return an input with one hook's changes, keeping those that others made meanwhile."""
     if now is seen:
         return wanted
     kept = {key: value for key, value in now.items() if key in wanted or key not in seen}

@@ -58,7 +58,7 @@ def _run(hook: Hook, script: Script, event: HookEvent) -> HookAnswer:
 
 
 def _is_own(root: Path, file: str) -> bool:
-    """Return whether what is written to a file of the repository, or makes it, changes nothing else."""
+    """Return whether writing to a file of the repository changes that file only."""
     place = root / file
     if place.resolve() != root.resolve() / file:
         return False
@@ -113,7 +113,7 @@ def _build_command(hook: Hook, script: Script, event: HookEvent) -> Command:
 
 
 def _explain_failure(command: Command, error: OSError | ValueError) -> str:
-    """Say why a program could not be started; a file that is there may name an interpreter that is not."""
+    """Say why a program could not be started, such as for a missing interpreter."""
     reason = str(getattr(error, "strerror", None) or error).lower()
     program = Path(command.cwd, command.argv[0])
     if isinstance(error, FileNotFoundError) and program.is_file():
@@ -124,7 +124,7 @@ def _explain_failure(command: Command, error: OSError | ValueError) -> str:
 
 
 def _shorten(result: HookResult, folder: Path) -> HookResult:
-    """Return the result with texts of a bearable length; the full ones are kept."""
+    """Return the result with long texts cut; the full ones are kept in files."""
     fields = ("context", "notice", "reason", "block", "halt")
     long = {name: text for name in fields if len(text := getattr(result, name) or "") > MAX_TEXT}
     for name, text in long.items():

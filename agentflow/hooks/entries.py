@@ -62,7 +62,7 @@ def project_places(root: Path) -> tuple[HookFile, ...]:
 
 
 def read_hooks(place: HookFile, warn: Warn) -> Iterator[Hook]:
-    """Yield the hooks of a file that exists. Raises InvalidFile: a file that cannot be read is not none."""
+    """Yield the hooks of an existing file. Raises InvalidFile, also for a file that cannot be read."""
     yield from _Reader(place, warn).hooks()
 
 
@@ -93,7 +93,7 @@ class _Entry(Record):
 
 
 class _Reader:
-    """One file: what is wrong with it is raised, what is odd about it is told."""
+    """Reads one file: errors are raised, oddities become warnings."""
 
     def __init__(self, place: HookFile, warn: Warn) -> None:
         self._place = place
@@ -138,7 +138,7 @@ class _Reader:
         return seen
 
     def _find_point(self, event: str) -> Point | None:
-        """Return the point of an event's name; None, with a warning, where no script is ever asked."""
+        """Return the point of an event's name; None, with a warning, where no script is run."""
         known = (*Point, *OTHER_EVENTS)
         if event not in known:
             self._refuse_near_miss((event,), known, f"{_KEY}.")
@@ -192,7 +192,7 @@ class _Reader:
         )
 
     def _fit(self, kind: type[T], value: object, where: str) -> T:
-        """Return an object of the file; an unknown key is left out with a warning, a near miss is wrong."""
+        """Return an object of the file; an unknown key is left out with a warning."""
         if not isinstance(value, dict):
             raise self._wrong(f"{where}: must be an object")
         names = [field.encode_name for field in msgspec.structs.fields(kind)]
@@ -206,7 +206,7 @@ class _Reader:
             raise self._wrong(f"{where}.{error}") from None
 
     def _refuse_near_miss(self, keys: Iterable[str], known: Sequence[str], where: str) -> None:
-        """Raise InvalidFile for a key that is almost a known one: its author relies on it."""
+        """Raise InvalidFile for a key that is almost a known one, because its author relies on it."""
         spelled = {each.lower(): each for each in known}
         for key in keys:
             close = get_close_matches(key.lower(), spelled, 1, cutoff=0.8)

@@ -27,7 +27,7 @@ def may_see(hook: Hook, tool: Tool) -> bool:
 
 
 def matches_name(matcher: str, value: str) -> bool:
-    """Return whether a matcher names a value: a list of exact names, else an unanchored expression."""
+    """Return whether a matcher fits a name: it is a list of exact names, else an unanchored expression."""
     if matcher in ("", "*"):
         return True
     if _NAMES.fullmatch(matcher):
@@ -51,7 +51,7 @@ def parse_condition(text: str, source: str) -> ToolRule:
 
 
 def meets_condition(condition: str | None, event: HookEvent) -> bool:
-    """Return whether an event is one that an `if` asks for; in doubt it is."""
+    """Return whether an event meets an `if` condition; in doubt it does."""
     if condition is None:
         return True
     use = event.payload
@@ -65,7 +65,7 @@ def meets_condition(condition: str | None, event: HookEvent) -> bool:
 
 
 def _is_about(rule: ToolRule, tool: Tool, given: Mapping[str, Any], root: Path) -> bool:
-    """Return whether a call's input is of a rule's pattern; of a tool without a known subject it is."""
+    """Return whether a rule's pattern fits a call; it does for a tool without a known subject."""
     pattern, commands = str(rule.pattern), tool.values(given, Subject.COMMAND)
     if commands:
         return any(may_be_about_command(pattern, command) for command in commands)

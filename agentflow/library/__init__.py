@@ -1,1 +1,1 @@
-"""Roles from bundled and user folders."""
+"""Role files, skills and instructions: shipped, the user's and the repository's."""

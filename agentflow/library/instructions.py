@@ -1,4 +1,4 @@
-"""What a repository says of how to work on it: CLAUDE.md, AGENTS.md, what they import, and rules."""
+"""A repository's instructions: CLAUDE.md, AGENTS.md, the files they import, and rules."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from agentflow.redact import redacted
 from agentflow.workspace.globs import compile_glob
 
 MAX_CHARS = 20_000
-"""Of all instructions in one brief."""
+"""The most of all instructions in one task prompt."""
 MAX_FILES = 100
 MAX_HOPS = 4
 """How far imports lead, as in the public convention."""
@@ -44,13 +44,13 @@ def load_instructions(workspace: Workspace, files: Iterable[str]) -> tuple[Instr
 
 
 def select_instructions(instructions: Iterable[Instruction], paths: Iterable[str]) -> tuple[Instruction, ...]:
-    """Return the instructions that count where these files are worked on."""
+    """Return the instructions that are about these files."""
     touched = tuple(paths)
     return tuple(each for each in instructions if _is_relevant(each, touched))
 
 
 def describe_reach(one: Instruction) -> str:
-    """Return in words for which files instructions count; empty for all."""
+    """Return in words which files instructions are about; empty for all."""
     parts = (f"in {one.folder}/" if one.folder else "", f"named {', '.join(one.globs)}" if one.globs else "")
     said = " ".join(part for part in parts if part)
     return f"for files {said}" if said else ""
@@ -89,7 +89,7 @@ def _take(workspace: Workspace, path: str, folder: str, hops: int, known: dict[s
 
 
 def _split_rule(path: str, raw: str) -> tuple[tuple[str, ...], str]:
-    """Return the globs that a rule names in its head, and the text without head and comments."""
+    """Return the globs in a rule's head, and its text without head and comments."""
     head: dict[str, Any] = {}
     body = raw
     if path.startswith(f"{_RULES}/"):
@@ -125,7 +125,7 @@ def _parts(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _rules(workspace: Workspace) -> Iterator[str]:
-    """Yield the rules, none where their folder is a link: it could hold anything."""
+    """Yield the rule files, none where their folder is a link."""
     folder = workspace.root / _RULES
     for path in sorted(folder.rglob("*.md")) if folder.resolve() == folder else ():
         yield path.relative_to(workspace.root).as_posix()

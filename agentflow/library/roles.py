@@ -23,7 +23,7 @@ from agentflow.trust import content
 PART_KEY = "agentflow-role"
 """The key under `metadata` by which a file plays a role of the pipeline."""
 DIRECT_KEY = "agentflow-direct"
-"""The key for the sub-agents whose answer is the answer of the run."""
+"""The key for the sub-agents whose answer becomes the answer of the run."""
 MERGE_KEY = "agentflow-merge"
 """The key that says how several direct answers become one: `concatenate`."""
 
@@ -48,7 +48,7 @@ class RoleHead(Record, rename={"max_turns": "maxTurns", "disallowed_tools": "dis
 
 
 class Roles(Record):
-    """The role files that were found, and what is odd about them."""
+    """The roles that were found, and warnings."""
 
     all: tuple[Role, ...]
     warnings: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class Roles(Record):
 
 
 class _File(Record):
-    """A role file as it is read: what is wrong with it names file, line and key."""
+    """The text of a role file, for errors that name file, line and key."""
 
     source: str
     origin: str
@@ -127,7 +127,7 @@ _KNOWN = frozenset(field.encode_name for field in msgspec.structs.fields(RoleHea
 
 
 def _check_keys(keys: Mapping[str, Any], file: _File) -> tuple[str, ...]:
-    """Refuse a key that is nearly one of ours; return a warning for each other unknown one."""
+    """Return a warning for each unknown key. Raises InvalidFile for one that is nearly a known key."""
     unknown = [key for key in keys if key not in _KNOWN]
     for key in unknown:
         if near := difflib.get_close_matches(key, _KNOWN, n=1, cutoff=0.8):
@@ -210,7 +210,7 @@ def require_known(role: Role, known: tuple[Role, ...]) -> None:
 
 
 def find_direct_problems(role: Role, tools: tuple[Tool, ...]) -> Iterator[str]:
-    """Yield what is wrong with whom a role lets answer in its place."""
+    """Yield what is wrong with the sub-agents that answer in a role's place."""
     if not role.direct:
         return
     if len(role.direct) > 1 and not role.concatenates:

@@ -26,14 +26,14 @@ _ELSEWHERE = frozenset(
 _OURS = {"owner": "owners", "consumers": "consumers", "roles": "roles", "phases": "phases", "paths": "paths"}
 """The keys under `metadata` that have a meaning here, with the fields that they fill."""
 MAX_FILES = 50
-"""Of those beside SKILL.md, so many are named."""
+"""The most files beside SKILL.md that are listed."""
 _NAME = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 _MAX = {"name": 64, "description": 1024, "compatibility": 500}
 _PLAIN_VALUE = re.compile(r"^(\s*[\w-]+:[ \t]+)([^\s\"'\[{|>&*!].*?)[ \t]*$")
 
 
 class Oddity(Record):
-    """Something that is not as the standard has it, and does not keep a skill from being used."""
+    """A deviation from the standard that does not keep a skill from being used."""
 
     source: str
     line: int
@@ -41,24 +41,24 @@ class Oddity(Record):
 
 
 class Skill(Record):
-    """What the head of a SKILL.md says, and where the folder lies; its body is read when it is opened."""
+    """The head of a SKILL.md and its folder; the body is read when the skill is opened."""
 
     name: str
     description: str
     folder: Path
     root: Path
-    """What nothing that is read of it may lie outside of: the repository, or the folder itself."""
+    """All its files lie below: the repository, or the folder itself."""
     origin: str
     """`bundled`, `user` or `project`."""
     owners: tuple[str, ...] = ()
-    """The one role that answers for it; more than one is a mistake."""
+    """The one role that is responsible for it; more than one is a mistake."""
     consumers: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
     """Roles for which it is open from the beginning."""
     phases: tuple[str, ...] = ()
-    """Phases in which it is."""
+    """Phases in which it is open from the beginning."""
     paths: tuple[str, ...] = ()
-    """Globs of files that open it once a task is about one of them."""
+    """Globs of files; a task about one of them has it open from the beginning."""
     is_listed: bool = True
     """False where its file keeps it from models."""
     lines: dict[str, int] = {}
@@ -105,17 +105,17 @@ def read_skill(folder: Path, root: Path, origin: str) -> tuple[Skill, tuple[Oddi
 
 
 def read_body(skill: Skill) -> str:
-    """Return the body as it is on disk now. Raises InvalidFile."""
+    """Return the current body of a skill. Raises InvalidFile."""
     return _split(_text(skill.folder, skill.root), skill.source)[1].strip()
 
 
 def read_skill_file(skill: Skill, name: str) -> str:
-    """Return the text of a file of the folder. Raises ToolError for one that is elsewhere or not there."""
+    """Return the text of a file in a skill's folder. Raises ToolError for any other file."""
     return _read(skill.folder, skill.root, name).decode("utf-8", "replace")
 
 
 def list_skill_files(skill: Skill) -> tuple[str, ...]:
-    """Return what lies beside SKILL.md, two levels deep, sorted; no link and nothing hidden."""
+    """Return the files beside SKILL.md, two levels deep, without links and hidden ones."""
     inside = [path for pattern in ("*", "*/*") for path in skill.folder.glob(pattern)]
     names = [path.relative_to(skill.folder).as_posix() for path in inside if _is_plain(path)]
     return tuple(sorted(name for name in names if name != SKILL_FILE and not name.startswith(".")))[
@@ -138,7 +138,7 @@ def _text(folder: Path, root: Path) -> str:
 
 
 def _read(folder: Path, root: Path, name: str) -> bytes:
-    """Return the bytes of a file of a skill's folder; what a link leads to lies in that folder too."""
+    """Return the bytes of a file in a skill's folder; links may not lead out of it."""
     fence, below = PathGuard(root), folder.relative_to(root)
     home, place = fence.relative(str(below)), PurePosixPath(fence.relative(str(below / name)))
     if home != below.as_posix() or not place.is_relative_to(home):
@@ -147,7 +147,7 @@ def _read(folder: Path, root: Path, name: str) -> bytes:
 
 
 def _split(text: str, source: str) -> tuple[dict[str, Any], str]:
-    """Return head and body; a value that YAML cannot read, such as one with a colon, is taken as text."""
+    """Return head and body; a value that YAML cannot read, such as one with a colon, counts as text."""
     try:
         return split(text, source)
     except InvalidFile as error:
@@ -173,7 +173,7 @@ def _split_words(value: object) -> tuple[str, ...]:
 
 
 def _find_oddities(head: Mapping[str, Any], skill: Skill) -> Iterator[tuple[str, str]]:
-    """Yield key and problem of what the strict format does not allow."""
+    """Yield the key and the problem of each deviation from the strict format."""
     for key, longest in _MAX.items():
         if len(str(head.get(key, ""))) > longest:
             yield key, f"{key}: is longer than {longest} characters"

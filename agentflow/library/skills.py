@@ -18,16 +18,16 @@ MAX_FOLDERS = 2000
 
 
 class SkillFolder(Record):
-    """A folder of skills, and whose it is."""
+    """A folder of skills and its origin."""
 
     folder: Path
     origin: str
     root: Path | None = None
-    """The repository it belongs to; nothing of its skills may lie elsewhere."""
+    """The repository it belongs to; its skills may not lie elsewhere."""
 
 
 class Skills(Record):
-    """The skills that were found, one of each name, and what a person should know about them."""
+    """The skills that were found, one of each name, and warnings."""
 
     all: tuple[Skill, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -37,16 +37,16 @@ class Skills(Record):
 
 
 class Offer(Record):
-    """What one run gets of the skills."""
+    """The skills of one run."""
 
     listed: tuple[Skill, ...] = ()
-    """By name and description, to be opened by the model."""
+    """Named and described in the prompt; the model can open them."""
     opened: tuple[Skill, ...] = ()
-    """Whole, from the beginning."""
+    """In the prompt from the beginning."""
 
 
 def skill_places(claude: Path, config: Path, repository: Path | None) -> tuple[SkillFolder, ...]:
-    """Return where skills are looked for, the later ones win: shipped, the user's, the repository's."""
+    """Return the folders of skills, the later ones win: shipped, the user's, the repository's."""
     own = (claude.parent / ".agents", claude, config)
     users = [SkillFolder(folder=folder / "skills", origin="user") for folder in own]
     theirs = [repository / name / "skills" for name in (".agents", ".claude")] if repository else []
@@ -77,7 +77,7 @@ def load_skills(places: Iterable[SkillFolder]) -> Skills:
 
 
 def find_skill_folders(place: SkillFolder) -> tuple[Path, ...]:
-    """Return the folders that hold a SKILL.md; those of a repository only where no link leads to them."""
+    """Return the folders that hold a SKILL.md; a repository's only where no link leads to them."""
     folder, root = place.folder, place.root
     if root is not None and folder.resolve() != root.resolve() / folder.relative_to(root):
         return ()
@@ -85,7 +85,7 @@ def find_skill_folders(place: SkillFolder) -> tuple[Path, ...]:
 
 
 def offer_skills(skills: Skills, role: Role, phase: Phase | None, paths: Iterable[str]) -> Offer:
-    """Return what a role gets in a phase of a task that is about these files."""
+    """Return the skills of a role in a phase of a task about these files."""
     if "Skill" in role.denied:
         return Offer()
     touched = tuple(paths)
@@ -95,12 +95,12 @@ def offer_skills(skills: Skills, role: Role, phase: Phase | None, paths: Iterabl
 
 
 def is_for_role(skill: Skill, role: Role) -> bool:
-    """Tell whether a skill is for a role: it is the owner, a consumer, or lists it."""
+    """Return whether a skill is for a role, which owns, consumes or lists it."""
     return skill.name in role.skills or not _names(role).isdisjoint((*skill.owners, *skill.consumers))
 
 
 def describe_unknown_skill(role: Role, skills: Skills) -> str | None:
-    """Return what to say of a skill that a role lists and no folder holds."""
+    """Return the warning about a skill that a role lists and no folder holds, or None."""
     names = [skill.name for skill in skills.all]
     missing = next((name for name in role.skills if name not in names), None)
     if missing is None:
@@ -111,7 +111,7 @@ def describe_unknown_skill(role: Role, skills: Skills) -> str | None:
 
 
 def _is_open(skill: Skill, role: Role, phase: Phase | None, paths: tuple[str, ...]) -> bool:
-    """Tell whether a skill is open from the beginning; a repository's has to be asked for."""
+    """Return whether a skill is open from the beginning; a repository's never is."""
     if skill.origin == "project":
         return False
     if not _names(role).isdisjoint(skill.roles) or phase in skill.phases:
@@ -125,7 +125,7 @@ def _names(role: Role) -> set[str]:
 
 
 def _add(found: dict[str, Skill], skill: Skill) -> Iterator[str]:
-    """Take a skill up, and yield what is to be said if another one had its name."""
+    """Add a skill, and yield a warning if it replaces another one."""
     before = found.get(skill.name)
     if before is not None and skill.origin == "project" and before.opens_itself:
         yield f"skill left out: {skill.source}: {skill.name} is open by itself in {before.source}"
@@ -136,7 +136,7 @@ def _add(found: dict[str, Skill], skill: Skill) -> Iterator[str]:
 
 
 def _walk(place: SkillFolder) -> Iterator[Path]:
-    """Yield folders with a SKILL.md, at most so deep and so many; none is looked for inside another."""
+    """Yield folders with a SKILL.md, within bounds of depth and number, none inside another."""
     ahead, seen = [(place.folder, 0)], 0
     while ahead and seen < MAX_FOLDERS:
         folder, depth = ahead.pop(0)
