@@ -19,15 +19,16 @@ from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
 from agentflow.core.errors import InvalidFile
+from agentflow.core.regex import regex
 from agentflow.parse import Mismatch, fit
 
 T = TypeVar("T")
 _EMPTY: tuple[object, object] = ({}, [])
 FENCE = "---"
 MAX_CHARS = 1_000_000
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_SURROGATES = re.compile(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
-_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_SURROGATE = regex(r"\\u[dD][89a-fA-F]")
+_SURROGATES = regex(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
+_FORBIDDEN = regex("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 class _Loader(Composer, SafeConstructor, Resolver):
@@ -87,7 +88,7 @@ for _tag, _pattern, _first in (
     ("tag:yaml.org,2002:bool", r"^(?:true|false)$", ["t", "f"]),
     ("tag:yaml.org,2002:int", r"^-?(?:0|[1-9][0-9]*)$", list("-0123456789")),
 ):
-    _Loader.add_implicit_resolver(_tag, re.compile(_pattern), _first)
+    _Loader.add_implicit_resolver(_tag, regex(_pattern), _first)
 
 
 def load_yaml(text: str, source: str, *, first_line: int = 1) -> Any:

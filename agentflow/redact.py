@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 
 MARK = "[REDACTED]"
 KEY_VARIABLES = (
@@ -24,7 +25,7 @@ _SIGNS = (
     *("xox", "xapp-", "hooks.slack", "PRIVATE KEY", "npm_", "pypi-"),
 )
 """One of these stands in every secret of a known form; looking for them costs next to nothing."""
-_FORMS = re.compile(
+_FORMS = regex(
     r"""
     (?<![A-Z0-9]) (?:AKIA|ASIA) [A-Z0-9]{16} (?![A-Z0-9])                        # AWS, id
   | (?P<name> (?i:aws_(?:secret_access_key|session_token)) (?:\\?["'])? [ ]{0,4} [=:] [ ]{0,4} (?:\\?["'])? )
@@ -46,37 +47,37 @@ _LINE = r"(?:^|(?<=[\n:\t ]))"
 """Where a line of a file begins, also behind its number or the name of the file."""
 _NEXT = r"[ \t]*(?:\r?\n[^\n]{0,200}?(?<![A-Za-z0-9_]))?[ \t]*"
 """What stands between two words of a file that may lie on two lines."""
-_PACKAGES_FILE = re.compile(  # .npmrc
+_PACKAGES_FILE = regex(  # .npmrc
     rf"""{_LINE} (?P<name> (?: //[^\s=]{{1,200}}: )?
       _(?:authToken|auth|password) [ \t]{{0,4}} = [ \t]{{0,4}} )
     (?! \$ ) (?= [^\s]* [0-9=] ) [A-Za-z0-9+/=_.~-]{{8,}}+ (?= \s | $ | \\[nr] | " )""",
     re.VERBOSE | re.ASCII,
 )
-_UPLOADS_FILE = re.compile(  # .pypirc
+_UPLOADS_FILE = regex(  # .pypirc
     r"""(?P<name> (?: \[ (?:pypi|testpypi|server-login) \] | \b username [ \t]*[=:][ \t]* __token__ )
       [^\[\]]{0,400}? (?<![A-Za-z0-9_]) password [ \t]*[=:][ \t]* )
     (?! [$%{] ) [^\s"\\]{4,}+""",
     re.VERBOSE | re.ASCII,
 )
-_MACHINES_FILE = re.compile(  # .netrc
+_MACHINES_FILE = regex(  # .netrc
     rf"""{_LINE} (?P<name>
       (?: machine[ \t]+\S+ | default ) {_NEXT} login[ \t]+\S+ {_NEXT} password[ \t]+ )
     (?! [$<] ) [^\s"\\]{{3,}}+""",
     re.VERBOSE | re.ASCII,
 )
 _FILES = (
-    (re.compile(r"_(?:authToken|auth|password)[ \t]*="), "=", _PACKAGES_FILE),
-    (re.compile(r"\[(?:testpypi|pypi|server-login)\]|__token__"), "password", _UPLOADS_FILE),
-    (re.compile(r"login[ \t]+\S+\s+(?:\S*?[\t:])?[ ]*password[ \t]"), "password", _MACHINES_FILE),
+    (regex(r"_(?:authToken|auth|password)[ \t]*="), "=", _PACKAGES_FILE),
+    (regex(r"\[(?:testpypi|pypi|server-login)\]|__token__"), "password", _UPLOADS_FILE),
+    (regex(r"login[ \t]+\S+\s+(?:\S*?[\t:])?[ ]*password[ \t]"), "password", _MACHINES_FILE),
 )
 """Files that hold tokens in lines of their own form, each behind two signs without which it is none."""
-_FILE_BEGIN = re.compile(
+_FILE_BEGIN = regex(
     r"(?<!\w)(?:machine|default|username\S*|\[(?:pypi|testpypi|server-login)\])(?:\s++\S++){0,12}+\s*+\Z",
     re.ASCII,
 )
 """Where one of them may have begun whose token is still to come."""
-_NAMED = re.compile("aws_|_auth|_password", re.IGNORECASE)
-_HEAD = re.compile(
+_NAMED = regex("aws_|_auth|_password", re.IGNORECASE)
+_HEAD = regex(
     r"(?:sk-(?:ant-(?:[a-z]+[0-9]+-)?|proj-|svcacct-|admin-)?|gh[pousr]_|github_pat_|AKIA|ASIA)", re.ASCII
 )
 """What any key of its kind begins with, and so tells nothing."""
@@ -84,11 +85,11 @@ _GRAM = 6
 _ECHO = 16
 """Characters of a key, in any spelling of it, that are no coincidence."""
 _BEGIN = "-----BEGIN"
-_END = re.compile("-----END[A-Z0-9 ]{0,60}-----")
+_END = regex("-----END[A-Z0-9 ]{0,60}-----")
 _LONGEST = 32_768
 """Characters that are held back at most until it shows whether they are a secret."""
-_COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-B])")
-_UNSEEN = re.compile(
+_COLOURS = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-B])")
+_UNSEEN = regex(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff"
     "\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]"
 )

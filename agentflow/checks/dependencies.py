@@ -1,19 +1,19 @@
 """What a change does to the dependencies of a project: what is new, moved and gone, and what to look at."""
 
 import posixpath
-import re
 import shlex
 from collections.abc import Iterator
 
 from agentflow.checks.manifests import SCRIPT, Manifest, Stated, known, manifest_of
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 
-_REMOTE = re.compile(
+_REMOTE = regex(
     r"\b(?:git|hg|svn|bzr)\+|\bgit@|://|^(?:github|gitlab|bitbucket|gist):|=>\s*\w|^[\w-]+/[\w.-]+(?:#|$)"
 )
-_PLACE = re.compile(r"(?:^|[\s:>@=])(\.{0,2}/\S*|\.\.(?=\s|$))")
-_EXACT = re.compile(r"={0,3}\s*v?\d[\w.+!-]*")
-_LOOSE = re.compile(r"$|[<>~^*!]|latest\b")
+_PLACE = regex(r"(?:^|[\s:>@=])(\.{0,2}/\S*|\.\.(?=\s|$))")
+_EXACT = regex(r"={0,3}\s*v?\d[\w.+!-]*")
+_LOOSE = regex(r"$|[<>~^*!]|latest\b")
 """A spec that another version may fit tomorrow."""
 _SHORT = 5
 """Names with fewer letters are near each other by chance."""

@@ -7,27 +7,28 @@ from pathlib import PurePosixPath
 
 from agentflow.checks.repository import Repository, table
 from agentflow.core.evidence import RED, CheckName, CheckRun, TestOutcome
+from agentflow.core.regex import regex
 
-_MISSING = re.compile(r"\bModuleNotFoundError: No module named '(?P<module>[\w.]+)'")
+_MISSING = regex(r"\bModuleNotFoundError: No module named '(?P<module>[\w.]+)'")
 _NOT_FOUND = 127
 """What a shell ends with that knows no such command."""
-_NOT_FOUND_IN_MAKE = re.compile(r"(?m)^make.*\bError 127$")
-_PROGRAM = re.compile(
+_NOT_FOUND_IN_MAKE = regex(r"(?m)^make.*\bError 127$")
+_PROGRAM = regex(
     r"(?m)^(?:.*: )?(?:(?:line )?\d+: (?P<name>[\w./@-]+): (?:command )?not found"
     r"|(?P<path>[\w./@-]+): No such file or directory)$"
 )
-_TOOL_VERSION = re.compile(r"Required version `[^`]+` does not match the running version `[^`]+`")
-_PLUGIN = re.compile(
+_TOOL_VERSION = regex(r"Required version `[^`]+` does not match the running version `[^`]+`")
+_PLUGIN = regex(
     r"(?m)^(?:.*: )?error: unrecognized arguments: (?P<options>--.*)$"
     r"|^ERROR: Missing required plugins: (?P<plugins>.*)$"
 )
 """How pytest ends before any test where a plugin that its settings are made for is not installed."""
 _USAGE = 4
-_OFFLINE = re.compile(
+_OFFLINE = regex(
     r"ENETUNREACH|EAI_AGAIN|ENOTFOUND|[Cc]ould not resolve host|Temporary failure in name resolution"
     r"|dial tcp: lookup|[Nn]etwork is unreachable"
 )
-_CLAUSE = re.compile(r"(?P<sign>~=|==|!=|<=|>=|<|>)\s*(?P<version>\d+(?:\.\d+)*)(?P<star>\.\*)?")
+_CLAUSE = regex(r"(?P<sign>~=|==|!=|<=|>=|<|>)\s*(?P<version>\d+(?:\.\d+)*)(?P<star>\.\*)?")
 
 Version = tuple[int, ...]
 

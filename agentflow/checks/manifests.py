@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.frontmatter import read_yaml
 from agentflow.workspace.globs import compile_glob
 
 SCRIPT = "runs a script when it is installed"
-_REQUIREMENT = re.compile(
+_REQUIREMENT = regex(
     r"(?m)^[ \t]*(?P<name>(?:-e|--editable|-i|-f|--(?:extra-)?index-url|--find-links)(?=[ =])"
     r"|[A-Za-z0-9][\w.-]*(?=[\s\[=<>!~;@]|$)|(?=[./]|[\w+]+:))(?:\[[^\]\n]*\])?[ \t]*(?P<spec>[^\n]*)"
 )
-_REST = re.compile(r"[ \t]#|;|[ \t]--hash|\\$")
+_REST = regex(r"[ \t]#|;|[ \t]--hash|\\$")
 """What ends a requirement on its line."""
-_HOST = re.compile(r"\b(?:resolved|source|registry|tarball|url =)[^\n]{0,80}?(https?://[^/\s\"']+)")
+_HOST = regex(r"\b(?:resolved|source|registry|tarball|url =)[^\n]{0,80}?(https?://[^/\s\"']+)")
 _ELSEWHERE = ("git", "hg", "svn", "url", "path", "file", "directory")
 
 

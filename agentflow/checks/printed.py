@@ -9,6 +9,7 @@ from types import MappingProxyType
 from agentflow.checks.results import counts, worst
 from agentflow.core.evidence import TestCounts, TestOutcome
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.redact import uncoloured
 
 PASSED, FAILED, SKIPPED, ERROR = (
@@ -18,40 +19,40 @@ PASSED, FAILED, SKIPPED, ERROR = (
     TestOutcome.ERROR,
 )
 _GO_WORDS = MappingProxyType({"pass": PASSED, "fail": FAILED, "skip": SKIPPED})
-_GO_TEST = re.compile(r"(?P<start>(?:^|[;&|{(] *)(?:\w+=\S+ )*go test)(?= |$)(?![^;&|]* -json\b)")
-_GO_BROKEN = re.compile(r"FAIL\t(?P<package>\S+) \[(?:build|setup) failed\]")
-_GO_VERBOSE = re.compile(r" *--- (?P<word>PASS|FAIL|SKIP): (?P<test>\S+) \(\d+\.\d+s\)")
-_GO_END = re.compile(r"(?:ok  |FAIL)\t(?P<package>\S+)\t\S+.*")
-_CARGO_TARGET = re.compile(
+_GO_TEST = regex(r"(?P<start>(?:^|[;&|{(] *)(?:\w+=\S+ )*go test)(?= |$)(?![^;&|]* -json\b)")
+_GO_BROKEN = regex(r"FAIL\t(?P<package>\S+) \[(?:build|setup) failed\]")
+_GO_VERBOSE = regex(r" *--- (?P<word>PASS|FAIL|SKIP): (?P<test>\S+) \(\d+\.\d+s\)")
+_GO_END = regex(r"(?:ok  |FAIL)\t(?P<package>\S+)\t\S+.*")
+_CARGO_TARGET = regex(
     r" +(?:Running (?:unittests )?\S+ \(\S*/(?P<crate>[^/]+?)-[0-9a-f]+(?:\.exe)?\)|Doc-tests (?P<doc>\S+))"
 )
-_CARGO_BEGIN = re.compile(r"running (?P<number>\d+) tests?")
-_CARGO_TEST = re.compile(
+_CARGO_BEGIN = regex(r"running (?P<number>\d+) tests?")
+_CARGO_TEST = regex(
     r"test (?P<test>\S.*?)(?: - should panic)? \.\.\. (?P<word>ok|FAILED|ignored)(?:[,<].*)?"
 )
-_CARGO_END = re.compile(
+_CARGO_END = regex(
     r"test result: (?:ok|FAILED)\. (?P<passed>\d+) passed; (?P<failed>\d+) failed; "
     r"(?P<skipped>\d+) ignored;.*"
 )
 _CARGO_WORDS = MappingProxyType({"ok": PASSED, "FAILED": FAILED, "ignored": SKIPPED})
-_LINE = re.compile(r" \(line \d+\)")
-_CTEST = re.compile(
+_LINE = regex(r" \(line \d+\)")
+_CTEST = regex(
     r" *\d+/\d+ +Test +#\d+: (?P<test>.+?) \.*(?P<word> +Passed|\*\*\*[A-Za-z]+(?: [A-Za-z]+)*"
     r"(?: \(Disabled\))?) +\d+\.\d+ sec"
 )
-_CTEST_END = re.compile(r"\d+% tests passed, (?P<failed>\d+) tests? failed out of (?P<number>\d+)")
-_CTEST_NONE = re.compile(r"No tests were found!!!")
-_TAP = re.compile(
+_CTEST_END = regex(r"\d+% tests passed, (?P<failed>\d+) tests? failed out of (?P<number>\d+)")
+_CTEST_NONE = regex(r"No tests were found!!!")
+_TAP = regex(
     r"(?P<word>not ok|ok)(?: +(?P<number>\d+))?(?: +(?:- )?(?P<test>[^#\n]*?))?(?P<directive> *#.*)?"
 )
-_TAP_PLAN = re.compile(r"1\.\.(?P<number>\d+)(?: +#.*)?")
-_TAP_BAIL = re.compile(r"Bail out!.*")
-_LEFT_OUT = re.compile(r"(?i) *# *(?:skip|todo)")
-_JEST = re.compile(r"Tests: +(?P<parts>(?:\d+ \w+, )*)(?P<total>\d+) total")
-_VITEST = re.compile(r" +Tests +(?P<parts>\d+ \w+(?: \| \d+ \w+)*) \((?P<total>\d+)\)")
-_NODE = re.compile(r"[#ℹ] (?P<word>pass|fail|cancelled|skipped|todo) (?P<number>\d+)")  # noqa: RUF001
-_MOCHA = re.compile(r"  (?P<number>\d+) (?P<word>passing|pending|failing)(?: \(\d+\w+\))?")
-_PART = re.compile(r"(?P<number>\d+) (?P<word>\w+)")
+_TAP_PLAN = regex(r"1\.\.(?P<number>\d+)(?: +#.*)?")
+_TAP_BAIL = regex(r"Bail out!.*")
+_LEFT_OUT = regex(r"(?i) *# *(?:skip|todo)")
+_JEST = regex(r"Tests: +(?P<parts>(?:\d+ \w+, )*)(?P<total>\d+) total")
+_VITEST = regex(r" +Tests +(?P<parts>\d+ \w+(?: \| \d+ \w+)*) \((?P<total>\d+)\)")
+_NODE = regex(r"[#ℹ] (?P<word>pass|fail|cancelled|skipped|todo) (?P<number>\d+)")  # noqa: RUF001
+_MOCHA = regex(r"  (?P<number>\d+) (?P<word>passing|pending|failing)(?: \(\d+\w+\))?")
+_PART = regex(r"(?P<number>\d+) (?P<word>\w+)")
 _WORDS: Mapping[str, TestOutcome] = MappingProxyType(
     {
         **dict.fromkeys(("pass", "passed", "passing"), PASSED),

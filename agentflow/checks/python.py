@@ -1,7 +1,6 @@
 """The required checks of a Python repository."""
 
 import posixpath
-import re
 import shlex
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import PurePosixPath
@@ -13,15 +12,16 @@ from agentflow.checks.required import every, require
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.languages import PYTHON
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.workspace.globs import compile_glob
 
 _COLLECTED = tuple(glob for glob in PYTHON.tests if "*" in glob)
 """The names of test files that pytest collects by itself."""
-_REQUIREMENTS = re.compile(r"(?:requirements[^/]*\.txt|requirements/[^/]+\.txt)")
-_NAMES_PYTEST = re.compile(r"(?m)(?:^\s*|[\"'])pytest\b")
-_NEEDS_PYTEST = re.compile(r"(?m)^\s*(?:import|from) pytest\b|^(?:async )?def test")
-_HAS_TESTS = re.compile(r"(?m)^\s*(?:async )?def test")
-_UNITTEST = re.compile(r"(?m)^\s*(?:import|from) unittest\b(?!\.mock)|\bTestCase\b")
+_REQUIREMENTS = regex(r"(?:requirements[^/]*\.txt|requirements/[^/]+\.txt)")
+_NAMES_PYTEST = regex(r"(?m)(?:^\s*|[\"'])pytest\b")
+_NEEDS_PYTEST = regex(r"(?m)^\s*(?:import|from) pytest\b|^(?:async )?def test")
+_HAS_TESTS = regex(r"(?m)^\s*(?:async )?def test")
+_UNITTEST = regex(r"(?m)^\s*(?:import|from) unittest\b(?!\.mock)|\bTestCase\b")
 _LINT_ARGUMENTS = MappingProxyType(
     {
         "ruff": " check .",

@@ -1,7 +1,6 @@
 """Reports that the runners of JavaScript write of their tests, where the user's own command is what runs."""
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -9,25 +8,26 @@ from typing import Any
 
 from agentflow.checks.results import worst
 from agentflow.core.evidence import TestOutcome
+from agentflow.core.regex import regex
 
 _REPORTERS = Path(__file__).with_name("reporters")
 _NODE, _MOCHA, _WHOLE = "node.mjs", "mocha.cjs", "runner.json"
-_NODE_PROGRAM = re.compile(r"\b(?:node|npm|npx|pnpm|yarn|bun|mocha|jest|vitest)\b")
-_SCRIPT = re.compile(r"(?:npm|pnpm|yarn|bun run) test")
-_ALONE = re.compile(
+_NODE_PROGRAM = regex(r"\b(?:node|npm|npx|pnpm|yarn|bun|mocha|jest|vitest)\b")
+_SCRIPT = regex(r"(?:npm|pnpm|yarn|bun run) test")
+_ALONE = regex(
     r"(?:cross-env )?(?:\w+=[\w./:-]+ )*(?:npx (?:--no-install )?|pnpm exec |yarn )?"
     r"(?:node (?:--[\w=-]+ )*)?(?:(?:\./)?node_modules/(?:\.bin/|jest/bin/|vitest/))?"
     r"(?P<runner>jest|vitest)(?:\.m?js)?(?: [^;&|<>()`$]*)?"
 )
 """A command that is nothing but one run of one of these."""
-_OWN_REPORT = re.compile(r"--(?:json|outputFile|reporters?)\b|--watch(?!=false)| -- ")
+_OWN_REPORT = regex(r"--(?:json|outputFile|reporters?)\b|--watch(?!=false)| -- ")
 _OPTIONS = MappingProxyType(
     {
         "jest": "--json --outputFile={place}",
         "vitest": "--reporter=default --reporter=json --outputFile.json={place}",
     }
 )
-_REFUSED = re.compile(r"--test-reporter\S* is not allowed in NODE_OPTIONS|'--test-reporter' must match")
+_REFUSED = regex(r"--test-reporter\S* is not allowed in NODE_OPTIONS|'--test-reporter' must match")
 _OUTCOMES = MappingProxyType(
     {
         "passed": TestOutcome.PASSED,

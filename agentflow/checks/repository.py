@@ -1,19 +1,19 @@
 """The files of a repository as the detection of checks reads them."""
 
 import configparser
-import re
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.sandbox.run import Sandbox
 
 _READ_BYTES = 1_000_000
 PYTEST_SETTINGS = ("pytest.ini", ".pytest.ini", "pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml")
 MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 """The first that is there is the one that make reads."""
-_MAKE_TEST = re.compile(r"(?m)^test[ \t]*:(?!=)[^\n]*(?:\n|\Z)(?P<recipe>(?:\t[^\n]*\n?)*)")
-_FOLDERS = re.compile(
+_MAKE_TEST = regex(r"(?m)^test[ \t]*:(?!=)[^\n]*(?:\n|\Z)(?P<recipe>(?:\t[^\n]*\n?)*)")
+_FOLDERS = regex(
     r"(?m)^[ \t]*(testpaths|norecursedirs)[ \t]*=[ \t]*(\[[^\]]*\]|[^\n]*(?:\n[ \t]+[^\n]*)*)"
 )
 """Where pytest looks for tests, and where it does not, in TOML and in INI files."""

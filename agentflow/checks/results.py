@@ -1,22 +1,22 @@
 """What runners print or write, as test ids, outcomes, counts and findings."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from xml.parsers import expat
 
 from agentflow.core.evidence import TestCounts, TestOutcome
+from agentflow.core.regex import regex
 
 _WORST_FIRST = (TestOutcome.ERROR, TestOutcome.FAILED, TestOutcome.SKIPPED, TestOutcome.PASSED)
 _IN_XML = MappingProxyType(
     {"error": TestOutcome.ERROR, "failure": TestOutcome.FAILED, "skipped": TestOutcome.SKIPPED}
 )
-FINDING = re.compile(
+FINDING = regex(
     r"(?m)^[ \t]*(?P<path>[^\s:()][^:()\n]*\.\w+)"
     r"(?::\d+(?::\d+)?(?::| -)|\(\d+(?:,\d+)?\):) (?P<message>\S.*)$"
 )
-_LINE_NUMBER = re.compile(r"\bline \d+")
+_LINE_NUMBER = regex(r"\bline \d+")
 
 
 class _Refused(Exception):

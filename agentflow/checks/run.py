@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
@@ -27,6 +26,7 @@ from agentflow.checks.results import counts, findings, junit
 from agentflow.checks.unittest_output import unittest_verbose
 from agentflow.core.evidence import Check, CheckName, Command, Execution, TestCounts, TestOutcome
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.redact import uncoloured
 from agentflow.sandbox.environment import find_shell
 from agentflow.sandbox.profile import CHECKS
@@ -47,10 +47,10 @@ _SETTINGS = MappingProxyType(
 )
 _SEVERAL = "r=0; "
 """How a command begins that is put together of several."""
-_UNITTEST = re.compile(r"-m unittest\b")
-_PRINTING = re.compile(r"\b(?:cargo test|ctest|go test)\b")
+_UNITTEST = regex(r"-m unittest\b")
+_PRINTING = regex(r"\b(?:cargo test|ctest|go test)\b")
 """Runners of which only the output tells."""
-_PYTEST = re.compile(r"\bpytest\b")
+_PYTEST = regex(r"\bpytest\b")
 
 
 class Manner(StrEnum):

@@ -5,19 +5,20 @@ from types import MappingProxyType
 
 from agentflow.checks.results import worst
 from agentflow.core.evidence import TestOutcome
+from agentflow.core.regex import regex
 
-_SUMMARY = re.compile(r"(?m)^-{70}\nRan (\d+) tests? in \d+\.\d+s$")
+_SUMMARY = regex(r"(?m)^-{70}\nRan (\d+) tests? in \d+\.\d+s$")
 _PLACE = r"\((?P<dotted>[\w.<>]+)\)"
-_HEADER = re.compile(
+_HEADER = regex(
     r"(?m)(?<![\w.])"
     r"(?P<name>test\w*|runTest|(?:setUp|tearDown)(?:Class|Module)|[\w.]+(?= \(unittest\.loader\.)"
     r"|\w+(?= \([\w.]+\)\nDoctest: ))"
     rf" {_PLACE}(?: [\[(][^\n]*?)?(?:\n[^\n]*?)? \.\.\. "
 )
-_BLOCK = re.compile(rf"(?m)^={{70}}\n(?P<kind>ERROR|FAIL|UNEXPECTED SUCCESS): (?P<name>\S+) {_PLACE}")
+_BLOCK = regex(rf"(?m)^={{70}}\n(?P<kind>ERROR|FAIL|UNEXPECTED SUCCESS): (?P<name>\S+) {_PLACE}")
 _STATUS = r"(?P<word>ok|expected failure|unexpected success|skipped (['\"]).*\2)$"
-_WHOLE_LINE = re.compile(rf"(?m)^{_STATUS}")
-_LINE_END = re.compile(rf"(?m){_STATUS}")
+_WHOLE_LINE = regex(rf"(?m)^{_STATUS}")
+_LINE_END = regex(rf"(?m){_STATUS}")
 _IN_FLOW = MappingProxyType(
     {
         "ok": TestOutcome.PASSED,

@@ -1,6 +1,5 @@
 """A script as a hook: what it is given, where it runs, and how long it may take."""
 
-import re
 import secrets
 import stat
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from anyio import to_thread
 from agentflow.core.evidence import Command
 from agentflow.core.hook import POINTS, Hook, HookEvent, HookResult, Script
 from agentflow.core.record import encode, plain
+from agentflow.core.regex import regex
 from agentflow.frontmatter import write_whole
 from agentflow.hooks.answers import HookAnswer, read_output
 from agentflow.process import exchange, stop_asked
@@ -22,7 +22,7 @@ from agentflow.trust import fingerprint
 MAX_TEXT = 10_000
 """Characters of a text that are passed on; a longer one is kept in a file."""
 PREVIEW = 1_000
-_PLACEHOLDER = re.compile(r"\$\{(CLAUDE_PROJECT_DIR|CLAUDE_PLUGIN_ROOT)\}")
+_PLACEHOLDER = regex(r"\$\{(CLAUDE_PROJECT_DIR|CLAUDE_PLUGIN_ROOT)\}")
 _SHELLS: Mapping[str, tuple[str, ...]] = {
     "sh": ("sh", "-c"),
     "bash": ("bash", "-c"),

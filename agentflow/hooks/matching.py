@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.hook import POINTS, Hook, HookEvent, Point, Script, ToolDone, ToolFailed, ToolUse
+from agentflow.core.regex import regex
 from agentflow.core.role import ToolRule
 from agentflow.core.tool import Subject, Tool
 from agentflow.permissions.rule_patterns import is_about_path, may_be_about_command
 from agentflow.permissions.rules import FILES, list_rule_kinds, parse_rules
 
-_NAMES = re.compile(r"[A-Za-z0-9_\- ,|]*")
+_NAMES = regex(r"[A-Za-z0-9_\- ,|]*")
 
 
 def matches(matcher: str, event: HookEvent) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from agentflow.core.errors import InvalidFile, ToolError
 from agentflow.core.ports import Workspace
+from agentflow.core.regex import regex
 from agentflow.core.task import Instruction
 from agentflow.frontmatter import split
 from agentflow.redact import redacted
@@ -20,10 +21,10 @@ MAX_HOPS = 4
 NAMES = ("CLAUDE.md", "AGENTS.md")
 _ROOT = ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md", "CLAUDE.local.md")
 _RULES = ".claude/rules"
-_FENCED = re.compile(r"(?ms)(^ {0,3}(?P<fence>`{3,}|~{3,}).*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z))")
-_COMMENT = re.compile(r"(?ms)^[ \t]*<!--.*?-->[ \t]*\n?")
-_CODE = re.compile(r"(`+).+?\1", re.DOTALL)
-_IMPORT = re.compile(r"(?<![\w@`/.-])@([\w./-]*\w)")
+_FENCED = regex(r"(?ms)(^ {0,3}(?P<fence>`{3,}|~{3,}).*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z))")
+_COMMENT = regex(r"(?ms)^[ \t]*<!--.*?-->[ \t]*\n?")
+_CODE = regex(r"(`+).+?\1", re.DOTALL)
+_IMPORT = regex(r"(?<![\w@`/.-])@([\w./-]*\w)")
 
 
 def load_instructions(workspace: Workspace, files: Iterable[str]) -> tuple[Instruction, ...]:

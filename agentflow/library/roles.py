@@ -1,7 +1,6 @@
 """Role files, those of sub-agents among them: Markdown with a head that says what a role may do."""
 
 import difflib
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ import msgspec
 from agentflow.core.errors import InvalidFile, UnknownRole
 from agentflow.core.fold import DELEGATE
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.core.role import INHERIT, Limits, Role, ToolRule
 from agentflow.core.routing import PIPELINE
 from agentflow.core.tool import Effect, Tool
@@ -27,7 +27,7 @@ DIRECT_KEY = "agentflow-direct"
 MERGE_KEY = "agentflow-merge"
 """The key that says how several direct answers become one: `concatenate`."""
 
-_NAME = re.compile(r"[a-z][a-z0-9-]{0,50}")
+_NAME = regex(r"[a-z][a-z0-9-]{0,50}")
 
 
 class RoleHead(Record, rename={"max_turns": "maxTurns", "disallowed_tools": "disallowedTools"}):

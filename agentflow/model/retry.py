@@ -9,6 +9,7 @@ from typing import TypeVar
 import anyio
 
 from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable, PromptTooLong
+from agentflow.core.regex import regex
 from agentflow.model.wire import BadReply, ModelUnfit, NobodyThere, ServerGone, TryFailed
 from agentflow.settings import Retry
 
@@ -24,11 +25,11 @@ MAX_WAIT = 900.0
 _PASSING = frozenset({408, 409, 425, 429}) | frozenset(range(500, 600))
 _UNFIT = frozenset({400, 404, 410, 422})
 """What an endpoint answers about a model it does not have, or that cannot take the request."""
-_NO_TOOLS = re.compile(
+_NO_TOOLS = regex(
     r"\bsupport\w*\b[^.]{0,40}\btools?\b|\btools?\b[^.]{0,20}\bnot (supported|available|enabled)\b",
     re.IGNORECASE,
 )
-_TOO_LONG = re.compile(
+_TOO_LONG = regex(
     r"\b(prompt|input|context|messages?|tokens)\b.{0,80}\b(too (long|large|many)|exceed|maximum|limit)"
     r"|\b(too (long|large|many)|exceeds?|exceeded|maximum)\b.{0,80}\b(prompt|context|tokens)\b",
     re.IGNORECASE,

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from agentflow.core.regex import regex
 from agentflow.permissions.reading_commands import (
     DANGERS,
     find_dangerous_argument,
@@ -55,58 +56,58 @@ _ALSO_READING = frozenset(
 """Beside those that a list of options keeps reading."""
 _READING_WITH: Mapping[str, re.Pattern[str]] = MappingProxyType(
     {
-        "tar": re.compile(
+        "tar": regex(
             r"-?[a-zA-Z]*t[a-zA-Z]*|-?[a-zA-Z]*xO[a-zA-Z]*|-?[a-zA-Z]*Ox[a-zA-Z]*|--list|--diff"
         ),
-        "unzip": re.compile(r"-[a-zA-Z0-9]*[lptvZ][a-zA-Z0-9]*"),
-        "gzip": re.compile(r"-[a-zA-Z]*(?:c|l|t)[a-zA-Z]*|--(?:list|test|stdout)"),
-        "7z": re.compile("l|t"),
-        "pip": re.compile("list|show|freeze|check|inspect|debug|config|index"),
-        "uv": re.compile("tree|version"),
-        "npm": re.compile(
+        "unzip": regex(r"-[a-zA-Z0-9]*[lptvZ][a-zA-Z0-9]*"),
+        "gzip": regex(r"-[a-zA-Z]*(?:c|l|t)[a-zA-Z]*|--(?:list|test|stdout)"),
+        "7z": regex("l|t"),
+        "pip": regex("list|show|freeze|check|inspect|debug|config|index"),
+        "uv": regex("tree|version"),
+        "npm": regex(
             "ls|list|ll|la|view|info|show|outdated|explain|why|root|prefix|query|fund|config|audit|search"
         ),
-        "yarn": re.compile("list|why|info|workspaces|config|versions"),
-        "pnpm": re.compile("ls|list|ll|why|root|outdated"),
-        "go": re.compile("version|env|list|doc|vet|mod|help"),
-        "cargo": re.compile("tree|metadata|version|pkgid|locate-project|search|info|help|--list"),
-        "rustup": re.compile("show|which|toolchain"),
-        "poetry": re.compile("show|version|about|check"),
-        "conda": re.compile("list|info"),
-        "composer": re.compile("show|info|validate|licenses|depends|why"),
-        "bundle": re.compile("list|show|info|outdated"),
-        "gem": re.compile("list|info|which|env|environment|contents"),
-        "dotnet": re.compile("--info|--list-sdks|--list-runtimes|sln"),
-        "brew": re.compile("list|info|deps"),
-        "apt": re.compile("list|show|search|policy"),
-        "apt-cache": re.compile(".*"),
-        "dpkg": re.compile("-[lLsS]|--list|--listfiles|--status|--search"),
-        "rpm": re.compile("-q.*"),
-        "sqlite3": re.compile("-readonly|--readonly"),
-        "openssl": re.compile("version|x509|dgst"),
-        "bash": re.compile("-n"),
-        "sh": re.compile("-n"),
+        "yarn": regex("list|why|info|workspaces|config|versions"),
+        "pnpm": regex("ls|list|ll|why|root|outdated"),
+        "go": regex("version|env|list|doc|vet|mod|help"),
+        "cargo": regex("tree|metadata|version|pkgid|locate-project|search|info|help|--list"),
+        "rustup": regex("show|which|toolchain"),
+        "poetry": regex("show|version|about|check"),
+        "conda": regex("list|info"),
+        "composer": regex("show|info|validate|licenses|depends|why"),
+        "bundle": regex("list|show|info|outdated"),
+        "gem": regex("list|info|which|env|environment|contents"),
+        "dotnet": regex("--info|--list-sdks|--list-runtimes|sln"),
+        "brew": regex("list|info|deps"),
+        "apt": regex("list|show|search|policy"),
+        "apt-cache": regex(".*"),
+        "dpkg": regex("-[lLsS]|--list|--listfiles|--status|--search"),
+        "rpm": regex("-q.*"),
+        "sqlite3": regex("-readonly|--readonly"),
+        "openssl": regex("version|x509|dgst"),
+        "bash": regex("-n"),
+        "sh": regex("-n"),
     }
 )
 """Programs that also write or run, and what their first word is where they read."""
 _GIT = frozenset(
     {"help", "fsck", "verify-commit", "verify-tag", "merge-tree", "archive", "ls-remote", "check-mailmap"}
 )
-_PLACED = re.compile(r"-C|-c|--(?:git-dir|work-tree)(?P<value>=.*)?")
-_PASSING = re.compile(r"/tmp/(?!.*\.\.)|/dev/(?:null|stderr|stdout)$|-")  # noqa: S108  # a command has its own
+_PLACED = regex(r"-C|-c|--(?:git-dir|work-tree)(?P<value>=.*)?")
+_PASSING = regex(r"/tmp/(?!.*\.\.)|/dev/(?:null|stderr|stdout)$|-")  # noqa: S108  # a command has its own
 _TELLS: Mapping[str, re.Pattern[str]] = MappingProxyType(
     {
-        "stash": re.compile("list|show"),
-        "worktree": re.compile("list"),
-        "submodule": re.compile("status|summary|"),
-        "remote": re.compile("show|get-url|-v|"),
-        "notes": re.compile("list|show|"),
-        "bisect": re.compile("log|view"),
-        "reflog": re.compile("show|exists|(?!delete|expire).*"),
+        "stash": regex("list|show"),
+        "worktree": regex("list"),
+        "submodule": regex("status|summary|"),
+        "remote": regex("show|get-url|-v|"),
+        "notes": regex("list|show|"),
+        "bisect": regex("log|view"),
+        "reflog": regex("show|exists|(?!delete|expire).*"),
     }
 )
 """Commands of git that also change something, and what follows them where they tell."""
-_MAKES = re.compile(r"-[dDmMcCfuasF]|--(?:delete|move|copy|force|edit|set-|unset-|track|annotate|sign|file)")
+_MAKES = regex(r"-[dDmMcCfuasF]|--(?:delete|move|copy|force|edit|set-|unset-|track|annotate|sign|file)")
 _MODULES = frozenset(
     {
         *("json.tool", "site", "sysconfig", "platform", "tokenize", "ast", "dis", "pydoc", "calendar"),
@@ -115,10 +116,10 @@ _MODULES = frozenset(
 )
 """Of Python's own library: they print."""
 _ASKING = (["--version"], ["-V"], ["--help"], ["version"])
-_OWN_LANGUAGES = re.compile(
+_OWN_LANGUAGES = regex(
     r"node|ruby|perl|java|php|lua|go|rustc|cargo|npm|gcc|cc|clang|cmake|make|tsc|deno"
 )
-_INLINE = re.compile(r"-c.*|--eval.*|--print.*|-[a-zA-Z0-9]*[eErp]|-")
+_INLINE = regex(r"-c.*|--eval.*|--print.*|-[a-zA-Z0-9]*[eErp]|-")
 """What makes an interpreter run text that stands in the command, or comes on its input."""
 _RUNNING = frozenset(
     {
@@ -195,10 +196,10 @@ _WRITING = frozenset(
         *("unlzma", "gunzip", "bunzip2", "unxz", "bzip2", "xz", "zip", "cpio", "ar", "chattr", "sponge"),
     }
 )
-_RUNS_TEXT = re.compile(r"""system\s*\(|\|\s*"|\|\s*getline|\|&|@load""")
-_RUNS_LINE = re.compile(r"(?:^|[;{}\n!/\d$])\s*e(?:\s|$)|s([/|#,:@])(?:(?!\1).)*\1(?:(?!\1).)*\1[gpiImM\d]*e")
+_RUNS_TEXT = regex(r"""system\s*\(|\|\s*"|\|\s*getline|\|&|@load""")
+_RUNS_LINE = regex(r"(?:^|[;{}\n!/\d$])\s*e(?:\s|$)|s([/|#,:@])(?:(?!\1).)*\1(?:(?!\1).)*\1[gpiImM\d]*e")
 """In a script of awk, and of sed: what runs a command."""
-_SHOWN_AS_TEXT = re.compile(r"(?:GIT_|MAN)?PAGER|GIT_OPTIONAL_LOCKS|GIT_TERMINAL_PROMPT|LESS(?:CHARSET)?")
+_SHOWN_AS_TEXT = regex(r"(?:GIT_|MAN)?PAGER|GIT_OPTIONAL_LOCKS|GIT_TERMINAL_PROMPT|LESS(?:CHARSET)?")
 
 
 def find_bad_variable(simple: SimpleCommand) -> str | None:

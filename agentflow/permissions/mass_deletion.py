@@ -11,6 +11,7 @@ from itertools import groupby
 from pathlib import Path
 
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.permissions.shell_command import (
     UNKNOWN_TEXT,
     ShellScript,
@@ -29,13 +30,13 @@ _COPYING = frozenset({"rsync", "tar"})
 _RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _NAMED = {"-name": "", "-iname": "", "-path": "./", "-ipath": "./", "-wholename": "./"}
 _SELECTING = frozenset({"find", "grep", "rg", "fd", "git"})
-_BRACKET = re.compile(rf"{UNKNOWN_TEXT}[^{UNKNOWN_TEXT}/]*\]")
-_CALLED = re.compile(r"rmtree|\brm_rf\b|\brmSync\b|\brmdirSync\b|unlink|\bos\.remove|\bchmod|delete_tree")
-_QUOTED = re.compile(r"'([^'\n]*)'|\"([^\"\n]*)\"")
-_LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s+([^;\n$`]*?)\s*[;\n]\s*do\b")
-_TEMPORARY = re.compile(r"\w+=\"?\$\(mktemp\b[^)]*\)\"?")
+_BRACKET = regex(rf"{UNKNOWN_TEXT}[^{UNKNOWN_TEXT}/]*\]")
+_CALLED = regex(r"rmtree|\brm_rf\b|\brmSync\b|\brmdirSync\b|unlink|\bos\.remove|\bchmod|delete_tree")
+_QUOTED = regex(r"'([^'\n]*)'|\"([^\"\n]*)\"")
+_LOOP = regex(r"\bfor\s+(\w+)\s+in\s+([^;\n$`]*?)\s*[;\n]\s*do\b")
+_TEMPORARY = regex(r"\w+=\"?\$\(mktemp\b[^)]*\)\"?")
 _SEVERAL = 3
-_UNCERTAIN = re.compile(r"[;(|\n]|(?<!&)&(?!&)")
+_UNCERTAIN = regex(r"[;(|\n]|(?<!&)&(?!&)")
 """What may run a later command in another folder than the one that `cd` names before it."""
 
 

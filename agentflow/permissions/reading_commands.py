@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.permissions.shell_command import UNKNOWN_TEXT, ShellWord, SimpleCommand, join_words
 
 _READING = frozenset(
@@ -20,7 +21,7 @@ _READING = frozenset(
     }
 )
 """Programs that only read, with the arguments that reading() lets through."""
-_FIND = re.compile(
+_FIND = regex(
     r"-(?:i?name|i?path|i?wholename|i?regex|regextype|x?type|maxdepth|mindepth|size|[acm]time|[acm]?newer\w*|[acm]min"
     r"|print0?|printf|not|o|a|or|and|prune|empty|perm|user|group|nouser|links|ls|L|H|P|depth|xdev|mount|quit|readable"
     r"|executable|writable|true|false|follow|exec|execdir|samefile|inum|lname|daystart|\d+)|[^-].*|-",
@@ -35,7 +36,7 @@ _GIT_READING = frozenset(
         *("check-attr", "var", "show-branch", "annotate"),
     }
 )
-_GIT_LISTING = re.compile(
+_GIT_LISTING = regex(
     r"branch(?: (?:-[arvl]+"
     r"|--(?:list|all|remotes|show-current|verbose|merged|no-merged|contains)(?:[ =]\S+)?))*"
     r"|tag(?: (?:-l|--list)(?: \S+)*| -n\d*)*|remote(?: -v| get-url \S+)?|stash (?:list|show(?: -p| --stat)*)"
@@ -46,18 +47,18 @@ _GIT_LISTING = re.compile(
     r"|apply (?:--(?:check|stat|numstat|summary) )+\S+"
 )
 _GIT_GLOBAL = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs"})
-_HARMLESS = re.compile(
+_HARMLESS = regex(
     r"LANG|LC_\w+|TZ|NO_COLOR|CI|TERM|COLUMNS|LINES|FORCE_COLOR|CLICOLOR\w*|NODE_ENV|RUST_BACKTRACE|TMPDIR"
     r"|PYTHON(?:UNBUFFERED|DONTWRITEBYTECODE|HASHSEED|WARNINGS=(?:default|error|ignore)|UTF8)|PYTEST_DISABLE_PLUGIN_AUTOLOAD"
 )
 """Variables that may be set for a command that a rule allows."""
-_OBEYED = re.compile(
+_OBEYED = regex(
     r"PATH|HOME|IFS|SHELL|ENV|SHELLOPTS|CDPATH|GLOBIGNORE|FIGNORE|PS\d|PROMPT_\w+|PAGER|EDITOR|VISUAL|BROWSER|LESS\w*"
     r"|(?:BASH|LD_|DYLD_|GIT_|PYTHON|NODE_|XDG_|RUFF|MYPY|PERL|RUBY|JAVA|VIRTUAL_|RIPGREP|OPENSSL|SSL)\w*"
     r"|(?:GREP|AWK|GAWK)\w*"
 )
 """What programs and the shell itself obey: set first, they change what later words mean."""
-_VERSIONED = re.compile(r"(?:python[\d.]*|node|npm|cargo|rustc|gcc|make|pip|uv|ruff|mypy|java|git|bash|tsc)")
+_VERSIONED = regex(r"(?:python[\d.]*|node|npm|cargo|rustc|gcc|make|pip|uv|ruff|mypy|java|git|bash|tsc)")
 
 
 def find_bad_assignment(simple: SimpleCommand) -> str | None:
@@ -201,13 +202,13 @@ DANGERS: Mapping[str, Danger] = {
     "date": Danger(words=("--set",), letters="s"),
     "awk": Danger(words=("--file", "--include", "--load", "--exec", "--inplace"), letters="fEilI"),
 }
-_PRINTING_SED = re.compile(
+_PRINTING_SED = regex(
     r"""(?:(?:(?:\d+|\$|/[^/\n]*/)?(?:,(?:\d+|\$|/[^/\n]*/))?!?[pdq=]
     |s([/|\#,:@])(?:(?!\1)[^\\\n]|\\.)*\1(?:(?!\1)[^\\\n]|\\.)*\1[gpIi\d]*)(?:;\s*|$))+""",
     re.VERBOSE,
 )
 """The scripts of sed that only select and print lines; others can write files and run commands."""
-_PRINTING_AWK = re.compile(r"(?!.*(?:system|getline|close|fflush))[^|>@`]*", re.DOTALL)
+_PRINTING_AWK = regex(r"(?!.*(?:system|getline|close|fflush))[^|>@`]*", re.DOTALL)
 
 
 def find_dangerous_argument(words: tuple[ShellWord, ...]) -> str | None:

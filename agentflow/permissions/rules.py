@@ -8,6 +8,7 @@ from typing import Any
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.core.role import ToolRule
 from agentflow.core.tool import Effect, Subject, Tool
 from agentflow.parse import decode
@@ -17,7 +18,7 @@ READING, WRITING, RUNNING, FETCHING = "Read", "Edit", "Bash", "WebFetch"
 """What a rule calls every tool that reads files, writes files, runs commands or asks an address."""
 FILES = (READING, WRITING)
 
-_RULE = re.compile(r"(?P<tool>[A-Za-z*][\w*-]*)(?:\((?P<pattern>.+)\))?", re.DOTALL | re.ASCII)
+_RULE = regex(r"(?P<tool>[A-Za-z*][\w*-]*)(?:\((?P<pattern>.+)\))?", re.DOTALL | re.ASCII)
 _KEY = "tools"
 _ALIASES = {"Task": "Agent"}
 """Older spellings."""

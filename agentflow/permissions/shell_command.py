@@ -4,10 +4,11 @@ import re
 import shlex
 
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 
 UNKNOWN_TEXT = "\0"
 """Stands in a word for text that only the shell will know; a command that holds this character is refused."""
-_PIECE = re.compile(r"'([^']*)'|\\(.|\n)|(.)", re.DOTALL)
+_PIECE = regex(r"'([^']*)'|\\(.|\n)|(.)", re.DOTALL)
 
 
 class TooComplex(Exception):

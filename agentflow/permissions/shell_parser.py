@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from agentflow.core.regex import regex
 from agentflow.permissions.shell_command import (
     UNKNOWN_TEXT,
     Redirection,
@@ -45,12 +46,12 @@ _WORDS = _LITERAL | {
     *("process_substitution", "ansi_c_string", "translated_string"),
     *("arithmetic_expansion", "brace_expression"),
 }
-_PLAIN_EXPANSION = re.compile(
+_PLAIN_EXPANSION = regex(
     r"\$\{(?:#?\w+|\w+(?::?[-+?=]|%%?|##?|//?|\^\^?|,,?)[^`$\\]*|\w+:\d+(?::\d+)?|\w+\[[@*\d]+\])\}"
 )
-_DASH = re.compile(rb"(?<=[ \t])-(?=[ \t]*<<)")
+_DASH = regex(rb"(?<=[ \t])-(?=[ \t]*<<)")
 """The parser loses this word, unless it is escaped."""
-_NUMERIC = re.compile(r"-(?:eq|ne|lt|le|gt|ge)")
+_NUMERIC = regex(r"-(?:eq|ne|lt|le|gt|ge)")
 
 
 def parse_command(command: str) -> ShellScript:
@@ -260,16 +261,16 @@ class _Reader:
         return ShellWord(text=text, loose=spills or is_open_ended(text))
 
 
-_BLANK = re.compile(rb"[ \t\n]*(?:(?:[ \t]\\\n|\\\n[ \t])[ \t\n]*)*")
+_BLANK = regex(rb"[ \t\n]*(?:(?:[ \t]\\\n|\\\n[ \t])[ \t\n]*)*")
 """White space to bash; a continued line only beside a blank, since without one it continues a word."""
-_NOTHING = re.compile(rb"")
+_NOTHING = regex(rb"")
 _ARITHMETIC = frozenset(
     {
         *("binary_expression", "unary_expression", "postfix_expression", "parenthesized_expression"),
         *("number", "variable_name", "word", "compound_statement", "test_command", "arithmetic_expansion"),
     }
 )
-_EXPANDED = re.compile(r"\$\w+|\$\{\w+\}|\\[^\n]")
+_EXPANDED = regex(r"\$\w+|\$\{\w+\}|\\[^\n]")
 """What is replaced in a here-document without running anything."""
 _FILLING = frozenset({b"read", b"mapfile", b"readarray", b"printf", b"getopts"})
 """Commands that give a variable any text."""

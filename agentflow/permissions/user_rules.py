@@ -8,6 +8,7 @@ from typing import Any
 
 from agentflow.core.hook import Decision
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.core.role import ToolRule
 from agentflow.core.tool import Effect, Subject, Tool
 from agentflow.permissions.mass_deletion import find_mass_deletion
@@ -24,22 +25,22 @@ from agentflow.permissions.shell_command import (
 from agentflow.permissions.wrappers import unwrap_command
 from agentflow.redact import one_line
 
-_ALLOWING_GLOB = re.compile(r"mcp__\w+?__[\w*-]*|[^*]*")
-_DELETING = re.compile(
+_ALLOWING_GLOB = regex(r"mcp__\w+?__[\w*-]*|[^*]*")
+_DELETING = regex(
     r"\b(?:rm|rimraf|chmod|chown)\s+(?:\S+\s+)*?-\w*[rR]|\bfind\b.*-delete|\bgit\s+clean\b.*-\w*[xX]",
     re.DOTALL,
 )
 """What deletes folders, or changes the modes of all that they hold."""
-_NAMES = re.compile(
+_NAMES = regex(
     r"\.env.*|\.netrc|\.pgpass|.*(?:credential|secret|password|token).*|.*\.(?:pem|key|p12|pfx)|id_(?:rsa|ed25519).*",
     re.IGNORECASE,
 )
-_CERTAIN = re.compile(
+_CERTAIN = regex(
     r"\.env.*|\.netrc|\.pgpass|(?:\.git-)?credentials?(?:\..*)?|.*\.(?:pem|key|p12|pfx)|id_(?:rsa|ed25519)(?!.*\.pub).*",
     re.IGNORECASE,
 )
 """In a command, where a word such as `token` is rather something that is looked for."""
-_SHARPEST = re.compile(r"\.env(?:\.\w+)?|\.netrc|\.pgpass|\w*\.(?:pem|p12|pfx)|id_(?:rsa|ed25519)")
+_SHARPEST = regex(r"\.env(?:\.\w+)?|\.netrc|\.pgpass|\w*\.(?:pem|p12|pfx)|id_(?:rsa|ed25519)")
 """In a text that cannot be judged, where a word such as `item.key` is rather code."""
 _EXAMPLES = (".env", ".env.local", "id_rsa", "id_ed25519")
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.permissions.shell_command import (
     UNKNOWN_TEXT,
     Redirection,
@@ -219,30 +220,30 @@ _RESERVED = frozenset(
 )
 """In the place of a program the parser has taken one for a word."""
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish", "ash"})
-INTERPRETERS = re.compile(r"(?:python|pypy)[\d.]*|node|perl|ruby|php|lua|deno|bun|R|Rscript|tclsh")
+INTERPRETERS = regex(r"(?:python|pypy)[\d.]*|node|perl|ruby|php|lua|deno|bun|R|Rscript|tclsh")
 _OPAQUE = frozenset({"eval", "alias", "enable", "hash", "fc", "bind", "compgen", "complete", "coproc", "let"})
 _OPAQUE_WITH = {
-    "trap": re.compile(r".*\s.*|[^-\s]\S*"),
-    "mapfile": re.compile("-C.*"),
-    "readarray": re.compile("-C.*"),
-    "printf": re.compile("-v.*"),
-    "test": re.compile("-[vR]"),
-    "[": re.compile("-[vR]"),
-    "wait": re.compile("-p.*"),
-    "jobs": re.compile("-x.*"),
-    "env": re.compile("-S.*|--split-string.*|-[a-z]*S.*"),
-    "set": re.compile(r"[-+][a-zA-Z]*[akv][a-zA-Z]*|allexport"),
-    "shopt": re.compile("expand_aliases|extglob"),
+    "trap": regex(r".*\s.*|[^-\s]\S*"),
+    "mapfile": regex("-C.*"),
+    "readarray": regex("-C.*"),
+    "printf": regex("-v.*"),
+    "test": regex("-[vR]"),
+    "[": regex("-[vR]"),
+    "wait": regex("-p.*"),
+    "jobs": regex("-x.*"),
+    "env": regex("-S.*|--split-string.*|-[a-z]*S.*"),
+    "set": regex(r"[-+][a-zA-Z]*[akv][a-zA-Z]*|allexport"),
+    "shopt": regex("expand_aliases|extglob"),
 }
 """Arguments with which a program runs or evaluates text that is not looked at."""
-_EVALUATED = re.compile(r".*\[.*")
+_EVALUATED = regex(r".*\[.*")
 _NAMING = frozenset({"declare", "typeset", "local", "export", "readonly", "read", "unset", "getopts"})
-_GIT_SETTING = re.compile(
+_GIT_SETTING = regex(
     r"(?:user\.(?:name|email)|color\.[\w.]+|advice\.\w+|core\.quotepath|init\.defaultbranch"
     r"|commit\.gpgsign|diff\.(?:renames|algorithm|noprefix))=[^!]*|core\.pager=(?:cat)?",
     re.IGNORECASE,
 )
-_GIT_RUNS = re.compile(
+_GIT_RUNS = regex(
     r"git (?:.* )?(?:foreach|filter-branch|bisect (?:.* )?run|--exec\b.*|--exec-path=.*)(?: .*)?"
 )
 
@@ -298,8 +299,8 @@ def _require_program(word: ShellWord) -> None:
         raise TooComplex(f"where {word.text} begins or ends is not clear")
 
 
-_INSTALLED = re.compile(r"(?:.*/)?(?:(?:\.venv|venv|env)/bin|node_modules/\.bin|vendor/bin)/([\w.-]+)")
-_PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+_INSTALLED = regex(r"(?:.*/)?(?:(?:\.venv|venv|env)/bin|node_modules/\.bin|vendor/bin)/([\w.-]+)")
+_PYTHON = regex(r"(?:python|pypy)[\d.]*")
 _MODULES = frozenset(
     {
         *("ruff", "mypy", "pyright", "flake8", "pylint", "pyflakes", "pycodestyle", "pydocstyle", "bandit"),
@@ -333,7 +334,7 @@ _LAUNCHES: Mapping[str, str] = MappingProxyType(
     }
 )
 """What starts a tool of an environment, and the word before the tool."""
-_ALONE = re.compile(r"--(?:no-install|no|yes|offline|no-sync|frozen|locked|quiet|silent|)|-[yq]")
+_ALONE = regex(r"--(?:no-install|no|yes|offline|no-sync|frozen|locked|quiet|silent|)|-[yq]")
 _MOST_LAUNCHERS = 3
 
 

@@ -1,9 +1,9 @@
 """The files that a shell command only writes: its output goes there, and nothing in it runs or reads them."""
 
-import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from agentflow.core.regex import regex
 from agentflow.permissions.shell_command import ShellScript, ShellWord, SimpleCommand, TooComplex
 from agentflow.permissions.shell_parser import parse_command
 from agentflow.permissions.wrappers import RUNS_OTHERS, SHELLS
@@ -20,7 +20,7 @@ _INTERPRETERS = SHELLS | {"python", "python3", "node", "deno", "bun", "perl", "r
 _OBEYED = frozenset({".py", ".sh", ".js", ".ts", ".rb", ".pl", ".toml", ".cfg", ".ini", ".yaml", ".yml"})
 _OBEYED_NAMES = frozenset({"makefile", "gnumakefile", "package.json"})
 """Files that programs obey without being told."""
-_PIECES = re.compile(r"[\s;|&()<>=\"'`$]+")
+_PIECES = regex(r"[\s;|&()<>=\"'`$]+")
 
 
 def find_outputs(command: str) -> frozenset[str]:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from enum import IntEnum
 from pathlib import Path
 
+from agentflow.core.regex import regex
 from agentflow.core.role import Finding, Findings, Issue
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.frontmatter import write_atomic
@@ -14,7 +15,7 @@ from agentflow.verdict.conclusion import fail
 
 _FOLDER = Path(".claude")
 _SLUG_CHARS = 40
-_ADVICE = re.compile(r"^[^a-z0-9\n]*(?:plan|recommendations?)[^a-z0-9\n]*$", re.IGNORECASE | re.MULTILINE)
+_ADVICE = regex(r"^[^a-z0-9\n]*(?:plan|recommendations?)[^a-z0-9\n]*$", re.IGNORECASE | re.MULTILINE)
 _EMPTY = frozenset(
     {"", "n/a", "na", "none", "nothing", "todo", "tbd", "unknown", "no findings", "nothing found"}
 )

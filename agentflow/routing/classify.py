@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from agentflow.core.regex import regex
 from agentflow.core.routing import Action, Classification, Forced
 from agentflow.core.task import Complexity, Phase
 from agentflow.routing.clauses import (
@@ -34,9 +35,9 @@ _MENDS = ("fix", "repair", "mend", "correct", "resolve", "debug")
 MOST_FILES = 5
 """A change of more files is complex."""
 
-_FAILING = re.compile(r"\b(fail\w*|red|broken|pass(es|ing)?|green)\b", re.IGNORECASE)
+_FAILING = regex(r"\b(fail\w*|red|broken|pass(es|ing)?|green)\b", re.IGNORECASE)
 
-_TEST_FILE = re.compile(r"(^|/)tests?/|(^|/)test_[^/]*$|_test\.\w+$|\.(test|spec)\.\w+$")
+_TEST_FILE = regex(r"(^|/)tests?/|(^|/)test_[^/]*$|_test\.\w+$|\.(test|spec)\.\w+$")
 
 DIRECT = "direct"
 
@@ -62,14 +63,14 @@ _ROUTES = {
 }
 """The route of a class that a person named, where the words lead to another class."""
 
-_CONCRETE = re.compile(
+_CONCRETE = regex(
     r"`[^`\n]+`|\"[^\"\n]+\"|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b\w+\(\)?|\b[A-Za-z]\w+\.[A-Za-z]\w+|\b\w+/\w+|::"
 )
 """A name that can be looked up: quoted, in code style, or a path."""
 
-_ABBREVIATION = re.compile(r"\b[A-Z]{2,5}\b")
+_ABBREVIATION = regex(r"\b[A-Z]{2,5}\b")
 
-_SPOKEN = re.compile(r"[a-z][a-z'-]+")
+_SPOKEN = regex(r"[a-z][a-z'-]+")
 
 _LEVELS = (Action.PROCEED, Action.ASSUME, Action.ASK, Action.SPLIT)
 

@@ -7,33 +7,34 @@ from enum import StrEnum
 from functools import cache
 
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.routing.table import Table
 
-_SENTENCE = re.compile(r"(?<=[.!?;:])(?<!error:)(?<!exception:)\s+|\n+")
+_SENTENCE = regex(r"(?<=[.!?;:])(?<!error:)(?<!exception:)\s+|\n+")
 
-_JOINT = re.compile(r"(?:,\s*|\s+)(?=(?:and then|then|and|but|so)\s)|,\s+(?!as your\b)(?=\w)")
+_JOINT = regex(r"(?:,\s*|\s+)(?=(?:and then|then|and|but|so)\s)|,\s+(?!as your\b)(?=\w)")
 
-_SETTING = re.compile(
+_SETTING = regex(
     r"(?:when|if|in|on|for|using|after|before|since|because|while|as|with|at|by)\b[^,]*,\s*"
 )
 
-_WORD = re.compile(r"\w")
+_WORD = regex(r"\w")
 
-_FOR_SOMEBODY = re.compile(r"\w+\s+(?:me|us)\b")
+_FOR_SOMEBODY = regex(r"\w+\s+(?:me|us)\b")
 
 _DOCUMENT = r"(?:[\w./-]*\w\.(?:md|rst|txt|adoc)|readme|changelog|docs/\S+)\b"
 
-_INTO_FILE = re.compile(
+_INTO_FILE = regex(
     r"\b(?:into|(?:it|them|this|that|these|those)\s+(?:down\s+)?(?:in|to)"
     r"|(?:write|draft|prepare|produce|make|create|compile)\b.*\bto)"
     rf"\s+(?:the\s+|file\s+)*(?:{_DOCUMENT}|[\w./-]*\w\.[a-z]\w{{0,4}}\b)"
 )
 
-_IN_DOCUMENT = re.compile(rf"\bin\s+(?:the\s+)?{_DOCUMENT}")
+_IN_DOCUMENT = regex(rf"\bin\s+(?:the\s+)?{_DOCUMENT}")
 
-_WITHOUT = re.compile(r"\bwithout\b[^,.;]*")
+_WITHOUT = regex(r"\bwithout\b[^,.;]*")
 
-_STATEMENT = re.compile(
+_STATEMENT = regex(
     r"\w+(?:\s+(?!(?:that|which|who|where|if|whether|how|why|what|all|every|the|a|an)\b)\w+){0,2}\s+"
     r"(?:is|are|was|were|should|must|does|doesn't|do not|don't|fails?|crash(?:es)?|returns|raises|hangs|shows"
     r"|needs|gives|breaks|has|cannot|can't|never|always|ignores?|loses|drops|misses|leaves|freezes|disappears)\b"
@@ -42,14 +43,14 @@ _STATEMENT = re.compile(
 
 _GAP = r"\W+(?:\w+\W+){0,3}?"
 
-_CAMEL = re.compile(r"\b[A-Z][a-z]+[A-Z]{2,}\b|(?<=[a-z0-9])(?=[A-Z])")
+_CAMEL = regex(r"\b[A-Z][a-z]+[A-Z]{2,}\b|(?<=[a-z0-9])(?=[A-Z])")
 """A name like MongoDB, or where a part of another begins."""
 
-_FENCED = re.compile(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
+_FENCED = regex(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
 
 _AFTER = ("", *" \t\n,:;.!?()\"'")
 
-_APART = re.compile(r"[_\u2010-\u2015]")
+_APART = regex(r"[_\u2010-\u2015]")
 
 _BEGINNING, _END = 6_000, 2_000
 """How much of a long text is looked at: people say what they want before or after what they paste."""

@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable
 
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 
-_TEXT = re.compile(
+_TEXT = regex(
     r"(?:document\b|(?:add|fix|write|update|improve|correct|extend|reword|translate|remove)\s+(?:[\w'./-]+\s+){0,3}?"
     r"(?:docstrings?|comments?|readme(?:\.\w+)?|changelog(?:\.\w+)?|docs|documentation|typos?|wording|spelling)"
     r"(?=\s*(?:$|[.,;:!?)])|\s['\"`]|\s(?:in|to|for|of|on|about|at|with|from)\b))",
@@ -15,21 +16,21 @@ _TEXT = re.compile(
 _CHECKS = r"fail\w*|red|broken|green|pass(?:es|ing)?|tests?|checks?|suite"
 _CHECK = r"(?:tests?|checks?|suite|build|ci|pipeline)"
 _STATE = r"(?:fail\w*|red|broken|green|pass(?:es|ing)?)"
-_ABOUT_CHECKS = re.compile(
+_ABOUT_CHECKS = regex(
     rf"\bfailing\b|\b{_CHECK}\b(?:\W+\w+){{0,4}}?\W+{_STATE}\b|\b{_STATE}\W+(?:\w+\W+)?{_CHECK}\b"
     rf"|\b(?:fix|mend|repair)\W+(?:(?:the|all|our|my|these|those)\W+)*{_CHECK}\b",
     re.IGNORECASE,
 )
 """What a text says that wants checks to pass."""
-_NEW_TEST = re.compile(
+_NEW_TEST = regex(
     rf"\b(?:add|write|includ|with|cover|extend)\w*\W+(?:\w+\W+){{0,3}}?{_CHECK}\b[^.;]*", re.IGNORECASE
 )
 """An order for further tests, which says nothing of those that are there."""
-_ABOUT_FAULTS = re.compile(rf"\b(?:{_CHECKS}|bugs?|fix|mend|repair)\b", re.IGNORECASE)
-_NAME = re.compile(r"[\w./:\[\]-]{3,}")
-_CODE = re.compile(r"`([^`\n]+)`|([A-Za-z_][\w./]*)(\()?")
-_IN_CODE = re.compile(r"[A-Za-z_]\w{2,}")
-_LIKE_CODE = re.compile(r"[A-Za-z_]\w*(?:[_/]|\.\w)|[a-z][A-Z]|[A-Z][a-z]+[A-Z]")
+_ABOUT_FAULTS = regex(rf"\b(?:{_CHECKS}|bugs?|fix|mend|repair)\b", re.IGNORECASE)
+_NAME = regex(r"[\w./:\[\]-]{3,}")
+_CODE = regex(r"`([^`\n]+)`|([A-Za-z_][\w./]*)(\()?")
+_IN_CODE = regex(r"[A-Za-z_]\w{2,}")
+_LIKE_CODE = regex(r"[A-Za-z_]\w*(?:[_/]|\.\w)|[a-z][A-Z]|[A-Z][a-z]+[A-Z]")
 
 
 def is_about_text(order: str) -> bool:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from agentflow.core.languages import gather
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.core.routing import FIVE_ROLES, Access
 
 
@@ -45,13 +46,13 @@ SHARED = gather(lambda each: each.packages)
 """Environments at the root, which a copy does not copy: it shows them read-only."""
 
 
-_IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+_IGNORED = regex("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 """Characters that the file system of macOS leaves out of a name."""
 _SHORT: Mapping[str, str] = MappingProxyType(
     {"git": ".git", "claude": ".claude", "agents": ".agents", "mcp": ".mcp.json"}
 )
 """What Windows may call these names in its short form, such as `GIT~1`, without the number."""
-_SHORTENED = re.compile(r"(\w+)~\d+(?:\.\w{1,3})?", re.ASCII)
+_SHORTENED = regex(r"(\w+)~\d+(?:\.\w{1,3})?", re.ASCII)
 
 
 class Opened(Record):

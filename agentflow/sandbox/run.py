@@ -15,6 +15,7 @@ from agentflow import process
 from agentflow.core.errors import NoSandbox
 from agentflow.core.evidence import Command, Execution
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.core.routing import Access
 from agentflow.sandbox import throwaway
 from agentflow.sandbox.confine import STARTED, Ability, confine_command, confine_on_mac, open_descriptors
@@ -212,11 +213,11 @@ class Sandbox(Record):
         return finished
 
 
-NETWORK_FAILURE = re.compile(
+NETWORK_FAILURE = regex(
     r"Network is unreachable|ENETUNREACH|EAI_AGAIN|[Nn]ame resolution|Name or service not known"
     r"|[Cc]ould not resolve|Failed to establish a new connection|dial tcp"
 )
-_REFUSED = re.compile(
+_REFUSED = regex(
     r"no such file|not found|filenotfound|cannot find|does not exist|not permitted"
     r"|permission ?(?:denied|error)"
     r"|can(?:not|'t) (?:open|access|read|stat)|ENOENT|EACCES|EPERM",
@@ -224,7 +225,7 @@ _REFUSED = re.compile(
 )
 """How programs say that a file is not there, or not theirs to read."""
 _READ_ONLY = "Read-only file system"
-_PATH = re.compile(r"'(/[^']+)'|\"(/[^\"]+)\"|(/[^\s'\":;,()\[\]]+)")
+_PATH = regex(r"'(/[^']+)'|\"(/[^\"]+)\"|(/[^\s'\":;,()\[\]]+)")
 
 
 def likely_reason(sandbox: Sandbox, output: str) -> str:

@@ -14,6 +14,7 @@ from shutil import which
 from agentflow.core.errors import InvalidInput
 from agentflow.core.ports import Workspace
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.process import capture
 from agentflow.redact import redacted
 from agentflow.tools.files import is_binary
@@ -31,14 +32,14 @@ _GREP = (
 )
 _GIT_ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C.UTF-8"}
 _UNICODE_AND_CRLF = "(*UCP)(*ANYCRLF)"
-_UNSHARED = re.compile(
+_UNSHARED = regex(
     r"\(\?(?!:|P<|i\))"  # looking around, flags, references by name, conditions
     r"|\\[AZnr1-9<>]|\{,|[\n\r\0]"  # ends of the text, references, what engines read differently
     r"|\[[^\]]*(?:\[|&&|--|~~)"  # operators on sets, which only Rust has
 )
-_POSIX_CLASS = re.compile(r"\[:\w+:\]")
-_FOUND = re.compile(rb"([^\0]+)\0(\d+)[:\0]([^\n]*)\n?")
-_LINE_END = re.compile(r"\r+(?=\n|\Z)")
+_POSIX_CLASS = regex(r"\[:\w+:\]")
+_FOUND = regex(rb"([^\0]+)\0(\d+)[:\0]([^\n]*)\n?")
+_LINE_END = regex(r"\r+(?=\n|\Z)")
 BATCH_BYTES = 500_000
 """Names handed to one process; systems take at least twice that."""
 

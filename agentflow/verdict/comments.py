@@ -11,8 +11,9 @@ from types import MappingProxyType
 
 from agentflow.core.evidence import CheckName
 from agentflow.core.languages import Lexer, lexer_of
+from agentflow.core.regex import regex
 
-_OBEYED = re.compile(
+_OBEYED = regex(
     r"@|#__|^//[A-Za-z]+[:\[]|^//(?:line|export) |^/\*\s*globals?\b|\+build|[Oo]utput:"
     r"|(?i:\b(?:eslint|jshint|jslint|tslint|biome|oxlint|prettier|istanbul|c8|v8|nolint|nosec|lint|clang|coverity"
     r"|cppcheck|iwyu|lcov|gcov|fall|falls|fallthrough|fallthru|shellcheck|ignore|disable|enable|sourcemappingurl"
@@ -20,33 +21,33 @@ _OBEYED = re.compile(
 )
 """What makes a line of a comment one that a program may obey."""
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
+_CONTROL = regex("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
 """Some of them end a line, and with it a comment, for one compiler and not for another."""
 
-_DOCUMENTED = re.compile(r"//[/!]|/\*[*!]")
+_DOCUMENTED = regex(r"//[/!]|/\*[*!]")
 
-_TAKES_DOCS = re.compile(r"#\[(?!cfg\(test\)\]|test\]|allow|must_use|inline|should_panic)|macro_rules!")
+_TAKES_DOCS = regex(r"#\[(?!cfg\(test\)\]|test\]|allow|must_use|inline|should_panic)|macro_rules!")
 
-_EXAMPLE = re.compile(r"```|~~~|(?m:^\s*//[/!](?: {4,}|\t))|/\*[*!]")
+_EXAMPLE = regex(r"```|~~~|(?m:^\s*//[/!](?: {4,}|\t))|/\*[*!]")
 
-_BLOCK = re.compile(r"(?s)(?<![\"'`\w])/\*.*?\*/")
+_BLOCK = regex(r"(?s)(?<![\"'`\w])/\*.*?\*/")
 
-_TRAILING = re.compile(r"(?:(?<=\s)|^)//(?![^\"'`]*[\"'`]\s*[;,)]).*|(?:(?<=\s)|^)#(?!\[|!)\s.*")
+_TRAILING = regex(r"(?:(?<=\s)|^)//(?![^\"'`]*[\"'`]\s*[;,)]).*|(?:(?<=\s)|^)#(?!\[|!)\s.*")
 
 Span = tuple[tuple[int, int], tuple[int, int]]
 
 _SILENCED: Mapping[CheckName, re.Pattern[str]] = MappingProxyType(
     {
-        CheckName.LINT: re.compile(
+        CheckName.LINT: regex(
             r"#\s*(?:(?:ruff|flake8)\s*:\s*)?noqa\b[^#\n]*|#\s*(?:pylint\s*:\s*(?:disable|skip)|nosec\b|fmt\s*:\s*(?:off|skip)"
             r"|isort\s*:\s*(?:skip|off))[^#\n]*|/[/*]\s*(?:eslint|biome|oxlint|tslint|stylelint)[-:\w]*(?:disable|ignore)[^\n]*"
             r"|//\s*nolint\b[^\n]*|#!?\[(?:allow|expect)\([^\]]*\]|#\s*(?:rubocop|shellcheck)\s*:?\s*disable[^\n]*"
         ),
-        CheckName.TYPES: re.compile(
+        CheckName.TYPES: regex(
             r"#\s*(?:type\s*:\s*ignore|(?:pyright|mypy|ty|pyre)\s*:\s*(?:ignore|basic)|pyre-(?:ignore|fixme))[^#\n]*"
             r"|/[/*]\s*@ts-(?:ignore|expect-error|nocheck)[^\n]*"
         ),
-        CheckName.TESTS: re.compile(
+        CheckName.TESTS: regex(
             r"#\s*pragma\s*:\s*no\s*(?:cover|branch)[^#\n]*|/\*\s*(?:istanbul|c8|v8)\s+ignore[^\n]*"
             r"|#\[ignore\b[^\]]*\]|//\s*(?:coverage:ignore|go:build\s+ignore)[^\n]*|LCOV_EXCL_\w+"
         ),

@@ -11,11 +11,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
+from agentflow.core.regex import regex
 from agentflow.verdict.comments import is_equal_but_comments
 from agentflow.verdict.unused import sort_imports, take_out_unused
 from agentflow.workspace.mixed_tree import ChangedTexts
 
-_DOCUMENT_NAME = re.compile(
+_DOCUMENT_NAME = regex(
     r"(?:readme|changelog|changes|history|news|contributing|contributors|authors|licen[sc]e|copying|notice"
     r"|security|code_of_conduct|governance|maintainers|roadmap)(?:\.[a-z]{2})?",
     re.IGNORECASE,
@@ -24,7 +25,7 @@ _DESCRIBES = frozenset({"description", "authors", "maintainers", "keywords", "cl
 """What a manifest tells people of a project."""
 _DOCUMENT_FOLDERS = frozenset({"doc", "docs", "documentation"})
 _DOCUMENT_ENDINGS = frozenset({".md", ".rst", ".adoc", ".markdown"})
-_OBEYED = re.compile(
+_OBEYED = regex(
     r"#.*(?:\b(?:noqa|pragma|pylint|ruff|flake8|mypy|pyright|pyre|ty|type|nosec|nosemgrep|fmt|isort|yapf|doctest)\b"
     r"|ignore|disable|skip|coding[:=]|/// )"
 )
@@ -41,7 +42,7 @@ READS_TEXTS = (
     "yacc",
 )
 """Words of code by which docstrings or annotations are a part of what a program does."""
-_READS_TEXTS = re.compile(
+_READS_TEXTS = regex(
     rf"\b(?:{'|'.join(READS_TEXTS)}|getsource|signature|singledispatch|Cmd)\b"
     r"|\b(?:attrs?|beartype|cattrs|click|dataclass_json|fastapi|fire|injector|msgspec|ply|pydantic|strawberry|typer)\b"
 )

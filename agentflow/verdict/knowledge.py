@@ -1,10 +1,11 @@
 """Code that knows its tests: their values in new conditions and tables."""
 
 import ast
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from http import HTTPStatus
+
+from agentflow.core.regex import regex
 
 COMMON = frozenset(
     {12, 15, 16, 24, 32, 60, 64, 128, 255, 256, 365, 404, 512, 1024, 3600, *range(10, 2001, 10)}
@@ -13,16 +14,16 @@ COMMON = frozenset(
 _STATUS = frozenset(map(int, HTTPStatus))
 _SMALL = 32
 """Below it numbers count days, months, letters and small things, in tests as in code."""
-_LITERAL = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'|(?<![\w.])(0[xX][0-9a-fA-F]+|\d[\d_]*(?:\.\d+)?)(?![\w.])")
-_PHRASE = re.compile(r".*\w\s+\w.*")
-_DECIDES = re.compile(
+_LITERAL = regex(r"\"([^\"\n]*)\"|'([^'\n]*)'|(?<![\w.])(0[xX][0-9a-fA-F]+|\d[\d_]*(?:\.\d+)?)(?![\w.])")
+_PHRASE = regex(r".*\w\s+\w.*")
+_DECIDES = regex(
     r"[=!]==?|\bcase\b|\bwhen\b|\s-eq\b|\bincludes\(|\bhas\(|=>|[\d\"']\s*:\s*-?[\d\"']|^\s*[\w'\"| ]+\)\s"
 )
 """What makes a line of another language a condition or a row of a table."""
-_BETWEEN = re.compile(r"[|,;:=\t{}\[\]\"']+")
-_SHELL_FUNCTION = re.compile(r"(?m)^[ \t]*(?:function[ \t]+)?(\w+)[ \t]*\([ \t]*\)")
-_ASKED = re.compile(r"\b(?:command -[vV]|type|which|hash|declare -[fF]|typeset -f)[ \t]+[\"']?(\w+)")
-_ABOUT_STATUS = re.compile(r"(?i)status|code|http")
+_BETWEEN = regex(r"[|,;:=\t{}\[\]\"']+")
+_SHELL_FUNCTION = regex(r"(?m)^[ \t]*(?:function[ \t]+)?(\w+)[ \t]*\([ \t]*\)")
+_ASKED = regex(r"\b(?:command -[vV]|type|which|hash|declare -[fF]|typeset -f)[ \t]+[\"']?(\w+)")
+_ABOUT_STATUS = regex(r"(?i)status|code|http")
 _WINDOW = 3
 """So many lines a condition and its result may take."""
 Value = float | str

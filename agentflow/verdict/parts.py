@@ -7,18 +7,19 @@ from pathlib import PurePosixPath
 
 from agentflow.core.evidence import Surface
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 
 _EXAMPLE = ">>> "
 _TEST = "test "
-_TEST_MODULE = re.compile(
+_TEST_MODULE = regex(
     r"(?m)^[ \t]*#\[cfg\((?:test|all\(test\b[^\n]*)\)\][^\n]*\n"
     r"(?:[ \t]*#\[[^\n]*\n)*[ \t]*(?:pub )?mod (\w+)\s*\{"
 )
-_TEST_FILE = re.compile(r'#\[cfg\(test\)\]\s*(?:#\[path\s*=\s*"([^"]+)"\]\s*)?(?:pub )?mod (\w+)\s*;')
-_DOC_BLOCK = re.compile(r"(?m)(?:^[ \t]*//[/!][^\n]*\n)+")
-_ITEM = re.compile(r"\b(?:fn|struct|enum|trait|mod|type|const|static|impl|macro_rules!)\s+(\w+)")
+_TEST_FILE = regex(r'#\[cfg\(test\)\]\s*(?:#\[path\s*=\s*"([^"]+)"\]\s*)?(?:pub )?mod (\w+)\s*;')
+_DOC_BLOCK = regex(r"(?m)(?:^[ \t]*//[/!][^\n]*\n)+")
+_ITEM = regex(r"\b(?:fn|struct|enum|trait|mod|type|const|static|impl|macro_rules!)\s+(\w+)")
 _FENCE = "```"
-_QUOTES = re.compile(r"'(?:\\.|[^\\'\n])'|\"(?:\\.|[^\"\\])*\"|//[^\n]*|/\*.*?\*/|r(#*)\".*?\"\1", re.DOTALL)
+_QUOTES = regex(r"'(?:\\.|[^\\'\n])'|\"(?:\\.|[^\"\\])*\"|//[^\n]*|/\*.*?\*/|r(#*)\".*?\"\1", re.DOTALL)
 
 
 class Part(Record):

@@ -6,33 +6,34 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from agentflow.core.languages import is_source
+from agentflow.core.regex import regex
 
 _SCRIPT = frozenset({".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts", ".vue", ".svelte"})
-_NAMED = re.compile(
+_NAMED = regex(
     r"(?:from|import|require|source|include|mod|use|load)\b[\s({\"'<]*([\w./@-]+)|[\"'<]([\w./@-]+)[\"'>]"
 )
-_STARTED = re.compile(r"(?m)^[^#\n]*?__name__\s*==\s*[\"']__main__[\"']")
-_ASSERTS_ELSEWHERE = re.compile(
+_STARTED = regex(r"(?m)^[^#\n]*?__name__\s*==\s*[\"']__main__[\"']")
+_ASSERTS_ELSEWHERE = regex(
     r"(?:require\(|from )[\"'](?:node:)?(?:assert|chai|expect|vitest|@jest/globals|tap|ava)\b"
     r"|\*testing\.T\b|^[ \t]*\"testing\"$",
     re.MULTILINE,
 )
-_DEFINED = re.compile(
+_DEFINED = regex(
     r"\b(?:function|fn|func|def|void|int|bool)\s+(\w+)\s*\(|#define\s+(\w+)\(|^(\w+)\s*\(\)\s*\{"
     r"|\bexports\.(\w+)\s*=|\bconst\s+(\w+)\s*=\s*\(",
     re.MULTILINE,
 )
-_ENTRY = re.compile(r"[\"']?[\w.-]+[\"']?\s*=\s*[\"']?([A-Za-z_][\w.]*)\s*:\s*[A-Za-z_]\w*")
+_ENTRY = regex(r"[\"']?[\w.-]+[\"']?\s*=\s*[\"']?([A-Za-z_][\w.]*)\s*:\s*[A-Za-z_]\w*")
 _ENTRY_NAMES = frozenset(
     {"__main__.py", "main.py", "app.py", "manage.py", "wsgi.py", "asgi.py", "setup.py", "cli.py", "server.py"}
 )
-_PACKAGE_FILES = re.compile(r"\"(?:main|module|types|browser|bin|exports)\"\s*:\s*(\{[^}]*\}|\"[^\"]*\")")
-_FILE = re.compile(r"[\"']((?:[\w.-]+/)*[\w-]+\.\w+)[\"']")
-_SHELL_FILE = re.compile(r"(?<![\w./-])((?:[\w.-]+/)*[\w-]+(?:\.\w+)?)(?![\w./-])")
-_QUOTED = re.compile(r"\"([^\"]+)\"")
+_PACKAGE_FILES = regex(r"\"(?:main|module|types|browser|bin|exports)\"\s*:\s*(\{[^}]*\}|\"[^\"]*\")")
+_FILE = regex(r"[\"']((?:[\w.-]+/)*[\w-]+\.\w+)[\"']")
+_SHELL_FILE = regex(r"(?<![\w./-])((?:[\w.-]+/)*[\w-]+(?:\.\w+)?)(?![\w./-])")
+_QUOTED = regex(r"\"([^\"]+)\"")
 _TOPS = ("", "src/", "lib/")
 _LIBRARIES = ("src/", "lib/", "app/", "cmd/", "internal/", "pkg/")
-_ASSERTS = re.compile(
+_ASSERTS = regex(
     r"(?m)^(?:import|from) (?:pytest|unittest)\b|^(?:async )?def (?:assert|check|expect)_\w+\("
     r"|\bAssertionError\b"
 )

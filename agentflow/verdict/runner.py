@@ -1,6 +1,5 @@
 """Required checks side by side, each order in a copy of its tree; what fails by chance runs again, alone."""
 
-import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ from agentflow.checks.run import Manner, Shown, execute
 from agentflow.core.events import CheckStarted
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Fault, Side, TestOutcome
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.process import stop_asked
 from agentflow.sandbox.profile import CHECKS, Level
@@ -36,8 +36,8 @@ PATIENCE: Mapping[Fault, Patience] = MappingProxyType(
         Fault.RESOURCES: Patience(times=1, seconds=60),
     }
 )
-_CONNECTION = re.compile(rf"{NETWORK_FAILURE.pattern}|ECONNRESET|ETIMEDOUT|Connection reset by peer")
-_RESOURCES = re.compile(
+_CONNECTION = regex(rf"{NETWORK_FAILURE.pattern}|ECONNRESET|ETIMEDOUT|Connection reset by peer")
+_RESOURCES = regex(
     r"No space left on device|ENOSPC|Cannot allocate memory|ENOMEM|[Oo]ut of memory|OutOfMemoryError"
     r"|Too many open files|EMFILE|can't start new thread|Resource temporarily unavailable"
 )

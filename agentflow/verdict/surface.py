@@ -13,6 +13,7 @@ from agentflow.checks.manifests import manifest_of
 from agentflow.checks.repository import MAKEFILES, PYTEST_SETTINGS, Repository, dot_folder, table
 from agentflow.core.evidence import Check, Surface
 from agentflow.core.languages import gather, is_source
+from agentflow.core.regex import regex
 from agentflow.verdict.equivalence import is_document_path
 from agentflow.verdict.mixed import is_shared
 from agentflow.workspace.globs import compile_glob, to_expression
@@ -49,22 +50,22 @@ _GLOBS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
     }
 )
 _IMPORTING = (Kind.TESTS, Kind.START)
-_STARTED = re.compile(r"\bpython[\d.]*(?:[ \t]+-[A-Za-z]+)*[ \t]+-m[ \t]+([A-Za-z_][\w.]*)")
-_FIRST_IMPORTED = re.compile(r"(?:src/)?([A-Za-z_]\w*)(?:\.py|/.+)")
+_STARTED = regex(r"\bpython[\d.]*(?:[ \t]+-[A-Za-z]+)*[ \t]+-m[ \t]+([A-Za-z_][\w.]*)")
+_FIRST_IMPORTED = regex(r"(?:src/)?([A-Za-z_]\w*)(?:\.py|/.+)")
 _RUNNERS = frozenset({"pytest", "_pytest", "pluggy", "iniconfig", "xdist", "pytest_cov", "coverage", "nose"})
-_SCRIPT = re.compile(r"(?<![\w./-])(?:\./)?((?:[\w.-]+/)*[\w-]+\.\w+)")
+_SCRIPT = regex(r"(?<![\w./-])(?:\./)?((?:[\w.-]+/)*[\w-]+\.\w+)")
 _SCRIPT_FOLDERS = frozenset({"script", "scripts", "bin", "tool", "tools", "ci", "hack", "dev", "build"})
 _SHELL = (".sh", ".bash")
-_PROGRAM = re.compile(r"(?<![\w./-])\./([\w./-]*\w)(?![\w.])")
+_PROGRAM = regex(r"(?<![\w./-])\./([\w./-]*\w)(?![\w.])")
 """A file that is started by its path."""
-_IMPORTED = re.compile(r"(?m)^[ \t]*(?:from|import)[ \t]+([A-Za-z_][\w.]*)(?:[ \t]+import[ \t]+(\w+))?")
-_ASSERTS = re.compile(
+_IMPORTED = regex(r"(?m)^[ \t]*(?:from|import)[ \t]+([A-Za-z_][\w.]*)(?:[ \t]+import[ \t]+(\w+))?")
+_ASSERTS = regex(
     r"(?m)^(?:import|from) (?:pytest|unittest)\b|^def (?:assert|check|expect)_\w+\(|\braise AssertionError\b"
 )
-_PLUGINS = re.compile(r"(?m)^pytest_plugins\b[^=]*=\s*(\[[^\]]*\]|\([^)]*\)|[\"'][^\"']*[\"'])")
-_OPTION = re.compile(r"(?<![\w-])-p[\s\"',=]*([A-Za-z_][\w.]*)")
-_MODULE = re.compile(r"[A-Za-z_][\w.]*")
-_RULE = re.compile(r"(?m)^([^\s#:=][^\n:=]*):(?!=)([^\n]*(?:\n\t[^\n]*)*)")
+_PLUGINS = regex(r"(?m)^pytest_plugins\b[^=]*=\s*(\[[^\]]*\]|\([^)]*\)|[\"'][^\"']*[\"'])")
+_OPTION = regex(r"(?<![\w-])-p[\s\"',=]*([A-Za-z_][\w.]*)")
+_MODULE = regex(r"[A-Za-z_][\w.]*")
+_RULE = regex(r"(?m)^([^\s#:=][^\n:=]*):(?!=)([^\n]*(?:\n\t[^\n]*)*)")
 
 
 def kind_of(path: str, surface: Surface) -> Kind | None:

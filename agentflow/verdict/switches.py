@@ -1,10 +1,10 @@
 """New Python conditions on what is no input: the clock, chance, the surroundings, who calls."""
 
 import ast
-import re
 from collections import Counter
 from collections.abc import Iterator
 
+from agentflow.core.regex import regex
 from agentflow.verdict.findings import Finding, Tampering
 
 _YEAR = 1000
@@ -32,7 +32,7 @@ _ATTRIBUTES = frozenset(
 
 _SETTINGS = frozenset({"environ", "getenv"})
 
-_OF_RUNS = re.compile(r"(?i)test|^CI$|_CI$|^CI_|tox|nox|coverage|github|gitlab|jenkins|hypothesis")
+_OF_RUNS = regex(r"(?i)test|^CI$|_CI$|^CI_|tox|nox|coverage|github|gitlab|jenkins|hypothesis")
 """What names a variable that tells one run of tests from another."""
 
 _CHANCE = frozenset({"random", "randint", "randrange", "choice", "uniform", "getrandbits", "randbelow"})

@@ -9,12 +9,13 @@ from itertools import pairwise
 
 from agentflow.checks.required import every
 from agentflow.core.evidence import Check, CheckName
+from agentflow.core.regex import regex
 from agentflow.routing.targets import Targets, find_targets
 from agentflow.workspace.git import Git
 
-PYTEST = re.compile(r"(?:^|\{ )(?P<start>[^{};|&]*\bpytest -q)(?=$|;)")
+PYTEST = regex(r"(?:^|\{ )(?P<start>[^{};|&]*\bpytest -q)(?=$|;)")
 
-UNITTEST = re.compile(r"(?:^|\{ )(?P<start>[^{};|&]* -m unittest) (?P<search>discover -v\b[^{};|&]*)")
+UNITTEST = regex(r"(?:^|\{ )(?P<start>[^{};|&]* -m unittest) (?P<search>discover -v\b[^{};|&]*)")
 
 _UNLOADED = "unittest.loader._FailedTest."
 
@@ -39,7 +40,7 @@ _ONE = {
 }
 """How other runners are told of one test, by what stands in their command."""
 
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_IDENTIFIER = regex(r"[A-Za-z_]\w*")
 
 _FILE_BYTES = 1_000_000
 

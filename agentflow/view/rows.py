@@ -1,6 +1,5 @@
 """One event as the rows that a log has for it."""
 
-import re
 from functools import singledispatch
 
 from agentflow.core.events import (
@@ -28,6 +27,7 @@ from agentflow.core.events import (
 )
 from agentflow.core.evidence import CheckName, Side
 from agentflow.core.messages import Stop
+from agentflow.core.regex import regex
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import GateStatus, Phase
 from agentflow.core.verdict import ProbeEnd
@@ -55,8 +55,8 @@ _QUIET = frozenset({"Read", "SubmitFindings", "SubmitPlan", "SubmitChange", "Sub
 """Tools whose result says nothing that a person wants to know, unless it is an error."""
 _OFFLINE = ("repair", "script:", "replay:")
 """Models for which the id that stands for a role's tier means nothing."""
-_EXIT = re.compile(r"^exit 0(, )?|^exit \d+, (?=\d)")
-_FAILURES = re.compile(r"(\d+) (?:failed|errors?)\b")
+_EXIT = regex(r"^exit 0(, )?|^exit \d+, (?=\d)")
+_FAILURES = regex(r"(\d+) (?:failed|errors?)\b")
 _PROBE_ENDS = {
     ProbeEnd.RED_AS_IT_MUST: "failed, as it must",
     ProbeEnd.SILENT: "passed, although it had to fail",

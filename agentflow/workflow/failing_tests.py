@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from agentflow.core.evidence import RED
 from agentflow.core.languages import is_source
+from agentflow.core.regex import regex
 from agentflow.core.task import Excerpt, TaskState
 from agentflow.tools.excerpts import block_of, short_file
 from agentflow.verdict.surface import belongs
@@ -19,8 +20,8 @@ MAX_SOURCES = 300
 MAX_BYTES = 200_000
 MAX_CHARS = 4_000
 """Of all files that are shown for what they define."""
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_DEFINED = re.compile(
+_NAME = regex(r"[A-Za-z_]\w*")
+_DEFINED = regex(
     r"(?m)^(?P<depth>[ \t]*)"
     r"(?:(?:export|default|public|private|protected|static|async|pub(?:\(\w+\))?)[ \t]+)*"
     r"(?:def|class|func|fn|function\*?|const|let|var|struct|type|enum|trait|interface)[ \t]+"
