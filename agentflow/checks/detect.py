@@ -1,13 +1,37 @@
-"""Repository to required checks: what must hold here, and the command that shows it."""
+"""Repository to required checks: what must hold here, by language, and the command that shows it."""
 
-from collections.abc import Collection, Iterable, Mapping
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
 
-from agentflow.checks.other import make_checks, node_checks, table_checks
 from agentflow.checks.python import python_checks
-from agentflow.checks.repository import Repository
-from agentflow.checks.required import quick, required
+from agentflow.checks.repository import Repository, table
+from agentflow.checks.required import quick, require, required
 from agentflow.core.evidence import Check, CheckName
+from agentflow.core.languages import LANGUAGES, CheckRule, Language
+from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.run import Sandbox
+from agentflow.workspace.globs import compile_glob
+
+_NO_TEST = "no test specified"
+"""What `npm init` writes in place of tests."""
+_LOCKS = (
+    ("pnpm-lock.yaml", "pnpm"),
+    ("yarn.lock", "yarn"),
+    ("bun.lock", "bun"),
+    ("bun.lockb", "bun"),
+)
+_SCRIPTS = (
+    (CheckName.LINT, "lint"),
+    (CheckName.FORMAT, "format:check"),
+    (CheckName.BUILD, "build"),
+    (CheckName.TESTS, "test"),
+)
+_LOCAL_TSC = MappingProxyType(
+    {"npm": "npx --no-install tsc", "pnpm": "pnpm exec tsc", "yarn": "yarn run tsc", "bun": "bun run tsc"}
+)
 
 
 def detect(
@@ -40,3 +64,89 @@ def _found(
     if not any(check.name is CheckName.TESTS for check in found):
         found += make_checks(repository)
     return found
+
+
+def node_checks(repository: Repository) -> Iterator[Check]:
+    """Yield the scripts of package.json that are checks, and the TypeScript compiler."""
+    package = _package(repository)
+    if not package:
+        return
+    tool = _package_tool(repository, package)
+    missing = _missing(repository, tool, "install Node.js" if tool == "npm" else f"npm install -g {tool}")
+    scripts = table(package, "scripts")
+    for name, script in _SCRIPTS:
+        body = scripts.get(script)
+        if isinstance(body, str) and body.strip() and _NO_TEST not in body:
+            yield require(name, _script(tool, script), f"script {script!r} in package.json", missing)
+    typed = "typescript" in table(package, "dependencies") | table(package, "devDependencies")
+    if typed and repository.has("tsconfig.json"):
+        yield require(CheckName.TYPES, f"{_LOCAL_TSC[tool]} --noEmit", "tsconfig.json", missing)
+
+
+def table_checks(repository: Repository) -> Iterator[Check]:
+    """Yield the checks of the table of languages that this repository has a manifest for."""
+    for language in LANGUAGES:
+        for rule in language.rules:
+            place = _place_of(rule, language, repository)
+            if place is not None:
+                start, missing = _start(rule, repository)
+                yield require(rule.name, start, rule.reason or place, missing)
+
+
+def _place_of(rule: CheckRule, language: Language, repository: Repository) -> str | None:
+    """Return the file for which a rule applies, or None where it does not."""
+    if not repository.has(*rule.manifest) or repository.has(*rule.unless):
+        return None
+    settings = [name for name in rule.settings if repository.has(name)]
+    if rule.settings and not (settings or (rule.table and _has_table(rule, repository))):
+        return None
+    if rule.files and not any(map(compile_glob(rule.files).fullmatch, repository.files)):
+        return None
+    programs = (name for name in repository.files if name.endswith(language.suffixes))
+    if rule.says and not any(re.search(rule.says, repository.read(name)) for name in programs):
+        return None
+    return settings[0] if settings else rule.manifest[0]
+
+
+def _has_table(rule: CheckRule, repository: Repository) -> bool:
+    return any(table(repository.toml(name), *rule.table) for name in rule.manifest)
+
+
+def _start(rule: CheckRule, repository: Repository) -> tuple[str, str | None]:
+    """Return the command of a rule, by the build's own starter where there is one, and what is missing."""
+    if rule.wrapper and repository.has(rule.wrapper):
+        rest = rule.command.removeprefix(rule.programs[-1][0])
+        return f"./{rule.wrapper}{rest}", _missing(repository, *rule.runtime)
+    missing = (_missing(repository, name, hint) for name, hint in rule.programs)
+    return rule.command, next(filter(None, missing), None)
+
+
+def make_checks(repository: Repository) -> Iterator[Check]:
+    """Yield the `test` target of a Makefile, for a repository that tells its tests in no other way."""
+    if repository.make_test is not None:
+        missing = _missing(repository, "make", "install make")
+        reason = f"target 'test' in {repository.make_test[0]}"
+        yield require(CheckName.TESTS, "make test", reason, missing)
+
+
+def _package(repository: Repository) -> dict[str, Any]:
+    try:
+        return table(json.loads(repository.read("package.json") or "{}"))
+    except ValueError:
+        return {}
+
+
+def _package_tool(repository: Repository, package: dict[str, Any]) -> str:
+    """Return the program that runs scripts: as package.json says, else by the lock file that is there."""
+    said = str(package.get("packageManager", "")).partition("@")[0]
+    locked = (name for lock, name in _LOCKS if repository.has(lock))
+    return said if said in _LOCAL_TSC else next(locked, "npm")
+
+
+def _script(tool: str, script: str) -> str:
+    """Return how a script is run; `bun test` would be another thing than `bun run test`."""
+    return f"{tool} test" if script == "test" and tool != "bun" else f"{tool} run {script}"
+
+
+def _missing(repository: Repository, name: str, hint: str) -> str | None:
+    return None if find_program(name, repository.root) else f"{name}: {hint}"

@@ -13,9 +13,7 @@ PYTEST_SETTINGS = ("pytest.ini", ".pytest.ini", "pytest.toml", "tox.ini", "setup
 MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 """The first that is there is the one that make reads."""
 _MAKE_TEST = regex(r"(?m)^test[ \t]*:(?!=)[^\n]*(?:\n|\Z)(?P<recipe>(?:\t[^\n]*\n?)*)")
-_FOLDERS = regex(
-    r"(?m)^[ \t]*(testpaths|norecursedirs)[ \t]*=[ \t]*(\[[^\]]*\]|[^\n]*(?:\n[ \t]+[^\n]*)*)"
-)
+_FOLDERS = regex(r"(?m)^[ \t]*(testpaths|norecursedirs)[ \t]*=[ \t]*(\[[^\]]*\]|[^\n]*(?:\n[ \t]+[^\n]*)*)")
 """Where pytest looks for tests, and where it does not, in TOML and in INI files."""
 
 

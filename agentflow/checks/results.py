@@ -1,8 +1,11 @@
-"""What runners print or write, as test ids, outcomes, counts and findings."""
+"""Reports of runners in XML and JSON: test ids, outcomes, counts, and the findings in what they print."""
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 from xml.parsers import expat
 
 from agentflow.core.evidence import TestCounts, TestOutcome
@@ -17,6 +20,36 @@ FINDING = regex(
     r"(?::\d+(?::\d+)?(?::| -)|\(\d+(?:,\d+)?\):) (?P<message>\S.*)$"
 )
 _LINE_NUMBER = regex(r"\bline \d+")
+_REPORTERS = Path(__file__).with_name("reporters")
+_NODE, _MOCHA, _WHOLE = "node.mjs", "mocha.cjs", "runner.json"
+_NODE_PROGRAM = regex(r"\b(?:node|npm|npx|pnpm|yarn|bun|mocha|jest|vitest)\b")
+_SCRIPT = regex(r"(?:npm|pnpm|yarn|bun run) test")
+_ALONE = regex(
+    r"(?:cross-env )?(?:\w+=[\w./:-]+ )*(?:npx (?:--no-install )?|pnpm exec |yarn )?"
+    r"(?:node (?:--[\w=-]+ )*)?(?:(?:\./)?node_modules/(?:\.bin/|jest/bin/|vitest/))?"
+    r"(?P<runner>jest|vitest)(?:\.m?js)?(?: [^;&|<>()`$]*)?"
+)
+"""A command that is nothing but one run of one of these."""
+_OWN_REPORT = regex(r"--(?:json|outputFile|reporters?)\b|--watch(?!=false)| -- ")
+_OPTIONS = MappingProxyType(
+    {
+        "jest": "--json --outputFile={place}",
+        "vitest": "--reporter=default --reporter=json --outputFile.json={place}",
+    }
+)
+_REFUSED = regex(r"--test-reporter\S* is not allowed in NODE_OPTIONS|'--test-reporter' must match")
+_OUTCOMES = MappingProxyType(
+    {
+        "passed": TestOutcome.PASSED,
+        "failed": TestOutcome.FAILED,
+        "skipped": TestOutcome.SKIPPED,
+        "pending": TestOutcome.SKIPPED,
+        "todo": TestOutcome.SKIPPED,
+        "disabled": TestOutcome.SKIPPED,
+    }
+)
+_BYTES = 64 << 20
+Outcomes = dict[str, list[TestOutcome]]
 
 
 class _Refused(Exception):
@@ -110,3 +143,107 @@ def findings(output: str) -> dict[str, int]:
         if not match["message"].startswith("note:")
     )
     return dict(Counter(found))
+
+
+def is_javascript(command: str, package: Mapping[str, Any]) -> bool:
+    """Return whether a command may start node."""
+    return bool(package) or bool(_NODE_PROGRAM.search(command))
+
+
+def install_reporters(scratch: Path, options: str) -> dict[str, str]:
+    """Put our reporters into a folder, and return the variables by which node and mocha use them.
+
+    `options` are those that node gets anyway.
+    """
+    for name in (_NODE, _MOCHA):
+        (scratch / name).write_bytes((_REPORTERS / name).read_bytes())
+    reporters = ("spec", f'"{scratch / _NODE}"')
+    words = (f"--test-reporter={each} --test-reporter-destination=stdout" for each in reporters)
+    return {
+        "NODE_OPTIONS": " ".join(filter(None, (options, *words))),
+        "MOCHA_OPTIONS": f"--reporter '{scratch / _MOCHA}'",
+    }
+
+
+def is_refused(output: str) -> bool:
+    """Return whether node would not have our reporter: it is too old, or the command names its own."""
+    return bool(_REFUSED.search(output))
+
+
+def add_report(command: str, package: Mapping[str, Any], scratch: Path) -> str:
+    """Return a command that is one run of jest or vitest with what makes it write a report beside."""
+    scripts = package.get("scripts")
+    script = scripts.get("test") if isinstance(scripts, dict) else None
+    is_script = bool(_SCRIPT.fullmatch(command)) and isinstance(script, str)
+    body = str(script).strip() if is_script else command
+    found = _ALONE.fullmatch(body)
+    if found is None or _OWN_REPORT.search(body):
+        return command
+    separator = " --" if is_script and command.startswith("npm") else ""
+    return f"{command}{separator} {_OPTIONS[found['runner']].format(place=scratch / _WHOLE)}"
+
+
+def read_reports(scratch: Path, roots: Iterable[Path]) -> Mapping[str, TestOutcome] | None:
+    """Return what became of each test that a runner reported; None where none reported.
+
+    `roots` are where the repository may have lain.
+    """
+    found: Outcomes = {}
+    begins = tuple(f"{place}/" for root in roots for place in (root, root.resolve()))
+    texts = [_text(path) for path in sorted(scratch.glob("*-*-*.jsonl"))]
+    for text in texts:
+        _add(found, _lines(text), begins)
+    whole = _text(scratch / _WHOLE)
+    _add(found, _suites(whole), begins)
+    is_told = bool(whole) or any(texts)
+    return {test: worst(outcomes) for test, outcomes in found.items()} if is_told else None
+
+
+def _text(path: Path) -> str:
+    is_plain = path.is_file() and not path.is_symlink() and path.stat().st_size <= _BYTES
+    return path.read_text("utf-8", "replace") if is_plain else ""
+
+
+def _add(
+    found: Outcomes, tests: Iterable[tuple[str, Sequence[str], TestOutcome]], begins: Sequence[str]
+) -> None:
+    for file, names, outcome in tests:
+        path = file.removeprefix("file://")
+        path = next((path.removeprefix(begin) for begin in begins if path.startswith(begin)), path)
+        name = " > ".join(names)
+        is_file = not name or any(name == f"{begin}{path}" for begin in begins)
+        found.setdefault(path if is_file else f"{path}::{name}", []).append(outcome)
+
+
+def _lines(text: str) -> Iterator[tuple[str, Sequence[str], TestOutcome]]:
+    """Yield the tests that one of our reporters wrote down, one a line."""
+    for line in text.splitlines():
+        told = _parsed(line)
+        outcome = _OUTCOMES.get(str(told.get("outcome")))
+        if outcome is not None:
+            yield str(told.get("file", "")), [str(name) for name in told.get("names", ())], outcome
+
+
+def _suites(text: str) -> Iterator[tuple[str, Sequence[str], TestOutcome]]:
+    """Yield the tests of a report in jest's form, and each file that failed otherwise."""
+    for suite in _records(_parsed(text).get("testResults")):
+        file, tests = str(suite.get("name", "")), _records(suite.get("assertionResults"))
+        outcomes = [_OUTCOMES.get(str(test.get("status")), TestOutcome.ERROR) for test in tests]
+        for test, outcome in zip(tests, outcomes, strict=True):
+            titles = test.get("ancestorTitles")
+            names = [*(titles if isinstance(titles, list) else ()), test.get("title", "")]
+            yield file, [str(name) for name in names], outcome
+        if suite.get("status") == "failed" and TestOutcome.FAILED not in outcomes:
+            yield file, (), TestOutcome.ERROR
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _records(found: object) -> list[dict[str, Any]]:
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

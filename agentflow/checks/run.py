@@ -2,15 +2,16 @@
 
 import hashlib
 import json
+import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from agentflow.checks.bytecode import had_bytecode, has_bytecode
 from agentflow.checks.observing import Observer, Reads, install_hook, keep_hook, watching
 from agentflow.checks.printed import (
     Told,
@@ -20,18 +21,26 @@ from agentflow.checks.printed import (
     read_go,
     read_printed,
     undo_json,
+    unittest_verbose,
 )
-from agentflow.checks.reports import add_report, install_reporters, is_javascript, is_refused, read_reports
-from agentflow.checks.results import counts, findings, junit
-from agentflow.checks.unittest_output import unittest_verbose
+from agentflow.checks.results import (
+    add_report,
+    counts,
+    findings,
+    install_reporters,
+    is_javascript,
+    is_refused,
+    junit,
+    read_reports,
+)
 from agentflow.core.evidence import Check, CheckName, Command, Execution, TestCounts, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.redact import uncoloured
-from agentflow.sandbox.environment import find_shell
+from agentflow.sandbox.environment import find_shell, is_python_environment
 from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.scratch import scratch_folder
+from agentflow.sandbox.scratch import scratch_folder, walk
 
 _TAIL_LINES = 40
 TAIL_CHARS = 8_000
@@ -51,6 +60,7 @@ _UNITTEST = regex(r"-m unittest\b")
 _PRINTING = regex(r"\b(?:cargo test|ctest|go test)\b")
 """Runners of which only the output tells."""
 _PYTEST = regex(r"\bpytest\b")
+_OTHERS = frozenset({".git", "node_modules"})
 
 
 class Manner(StrEnum):
@@ -258,3 +268,25 @@ def _execution(check: Check, sandbox: Sandbox, finished: Execution) -> Execution
         tail="\n".join(lines[-_TAIL_LINES:])[-TAIL_CHARS:],
         sandbox=sandbox.level,
     )
+
+
+def has_bytecode(root: Path) -> bool:
+    """Return whether compiled code lies beside the repository's own sources.
+
+    A source that is edited twice within a second may keep its size, and compiled code may be planted: Python
+    would take either for the source. What lies in an installed environment is not looked at.
+    """
+    for folder, names, files in walk(root):
+        names[:] = [
+            name for name in names if name not in _OTHERS and not is_python_environment(f"{folder}/{name}")
+        ]
+        is_cache = os.path.basename(folder) == "__pycache__"  # noqa: PTH119  # a string
+        if is_cache and any(name.endswith(".pyc") for name in files):
+            return True
+    return False
+
+
+@lru_cache(maxsize=8)
+def had_bytecode(root: Path) -> bool:
+    """Return the same of files that nobody changes, looked at once: a layer lies above them."""
+    return has_bytecode(root)

@@ -144,7 +144,7 @@ def _find_tools() -> dict[str, tuple[Tool, list[str]]]:
     Those that capabilities bring and those that are not open here are included.
     """
     from agentflow.api.content import open_toolbox
-    from agentflow.tools.notes import todo_update
+    from agentflow.tools.todos import todo_update
     from agentflow.tools.web import WEB_FETCH, WEB_SEARCH
 
     root, content = _root(), _content()

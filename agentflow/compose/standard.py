@@ -33,9 +33,9 @@ from agentflow.permissions.conditions import (
 from agentflow.permissions.rules import Rules
 from agentflow.permissions.user_rules import apply_rules
 from agentflow.redact import one_line
-from agentflow.tools.notes import todo_update
-from agentflow.tools.recall import RECALL
 from agentflow.tools.registry import SUBMITS, Toolbox
+from agentflow.tools.shell import RECALL
+from agentflow.tools.todos import todo_update
 
 FIRST = 100
 """The priority of the role's own prompt; other sections stand below it."""

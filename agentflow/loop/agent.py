@@ -14,8 +14,8 @@ from agentflow.core.run import MessageAdded, Run, RunEntry, RunOpened
 from agentflow.core.task import Phase
 from agentflow.core.tool import ListChanged, Tool
 from agentflow.hooks.chain import Chain
-from agentflow.tools.recall import RECALL
 from agentflow.tools.registry import spec
+from agentflow.tools.shell import RECALL
 
 
 class Persona(Record):

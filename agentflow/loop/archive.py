@@ -9,7 +9,7 @@ from agentflow.core.record import Record
 from agentflow.core.run import Run
 from agentflow.core.tool import Retention
 from agentflow.redact import redacted
-from agentflow.tools.recall import recall_note
+from agentflow.tools.shell import recall_note
 
 HEAVY = 1_000
 """Characters of a result above which a marker is shorter."""

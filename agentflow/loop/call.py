@@ -25,7 +25,7 @@ from agentflow.loop.replies import to_writable
 from agentflow.process import stop_asked
 from agentflow.redact import one_line, redacted, redacted_values
 from agentflow.tools.inputs import check_input
-from agentflow.tools.recall import recall_note
+from agentflow.tools.shell import recall_note
 
 
 async def answer(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | RunPaused:

@@ -23,8 +23,8 @@ from agentflow.loop.lifecycle import apply_hook_result, fire_hooks
 from agentflow.loop.next_step import TODO_TOOLS
 from agentflow.loop.summary import summarize
 from agentflow.redact import one_line
-from agentflow.tools.recall import RECALL
 from agentflow.tools.registry import spec
+from agentflow.tools.shell import RECALL
 
 _GOAL = 0.5
 """Of the tokens that are allowed: what a compaction aims at, so that the next one is not due at once."""

@@ -56,9 +56,7 @@ _ALSO_READING = frozenset(
 """Beside those that a list of options keeps reading."""
 _READING_WITH: Mapping[str, re.Pattern[str]] = MappingProxyType(
     {
-        "tar": regex(
-            r"-?[a-zA-Z]*t[a-zA-Z]*|-?[a-zA-Z]*xO[a-zA-Z]*|-?[a-zA-Z]*Ox[a-zA-Z]*|--list|--diff"
-        ),
+        "tar": regex(r"-?[a-zA-Z]*t[a-zA-Z]*|-?[a-zA-Z]*xO[a-zA-Z]*|-?[a-zA-Z]*Ox[a-zA-Z]*|--list|--diff"),
         "unzip": regex(r"-[a-zA-Z0-9]*[lptvZ][a-zA-Z0-9]*"),
         "gzip": regex(r"-[a-zA-Z]*(?:c|l|t)[a-zA-Z]*|--(?:list|test|stdout)"),
         "7z": regex("l|t"),
@@ -116,9 +114,7 @@ _MODULES = frozenset(
 )
 """Of Python's own library: they print."""
 _ASKING = (["--version"], ["-V"], ["--help"], ["version"])
-_OWN_LANGUAGES = regex(
-    r"node|ruby|perl|java|php|lua|go|rustc|cargo|npm|gcc|cc|clang|cmake|make|tsc|deno"
-)
+_OWN_LANGUAGES = regex(r"node|ruby|perl|java|php|lua|go|rustc|cargo|npm|gcc|cc|clang|cmake|make|tsc|deno")
 _INLINE = regex(r"-c.*|--eval.*|--print.*|-[a-zA-Z0-9]*[eErp]|-")
 """What makes an interpreter run text that stands in the command, or comes on its input."""
 _RUNNING = frozenset(

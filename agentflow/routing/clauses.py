@@ -14,9 +14,7 @@ _SENTENCE = regex(r"(?<=[.!?;:])(?<!error:)(?<!exception:)\s+|\n+")
 
 _JOINT = regex(r"(?:,\s*|\s+)(?=(?:and then|then|and|but|so)\s)|,\s+(?!as your\b)(?=\w)")
 
-_SETTING = regex(
-    r"(?:when|if|in|on|for|using|after|before|since|because|while|as|with|at|by)\b[^,]*,\s*"
-)
+_SETTING = regex(r"(?:when|if|in|on|for|using|after|before|since|because|while|as|with|at|by)\b[^,]*,\s*")
 
 _WORD = regex(r"\w")
 

@@ -1,16 +1,30 @@
-"""Glob and Grep."""
+"""Glob and Grep: files by name and lines by expression, with three engines that give the same answer.
 
+The language of patterns is that of Python's `re`, whichever engine runs: ripgrep and git only find the lines
+faster, are asked only what they read the same way, and what they find is matched once more.
+"""
+
+import bisect
+import os
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
+from shutil import which
 from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
 from agentflow.core.errors import InvalidInput
+from agentflow.core.ports import Workspace
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
-from agentflow.tools.engines import Line, Query, compiled, lines
+from agentflow.process import capture
+from agentflow.redact import redacted
+from agentflow.tools.files import is_binary
 from agentflow.workspace.globs import compile_glob
+from agentflow.workspace.path_guard import is_hidden
 
 MAX_PATHS = 200
 MAX_RESULTS = 100
@@ -19,11 +33,73 @@ MAX_TEXT = 500
 
 Pattern = Annotated[str, Meta(min_length=1, description="Such as `src/**/*.py`.")]
 Where = Annotated[str, Meta(min_length=1)]
+_SUBJECTS = {"pattern": Subject.TEXT, "path": Subject.PATH}
+_RIPGREP = (
+    *("rg", "--no-config", "--no-heading", "--color=never", "--with-filename", "--line-number", "--null"),
+    *("--text", "--crlf", "--encoding=none"),
+)
+_GIT = ("git", "--literal-pathspecs", "-c", "core.fsmonitor=false")
+_UNTRACKED = ("--untracked", "--exclude-standard")
+_GREP = (
+    *("grep", "--no-color", "--no-column", "--no-heading", "--no-break", "--no-full-name", "--no-textconv"),
+    *("--no-recurse-submodules", "--text", "--line-number", "--null", "--perl-regexp"),
+)
+_GIT_ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C.UTF-8"}
+_UNICODE_AND_CRLF = "(*UCP)(*ANYCRLF)"
+_UNSHARED = regex(
+    r"\(\?(?!:|P<|i\))"  # looking around, flags, references by name, conditions
+    r"|\\[AZnr1-9<>]|\{,|[\n\r\0]"  # ends of the text, references, what engines read differently
+    r"|\[[^\]]*(?:\[|&&|--|~~)"  # operators on sets, which only Rust has
+)
+_POSIX_CLASS = regex(r"\[:\w+:\]")
+_FOUND = regex(rb"([^\0]+)\0(\d+)[:\0]([^\n]*)\n?")
+_LINE_END = regex(r"\r+(?=\n|\Z)")
+BATCH_BYTES = 500_000
+"""Names handed to one process; systems take at least twice that."""
+Place = tuple[str, int]
+"""A path and the number of a line."""
 
 
 class GlobInput(Record):
     pattern: Pattern
     path: Where = "."
+
+
+class Query(Record):
+    """What to look for, and where."""
+
+    workspace: Workspace
+    regex: re.Pattern[str]
+    paths: re.Pattern[str] = re.compile(".*", re.DOTALL)
+    below: str = "."
+    multiline: bool = False
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether all engines read the pattern the same way."""
+        return not self.multiline and not _UNSHARED.search(self.regex.pattern)
+
+    @property
+    def is_one_file(self) -> bool:
+        return os.path.isfile(_full(self, self.below))  # noqa: PTH113  # as elsewhere here: strings, for speed
+
+    def files(self) -> Iterable[str]:
+        """Return the files to search; one that is named is searched even if git ignores it."""
+        if self.is_one_file:
+            return (self.below,)
+        named = (path for path in self.workspace.files(self.below) if self.paths.fullmatch(path))
+        # what a link leads to is searched itself, or is no text of this repository: a device, another folder
+        return (path for path in named if not os.path.islink(_full(self, path)))  # noqa: PTH114
+
+
+class Line(Record):
+    path: str
+    number: int
+    text: str
+
+
+Engine = Callable[[Query], tuple[Line, ...] | None]
+"""Returns the lines that match, by path and number, or None when it cannot tell."""
 
 
 class GrepInput(Record):
@@ -61,10 +137,11 @@ def grep(wanted: GrepInput, context: ToolContext) -> Output:
     return _shown(_in_mode(wanted, lines(query)), wanted.head_limit, "no matches")
 
 
-_SUBJECTS = {"pattern": Subject.TEXT, "path": Subject.PATH}
 GLOB = Tool(
     name="Glob", category=Category.FS, effect=Effect.READ, input=GlobInput, call=glob, subjects=_SUBJECTS
 )
+
+
 GREP = Tool(
     name="Grep", category=Category.FS, effect=Effect.READ, input=GrepInput, call=grep, subjects=_SUBJECTS
 )
@@ -103,3 +180,141 @@ def _shown(results: Sequence[str], limit: int, nothing: str) -> Output:
     rest = len(results) - limit
     more = (f"[{rest} more left out; narrow the search]",) if rest > 0 else ()
     return Output(content="\n".join((*results[:limit], *more)))
+
+
+def compiled(pattern: str, *, ignore_case: bool = False, multiline: bool = False) -> re.Pattern[str]:
+    """Return a pattern ready to use. Raises InvalidInput."""
+    flags = re.IGNORECASE if ignore_case else re.NOFLAG
+    if multiline:
+        flags |= re.MULTILINE | re.DOTALL
+    if found := _POSIX_CLASS.search(pattern):
+        raise InvalidInput(
+            f"pattern: {found.group()} is not known here; use \\w, \\d, \\s or a set such as [a-z]"
+        )
+    try:
+        return re.compile(pattern, flags)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise InvalidInput(f"pattern is no regular expression: {error}") from None
+
+
+def ripgrep(query: Query) -> tuple[Line, ...] | None:
+    if not query.is_shared or which("rg") is None:
+        return None
+    case = ("--ignore-case",) if query.regex.flags & re.IGNORECASE else ()
+    found: list[Place] = []
+    for names in batches(query.files()):
+        said = capture((*_RIPGREP, *case, "-e", query.regex.pattern, "--", *names), cwd=query.workspace.root)
+        if said.returncode not in {0, 1}:
+            return None
+        found.extend(_parsed(said.stdout))
+    return _agreed(query, found)
+
+
+def git_grep(query: Query) -> tuple[Line, ...] | None:
+    if not query.is_shared or query.is_one_file:
+        return None
+    # a search that includes untracked files leaves out those that are ignored and tracked all the same
+    forced = _git(query, "ls-files", "-ci", "--exclude-standard", "-z", "--", query.below) or b""
+    names = (os.fsdecode(name) for name in forced.split(b"\0") if name)
+    searches = ((*_UNTRACKED, "--", query.below), *(("--", *batch) for batch in batches(names)))
+    case = ("--ignore-case",) if query.regex.flags & re.IGNORECASE else ()
+    pattern = _UNICODE_AND_CRLF + query.regex.pattern
+    found: list[Place] = []
+    for search in searches:
+        said = _git(query, *_GREP, *case, "-e", pattern, *search)
+        if said is None:
+            return None
+        found.extend(place for place in _parsed(said) if not is_hidden(place[0]))
+    return _agreed(query, (place for place in found if query.paths.fullmatch(place[0])))
+
+
+def _git(query: Query, *arguments: str) -> bytes | None:
+    """Return what git said, also that nothing matches, or None when it failed."""
+    said = capture((*_GIT, *arguments), cwd=query.workspace.root, env=_GIT_ENVIRONMENT)
+    return said.stdout if said.returncode in {0, 1} else None
+
+
+def python_re(query: Query) -> tuple[Line, ...]:
+    quick = re.compile(query.regex.pattern, query.regex.flags | re.MULTILINE) if query.is_shared else None
+    found: list[Line] = []
+    for path in query.files():
+        text = _text(query, path)
+        if text is None or (quick is not None and not quick.search(text)):
+            continue
+        texts = _texts(text)
+        single = (index for index, line in enumerate(texts) if query.regex.search(line))
+        hits = _spanned(query, texts, text) if query.multiline else single
+        found.extend(Line(path=path, number=hit + 1, text=texts[hit]) for hit in hits)
+    return tuple(sorted(found, key=lambda line: (line.path, line.number)))
+
+
+ENGINES: tuple[Engine, ...] = (ripgrep, git_grep, python_re)
+
+
+def lines(query: Query) -> tuple[Line, ...]:
+    """Return the lines that match, from the fastest engine that can tell."""
+    answers = (engine(query) for engine in ENGINES)
+    return next(answer for answer in answers if answer is not None)
+
+
+def batches(names: Iterable[str], limit: int = BATCH_BYTES) -> Iterator[list[str]]:
+    """Yield names in lists that one process can take, spelled so that none of them is an option."""
+    batch: list[str] = []
+    size = 0
+    for name in names:
+        batch.append(f"./{name}")
+        size += len(os.fsencode(name)) + 16
+        if size >= limit:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _parsed(output: bytes) -> Iterator[Place]:
+    for name, number, _ in _FOUND.findall(output):
+        yield os.fsdecode(name).removeprefix("./"), int(number)
+
+
+def _agreed(query: Query, found: Iterable[Place]) -> tuple[Line, ...]:
+    """Return the lines that Python's `re` matches too, as they stand in files that may be searched.
+
+    What an engine printed is not passed on: it may have followed a link that somebody swapped in.
+    """
+    places: dict[str, set[int]] = {}
+    for path, number in found:
+        places.setdefault(path, set()).add(number)
+    agreed: list[Line] = []
+    for path in sorted(places):
+        texts = dict(enumerate(_texts(_text(query, path) or ""), 1))
+        known = (number for number in sorted(places[path]) if number in texts)
+        found_too = (number for number in known if query.regex.search(texts[number]))
+        agreed.extend(Line(path=path, number=number, text=texts[number]) for number in found_too)
+    return tuple(agreed)
+
+
+def _full(query: Query, path: str) -> str:
+    return f"{query.workspace.root}/{path}"
+
+
+def _text(query: Query, path: str) -> str | None:
+    content = query.workspace.peek(path)
+    if content is None or is_binary(content):
+        return None
+    text = redacted(content.decode("utf-8", "replace"))
+    return _LINE_END.sub("", text) if "\r" in text else text
+
+
+def _texts(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _spanned(query: Query, texts: list[str], text: str) -> list[int]:
+    """Return the lines that matches of several lines touch."""
+    starts = list(accumulate((len(line) + 1 for line in texts[:-1]), initial=0))
+    touched: set[int] = set()
+    for found in query.regex.finditer(text) if texts else ():
+        first = bisect.bisect_right(starts, found.start()) - 1
+        last = bisect.bisect_right(starts, max(found.start(), found.end() - 1)) - 1
+        touched.update(range(first, last + 1))
+    return sorted(touched)

@@ -12,8 +12,8 @@ from anyio import to_thread
 
 from agentflow.checks.detect import detect
 from agentflow.checks.environment import blockage, required_python
-from agentflow.checks.interpreter import choose, version
 from agentflow.checks.observing import Reads
+from agentflow.checks.python import choose, version
 from agentflow.checks.repository import Repository
 from agentflow.checks.results import findings
 from agentflow.checks.run import TAIL_CHARS

@@ -5,8 +5,7 @@ from functools import partial
 
 from anyio import to_thread
 
-from agentflow.checks.dependencies import audit_of
-from agentflow.checks.manifests import manifest_of
+from agentflow.checks.dependencies import audit_of, manifest_of
 from agentflow.checks.required import require
 from agentflow.core.events import Probed
 from agentflow.core.evidence import RED, CheckName, CheckRun, Side, Surface, describe_end

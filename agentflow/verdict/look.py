@@ -5,8 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import PurePosixPath
 
-from agentflow.checks.dependencies import Difference, compare
-from agentflow.checks.manifests import manifest_of
+from agentflow.checks.dependencies import Difference, compare, manifest_of
 from agentflow.core.evidence import Surface
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 
-from agentflow.checks.manifests import manifest_of
+from agentflow.checks.dependencies import manifest_of
 from agentflow.core.evidence import Surface
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from secrets import token_hex
 
-from agentflow.checks.manifests import manifest_of
+from agentflow.checks.dependencies import manifest_of
 from agentflow.checks.run import Shown
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.record import Record

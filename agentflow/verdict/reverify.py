@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agentflow.checks.detect import detect
-from agentflow.checks.interpreter import choose
+from agentflow.checks.python import choose
 from agentflow.checks.repository import Repository
 from agentflow.checks.results import findings
 from agentflow.checks.run import Shown

@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
-from agentflow.checks.manifests import manifest_of
+from agentflow.checks.dependencies import manifest_of
 from agentflow.checks.repository import MAKEFILES, PYTEST_SETTINGS, Repository, dot_folder, table
 from agentflow.core.evidence import Check, Surface
 from agentflow.core.languages import gather, is_source

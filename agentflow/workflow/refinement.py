@@ -8,7 +8,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from agentflow.checks.interpreter import choose
+from agentflow.checks.python import choose
 from agentflow.core.errors import Exit
 from agentflow.core.events import Warned
 from agentflow.core.evidence import RED, CheckName

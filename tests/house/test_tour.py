@@ -163,8 +163,8 @@ def test_a_tool(copy: Copy) -> None:
         registry=(
             ("_SHIPPED = (READ, ", "_SHIPPED = (COUNT_WORDS, READ, "),
             (
-                "from agentflow.tools.notes",
-                "from agentflow.tools.new import COUNT_WORDS\nfrom agentflow.tools.notes",
+                "from agentflow.tools.todos",
+                "from agentflow.tools.new import COUNT_WORDS\nfrom agentflow.tools.todos",
             ),
         ),
         explorer=(("tools:\n", "tools:\n  - CountWords\n"),),

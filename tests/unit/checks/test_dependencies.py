@@ -4,8 +4,7 @@ import time
 
 import pytest
 
-from agentflow.checks.dependencies import Difference, audit_of, compare
-from agentflow.checks.manifests import manifest_of
+from agentflow.checks.dependencies import Difference, audit_of, compare, manifest_of
 
 PACKAGE = '{"dependencies": {"chalk": "1.0.0"}}'
 LOCK = (

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentflow.checks.reports import add_report, read_reports
+from agentflow.checks.results import add_report, read_reports
 from agentflow.checks.run import Shown, execute
 from agentflow.core.evidence import Check, CheckName, TestCounts, TestOutcome
 

@@ -4,8 +4,7 @@ import pytest
 
 from agentflow.core.errors import InvalidInput, NotAllowed
 from agentflow.core.messages import DEFAULT_ROOM
-from agentflow.tools.recall import MAX_CALLS, RECALL
-from agentflow.tools.shell import BASH, HEAD_SHARE
+from agentflow.tools.shell import BASH, HEAD_SHARE, MAX_CALLS, RECALL
 from tests.unit.tools.bench import Bench
 
 HEAD_BYTES = DEFAULT_ROOM.result_chars // HEAD_SHARE

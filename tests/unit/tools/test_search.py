@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from agentflow.core.errors import InvalidInput, OutsideWorkspace
-from agentflow.tools.engines import (
+from agentflow.tools.search import (
     ENGINES,
+    GLOB,
+    GREP,
     Engine,
     Query,
     batches,
@@ -20,7 +22,6 @@ from agentflow.tools.engines import (
     python_re,
     ripgrep,
 )
-from agentflow.tools.search import GLOB, GREP
 from agentflow.workspace.globs import compile_glob
 from agentflow.workspace.path_guard import PathGuard
 from tests.unit.tools.bench import Bench

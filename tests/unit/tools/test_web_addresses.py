@@ -1,7 +1,7 @@
 import pytest
 
 from agentflow.core.errors import InvalidInput
-from agentflow.tools.addresses import is_public, target
+from agentflow.tools.web import is_public, target
 
 ADDRESSES = {
     "93.184.215.14": True,

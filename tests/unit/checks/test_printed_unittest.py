@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.checks.unittest_output import unittest_verbose
+from agentflow.checks.printed import unittest_verbose
 from agentflow.core.evidence import TestOutcome
 
 PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome

@@ -6,7 +6,7 @@ from agentflow.core.errors import InvalidInput
 from agentflow.core.task import Todo, TodoStatus
 from agentflow.core.tool import Output
 from agentflow.parse import Mismatch
-from agentflow.tools.notes import TODO_WRITE, todo_update
+from agentflow.tools.todos import TODO_WRITE, todo_update
 from tests.unit.tools.bench import Bench, Records, a_record
 
 
