@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from agentflow.core.errors import ToolError
 from agentflow.core.messages import ToolCall
 from agentflow.core.ports import Workspace
+from agentflow.core.regex import regex
 from agentflow.core.role import Finding
 from agentflow.core.task import Excerpt
 from agentflow.core.tool import Effect, ToolContext
@@ -22,8 +23,15 @@ MAX_CHARS = 12_000
 """Of all excerpts together."""
 MOST = 30
 """Lines of one block."""
+DEFINITION = regex(
+    r"(?m)^(?P<depth>[ \t]*)"
+    r"(?:(?:export|default|public|private|protected|static|async|pub(?:\(\w+\))?)[ \t]+)*"
+    r"(?:def|class|func|fn|function\*?|const|let|var|struct|type|enum|trait|interface)[ \t]+"
+    r"(?:\([^()\n]*\)[ \t]*)?(?P<name>\w+)"
+)
+"""A name where it is defined, in the words of several languages."""
 _CLOSING = ("}", ")", "]")
-_NUMBER = re.compile(r"^ *(\d+)\t", re.MULTILINE)
+_NUMBER = regex(r"^ *(\d+)\t", re.MULTILINE)
 _TELLING = 200
 """Characters by which a line is known again; tools cut long ones."""
 
@@ -36,9 +44,9 @@ def short_file(workspace: Workspace, path: str) -> Excerpt | None:
 
 
 def block_of(workspace: Workspace, path: str, name: str) -> Excerpt | None:
-    """Return the first line with a name, its decorators, the deeper lines below and one that closes them."""
-    lines, word = _lines(workspace, path), re.compile(rf"\b{re.escape(name)}\b")
-    place = next((place for place, line in enumerate(lines) if word.search(line)), None)
+    """Return where a name is defined, or first stands: decorators, deeper lines below, what closes them."""
+    lines = _lines(workspace, path)
+    place = _find_definition(lines, name)
     if place is None:
         return None
     begin, depth, end = _first_decorator(lines, place), _depth(lines[place]), place + 1
@@ -80,6 +88,14 @@ def _shows(asked: ToolCall | None, said: str, one: Finding, text: str, context: 
     name = PurePosixPath(one.path).name
     about = said if asked is None else f"{asked.input}\n{said}"
     return name in about and text in said
+
+
+def _find_definition(lines: tuple[str, ...], name: str) -> int | None:
+    """Return the line that defines a name, else the first one with it as a word."""
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    places = [place for place, line in enumerate(lines) if word.search(line)]
+    defined = (p for p in places if (found := DEFINITION.match(lines[p])) and found["name"] == name)
+    return next(defined, places[0] if places else None)
 
 
 def _first_decorator(lines: tuple[str, ...], place: int) -> int:

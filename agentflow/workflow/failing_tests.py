@@ -8,26 +8,21 @@ from agentflow.core.evidence import RED
 from agentflow.core.languages import is_source
 from agentflow.core.regex import regex
 from agentflow.core.task import Excerpt, TaskState
-from agentflow.tools.excerpts import block_of, short_file
+from agentflow.tools.excerpts import DEFINITION, block_of, short_file
 from agentflow.verdict.surface import belongs
 from agentflow.verdict.target_tests import find_test_files
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.task_prompt import MAX_FAILING, last_lines
 
 MAX_SHOWN = 3
+_NAMED = 3
+"""How much more a file counts that a test itself names than one that is only used behind it."""
 MAX_SOURCES = 300
 """In a repository of more files nobody looks for what the tests use."""
 MAX_BYTES = 200_000
 MAX_CHARS = 4_000
 """Of all files that are shown for what they define."""
 _NAME = regex(r"[A-Za-z_]\w*")
-_DEFINED = regex(
-    r"(?m)^(?P<depth>[ \t]*)"
-    r"(?:(?:export|default|public|private|protected|static|async|pub(?:\(\w+\))?)[ \t]+)*"
-    r"(?:def|class|func|fn|function\*?|const|let|var|struct|type|enum|trait|interface)[ \t]+"
-    r"(?:\([^()\n]*\)[ \t]*)?(?P<name>\w+)"
-)
-"""A name where it is defined, in the words of several languages."""
 
 
 def show_failing_tests(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[Excerpt]:
@@ -39,13 +34,16 @@ def show_failing_tests(crew: Crew, task: TaskState, files: tuple[str, ...]) -> I
     texts = _sources(crew, task, files)
     blocks = tuple(_blocks(crew, failing, _places(task, failing, files, texts)))
     product = {path: text for path, text in texts.items() if not belongs(task.surface, path)}
-    used = find_used_files(product, ["\n".join(block.lines) for block in blocks])
+    tests = ["\n".join(block.lines) for block in blocks]
+    used = find_used_files(product, tests)
     printed = "\n".join(last_lines(run.tail) for run in runs)
     narrow = sorted(zip(blocks, used, strict=True), key=lambda pair: len(pair[1]) or len(product))
     for block, _ in narrow[:MAX_SHOWN]:
         if not all(line.strip() in printed for line in block.lines):
             yield block
-    yield from _short(crew, find_likely_files(used))
+    owners = _owners(product)
+    likely = find_likely_files(used, [_files_behind(text, owners) for text in tests])
+    yield from _show(crew, likely, product, frozenset(_NAME.findall("\n".join(tests))))
 
 
 def find_used_files(product: Mapping[str, str], tests: Iterable[str]) -> tuple[frozenset[str], ...]:
@@ -55,24 +53,32 @@ def find_used_files(product: Mapping[str, str], tests: Iterable[str]) -> tuple[f
     return tuple(_follow_uses(_files_behind(text, owners), uses) for text in tests)
 
 
-def find_likely_files(used: Iterable[frozenset[str]]) -> tuple[str, ...]:
-    """Return the files that failing tests point at; one that uses little code says the most."""
+def find_likely_files(used: Iterable[frozenset[str]], named: Iterable[frozenset[str]]) -> tuple[str, ...]:
+    """Return the files that failing tests point at, by what each uses and what of it the test itself names.
+
+    A test that uses little code says the most.
+    """
     votes = Counter[str]()
-    for paths in used:
-        votes.update(dict.fromkeys(sorted(paths), 1 / len(paths)) if paths else {})
+    for paths, direct in zip(used, named, strict=True):
+        votes.update({path: (_NAMED if path in direct else 1) / len(paths) for path in sorted(paths)})
     most = max(votes.values(), default=0)
     return tuple(path for path, vote in votes.most_common() if vote >= most / 2)
 
 
-def _short(crew: Crew, paths: Iterable[str]) -> Iterator[Excerpt]:
-    """Yield the short ones of some files whole, as far as there is room."""
+def _show(
+    crew: Crew, paths: Iterable[str], product: Mapping[str, str], names: frozenset[str]
+) -> Iterator[Excerpt]:
+    """Yield short files whole, and of longer ones the definitions of these names, as far as there is room."""
     left = MAX_CHARS
     for path in paths:
         whole = short_file(crew.workspace, path)
-        size = sum(map(len, whole.lines)) if whole else 0
-        if whole and size <= left:
-            left -= size
-            yield whole
+        defined = sorted(names & _definitions(product[path]))
+        found = (block_of(crew.workspace, path, name) for name in defined)
+        blocks = sorted((block for block in found if block), key=lambda block: block.first)
+        for each in (whole,) if whole else blocks:
+            left -= sum(map(len, each.lines))
+            if left >= 0:
+                yield each
 
 
 def _sources(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Mapping[str, str]:
@@ -129,4 +135,4 @@ def _follow_uses(start: frozenset[str], uses: Mapping[str, frozenset[str]]) -> f
 
 def _definitions(text: str, *, deep: bool = True) -> frozenset[str]:
     """Return the names that a text defines, also deeper ones or only those that are not indented."""
-    return frozenset(found["name"] for found in _DEFINED.finditer(text) if deep or not found["depth"])
+    return frozenset(found["name"] for found in DEFINITION.finditer(text) if deep or not found["depth"])

@@ -87,3 +87,10 @@ def test_a_block_begins_with_its_decorators(bench: Bench) -> None:
     found = block_of(PathGuard(bench.root), "a.py", "test_a")
     assert found is not None
     assert (found.first, found.lines[0], found.lines[-1]) == (2, "@slow", "    assert n")
+
+
+def test_a_block_is_where_a_name_is_defined_rather_than_first_named(bench: Bench) -> None:
+    bench.file("a.py", '__all__ = ("get",)\n\n\ndef forget():\n    pass\n\n\ndef get():\n    return 1\n')
+    found = block_of(PathGuard(bench.root), "a.py", "get")
+    assert found is not None
+    assert (found.first, found.lines) == (8, ("def get():", "    return 1"))

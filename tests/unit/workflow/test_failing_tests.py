@@ -29,15 +29,16 @@ def test_a_test_uses_the_code_that_its_names_lead_to(test: str, reached: set[str
 
 def test_the_test_of_the_least_code_says_the_most() -> None:
     tests = ["main()", "assert Order()", "assert rounded(2) == 2"]
-    assert find_likely_files(find_used_files(PRODUCT, tests)) == ("shop/money.py",)
+    named = [frozenset({f"shop/{name}.py"}) for name in ("cli", "order", "money")]
+    assert find_likely_files(find_used_files(PRODUCT, tests), named) == ("shop/money.py",)
 
 
-def test_files_that_are_as_likely_are_all_named() -> None:
-    assert set(find_likely_files(find_used_files(PRODUCT, ["assert Order()"]))) == {
-        "shop/order.py",
-        "shop/money.py",
-    }
-    assert find_likely_files([frozenset()]) == ()
+def test_a_file_that_a_test_names_counts_more_than_one_behind_it() -> None:
+    (used,) = find_used_files(PRODUCT, ["main()"])
+    assert find_likely_files([used], [frozenset({"shop/cli.py"})]) == ("shop/cli.py",)
+    both = frozenset({"shop/cli.py", "shop/order.py"})
+    assert set(find_likely_files([used], [both])) == both
+    assert find_likely_files([frozenset()], [frozenset()]) == ()
 
 
 @pytest.mark.parametrize(
