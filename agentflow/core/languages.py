@@ -108,7 +108,7 @@ _GO_LEXER = Lexer(
     comment=_SLASHES,
     strings=(_STRING, _CHARACTER, r"`[^`]*`"),
     code=r"[^\"'`/]|/(?![/*])",
-    odd=r'"C"|\bruntime\.Callers?\b',
+    odd=r'"C"|\bruntime\.Callers?\b|swagger:',
 )
 _SCRIPT_LEXER = Lexer(
     comment=_SLASHES,

@@ -14,7 +14,8 @@ from agentflow.core.languages import Lexer, lexer_of
 from agentflow.core.regex import regex
 
 _OBEYED = regex(
-    r"@|#__|^//[A-Za-z]+[:\[]|^//(?:line|export) |^/\*\s*globals?\b|\+build|[Oo]utput:"
+    r"@|#__|^//[A-Za-z]+[:\[]|^//[~#]|^//(?:line|export) |^/\*\s*globals?\b|\+[a-z]|[Oo]utput:|^#[^\s#]"
+    r"|\b(?!TODO|FIXME|NOTE|XXX|HACK)[A-Z][A-Z-]{2,}:"
     r"|(?i:\b(?:eslint|jshint|jslint|tslint|biome|oxlint|prettier|istanbul|c8|v8|nolint|nosec|lint|clang|coverity"
     r"|cppcheck|iwyu|lcov|gcov|fall|falls|fallthrough|fallthru|shellcheck|ignore|disable|enable|sourcemappingurl"
     r"|sourceurl|webpack\w*|vite|flow|jsx|pragma|generated|noinspection)\b)"
@@ -109,6 +110,13 @@ def is_equal_but_comments(path: str, before: str, after: str) -> bool:
     return was is not None and was == now
 
 
+def _list_obeyed(comment: str) -> list[str]:
+    """Return the lines of a comment from the first on that a program may obey."""
+    lines = [line.strip() for line in comment.splitlines()]
+    first = next((at for at, line in enumerate(lines) if _OBEYED.search(line)), len(lines))
+    return lines[first:]
+
+
 def blank_out(path: str, text: str) -> str | None:
     """Return a program with blanks for its comments and texts, line by line; None where it cannot be read."""
     language = lexer_of(path)
@@ -134,7 +142,7 @@ def _read(language: Lexer, text: str) -> tuple[str, tuple[str, ...]] | None:
             code += part.replace("\n", "\0") if kind == "string" else part
         else:
             code += "\n" * part.count("\n") or " "
-            obeyed += [line.strip() for line in part.splitlines() if _OBEYED.search(line.strip())]
+            obeyed += _list_obeyed(part)
     lines = (line.rstrip() for line in code.split("\n"))
     return "\n".join(line for line in lines if line), tuple(obeyed)
 

@@ -17,6 +17,8 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _TELLS_HOME = frozenset({"__module__", "__qualname__", "__file__", "__globals__", "__code__"})
 _STARTED = re.compile(r"__|test|conftest|setup|main|app|wsgi|asgi|manage|settings|(?:site|user)customize")
 """How modules are named that programs look for."""
+_CALLED = re.compile(r"__|pytest_|test|Test|set_?[uU]p|tear_?[dD]own|load_tests")
+"""How functions and classes are named that programs look for in a module."""
 _CONFTEST = "conftest.py"
 _SIMPLE = (*_DEFINITIONS, ast.Assign, ast.AnnAssign)
 """Statements at the top of a module that do nothing to what is defined elsewhere in it."""
@@ -40,7 +42,8 @@ def find_moved(before: Texts, after: Texts) -> tuple[str, ...]:
         trees = [ast.parse(text) for text in before.values()]
         news = (path for path in after.keys() - before.keys() if not move.brings_fixtures(path))
         is_clear = all(_is_free(path, before, trees) for path in news)
-        is_same = is_clear and all(map(move.means_the_same, move.homes)) and not any(map(_tells_home, trees))
+        is_same = is_clear and all(map(move.means_the_same, move.homes))
+        is_same = is_same and not any(_tells_home(tree) or move.is_reached_from(tree) for tree in trees)
         return tuple(move.homes) if is_same else ()
     except (SyntaxError, ValueError, RecursionError):
         return ()
@@ -87,7 +90,10 @@ class _Module(Record):
     def bound(self) -> frozenset[str]:
         """The names that mean something at its top."""
         rest = [node for node in self.body if not isinstance(node, _DEFINITIONS)]
-        return frozenset({*self.defined, *self.imported, *(name for node in rest for name in _names(node))})
+        nodes = [each for node in rest for each in ast.walk(node)]
+        stored = {each.id for each in nodes if isinstance(each, ast.Name)}
+        taken = {each.asname or each.name.partition(".")[0] for each in nodes if isinstance(each, ast.alias)}
+        return frozenset({*self.defined, *self.imported, *stored, *taken})
 
 
 def _imports(tree: ast.Module, path: str) -> Iterator[tuple[str, str]]:
@@ -200,6 +206,16 @@ class _Move(Record):
         old = _Module.of(self.homes[name][0].path, self.texts.get(self.homes[name][0].path, ""))
         return old.imported.get(name) == self._place(name)
 
+    def is_reached_from(self, tree: ast.Module) -> bool:
+        """Tell whether code may put something else in the place of what moved code takes from its module."""
+        used = {
+            used for name, (was, _) in self.homes.items() for used in _names(was.defined[name]) & was.bound
+        }
+        stored = (each for each in ast.walk(tree) if isinstance(each, ast.Attribute))
+        homes = {f"{was.name}." for was, _ in self.homes.values()}
+        is_named = any(home in text for home in homes for text in _texts(tree.body))
+        return is_named or any(each.attr in used and not isinstance(each.ctx, ast.Load) for each in stored)
+
     def _is_said(self, name: str) -> bool:
         """Tell whether code may mean it by a text."""
         return any(
@@ -213,7 +229,7 @@ def _find_move(sides: list[tuple[_Module, _Module]], texts: Texts) -> _Move | No
     left = [(was, name) for was, now in sides for name in was.defined if name not in now.defined]
     came = {name: now for was, now in sides for name in now.defined if name not in was.defined}
     homes = {name: (was, came[name]) for was, name in left if name in came}
-    is_clear = bool(homes) and len(homes) == len(left) == len(came)
+    is_clear = bool(homes) and len(homes) == len(left) == len(came) and not any(map(_CALLED.match, homes))
     is_plain = all(
         isinstance(node, _SIMPLE) or _is_text(node) for was, _ in homes.values() for node in was.body
     )

@@ -22,12 +22,26 @@ EQUAL = {
     "node, beside code": ("a.mjs", JS, JS.replace("}`;", "}`; // no / yet")),
     "rust": ("a.rs", RUST, RUST.replace("a part", "a part of it, don't ask")),
     "shell": ("a.sh", SHELL, SHELL.replace("short()", "# Cut it; don't ask.\nshort()")),
+    "node, before a tag": (
+        "a.js",
+        "/**\n * Adds.\n * @param a one\n */\nf()\n",
+        "/**\n * Sums.\n * @param a one\n */\nf()\n",
+    ),
+    "a thing to do": ("a.go", "// TODO: a\nvar a = 1\n", "// TODO: b\nvar a = 1\n"),
     "shell, with a text": ("a.sh", "cat <<EOF\n# a\nEOF\n", "# Say it.\ncat <<EOF\n# a\nEOF\n"),
 }
 NOT_EQUAL = {
     "code": ("a.go", GO, GO.replace("* 10", "* 11")),
     "a directive": ("a.go", GO, GO.replace("func", "//go:noinline\nfunc")),
     "a suppression": ("a.js", JS, JS.replace("function", "// eslint-disable-next-line\nfunction")),
+    "what a tool makes of a tag": (
+        "a.js",
+        "/**\n * @openapi\n * a: 1\n */\nf()\n",
+        "/**\n * @openapi\n * a: 2\n */\nf()\n",
+    ),
+    "what a test of a compiler expects": ("a.rs", "f(); //~ ERROR a\n", "f(); //~ ERROR b\n"),
+    "what a runner is told": ("a.c", "// RUN: a\nint b;\n", "// RUN: c\nint b;\n"),
+    "what a queue is told": ("a.sh", "#SBATCH -n 1\na\n", "#SBATCH -n 2\na\n"),
     "a directive taken out": ("a.ts", "// @ts-ignore\na()\n", "a()\n"),
     "a comment that goes on": ("a.c", C, C.replace("    return", "    // as a bound \\\n    return")),
     "a comment that goes on, in three letters": ("a.c", C, C.replace("{\n", "{ // so ??/\n")),

@@ -89,6 +89,8 @@ def test_anything_else_is_more_than_a_move(path: str, old: str, new: str) -> Non
         "import pickle\n\npickle.loads(b'')\n",
         "from shapes.area import math\n",
         "import shapes\n\nprint(shapes.area.math)\n",
+        "import shapes.area\n\nshapes.area.math = None\n",
+        "from unittest.mock import patch\n\npatch('shapes.area.math')\n",
     ],
 )
 def test_where_code_stands_may_matter_to_others(text: str) -> None:
@@ -102,6 +104,9 @@ def test_names_of_the_new_home_may_mean_something_else() -> None:
     assert not is_moved(before, after)
     own = {"a.py": using.replace("factor()", "len(())"), "b.py": "len = print\n"}
     assert not is_moved(own, {"a.py": "from b import Circle\n", "b.py": own["b.py"] + "\n\n" + own["a.py"]})
+    trying = "try:\n    from fast import len\nexcept ImportError:\n    pass\n\n\n"
+    found = {"a.py": "from b import Circle\n", "b.py": trying + own["a.py"]}
+    assert not is_moved({"a.py": own["a.py"], "b.py": trying}, found)
     free = {"a.py": own["a.py"] + "\n\nSIZE = 1\n", "b.py": "\n"}
     assert is_moved(free, {"a.py": "from b import Circle\n\nSIZE = 1\n", "b.py": own["a.py"]})
 
@@ -160,3 +165,11 @@ def test_a_fixture_for_all_tests_is_no_move() -> None:
         for side in (FIXTURE, SHARED)
     )
     assert not is_moved(before, after)
+
+
+@pytest.mark.parametrize("name", ["test_area", "pytest_configure", "__getattr__", "setup_module"])
+def test_what_programs_look_for_by_its_name_is_no_move(name: str) -> None:
+    code = f"def {name}(other):\n    return 1\n"
+    assert not is_moved({"a.py": code + "\n\nA = 1\n", "b.py": ""}, {"a.py": "A = 1\n", "b.py": code})
+    code = code.replace(name, "find")
+    assert is_moved({"a.py": code + "\n\nA = 1\n", "b.py": ""}, {"a.py": "A = 1\n", "b.py": code})
