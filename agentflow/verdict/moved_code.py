@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.verdict.name_uses import home_of, reaches_by_name
 from agentflow.verdict.unused import is_taken
 
@@ -15,9 +16,9 @@ Texts = Mapping[str, str]
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _TELLS_HOME = frozenset({"__module__", "__qualname__", "__file__", "__globals__", "__code__"})
-_STARTED = re.compile(r"__|test|conftest|setup|main|app|wsgi|asgi|manage|settings|(?:site|user)customize")
+_STARTED = regex(r"__|test|conftest|setup|main|app|wsgi|asgi|manage|settings|(?:site|user)customize")
 """How modules are named that programs look for."""
-_CALLED = re.compile(r"__|pytest_|test|Test|set_?[uU]p|tear_?[dD]own|load_tests")
+_CALLED = regex(r"__|pytest_|test|Test|set_?[uU]p|tear_?[dD]own|load_tests")
 """How functions and classes are named that programs look for in a module."""
 _CONFTEST = "conftest.py"
 _SIMPLE = (*_DEFINITIONS, ast.Assign, ast.AnnAssign)

@@ -14,24 +14,24 @@ _STRING = r'"(?:[^"\\\n]|\\.)*"'
 
 _LITERAL = rf"(?:{_NUMBER}|{_STRING}|'(?:[^'\\\n]|\\.){{2,}}')"
 
-_MATCHER = re.compile(
+_MATCHER = regex(
     rf"\.(?:toBe|toEqual|toStrictEqual|toBeCloseTo|equals?|eql?|deepEqual|isEqualTo)\(\s*(?P<it>{_LITERAL})\s*[,)]"
 )
 
-_COMPARED = re.compile(rf"(?:[!=]==?\s*|\s(?:-eq|-ne|=)\s+)(?P<it>{_LITERAL})")
+_COMPARED = regex(rf"(?:[!=]==?\s*|\s(?:-eq|-ne|=)\s+)(?P<it>{_LITERAL})")
 
-_CALL = re.compile(
+_CALL = regex(
     r"\b(?:\w*(?:assert|check|expect|same|equal|want|verify|near|close)\w*|is|ok)(?:[.:]+\w+)*!?\s*(?P<open>\()",
     re.IGNORECASE,
 )
 
-_WORDS = re.compile(
+_WORDS = regex(
     rf"^\s*(?:assert|check|expect|same|equal|is)\w*\s.*(?<!\S)(?P<it>{_NUMBER}|\"[^\"$`\\]*\"|'[^']*')(?!\S)",
     re.IGNORECASE,
 )
 """An assertion of a shell, which has no parentheses."""
 
-_BEGIN = re.compile(
+_BEGIN = regex(
     r"""\bfunc\s+(?P<go>Test\w+)\s*\(|\bfn\s+(?P<rust>\w+)\s*\(
     |\b(?:test|it|specify)(?:\.\w+)*\s*\(\s*(?P<quote>['"`])(?P<js>.*?)(?P=quote)""",
     re.VERBOSE,
@@ -39,15 +39,15 @@ _BEGIN = re.compile(
 
 _SHELLS = (".sh", ".bash", ".bats", "")
 
-_SHELL_COMPARED = re.compile(r"\s!?==?\s+(?P<it>\w[\w./-]*)")
+_SHELL_COMPARED = regex(r"\s!?==?\s+(?P<it>\w[\w./-]*)")
 
-_LAST_WORD = re.compile(r"\s(?P<it>\w[\w./-]*)\s*$")
+_LAST_WORD = regex(r"\s(?P<it>\w[\w./-]*)\s*$")
 
-_BOUND = re.compile(rf"(?<![-=<>])(?P<sign>[<>])=?\s*(?P<it>{_NUMBER})")
+_BOUND = regex(rf"(?<![-=<>])(?P<sign>[<>])=?\s*(?P<it>{_NUMBER})")
 
-_QUOTED = re.compile(rf"{_STRING}|'[^']*'")
+_QUOTED = regex(rf"{_STRING}|'[^']*'")
 
-_SPLIT = re.compile(rf"{_LITERAL}|[(\[{{]|[)\]}}]|,")
+_SPLIT = regex(rf"{_LITERAL}|[(\[{{]|[)\]}}]|,")
 
 _STEP = 37
 
@@ -56,17 +56,17 @@ _BOUND_STEPS = (100_000_007, 1_000_000_007)
 
 _OPENING, _CLOSING = "([{", ")]}"
 
-_HEAD = re.compile(r"(?P<start>[^\n'\"`]*?)(?P<name>Test\w+|\w+\s*(?=\(\s*\)\s*(?:->[^\n{]*)?\{)|['\"`])")
+_HEAD = regex(r"(?P<start>[^\n'\"`]*?)(?P<name>Test\w+|\w+\s*(?=\(\s*\)\s*(?:->[^\n{]*)?\{)|['\"`])")
 
-_NO_MORE = re.compile(r"[;,]?[ \t]*(?:\n|\Z)")
+_NO_MORE = regex(r"[;,]?[ \t]*(?:\n|\Z)")
 
-_BODY = re.compile(r"[^()\[\]{};,\n]*\{")
+_BODY = regex(r"[^()\[\]{};,\n]*\{")
 
-_GO_IMPORT = re.compile(r'\t"[\w./-]+"')
+_GO_IMPORT = regex(r'\t"[\w./-]+"')
 
-_GO_SETUP = re.compile(r"(?m)^func (?:init|TestMain)\(")
+_GO_SETUP = regex(r"(?m)^func (?:init|TestMain)\(")
 
-_NAMES = re.compile(
+_NAMES = regex(
     r"(?P<start>(?:const|let|var|import)\s+\{)(?P<names>[\w\s,]*)(?P<rest>\}\s*(?:=\s*require\(|from\s).*)"
 )
 
