@@ -20,7 +20,7 @@ from agentflow.core.wording import list_some
 from agentflow.sandbox.run import Sandbox, likely_reason
 from agentflow.sandbox.scratch import scratch_folder
 from agentflow.settings import Patience, Settings, load_settings
-from agentflow.verdict.runner import PATIENCE, WHOLE, Known, Place, Ran, find_flaky
+from agentflow.verdict.runner import PATIENCE, WHOLE, CheckResult, Known, Place, find_flaky
 from agentflow.view.text import Line, Span, Style, column, line, span
 from agentflow.view.words import counts, duration, pass_mark, plural
 from agentflow.workspace.git import open_repository
@@ -203,14 +203,16 @@ def _is_passing(shown: Shown, accepted: frozenset[str]) -> bool:
     return is_sound and red <= accepted and shown.execution.exit_code in ((0, 1) if red else (0,))
 
 
-def _run_and_repeat(check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], scratch: Path) -> Ran:
+def _run_and_repeat(
+    check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], scratch: Path
+) -> CheckResult:
     """Run a check, and failing tests again to find those that fail by chance."""
     place = Place(sandbox=sandbox)
 
     def begin(number: int) -> Shown:
         return place.run(check, scratch / str(number))
 
-    first = Ran(check=check, runs=(begin(1),))
+    first = CheckResult(check=check, runs=(begin(1),))
     is_tests = check.name is CheckName.TESTS
     known = Known(passed=frozenset(first.runs[0].outcomes) | {WHOLE} if is_tests else frozenset())
     return place.run_again(first, known, patience, begin)

@@ -64,7 +64,7 @@ from agentflow.settings import (
 from agentflow.store.journal import load_run
 from agentflow.store.tasks import TaskStore, new_task_id
 from agentflow.tools.registry import Toolbox
-from agentflow.verdict.checking import Bounds, Checking, Sight
+from agentflow.verdict.checking import Bounds, Checking, Inspections
 from agentflow.workflow.crew import Crew
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.hook_watch import HookWatch, Unwatched
@@ -198,7 +198,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
         models=list_tier_models(setup.model.name, setup.settings),
         toolbox=setup.toolbox,
         store=store,
-        sight=Sight(setup.git),
+        inspections=Inspections(setup.git),
         checking=Checking(
             setup.git,
             setup.sandbox,

@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 async def run_apart(level: Level, *begin: Callable[[], Awaitable[Result]]) -> list[Result]:
-    """Return what each came to, in their order; side by side only where a sandbox keeps commands apart.
+    """Return all results in order; run at the same time only where a sandbox separates the commands.
 
     Elsewhere runs at once may disturb each other, and what is red by that would prove something.
     """
@@ -22,7 +22,7 @@ async def run_apart(level: Level, *begin: Callable[[], Awaitable[Result]]) -> li
 
 
 async def run_together(*begin: Callable[[], Awaitable[Result]]) -> list[Result]:
-    """Return what each came to, in their order; raises the first error when all have ended."""
+    """Return all results in order; raise the first error after all have ended."""
     results: dict[int, Result] = {}
     errors: list[AgentflowError] = []
 

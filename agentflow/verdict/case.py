@@ -15,7 +15,7 @@ from agentflow.workspace.git import FileChange
 
 
 class Case(Record):
-    """All that a verdict rests on."""
+    """Everything that a verdict rests on."""
 
     base_tree: str
     tree: str
@@ -76,7 +76,7 @@ class Case(Record):
 
     @property
     def hunks(self) -> tuple[Hunk, ...]:
-        """The changed lines of the product that were taken back one by one, with what that showed."""
+        """The changed lines that were taken back one by one, and whether a check failed without them."""
         return hunks_of(self.probes or ())
 
     @property
@@ -94,7 +94,7 @@ class Case(Record):
         return (*self.final, *self.held, *self.fresh, *self.alone)
 
     def is_blocked(self, run: CheckRun) -> bool:
-        """Return whether this machine cannot run a check, which ends as it did before the task."""
+        """Return whether a check cannot run on this machine and failed in the same way before the task."""
         if run.evidence is None:
             return run.check.missing is not None
         base = next((each for each in self.baseline if each.check.name is run.check.name), None)
@@ -104,7 +104,7 @@ class Case(Record):
         return is_alike and base.tests_with_result <= run.tests_with_result
 
     def excuses(self, run: CheckRun) -> bool:
-        """Return whether a check is red by nothing but tests that are known to fail or failed by chance."""
+        """Return whether a check fails only by tests that are known to fail or that failed by chance."""
         code = run.evidence.exit_code if run.evidence else None
         failing = run.ids(*RED, TestOutcome.FLAKY)
         known = (run.ids(TestOutcome.FAILED) & self.known) | run.ids(TestOutcome.FLAKY)
@@ -112,7 +112,7 @@ class Case(Record):
 
 
 def remarks(case: Case) -> tuple[str, ...]:
-    """Return what a person should know although it decides nothing."""
+    """Return the notes of a verdict for a person; none of them decides anything."""
     parts = (
         _no_test_needed(case),
         _remark_on_checks(case),
@@ -129,7 +129,7 @@ def remarks(case: Case) -> tuple[str, ...]:
 
 
 def _no_test_needed(case: Case) -> list[str]:
-    """Return by what a change is proved that no test has to show."""
+    """Return what proves a change that needs no test."""
     if case.same_behaviour:
         return [f"same behaviour: {ProofKind.SAME_BEHAVIOUR.meaning}"]
     if case.proven_tests:
@@ -138,19 +138,19 @@ def _no_test_needed(case: Case) -> list[str]:
 
 
 def _remark_on_checks(case: Case) -> list[str]:
-    """Return what later changes are judged by, and this one was not alone."""
+    """Return how the checks changed, if the original ones pass as well."""
     if not case.check_notes:
         return []
     return [f"the checks changed, and the original ones pass as well: {list_some(case.check_notes)}"]
 
 
 def find_faults(run: CheckRun) -> dict[str, int]:
-    """Return what a check complains of: failing tests, else findings, with how often."""
+    """Return the failing tests of a check, or else its messages, each with its number."""
     return dict.fromkeys(run.ids(*RED), 1) or dict(run.findings)
 
 
 def _not_run(case: Case) -> Iterator[str]:
-    """Yield which checks, or parts of them, this machine cannot run."""
+    """Yield the checks, or parts of them, that cannot run on this machine."""
     for run in case.final:
         if case.is_blocked(run):
             yield f"{run.check.name} cannot run here: {run.check.missing or case.blocked[run.check.name]}"
@@ -159,7 +159,7 @@ def _not_run(case: Case) -> Iterator[str]:
 
 
 def _count_skipped(case: Case) -> Iterator[str]:
-    """Yield how many tests were skipped, or that nobody could count them."""
+    """Yield how many tests were skipped, or that they cannot be counted."""
     for run in case.final:
         if run.counts and run.counts.skipped:
             number = run.counts.ran + run.counts.skipped
@@ -169,12 +169,11 @@ def _count_skipped(case: Case) -> Iterator[str]:
 
 
 def explain_uncounted(check: Check) -> str:
-    """Return that only the exit code tells of the tests, in words."""
     return f"the tests of `{check.command}` cannot be counted; only its exit code is known"
 
 
 def _still_red(case: Case) -> Iterator[str]:
-    """Yield what is red for a reason that the change need not answer for."""
+    """Yield what fails for a reason that the change does not have to fix."""
     before = {run.check.name: run for run in case.baseline if not run.green}
     for run in (run for run in case.final if not case.is_blocked(run)):
         then = before.get(run.check.name)
@@ -188,7 +187,7 @@ def _still_red(case: Case) -> Iterator[str]:
 
 
 def _find_mixed(case: Case) -> list[str]:
-    """Return what failed and passed on one tree, with what each run came to."""
+    """Return what both failed and passed on one tree, with the end of each run."""
     flaky = {run.evidence.id: run for run in case.runs if run.evidence and run.flaky}
     return [
         f"mixed results on the same tree: {list_some(run.flaky)} ({_runs(run)})" for run in flaky.values()
@@ -203,7 +202,7 @@ def _runs(run: CheckRun) -> str:
 
 
 def _unproven(case: Case) -> list[str]:
-    """Return what new tests show of the change, and red ones: nothing, if they pass without it."""
+    """Return the new tests that also pass without the change."""
     known = frozenset[str]().union(*(run.outcomes.keys() - run.ids(*RED) for run in case.baseline))
     passed = frozenset[str]().union(*(run.ids(TestOutcome.PASSED) for run in case.fresh))
     new = sorted(passed - known)
@@ -211,13 +210,13 @@ def _unproven(case: Case) -> list[str]:
 
 
 def _list_suspicions(case: Case) -> list[str]:
-    """Return the lines of the new code that may be there for the checks, the sure ones first."""
+    """Return the new lines that may be there for the checks, the certain ones first."""
     ordered = sorted(case.suspicions, key=lambda each: not each.is_sure)
     return [each.describe() if each.is_sure else f"please review: {each.describe()}" for each in ordered]
 
 
 def _list_dependencies(case: Case) -> Iterator[str]:
-    """Yield what a person should look at among the dependencies, then all that changed, file by file."""
+    """Yield the dependencies to review, then all that changed, file by file."""
     for each in case.dependencies:
         yield from (f"please review: {doubt.said}" for doubt in each.doubts)
     for each in case.dependencies:

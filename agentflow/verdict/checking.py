@@ -32,7 +32,16 @@ from agentflow.store.ledger import Binding, EvidenceLedger
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.drift import find_hook_files
 from agentflow.verdict.earlier import EarlierRuns, reads_told
-from agentflow.verdict.runner import PATIENCE, Bench, Order, Place, Ran, Results, Round, find_flaky
+from agentflow.verdict.runner import (
+    PATIENCE,
+    CheckBench,
+    CheckJob,
+    CheckResult,
+    CheckRunner,
+    Place,
+    Results,
+    find_flaky,
+)
 from agentflow.workspace.git import FileChange, Git
 from agentflow.workspace.ignored_files import CACHES, list_unchanged, mark_ignored
 from agentflow.workspace.import_paths import find_installed_paths
@@ -40,7 +49,7 @@ from agentflow.workspace.path_guard import PathGuard
 from agentflow.workspace.working_copy import LowerDirectory
 
 if TYPE_CHECKING:
-    from agentflow.verdict.look import Look
+    from agentflow.verdict.inspection import Inspection
 
 RISKS: Mapping[CheckName, str] = MappingProxyType(
     {
@@ -54,7 +63,7 @@ RISKS: Mapping[CheckName, str] = MappingProxyType(
 
 
 def overrides_of(names: Iterable[str], reason: str) -> tuple[Override, ...]:
-    """Return what `--skip-check` and `--reason` say. Raises UsageError."""
+    """Return the checks that `--skip-check` and `--reason` skip. Raises UsageError."""
     found = tuple(dict.fromkeys(names))
     if found and not reason.strip():
         raise UsageError("--skip-check needs --reason: it is recorded beside your name")
@@ -77,16 +86,16 @@ def _person() -> str:
         return "unknown"
 
 
-class Sight:
-    """Tells what a change did; how that is found out is loaded when there is one."""
+class Inspections:
+    """Inspects the change of a task once for each of its states; loads the inspection only then."""
 
     def __init__(self, git: Git) -> None:
         self._git = git
-        self._known: dict[tuple[str | None, ...], Look] = {}
+        self._known: dict[tuple[str | None, ...], Inspection] = {}
 
-    def of(self, task: TaskState) -> "Look":
-        """Return what is to be seen of a task's change, with what its runs told of new files."""
-        from agentflow.verdict.look import inspect_change  # noqa: PLC0415  # nothing before the first change needs it
+    def of(self, task: TaskState) -> "Inspection":
+        """Return the inspection of a task's change."""
+        from agentflow.verdict.inspection import inspect_change  # noqa: PLC0415  # nothing before the first change needs it
 
         surface = task.surface
         late = (path for path in surface.late if path in surface.product)
@@ -97,7 +106,7 @@ class Sight:
 
 
 class Bounds(Record):
-    """What the user's settings say of how long and how often checks run."""
+    """How long and how often checks run, by the user's settings."""
 
     timeouts: dict[CheckName, float] = {}
     patience: dict[Fault, Patience] = {}
@@ -135,7 +144,7 @@ class Checking:
         self._underlay.close()
 
     def require(self, task: TaskState, files: tuple[str, ...]) -> tuple[Check, ...]:
-        """Return the checks that have to hold: as they stood before the task, and any that is new."""
+        """Return the checks that have to pass: those from before the task, and any that is new."""
         before = tuple(item.check for item in task.baseline)
         names = {*(check.name for check in before), *(override.check for override in task.overrides)}
         all_found = commanded(detect(self._sandbox, files, names), self._said)
@@ -144,16 +153,16 @@ class Checking:
         return (*before, *(check.replace(timeout=limits.get(check.name, check.timeout)) for check in found))
 
     def repository(self, files: tuple[str, ...]) -> Repository:
-        """Return the repository as the detection of checks reads it."""
+        """Return the repository as check detection reads it."""
         return Repository(sandbox=self._sandbox, files=files, known=frozenset(files))
 
     def add_wellknown(self, task: TaskState) -> TaskState:
-        """Return the task with what the repository's trusted files say of its tests."""
+        """Return the task with what the repository's trusted files say about its tests."""
         skipped = (override(name, word.text, word.file) for name, word in self._said.skips.items())
         return task.replace(overrides=(*task.overrides, *skipped), known_failures=self._said.known)
 
     def find_blocked(self, required: tuple[RequiredCheck, ...]) -> dict[CheckName, str]:
-        """Return why this machine cannot run checks at all, whatever the code says."""
+        """Return the checks that cannot run on this machine whatever the code says, each with the reason."""
         red = [run for run in self.runs(required) if not run.green]
         if not red:
             return {}
@@ -166,7 +175,7 @@ class Checking:
         return self._store.ledger.output(run.evidence.id) if run.evidence else ""
 
     async def run(
-        self, task: TaskState, *orders: Order, ignored: tuple[str, ...] | None = None
+        self, task: TaskState, *orders: CheckJob, ignored: tuple[str, ...] | None = None
     ) -> tuple[Results, ...]:
         """Run the checks of each order one after the other, and the orders side by side.
 
@@ -175,20 +184,20 @@ class Checking:
         if not any(order.checks for order in orders):
             return tuple(() for _ in orders)
         bench = await self._bench(task, ignored)
-        return await Round(bench, task, partial(self._keep, task)).run(*orders)
+        return await CheckRunner(bench, task, partial(self._keep, task)).run(*orders)
 
     @asynccontextmanager
     async def copy(self, task: TaskState, tree: str) -> AsyncIterator[Place]:
-        """Yield a copy of a tree; what runs there is evidence of nothing."""
+        """Yield a copy of a tree to run things in that are no evidence."""
         async with (await self._bench(task, None)).copy(tree) as place:
             yield place
 
-    async def _bench(self, task: TaskState, ignored: tuple[str, ...] | None) -> Bench:
+    async def _bench(self, task: TaskState, ignored: tuple[str, ...] | None) -> CheckBench:
         if self._places is None:
             self._places = await to_thread.run_sync(self._find_places)
         entries, marks = await to_thread.run_sync(self._marks)
         seen = list_unchanged(entries, task.ignored, marks) if ignored is None else ignored
-        return Bench(
+        return CheckBench(
             git=self._git,
             sandbox=self._sandbox,
             store=self._store,
@@ -202,12 +211,12 @@ class Checking:
         )
 
     def _marks(self) -> tuple[tuple[str, ...], dict[str, str]]:
-        """Return the ignored files, and marks of those that a tool does not make as it runs."""
+        """Return the ignored files, and marks of those that are no cache."""
         entries = self._git.ignored()
         return entries, mark_ignored(self._git.root, entries)
 
     def _find_places(self) -> tuple[str, ...]:
-        """Return from where Python imports this repository's packages, for a copy to do likewise."""
+        """Return the folders from which Python imports this repository's packages."""
         if self._sandbox.level is Level.FULL:
             return ()  # the copy stands at the repository's own place
         files = PathGuard(self._git.root).files()
@@ -215,7 +224,7 @@ class Checking:
             return ()
         return find_installed_paths(self._sandbox, choose(self.repository(files)).words)
 
-    def _keep(self, task: TaskState, order: Order, ran: Ran) -> RequiredCheck:
+    def _keep(self, task: TaskState, order: CheckJob, ran: CheckResult) -> RequiredCheck:
         if not ran.runs:
             return RequiredCheck(check=ran.check)
         *earlier, shown = ran.runs
@@ -250,7 +259,7 @@ class Checking:
         return RequiredCheck(check=ran.check, evidence=evidence.id)
 
     def reads(self, tree: str) -> Reads | None:
-        """Return what the tests read on a tree, if this process has run them there."""
+        """Return which files the tests read on a tree, if they ran there in this process."""
         return self._reads.get(tree)
 
     def runs(self, required: tuple[RequiredCheck, ...]) -> tuple[CheckRun, ...]:
@@ -270,7 +279,7 @@ class Checking:
         )
 
     def _recall(self, item: RequiredCheck) -> CheckRun:
-        """Return what a check showed, from the files when another process ran it."""
+        """Return the result of a check, from its files if another process ran it."""
         if item.evidence is None:
             return CheckRun(check=item.check)
         if item.evidence not in self._runs:
@@ -296,27 +305,27 @@ class Checking:
 
 
 def _lasts(name: str) -> bool:
-    """Tell whether an ignored file is none that tools write as they run."""
+    """Return whether an ignored file is not a cache."""
     return CACHES.isdisjoint(PurePosixPath(name).parts)
 
 
 class JudgeContext(Record):
-    """The repository of a task and the program's own eyes on it."""
+    """What judging needs: the repository, the checks, and what they showed."""
 
     git: Git
     sandbox: Sandbox
     checking: Checking
-    sight: Sight
+    inspections: Inspections
     ledger: EvidenceLedger
     watch: Watch
     """Tells what only hooks changed."""
 
-    def look(self, task: TaskState) -> TaskState:
-        """Return the task with the tree as it is on disk now, and with what of it only hooks changed."""
+    def take_tree(self, task: TaskState) -> TaskState:
+        """Return the task with the tree on disk now, and with the files that only hooks changed."""
         return task.replace(tree=self.git.tree(), hook_files=self.watch.files())
 
     def changes(self, task: TaskState) -> tuple[FileChange, ...]:
-        """Return the files that differ from before the task as of the last tree, but those of hooks."""
+        """Return the files that the task itself changed up to its last recorded tree."""
         if task.base_tree is None or task.tree is None:
             return ()
         apart = find_hook_files(task)

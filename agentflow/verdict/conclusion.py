@@ -13,7 +13,7 @@ from agentflow.workspace.git import FileChange
 
 
 def conclude(task: TaskState) -> Ending:
-    """Return the end of a task whose phases are over, from the verdict on its last change."""
+    """Return how a task ends whose phases are over."""
     if task.reads_only:
         return _end_answered(task)
     verdict = task.verdict
@@ -29,7 +29,7 @@ def conclude(task: TaskState) -> Ending:
 
 
 def _end_verified(task: TaskState, verdict: Verdict) -> Ending:
-    """Return the end of a change that every check and judge let pass."""
+    """Return the end of a change that all checks and judges passed."""
     if not _is_reviewed(task):
         return fail("a task of this class needs a review, and none passed")
     if verdict.caveats:
@@ -47,7 +47,6 @@ def _end_verified(task: TaskState, verdict: Verdict) -> Ending:
 
 
 def _end_answered(task: TaskState) -> Ending:
-    """Return the end of a task that changed nothing."""
     open_phases = [phase for phase in task.steps if task.gate(phase).status is not GateStatus.PASSED]
     if open_phases:
         return fail(f"no answer: {', '.join(open_phases)} did not pass")
@@ -55,7 +54,7 @@ def _end_answered(task: TaskState) -> Ending:
 
 
 def _objections(task: TaskState) -> tuple[str, ...]:
-    """Return what the last review sends back, if it does."""
+    """Return why the last review failed, if it did."""
     if task.gate(Phase.REVIEW).status is not GateStatus.FAILED:
         return ()
     said = [failure.reasons for failure in task.failures if failure.phase is Phase.REVIEW]
@@ -63,7 +62,7 @@ def _objections(task: TaskState) -> tuple[str, ...]:
 
 
 def _is_reviewed(task: TaskState) -> bool:
-    """Return whether a review that the class requires was passed, or left out by the person's own word."""
+    """Return whether the review that the class requires passed, or the person left it out."""
     status = task.gate(Phase.REVIEW).status
     is_waived = status is GateStatus.SKIPPED and task.wants_review is False
     return status is GateStatus.PASSED or is_waived or not task.review_required
@@ -72,7 +71,7 @@ def _is_reviewed(task: TaskState) -> bool:
 def decide_gate(
     task: TaskState, status: GateStatus, message: str, *, agent: str | None = None, phase: Phase | None = None
 ) -> TaskState:
-    """Return the task with the gate of a phase decided, of the current one if none is named."""
+    """Return the task with a phase's gate decided; the current phase if none is named."""
     gate = Gate(status=status, agent=agent, tree=task.tree, timestamp=timestamp(), message=message)
     return task.with_gate(phase or task.current_phase, gate)
 
@@ -82,7 +81,7 @@ def fail(reason: str) -> Ending:
 
 
 def end_in_phase(task: TaskState, phase: Phase, ending: Ending, *, agent: str | None = None) -> TaskState:
-    """Return the task ended in a phase that has no usable result."""
+    """Return the task ended by a phase without a usable result."""
     task = task.replace(ending=ending)
     return decide_gate(task, GateStatus.FAILED, f"- {ending.reason}", agent=agent, phase=phase)
 
@@ -100,7 +99,7 @@ def check_line(run: CheckRun) -> str:
 
 
 def weigh(verdict: Verdict, judgement: Judgement, changed: tuple[FileChange, ...]) -> Verdict:
-    """Return the verdict after the verifier spoke: its word can lower a pass, and nothing else."""
+    """Return the verdict with the verifier's word, which can only lower it."""
     said = "; ".join(judgement.reasons) or "no reason given"
     match judgement.verdict:
         case Claim.VERIFIED:

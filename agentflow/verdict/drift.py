@@ -17,12 +17,12 @@ _ARTEFACTS = frozenset(
 
 
 def find_hook_files(task: TaskState) -> frozenset[str]:
-    """Return the files that only hooks have changed, but for those that belong to the checks."""
+    """Return the files that only hooks changed, without those that belong to the checks."""
     return frozenset(path for path in task.hook_files if not belongs(task.surface, path))
 
 
 def describe_drift(drift: tuple[FileChange, ...], altered: tuple[FileChange, ...]) -> list[str]:
-    """Return what was changed after the tree was taken that is judged: here, and by a judge in its copy."""
+    """Return what changed since the judged tree was recorded: on disk, and in the judges' copies."""
     parts = {
         FailReason.CHANGED_LATER: drift,
         FailReason.CHANGED_IN_COPY: altered,
@@ -37,7 +37,7 @@ def without_leavings(
     changed: Collection[str],
     tracked: Iterable[str],
 ) -> tuple[FileChange, ...]:
-    """Return what checks altered in their copies, without what they did before the task as well.
+    """Return what checks changed in their copies, without what they leave behind before a task, too.
 
     A new file is known by the folder that came with it, else by its folder and its kind, since its name may
     be another in each run. A file that the task changed is never taken for one that checks write.
@@ -54,29 +54,29 @@ def without_leavings(
 
 
 def _place(path: str, there: Collection[str]) -> tuple[str, str]:
-    """Return the outermost folder of a new file that is new as well, else its folder and its kind."""
+    """Return the outermost new folder of a new file, or else its folder and suffix."""
     file = PurePosixPath(path)
     new = next((str(folder) for folder in reversed(file.parents) if str(folder) not in there), "")
     return (new, "") if new else (str(file.parent), file.suffix)
 
 
 def _is_artefact(change: FileChange) -> bool:
-    """Return whether a file is new and of a kind that no program or test runner obeys."""
+    """Return whether a file is new and looks like output."""
     return change.kind is ChangeKind.ADDED and is_left_behind(change.path)
 
 
 def is_left_behind(name: str) -> bool:
-    """Tell whether a path is of a kind that programs write and neither they nor a test runner obey."""
+    """Return whether a path looks like output that no program or test runner reads."""
     path = PurePosixPath(name)
     return bool(path.suffix in _ARTEFACTS or path.name.startswith(".coverage") or CACHES & {*path.parts})
 
 
 def is_written_by_hooks(name: str) -> bool:
-    """Tell whether a file that a record calls a hook's may be one by its kind: a log, or part of a cache."""
+    """Return whether a hook may have written a file, by its name: a log or a cache."""
     return is_left_behind(name) or ("/" in name and not PurePosixPath(name).suffix)
 
 
 def describe_leavings(drift: tuple[FileChange, ...]) -> list[str]:
-    """Return what checks left behind, which no check obeys."""
+    """Return the new files that look like output of the checks."""
     added = [change.path for change in drift if _is_artefact(change)]
     return [f"new files appeared while the checks ran: {list_some(added)}"] if added else []

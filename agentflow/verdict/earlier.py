@@ -32,7 +32,7 @@ _PASSING = frozenset({"_", "SHLVL", "PWD", "OLDPWD"})
 
 
 class Taken(Record):
-    """What an earlier run showed."""
+    """The result of an earlier run."""
 
     shown: Shown
     source: str
@@ -40,7 +40,7 @@ class Taken(Record):
 
 
 def mark_surroundings(sandbox: Sandbox, marks: Mapping[str, str], check: Check) -> str:
-    """Return a mark of what the result of a check may depend on beside the files of its tree.
+    """Return a mark of everything beside the tree on which the result of a check may depend.
 
     That is this machine, the programs of its command with what is installed beside them, ignored files and
     environments by their `marks`, all variables, and the boundary.
@@ -80,7 +80,7 @@ class EarlierRuns:
         self._others: tuple[tuple[Path, Evidence], ...] | None = None
 
     def find(self, tree: str, code: Side, check: Check, surroundings: str, sink: Path) -> Taken | None:
-        """Return what a check showed on a tree, its output copied to `sink`; None where that is not known.
+        """Return an earlier result of a check on a tree, with its output copied to `sink`, or None.
 
         A run counts that was the only one on its tree and came to its end by itself; of other tasks only for
         the code from before.
@@ -109,7 +109,7 @@ class EarlierRuns:
         return self._others
 
     def _of_task(self, folder: Path) -> tuple[tuple[Path, Evidence], ...]:
-        """Return the runs of another task that are recent, and whose files are as they were written."""
+        """Return the recent runs of another task whose files are unchanged."""
         try:
             if not self._is_own(folder):
                 return ()
@@ -133,7 +133,7 @@ def _is_whole(folder: Path, evidence: Evidence, sums: Mapping[str, str]) -> bool
 
 
 def _read(folder: Path, evidence: Evidence, sink: Path) -> Taken | None:
-    """Return what a record says; None where it lacks what the tests read, or its output is gone."""
+    """Return the result in a record; None if its output or the files that its tests read are unknown."""
     is_tests = evidence.check is CheckName.TESTS
     reads = folder / evidence.reads_file if evidence.reads_file else None
     try:

@@ -10,7 +10,7 @@ from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.judge import holds
 from agentflow.verdict.proofs import find_proof, find_turned
 from agentflow.verdict.python_tests import bare_names, find_altered_functions
-from agentflow.verdict.runner import WHOLE, Order, Results
+from agentflow.verdict.runner import WHOLE, CheckJob, Results
 from agentflow.verdict.surface import Kind
 from agentflow.verdict.target_tests import function_of, lies_in, narrow
 from agentflow.verdict.weakening import SurfaceChange
@@ -20,7 +20,7 @@ _TESTED = frozenset({Kind.TESTS, Kind.FIXTURES, Kind.START, Kind.NAMED, Kind.OBS
 
 
 class Grounds(Record):
-    """What the tests showed before the task and show now, and what was done to the checks."""
+    """The results of the tests before and after the task, and the changes to the checks."""
 
     base: CheckRun | None
     final: CheckRun
@@ -28,7 +28,7 @@ class Grounds(Record):
 
     @property
     def asked(self) -> Check | None:
-        """The check of the tests that may prove the change; None where none can."""
+        """The check reduced to the tests that may prove the change; None if there are none."""
         final, red = self.final, find_turned((self.base,) if self.base else (), (self.final,))
         changed = [each for each in self.changes if each.kind in _TESTED and each.after]
         if not (red or changed):
@@ -44,7 +44,7 @@ class Grounds(Record):
 
     @property
     def earlier(self) -> Mapping[str, TestOutcome]:
-        """What was red on the code from before under the very checks of now."""
+        """The failures on the old code under exactly the checks of now."""
         base, paths = self.base, [each.path for each in self.changes]
         if base is None or any(each.kind is not Kind.TESTS for each in self.changes):
             return {}
@@ -54,7 +54,7 @@ class Grounds(Record):
 
 
 def _find_touched(change: SurfaceChange, tests: Iterable[str]) -> set[str]:
-    """Return the tests of a changed file that may be others: those that differ, where nothing else does."""
+    """Return the tests of a changed file that may differ: all of them if anything else in it changed."""
     mine = {test for test in tests if lies_in(test, (change.path,))}
     functions = find_altered_functions(change.before, change.after) if change.path.endswith(".py") else None
     names = bare_names(functions or ())
@@ -64,18 +64,18 @@ def _find_touched(change: SurfaceChange, tests: Iterable[str]) -> set[str]:
 
 
 async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case, tree: str) -> Results:
-    """Run the tests that may prove the change on the code from before, which lies under its checks in `tree`.
+    """Run the tests that may prove the change on the old code, which `tree` holds under the new checks.
 
     Where only new tests prove it, they run on the code now in the same way: both show the same tests alone.
     """
     assert task.tree is not None
     case = case.replace(weakened=())  # who is asked to approve sees what the tests of now show by themselves
-    grounds = _grounds(case, context.sight.of(task).checks)
+    grounds = _grounds(case, context.inspections.of(task).checks)
     is_needed = not (case.same_behaviour or case.is_renaming) and holds(case) and not find_proof(case)
     check = grounds.asked if grounds and is_needed else None
     if grounds is None or check is None:
         return ()
-    anew = Order(checks=(check,), tree=tree, surface=Side.FINAL, code=Side.BASE, runs_anew=True)
+    anew = CheckJob(checks=(check,), tree=tree, surface=Side.FINAL, code=Side.BASE, runs_anew=True)
     before = anew.replace(earlier=grounds.earlier)
     (fresh,) = await context.checking.run(task, before)
     case = case.replace(fresh=context.checking.runs(fresh))

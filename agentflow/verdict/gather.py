@@ -20,7 +20,7 @@ from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.drift import find_hook_files, without_leavings
 from agentflow.verdict.fail_to_pass import run_fail_to_pass
 from agentflow.verdict.findings import Finding, Tampering
-from agentflow.verdict.look import Look, approval_id, find_added_secrets, is_ignore_file
+from agentflow.verdict.inspection import Inspection, approval_id, find_added_secrets, is_ignore_file
 from agentflow.verdict.mixed import is_shared, mix
 from agentflow.verdict.observation import UNREAD, is_open, observe_after
 from agentflow.verdict.parts import has_parts, mix_parts
@@ -28,10 +28,10 @@ from agentflow.verdict.probe import Probe, ProbeContext
 from agentflow.verdict.probe_plan import due_canaries, due_probes
 from agentflow.verdict.probe_results import find_blind_checks, list_tried_lines
 from agentflow.verdict.proofs import is_renaming
-from agentflow.verdict.runner import Order
+from agentflow.verdict.runner import CheckJob
 from agentflow.verdict.surface import Kind, belongs, stands
 from agentflow.verdict.target_tests import find_target_tests
-from agentflow.verdict.weakening import Judged, SurfaceChange, Weakening, find_weakening
+from agentflow.verdict.weakening import JudgedCheck, SurfaceChange, Weakening, find_weakening
 from agentflow.workspace.git import ChangeKind, FileChange, Git
 from agentflow.workspace.ignored_files import describe_changes, list_unseen, mark_ignored
 from agentflow.workspace.mixed_tree import TreeSplit, mix_trees
@@ -41,11 +41,11 @@ Shown = Callable[[tuple[RequiredCheck, ...]], tuple[CheckRun, ...]]
 
 
 async def run_required(context: JudgeContext, task: TaskState) -> TaskState:
-    """Run the required checks on the change, and once more as they stood where they were changed."""
+    """Run the required checks on the change, and again as they were before the task if they changed."""
     assert task.tree is not None
     assert task.base_tree is not None
     checks = context.checking.require(task, context.git.paths(task.tree))
-    mine = Order(checks=checks, tree=task.tree, surface=Side.FINAL, code=Side.FINAL)
+    mine = CheckJob(checks=checks, tree=task.tree, surface=Side.FINAL, code=Side.FINAL)
     task = task.replace(surface=observe_after(context, task))
     if is_open(context, task):
         (final,) = await context.checking.run(task, mine)
@@ -57,34 +57,34 @@ async def run_required(context: JudgeContext, task: TaskState) -> TaskState:
     return task.replace(audit=await audit(context, task))
 
 
-def _as_before(context: JudgeContext, task: TaskState) -> tuple[Order, ...]:
-    """Return how the change is judged by the checks as they stood, unless those are as they are now."""
+def _as_before(context: JudgeContext, task: TaskState) -> tuple[CheckJob, ...]:
+    """Return the run of the original checks on the new code, if the checks changed."""
     assert task.tree is not None
     assert task.base_tree is not None
     tree = mix_trees(context.git, task.tree, task.base_tree, split_by(task.surface))
     checks = tuple(item.check for item in task.baseline)
-    order = Order(checks=checks, tree=tree, surface=Side.BASE, code=Side.FINAL)
+    order = CheckJob(checks=checks, tree=tree, surface=Side.BASE, code=Side.FINAL)
     return () if tree == task.tree else (order,)
 
 
 async def try_checks(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
-    """Return the task with what makes checks that hold worth something: proof, and runs that have to fail."""
+    """Return the task with what its passing checks are worth: proof, and runs that have to fail."""
     asks = (partial(_run_canary, context, task, case), partial(_run_proof, context, task, case))
     heard, proven = await run_apart(context.sandbox.level, *asks)
     return proven.replace(probes=(*(heard.probes or ()), *(proven.probes or ())))
 
 
 async def _run_canary(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
-    """Return the task with what the canary came to."""
-    ground = ProbeContext(git=context.git, task=task, case=case, look=context.sight.of(task))
-    return task.replace(probes=await run_probes(context, task, ground, due_canaries))
+    """Return the task with the results of the canary test."""
+    probing = ProbeContext(git=context.git, task=task, case=case, inspection=context.inspections.of(task))
+    return task.replace(probes=await run_probes(context, task, probing, due_canaries))
 
 
 async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
-    """Return the task with what may prove the change, on code where it is not, and what that is worth."""
+    """Return the task with the run of its tests on the old code, and the probes of that proof."""
     assert task.tree is not None
     assert task.base_tree is not None
-    seen = context.sight.of(task)
+    seen = context.inspections.of(task)
     if seen.test_data and not _is_read_by_tests_alone(context, task, seen.test_data):
         seen = seen.replace(test_data=())
     if not (seen.changed_tests or seen.test_data):
@@ -92,8 +92,8 @@ async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> Task
         task = task.replace(fresh=await run_fail_to_pass(context, task, case, tree))
         fresh = context.checking.runs(task.fresh)
         case = case.replace(fresh=runs_on(Side.BASE, fresh), alone=runs_on(Side.FINAL, fresh))
-    ground = ProbeContext(git=context.git, task=task, case=case, look=seen)
-    return task.replace(probes=await run_probes(context, task, ground, due_probes))
+    probing = ProbeContext(git=context.git, task=task, case=case, inspection=seen)
+    return task.replace(probes=await run_probes(context, task, probing, due_probes))
 
 
 def _is_read_by_tests_alone(context: JudgeContext, task: TaskState, paths: Iterable[str]) -> bool:
@@ -115,8 +115,10 @@ def split_by(surface: Surface) -> TreeSplit:
     )
 
 
-def build_case(git: Git, task: TaskState, trees: tuple[str, str] | None, shown: Shown, seen: Look) -> Case:
-    """Gather what a verdict rests on: what each check of a task shows, and what is seen of its change.
+def build_case(
+    git: Git, task: TaskState, trees: tuple[str, str] | None, shown: Shown, seen: Inspection
+) -> Case:
+    """Gather what a verdict rests on: the results of the checks, and what the diff shows.
 
     `trees` are those from before the task and of now, where the repository has both.
     """
@@ -143,7 +145,7 @@ def build_case(git: Git, task: TaskState, trees: tuple[str, str] | None, shown: 
         secrets=find_added_secrets(git.diff(*trees)) if trees else (),
         probes=task.probes,
     )
-    return add_look(case, seen)
+    return add_inspection(case, seen)
 
 
 def runs_on(code: Side, runs: Iterable[CheckRun]) -> tuple[CheckRun, ...]:
@@ -152,10 +154,10 @@ def runs_on(code: Side, runs: Iterable[CheckRun]) -> tuple[CheckRun, ...]:
 
 
 def gather_case(context: JudgeContext, task: TaskState) -> Case:
-    """Gather what is known of a change, as if nobody had touched its tree since."""
+    """Gather the case of a change, as if nobody touched its tree since it was recorded."""
     assert task.base_tree is not None
     assert task.tree is not None
-    seen, trees = context.sight.of(task), (task.base_tree, task.tree)
+    seen, trees = context.inspections.of(task), (task.base_tree, task.tree)
     case = build_case(context.git, task, trees, context.checking.runs, seen)
     case = case.replace(altered=find_altered(context, task))
     entries = context.git.ignored()
@@ -174,21 +176,21 @@ def gather_case(context: JudgeContext, task: TaskState) -> Case:
 
 
 def gather_final_case(context: JudgeContext, task: TaskState) -> Case:
-    """Gather what the verdict rests on, with the tree as it is at this very moment."""
+    """Gather the case of a change, with what differs on disk at this moment."""
     return gather_case(context, task).replace(drift=find_drift(context, task))
 
 
 def find_drift(context: JudgeContext, task: TaskState) -> tuple[FileChange, ...]:
-    """Return what changed on disk since the tree was taken that is judged."""
+    """Return the files that changed on disk since the judged tree was recorded."""
     assert task.tree is not None
-    now = context.look(task)
+    now = context.take_tree(task)
     assert now.tree is not None
     apart = find_hook_files(now)
     return tuple(change for change in context.git.changes(task.tree, now.tree) if change.path not in apart)
 
 
 def find_altered(context: JudgeContext, task: TaskState) -> tuple[FileChange, ...]:
-    """Return what the checks and the judges of this iteration changed in their own copies and views.
+    """Return what checks and judges of this iteration changed in their own copies.
 
     What a check leaves on the code from before the task, too, is no change.
     """
@@ -201,8 +203,8 @@ def find_altered(context: JudgeContext, task: TaskState) -> tuple[FileChange, ..
     return without_leavings(found, before, changed, context.git.paths(task.base_tree))
 
 
-def add_look(case: Case, seen: Look) -> Case:
-    """Return the case with what the diff shows, and what of it asks for an approval."""
+def add_inspection(case: Case, seen: Inspection) -> Case:
+    """Return the case with what the diff shows, and what of that needs an approval."""
     case = case.replace(
         is_renaming=is_renaming(seen.renamed, case.baseline, case.final),
         same_behaviour=seen.same_behaviour,
@@ -219,7 +221,7 @@ def add_look(case: Case, seen: Look) -> Case:
 
 
 def _weigh(found: Finding, case: Case) -> Finding:
-    """Return a finding; a condition on the environment is a feature where tests try both ways."""
+    """Return a finding; a condition on the environment that tests try both ways is no suspicion."""
     is_tried = found.kind is Tampering.SETTING and (found.path, found.line) in list_tried_lines(
         case.probes or ()
     )
@@ -227,7 +229,7 @@ def _weigh(found: Finding, case: Case) -> Finding:
 
 
 def _find_weakening(case: Case, changes: tuple[SurfaceChange, ...]) -> Weakening:
-    """Return what was done to the checks, those aside that a person skips."""
+    """Return what was done to the checks, without those that a person skips."""
     skipped = {override.check for override in case.overrides}
     base, final, held = (
         {run.check.name: run for run in side if run.check.name not in skipped}
@@ -235,7 +237,7 @@ def _find_weakening(case: Case, changes: tuple[SurfaceChange, ...]) -> Weakening
     )
     both = [name for name in base if name in final and name in held]
     return find_weakening(
-        changes, [Judged(base=base[name], final=final[name], held=held[name]) for name in both]
+        changes, [JudgedCheck(base=base[name], final=final[name], held=held[name]) for name in both]
     )
 
 
@@ -243,7 +245,7 @@ _CLOSED = "not run (the network is closed to checks: `network: [checks]` in conf
 
 
 async def audit(context: JudgeContext, task: TaskState) -> str:
-    """Return what the tools say of the dependencies that changed, or why none was asked.
+    """Return what audit tools say of the changed dependencies, or why none was run.
 
     What is known of vulnerabilities is another thing tomorrow, so that no verdict rests on it.
     """
@@ -277,16 +279,16 @@ _LEAST_SECONDS = 60.0
 
 
 async def run_probes(
-    context: JudgeContext, task: TaskState, ground: ProbeContext, plan: Plan
+    context: JudgeContext, task: TaskState, probing: ProbeContext, plan: Plan
 ) -> tuple[ProbeResult, ...]:
-    """Return what all probes of a plan came to, in their order.
+    """Run the probes of a plan until it has no more; return their results in order.
 
     None begins once those before it took longer than a while and the tests themselves.
     """
     known: tuple[ProbeResult, ...] = ()
-    tests = ground.tests.evidence if ground.tests else None
+    tests = probing.tests.evidence if probing.tests else None
     allowed = _LEAST_SECONDS + (tests.seconds if tests else 0)
-    while due := plan(ground, known):
+    while due := plan(probing, known):
         for start in range(0, len(due), _AT_ONCE):
             batch = due[start : start + _AT_ONCE]
             if sum(each.seconds for each in known) > allowed:

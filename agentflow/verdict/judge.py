@@ -20,7 +20,7 @@ _LOOKING = (CheckName.LINT, CheckName.FORMAT, CheckName.TYPES)
 
 
 def judge(case: Case) -> Verdict:
-    """Return pass only if something changed and every required check held on that very tree.
+    """Return pass only if something changed and every required check passed on exactly that tree.
 
     It has to hold as it stood before the task too, or a person approved how it was changed.
     """
@@ -51,7 +51,7 @@ def judge(case: Case) -> Verdict:
 
 
 def _without_skipped(case: Case) -> Case:
-    """Return the case as if there were no check of the kinds that a person skips."""
+    """Return the case without the checks that a person skips."""
     skipped = {override.check for override in case.overrides}
     sides = ("baseline", "final", "held", "fresh", "alone")
     kept = {
@@ -74,20 +74,20 @@ def holds(case: Case) -> bool:
 
 
 def _failures(case: Case) -> tuple[str, ...]:
-    """Return what the change has to mend, whoever approves what."""
+    """Return what the change has to fix, whatever a person approves."""
     problems = (problem for run in case.final for problem in _problems(case, run))
     return (*describe_drift(case.drift, case.altered), *_find_missing(case), *_list_secrets(case), *problems)
 
 
 def _explain_silence(case: Case) -> tuple[str, ...]:
-    """Return why the word of the runner cannot be taken."""
+    """Return why the results of the test runner cannot be trusted."""
     if case.probes is None:
         return (FailReason.NOT_TRIED.of(check=CheckName.TESTS),)
     return explain_silence(case.probes)
 
 
 def _caveats(case: Case) -> tuple[str, ...]:
-    """Return what lessens a pass, as words."""
+    """Return the caveats of a pass."""
     caveats = [Caveat.CHECK_SKIPPED.of(override.check) for override in case.overrides]
     caveats += [
         Caveat.CHECK_NOT_RUN.of(run.check.name)
@@ -114,7 +114,7 @@ def _caveats(case: Case) -> tuple[str, ...]:
 
 
 def _caveats_of_probes(case: Case) -> Iterator[str]:
-    """Yield what lessens a pass by the runs that had to fail."""
+    """Yield the caveats that follow from runs which had to fail."""
     results = case.probes or ()
     yield from (Caveat.GREEN_WHEN_BROKEN.of(each.check) for each in green_with_broken_code(results))
     if list_late(results):
@@ -124,7 +124,7 @@ def _caveats_of_probes(case: Case) -> Iterator[str]:
 
 
 def _caveats_of_counts(case: Case, runs: Iterable[CheckRun]) -> Iterator[str]:
-    """Yield what lessens the word of tests that nobody can count, or of which few ran.
+    """Yield the caveats of tests that cannot be counted, or most of which were skipped.
 
     Numbers that are only printed, and were not before the task, may be printed by the change.
     """
@@ -149,7 +149,7 @@ def _approvals(case: Case) -> tuple[str, ...]:
 
 
 def _find_missing(case: Case) -> list[str]:
-    """Return the checks that were not run, of those that there were before."""
+    """Return the checks that ran before the task and not after it."""
     now = {run.check.name for run in case.final}
     left_out = [run.check.name for run in case.baseline if run.check.name not in now]
     reasons = [FailReason.LEFT_OUT.of(check=name) for name in left_out]
@@ -160,14 +160,14 @@ def _find_missing(case: Case) -> list[str]:
 
 
 def _note_no_tests(case: Case) -> list[str]:
-    """Return that the repository has no tests, before the task and now, where that is so."""
+    """Return a note if the repository has no tests, before the task and now."""
     known = {run.check.name for run in (*case.baseline, *case.final)}
     is_known = CheckName.TESTS in {*known, *(override.check for override in case.overrides)}
     return [] if is_known else ["tests: not run (this repository has none that agentflow can find)"]
 
 
 def _problems(case: Case, run: CheckRun) -> list[str]:
-    """Return why a required check does not hold; what this machine cannot run is nobody's to mend."""
+    """Return why a required check does not pass; one that cannot run on this machine is no problem."""
     if case.is_blocked(run):
         return []
     unfit = _unfit(case, run)
@@ -178,7 +178,7 @@ def _problems(case: Case, run: CheckRun) -> list[str]:
 
 
 def _unfit(case: Case, run: CheckRun) -> str | None:
-    """Return why what a check showed cannot count at all."""
+    """Return why the result of a check does not count at all, or None."""
     evidence, name = run.evidence, run.check.name
     if evidence is None:
         return FailReason.CANNOT_RUN.of(run.check.missing or "", check=name)
@@ -203,7 +203,7 @@ def _is_bound(run: CheckRun, evidence: Evidence) -> bool:
 
 
 def _find_owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
-    """Return the tests that gave a result before and give none now, and the targets that do not pass."""
+    """Return the tests that no longer give a result, and the target tests that do not pass."""
     if base is None:
         return []
     loaded = find_loaded_now(base, run)
@@ -216,7 +216,7 @@ def _find_owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
 
 
 def _find_still_failing(case: Case, base: CheckRun, run: CheckRun, wanted: frozenset[str]) -> list[str]:
-    """Return the wanted tests that were red and do not pass."""
+    """Return the wanted tests that failed before and do not pass."""
     due = frozenset[str]() if case.is_blocked(run) else wanted & base.ids(*RED)
     due -= (
         case.known
@@ -229,7 +229,7 @@ def _find_still_failing(case: Case, base: CheckRun, run: CheckRun, wanted: froze
 
 
 def _find_open_targets(case: Case) -> tuple[str, ...]:
-    """Return the tests that show what a task may be about and stay red, where no other proves the change."""
+    """Return the failing tests that the task may be about, if no other test proves the change."""
     if any(each.kind is ProofKind.FAIL_TO_PASS for each in find_proofs(case)):
         return ()
     runs = [(base, run) for base in case.baseline for run in case.final if base.check.name is run.check.name]
@@ -237,7 +237,7 @@ def _find_open_targets(case: Case) -> tuple[str, ...]:
 
 
 def _fewer(base: CheckRun, run: CheckRun, held: CheckRun) -> list[str]:
-    """Return that fewer tests ran than before, where their number is all that is known of them."""
+    """Return whether fewer tests ran than before, where only their number is known."""
     if base.outcomes or base.counts is None or not base.counts.ran:
         return []
     now = max(each.counts.ran if each.counts else 0 for each in (run, held))
@@ -248,7 +248,7 @@ def _fewer(base: CheckRun, run: CheckRun, held: CheckRun) -> list[str]:
 
 
 def _find_new_failures(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
-    """Return what fails in a red check and did not before."""
+    """Return what fails in a failing check and did not fail before."""
     if case.excuses(run) or (base is not None and _says_the_same(base, run)):
         return []
     name, end = run.check.name, describe_end(run.evidence) if run.evidence else "not run"
@@ -263,7 +263,7 @@ def _find_new_failures(case: Case, base: CheckRun | None, run: CheckRun) -> list
 
 
 def _says_the_same(base: CheckRun, run: CheckRun) -> bool:
-    """Return whether a check that only looks, and names nothing it found, is red as before, word for word."""
+    """Return whether a linter or type checker fails with exactly the same output as before."""
     then, now = base.evidence, run.evidence
     if run.check.name not in _LOOKING or find_faults(run) or then is None or now is None:
         return False

@@ -13,7 +13,7 @@ from agentflow.core.wording import list_some
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.mixed import is_shared
 from agentflow.verdict.paths import Observation, observe
-from agentflow.verdict.runner import Order
+from agentflow.verdict.runner import CheckJob
 from agentflow.verdict.surface import Kind, belongs, find_surface, kind_for_verdict, kind_of
 from agentflow.verdict.target_tests import file_of, id_prefix, modules_of
 from agentflow.workspace.git import Git
@@ -36,13 +36,13 @@ _SHARED = "settings of checkers beside those of the product"
 
 
 async def examine_base(context: JudgeContext, task: TaskState) -> TaskState:
-    """Run the required checks before anything changes, and write down what belongs to them."""
+    """Run the required checks before anything changes, and record which files belong to them."""
     assert task.base_tree is not None
     files = context.git.paths(task.base_tree)
     checks = context.checking.require(task, files)
     repository = context.checking.repository(files)
     surface = find_surface(repository, checks, task.surface.added, task.surface.removed)
-    order = Order(checks=checks, tree=task.base_tree, surface=Side.BASE, code=Side.BASE)
+    order = CheckJob(checks=checks, tree=task.base_tree, surface=Side.BASE, code=Side.BASE)
     ignored = context.git.ignored()
     (baseline,) = await context.checking.run(task, order, ignored=ignored)
     marks = mark_ignored(context.git.root, ignored)
@@ -51,7 +51,7 @@ async def examine_base(context: JudgeContext, task: TaskState) -> TaskState:
 
 
 def describe_surface(git: Git, task: TaskState) -> tuple[str, ...]:
-    """Return what belonged to the checks before the task, a line for each reason."""
+    """Return the files that belonged to the checks before the task, one line for each reason."""
     if task.base_tree is None:
         return ()
     found: dict[str, list[str]] = {}
@@ -64,7 +64,7 @@ def describe_surface(git: Git, task: TaskState) -> tuple[str, ...]:
 
 
 class _Known(Record):
-    """What else is known than what a tree holds and what was read."""
+    """What an observation knows beside the tree and the files that were read."""
 
     new: frozenset[str] = frozenset()
     loaded: frozenset[str] = frozenset()
@@ -72,7 +72,7 @@ class _Known(Record):
 
 
 def observe_before(context: JudgeContext, task: TaskState) -> Surface:
-    """Return what belongs to the checks, with what the run before the task told."""
+    """Return which files belong to the checks, by what the tests read before the task."""
     assert task.base_tree is not None
     reads = context.checking.reads(task.base_tree)
     told = _Known(tests=frozenset(test for test in _tests_before(context, task) if "::" not in test))
@@ -91,7 +91,7 @@ def observe_before(context: JudgeContext, task: TaskState) -> Surface:
 
 
 def observe_after(context: JudgeContext, task: TaskState) -> Surface:
-    """Return the same with what the run on the change tells of files that were undecided before."""
+    """Return the same, with what the tests on the change read of files that were undecided."""
     assert task.tree is not None
     assert task.base_tree is not None
     surface = forget_late(task.surface)
@@ -132,20 +132,20 @@ def forget_late(surface: Surface) -> Surface:
 
 
 def is_open(context: JudgeContext, task: TaskState) -> bool:
-    """Tell whether only the run on the change shows what some path of it is."""
+    """Return whether a changed path is undecided until the checks ran on the change."""
     changed = (each.path for each in context.changes(task))
     return any(kind_for_verdict(path, task.surface) is Kind.UNKNOWN for path in changed)
 
 
 def _runs_doctests(task: TaskState, seen: Observation) -> bool:
-    """Tell whether a check has a word of examples in docstrings."""
+    """Return whether a check mentions doctests."""
     if any("doctest" in item.check.command for item in task.baseline):
         return True
     return any(_DOCTESTS.search(seen.texts.get(path, "")) for path in seen.checks | _MANIFESTS)
 
 
 def _files_with_tests(context: JudgeContext, task: TaskState) -> tuple[str, ...]:
-    """Return the files in which tests were run that are no checks as a whole."""
+    """Return the product files in which tests ran."""
     assert task.base_tree is not None
     runs = context.checking.runs(task.baseline)
     files = {file_of(test) for run in runs for test in run.outcomes}
@@ -154,7 +154,7 @@ def _files_with_tests(context: JudgeContext, task: TaskState) -> tuple[str, ...]
 
 
 def _files_loaded(context: JudgeContext, task: TaskState) -> frozenset[str]:
-    """Return the Python files with tests that gave a result before the task, whatever result."""
+    """Return the Python files whose tests had any result before the task."""
     assert task.base_tree is not None
     told = [test for test in _tests_before(context, task) if not id_prefix(test)]
     files = {file_of(test) for test in told}
@@ -164,7 +164,6 @@ def _files_loaded(context: JudgeContext, task: TaskState) -> frozenset[str]:
 
 
 def _tests_before(context: JudgeContext, task: TaskState) -> frozenset[str]:
-    """Return the tests that gave a result before the task."""
     return frozenset(test for run in context.checking.runs(task.baseline) for test in run.outcomes)
 
 

@@ -16,7 +16,7 @@ from agentflow.verdict.canary import Planted, is_silent
 from agentflow.verdict.case import Case
 from agentflow.verdict.drift import find_hook_files
 from agentflow.verdict.equivalence import is_document
-from agentflow.verdict.look import Look
+from agentflow.verdict.inspection import Inspection
 from agentflow.verdict.mixed import is_shared
 from agentflow.verdict.oracle import Clone, find_softened, have_run
 from agentflow.verdict.proofs import find_proof
@@ -34,12 +34,12 @@ _TEXT_BYTES = 200_000
 
 
 class ProbeContext(Record):
-    """What probes are planned by."""
+    """What probes are planned from: the task, its checks, and what its change shows."""
 
     git: Git
     task: TaskState
     case: Case
-    look: Look
+    inspection: Inspection
 
     @property
     def trees(self) -> tuple[str, str]:
@@ -59,7 +59,7 @@ class ProbeContext(Record):
 
     @property
     def proving(self) -> frozenset[str]:
-        """The tests that prove the change, those of a file that could not even be loaded before included."""
+        """The passing tests that prove the change, with those of a file that could not be loaded before."""
         names = {*find_proof(self.case)}
         begins = tuple(begin for name in names if (begin := id_prefix(name)))
         return frozenset(
@@ -67,7 +67,7 @@ class ProbeContext(Record):
         )
 
     def product(self) -> tuple[ChangedTexts, ...]:
-        """Return the changed files of the product that a program reads."""
+        """Return the changed files of the product, documents left out."""
         if self.case.same_behaviour or self.case.is_renaming:
             return ()
         apart = find_hook_files(self.task)
@@ -84,7 +84,7 @@ class ProbeContext(Record):
 
 
 class Probe(Record):
-    """A check on a tree in which some files are others."""
+    """A check to run on a tree in which some files are replaced; it has to fail."""
 
     kind: ProbeKind
     check: Check
@@ -102,11 +102,11 @@ class Probe(Record):
     planted: tuple[Planted, ...] = ()
 
     def lay(self, git: Git) -> str:
-        """Return the id of the tree on which it runs."""
+        """Write the tree that the check runs on, and return its id."""
         return write_tree_with(git, self.tree, self.files)
 
     def read(self, shown: Shown, said: str) -> ProbeResult:
-        """Return what a run shows, and what it printed."""
+        """Return the result of a run from what it showed and printed."""
         result = ProbeResult(
             kind=self.kind,
             check=self.check.name,
@@ -131,7 +131,7 @@ class Probe(Record):
         return result.replace(reached=reached)
 
     def leave_out(self) -> ProbeResult:
-        """Return that there was no time for it."""
+        """Return the result of a probe for which no time was left."""
         return ProbeResult(
             kind=self.kind,
             check=self.check.name,
@@ -174,24 +174,24 @@ class Probe(Record):
         return tuple(hunk for each in self.watched for hunk in each.list_tried(shown.execution.changed))
 
     def _places(self, said: str) -> tuple[str, ...]:
-        """Return where a check does not see the planted name now, or where it saw it before."""
+        """Return where a checker misses the planted name in the new code, or found it in the old code."""
         is_told = self.code is Side.BASE
         return tuple(each.place for each in self.planted if (each.word in said) is is_told)
 
     def _is_red(self, shown: Shown) -> bool:
-        """Tell whether a test that passes otherwise does not, or the check as a whole."""
+        """Return whether a test that otherwise passes did not, or the check failed as a whole."""
         if self.tests:
             return not self.tests <= {*_ids(shown, TestOutcome.PASSED)}
         return shown.execution.exit_code != 0 or bool(_ids(shown, *RED))
 
     def _is_each_red(self, shown: Shown) -> bool:
-        """Tell whether no test passes of those that must not, or the check as a whole."""
+        """Return whether every test that has to fail did, or the check failed as a whole."""
         if self.tests:
             return self.tests.isdisjoint(_ids(shown, TestOutcome.PASSED))
         return shown.execution.exit_code != 0 or bool(_ids(shown, *RED))
 
     def _was_there(self, shown: Shown, said: str) -> bool:
-        """Tell whether the run shows that broken code was read."""
+        """Return whether the run shows that it loaded the broken code."""
         if self.marks is None:
             return True
         names = (self.marks.loaded, self.marks.reached)
@@ -204,7 +204,7 @@ def _ids(shown: Shown, *outcomes: TestOutcome) -> list[str]:
 
 
 def with_patience(run: CheckRun, probe: Probe) -> Probe:
-    """Return a probe with a time limit by what the check took without it."""
+    """Return a probe with a time limit that follows from how long the check usually takes."""
     took = run.evidence.seconds if run.evidence else 0.0
     limit = max(_LEAST_SECONDS, _PATIENCE * took)
     return probe.replace(check=probe.check.replace(timeout=min(limit, probe.check.timeout)))

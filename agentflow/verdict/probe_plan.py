@@ -27,21 +27,21 @@ _PIECES_SECONDS = 30.0
 """How long all pieces of a change may take, one after the other; there are fewer where a run takes long."""
 
 
-def due_canaries(ground: ProbeContext, known: Results) -> tuple[Probe, ...]:
-    """Return the canary: with the code of now, and where it stays silent with the code from before."""
+def due_canaries(context: ProbeContext, known: Results) -> tuple[Probe, ...]:
+    """Return the canary test to run: on the new code, and on the old code if it stayed silent there."""
     if known and (known[-1].code is Side.BASE or known[-1].end is not ProbeEnd.SILENT):
         return ()
-    held = [run for run in ground.case.held or ground.case.final if run.green]
-    paths = ground.git.paths(ground.trees[0])
+    held = [run for run in context.case.held or context.case.final if run.green]
+    paths = context.git.paths(context.trees[0])
     tests = (
-        path for path in paths if path.endswith(".py") and kind_of(path, ground.task.surface) is Kind.TESTS
+        path for path in paths if path.endswith(".py") and kind_of(path, context.task.surface) is Kind.TESTS
     )
-    beside, code = next(tests, None), _modules_in_change(ground)
+    beside, code = next(tests, None), _modules_in_change(context)
     made = ((make_canary(run.check, beside, code), run.evidence) for run in held if beside and code)
     found = next(((each, evidence.tree_before) for each, evidence in made if each and evidence), None)
     if found is None or found[1] is None:
         return ()
-    return (_canary(found[0], ground.trees[0] if known else found[1], Side.BASE if known else Side.FINAL),)
+    return (_canary(found[0], context.trees[0] if known else found[1], Side.BASE if known else Side.FINAL),)
 
 
 def _canary(canary: Canary, tree: str, code: Side) -> Probe:
@@ -49,47 +49,47 @@ def _canary(canary: Canary, tree: str, code: Side) -> Probe:
     return Probe(kind=ProbeKind.CANARY, check=canary.check, tree=tree, files=files, code=code)
 
 
-def _modules_in_change(ground: ProbeContext) -> list[str]:
-    changed = (each.path for each in ground.git.changes(*ground.trees))
-    return [path for path in changed if path.endswith(".py") and not belongs(ground.task.surface, path)]
+def _modules_in_change(context: ProbeContext) -> list[str]:
+    changed = (each.path for each in context.git.changes(*context.trees))
+    return [path for path in changed if path.endswith(".py") and not belongs(context.task.surface, path)]
 
 
-def due_probes(ground: ProbeContext, known: Results) -> tuple[Probe, ...]:
-    """Return what has to fail next, where all checks hold; none where nothing more is to be found out."""
-    if not holds(ground.case) or explain_silence(known):
+def due_probes(context: ProbeContext, known: Results) -> tuple[Probe, ...]:
+    """Return the probes to run next, if all checks pass; none if nothing is left to find out."""
+    if not holds(context.case) or explain_silence(known):
         return ()
-    if ground.look.changed_tests or ground.look.test_data:
-        return () if known else tuple(probe_tests_alone(ground))
-    product = ground.product()
+    if context.inspection.changed_tests or context.inspection.test_data:
+        return () if known else tuple(probe_tests_alone(context))
+    product = context.product()
     if not product:
         return ()
-    first = () if known else (*_break_change(ground, product), *probe_expectations(ground))
+    first = () if known else (*_break_change(context, product), *probe_expectations(context))
     later = (_break_for_others, _plant_names, _without, _watch_branches)
-    return (*first, *(probe for plan in later for probe in plan(ground, product, known)))
+    return (*first, *(probe for plan in later for probe in plan(context, product, known)))
 
 
-def _break_change(ground: ProbeContext, product: tuple[ChangedTexts, ...]) -> Iterator[Probe]:
-    """Yield the tests with the changed code broken, unless the proof shows already that they can fail.
+def _break_change(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> Iterator[Probe]:
+    """Yield the tests with the changed code broken, unless their proof already shows that they can fail.
 
     A canary tells of code that switches its runner off. Where none is known for a runner, this does.
     """
-    final, proved = ground.tests, find_proof(ground.case)
-    if final is None or final.evidence is None or not proved or ground.case.is_blocked(final):
+    final, proved = context.tests, find_proof(context.case)
+    if final is None or final.evidence is None or not proved or context.case.is_blocked(final):
         return
-    if ground.proving and make_canary(final.check, "tests/test_a.py", ()):
+    if context.proving and make_canary(final.check, "tests/test_a.py", ()):
         return
     marks = Marks(word=make_word(), loaded=make_word(), reached=make_word())
     sources = [each for each in product if each.after and PurePosixPath(each.path).suffix in PROBED]
     files: dict[str, str | None] = {each.path: break_change(each, marks) for each in sources}
-    tests = ground.proving or ground.passed
-    check = narrow(final.check, ground.proving) if ground.proving else final.check
+    tests = context.proving or context.passed
+    check = narrow(final.check, context.proving) if context.proving else final.check
     if files:
         yield with_patience(
             final,
             Probe(
                 kind=ProbeKind.BROKEN_CODE,
                 check=check,
-                tree=ground.trees[1],
+                tree=context.trees[1],
                 files=files,
                 subjects=tuple(files),
                 tests=tests,
@@ -99,32 +99,34 @@ def _break_change(ground: ProbeContext, product: tuple[ChangedTexts, ...]) -> It
 
 
 def _break_for_others(
-    ground: ProbeContext, product: tuple[ChangedTexts, ...], known: Results
+    context: ProbeContext, product: tuple[ChangedTexts, ...], known: Results
 ) -> Iterator[Probe]:
-    """Yield the other checks with changed files that nobody can read, and those that pass on the old tree."""
+    """Yield the other checks with the changed files unreadable, and again on the old code if they passed."""
     sources = [each for each in product if each.after and PurePosixPath(each.path).suffix in PROBED]
     files: dict[str, str | None] = {each.path: refuse(each.after, make_word()) for each in sources}
-    before = {run.check.name: run for run in ground.case.baseline if run.green}
-    for run in (run for run in ground.case.final if run.check.name is not CheckName.TESTS and run.green):
+    before = {run.check.name: run for run in context.case.baseline if run.green}
+    for run in (run for run in context.case.final if run.check.name is not CheckName.TESTS and run.green):
         told = [each for each in known if each.kind is ProbeKind.BROKEN_CODE and each.check is run.check.name]
         is_doubted = len(told) == 1 and told[0].end is ProbeEnd.SILENT and run.check.name in before
         if files and (not told or is_doubted):
-            tree, code = (ground.trees[0], Side.BASE) if told else (ground.trees[1], Side.FINAL)
+            tree, code = (context.trees[0], Side.BASE) if told else (context.trees[1], Side.FINAL)
             kind, subjects = ProbeKind.BROKEN_CODE, tuple(files)
             made = Probe(kind=kind, check=run.check, tree=tree, files=files, subjects=subjects, code=code)
             yield with_patience(run, made)
 
 
-def _plant_names(ground: ProbeContext, product: tuple[ChangedTexts, ...], known: Results) -> Iterator[Probe]:
-    """Yield the checkers of code that prove the change with unknown names planted: now, then where unseen."""
-    proved = {*find_proof(ground.case)}
-    for run in (each for each in ground.case.final if str(each.check.name) in proved):
+def _plant_names(context: ProbeContext, product: tuple[ChangedTexts, ...], known: Results) -> Iterator[Probe]:
+    """Yield checkers that prove the change, with unknown names planted in the code, new and then old."""
+    proved = {*find_proof(context.case)}
+    for run in (each for each in context.case.final if str(each.check.name) in proved):
         told = [each for each in known if each.kind is ProbeKind.PLANTED and each.check is run.check.name]
         if run.check.name not in _SEEING or len(told) > 1 or (told and told[0].end is not ProbeEnd.SILENT):
             continue
-        paths = {each.path for each in product if each.path.endswith(".py")} | _files_with_faults(ground, run)
-        tree, code = (ground.trees[0], Side.BASE) if told else (ground.trees[1], Side.FINAL)
-        found = ground.git.texts([f"{tree}:{path}" for path in sorted(paths)], _TEXT_BYTES)
+        paths = {each.path for each in product if each.path.endswith(".py")} | _files_with_faults(
+            context, run
+        )
+        tree, code = (context.trees[0], Side.BASE) if told else (context.trees[1], Side.FINAL)
+        found = context.git.texts([f"{tree}:{path}" for path in sorted(paths)], _TEXT_BYTES)
         files, planted = plant_names(dict(zip(sorted(paths), found, strict=True)), make_word())
         planted = tuple(each for each in planted if not told or each.place in told[0].subjects)
         if planted:
@@ -133,19 +135,19 @@ def _plant_names(ground: ProbeContext, product: tuple[ChangedTexts, ...], known:
             yield with_patience(run, made)
 
 
-def _files_with_faults(ground: ProbeContext, run: CheckRun) -> frozenset[str]:
-    """Return the Python of the product that a check found fault with before."""
-    base = next((each for each in ground.case.baseline if each.check.name is run.check.name), run)
+def _files_with_faults(context: ProbeContext, run: CheckRun) -> frozenset[str]:
+    """Return the Python files of the product about which a check complained before the task."""
+    base = next((each for each in context.case.baseline if each.check.name is run.check.name), run)
     named = {finding.partition(":")[0].removeprefix("./") for finding in base.findings}
-    known = named & {path for path in ground.git.paths(ground.trees[1]) if path.endswith(".py")}
-    return frozenset(path for path in known if not belongs(ground.task.surface, path))
+    known = named & {path for path in context.git.paths(context.trees[1]) if path.endswith(".py")}
+    return frozenset(path for path in known if not belongs(context.task.surface, path))
 
 
-def _without(ground: ProbeContext, product: tuple[ChangedTexts, ...], known: Results) -> Iterator[Probe]:
-    """Yield each piece of the change taken back, until something fails without it."""
-    checks = list(_provers(ground))
+def _without(context: ProbeContext, product: tuple[ChangedTexts, ...], known: Results) -> Iterator[Probe]:
+    """Yield the checks with one piece of the change taken back, until one of them fails."""
+    checks = list(_provers(context))
     told = [each for each in known if each.kind is ProbeKind.WITHOUT_HUNK]
-    pieces = _pieces(ground, product) if checks else ()
+    pieces = _pieces(context, product) if checks else ()
     if len(pieces) < 2:
         return
     for piece in pieces:
@@ -156,7 +158,7 @@ def _without(ground: ProbeContext, product: tuple[ChangedTexts, ...], known: Res
             made = Probe(
                 kind=ProbeKind.WITHOUT_HUNK,
                 check=run.check,
-                tree=ground.trees[1],
+                tree=context.trees[1],
                 files=take_back(product, piece),
                 subjects=tuple(hunk.place for hunk in hunks),
                 hunks=hunks,
@@ -166,23 +168,23 @@ def _without(ground: ProbeContext, product: tuple[ChangedTexts, ...], known: Res
 
 
 def _watch_branches(
-    ground: ProbeContext, product: tuple[ChangedTexts, ...], known: Results
+    context: ProbeContext, product: tuple[ChangedTexts, ...], known: Results
 ) -> Iterator[Probe]:
-    """Yield the proving tests with code that tells what of it they try, and if that is not all, all tests."""
+    """Yield the proving tests, then all tests, on code that records which of its branches they try."""
     told = [each for each in known if each.kind is ProbeKind.UNTRIED]
-    checks = [(run, tests) for run, tests in _provers(ground) if tests]
+    checks = [(run, tests) for run, tests in _provers(context) if tests]
     is_open = not told or told[-1].end is ProbeEnd.SILENT
     watched = tuple(_watch(product)) if is_open and len(told) < len(checks) else ()
     if watched:
         run, tests = checks[len(told)]
         files = {each.path: each.text for each in watched}
-        kind, tree = ProbeKind.UNTRIED, ground.trees[1]
+        kind, tree = ProbeKind.UNTRIED, context.trees[1]
         made = Probe(kind=kind, check=run.check, tree=tree, files=files, tests=tests, watched=watched)
         yield with_patience(run, made.replace(subjects=tuple(files)))
 
 
 def _watch(product: tuple[ChangedTexts, ...]) -> Iterator[Watched]:
-    """Yield the changed Python code that has anything to try, numbered through."""
+    """Yield the changed Python files rewritten to record what is tried, if there is anything to try."""
     word, first = make_word(), 1
     for change in product:
         watched = watch_change(change, word, first) if change.path.endswith(".py") else None
@@ -191,22 +193,22 @@ def _watch(product: tuple[ChangedTexts, ...]) -> Iterator[Watched]:
             first += len(watched.parts) + 1
 
 
-def _pieces(ground: ProbeContext, product: tuple[ChangedTexts, ...]) -> tuple[Piece, ...]:
-    """Return the pieces of the product's change, fewer where what proves it takes long."""
-    runs = ground.case.alone or ground.case.fresh or ground.case.final
+def _pieces(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> tuple[Piece, ...]:
+    """Return the change in pieces, in fewer pieces if the proving checks are slow."""
+    runs = context.case.alone or context.case.fresh or context.case.final
     seconds = max((run.evidence.seconds for run in runs if run.evidence), default=0.0)
     most = min(_MOST_PIECES, int(_PIECES_SECONDS / max(seconds, 0.1)))
     return split_change(product, most)
 
 
-def _provers(ground: ProbeContext) -> Iterator[tuple[CheckRun, frozenset[str]]]:
-    """Yield what may fail without a piece: the proving tests, other checks that prove, then all tests."""
-    final, proved = ground.tests, {*find_proof(ground.case)}
-    if final is not None and ground.proving:
-        check = narrow(final.check, ground.proving)
-        yield final.replace(check=check), ground.proving
+def _provers(context: ProbeContext) -> Iterator[tuple[CheckRun, frozenset[str]]]:
+    """Yield the checks that may fail without a piece: proving tests, other proving checks, all tests."""
+    final, proved = context.tests, {*find_proof(context.case)}
+    if final is not None and context.proving:
+        check = narrow(final.check, context.proving)
+        yield final.replace(check=check), context.proving
         if check != final.check:
-            yield final, ground.passed
-    for run in ground.case.final:
+            yield final, context.passed
+    for run in context.case.final:
         if str(run.check.name) in proved:
             yield run, frozenset()

@@ -10,7 +10,7 @@ Results = Iterable[ProbeResult]
 
 
 def explain_silence(results: Results) -> tuple[str, ...]:
-    """Return why the word of the tests cannot be taken."""
+    """Return why no result of the tests can be trusted."""
     found = tuple(results)
     tests = CheckName.TESTS
     reasons = [FailReason.PASSES_ANYHOW.of(each, check=tests) for each in _list_softened(found)]
@@ -26,7 +26,7 @@ def _list_softened(results: Results) -> list[str]:
 
 
 def list_proven_tests(results: Results) -> frozenset[str]:
-    """Return new and changed tests that each fail with broken code; none where a probe of them shows less."""
+    """Return the new and changed tests if every probe shows that they fail without the code."""
     kinds = (ProbeKind.TESTS_ONLY, ProbeKind.WITHOUT_HUNK)
     found = [each for each in results if each.kind in kinds]
     is_clear = all(each.end is ProbeEnd.RED_AS_IT_MUST for each in found)
@@ -34,7 +34,7 @@ def list_proven_tests(results: Results) -> frozenset[str]:
 
 
 def find_blind_checks(results: Results, changed: Iterable[str]) -> tuple[str, ...]:
-    """Return the checks that see errors with the code from before, and none with the changed files."""
+    """Return the checks that saw planted errors in the old code and miss them in the new code."""
     found = tuple(results)
     broken = [each for each in found if _is_of_code_checker(each)]
     now = {each.check: each for each in broken if each.code is Side.FINAL and each.end is ProbeEnd.SILENT}
@@ -53,14 +53,14 @@ def _is_of_code_checker(result: ProbeResult) -> bool:
 
 
 def green_with_broken_code(results: Results) -> tuple[ProbeResult, ...]:
-    """Return the probes by which tests tell nothing of the change."""
+    """Return the probes in which tests passed although the changed code was broken."""
     kinds = (ProbeKind.BROKEN_CODE, ProbeKind.ORACLE)
     found = (each for each in results if each.kind in kinds and each.check is CheckName.TESTS)
     return tuple(each for each in found if each.end is ProbeEnd.SILENT and not each.softened)
 
 
 def hunks_of(results: Results) -> tuple[Hunk, ...]:
-    """Return the lines that were taken back, and whether something fails without them."""
+    """Return the changed lines that were taken back, and whether a check failed without them."""
     found: dict[Hunk, bool] = {}
     for each in (each for each in results if each.kind is ProbeKind.WITHOUT_HUNK):
         for hunk in each.hunks:
@@ -74,21 +74,21 @@ def _list_untried(results: Results) -> tuple[Hunk, ...]:
 
 
 def list_tried_lines(results: Results) -> frozenset[tuple[str, int]]:
-    """Return the paths and lines of conditions that tests made come out both ways."""
+    """Return the conditions that tests evaluated both ways, by path and line."""
     found = tuple(results)
     tried = {(hunk.path, hunk.line) for hunk in _last_watch(found) if hunk.proved}
     return frozenset(tried - {(hunk.path, hunk.line) for hunk in _list_untried(found)})
 
 
 def _last_watch(results: Results) -> tuple[Hunk, ...]:
-    """Return what the last run that watched the changed code tells of its parts."""
+    """Return what the last run on watched code showed of each of its branches."""
     runs = (each for each in results if each.kind is ProbeKind.UNTRIED)
     applied = [each for each in runs if each.end not in (ProbeEnd.NOT_APPLIED, ProbeEnd.LEFT_OUT)]
     return applied[-1].hunks if applied else ()
 
 
 def list_differing(results: Results) -> tuple[str, ...]:
-    """Return the proving tests whose result depends on the surroundings."""
+    """Return the proving tests whose result depends on their surroundings."""
     return tuple(dict.fromkeys(test for each in results for test in each.differing))
 
 
@@ -98,7 +98,7 @@ def list_late(results: Results) -> tuple[ProbeResult, ...]:
 
 
 def note_probes(results: Results, changed: Iterable[str]) -> Iterator[str]:
-    """Yield what a person should know of the probes; `changed` are the changed files of the product."""
+    """Yield notes on the probes for a person; `changed` are the changed files of the product."""
     found, files = tuple(results), list_some(changed)
     yield from dict.fromkeys(
         f"{each.check}: {_why_green(each, files)}" for each in green_with_broken_code(found)
@@ -120,7 +120,7 @@ def _why_green(result: ProbeResult, changed: str) -> str:
 
 
 def _odd(results: Results) -> Iterator[str]:
-    """Yield what a probe did not show, for a reason that may be the repository's own."""
+    """Yield what a probe could not show, which may be the repository's own doing."""
     for each in (each for each in results if each.kind is ProbeKind.BROKEN_CODE):
         files = list_some(each.subjects)
         if each.end is ProbeEnd.NOT_APPLIED:

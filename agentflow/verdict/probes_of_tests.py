@@ -37,20 +37,20 @@ _MOST_GO = 8
 """Each of its tests runs by itself: one that panics ends all others."""
 
 
-def probe_expectations(ground: ProbeContext) -> tuple[Probe, ...]:
-    """Return the probes of what the proving tests expect: clones in Python, else files of another text."""
-    final = ground.tests
-    if final is None or final.evidence is None or ground.case.is_blocked(final):
+def probe_expectations(context: ProbeContext) -> tuple[Probe, ...]:
+    """Return probes in which the proving tests expect other values: Python clones, or edited files."""
+    final = context.tests
+    if final is None or final.evidence is None or context.case.is_blocked(final):
         return ()
-    return tuple(_clone(ground, final) if _by_file(ground) else _rewrite(ground, final))
+    return tuple(_clone(context, final) if _by_file(context) else _rewrite(context, final))
 
 
-def _clone(ground: ProbeContext, final: CheckRun) -> Iterator[Probe]:
-    """Yield the proving tests of Python with clones that expect something else."""
-    word, names = make_word(), {*ground.proving}
+def _clone(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
+    """Yield the proving Python tests beside clones that expect other values."""
+    word, names = make_word(), {*context.proving}
     files, clones = dict[str, str | None](), list[Clone]()
-    for path, tests in _by_file(ground).items():
-        (text,) = ground.git.texts([f"{ground.trees[1]}:{path}"], _TEST_BYTES)
+    for path, tests in _by_file(context).items():
+        (text,) = context.git.texts([f"{context.trees[1]}:{path}"], _TEST_BYTES)
         cloned = clone_tests(text, {*map(function_of, tests)}, word, _MOST_CLONES - len(clones))
         if cloned is not None:
             files[path] = cloned.text
@@ -60,20 +60,20 @@ def _clone(ground: ProbeContext, final: CheckRun) -> Iterator[Probe]:
     made = Probe(
         kind=ProbeKind.ORACLE,
         check=narrow(final.check, names),
-        tree=ground.trees[1],
+        tree=context.trees[1],
         files=files,
-        tests=ground.proving,
+        tests=context.proving,
         clones=tuple(clones),
     )
     if clones:
         yield with_patience(final, made)
 
 
-def _by_file(ground: ProbeContext) -> dict[str, list[str]]:
+def _by_file(context: ProbeContext) -> dict[str, list[str]]:
     """Return the proving tests by the Python file that holds them."""
-    python = [path for path in ground.git.paths(ground.trees[1]) if path.endswith(".py")]
+    python = [path for path in context.git.paths(context.trees[1]) if path.endswith(".py")]
     found: dict[str, list[str]] = {}
-    for test in sorted(ground.proving):
+    for test in sorted(context.proving):
         path = next((each for each in python if lies_in(test, (each,))), None)
         if path is not None:
             found.setdefault(path, []).append(test)
@@ -86,18 +86,18 @@ def _clone_id(tests: dict[str, str], word: str, name: str) -> str:
     return f"{tests[function].removesuffix(function)}{name}"
 
 
-def _rewrite(ground: ProbeContext, final: CheckRun) -> Iterator[Probe]:
-    """Yield the tests with other literals expected, once above and once below what they expect."""
-    if final.evidence is None or not (ground.proving or CheckName.TESTS in find_proof(ground.case)):
+def _rewrite(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
+    """Yield the tests with every expected literal changed, once upwards and once downwards."""
+    if final.evidence is None or not (context.proving or CheckName.TESTS in find_proof(context.case)):
         return
-    word, files = make_word(), _find_expecting(ground)
+    word, files = make_word(), _find_expecting(context)
     places = [(path, each) for path, (_, found) in files.items() for each in found]
     directions = (1,) if final.evidence.seconds > _SLOW else (1, -1)
     for direction in directions if places else ():
         made = Probe(
             kind=ProbeKind.ORACLE,
             check=final.check,
-            tree=ground.trees[1],
+            tree=context.trees[1],
             files={path: expect_other(*each, word, direction) for path, each in files.items()},
             subjects=tuple(f"{path}:{each.line}" for path, each in places),
             tests=frozenset(each.test for _, each in places if each.test),
@@ -105,93 +105,95 @@ def _rewrite(ground: ProbeContext, final: CheckRun) -> Iterator[Probe]:
         yield with_patience(final, made)
 
 
-def _new_tests(ground: ProbeContext) -> frozenset[str]:
-    """Return the tests that gave no result before, where only the check as a whole turned."""
-    before = (run for run in ground.case.baseline if run.check.name is CheckName.TESTS)
-    return ground.passed.difference(*(run.tests_with_result for run in before))
+def _new_tests(context: ProbeContext) -> frozenset[str]:
+    """Return the tests without a result before the task, where only the whole check turned green."""
+    before = (run for run in context.case.baseline if run.check.name is CheckName.TESTS)
+    return context.passed.difference(*(run.tests_with_result for run in before))
 
 
-def _find_expecting(ground: ProbeContext) -> dict[str, tuple[str, tuple[Expected, ...]]]:
-    """Return the files in which tests expect literals, with their texts; all tests where none can be told."""
-    named = ground.proving or _new_tests(ground)
-    for tests in (named, frozenset[str]()) if named and not ground.proving else (named,):
-        texts = _test_texts(ground, tests)
+def _find_expecting(context: ProbeContext) -> dict[str, tuple[str, tuple[Expected, ...]]]:
+    """Return the test files with their texts and the literals that they expect."""
+    named = context.proving or _new_tests(context)
+    for tests in (named, frozenset[str]()) if named and not context.proving else (named,):
+        texts = _test_texts(context, tests)
         found = {path: (text, find_expected(path, text, tests)) for path, text in texts.items()}
         if any(spots for _, spots in found.values()):
             return {path: each for path, each in found.items() if each[1]}
     return {}
 
 
-def _test_texts(ground: ProbeContext, proving: Collection[str]) -> dict[str, str]:
-    """Return the files that may hold tests of other languages, and their texts.
+def _test_texts(context: ProbeContext, proving: Collection[str]) -> dict[str, str]:
+    """Return the texts of the files that may hold tests of other languages.
 
     Where tests have names, any code may hold them: only lines of a named test are looked at.
     """
-    tree, surface = ground.trees[1], ground.task.surface
-    found = (path for path in ground.git.paths(tree) if PurePosixPath(path).suffix in _OTHERS)
+    tree, surface = context.trees[1], context.task.surface
+    found = (path for path in context.git.paths(tree) if PurePosixPath(path).suffix in _OTHERS)
     paths = [path for path in found if proving or kind_of(path, surface) in _TESTED]
-    texts = ground.git.texts([f"{tree}:{path}" for path in paths[:_MOST_FILES]], _TEST_BYTES)
+    texts = context.git.texts([f"{tree}:{path}" for path in paths[:_MOST_FILES]], _TEST_BYTES)
     return dict(zip(paths, texts, strict=False))
 
 
-def probe_tests_alone(ground: ProbeContext) -> Iterator[Probe]:
+def probe_tests_alone(context: ProbeContext) -> Iterator[Probe]:
     """Yield the new and changed tests with all functions of the product broken, in any known language.
 
     Those of other languages than Python also run with what they expect changed, by which they are known to
     assert something.
     """
-    final, paths = ground.tests, [each.path for each in ground.look.checks]
-    broken = _break_product(ground, is_python=paths[0].endswith(".py")) if paths else {}
-    if final is not None and ground.look.test_data:
-        yield from _of_data(ground, final)
+    final, paths = context.tests, [each.path for each in context.inspection.checks]
+    broken = _break_product(context, is_python=paths[0].endswith(".py")) if paths else {}
+    if final is not None and context.inspection.test_data:
+        yield from _of_data(context, final)
     elif final is None or not broken or len({path.endswith(".py") for path in paths}) > 1:
         return
     elif paths[0].endswith(".py"):
-        yield from _of_python(ground, final, paths, broken)
+        yield from _of_python(context, final, paths, broken)
     else:
-        yield from _of_others(ground, final, paths, broken)
+        yield from _of_others(context, final, paths, broken)
 
 
 def _of_python(
-    ground: ProbeContext, final: CheckRun, paths: Collection[str], broken: dict[str, str | None]
+    context: ProbeContext, final: CheckRun, paths: Collection[str], broken: dict[str, str | None]
 ) -> Iterator[Probe]:
-    wanted = ground.look.changed_tests
-    tests = {test for test in ground.passed if lies_in(test, paths) and function_of(test) in wanted}
+    wanted = context.inspection.changed_tests
+    tests = {test for test in context.passed if lies_in(test, paths) and function_of(test) in wanted}
     check = narrow(final.check, tests)
     # one that does not pass, or is no test, would show nothing
     if {function_of(test) for test in tests} == wanted and check != final.check:
-        yield _probe(ground, final.replace(check=check), broken, tests)
+        yield _probe(context, final.replace(check=check), broken, tests)
 
 
-def _of_data(ground: ProbeContext, final: CheckRun) -> Iterator[Probe]:
+def _of_data(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
     """Yield the new cases of tests that were there with broken code, then without each file for them."""
-    known = _told_before(ground)
+    known = _told_before(context)
     functions = {test.partition("[")[0] for test in known if "[" in test}
-    tests = ground.passed - known
-    check, broken = narrow(final.check, tests), _break_product(ground, is_python=True)
-    files = ground.look.test_data
+    tests = context.passed - known
+    check, broken = narrow(final.check, tests), _break_product(context, is_python=True)
+    files = context.inspection.test_data
     is_clear = bool(tests) and all(test.partition("[")[0] in functions for test in tests)
     if is_clear and broken and check != final.check and len(files) <= _MOST_DATA:
         run = final.replace(check=check)
-        yield _probe(ground, run, broken, tests)
+        yield _probe(context, run, broken, tests)
         for path in files:
-            without = _probe(ground, run, {path: None}, tests)
+            without = _probe(context, run, {path: None}, tests)
             yield without.replace(kind=ProbeKind.WITHOUT_HUNK, subjects=(path,))
 
 
-def _told_before(ground: ProbeContext) -> frozenset[str]:
-    runs = (run for run in ground.case.baseline if run.check.name is CheckName.TESTS)
+def _told_before(context: ProbeContext) -> frozenset[str]:
+    runs = (run for run in context.case.baseline if run.check.name is CheckName.TESTS)
     return frozenset[str]().union(*(run.tests_with_result for run in runs))
 
 
 def _of_others(
-    ground: ProbeContext, final: CheckRun, paths: Collection[str], broken: dict[str, str | None]
+    context: ProbeContext, final: CheckRun, paths: Collection[str], broken: dict[str, str | None]
 ) -> Iterator[Probe]:
-    new, wanted = ground.passed - _told_before(ground), ground.look.changed_tests
+    new, wanted = context.passed - _told_before(context), context.inspection.changed_tests
     tests = {test for test in new if any(_is_named(test, name) for name in wanted)}
     texts = dict(
         zip(
-            paths, ground.git.texts([f"{ground.trees[1]}:{path}" for path in paths], _FILE_BYTES), strict=True
+            paths,
+            context.git.texts([f"{context.trees[1]}:{path}" for path in paths], _FILE_BYTES),
+            strict=True,
         )
     )
     spots = {path: find_expected(path, text, tests) for path, text in texts.items()}
@@ -200,19 +202,19 @@ def _of_others(
     if final.check.command == _GO and len(tests) > _MOST_GO:
         return
     for run, few in _one_by_one(final, tests):
-        yield _probe(ground, run, broken, few)
+        yield _probe(context, run, broken, few)
     word = make_word()
     other = {path: expect_other(texts[path], found, word, 1) for path, found in spots.items()}
-    yield _probe(ground, final, dict(other), tests)
+    yield _probe(context, final, dict(other), tests)
 
 
 def _are_all(tests: Collection[str], spots: dict[str, tuple[Expected, ...]]) -> bool:
-    """Tell whether it is known of each test what it expects."""
+    """Return whether an expected literal was found for each test."""
     return {each.test for found in spots.values() for each in found} == set(tests)
 
 
 def _one_by_one(final: CheckRun, tests: Collection[str]) -> Iterator[tuple[CheckRun, Collection[str]]]:
-    """Yield the tests as they have to run so that each gives a result."""
+    """Yield the tests in the groups in which each of them gives a result."""
     if final.check.command != _GO:
         yield final, tests
     else:
@@ -226,17 +228,17 @@ def _is_named(test: str, name: str) -> bool:
 
 
 def _probe(
-    ground: ProbeContext, run: CheckRun, files: dict[str, str | None], tests: Collection[str]
+    context: ProbeContext, run: CheckRun, files: dict[str, str | None], tests: Collection[str]
 ) -> Probe:
     made = Probe(
-        kind=ProbeKind.TESTS_ONLY, check=run.check, tree=ground.trees[1], files=files, tests=frozenset(tests)
+        kind=ProbeKind.TESTS_ONLY, check=run.check, tree=context.trees[1], files=files, tests=frozenset(tests)
     )
     return with_patience(run, made)
 
 
-def _break_product(ground: ProbeContext, *, is_python: bool) -> dict[str, str | None]:
+def _break_product(context: ProbeContext, *, is_python: bool) -> dict[str, str | None]:
     """Return the files of the product with each function failing, by path."""
-    git, tree, surface = ground.git, ground.trees[1], ground.task.surface
+    git, tree, surface = context.git, context.trees[1], context.task.surface
     paths = [path for path in git.paths(tree) if path.endswith(".py") is is_python]
     paths = [path for path in paths if is_source(path) and not belongs(surface, path)]
     found = zip(paths, git.texts([f"{tree}:{path}" for path in paths], _FILE_BYTES), strict=True)

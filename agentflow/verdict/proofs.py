@@ -9,7 +9,7 @@ from agentflow.verdict.target_tests import id_prefix
 
 
 def find_proofs(case: Case) -> tuple[Proof, ...]:
-    """Return all that proves a change; empty where nothing does."""
+    """Return everything that proves a change."""
     if case.is_renaming:  # its tests fail on the code from before since that lacks a name
         ids = _evidence([*case.baseline, *case.final], {CheckName.TESTS})
         return (Proof(kind=ProofKind.RENAME, evidence=ids),)
@@ -34,7 +34,7 @@ def find_proofs(case: Case) -> tuple[Proof, ...]:
 
 
 def find_unproved(case: Case, found: Iterable[Proof]) -> tuple[Hunk, ...] | None:
-    """Return the changed lines that nothing proves; None where all are proved.
+    """Return the changed lines that nothing proves; None if every line is proved.
 
     It may be empty: then nothing is proved, and no line of code can be pointed at.
     """
@@ -47,7 +47,7 @@ def find_unproved(case: Case, found: Iterable[Proof]) -> tuple[Hunk, ...] | None
 
 
 def what_would_prove(case: Case, hunks: Iterable[Hunk]) -> tuple[str, ...]:
-    """Return for each thing that nothing proves the one thing that would."""
+    """Return for each unproved line the one thing that would prove it."""
     lines = [f"{hunk.place}: {_explain_wanted(case, hunk)}" for hunk in hunks]
     if not lines:
         lines = [f"{path}: let each new or changed test fail when the code is broken" for path in case.tested]
@@ -69,7 +69,7 @@ def _evidence(runs: Iterable[CheckRun], names: Iterable[str]) -> tuple[str, ...]
 
 
 def find_proof(case: Case) -> tuple[str, ...]:
-    """Return the checks and tests that are red on the code before and green on the code now.
+    """Return the checks and tests that fail on the old code and pass on the new code.
 
     A test counts if it turns twice, since once is luck: red before the task, green now and red on that code
     again; or green now, red on the code before and green now in the very same run.
@@ -83,21 +83,21 @@ def find_proof(case: Case) -> tuple[str, ...]:
 
 
 def _as_it_stood(case: Case) -> list[str]:
-    """Return what was red and is green under the checks from before, where those of now do not tell."""
+    """Return what turned green under the original checks, if the new checks no longer have it."""
     stood = find_turned(case.baseline, case.held)
     now = frozenset[str]().union(*(run.outcomes for run in case.final))
     return stood if case.weakened else [each for each in stood if now and each not in {*now, *CheckName}]
 
 
 def _alike(case: Case) -> tuple[CheckRun, ...]:
-    """Return the runs on the code now of the very tests that ran on the code from before."""
+    """Return the runs on the new code with the same command as a run on the old code."""
     commands = {run.evidence.command for run in case.fresh if run.evidence}
     now = (*case.final, *case.alone)
     return tuple(run for run in now if run.evidence and run.evidence.command in commands)
 
 
 def is_renaming(names: Mapping[str, str], before: Iterable[CheckRun], now: Iterable[CheckRun]) -> bool:
-    """Tell whether a change of names left the very same tests passing, of whatever names."""
+    """Return whether the same tests pass after the change, apart from the changed names."""
     old = {check: frozenset(_rename(test, names) for test in tests) for check, tests in _list_passing(before)}
     return bool(names) and bool(old.get(CheckName.TESTS)) and old == dict(_list_passing(now))
 
@@ -115,7 +115,7 @@ def _list_passing(runs: Iterable[CheckRun]) -> Iterator[tuple[CheckName, frozens
 
 
 def find_turned(before: tuple[CheckRun, ...], now: tuple[CheckRun, ...]) -> list[str]:
-    """Return the checks and tests that are green now and were red before."""
+    """Return the checks and tests that failed before and pass now."""
     proven = []
     for base in before:
         run = next((run for run in now if run.check.name is base.check.name), None)
@@ -128,7 +128,7 @@ def find_turned(before: tuple[CheckRun, ...], now: tuple[CheckRun, ...]) -> list
 
 
 def find_loaded_now(base: CheckRun, run: CheckRun) -> frozenset[str]:
-    """Return what stood for tests that could not be loaded or set up, and of which some pass now."""
+    """Return the ids of files or classes that could not be loaded before and have passing tests now."""
     passed = run.ids(TestOutcome.PASSED)
     return frozenset(
         test
@@ -138,6 +138,6 @@ def find_loaded_now(base: CheckRun, run: CheckRun) -> frozenset[str]:
 
 
 def not_loaded(before: CheckRun, now: CheckRun) -> frozenset[str]:
-    """Return the tests that gave a result before and now cannot be loaded."""
+    """Return the tests that had a result before and can no longer be loaded."""
     scopes = tuple(begin for test in now.ids(*RED) - before.tests_with_result if (begin := id_prefix(test)))
     return frozenset(test for test in before.tests_with_result if scopes and test.startswith(scopes))

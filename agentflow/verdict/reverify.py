@@ -36,9 +36,9 @@ from agentflow.store.reading import EVENTS, events, fold_state, read_evidence
 from agentflow.verdict.case import Case
 from agentflow.verdict.conclusion import conclude
 from agentflow.verdict.drift import find_hook_files, is_written_by_hooks
-from agentflow.verdict.gather import Plan, add_look, build_case, split_by
+from agentflow.verdict.gather import Plan, add_inspection, build_case, split_by
+from agentflow.verdict.inspection import NO_INSPECTION, Inspection, approval_id, inspect_change
 from agentflow.verdict.judge import judge
-from agentflow.verdict.look import NOTHING, Look, approval_id, inspect_change
 from agentflow.verdict.probe import ProbeContext
 from agentflow.verdict.probe_plan import due_canaries, due_probes
 from agentflow.verdict.runner import Place
@@ -59,7 +59,7 @@ _STARTER = re.compile(r"(?:\b(?:uv run --no-sync|poetry run) )?(?:[^\s;{}]*/)?\b
 
 
 class Copies(Record):
-    """Copies of a repository's trees, each at a place of its own."""
+    """Copies of a repository's trees, each in a folder of its own."""
 
     git: Git
     sandbox: Sandbox
@@ -75,12 +75,12 @@ class Copies(Record):
             yield Place(sandbox=sandbox, imports=_imports(self, folder), stage=stage)
 
     def require(self, place: Place, tree: str) -> tuple[Check, ...]:
-        """Return what has to hold of the files of a tree that were laid out."""
+        """Return the required checks of a tree in its copy."""
         return commanded(detect(place.sandbox, self.git.paths(tree)), self.said)
 
 
 def share_environments(sandbox: Sandbox, root: Path) -> Sandbox:
-    """Return the sandbox of a copy with a repository's environments; links that lead out open nothing."""
+    """Return a copy's sandbox with the repository's environments readable."""
     real = root.resolve()
     shared = tuple(root / name for name in SHARED if (root / name / "bin").resolve().is_relative_to(real))
     opened = sandbox.opened
@@ -89,7 +89,7 @@ def share_environments(sandbox: Sandbox, root: Path) -> Sandbox:
 
 @contextmanager
 def lay_out(git: Git, tree: str, seen: Iterable[str] = ()) -> Iterator[WorkingCopy]:
-    """Yield a folder with the files of a tree and ignored ones, beside the environments a check may need."""
+    """Yield a folder with the files of a tree, some ignored files and the environments."""
     stage = WorkingCopy(git, tree, tuple(entry for entry in seen if not is_package_folder(entry)))
     try:
         stage.fill()
@@ -102,7 +102,7 @@ def lay_out(git: Git, tree: str, seen: Iterable[str] = ()) -> Iterator[WorkingCo
 
 
 def _imports(bench: Copies, place: Path) -> str:
-    """Return the import path under which a copy tests itself, where an environment may lead elsewhere."""
+    """Return the import path by which a copy tests itself and not the installed packages."""
     root = bench.git.root
     if not any(is_python_environment(root / name) for name in SHARED):
         return ""
@@ -112,7 +112,7 @@ def _imports(bench: Copies, place: Path) -> str:
 
 
 class Examined(Record):
-    """One record, one file or the verdict, looked at again."""
+    """The result for one record, one file or the verdict."""
 
     subject: str
     """An evidence id, a file of the task, `tree` or `verdict`."""
@@ -124,7 +124,7 @@ class Examined(Record):
 
 
 class Folder(Record):
-    """A saved task, read without a look at whether it is true."""
+    """A saved task, read but not yet checked."""
 
     path: Path
     task: TaskState
@@ -132,7 +132,7 @@ class Folder(Record):
 
 
 def reverify(copies: Copies, path: Path) -> Iterator[Examined]:
-    """Yield what became of each record of a task, the verdict last; no model is asked."""
+    """Yield the result for each record of a task, the verdict last; no model is asked."""
     try:
         happened = tuple(events(path))
         task = fold_state(path, happened)
@@ -147,7 +147,7 @@ def reverify(copies: Copies, path: Path) -> Iterator[Examined]:
 
 
 class Examination:
-    """A task whose files are whole, looked at command by command."""
+    """A task with undamaged files, re-verified command by command."""
 
     def __init__(self, copies: Copies, folder: Folder) -> None:
         self._copies = copies
@@ -180,7 +180,7 @@ class Examination:
             yield Examined(subject="verdict", said=said, differs=True)
 
     def _mix_trees(self) -> dict[tuple[Side, Side], str]:
-        """Put the trees together once more that code and checks of different times were judged on."""
+        """Return the trees that mix code and checks of different sides, by surface and code."""
         if self._trees is None:
             return {}
         base, tree = self._trees
@@ -189,7 +189,7 @@ class Examination:
         return {(Side.FINAL, Side.FINAL): tree, **dict(zip(_MIXED, mixed, strict=True))}
 
     def _misbound(self, evidence: Evidence, mixed: dict[tuple[Side, Side], str]) -> Examined | None:
-        """Return that a record which counts is not of the code and the checks that it tells of."""
+        """Return the failure of a record that ran on other code or checks than it says, or None."""
         judged = {item.evidence for item in (*self._task.held, *self._task.fresh)}
         tree = mixed.get((evidence.surface, evidence.code))
         if evidence.id not in judged or not mixed or tree == evidence.tree_before:
@@ -214,7 +214,7 @@ class Examination:
         return Examined(subject=evidence.id, said=said, differs=bool(found))
 
     def _fit(self, evidence: Evidence, required: tuple[Check, ...]) -> tuple[Check, ...]:
-        """Return what a record may be of: of some tests only where no verdict takes it for all of them."""
+        """Return the checks that a record may belong to; only proofs may run a part of the tests."""
         whole = {one.evidence for one in (*self._task.baseline, *self._task.final, *self._task.held)}
         tests = read_tests(evidence.command) if evidence.id not in whole else ()
         return (*required, *(narrow(check, tests) for check in required if tests))
@@ -226,11 +226,11 @@ class Examination:
         return Examined(subject=evidence.id, said=said, differs=is_judged, left_out=not is_judged)
 
     def _before(self) -> tuple[Check, ...]:
-        """Return what the tree from before the task requires, as far as it was looked at."""
+        """Return the required checks of the tree before the task, if it was checked already."""
         return self._required.get(self._task.base_tree or "", ())
 
     def _forgotten(self, evidence: Evidence, required: tuple[Check, ...]) -> str:
-        """Return which checks of the tree that was judged the task leaves out."""
+        """Return which checks that the judged tree requires have no record."""
         task = self._task
         if evidence.tree_before != task.tree or task.verdict is None or not task.verdict.passed:
             return ""
@@ -239,7 +239,7 @@ class Examination:
         return f"there is no record of {list_some(left_out)}, which this tree requires" if left_out else ""
 
     def _stale(self, here: str) -> Iterator[Examined]:
-        """Yield that the files here are no longer those that were judged, and which they are."""
+        """Yield a failure if the files here are not the judged ones."""
         tree = self._task.tree
         if tree is None or tree == here or not self._git.has_tree(tree):
             return
@@ -255,7 +255,7 @@ class Examination:
         yield Examined(subject="tree", said=said, differs=True)
 
     def _verdict(self, recorded: Verdict) -> Examined:
-        """Judge once more, by what the commands show now."""
+        """Judge again by the new results."""
         task = self._task
         found = judge(self._case(recorded))
         ending = conclude(task)
@@ -274,29 +274,29 @@ class Examination:
         return Examined(subject="verdict", said=said, differs=bool(problems))
 
     def _case(self, recorded: Verdict) -> Case:
-        """Gather what the verdict rests on.
+        """Gather the case again from the new results.
 
         What was installed, what could not run and which files are hooks' is as recorded.
         """
         task, trees = self._task, self._trees
-        seen = inspect_change(self._git, task) if trees else NOTHING
+        seen = inspect_change(self._git, task) if trees else NO_INSPECTION
         case = build_case(self._git, task, trees, lambda items: tuple(map(self._recall, items)), seen)
         case = case.replace(
             approval=task.answers.get(approval_id(seen, recorded.weakened)) if trees else None
         )
-        case = add_look(case.replace(probes=self._probes(case, seen)), seen)
+        case = add_inspection(case.replace(probes=self._probes(case, seen)), seen)
         return case.replace(weakened=tuple(dict.fromkeys((*recorded.weakened, *case.weakened))))
 
-    def _probes(self, case: Case, seen: Look) -> tuple[ProbeResult, ...] | None:
-        """Run what had to fail once more, where this repository has the trees."""
+    def _probes(self, case: Case, seen: Inspection) -> tuple[ProbeResult, ...] | None:
+        """Run the recorded probes again, if the repository has the trees."""
         if self._task.probes is None or self._trees is None:
             return self._task.probes
-        ground = ProbeContext(git=self._git, task=self._task, case=case, look=seen)
+        probing = ProbeContext(git=self._git, task=self._task, case=case, inspection=seen)
         plans = (due_canaries, due_probes)
-        return tuple(one for plan in plans for one in _rerun(self._copies, ground, plan, self._shared))
+        return tuple(one for plan in plans for one in _rerun(self._copies, probing, plan, self._shared))
 
     def _recall(self, item: RequiredCheck) -> CheckRun:
-        """Return what a check shows now, or showed where it could not be run again."""
+        """Return the new result of a check, or the recorded one if it could not run again."""
         evidence = self._evidence.get(item.evidence or "")
         if evidence is None:
             return CheckRun(check=item.check)
@@ -315,18 +315,18 @@ class Examination:
 
 
 def _run(place: Place, check: Check, evidence: Evidence) -> Shown:
-    """Run a check as a record says that it was run, with time enough."""
+    """Run a check as recorded, with three times the recorded time."""
     with scratch_folder() as scratch:
         patient = check.replace(timeout=max(check.timeout, 3 * evidence.seconds))
         return place.run(patient, scratch / "output")
 
 
 def _rerun(
-    copies: Copies, ground: ProbeContext, plan: Plan, seen: tuple[str, ...]
+    copies: Copies, probing: ProbeContext, plan: Plan, seen: tuple[str, ...]
 ) -> tuple[ProbeResult, ...]:
-    """Return the same of a record, run where nothing of its task is."""
+    """Run the probes of a plan again, in copies."""
     known: tuple[ProbeResult, ...] = ()
-    while due := plan(ground, known):
+    while due := plan(probing, known):
         for probe in due:
             with copies.open(probe.lay(copies.git), seen) as place:
                 known += (probe.read(*place.try_elsewhere(probe.check)),)
@@ -334,7 +334,7 @@ def _rerun(
 
 
 def find_check(evidence: Evidence, required: Iterable[Check]) -> tuple[Check | None, str]:
-    """Return the required check that a record is of, and why it is of none or cannot run."""
+    """Return the required check that a record belongs to, or None and why there is none."""
     named = [check for check in required if check.name is evidence.check]
     if not named:
         return None, f"{evidence.check} is not required by its tree"
@@ -345,12 +345,12 @@ def find_check(evidence: Evidence, required: Iterable[Check]) -> tuple[Check | N
 
 
 def _bare(command: str) -> str:
-    """Return a command without the word that starts its Python: that is another one on each machine."""
+    """Return a command without the part that starts Python, which differs between machines."""
     return _STARTER.sub("", command)
 
 
 def contrast(evidence: Evidence, shown: Shown, then: Mapping[str, TestOutcome]) -> list[str]:
-    """Return in words what a command shows now and did not show then, what has mixed results left aside."""
+    """Return how the result differs from the recorded one; flaky tests are left out."""
     run, found, flaky = shown.execution, [], {*evidence.flaky}
     tests = sorted({*then, *shown.outcomes} - flaky)
     telling = [test for test in tests if then.get(test) is not shown.outcomes.get(test)]

@@ -49,7 +49,7 @@ WHOLE = ""
 
 
 class Known(Record):
-    """What is known of a check beside its runs on this tree."""
+    """What speaks for or against a failure, beside its own run."""
 
     passed: frozenset[str] = frozenset()
     """What passed on the code before, or on this code under other checks."""
@@ -62,7 +62,7 @@ class Known(Record):
 def explain_retry(
     runs: Sequence[Shown], faults: Sequence[Fault], known: Known, patience: Mapping[Fault, Patience]
 ) -> Fault | None:
-    """Return why the last of these runs is not to stand; None where it stands."""
+    """Return why a check runs again after its last failure; None if the result stands."""
     fault = _fault(runs[-1], known)
     if fault is None or fault not in patience or faults.count(fault) >= patience[fault].times:
         return None
@@ -70,14 +70,14 @@ def explain_retry(
 
 
 def seconds_to_wait(fault: Fault, faults: Sequence[Fault], patience: Mapping[Fault, Patience]) -> float:
-    """Return the seconds before the next run; only a second run tells whether a test is flaky at all."""
+    """Return the pause before the next run; the first repetition of a failing test needs none."""
     return 0 if fault is Fault.FLAKY and fault not in faults else patience[fault].seconds
 
 
 def find_flaky(
     runs: Sequence[Shown], name: CheckName, earlier: Mapping[str, TestOutcome] = _NONE
 ) -> tuple[str, ...]:
-    """Return what had mixed results, `earlier` ones too: tests, or the check where a run tells none."""
+    """Return the tests with mixed results, or the check's name if its tests have no names."""
     reds, passed = (frozenset[str]().union(*map(side, runs)) for side in (_find_red, find_passing))
     reds |= {test for test, outcome in earlier.items() if outcome in RED}
     passed |= {test for test, outcome in earlier.items() if outcome is TestOutcome.PASSED}
@@ -85,7 +85,7 @@ def find_flaky(
 
 
 def find_passing(shown: Shown) -> frozenset[str]:
-    """Return the tests that passed, and what stands for the check where all of it did."""
+    """Return the tests that passed, with a mark for the whole check if all of it did."""
     passed = {test for test, outcome in shown.outcomes.items() if outcome is TestOutcome.PASSED}
     return frozenset(passed if _find_red(shown) else {*passed, WHOLE})
 
@@ -96,7 +96,7 @@ def _find_red(shown: Shown) -> frozenset[str]:
 
 
 def _fault(shown: Shown, known: Known) -> Fault | None:
-    """Return what a failure is put down to; a signature counts only where its cause can pass."""
+    """Return the likely cause of a failure, if it can be something else than the code."""
     red, said = _find_red(shown), shown.execution.tail
     if shown.execution.timed_out:
         return None if known.hangs else Fault.TIMEOUT
@@ -108,7 +108,7 @@ def _fault(shown: Shown, known: Known) -> Fault | None:
 
 
 def _is_clear(runs: Sequence[Shown]) -> bool:
-    """Return whether another run would add nothing: what is red has passed once, or is red as before."""
+    """Return whether another run would tell nothing: each failure passed once, or came twice."""
     passed = frozenset[str]().union(*map(find_passing, runs))
     return not _find_red(runs[-1]) - passed or (len(runs) > 1 and _find_red(runs[-1]) == _find_red(runs[-2]))
 
@@ -116,8 +116,8 @@ def _is_clear(runs: Sequence[Shown]) -> bool:
 Results = tuple[RequiredCheck, ...]
 
 
-class Order(Record):
-    """Checks to be run on one tree, and whose code stands there under whose checks."""
+class CheckJob(Record):
+    """Checks to run on one tree, and from which side its code and its checks are."""
 
     checks: tuple[Check, ...]
     tree: str
@@ -129,13 +129,13 @@ class Order(Record):
     """No earlier run stands for it: only one more tells what is luck."""
 
     def manner(self, check: Check) -> Manner:
-        """Return how a check is run: what tests read tells what the files of their tree are."""
+        """Return how a check runs: tests are observed where code and checks are of one side."""
         is_telling = check.name is CheckName.TESTS and self.surface is self.code
         return Manner.OBSERVED if is_telling else Manner.PLAIN
 
 
-class Ran(Record):
-    """A check that was run, once or several times on one tree; None where it cannot run."""
+class CheckResult(Record):
+    """A check with all its runs on one tree; no run if it cannot run."""
 
     check: Check
     runs: tuple[Shown, ...] = ()
@@ -147,7 +147,7 @@ class Ran(Record):
 
 
 class Place(Record):
-    """Where checks run: a repository as it lies there, or a copy of one of its trees."""
+    """Where checks run: the repository itself, or a copy of one of its trees."""
 
     sandbox: Sandbox
     imports: str = ""
@@ -158,7 +158,7 @@ class Place(Record):
     pause: Callable[[float], None] = time.sleep
 
     def run(self, check: Check, sink: Path, manner: Manner = Manner.PLAIN) -> Shown:
-        """Run a check, its output going to `sink`."""
+        """Run a check with its output in `sink`."""
         env = {"PYTHONPATH": self.imports} if self.imports else {}
         shown = execute(check, self.sandbox, sink, cancelled=self.cancelled, env=env, manner=manner)
         if self.stage is None:
@@ -166,20 +166,20 @@ class Place(Record):
         return shown.replace(execution=shown.execution.replace(changed=self.stage.changed()))
 
     def try_elsewhere(self, check: Check) -> tuple[Shown, str]:
-        """Return what a check shows in surroundings that no result may depend on, and what it printed."""
+        """Return what a check shows and prints in other surroundings, on which no result may depend."""
         with scratch_folder() as scratch:
             shown = self.run(check, sink := scratch / "output", Manner.ELSEWHERE)
             return shown, sink.read_text("utf-8", "replace")
 
     def run_again(
         self,
-        ran: Ran,
+        ran: CheckResult,
         known: Known,
         patience: Mapping[Fault, Patience],
         begin: Callable[[int], Shown],
         belongs: Callable[[str], bool] = lambda _: False,
-    ) -> Ran:
-        """Run a check again as long as that tells more about its failure."""
+    ) -> CheckResult:
+        """Run a failed check again as long as that can show that it failed by chance."""
         while ran.runs and (fault := explain_retry(ran.runs, ran.faults, known, patience)):
             self.pause(seconds_to_wait(fault, ran.faults, patience))
             if self.stage is not None:
@@ -194,8 +194,8 @@ def _sleep(seconds: float) -> None:
     from_thread.run(anyio.sleep, seconds)
 
 
-class Bench(Record):
-    """Where the checks of a task run, and how patiently."""
+class CheckBench(Record):
+    """What running the checks of a task needs."""
 
     git: Git
     sandbox: Sandbox
@@ -213,25 +213,25 @@ class Bench(Record):
     """Of ignored files and environments that a check may see."""
     earlier: EarlierRuns
 
-    def take_over(self, order: Order) -> tuple[Ran, ...]:
-        """Return what all checks of an order showed on its very tree; none where one would have to run."""
+    def take_over(self, order: CheckJob) -> tuple[CheckResult, ...]:
+        """Return earlier results for all checks of a job on the same tree; none if one is missing."""
         if order.runs_anew or self.sandbox.level is Level.NONE:  # there anybody can write a record
             return ()
         found = [self._take_over(order, check) for check in order.checks]
         return tuple(each for each in found if each) if all(found) else ()
 
-    def _take_over(self, order: Order, check: Check) -> Ran | None:
+    def _take_over(self, order: CheckJob, check: Check) -> CheckResult | None:
         if check.missing is not None:
-            return Ran(check=check)
+            return CheckResult(check=check)
         mark = mark_surroundings(self.sandbox, self.marks, check)
         sink = self.sink(order, check, 0)
         known = self.earlier.find(order.tree, order.code, check, mark, sink)
         if known is None:
             return None
-        return Ran(check=check, runs=(known.shown,), taken_from=known.source, surroundings=mark)
+        return CheckResult(check=check, runs=(known.shown,), taken_from=known.source, surroundings=mark)
 
-    def sink(self, order: Order, check: Check, number: int) -> Path:
-        """Return where the output of a run goes at first."""
+    def sink(self, order: CheckJob, check: Check, number: int) -> Path:
+        """Return the file for the output of a run."""
         name = f"check-{check.name}-{order.surface}-{order.code}-{number}.out"
         return self.store.folder / "outputs" / name
 
@@ -253,10 +253,12 @@ class Bench(Record):
                 await to_thread.run_sync(stage.remove)
 
 
-class Round:
-    """One run of several orders; ids of evidence are given in their order."""
+class CheckRunner:
+    """Runs the jobs of a task at the same time; evidence is numbered in the order of the jobs."""
 
-    def __init__(self, bench: Bench, task: TaskState, keep: Callable[[Order, Ran], RequiredCheck]) -> None:
+    def __init__(
+        self, bench: CheckBench, task: TaskState, keep: Callable[[CheckJob, CheckResult], RequiredCheck]
+    ) -> None:
         self._bench = bench
         self._belongs = partial(belongs, task.surface)
         self._keep = keep
@@ -264,13 +266,13 @@ class Round:
         self._going = 0
         self._idle = anyio.Event()
 
-    async def run(self, *orders: Order) -> tuple[Results, ...]:
+    async def run(self, *orders: CheckJob) -> tuple[Results, ...]:
         results: dict[int, Results] = {}
         turns = [anyio.Event() for _ in range(len(orders) + 1)]
         turns[0].set()
         self._going = sum(1 for order in orders if order.checks)
 
-        async def follow(place: int, order: Order) -> None:
+        async def follow(place: int, order: CheckJob) -> None:
             results[place] = await self._follow(order, turns[place])
             turns[place + 1].set()
 
@@ -279,12 +281,12 @@ class Round:
                 group.start_soon(follow, place, order)
         return tuple(results[place] for place in range(len(orders)))
 
-    async def _follow(self, order: Order, turn: anyio.Event) -> Results:
-        """Run an order in a copy of its own; what it shows is kept as soon as it is its turn."""
+    async def _follow(self, order: CheckJob, turn: anyio.Event) -> Results:
+        """Run a job in its own copy; results are recorded when it is the job's turn."""
         if taken := await to_thread.run_sync(self._bench.take_over, order):
             await self._alone(turn)
             return tuple(self._keep(order, each) for each in taken)
-        ran: list[Ran] = []
+        ran: list[CheckResult] = []
         kept: list[RequiredCheck] = []
         async with self._bench.copy(order.tree) as place:
             assert place.stage is not None
@@ -296,7 +298,7 @@ class Round:
                 if number == len(order.checks) - 1:
                     await self._alone(turn)
                 mark = mark_surroundings(self._bench.sandbox, self._bench.marks, check)
-                first = Ran(check=check, runs=runs, surroundings=mark)
+                first = CheckResult(check=check, runs=runs, surroundings=mark)
                 again = partial(
                     place.run_again,
                     first,
@@ -311,14 +313,14 @@ class Round:
             return tuple(kept)
 
     async def _alone(self, turn: anyio.Event) -> None:
-        """Wait until nothing else runs: what runs at once may disturb each other."""
+        """Wait until nothing else runs, since runs at the same time may disturb each other."""
         self._going -= 1
         if not self._going:
             self._idle.set()
         await self._idle.wait()
         await turn.wait()
 
-    async def _first(self, order: Order, check: Check, begin: Callable[[int], Shown]) -> tuple[Shown, ...]:
+    async def _first(self, order: CheckJob, check: Check, begin: Callable[[int], Shown]) -> tuple[Shown, ...]:
         if check.missing is not None:
             return ()
         self._bench.store.emit(
@@ -328,8 +330,8 @@ class Round:
         self._firsts[check.name] = self._firsts.get(check.name, frozenset()) | find_passing(shown)
         return (shown,)
 
-    def _find_known(self, order: Order, check: Check) -> Known:
-        """Return what speaks against a failure; on the code from before the task, a failure is no news."""
+    def _find_known(self, order: CheckJob, check: Check) -> Known:
+        """Return what speaks against a failure; on the old code a failure is no news."""
         sandbox, before = self._bench.sandbox, self._bench.before.get(check.name)
         online = sandbox.level is Level.NONE or CHECKS in sandbox.opened.network
         if order.code is Side.BASE or before is None or before.evidence is None:
@@ -341,12 +343,12 @@ class Round:
             online=online,
         )
 
-    def _once(self, order: Order, check: Check, place: Place, number: int) -> Shown:
+    def _once(self, order: CheckJob, check: Check, place: Place, number: int) -> Shown:
         patient = check.replace(timeout=self._time_for(check))
         return place.run(patient, self._bench.sink(order, check, number), order.manner(check))
 
     def _time_for(self, check: Check) -> float:
-        """Return the seconds a check may take: for tests at least three times the base run."""
+        """Return the seconds a check may take; tests get at least three times their base run."""
         before = self._bench.before.get(check.name)
         if check.name is not CheckName.TESTS or before is None or before.evidence is None:
             return check.timeout

@@ -46,7 +46,7 @@ _FILE_BYTES = 1_000_000
 
 
 def id_prefix(test: str) -> str | None:
-    """Return how the ids of the tests begin that a failure to load or set up stands for."""
+    """Return the prefix of the tests that one failure to load or set up stands for, or None."""
     if _UNLOADED in test:
         return test.partition(_UNLOADED)[2] + "."
     owner, _, last = test.rpartition(".")
@@ -72,7 +72,7 @@ def _is_of_module(test: str, path: str) -> bool:
 
 
 def modules_of(path: str) -> list[str]:
-    """Return as what a file of Python may be imported."""
+    """Return the names under which a Python file may be imported."""
     parts = path.removesuffix(".py").split("/")
     return [".".join(parts[place:]) for place in range(len(parts))]
 
@@ -83,7 +83,7 @@ def function_of(test: str) -> str:
 
 
 def find_test_files(paths: Iterable[str], tests: Iterable[str]) -> dict[str, str]:
-    """Return the file of each test, by pytest's id of it or by unittest's, as far as it is known."""
+    """Return the file of each test, as far as its id tells."""
     modules = defaultdict[str, dict[str, str]](dict)
     for path in paths:
         if path.endswith(".py"):
@@ -106,7 +106,7 @@ def _file_in(test: str, modules: dict[str, dict[str, str]]) -> str | None:
 
 
 def find_target_tests(git: Git, before: str | None, text: str, failing: frozenset[str]) -> Targets:
-    """Return the failing tests that a task has to turn green; they are read in the tree from before it."""
+    """Return the failing tests that a task has to turn green."""
     return find_targets(text, failing, partial(_find_by_names, git, before, failing))
 
 
@@ -124,7 +124,7 @@ def _find_by_names(
 
 
 def narrow(check: Check, tests: Collection[str]) -> Check:
-    """Return a check that runs these tests and few beside them; the same check for an unknown runner."""
+    """Return a check that runs only these tests; the same check for an unknown runner."""
     if found := PYTEST.search(check.command):
         runs = [found["start"] + _by_file(tests)]
     else:
@@ -136,7 +136,7 @@ def narrow(check: Check, tests: Collection[str]) -> Check:
 
 
 def describe_one_test(check: Check) -> str:
-    """Return how one test is run, with words in capitals to fill in; empty for an unknown runner."""
+    """Return the command for one test, with placeholders in capitals; empty for an unknown runner."""
     if found := PYTEST.search(check.command):
         return f"{found['start'].strip()} FILE -k NAME"
     if found := UNITTEST.search(check.command):
@@ -146,7 +146,7 @@ def describe_one_test(check: Check) -> str:
 
 
 def read_tests(command: str) -> frozenset[str]:
-    """Return tests for which `narrow` gives this very command, if it is one of its own."""
+    """Return the tests that a narrowed command runs; none for any other command."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -167,7 +167,7 @@ def _is_odd(test: str) -> bool:
 
 
 def _by_file(tests: Collection[str]) -> str:
-    """Return the files of tests and a filter by name, which no name that is missing there can break."""
+    """Return the files of tests and a filter by name."""
     names = sorted({_name(test) for test in tests})
     files = "".join(f" {shlex.quote(file)}" for file in sorted({file_of(test) for test in tests}))
     if len(names) > _MOST_NAMES or not all(map(str.isidentifier, names)):

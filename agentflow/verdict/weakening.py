@@ -69,7 +69,7 @@ class SurfaceChange(Record):
     findings: tuple[Finding, ...] = ()
 
 
-class Judged(Record):
+class JudgedCheck(Record):
     """A check before the task, and twice after it."""
 
     base: CheckRun
@@ -88,8 +88,8 @@ class Weakening(Record):
     """What changes no result of today, and what later changes are judged by."""
 
 
-def find_weakening(changes: Sequence[SurfaceChange], judged: Iterable[Judged]) -> Weakening:
-    """Return what the change did to the checks, by what the original ones show with the new code."""
+def find_weakening(changes: Sequence[SurfaceChange], judged: Iterable[JudgedCheck]) -> Weakening:
+    """Return what the change did to the checks, judged by what the original ones show on the new code."""
     runs = tuple(judged)
     asked = [line for each in runs for line in (*_find_lost_tests(each, changes), *_other_results(each))]
     asked += _untold(changes, runs)
@@ -103,8 +103,8 @@ def _is_new_aid(change: SurfaceChange) -> bool:
     return not change.before and change.kind is not Kind.TESTS
 
 
-def _find_lost_tests(judged: Judged, changes: Sequence[SurfaceChange]) -> Iterator[str]:
-    """Yield the tests that gave a result before, and would now, and are not run."""
+def _find_lost_tests(judged: JudgedCheck, changes: Sequence[SurfaceChange]) -> Iterator[str]:
+    """Yield the tests that would still give a result as they were, and no longer run."""
     base, final, held = judged.base, judged.final, judged.held
     lost = (base.tests_with_result - final.tests_with_result) & held.tests_with_result
     passed = held.ids(TestOutcome.PASSED)
@@ -119,8 +119,8 @@ def _find_lost_tests(judged: Judged, changes: Sequence[SurfaceChange]) -> Iterat
         yield f"{base.check.name}: {before} tests ran before, {after} now"
 
 
-def _other_results(judged: Judged) -> Iterator[str]:
-    """Yield what the original checks complain of with the new code, and those of now do not."""
+def _other_results(judged: JudgedCheck) -> Iterator[str]:
+    """Yield what only the original checks complain about on the new code."""
     base, final, held = judged.base, judged.final, judged.held
     for test in sorted(held.ids(*RED) - final.ids(*RED)):
         yield f"{test} fails as it stood before the task"
@@ -136,7 +136,7 @@ def _other_results(judged: Judged) -> Iterator[str]:
 
 
 def _is_hidden(base: CheckRun, final: CheckRun, held: CheckRun) -> bool:
-    """Tell whether a check that names nothing holds by its changed settings alone."""
+    """Return whether a check without named findings passes only by its changed settings."""
     if held.evidence is None:
         return base.evidence is not None and final.evidence is not None
     if held.outcomes or not final.green:
@@ -144,8 +144,8 @@ def _is_hidden(base: CheckRun, final: CheckRun, held: CheckRun) -> bool:
     return bool(base.outcomes) or not held.green
 
 
-def _untold(changes: Sequence[SurfaceChange], judged: Sequence[Judged]) -> Iterator[str]:
-    """Yield the changes of which the results of the original checks cannot tell."""
+def _untold(changes: Sequence[SurfaceChange], judged: Sequence[JudgedCheck]) -> Iterator[str]:
+    """Yield the changes that the results of the original checks cannot reveal."""
     tests = [each for each in judged if each.base.check.name is CheckName.TESTS]
     commands = [run.check.command for each in tests for run in (each.base, each.final)]
     is_named = all(each.base.outcomes for each in tests)
@@ -178,7 +178,7 @@ def _lacks_words(change: SurfaceChange) -> bool:
 
 
 def steers(path: str, kind: Kind, before: str, after: str, commands: Iterable[str]) -> bool:
-    """Tell whether a changed file can decide over tests that name nothing of it.
+    """Return whether a changed file can affect tests that do not mention it.
 
     `commands` are those of the tests: a Makefile decides nothing where they do not start make.
     """
@@ -201,7 +201,7 @@ def _starts(tool: str, commands: Iterable[str]) -> bool:
 
 
 def _settings(path: str, text: str) -> object:
-    """Return what a file of settings says to a runner of tests; the whole of one that cannot be read."""
+    """Return what a settings file says to a test runner; its whole text if it cannot be parsed."""
     name = path.rpartition("/")[2]
     if (
         name.lstrip(".").partition(".")[0] in _OTHER_TOOLS
@@ -245,7 +245,7 @@ _READERS: Mapping[str, Callable[[str], Any]] = MappingProxyType(
 
 
 def _only_gains(before: str, after: str) -> bool:
-    """Tell whether Python code kept all it had and gained only what a test has to name."""
+    """Return whether Python code only gained what a test has to ask for by name."""
     try:
         old, new = (Counter(map(ast.dump, ast.parse(text).body)) for text in (before, after))
         known = {name for node in ast.parse(before).body if (name := _name_of(node))}
@@ -260,7 +260,7 @@ def _name_of(node: ast.stmt) -> str | None:
 
 
 def _is_plain(node: ast.stmt) -> bool:
-    """Tell whether a statement cannot change a test that does not name it."""
+    """Return whether a statement cannot affect a test that does not mention it."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return True
     if isinstance(node, ast.Expr):

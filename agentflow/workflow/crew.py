@@ -27,7 +27,7 @@ from agentflow.store.ledger import EvidenceLedger, TreeLedger
 from agentflow.store.reading import TASKS
 from agentflow.store.tasks import TaskStore
 from agentflow.tools.registry import SUBMITS, WEB, Toolbox
-from agentflow.verdict.checking import Checking, JudgeContext, Sight
+from agentflow.verdict.checking import Checking, Inspections, JudgeContext
 from agentflow.verdict.observation import describe_surface
 from agentflow.workflow.task_prompt import list_whole_files
 from agentflow.workspace.git import FileChange, Git
@@ -55,7 +55,7 @@ class Crew(Record):
     toolbox: Toolbox
     store: TaskStore
     checking: Checking
-    sight: Sight
+    inspections: Inspections
     """What is to be seen of the change."""
     past: TaskSnapshots
     """What the files were before the task."""
@@ -144,7 +144,7 @@ class Crew(Record):
 
     def _compare(self) -> dict[str, bool]:
         """Return the files that differ from before the task now, and whether the task itself changed each."""
-        seen = self.look(self.store.task)
+        seen = self.take_tree(self.store.task)
         own = {change.path for change in self.changes(seen)}
         return {change.path: change.path in own for change in self.changes(seen.replace(hook_files={}))}
 
@@ -194,14 +194,14 @@ class Crew(Record):
             git=self.git,
             sandbox=self.sandbox,
             checking=self.checking,
-            sight=self.sight,
+            inspections=self.inspections,
             ledger=self.store.ledger,
             watch=self.watch,
         )
 
-    def look(self, task: TaskState) -> TaskState:
+    def take_tree(self, task: TaskState) -> TaskState:
         """Return the task with the tree on disk now, and with the files that only hooks changed."""
-        return self.judging.look(task)
+        return self.judging.take_tree(task)
 
     def changes(self, task: TaskState) -> tuple[FileChange, ...]:
         """Return the files that the task itself changed up to its last recorded tree."""

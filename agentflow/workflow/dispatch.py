@@ -171,7 +171,7 @@ def _load(crew: Crew, number: int, phase: Phase) -> Run:
 def _ask_about_changes(crew: Crew, run: Run, reason: str) -> Run | None:
     """Return the run paused for a person, if it changed files before its result was lost."""
     task = crew.store.task
-    seen = crew.look(task)
+    seen = crew.take_tree(task)
     if run.head.role != ROLE_OF[Phase.IMPLEMENTATION] or task.tree is None or seen.tree is None:
         return None
     changes = crew.changes(seen.replace(base_tree=task.tree))

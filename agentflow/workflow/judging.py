@@ -27,8 +27,8 @@ from agentflow.verdict.gather import (
     run_required,
     try_checks,
 )
+from agentflow.verdict.inspection import Inspection, approval_id
 from agentflow.verdict.judge import judge
-from agentflow.verdict.look import Look, approval_id
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import dispatch
 from agentflow.workflow.session import ask_stop_hooks
@@ -98,7 +98,7 @@ _JUDGES: Mapping[Phase, Callable[[Crew], Awaitable[Run | None]]] = MappingProxyT
 
 async def run_judges(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
     """Run the judges side by side, then decide their gates one after the other."""
-    task = crew.look(task)
+    task = crew.take_tree(task)
     if not task.reads_only and not crew.changes(task):
         return _fail_unchanged(crew, task.replace(final=()), phases)
     if repeated := _find_repeated(task):
@@ -195,7 +195,7 @@ async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> 
 def ask_approval(crew: Crew, task: TaskState) -> TaskState:
     """Return the task suspended until a person approves its changed checks, or ended where nobody may."""
     assert task.verdict is not None
-    seen, weakened = crew.sight.of(task), task.verdict.weakened
+    seen, weakened = crew.inspections.of(task), task.verdict.weakened
     pending = Pending(
         id=approval_id(seen, weakened),
         kind=PendingKind.SURFACE,
@@ -248,7 +248,7 @@ def _end(run: CheckRun) -> str:
     return summarize_evidence(run.evidence) if run.evidence else f"not run ({run.check.missing})"
 
 
-def _diff(crew: Crew, task: TaskState, seen: Look) -> str:
+def _diff(crew: Crew, task: TaskState, seen: Inspection) -> str:
     assert task.base_tree is not None
     assert task.tree is not None
     paths = [each.path for each in seen.checks]

@@ -42,7 +42,7 @@ async def work(crew: Crew, task: TaskState) -> TaskState:
     task = crew.store.task
     if run.pause is not None:
         return suspend_for(task, run.pause.pending)
-    task = crew.look(task)
+    task = crew.take_tree(task)
     if run.outcome is not RunOutcome.SUBMITTED:
         return end_in_phase(task, phase, end_without_result(run))
     task, event = _reclassify(crew, task, phase)

@@ -161,7 +161,7 @@ def _look_again(crew: Crew, task: TaskState) -> TaskState:
         crew.past.note(is_over=True)
         if task.base_tree is None:
             return task
-        seen = crew.look(task).replace(goes_on_from=task.tree)
+        seen = crew.take_tree(task).replace(goes_on_from=task.tree)
         crew.diff(seen)
     except (StateError, OSError) as error:
         crew.store.emit(Warned(message=f"what changed is unknown, the files cannot be read: {error}"))

@@ -28,7 +28,7 @@ from agentflow.verdict.parts import extract_checks, has_parts
 from agentflow.verdict.python_tests import find_changed_tests
 from agentflow.verdict.renaming import find_moved_module, find_renaming, is_renamed
 from agentflow.verdict.surface import Kind, belongs, kind_for_verdict, kind_of
-from agentflow.verdict.tamper import Changed, find_tampering, list_changed_lines
+from agentflow.verdict.tamper import FileDiff, find_tampering, list_changed_lines
 from agentflow.verdict.unused import find_dropped_names, is_taken, looks_up
 from agentflow.verdict.weakening import SurfaceChange
 from agentflow.workspace.git import Git
@@ -46,8 +46,8 @@ _MOVED = 2
 """Paths that are in one tree alone where a file has another name."""
 
 
-class Look(Record):
-    """What is to be seen of a change."""
+class Inspection(Record):
+    """What the diff of a change shows."""
 
     checks: tuple[SurfaceChange, ...]
     code: tuple[Finding, ...]
@@ -67,18 +67,18 @@ class Look(Record):
     """New comments by which the product keeps a required check from looking."""
 
 
-NOTHING = Look(checks=(), code=())
+NO_INSPECTION = Inspection(checks=(), code=())
 
 
-def inspect_change(git: Git, task: TaskState) -> Look:
-    """Compare all files that differ, and put what is to be said of them into words."""
+def inspect_change(git: Git, task: TaskState) -> Inspection:
+    """Return what the files that differ show about a change."""
     assert task.base_tree is not None
     assert task.tree is not None
     found = tuple(read_changed_texts(git, task.base_tree, task.tree, _TEXT_BYTES))
     changed = [one for each in found for one in _to_changed(each, task.surface)]
     code = {each.path for each in changed if not each.surface}
     findings = find_tampering(changed, _tests(git, task) if code else ())
-    return Look(
+    return Inspection(
         checks=tuple(_surface_change(each, each.surface, findings) for each in changed if each.surface),
         code=tuple(finding for finding in findings if finding.path in code),
         same_behaviour=_is_same_behaviour(git, task, found) or _is_moved(git, task, found),
@@ -92,7 +92,7 @@ def inspect_change(git: Git, task: TaskState) -> Look:
 
 
 def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> bool:
-    """Tell whether the change has no effect; what code of the repository reads is no mere text."""
+    """Return whether a change has no effect on behaviour; a text that code reads has one."""
     assert task.base_tree is not None
     paths = git.paths(task.base_tree)
     own = {part.partition(".")[0] for path in paths for part in path.split("/")}
@@ -150,7 +150,7 @@ def _is_moved(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> b
 
 
 def _is_needed(git: Git, tree: str, changes: tuple[ChangedTexts, ...], own: Collection[str]) -> bool:
-    """Tell whether other files may need a name that is no longer bound, or a project's description."""
+    """Return whether other files may need a name that is gone, or a project's description."""
     if any(map(is_description, changes)) and _in_code(git.mentions(tree, ["metadata"])):
         return True
     for each in (each for each in changes if each.path.endswith(".py")):
@@ -178,8 +178,8 @@ def _in_code(paths: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def _find_changed_tests(texts: tuple[ChangedTexts, ...], changed: list[Changed]) -> frozenset[str]:
-    """Return the new and changed tests, if nothing else changed but documents."""
+def _find_changed_tests(texts: tuple[ChangedTexts, ...], changed: list[FileDiff]) -> frozenset[str]:
+    """Return the new and changed tests, if only tests and documents changed."""
     kinds = {each.path: each.surface for each in changed}
     tests = [each for each in texts if kinds[each.path] is Kind.TESTS]
     if not all(each in tests or (kinds[each.path] is None and is_document(each)) for each in texts):
@@ -190,7 +190,7 @@ def _find_changed_tests(texts: tuple[ChangedTexts, ...], changed: list[Changed])
 
 
 def _tests_of(change: ChangedTexts) -> frozenset[str]:
-    """Return the new and changed tests of a file, if nothing else of it changed."""
+    """Return the new and changed tests of a file, if nothing else in it changed."""
     if change.path.endswith(".py"):
         return find_changed_tests(change.before, change.after)
     return find_added_tests(change.path, change.before, change.after)
@@ -220,7 +220,7 @@ def _dependencies(git: Git, task: TaskState, paths: list[str]) -> tuple[Differen
 
 
 def _find_renamed(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> Mapping[str, str]:
-    """Return the names that became others, where both trees say the same but for them."""
+    """Return the names that changed, if nothing but names changed."""
     assert task.base_tree is not None
     assert task.tree is not None
     names = find_renaming(changes)
@@ -238,8 +238,8 @@ def _find_renamed(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) 
     return names if not is_left and is_renamed(before, after, names) else {}
 
 
-def _find_suppressions(task: TaskState, changed: Iterable[Changed]) -> tuple[str, ...]:
-    """Return the new comments of the product by which a check that is required here does not look."""
+def _find_suppressions(task: TaskState, changed: Iterable[FileDiff]) -> tuple[str, ...]:
+    """Return the new comments by which the product suppresses a required check."""
     names = {item.check.name for item in task.baseline if item.evidence}
     code = (each for each in changed if not each.surface and is_source(each.path))
     return tuple(
@@ -247,34 +247,34 @@ def _find_suppressions(task: TaskState, changed: Iterable[Changed]) -> tuple[str
     )
 
 
-def _to_changed(each: ChangedTexts, surface: Surface) -> tuple[Changed, ...]:
-    """Return a changed file with why it belongs to the checks; one may be theirs and the product's."""
+def _to_changed(each: ChangedTexts, surface: Surface) -> tuple[FileDiff, ...]:
+    """Return the diffs of a changed file: two where it holds both product and checks."""
     kind = kind_for_verdict(each.path, surface)
     if kind is None and is_shared(each.path) and mix(each.path, each.before, each.after) != each.after:
         kind = Kind.RUNNER
-    whole = Changed(path=each.path, before=each.before, after=each.after, surface=kind)
+    whole = FileDiff(path=each.path, before=each.before, after=each.after, surface=kind)
     if kind is not None or not has_parts(surface, each.path):
         return (whole,)
     before, after = (extract_checks(each.path, text) for text in (each.before, each.after))
-    part = Changed(path=each.path, before=before, after=after, surface=Kind.TESTS)
+    part = FileDiff(path=each.path, before=before, after=after, surface=Kind.TESTS)
     return (whole,) if before == after else (part, whole)
 
 
-def _surface_change(each: Changed, kind: Kind, findings: tuple[Finding, ...]) -> SurfaceChange:
+def _surface_change(each: FileDiff, kind: Kind, findings: tuple[Finding, ...]) -> SurfaceChange:
     own = tuple(finding for finding in findings if finding.path == each.path)
     return SurfaceChange(path=each.path, kind=kind, before=each.before, after=each.after, findings=own)
 
 
 def _tests(git: Git, task: TaskState) -> tuple[str, ...]:
-    """Return the tests as they were, by which code is known that has their values."""
+    """Return the texts of the tests before the task, whose values code should not know."""
     assert task.base_tree is not None
     kinds = (Kind.TESTS, Kind.OBSERVED, Kind.NAMED)
     paths = (path for path in git.paths(task.base_tree) if kind_of(path, task.surface) in kinds)
     return git.texts([f"{task.base_tree}:{path}" for path in islice(paths, _TEST_FILES)], _TEXT_BYTES)
 
 
-def approval_id(seen: Look, weakened: Sequence[str]) -> str:
-    """Return the name under which exactly this is approved, and nothing else."""
+def approval_id(seen: Inspection, weakened: Sequence[str]) -> str:
+    """Return the id under which exactly these changes are approved."""
     parts = list(weakened)
     parts += [part for each in seen.checks for part in (each.path, each.after)]
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace"))
@@ -282,7 +282,7 @@ def approval_id(seen: Look, weakened: Sequence[str]) -> str:
 
 
 def find_added_secrets(diff: str) -> tuple[str, ...]:
-    """Return `path:line` of each added line that holds what looks like a key, unless it only moved."""
+    """Return `path:line` of each added line that looks like a key and did not only move."""
     removed = {
         row[1:].strip() for row in diff.split("\n") if row.startswith("-") and not row.startswith("---")
     }
@@ -290,7 +290,7 @@ def find_added_secrets(diff: str) -> tuple[str, ...]:
 
 
 def _hits(diff: str) -> Iterator[tuple[str, str]]:
-    """Yield the place and text of the added lines that redaction would change; keys may span lines."""
+    """Yield place and text of the added lines that redaction would change."""
     path, number, is_head = "", 0, True
     added: list[tuple[str, str]] = []
     for row in diff.split("\n"):
