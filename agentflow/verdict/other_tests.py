@@ -6,6 +6,7 @@ from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.verdict.comments import blank_out
 
 _NUMBER = r"-?\d+(?:\.\d+)?(?![\w.])"
