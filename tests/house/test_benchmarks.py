@@ -12,7 +12,7 @@ from benchmarks import commands, prompts, report, state, tokens, work
 from benchmarks.clients import AGENTFLOW, STDLIB, measure, scratch
 from benchmarks.report import Row
 from benchmarks.server import Asked, rehearsed
-from benchmarks.tasks import tasks
+from benchmarks.tasks import Task, tasks
 
 SHORT = 12
 COMMANDS = [(words, forbidden) for words, _, forbidden in commands.COMMANDS]
@@ -95,6 +95,25 @@ def test_work_is_counted_by_role() -> None:
     assert (cost.verdict, cost.refused, cost.requests) == ("answered", (), {"explorer": 3})
     assert cost.input["explorer"] > cost.output["explorer"] > 0
     assert not work.tried(STDLIB, tasks()[0], "lazy").is_right
+
+
+def task_of(name: str) -> Task:
+    return next(task for task in tasks() if task.id == name)
+
+
+def test_a_failing_test_costs_no_more_than_by_a_plain_loop() -> None:
+    ours, plain = (
+        work.tried(client, task_of("python-red-test"), "competent") for client in (AGENTFLOW, STDLIB)
+    )
+    assert (ours.verdict, ours.refused, ours.is_done) == ("verified", (), True)
+    assert ours.requests == {"implementer": 3, "verifier": 1}
+    assert sum(ours.input.values()) <= 1.1 * sum(plain.input.values())
+
+
+def test_a_wrong_change_that_passes_its_own_tests_is_rejected_by_a_verifier_that_looks() -> None:
+    cost = work.tried(AGENTFLOW, task_of("python-small-feature"), "mistaken")
+    assert (cost.verdict, cost.is_done) == ("failed", False)
+    assert cost.requests["verifier"] > 1
 
 
 def test_state_is_written_in_little_time() -> None:
