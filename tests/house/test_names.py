@@ -4,6 +4,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -28,6 +29,7 @@ TWICE = Path(__file__).with_name("names_twice.txt")
 """Public names that several modules define; the list may only shrink."""
 
 Sources = dict[str, str]
+parse = cache(ast.parse)
 
 
 def words(name: str) -> list[str]:
@@ -67,7 +69,7 @@ def banned_names(sources: Sources) -> list[str]:
         module = PurePosixPath(path).stem
         if is_banned(module, is_type=True):
             found.append(f"{path}: {module}")
-        for line, name, is_type in bound_names(ast.parse(text)):
+        for line, name, is_type in bound_names(parse(text)):
             if name not in DICTATED and is_banned(name, is_type=is_type):
                 found.append(f"{path}:{line}: {name}")
     return found
@@ -77,7 +79,7 @@ def public_lists(sources: Sources) -> dict[str, list[str]]:
     """Return each `__all__`."""
     found = {}
     for path, text in sources.items():
-        for node in ast.parse(text).body:
+        for node in parse(text).body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
                 found[path] = list(ast.literal_eval(node.value))
     return found
@@ -99,7 +101,7 @@ def participle_functions(sources: Sources) -> set[str]:
     return {
         f"{room_of(path)} {node.name}"
         for path, text in sources.items()
-        for node in ast.walk(ast.parse(text))
+        for node in ast.walk(parse(text))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.name not in DICTATED
         and is_participle(node.name)
@@ -108,7 +110,7 @@ def participle_functions(sources: Sources) -> set[str]:
 
 
 def defined_names(tree: ast.Module) -> set[str]:
-    """Return the public names that a module defines at its top level."""
+    """Return the public names that a module defines at its top level; a type variable is for itself."""
     names = set()
     for node in tree.body:
         match node:
@@ -116,6 +118,8 @@ def defined_names(tree: ast.Module) -> set[str]:
                 names.add(name)
             case ast.AnnAssign(target=ast.Name(id=name)):
                 names.add(name)
+            case ast.Assign(value=ast.Call(func=ast.Name(id="TypeVar"))):
+                continue
             case ast.Assign(targets=targets):
                 names |= {target.id for target in targets if isinstance(target, ast.Name)}
             case _:
@@ -124,7 +128,7 @@ def defined_names(tree: ast.Module) -> set[str]:
 
 
 def names_defined_twice(sources: Sources) -> set[str]:
-    counts = Counter(name for text in sources.values() for name in defined_names(ast.parse(text)))
+    counts = Counter(name for text in sources.values() for name in defined_names(parse(text)))
     return {name for name, count in counts.items() if count > 1}
 
 
@@ -196,7 +200,7 @@ def test_a_name_that_two_modules_define_is_found(planted: str) -> None:
 
 
 def test_a_private_a_local_and_an_imported_name_may_repeat() -> None:
-    fine = "from x import look\n_own = 1\nclass A{}:\n    def run(self):\n        size = 1"
+    fine = "from x import look\nT = TypeVar('T')\n_own = 1\nclass A{}:\n    def run(self):\n        size = 1"
     assert names_defined_twice({f"agentflow/{n}.py": fine.format(n) for n in "ab"}) == set()
 
 

@@ -1,5 +1,6 @@
 """Capabilities to build with, each of one kind; all else around the agent is in memory."""
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import anyio
 from msgspec import structs
 
-from agentflow.compose.builder import AgentBuilder
+from agentflow.compose.builder import AgentBuilder, Audience
 from agentflow.compose.capability import (
     Capability,
     ContextChannel,
@@ -193,3 +194,24 @@ def untimed(events: list[Event]) -> list[Event]:
         event.replace(seconds=0) if isinstance(event, Replied | RunEnded | ToolFinished) else event
         for event in events
     ]
+
+
+def wiring(agent: Agent) -> dict[str, Any]:
+    """Return what is wired into an agent; the system prompt stands as its digest."""
+    observe = agent.observe
+    audience = observe if isinstance(observe, Audience) else Audience((), (observe,))
+    return {
+        "role": agent.role.name,
+        "model": agent.model.name,
+        "model_id": agent.model_id,
+        "system": hashlib.sha256(agent.system.encode()).hexdigest()[:12],
+        "tools": [tool.name for tool in agent.tools],
+        "submit": agent.submit.name if agent.submit else None,
+        "hooks": [hook.name for hook in agent.hooks.hooks],
+        "records": [name_of(record) for record in audience.records],
+        "observers": [name_of(observer) for observer in audience.observers],
+    }
+
+
+def name_of(observer: Observer) -> str:
+    return str(getattr(observer, "__qualname__", type(observer).__name__))

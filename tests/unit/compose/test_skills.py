@@ -8,8 +8,7 @@ from agentflow.core.run import Run, RunOpened
 from agentflow.library.skill_file import Skill, read_skill
 from agentflow.library.skills import Offer
 from agentflow.loop.agent import Surroundings
-from tests.unit.compose.parts import built, parts_of
-from tests.unit.compose.wiring import wiring
+from tests.unit.compose.parts import built, parts_of, wiring
 
 MARK = '<skill name="a">'
 

@@ -3,10 +3,21 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import agentflow
 from agentflow.compose.builder import AgentBuilder
-from agentflow.compose.standard import Kit, describe_capabilities, list_standard_capabilities
+from agentflow.compose.capability import Capability
+from agentflow.compose.standard import (
+    FIRST,
+    LAST,
+    Kit,
+    RolePrompt,
+    Submission,
+    describe_capabilities,
+    list_standard_capabilities,
+)
 from agentflow.core.errors import ConfigError, ModelRejected
 from agentflow.core.events import Event
 from agentflow.core.role import Role
@@ -15,10 +26,29 @@ from agentflow.core.run import RunOutcome
 from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import read_role
 from agentflow.loop.agent import Surroundings
+from agentflow.loop.prompts import prompt_text
 from agentflow.model.tiers import model_id
 from agentflow.tools.registry import SUBMITS, standard
-from tests.unit.compose.parts import TURNS, EndsWith, Gives, Says, Watches, a_hook, built, parts_of, run, talk
-from tests.unit.compose.wiring import wiring
+from tests.unit.compose.parts import (
+    LOOK,
+    PEEK,
+    TURNS,
+    EndsWith,
+    Gives,
+    Hooked,
+    Makes,
+    Says,
+    Watches,
+    a_hook,
+    around,
+    built,
+    parts_of,
+    peek,
+    run,
+    talk,
+    untimed,
+    wiring,
+)
 from tests.unit.loop.stage import SUBMIT, a_role, script
 
 
@@ -151,3 +181,94 @@ def test_only_the_builder_makes_agents() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Agent"
     }
     assert makers == {"compose/builder.py"}
+
+
+def unrelated(seen: list[Event]) -> tuple[Capability, ...]:
+    """Return capabilities of which none has to do with another."""
+    return (
+        talk(*TURNS),
+        Gives(),
+        EndsWith(SUBMIT),
+        Hooked((a_hook("one"),)),
+        Watches(seen.append),
+    )
+
+
+def test_two_builds_are_equal_and_independent(place: Surroundings) -> None:
+    seen: list[Event] = []
+    builder = AgentBuilder.base(a_role(), place)
+    for capability in (*unrelated(seen), Makes(peek)):
+        builder = builder.with_capability(capability)
+    first, second = builder.build(), builder.build()
+    assert parts_of(first) == parts_of(second)
+    assert first is not second
+    assert first.observe is not second.observe
+    assert hash(first.observe) == hash(second.observe)
+    assert first.observe != print
+    assert parts_of(first) != parts_of(first.replace(tools=(PEEK,)))
+
+
+def test_unrelated_capabilities_may_stand_in_any_order(place: Surroundings) -> None:
+    given = (*unrelated([]), Makes(lambda settled: PEEK if settled.tools else SUBMIT))
+    turned = (given[number:] + given[:number] for number in range(len(given)))
+    orders = [*turned, given[::-1]]
+    expected = wiring(built(place, *given))
+    assert [order for order in orders if wiring(built(place, *order)) != expected] == []
+
+
+def test_equal_builds_run_alike(tmp_path: Path) -> None:
+    told = []
+    for number in range(2):
+        seen: list[Event] = []
+        root = tmp_path / str(number)
+        root.mkdir()
+        run(built(around(root), *unrelated(seen)))
+        told.append(untimed(seen))
+    assert told[0] == told[1]
+    assert len(told[0]) > 10
+
+
+EQUAL = 20
+PRIORITIES = st.lists(st.integers(min_value=-3, max_value=3), max_size=30)
+
+
+def expected(priorities: list[int]) -> list[str]:
+    """Return names by priority, the highest first, and by their place among equals."""
+    places = sorted(range(len(priorities)), key=lambda place: (-priorities[place], place))
+    return [f"n{place}" for place in places]
+
+
+@settings(deadline=None)
+@given(priorities=PRIORITIES)
+def test_hooks_stand_by_priority_then_by_insertion(priorities: list[int]) -> None:
+    hooks = [Hooked((a_hook(f"n{place}", priority),)) for place, priority in enumerate(priorities)]
+    assert wiring(built(around(Path()), *hooks))["hooks"] == expected(priorities)
+
+
+@settings(deadline=None)
+@given(priorities=PRIORITIES)
+def test_sections_stand_by_priority_then_by_insertion(priorities: list[int]) -> None:
+    sections = [Says(f"n{place}", priority) for place, priority in enumerate(priorities)]
+    assert built(around(Path()), *sections).system.split() == expected(priorities)
+
+
+def test_equal_priorities_keep_their_order(place: Surroundings) -> None:
+    one_by_one = [Hooked((a_hook(f"n{number}", 7),)) for number in range(EQUAL)]
+    at_once = Hooked(tuple(a_hook(f"n{number}", 7) for number in range(EQUAL)))
+    names = [f"n{number}" for number in range(EQUAL)]
+    assert wiring(built(place, *one_by_one))["hooks"] == names
+    assert wiring(built(place, at_once))["hooks"] == names
+
+
+def test_tools_stand_by_name_whatever_the_order(place: Surroundings) -> None:
+    names = [wiring(built(place, Gives(pair)))["tools"] for pair in ((LOOK, PEEK), (PEEK, LOOK))]
+    assert names == [["Look", "Peek"], ["Look", "Peek"]]
+
+
+def test_the_role_comes_first_and_the_submission_last_whatever_the_order(place: Surroundings) -> None:
+    role = a_role()
+    parts = (Submission(tool=SUBMIT), Says("In between."), RolePrompt(role=role))
+    protocol = prompt_text("protocol.md").format(submit=SUBMIT.name)
+    for order in (parts, parts[::-1]):
+        assert built(place, *order).system == f"{role.prompt}\n\nIn between.\n\n{protocol}"
+    assert FIRST > 0 > LAST

@@ -7,8 +7,19 @@ from agentflow.compose.standard import EventLog
 from agentflow.core.events import Event, RunEnded, RunStarted, Warned
 from agentflow.core.run import RunOutcome
 from agentflow.loop.agent import Surroundings
-from tests.unit.compose.parts import LOOK, TURNS, EndsWith, Gives, Watches, around, built, run, talk, untimed
-from tests.unit.compose.wiring import wiring
+from tests.unit.compose.parts import (
+    LOOK,
+    TURNS,
+    EndsWith,
+    Gives,
+    Watches,
+    around,
+    built,
+    run,
+    talk,
+    untimed,
+    wiring,
+)
 from tests.unit.loop.stage import SUBMIT, call, submit, turn
 
 
