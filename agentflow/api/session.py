@@ -80,14 +80,14 @@ def begin_session(setup: Setup, order: Order) -> Iterator[Session]:
             explored=explored,
             focus=order.focus,
             overrides=order.overrides,
-            budget=_bounded(order.budget, setup.limits),
+            budget=_limit_budget(order.budget, setup.limits),
         )
         store = TaskStore.create(setup.git.root, task)
         record_own_task(store)
         yield Session(setup=setup, store=store, consent=order.consent)
 
 
-def _bounded(asked: Budget, limits: TaskLimits) -> Budget:
+def _limit_budget(asked: Budget, limits: TaskLimits) -> Budget:
     """Return the budget of a task: the command line's limits, else the repository's."""
     return Budget(
         cost=limits.cost if asked.cost is None else asked.cost,

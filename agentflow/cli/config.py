@@ -121,15 +121,17 @@ def _models(settings: "Settings") -> list[str]:
 
 def _instructions(setup: "Setup") -> Iterator[str]:
     """Yield the files that tell roles how to work here, with their sizes, and what is cut off."""
-    from agentflow.library.instructions import MAX_CHARS, describe_reach, load_instructions
+    from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, load_instructions
     from agentflow.workspace.path_guard import PathGuard
 
-    workspace, left = PathGuard(setup.git.root, git=setup.git.folders), MAX_CHARS
+    workspace, left = PathGuard(setup.git.root, git=setup.git.folders), MAX_IN_PROMPT
     for each in load_instructions(workspace, workspace.files()):
         where = describe_reach(each)
         shown = len(each.text) if where else min(len(each.text), left)
         left -= 0 if where else shown
-        cut = f"; {each.size - shown:,} left out, a brief holds {MAX_CHARS:,}" if shown < each.size else ""
+        cut = (
+            f"; {each.size - shown:,} left out, a brief holds {MAX_IN_PROMPT:,}" if shown < each.size else ""
+        )
         yield f"{each.path}: {where or 'in every brief'}, characters: {each.size:,}{cut}"
 
 

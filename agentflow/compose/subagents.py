@@ -19,8 +19,8 @@ from agentflow.loop.lifecycle import last_said
 from agentflow.loop.prompts import prompt_text
 from agentflow.tools.registry import Toolbox
 
-MAX_DEPTH = 3
-MAX_CHILDREN = 8
+_MAX_DEPTH = 3
+_MAX_CHILDREN = 8
 
 
 Context = Literal["minimal", "scoped", "full"]
@@ -138,10 +138,10 @@ class Delegate(Record):
         role = self.agents.find(work.subagent_type)
         if role is None:
             raise InvalidInput(f"there is no sub-agent {work.subagent_type}; yours are {names}")
-        if self.agents.depth >= MAX_DEPTH:
-            raise NotAllowed(f"sub-agents go {MAX_DEPTH} levels deep and you are the last: do it yourself")
-        if _count_up_to(context) > MAX_CHILDREN:
-            raise NotAllowed(f"a run has {MAX_CHILDREN} sub-agents at most: go on with what they gave you")
+        if self.agents.depth >= _MAX_DEPTH:
+            raise NotAllowed(f"sub-agents go {_MAX_DEPTH} levels deep and you are the last: do it yourself")
+        if _count_up_to(context) > _MAX_CHILDREN:
+            raise NotAllowed(f"a run has {_MAX_CHILDREN} sub-agents at most: go on with what they gave you")
         return role
 
 

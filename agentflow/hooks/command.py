@@ -19,9 +19,9 @@ from agentflow.process import exchange, stop_asked
 from agentflow.redact import redacted, redacted_bytes
 from agentflow.trust import fingerprint
 
-MAX_TEXT = 10_000
+MAX_HOOK_TEXT = 10_000
 """Characters of a text that are passed on; a longer one is kept in a file."""
-PREVIEW = 1_000
+_PREVIEW = 1_000
 _PLACEHOLDER = regex(r"\$\{(CLAUDE_PROJECT_DIR|CLAUDE_PLUGIN_ROOT)\}")
 _SHELLS: Mapping[str, tuple[str, ...]] = {
     "sh": ("sh", "-c"),
@@ -126,10 +126,10 @@ def _explain_failure(command: Command, error: OSError | ValueError) -> str:
 def _shorten(result: HookResult, folder: Path) -> HookResult:
     """Return the result with long texts cut; the full ones are kept in files."""
     fields = ("context", "notice", "reason", "block", "halt")
-    long = {name: text for name in fields if len(text := getattr(result, name) or "") > MAX_TEXT}
+    long = {name: text for name in fields if len(text := getattr(result, name) or "") > MAX_HOOK_TEXT}
     for name, text in long.items():
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"hook-{secrets.token_hex(4)}.out"
         write_whole(path, redacted(text).encode())
-        long[name] = f"{text[:PREVIEW]}\n[clipped; the full text is in {path}]"
+        long[name] = f"{text[:_PREVIEW]}\n[clipped; the full text is in {path}]"
     return result.replace(**long)

@@ -13,12 +13,12 @@ from agentflow.frontmatter import split
 from agentflow.redact import redacted
 from agentflow.workspace.globs import compile_glob
 
-MAX_CHARS = 20_000
+MAX_IN_PROMPT = 20_000
 """The most of all instructions in one task prompt."""
-MAX_FILES = 100
-MAX_HOPS = 4
+_MAX_FILES = 100
+_MAX_HOPS = 4
 """How far imports lead, as in the public convention."""
-NAMES = ("CLAUDE.md", "AGENTS.md")
+_NAMES = ("CLAUDE.md", "AGENTS.md")
 _ROOT = ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md", "CLAUDE.local.md")
 _RULES = ".claude/rules"
 _FENCED = regex(r"(?ms)(^ {0,3}(?P<fence>`{3,}|~{3,}).*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z))")
@@ -34,13 +34,13 @@ def load_instructions(workspace: Workspace, files: Iterable[str]) -> tuple[Instr
     """
     known: dict[str, Instruction] = {}
     for path in _ROOT:
-        _take(workspace, path, "", MAX_HOPS, known)
+        _take(workspace, path, "", _MAX_HOPS, known)
     for path in _rules(workspace):
-        _take(workspace, path, "", MAX_HOPS, known)
-    nested = (path for path in files if "/" in path and PurePosixPath(path).name in NAMES)
+        _take(workspace, path, "", _MAX_HOPS, known)
+    nested = (path for path in files if "/" in path and PurePosixPath(path).name in _NAMES)
     for path in sorted(nested, key=lambda path: (path.count("/"), path.rpartition("/")[0], _rank(path))):
         if not path.startswith(".claude/"):
-            _take(workspace, path, path.rpartition("/")[0], MAX_HOPS, known)
+            _take(workspace, path, path.rpartition("/")[0], _MAX_HOPS, known)
     return tuple(known.values())
 
 
@@ -67,14 +67,14 @@ def _is_relevant(one: Instruction, paths: tuple[str, ...]) -> bool:
 
 
 def _rank(path: str) -> int:
-    return NAMES.index(PurePosixPath(path).name)
+    return _NAMES.index(PurePosixPath(path).name)
 
 
 def _take(workspace: Workspace, path: str, folder: str, hops: int, known: dict[str, Instruction]) -> None:
     """Add a file with what it imports, each real file once; what cannot be read is left out."""
     try:
         name = workspace.relative(path)
-        if name in known or len(known) >= MAX_FILES:
+        if name in known or len(known) >= _MAX_FILES:
             return
         raw = workspace.read(name)
     except ToolError:
@@ -84,7 +84,9 @@ def _take(workspace: Workspace, path: str, folder: str, hops: int, known: dict[s
     globs, text = _split_rule(path, redacted(raw.decode("utf-8", "replace")).replace("\r\n", "\n"))
     if not text:
         return
-    known[name] = Instruction(path=path, text=text[:MAX_CHARS], folder=folder, globs=globs, size=len(text))
+    known[name] = Instruction(
+        path=path, text=text[:MAX_IN_PROMPT], folder=folder, globs=globs, size=len(text)
+    )
     for found in _imports(text) if hops else ():
         _take(workspace, str(PurePosixPath(path).parent / found), folder, hops - 1, known)
 

@@ -14,7 +14,7 @@ from agentflow.redact import one_line
 from agentflow.workspace.path_guard import PathGuard
 
 SKILL_FILE = "SKILL.md"
-STRICT = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
+STANDARD_KEYS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
 """The keys of the open standard."""
 _ELSEWHERE = frozenset(
     {
@@ -25,7 +25,7 @@ _ELSEWHERE = frozenset(
 """Keys of other tools."""
 _OURS = {"owner": "owners", "consumers": "consumers", "roles": "roles", "phases": "phases", "paths": "paths"}
 """The keys under `metadata` that have a meaning here, with the fields that they fill."""
-MAX_FILES = 50
+_MAX_FILES = 50
 """The most files beside SKILL.md that are listed."""
 _NAME = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 _MAX = {"name": 64, "description": 1024, "compatibility": 500}
@@ -81,9 +81,9 @@ def read_skill(folder: Path, root: Path, origin: str) -> tuple[Skill, tuple[Oddi
     source = str(folder / SKILL_FILE)
     text = _text(folder, root)
     head, _ = _split(text, source)
-    lines = {key: key_line(text, key) or 1 for key in (*STRICT, *head)}
-    for key in head.keys() - STRICT - _ELSEWHERE:
-        if near := difflib.get_close_matches(key, STRICT, n=1, cutoff=0.8):
+    lines = {key: key_line(text, key) or 1 for key in (*STANDARD_KEYS, *head)}
+    for key in head.keys() - STANDARD_KEYS - _ELSEWHERE:
+        if near := difflib.get_close_matches(key, STANDARD_KEYS, n=1, cutoff=0.8):
             raise InvalidFile(source, f"unknown key {key!r}; did you mean {near[0]!r}?", line=lines[key])
     description = head.get("description")
     if not isinstance(description, str) or not description.strip():
@@ -119,7 +119,7 @@ def list_skill_files(skill: Skill) -> tuple[str, ...]:
     inside = [path for pattern in ("*", "*/*") for path in skill.folder.glob(pattern)]
     names = [path.relative_to(skill.folder).as_posix() for path in inside if _is_plain(path)]
     return tuple(sorted(name for name in names if name != SKILL_FILE and not name.startswith(".")))[
-        :MAX_FILES
+        :_MAX_FILES
     ]
 
 
@@ -180,7 +180,7 @@ def _find_oddities(head: Mapping[str, Any], skill: Skill) -> Iterator[tuple[str,
     if skill.name != skill.folder.name or not _NAME.fullmatch(skill.name):
         yield "name", f"name: must be the folder's name, {skill.folder.name}: letters, digits, single hyphens"
     for key in head:
-        if key not in STRICT:
+        if key not in STANDARD_KEYS:
             yield key, f"key {key!r} has no meaning here"
     yield from (("metadata", problem) for problem in _odd_metadata(head.get("metadata", {})))
 

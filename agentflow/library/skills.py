@@ -13,8 +13,8 @@ from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill
 from agentflow.redact import one_line
 from agentflow.workspace.globs import compile_glob
 
-MAX_DEPTH = 6
-MAX_FOLDERS = 2000
+_MAX_DEPTH = 6
+_MAX_FOLDERS = 2000
 
 
 class SkillFolder(Record):
@@ -138,12 +138,12 @@ def _add(found: dict[str, Skill], skill: Skill) -> Iterator[str]:
 def _walk(place: SkillFolder) -> Iterator[Path]:
     """Yield folders with a SKILL.md, within bounds of depth and number, none inside another."""
     ahead, seen = [(place.folder, 0)], 0
-    while ahead and seen < MAX_FOLDERS:
+    while ahead and seen < _MAX_FOLDERS:
         folder, depth = ahead.pop(0)
         seen += 1
         if depth and (folder / SKILL_FILE).is_file():
             yield folder
-        elif depth < MAX_DEPTH:
+        elif depth < _MAX_DEPTH:
             ahead.extend((below, depth + 1) for below in _list_folders(folder, place))
 
 

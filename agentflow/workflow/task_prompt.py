@@ -17,7 +17,7 @@ from agentflow.core.role import Limits, Plan, Role
 from agentflow.core.routing import ROLE_OF, Access
 from agentflow.core.task import Excerpt, Failure, Instruction, Phase, TaskState
 from agentflow.core.wording import list_some
-from agentflow.library.instructions import MAX_CHARS, describe_reach, select_instructions
+from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, select_instructions
 from agentflow.loop.prompts import prompt_text
 from agentflow.report.material import Material, fence_text
 from agentflow.report.outcomes import describe_issue
@@ -138,7 +138,10 @@ def _instructions(task: TaskState, material: Material) -> str:
     """Return what the repository says of how to work on the files of a task, cut where it is too much."""
     paths = (*task.paths, *material.changed, *(each.path for each in task.excerpts))
     found = select_instructions(task.instructions, paths)
-    parts, left = [f"# Instructions of the repository\n{prompt_text('instructions.md')}"], MAX_CHARS
+    parts, left = (
+        [f"# Instructions of the repository\n{prompt_text('instructions.md')}"],
+        MAX_IN_PROMPT,
+    )
     for each in found:
         parts.append(_instruction(each, max(0, left)))
         left -= len(each.text)

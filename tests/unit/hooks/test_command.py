@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.hook import Actor, Hook, Point, Scene, Script
-from agentflow.hooks.command import MAX_TEXT
+from agentflow.hooks.command import MAX_HOOK_TEXT
 from tests.unit.hooks.stage import BASH, PAYLOADS, denied, fire, script
 
 PUBLIC = {"session_id", "transcript_path", "cwd", "permission_mode", "hook_event_name"}
@@ -211,7 +211,7 @@ def test_escape_sequences_do_not_reach_the_terminal(scene: Scene) -> None:
 
 @pytest.mark.parametrize("extra", [0, 1])
 def test_a_long_context_is_kept_in_a_file(scene: Scene, extra: int) -> None:
-    text = "x" * (MAX_TEXT + extra)
+    text = "x" * (MAX_HOOK_TEXT + extra)
     (scene.cwd / "said").write_text(text)
     (context,) = fire(scene, script("cat said", point=Point.SESSION_START)).contexts
     if not extra:
@@ -220,13 +220,13 @@ def test_a_long_context_is_kept_in_a_file(scene: Scene, extra: int) -> None:
     (kept,) = scene.outputs.iterdir()
     assert kept.read_text() == text
     assert kept.stat().st_mode & 0o777 == 0o600
-    assert len(context) < MAX_TEXT / 2
+    assert len(context) < MAX_HOOK_TEXT / 2
     assert str(kept) in context
 
 
 def test_a_text_that_cannot_be_kept_is_a_failure(scene: Scene) -> None:
     scene.outputs.write_text("in the way")
-    (scene.cwd / "said").write_text("x" * (MAX_TEXT + 1))
+    (scene.cwd / "said").write_text("x" * (MAX_HOOK_TEXT + 1))
     decision = fire(scene, script("cat said", point=Point.SESSION_START))
     assert decision.contexts == ()
     assert "cannot be kept" in decision.notices[0]

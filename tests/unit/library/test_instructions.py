@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.library.instructions import MAX_CHARS, load_instructions, select_instructions
+from agentflow.library.instructions import MAX_IN_PROMPT, load_instructions, select_instructions
 from agentflow.workspace.path_guard import PathGuard
 
 
@@ -96,6 +96,6 @@ def test_a_rule_for_some_files_counts_for_these(root: Path) -> None:
 
 
 def test_a_long_file_is_cut_and_its_size_is_known(root: Path) -> None:
-    told(root, {"CLAUDE.md": "x" * (MAX_CHARS + 5)})
+    told(root, {"CLAUDE.md": "x" * (MAX_IN_PROMPT + 5)})
     (only,) = load_instructions(PathGuard(root), ())
-    assert (len(only.text), only.size) == (MAX_CHARS, MAX_CHARS + 5)
+    assert (len(only.text), only.size) == (MAX_IN_PROMPT, MAX_IN_PROMPT + 5)

@@ -7,7 +7,7 @@ from agentflow.core.messages import Usage
 from agentflow.core.pending import Budget
 from agentflow.core.role import Change, Finding, Findings, Limits, Plan, PlanStep, Role, ToolRule
 from agentflow.core.task import Excerpt, Instruction, Intent, Phase
-from agentflow.library.instructions import MAX_CHARS
+from agentflow.library.instructions import MAX_IN_PROMPT
 from agentflow.report.material import Material, fence_text
 from agentflow.workflow.task_prompt import MAX_DIFF_CHARS, write_iteration_prompt, write_task_prompt
 from tests.unit.verdict.cases import (
@@ -195,7 +195,7 @@ def test_a_brief_says_how_far_its_run_may_go_and_how_one_test_is_run() -> None:
 
 
 def test_long_instructions_are_cut_with_a_notice() -> None:
-    long = Instruction(path="CLAUDE.md", text="x" * MAX_CHARS, size=MAX_CHARS + 5)
+    long = Instruction(path="CLAUDE.md", text="x" * MAX_IN_PROMPT, size=MAX_IN_PROMPT + 5)
     more = Instruction(path="calc/AGENTS.md", text="```\nyes", size=7, folder="calc")
     text = write_task_prompt(
         a_task(instructions=(long, more)), Phase.REVIEW, material(changed=("calc/a.py",))
