@@ -76,7 +76,8 @@ class Canary(Record):
 
 def make_canary(check: Check, beside: str, changed: Iterable[str]) -> Canary | None:
     """Return a canary in the folder of a test, with the changed code loaded; None for an unknown runner."""
-    found = PYTEST.search(check.command) or UNITTEST.search(check.command)
+    pytest = PYTEST.search(check.command)
+    found = pytest or UNITTEST.search(check.command)
     if check.name is not CheckName.TESTS or found is None:
         return None
     modules = sorted(module for path in changed for module in _modules(path))
@@ -87,7 +88,7 @@ def make_canary(check: Check, beside: str, changed: Iterable[str]) -> Canary | N
     methods = (_METHOD.format(**names, place=place, claim=claim) for place, claim in enumerate(claims))
     text = _TEXT.format(**names, modules=modules) + "".join(methods)
     path = str(PurePosixPath(beside).with_name(f"test_{names['word']}.py"))
-    option = "" if found.re is PYTEST else " -v"
+    option = "" if pytest else " -v"
     return Canary(
         path=path,
         text=text,
