@@ -164,7 +164,7 @@ def _threads(process: int) -> int:
 def kill_marked(mark: int, older: AbstractSet[int]) -> None:
     """Kill every process with this mark and wait until it is dead; `older` ran before there was one."""
     patience = time.monotonic() + _PATIENCE_SECONDS
-    while strays := [_stopped(stray) for stray in _marked(mark, older)]:
+    while strays := [_stop(stray) for stray in _find_marked(mark, older)]:
         for stray in strays:
             _send(stray, signal.SIGKILL)
         if time.monotonic() > patience:
@@ -172,7 +172,7 @@ def kill_marked(mark: int, older: AbstractSet[int]) -> None:
         time.sleep(_TICK)  # one with much memory still has its ports and locks for a while
 
 
-def _stopped(process: int) -> int:
+def _stop(process: int) -> int:
     """Stop a process as soon as it is found: it neither forks on nor acts on the end of its child."""
     _send(process, signal.SIGSTOP)
     return process
@@ -185,7 +185,7 @@ def _send(process: int, number: signal.Signals) -> None:
         pass  # it is gone, or became another user's
 
 
-def _marked(mark: int, older: AbstractSet[int]) -> Iterator[int]:
+def _find_marked(mark: int, older: AbstractSet[int]) -> Iterator[int]:
     # an old number may be a new process by now: its limit costs little to ask, its environment a lot
     for number in sorted(running()):
         if _is_branded(number, mark) or (number not in older and _says(number, mark)):

@@ -39,7 +39,7 @@ class _Loader(Composer, SafeConstructor, Resolver):
     def __init__(self, text: str) -> None:
         for base in (Composer, SafeConstructor, Resolver):
             base.__init__(self)
-        text = _paired(text)
+        text = _pair_surrogates(text)
         in_c = yaml.__with_libyaml__ and not _SURROGATE.search(text)  # which libyaml refuses
         self._events = (yaml.CLoader if in_c else yaml.SafeLoader)(text)  # ten times as fast in C
         self.check_event = self._events.check_event
@@ -65,7 +65,7 @@ class _Loader(Composer, SafeConstructor, Resolver):
         return super().construct_mapping(node, deep)
 
 
-def _paired(text: str) -> str:
+def _pair_surrogates(text: str) -> str:
     """Return JSON with each escaped pair of surrogates as the one character that YAML lets be escaped."""
     if text.lstrip()[:1] not in ("[", "{"):
         return text

@@ -109,7 +109,7 @@ def redacted(text: str, environ: Mapping[str, str] | None = None) -> str:
         found = _FORMS.sub(_marked, found)
     for sign, word, form in _FILES:
         if word in found and sign.search(found):
-            found = form.sub(_marked_end, found)
+            found = form.sub(_mark_end, found)
     return found
 
 
@@ -147,13 +147,13 @@ class _Own(Record):
             for at in range(run.start(), run.end() - _GRAM + 1, _ECHO - _GRAM + 1):
                 place = self.grams.get(text[at : at + _GRAM]) if at >= done else None
                 if place is not None:
-                    start, end = _stretched(text, at, self.spellings[place[0]], place[1])
+                    start, end = _stretch(text, at, self.spellings[place[0]], place[1])
                     if end - start >= _ECHO and start >= done:
                         yield start, end
                         done = end
 
 
-def _stretched(text: str, at: int, spelling: str, place: int) -> tuple[int, int]:
+def _stretch(text: str, at: int, spelling: str, place: int) -> tuple[int, int]:
     """Return how far a text and a spelling agree around a place where they do."""
     start, end = 0, _GRAM
     while start < min(at, place) and text[at - start - 1] == spelling[place - start - 1]:
@@ -220,7 +220,7 @@ def _marked(found: re.Match[str]) -> str:
     return (found["name"] or "") + MARK + f"\n{MARK}" * found.group().count("\n")
 
 
-def _marked_end(found: re.Match[str]) -> str:
+def _mark_end(found: re.Match[str]) -> str:
     return found["name"] + MARK
 
 
@@ -234,7 +234,7 @@ class Redacting:
     def add(self, piece: str) -> None:
         """Pass on what can no longer become part of a secret."""
         self._held += piece
-        end = _settled(self._held)
+        end = _settle(self._held)
         if end:
             self._take(redacted(self._held[:end]))
             self._held = self._held[end:]
@@ -245,7 +245,7 @@ class Redacting:
         self._held = ""
 
 
-def _settled(text: str) -> int:
+def _settle(text: str) -> int:
     """Return how much of a text no secret that is still coming can begin in."""
     end = max(text.rfind(" "), text.rfind("\n")) + 1
     if not end and len(text) <= _LONGEST:

@@ -77,7 +77,7 @@ class Stated:
     def __init__(self, manifest: Manifest, text: str) -> None:
         document = _document(manifest, text)
         self.specs: dict[str, str] = {}
-        for name, spec in _named(manifest, text, document):
+        for name, spec in _read_names(manifest, text, document):
             known = self.specs.get(name)
             self.specs[name] = spec if known in (None, "", spec) else f"{known}, {spec}"
         found = ((hook, _at(document, tuple(hook.split(".")))) for hook in manifest.hooks)
@@ -97,7 +97,7 @@ def compare(path: str, before: str, after: str) -> Difference:
     both = [name for name in names if name in old.specs and name in new.specs]
     return Difference(
         path=path,
-        added=tuple(_added(name, manifest, old, new) for name in names if name not in old.specs),
+        added=tuple(_describe_added(name, manifest, old, new) for name in names if name not in old.specs),
         moved=tuple(
             f"{name} from {old.specs[name] or 'any'} to {new.specs[name] or 'any'}"
             for name in both
@@ -110,7 +110,7 @@ def compare(path: str, before: str, after: str) -> Difference:
     )
 
 
-def _added(name: str, manifest: Manifest, old: Stated, new: Stated) -> str:
+def _describe_added(name: str, manifest: Manifest, old: Stated, new: Stated) -> str:
     said = f"{name} {new.specs[name]}".strip()
     were_pinned = bool(old.specs) and all(map(_EXACT.fullmatch, old.specs.values()))
     is_loose = " " not in name and _LOOSE.match(new.specs[name]) and not manifest.locked
@@ -184,14 +184,14 @@ def _document(manifest: Manifest, text: str) -> Any:
     return loads(text)
 
 
-def _named(manifest: Manifest, text: str, document: Any) -> Iterator[tuple[str, str]]:
+def _read_names(manifest: Manifest, text: str, document: Any) -> Iterator[tuple[str, str]]:
     if manifest.form == "requirements":
         yield from _requirements(text)
     elif manifest.form == "lines":
         yield from ((found["name"], found["spec"].strip()) for found in re.finditer(manifest.line, text))
     for place in manifest.at:
         for value in _at(document, tuple(place.split("."))):
-            yield from _listed(value)
+            yield from _read_list(value)
 
 
 def _at(tree: Any, keys: tuple[str, ...]) -> Iterator[Any]:
@@ -203,7 +203,7 @@ def _at(tree: Any, keys: tuple[str, ...]) -> Iterator[Any]:
                 yield from _at(tree[key], keys[1:])
 
 
-def _listed(value: Any) -> Iterator[tuple[str, str]]:
+def _read_list(value: Any) -> Iterator[tuple[str, str]]:
     """Yield the names and specs of a list of requirements or packages, or of a table by names."""
     if isinstance(value, Mapping):
         named = ((name.rpartition("node_modules/")[2], spec) for name, spec in value.items())

@@ -42,12 +42,12 @@ def detect(
     `files` are those git does not ignore, relative to the root; no other is read. The check of a settled
     name is known already: no program is asked for it, and it may be left out.
     """
-    return required(_found(sandbox, files, (), settled))
+    return required(_find_all(sandbox, files, (), settled))
 
 
 def detect_quick(sandbox: Sandbox, files: tuple[str, ...], changed: Collection[str]) -> tuple[Check, ...]:
     """Return what is run for a quick look: of the tests those that belong to changed files, if any do."""
-    return quick(_found(sandbox, files, changed))
+    return quick(_find_all(sandbox, files, changed))
 
 
 def limited_by(checks: Iterable[Check], timeouts: Mapping[CheckName, float]) -> tuple[Check, ...]:
@@ -55,7 +55,7 @@ def limited_by(checks: Iterable[Check], timeouts: Mapping[CheckName, float]) -> 
     return tuple(check.replace(timeout=timeouts.get(check.name, check.timeout)) for check in checks)
 
 
-def _found(
+def _find_all(
     sandbox: Sandbox, files: tuple[str, ...], changed: Collection[str], settled: Collection[CheckName] = ()
 ) -> list[Check]:
     repository = Repository(sandbox=sandbox, files=files, known=frozenset(files))
@@ -72,7 +72,7 @@ def node_checks(repository: Repository) -> Iterator[Check]:
     if not package:
         return
     tool = _package_tool(repository, package)
-    missing = _missing(repository, tool, "install Node.js" if tool == "npm" else f"npm install -g {tool}")
+    missing = _lacks(repository, tool, "install Node.js" if tool == "npm" else f"npm install -g {tool}")
     scripts = table(package, "scripts")
     for name, script in _SCRIPTS:
         body = scripts.get(script)
@@ -116,15 +116,15 @@ def _start(rule: CheckRule, repository: Repository) -> tuple[str, str | None]:
     """Return the command of a rule, by the build's own starter where there is one, and what is missing."""
     if rule.wrapper and repository.has(rule.wrapper):
         rest = rule.command.removeprefix(rule.programs[-1][0])
-        return f"./{rule.wrapper}{rest}", _missing(repository, *rule.runtime)
-    missing = (_missing(repository, name, hint) for name, hint in rule.programs)
+        return f"./{rule.wrapper}{rest}", _lacks(repository, *rule.runtime)
+    missing = (_lacks(repository, name, hint) for name, hint in rule.programs)
     return rule.command, next(filter(None, missing), None)
 
 
 def make_checks(repository: Repository) -> Iterator[Check]:
     """Yield the `test` target of a Makefile, for a repository that tells its tests in no other way."""
     if repository.make_test is not None:
-        missing = _missing(repository, "make", "install make")
+        missing = _lacks(repository, "make", "install make")
         reason = f"target 'test' in {repository.make_test[0]}"
         yield require(CheckName.TESTS, "make test", reason, missing)
 
@@ -148,5 +148,5 @@ def _script(tool: str, script: str) -> str:
     return f"{tool} test" if script == "test" and tool != "bun" else f"{tool} run {script}"
 
 
-def _missing(repository: Repository, name: str, hint: str) -> str | None:
+def _lacks(repository: Repository, name: str, hint: str) -> str | None:
     return None if find_program(name, repository.root) else f"{name}: {hint}"

@@ -46,7 +46,7 @@ def blockage(run: CheckRun, output: str, repository: Repository, running: Versio
         return run.check.missing
     if run.evidence is None or run.green:
         return ""
-    return _unable(run, output, repository) or _blocked_tests(run, output, repository, running)
+    return _unable(run, output, repository) or _why_tests_cannot_run(run, output, repository, running)
 
 
 def _unable(run: CheckRun, output: str, repository: Repository) -> str:
@@ -66,7 +66,7 @@ def _unable(run: CheckRun, output: str, repository: Repository) -> str:
     return "it needs the network (--network opens it)" if _OFFLINE.search(output) else ""
 
 
-def _blocked_tests(run: CheckRun, output: str, repository: Repository, running: Version | None) -> str:
+def _why_tests_cannot_run(run: CheckRun, output: str, repository: Repository, running: Version | None) -> str:
     if run.check.name is not CheckName.TESTS:
         return ""
     wanted = required_python(repository)
@@ -98,7 +98,7 @@ def fits(running: Version, wanted: str) -> bool:
 def _holds(running: Version, clause: Mapping[str, str] | re.Match[str]) -> bool:
     wanted = tuple(int(part) for part in clause["version"].split("."))
     size = max(len(running), len(wanted))
-    now, then = _padded(running, size), _padded(wanted, size)
+    now, then = _pad(running, size), _pad(wanted, size)
     same = running[: len(wanted)] == wanted if clause["star"] else now == then
     holds = {
         "==": same,
@@ -112,5 +112,5 @@ def _holds(running: Version, clause: Mapping[str, str] | re.Match[str]) -> bool:
     return holds[clause["sign"]]
 
 
-def _padded(version: Version, size: int) -> Version:
+def _pad(version: Version, size: int) -> Version:
     return (*version, *(0,) * (size - len(version)))

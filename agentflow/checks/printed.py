@@ -117,7 +117,7 @@ def read_go(output: str) -> Told | None:
             found[f"{package}::*"] = ERROR
     broken = (_GO_BROKEN.fullmatch(row) for row in output.splitlines())
     found |= {f"{row['package']}::*": ERROR for row in broken if row}
-    return _named(found) if events else None
+    return _to_told(found) if events else None
 
 
 def _of(found: Mapping[str, TestOutcome], package: str) -> list[TestOutcome]:
@@ -167,7 +167,7 @@ def _sum(numbers: Iterable[TestCounts]) -> TestCounts:
     return total
 
 
-def _named(outcomes: Mapping[str, TestOutcome]) -> Told:
+def _to_told(outcomes: Mapping[str, TestOutcome]) -> Told:
     return Told(outcomes=outcomes, number=counts(outcomes))
 
 
@@ -181,7 +181,7 @@ def _read_go_verbose(rows: list[str]) -> Told | None:
         elif end := _GO_END.fullmatch(row):
             found |= {f"{end['package']}::{name}": outcome for name, outcome in open_tests.items()}
             open_tests = {}
-    return _named(found) if found and any(row.startswith("=== RUN ") for row in rows) else None
+    return _to_told(found) if found and any(row.startswith("=== RUN ") for row in rows) else None
 
 
 def _read_cargo(rows: list[str]) -> Told | None:
@@ -199,8 +199,8 @@ def _read_cargo(rows: list[str]) -> Told | None:
         elif begun is not None and len(begun) < expected and (test := _CARGO_TEST.fullmatch(row)):
             begun.append((f"{crate}::{_LINE.sub('', test['test'])}", _CARGO_WORDS[test["word"]]))
         elif begun is not None and (end := _CARGO_END.fullmatch(row)):
-            number = _counted({word: int(end[word]) for word in ("passed", "failed", "skipped")})
-            is_whole &= _listed(outcome for _, outcome in begun) == number
+            number = _add_up({word: int(end[word]) for word in ("passed", "failed", "skipped")})
+            is_whole &= _count_outcomes(outcome for _, outcome in begun) == number
             numbers.append(number)
             for name, outcome in begun:
                 found.setdefault(name, []).append(outcome)
@@ -211,7 +211,7 @@ def _read_cargo(rows: list[str]) -> Told | None:
     return Told(outcomes=outcomes if is_whole else {}, number=_sum(numbers))
 
 
-def _listed(outcomes: Iterable[TestOutcome]) -> TestCounts:
+def _count_outcomes(outcomes: Iterable[TestOutcome]) -> TestCounts:
     return counts({str(place): outcome for place, outcome in enumerate(outcomes)})
 
 
@@ -219,12 +219,12 @@ def _read_ctest(rows: list[str]) -> Told | None:
     """Return the tests of ctest, if there are as many as it says."""
     ends = [end for row in rows if (end := _CTEST_END.fullmatch(row))]
     if not ends:
-        return _named({}) if any(map(_CTEST_NONE.fullmatch, rows)) else None
+        return _to_told({}) if any(map(_CTEST_NONE.fullmatch, rows)) else None
     found = {test["test"]: _of_ctest(test["word"]) for row in rows if (test := _CTEST.fullmatch(row))}
     failed, number = int(ends[-1]["failed"]), int(ends[-1]["number"])
     red = sum(outcome is FAILED for outcome in found.values())
     if red == failed and len(found) >= number:
-        return _named(found)
+        return _to_told(found)
     return Told(number=TestCounts(passed=number - failed, failed=failed))
 
 
@@ -239,7 +239,7 @@ def _read_javascript(rows: list[str]) -> Told | None:
     sums = (_last(_JEST, rows), _last(_VITEST, rows), _blocks(_NODE, rows), _blocks(_MOCHA, rows))
     found = next((each for each in sums if each is not None), None)
     tap = _read_tap(rows)
-    return tap or (Told(number=_counted(found)) if found is not None else None)
+    return tap or (Told(number=_add_up(found)) if found is not None else None)
 
 
 def _last(pattern: re.Pattern[str], rows: list[str]) -> dict[str, int] | None:
@@ -260,7 +260,7 @@ def _blocks(pattern: re.Pattern[str], rows: list[str]) -> dict[str, int] | None:
     return parts if parts.keys() & {"pass", "passing"} else None
 
 
-def _counted(parts: Mapping[str, int]) -> TestCounts:
+def _add_up(parts: Mapping[str, int]) -> TestCounts:
     number: Counter[TestOutcome] = Counter()
     for word, times in parts.items():
         number[_WORDS.get(word, ERROR)] += times
@@ -276,7 +276,7 @@ def _read_tap(rows: list[str]) -> Told | None:
     if not plans or sum(plans) != len(points) or any(map(_TAP_BAIL.fullmatch, rows)):
         return None
     seen: Counter[str] = Counter()
-    return _named(dict(_points(points, seen)))
+    return _to_told(dict(_points(points, seen)))
 
 
 def _points(points: Iterable[re.Match[str]], seen: Counter[str]) -> Iterator[tuple[str, TestOutcome]]:

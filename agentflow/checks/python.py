@@ -125,10 +125,10 @@ def _with(tools: Tools, wanted: _Wanted, name: CheckName, arguments: str) -> Che
 
 
 def _linters(repository: Repository) -> tuple[_Wanted, ...]:
-    ruff = _configured(repository, "ruff", ("ruff.toml", ".ruff.toml"), {})
-    flake8 = _configured(repository, "flake8", (".flake8",), {"setup.cfg": "flake8", "tox.ini": "flake8"})
-    black = _configured(repository, "black", (), {})
-    isort = _configured(repository, "isort", (".isort.cfg",), {"setup.cfg": "isort", "tox.ini": "isort"})
+    ruff = _configuration(repository, "ruff", ("ruff.toml", ".ruff.toml"), {})
+    flake8 = _configuration(repository, "flake8", (".flake8",), {"setup.cfg": "flake8", "tox.ini": "flake8"})
+    black = _configuration(repository, "black", (), {})
+    isort = _configuration(repository, "isort", (".isort.cfg",), {"setup.cfg": "isort", "tox.ini": "isort"})
     is_formatted = "format" in table(repository.toml("pyproject.toml"), "tool", "ruff")
     place = "[tool.ruff.format] in pyproject.toml"
     format_too = (_Wanted(tool="ruff format", reason=place),) if is_formatted else ()
@@ -136,11 +136,11 @@ def _linters(repository: Repository) -> tuple[_Wanted, ...]:
 
 
 def _type_checkers(repository: Repository) -> tuple[_Wanted, ...]:
-    mypy = _configured(repository, "mypy", ("mypy.ini", ".mypy.ini"), {"setup.cfg": "mypy"})
-    return mypy + _configured(repository, "pyright", ("pyrightconfig.json",), {})
+    mypy = _configuration(repository, "mypy", ("mypy.ini", ".mypy.ini"), {"setup.cfg": "mypy"})
+    return mypy + _configuration(repository, "pyright", ("pyrightconfig.json",), {})
 
 
-def _configured(
+def _configuration(
     repository: Repository, tool: str, files: Sequence[str], sections: dict[str, str]
 ) -> tuple[_Wanted, ...]:
     """Return the tool if one of its files, a section, or a table of pyproject.toml is there."""
@@ -181,11 +181,11 @@ def _read_tests(repository: Repository) -> dict[str, str]:
 
 def _runner(repository: Repository, tests: dict[str, str]) -> _Wanted | None:
     sections = {"tox.ini": "pytest", "setup.cfg": "tool:pytest"}
-    configured = _configured(repository, "pytest", ("pytest.ini", ".pytest.ini", "pytest.toml"), sections)
+    configured = _configuration(repository, "pytest", ("pytest.ini", ".pytest.ini", "pytest.toml"), sections)
     if configured:
         return configured[0]
     if not tests:
-        return next(iter(_configured(repository, "tox", (), {"tox.ini": "testenv"})), None)
+        return next(iter(_configuration(repository, "tox", (), {"tox.ini": "testenv"})), None)
     if reason := _pytest_hint(repository, tests):
         return _Wanted(tool="pytest", reason=reason)
     return _Wanted(tool="unittest", reason=f"unittest tests in {min(tests)}")
@@ -274,7 +274,7 @@ def choose(repository: Repository) -> Interpreter:
     """Return the Python of this repository: VIRTUAL_ENV, .venv, uv or poetry, PATH."""
     root = repository.root
     if (folder := find_environment(root)) is not None:
-        shown = _shown(folder / "bin" / "python", root)
+        shown = _spell_path(folder / "bin" / "python", root)
         return Interpreter(words=(shown,), installer=f"{shlex.quote(shown)} -m pip install")
     if repository.has("uv.lock") and find_program("uv", root):
         return Interpreter(words=("uv", "run", "--no-sync", "python"), installer="uv pip install")
@@ -287,12 +287,12 @@ def choose(repository: Repository) -> Interpreter:
 
 def version(repository: Repository) -> tuple[int, ...] | None:
     """Return the version of this repository's Python, or None when it cannot be started."""
-    said = _said(repository.sandbox, (*choose(repository).words, "-c", _VERSION)) or ""
+    said = _ask(repository.sandbox, (*choose(repository).words, "-c", _VERSION)) or ""
     lines = [line for line in said.splitlines() if line.startswith(_ANSWER)]
     return tuple(int(part) for part in lines[-1].split()[1:]) if lines else None
 
 
-def _shown(python: Path, root: Path) -> str:
+def _spell_path(python: Path, root: Path) -> str:
     """Return how a person in the root would write it."""
     folder, top = python.parent.parent.resolve(), root.resolve()
     if python.is_relative_to(root):
@@ -301,17 +301,17 @@ def _shown(python: Path, root: Path) -> str:
 
 
 def _importable(sandbox: Sandbox, chosen: Interpreter, names: Sequence[str]) -> frozenset[str]:
-    said = _said(sandbox, (*chosen.words, "-c", _PROBE, *names)) or ""
+    said = _ask(sandbox, (*chosen.words, "-c", _PROBE, *names)) or ""
     lines = [line for line in said.splitlines() if line.startswith(_ANSWER)]
     return frozenset(lines[-1].split()) & frozenset(names) if lines else frozenset()
 
 
 def _answers(sandbox: Sandbox, name: str) -> bool:
     """Tell whether a program on PATH starts; a version manager's shim may stand for nothing."""
-    return find_program(name, sandbox.root) is not None and _said(sandbox, (name, "--version")) is not None
+    return find_program(name, sandbox.root) is not None and _ask(sandbox, (name, "--version")) is not None
 
 
-def _said(sandbox: Sandbox, argv: Sequence[str]) -> str | None:
+def _ask(sandbox: Sandbox, argv: Sequence[str]) -> str | None:
     """Return what a short program prints, or None when it fails."""
     root = sandbox.root
     command = Command(argv=tuple(argv), cwd=str(root), timeout=_PROBE_SECONDS)

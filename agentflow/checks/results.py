@@ -114,10 +114,10 @@ def _test_id(attributes: Mapping[str, str]) -> str:
     if file and (owner == module or owner.startswith(f"{module}.")):
         classes = owner[len(module) + 1 :].split(".")
         return "::".join([file, *filter(None, classes), name])
-    return "::".join([*_guessed(owner), name])
+    return "::".join([*_guess_place(owner), name])
 
 
-def _guessed(owner: str) -> Sequence[str]:
+def _guess_place(owner: str) -> Sequence[str]:
     """Return path and classes of a test that is defined in another file than its class."""
     words = owner.split(".")
     modules = next((place for place, word in enumerate(words) if word[:1].isupper()), len(words))
@@ -218,7 +218,7 @@ def _add(
 def _lines(text: str) -> Iterator[tuple[str, Sequence[str], TestOutcome]]:
     """Yield the tests that one of our reporters wrote down, one a line."""
     for line in text.splitlines():
-        told = _parsed(line)
+        told = _parse_json(line)
         outcome = _OUTCOMES.get(str(told.get("outcome")))
         if outcome is not None:
             yield str(told.get("file", "")), [str(name) for name in told.get("names", ())], outcome
@@ -226,7 +226,7 @@ def _lines(text: str) -> Iterator[tuple[str, Sequence[str], TestOutcome]]:
 
 def _suites(text: str) -> Iterator[tuple[str, Sequence[str], TestOutcome]]:
     """Yield the tests of a report in jest's form, and each file that failed otherwise."""
-    for suite in _records(_parsed(text).get("testResults")):
+    for suite in _records(_parse_json(text).get("testResults")):
         file, tests = str(suite.get("name", "")), _records(suite.get("assertionResults"))
         outcomes = [_OUTCOMES.get(str(test.get("status")), TestOutcome.ERROR) for test in tests]
         for test, outcome in zip(tests, outcomes, strict=True):
@@ -237,7 +237,7 @@ def _suites(text: str) -> Iterator[tuple[str, Sequence[str], TestOutcome]]:
             yield file, (), TestOutcome.ERROR
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parse_json(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text or "{}")
     except (ValueError, RecursionError):

@@ -211,7 +211,7 @@ def _environment(check: Check, sandbox: Sandbox, scratch: Path) -> dict[str, str
         f"--junitxml={scratch / 'junit.xml'}",
     )
     pytest = {"PYTEST_ADDOPTS": shlex.join(options)} if check.name is CheckName.TESTS else {}
-    return {**_SETTINGS, **caches, **pytest, **_compiled(sandbox.folders, scratch)}
+    return {**_SETTINGS, **caches, **pytest, **_keep_from_bytecode(sandbox.folders, scratch)}
 
 
 def _other_surroundings(scratch: Path) -> dict[str, str]:
@@ -221,7 +221,7 @@ def _other_surroundings(scratch: Path) -> dict[str, str]:
     return {"PYTHONHASHSEED": "4242", "TMPDIR": str(folder)}
 
 
-def _compiled(folders: Iterable[Path], scratch: Path) -> dict[str, str]:
+def _keep_from_bytecode(folders: Iterable[Path], scratch: Path) -> dict[str, str]:
     """Return what keeps a check from compiled code that is there already, and from leaving any.
 
     Compiling everything anew in a scratch folder costs seconds, so only a repository that needs it pays.

@@ -65,7 +65,7 @@ def read(wanted: ReadInput, context: ToolContext) -> Output:
     if wanted.offset > len(lines):
         raise InvalidInput(f"{wanted.file_path} has only {len(lines)} lines, offset is {wanted.offset}")
     last = min(len(lines), wanted.offset - 1 + wanted.limit)
-    shown = [_numbered(number, lines[number - 1]) for number in range(wanted.offset, last + 1)]
+    shown = [_number_line(number, lines[number - 1]) for number in range(wanted.offset, last + 1)]
     return Output(content="\n".join((*shown, _place(wanted.offset, last, len(lines)))))
 
 
@@ -81,7 +81,7 @@ def edit(wanted: EditInput, context: ToolContext) -> Output:
     _require_target(path, text, pattern, wanted)
     changed, count = re.subn(pattern, lambda found: _with_endings(new, found.group(), text), text)
     _require_own(path, context.role)
-    context.workspace.write(path, _encoded(changed))
+    context.workspace.write(path, _encode(changed))
     return Output(content=f"edited {path}: {count} replacement{'s' * (count > 1)}")
 
 
@@ -95,7 +95,7 @@ def write(wanted: WriteInput, context: ToolContext) -> Output:
         if redacted(old) != old and text.count(MARK) > old.count(MARK):  # nobody was shown the secret itself
             raise InvalidInput(f"{path} holds a secret, shown as {MARK}, that Write would destroy: use Edit")
         text, verb = _in_form_of(old, text), "replaced"
-    context.workspace.write(path, _encoded(text))
+    context.workspace.write(path, _encode(text))
     lines = text.count("\n") + (not text.endswith("\n") and bool(text))
     return Output(content=f"{verb} {path}: {lines} line{'s' * (lines != 1)}")
 
@@ -146,12 +146,12 @@ def _page(wanted: ReadInput, file: IO[bytes]) -> Output:
         raise InvalidInput(f"{wanted.file_path} has fewer lines than {wanted.offset}")
     lines = redacted(taken.decode("utf-8", "replace")).removesuffix("\n").split("\n")
     last = wanted.offset + len(lines) - 1
-    shown = [_numbered(number, line) for number, line in enumerate(lines, wanted.offset)]
+    shown = [_number_line(number, line) for number, line in enumerate(lines, wanted.offset)]
     more = f"; go on with offset {last + 1}" if next(rest, b"") else ", the last ones"
     return Output(content="\n".join((*shown, f"[lines {wanted.offset} to {last}{more}]")))
 
 
-def _numbered(number: int, line: str) -> str:
+def _number_line(number: int, line: str) -> str:
     text = line.removesuffix("\r")
     cut = f"{text[:MAX_CHARS]}… [{len(text) - MAX_CHARS} more characters]"
     return f"{number:6}\t{text if len(text) <= MAX_CHARS else cut}"
@@ -169,7 +169,7 @@ def _require_target(path: str, text: str, pattern: str, wanted: EditInput) -> No
     if not starts:
         raise InvalidInput(_not_found(path, text, wanted.old_string))
     if len(starts) > 1 and not wanted.replace_all:
-        lines = _listed([text.count("\n", 0, start) + 1 for start in starts])
+        lines = _list_lines([text.count("\n", 0, start) + 1 for start in starts])
         raise InvalidInput(
             f"old_string stands {len(starts)} times in {path}, on lines {lines}: "
             "add lines around it until it is unique, or set replace_all"
@@ -183,11 +183,13 @@ def _not_found(path: str, text: str, old: str) -> str:
         return f"{message}: leave out the line numbers that Read shows"
     near = [number for number, line in enumerate(text.split("\n"), 1) if first and line.strip() == first]
     if near:
-        return f"{message}; its first line stands on {_listed(near)}: compare white space and what follows"
+        return (
+            f"{message}; its first line stands on {_list_lines(near)}: compare white space and what follows"
+        )
     return f"{message}: read the file again and copy the text exactly"
 
 
-def _listed(lines: list[int]) -> str:
+def _list_lines(lines: list[int]) -> str:
     shown = ", ".join(map(str, lines[:10]))
     return shown if len(lines) <= 10 else f"{shown}, …"
 
@@ -211,7 +213,7 @@ def _in_form_of(old: str, new: str) -> str:
     return _BOM + body if old.startswith(_BOM) and not body.startswith(_BOM) else body
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

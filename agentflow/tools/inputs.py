@@ -30,7 +30,7 @@ def _require_seen(name: str, quotes: tuple[str, ...], context: ToolContext) -> N
     """Raise ToolError for a file that cannot be opened, or of which this run saw too little."""
     with context.workspace.open(name) as file:  # whoever names a file that may not be opened is told why
         is_text = not is_binary(file.read(SNIFFED))
-    was_shown = (name in files_shown(call, context) for call in _succeeded(context))
+    was_shown = (name in files_shown(call, context) for call in _find_successes(context))
     is_known = name in context.run.head.shown or any(was_shown) or _was_quoted(name, quotes, context.run)
     if not is_known:
         why = "exists and was not read in this run: Read it first" if is_text else "is binary"
@@ -70,17 +70,17 @@ def files_shown(call: ToolCall, context: ToolContext, *effects: Effect) -> tuple
     tool = next((tool for tool in context.tools if tool.name == call.name), None)
     if tool is None or not tool.shows_file or tool.effect not in (effects or Effect):
         return ()
-    return tuple(_spelled(path, context) for path in tool.values(call.input, Subject.PATH))
+    return tuple(_spell_path(path, context) for path in tool.values(call.input, Subject.PATH))
 
 
-def _spelled(path: str, context: ToolContext) -> str:
+def _spell_path(path: str, context: ToolContext) -> str:
     try:
         return context.workspace.relative(path)
     except ToolError:
         return ""
 
 
-def _succeeded(context: ToolContext) -> Iterator[ToolCall]:
+def _find_successes(context: ToolContext) -> Iterator[ToolCall]:
     """Yield the calls of a run that came to a good end."""
     run = context.run
     calls = {call.id: call for message in run.seen for call in message.calls}

@@ -36,7 +36,7 @@ class _Converter(HTMLParser):
         elif tag in {"ul", "ol"}:
             self._lists.append(tag)
         else:
-            self._say(self._opening(tag))
+            self._say(self._open_tag(tag))
         self._is_literal |= tag == "pre"
 
     def handle_endtag(self, tag: str) -> None:
@@ -44,7 +44,7 @@ class _Converter(HTMLParser):
             if tag in self._silent:
                 del self._silent[self._silent.index(tag) :]
         elif tag == "a" and self._links:
-            self._say(self._closed_link(self._links.pop()))
+            self._say(self._close_link(self._links.pop()))
         elif tag in {"ul", "ol"} and self._lists:
             self._lists.pop()
             self._say("\n\n")
@@ -56,7 +56,7 @@ class _Converter(HTMLParser):
         starts = not self._is_literal and "".join(self.parts[-1:])[-1:] in {"", "\n"}
         self._say(text.lstrip() if starts else text)
 
-    def _opening(self, tag: str) -> str:
+    def _open_tag(self, tag: str) -> str:
         match tag:
             case "li":
                 indent = "  " * (min(len(self._lists), _DEEPEST) - 1)
@@ -78,7 +78,7 @@ class _Converter(HTMLParser):
         elif tag in _BLOCKS and tag != "li":
             self._say("\n\n")
 
-    def _closed_link(self, href: str) -> str:
+    def _close_link(self, href: str) -> str:
         """Return the end of a link; one that leads nowhere, or to a script, has no address."""
         try:
             address = urljoin(self._base, href)

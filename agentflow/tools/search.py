@@ -118,11 +118,11 @@ class GrepInput(Record):
 
 def glob(wanted: GlobInput, context: ToolContext) -> Output:
     """List files by name; a pattern without a slash matches at any depth."""
-    below = _existing(wanted.path, context)
+    below = _require_existing(wanted.path, context)
     prefix = "" if below == "." else f"{below}/"
     pattern = compile_glob(wanted.pattern.removeprefix(f"{context.workspace.root}/"))
     found = [path for path in context.workspace.files(below) if pattern.fullmatch(path.removeprefix(prefix))]
-    return _shown(found, MAX_PATHS, "no files match")
+    return _to_output(found, MAX_PATHS, "no files match")
 
 
 def grep(wanted: GrepInput, context: ToolContext) -> Output:
@@ -131,10 +131,10 @@ def grep(wanted: GrepInput, context: ToolContext) -> Output:
         workspace=context.workspace,
         regex=compiled(wanted.pattern, ignore_case=wanted.ignore_case, multiline=wanted.multiline),
         paths=compile_glob(wanted.glob or "**"),
-        below=_existing(wanted.path, context),
+        below=_require_existing(wanted.path, context),
         multiline=wanted.multiline,
     )
-    return _shown(_in_mode(wanted, lines(query)), wanted.head_limit, "no matches")
+    return _to_output(_in_mode(wanted, lines(query)), wanted.head_limit, "no matches")
 
 
 GLOB = Tool(
@@ -147,7 +147,7 @@ GREP = Tool(
 )
 
 
-def _existing(path: str, context: ToolContext) -> str:
+def _require_existing(path: str, context: ToolContext) -> str:
     below = context.workspace.relative(path)
     place = context.workspace.root / below
     if not place.exists():
@@ -174,7 +174,7 @@ def _line(line: Line, *, numbered: bool) -> str:
     return f"{line.path}:{line.number}:{text}" if numbered else f"{line.path}:{text}"
 
 
-def _shown(results: Sequence[str], limit: int, nothing: str) -> Output:
+def _to_output(results: Sequence[str], limit: int, nothing: str) -> Output:
     if not results:
         return Output(content=nothing)
     rest = len(results) - limit
@@ -206,8 +206,8 @@ def ripgrep(query: Query) -> tuple[Line, ...] | None:
         said = capture((*_RIPGREP, *case, "-e", query.regex.pattern, "--", *names), cwd=query.workspace.root)
         if said.returncode not in {0, 1}:
             return None
-        found.extend(_parsed(said.stdout))
-    return _agreed(query, found)
+        found.extend(_parse_output(said.stdout))
+    return _confirm(query, found)
 
 
 def git_grep(query: Query) -> tuple[Line, ...] | None:
@@ -224,8 +224,8 @@ def git_grep(query: Query) -> tuple[Line, ...] | None:
         said = _git(query, *_GREP, *case, "-e", pattern, *search)
         if said is None:
             return None
-        found.extend(place for place in _parsed(said) if not is_hidden(place[0]))
-    return _agreed(query, (place for place in found if query.paths.fullmatch(place[0])))
+        found.extend(place for place in _parse_output(said) if not is_hidden(place[0]))
+    return _confirm(query, (place for place in found if query.paths.fullmatch(place[0])))
 
 
 def _git(query: Query, *arguments: str) -> bytes | None:
@@ -243,7 +243,7 @@ def python_re(query: Query) -> tuple[Line, ...]:
             continue
         texts = _texts(text)
         single = (index for index, line in enumerate(texts) if query.regex.search(line))
-        hits = _spanned(query, texts, text) if query.multiline else single
+        hits = _find_spanned_lines(query, texts, text) if query.multiline else single
         found.extend(Line(path=path, number=hit + 1, text=texts[hit]) for hit in hits)
     return tuple(sorted(found, key=lambda line: (line.path, line.number)))
 
@@ -271,12 +271,12 @@ def batches(names: Iterable[str], limit: int = BATCH_BYTES) -> Iterator[list[str
         yield batch
 
 
-def _parsed(output: bytes) -> Iterator[Place]:
+def _parse_output(output: bytes) -> Iterator[Place]:
     for name, number, _ in _FOUND.findall(output):
         yield os.fsdecode(name).removeprefix("./"), int(number)
 
 
-def _agreed(query: Query, found: Iterable[Place]) -> tuple[Line, ...]:
+def _confirm(query: Query, found: Iterable[Place]) -> tuple[Line, ...]:
     """Return the lines that Python's `re` matches too, as they stand in files that may be searched.
 
     What an engine printed is not passed on: it may have followed a link that somebody swapped in.
@@ -309,7 +309,7 @@ def _texts(text: str) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def _spanned(query: Query, texts: list[str], text: str) -> list[int]:
+def _find_spanned_lines(query: Query, texts: list[str], text: str) -> list[int]:
     """Return the lines that matches of several lines touch."""
     starts = list(accumulate((len(line) + 1 for line in texts[:-1]), initial=0))
     touched: set[int] = set()

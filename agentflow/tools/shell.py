@@ -78,8 +78,8 @@ def bash(wanted: BashInput, context: ToolContext) -> Output:
     except OSError as error:
         raise ToolError(f"the command could not be started: {error.strerror}") from None
     most, kept = context.shell.shown_bytes, recall_note(context.run.head.tools, context.call_id)
-    shown = _clipped(sink, finished.bytes, most, kept)
-    parts = (shown, *finished.notes, _ending(wanted, finished, context))
+    shown = _clip(sink, finished.bytes, most, kept)
+    parts = (shown, *finished.notes, _describe_end(wanted, finished, context))
     return Output(
         content="\n".join(part for part in parts if part),
         execution=finished.replace(
@@ -109,7 +109,7 @@ def _sink(context: ToolContext) -> Path:
     return context.shell.outputs / f"{context.call_id}.out"
 
 
-def _clipped(sink: Path, size: int, most: int, kept: str) -> str:
+def _clip(sink: Path, size: int, most: int, kept: str) -> str:
     if size <= most:
         return uncoloured(sink.read_bytes().decode("utf-8", "replace")).removesuffix("\n")
     with sink.open("rb") as file:
@@ -124,7 +124,7 @@ def _clipped(sink: Path, size: int, most: int, kept: str) -> str:
     return uncoloured(f"{first}\n{note}\n{last}")
 
 
-def _ending(wanted: BashInput, finished: Execution, context: ToolContext) -> str:
+def _describe_end(wanted: BashInput, finished: Execution, context: ToolContext) -> str:
     if finished.timed_out:
         return f"timed out after {wanted.timeout / 1000:g} s and was killed with all it started"
     if finished.exit_code is not None:

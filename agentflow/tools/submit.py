@@ -31,10 +31,10 @@ Cited = TypeVar("Cited", Finding, Issue)
 
 def submit_findings(wanted: Findings, context: ToolContext) -> Output:
     """Hand in what was found and end; each finding names a file and a line that exist."""
-    placed, flagged = _judged(wanted.findings, context)
+    placed, flagged = _check_citations(wanted.findings, context)
     borne = [one for one in placed if one.place not in flagged and not one.path.startswith(_WEB)]
     unseen = [one.place for one in borne if not was_shown(context, one)]
-    return _submitted(
+    return _to_output(
         "findings",
         wanted.replace(findings=placed),
         flagged_findings=flagged,
@@ -45,7 +45,7 @@ def submit_findings(wanted: Findings, context: ToolContext) -> Output:
 
 def submit_plan(wanted: Plan, context: ToolContext) -> Output:  # noqa: ARG001  # all tools have one signature
     """Hand in the plan and end."""
-    return _submitted("plan", wanted)
+    return _to_output("plan", wanted)
 
 
 def submit_change(wanted: Change, context: ToolContext) -> Output:
@@ -53,21 +53,21 @@ def submit_change(wanted: Change, context: ToolContext) -> Output:
     problems = list(_unlike(wanted, context)) if context.changed and not context.run.rejected else []
     if problems:
         raise InvalidInput("; ".join(problems))
-    return _submitted("change", wanted)
+    return _to_output("change", wanted)
 
 
 def submit_review(wanted: Review, context: ToolContext) -> Output:
     """Hand in the review and end; each issue names a file and a line that exist."""
-    placed, flagged = _judged(wanted.issues, context)
-    return _submitted("review", wanted.replace(issues=placed), flagged_issues=flagged)
+    placed, flagged = _check_citations(wanted.issues, context)
+    return _to_output("review", wanted.replace(issues=placed), flagged_issues=flagged)
 
 
 def submit_verdict(wanted: Judgement, context: ToolContext) -> Output:
     """Hand in the verdict and end; VERIFIED cites checks that the program ran after the change."""
-    problems = list(_unfounded(wanted, context.ledger))
+    problems = list(_find_unfounded(wanted, context.ledger))
     if problems:
         raise InvalidInput("; ".join(problems))
-    return _submitted("judgement", wanted)
+    return _to_output("judgement", wanted)
 
 
 def _tool(name: str, kind: type[Record], call: Callable[[Any, ToolContext], Output]) -> Tool:
@@ -83,14 +83,14 @@ SUBMIT_TOOLS = (
 )
 
 
-def _submitted(key: str, submission: AnySubmission, **others: list[Any]) -> Output:
+def _to_output(key: str, submission: AnySubmission, **others: list[Any]) -> Output:
     return Output(content="submitted", changes={key: plain(submission), **others}, submitted=True)
 
 
 def _unlike(wanted: Change, context: ToolContext) -> Iterator[str]:
     """Yield where a change is not what was handed in as one; told once, then the tree alone counts."""
     assert context.changed is not None
-    changed, named = context.changed(), {_spelled(path, context.workspace) for path in wanted.files}
+    changed, named = context.changed(), {_spell_path(path, context.workspace) for path in wanted.files}
     if not changed:
         yield f"no file differs from before the task: {_NOTHING_TO_DO}"
         return
@@ -100,7 +100,7 @@ def _unlike(wanted: Change, context: ToolContext) -> Iterator[str]:
         yield f"changed, but not named: {', '.join(unnamed)} (name it, or undo what is no part of the change)"
 
 
-def _spelled(path: str, workspace: Workspace) -> str:
+def _spell_path(path: str, workspace: Workspace) -> str:
     """Return a path as git spells it, as far as it leads into the repository."""
     try:
         return workspace.relative(path)
@@ -108,7 +108,7 @@ def _spelled(path: str, workspace: Workspace) -> str:
         return path
 
 
-def _judged(cited: tuple[Cited, ...], context: ToolContext) -> tuple[tuple[Cited, ...], list[str]]:
+def _check_citations(cited: tuple[Cited, ...], context: ToolContext) -> tuple[tuple[Cited, ...], list[str]]:
     """Return citations with their paths as git spells them, and the places that no file bears out.
 
     The first time these are an error, to be mended.
@@ -137,7 +137,7 @@ def misplaced(path: str, line: int, workspace: Workspace) -> str | None:
     return None if line <= count else f"{path}:{line}: the file has {count} lines"
 
 
-def _unfounded(wanted: Judgement, ledger: Ledger) -> Iterator[str]:
+def _find_unfounded(wanted: Judgement, ledger: Ledger) -> Iterator[str]:
     if wanted.verdict is Claim.VERIFIED and not wanted.evidence:
         yield "VERIFIED has to cite evidence"
     records = {cited: ledger.find(cited) for cited in wanted.evidence}

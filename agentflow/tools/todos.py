@@ -40,9 +40,9 @@ class TodoChange(Record):
 
 def todo_write(wanted: TodoInput, context: ToolContext) -> Output:
     """Replace all steps: one in_progress while any is open, a completed one with evidence."""
-    todos = _numbered(wanted.todos)
+    todos = _number_todos(wanted.todos)
     _require_valid(todos, context.ledger)
-    return _noted(todos, f"{len(todos)} todo{'s' * (len(todos) != 1)} noted")
+    return _to_output(todos, f"{len(todos)} todo{'s' * (len(todos) != 1)} noted")
 
 
 TODO_WRITE = Tool(
@@ -68,7 +68,7 @@ def todo_update(saved: tuple[Todo, ...]) -> Tool:
         after = [newer.get(todo.id, todo) for todo in todos]
         _require_valid(after, context.ledger)
         then = f"todo {begun.id} is in progress" if begun else "no todo is left"
-        return _noted(after, f"todo {current.id} {wanted.status}; {then}")
+        return _to_output(after, f"todo {current.id} {wanted.status}; {then}")
 
     return Tool(
         name="TodoUpdate",
@@ -80,11 +80,11 @@ def todo_update(saved: tuple[Todo, ...]) -> Tool:
     )
 
 
-def _noted(todos: list[Todo], said: str) -> Output:
+def _to_output(todos: list[Todo], said: str) -> Output:
     return Output(content=said, changes={"todos": [plain(todo) for todo in todos]})
 
 
-def _numbered(items: tuple[TodoItem, ...]) -> list[Todo]:
+def _number_todos(items: tuple[TodoItem, ...]) -> list[Todo]:
     taken = {item.id for item in items}
     free = (number for number in count(1) if number not in taken)
     return [

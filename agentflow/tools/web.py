@@ -131,7 +131,7 @@ async def fetched(url: str, resolve: Resolve, connect: Connect) -> Page:
     """Return a page, each redirect within its host judged as the first address was. Raises ToolError."""
     here = target(url)
     for _ in range(MAX_REDIRECTS + 1):
-        async with connect(await _judged(here, resolve)) as response:
+        async with connect(await _judge_address(here, resolve)) as response:
             if not response.has_redirect_location:
                 return Page(url=here.url, text=await _text(here, response))
             there = target(urljoin(here.url, response.headers["location"]))
@@ -142,7 +142,7 @@ async def fetched(url: str, resolve: Resolve, connect: Connect) -> Page:
     raise ToolError(f"{url} redirects more than {MAX_REDIRECTS} times")
 
 
-async def _judged(asked: Target, resolve: Resolve) -> Hop:
+async def _judge_address(asked: Target, resolve: Resolve) -> Hop:
     """Return where to connect to. Raises InvalidInput for a name with an address that is not public."""
     named = getproxies_environment()
     proxy = named.get(asked.scheme) or named.get("all")
