@@ -52,7 +52,7 @@ class Surroundings(Record):
     angle: str = ""
     """What it looks at, where several look at once."""
     shown: tuple[str, ...] = ()
-    """The files that its brief shows whole."""
+    """The files that its task prompt shows whole."""
     watch: Watch | None = None
     """Told when hooks or the role may change files."""
     changed: ListChanged | None = None
@@ -76,7 +76,7 @@ class Agent(Record):
     room: ContextLimits = DEFAULT_ROOM
     """How long its conversation may be."""
     hooks: Chain = Chain()
-    withheld: dict[str, dict[str, Any]] = {}
+    secret_inputs: dict[str, dict[str, Any]] = {}
     """Inputs of calls not made yet that hold a secret, by call id: they are written down nowhere."""
     depth: int = 0
     """0 for a role of the pipeline, one more for each level of sub-agents."""
@@ -117,8 +117,8 @@ def say(agent: Agent, run: Run, text: str, notice: Notice) -> Run:
     return note(agent, run, MessageAdded(message=message, notice=notice))
 
 
-def open_run(agent: Agent, brief: str, earlier: Run | None = None) -> Run:
-    """Begin a run on a brief, with a conversation of its own or in that of an earlier run."""
+def open_run(agent: Agent, prompt: str, earlier: Run | None = None) -> Run:
+    """Begin a run on a task prompt, with a conversation of its own or in that of an earlier run."""
     head = RunOpened(
         run=agent.around.number,
         role=agent.role.part or agent.role.name,
@@ -135,4 +135,4 @@ def open_run(agent: Agent, brief: str, earlier: Run | None = None) -> Run:
         continues=earlier.head.run if earlier else None,
     )
     agent.around.journal.append(head)
-    return say(agent, begin_run(head, earlier), brief, Notice.FAILED if earlier else Notice.BRIEF)
+    return say(agent, begin_run(head, earlier), prompt, Notice.FAILED if earlier else Notice.BRIEF)

@@ -1,4 +1,4 @@
-"""What of a conversation is archived so that the next request fits. Pure."""
+"""Which parts of a conversation are archived so that the next request fits. Pure."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator

@@ -52,8 +52,8 @@ async def authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
 
 async def _authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
     """Return what becomes of a call. Raises ToolError if it is not made, Halted where a hook says so."""
-    if call.id in agent.withheld:
-        call = call.replace(input=agent.withheld[call.id], problem=None)
+    if call.id in agent.secret_inputs:
+        call = call.replace(input=agent.secret_inputs[call.id], problem=None)
     if call.problem is not None:
         raise InvalidInput(call.problem)
     tool = agent.tool(call.name)

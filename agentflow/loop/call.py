@@ -29,7 +29,7 @@ from agentflow.tools.shell import recall_note
 
 
 async def answer(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | RunPaused:
-    """Make a call, say why it is not made, or let it wait; never raises for what a model did wrong."""
+    """Make a call, return why it is not made, or let it wait; no mistake of a model raises."""
     admitted = await authorize(agent, run, call)
     if not isinstance(admitted, AuthorizedCall):
         return admitted

@@ -1,4 +1,4 @@
-"""The points of a run's life: hooks are told, and what they decide becomes part of the run."""
+"""Fires the hooks at each point of a run's life, and applies what they decide."""
 
 from collections.abc import Callable
 
@@ -45,14 +45,14 @@ async def fire_hooks(
 
 
 async def announce_start(agent: Agent, run: Run) -> Run:
-    """Tell hooks that a run begins; they may add to its brief."""
-    brief = run.task_prompt
+    """Tell hooks that a run begins; they may add to its task prompt."""
+    prompt = run.task_prompt
     if agent.depth:
         started = SubagentStarted(agent_id=agent.around.transcript.stem, agent_type=agent.role.name)
         said = await fire_hooks(agent, Point.SUBAGENT_START, lambda: started)
         run = apply_hook_result(agent, run, said)
     return apply_hook_result(
-        agent, run, await fire_hooks(agent, Point.RUN_START, lambda: Briefed(brief=brief))
+        agent, run, await fire_hooks(agent, Point.RUN_START, lambda: Briefed(brief=prompt))
     )
 
 
@@ -107,7 +107,7 @@ async def announce_failure(agent: Agent, error: ModelError) -> None:
 
 
 async def offer_request(agent: Agent, run: Run, request: Request) -> tuple[Run, Request]:
-    """Let hooks change a request or keep it back; what they changed is whole again before it is sent."""
+    """Let hooks change a request or keep it back; what they changed is repaired before it is sent."""
     said = await fire_hooks(agent, Point.MODEL_REQUEST, lambda: RequestPayload(request=request))
     if said.request is not None:
         request = said.request.replace(messages=repair_messages(agent, said.request.messages))
@@ -123,7 +123,7 @@ async def judge_reply(agent: Agent, reply: Reply) -> tuple[HookDecision, Reply]:
 
 
 def repair_messages(agent: Agent, messages: tuple[Message, ...], since: int = 0) -> tuple[Message, ...]:
-    """Return messages that a provider takes, and say what was mended; those before `since` are known."""
+    """Return messages that a provider accepts, and warn of each repair; `since` is the first new one."""
     found, problems = pair_results(messages, since)
     for problem in problems:
         agent.observe(Warned(message=f"history repaired before the request: {problem}"))
@@ -131,7 +131,7 @@ def repair_messages(agent: Agent, messages: tuple[Message, ...], since: int = 0)
 
 
 def apply_hook_result(agent: Agent, run: Run, said: HookDecision, point: Point | None = None) -> Run:
-    """Write down what hooks decided: text for the model, and whether the run or the task ends here."""
+    """Return the run with what hooks decided: text for the model, and whether run or task ends here."""
     if said.context:
         run = say(agent, run, said.context, Notice.HOOK)
     if said.halt is not None:

@@ -15,7 +15,7 @@ from agentflow.loop.agent import Agent
 from agentflow.parse import Mismatch, decode_or_none, fit
 from agentflow.redact import redacted, redacted_values
 
-_WITHHELD = "its input held a secret, which is not kept, and the run was interrupted: make the call again"
+_LOST_INPUT = "its input held a secret, which is not kept, and the run was interrupted: make the call again"
 
 
 def adopt_reply(agent: Agent, turn: int, reply: Reply) -> Reply:
@@ -53,8 +53,8 @@ def _clean(agent: Agent, part: ReplyPart) -> tuple[ReplyPart, ...]:
             if given == part.input:
                 return (part,)
             if part.problem is None:
-                agent.withheld[part.id] = part.input
-            return (part.replace(input=given, problem=part.problem or _WITHHELD),)
+                agent.secret_inputs[part.id] = part.input
+            return (part.replace(input=given, problem=part.problem or _LOST_INPUT),)
 
 
 def list_served_calls(run: int, turn: int, reply: Reply) -> Iterator[Event]:

@@ -53,12 +53,12 @@ from agentflow.tools.registry import spec
 _UNKNOWN = "interrupted: whether this was done is unknown and it was not repeated; look before you go on"
 
 
-async def run_agent(agent: Agent, brief: str, earlier: Run | None = None) -> Run:
-    """Run a role on a brief until it has a result, waits for a person, or a limit ends it.
+async def run_agent(agent: Agent, prompt: str, earlier: Run | None = None) -> Run:
+    """Run a role on a task prompt until it has a result, waits for a person, or a limit ends it.
 
     The conversation of an earlier run goes on, if there is one.
     """
-    return await _drive(agent, await announce_start(agent, open_run(agent, brief, earlier)))
+    return await _drive(agent, await announce_start(agent, open_run(agent, prompt, earlier)))
 
 
 async def continue_run(agent: Agent, run: Run, answer: Answer | None) -> Run:
