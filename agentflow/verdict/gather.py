@@ -85,9 +85,9 @@ async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> Task
     assert task.tree is not None
     assert task.base_tree is not None
     seen = context.inspections.of(task)
-    if seen.test_data and not _is_read_by_tests_alone(context, task, seen.test_data):
-        seen = seen.replace(test_data=())
-    if not (seen.changed_tests or seen.test_data):
+    if seen.new_fixtures and not _is_read_by_tests_alone(context, task, seen.new_fixtures):
+        seen = seen.replace(new_fixtures=())
+    if not (seen.changed_tests or seen.new_fixtures):
         tree = mix_trees(context.git, task.base_tree, task.tree, split_by(task.surface))
         task = task.replace(fresh=await run_fail_to_pass(context, task, case, tree))
         fresh = context.checking.runs(task.fresh)

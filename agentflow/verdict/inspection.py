@@ -57,7 +57,7 @@ class Inspection(Record):
     """Only documents changed, and code in nothing that has an effect."""
     changed_tests: frozenset[str] = frozenset()
     """The tests that are new or changed, by name, where nothing but tests and documents changed."""
-    test_data: tuple[str, ...] = ()
+    new_fixtures: tuple[str, ...] = ()
     """The new files of data of the tests, where nothing else changed."""
     renamed: Mapping[str, str] = {}
     """The names that became others, where that is all that changed."""
@@ -83,7 +83,7 @@ def inspect_change(git: Git, task: TaskState) -> Inspection:
         code=tuple(finding for finding in findings if finding.path in code),
         same_behaviour=_is_same_behaviour(git, task, found) or _is_moved(git, task, found),
         changed_tests=_find_changed_tests(found, changed),
-        test_data=_find_test_data(found, task.surface),
+        new_fixtures=_find_new_fixtures(found, task.surface),
         suppressed=_find_suppressions(task, changed),
         dependencies=_dependencies(git, task, [each.path for each in found if manifest_of(each.path)]),
         renamed=_find_renamed(git, task, found),
@@ -196,13 +196,13 @@ def _tests_of(change: ChangedTexts) -> frozenset[str]:
     return find_added_tests(change.path, change.before, change.after)
 
 
-def _find_test_data(changes: tuple[ChangedTexts, ...], surface: Surface) -> tuple[str, ...]:
+def _find_new_fixtures(changes: tuple[ChangedTexts, ...], surface: Surface) -> tuple[str, ...]:
     """Return the changed files if all are new data of the tests."""
-    is_all = all(_is_test_data(each, surface) for each in changes)
+    is_all = all(_is_new_fixture(each, surface) for each in changes)
     return tuple(each.path for each in changes) if is_all else ()
 
 
-def _is_test_data(change: ChangedTexts, surface: Surface) -> bool:
+def _is_new_fixture(change: ChangedTexts, surface: Surface) -> bool:
     """Tell whether a file is new, belongs to the tests alone, and is no code and no setting by its name."""
     name = PurePosixPath(change.path).name
     is_new = change.modes == ("000000", "100644") and change.path not in surface.read

@@ -58,7 +58,7 @@ def due_probes(context: ProbeContext, known: Results) -> tuple[Probe, ...]:
     """Return the probes to run next, if all checks pass; none if nothing is left to find out."""
     if not holds(context.case) or explain_silence(known):
         return ()
-    if context.inspection.changed_tests or context.inspection.test_data:
+    if context.inspection.changed_tests or context.inspection.new_fixtures:
         return () if known else tuple(probe_tests_alone(context))
     product = context.product()
     if not product:

@@ -32,7 +32,7 @@ _FILE_BYTES = 1_000_000
 
 _GO = "go test ./..."
 
-_MOST_DATA = 8
+_MOST_FIXTURES = 8
 _MOST_GO = 8
 """Each of its tests runs by itself: one that panics ends all others."""
 
@@ -142,8 +142,8 @@ def probe_tests_alone(context: ProbeContext) -> Iterator[Probe]:
     """
     final, paths = context.tests, [each.path for each in context.inspection.checks]
     broken = _break_product(context, is_python=paths[0].endswith(".py")) if paths else {}
-    if final is not None and context.inspection.test_data:
-        yield from _of_data(context, final)
+    if final is not None and context.inspection.new_fixtures:
+        yield from _of_fixtures(context, final)
     elif final is None or not broken or len({path.endswith(".py") for path in paths}) > 1:
         return
     elif paths[0].endswith(".py"):
@@ -163,15 +163,15 @@ def _of_python(
         yield _probe(context, final.replace(check=check), broken, tests)
 
 
-def _of_data(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
+def _of_fixtures(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
     """Yield the new cases of tests that were there with broken code, then without each file for them."""
     known = _told_before(context)
     functions = {test.partition("[")[0] for test in known if "[" in test}
     tests = context.passed - known
     check, broken = narrow(final.check, tests), _break_product(context, is_python=True)
-    files = context.inspection.test_data
+    files = context.inspection.new_fixtures
     is_clear = bool(tests) and all(test.partition("[")[0] in functions for test in tests)
-    if is_clear and broken and check != final.check and len(files) <= _MOST_DATA:
+    if is_clear and broken and check != final.check and len(files) <= _MOST_FIXTURES:
         run = final.replace(check=check)
         yield _probe(context, run, broken, tests)
         for path in files:
