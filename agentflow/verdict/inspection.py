@@ -28,7 +28,7 @@ from agentflow.verdict.parts import extract_checks, has_parts
 from agentflow.verdict.python_tests import find_changed_tests
 from agentflow.verdict.renaming import find_moved_module, find_renaming, is_renamed
 from agentflow.verdict.surface import Kind, belongs, kind_for_verdict, kind_of
-from agentflow.verdict.tamper import FileDiff, find_tampering, list_changed_lines
+from agentflow.verdict.tamper import TextDiff, find_tampering, list_changed_lines
 from agentflow.verdict.unused import find_dropped_names, is_taken, looks_up
 from agentflow.verdict.weakening import SurfaceChange
 from agentflow.workspace.git import Git
@@ -178,7 +178,7 @@ def _in_code(paths: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def _find_changed_tests(texts: tuple[ChangedTexts, ...], changed: list[FileDiff]) -> frozenset[str]:
+def _find_changed_tests(texts: tuple[ChangedTexts, ...], changed: list[TextDiff]) -> frozenset[str]:
     """Return the new and changed tests, if only tests and documents changed."""
     kinds = {each.path: each.surface for each in changed}
     tests = [each for each in texts if kinds[each.path] is Kind.TESTS]
@@ -238,7 +238,7 @@ def _find_renamed(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) 
     return names if not is_left and is_renamed(before, after, names) else {}
 
 
-def _find_suppressions(task: TaskState, changed: Iterable[FileDiff]) -> tuple[str, ...]:
+def _find_suppressions(task: TaskState, changed: Iterable[TextDiff]) -> tuple[str, ...]:
     """Return the new comments by which the product suppresses a required check."""
     names = {item.check.name for item in task.baseline if item.evidence}
     code = (each for each in changed if not each.surface and is_source(each.path))
@@ -247,20 +247,20 @@ def _find_suppressions(task: TaskState, changed: Iterable[FileDiff]) -> tuple[st
     )
 
 
-def _to_changed(each: ChangedTexts, surface: Surface) -> tuple[FileDiff, ...]:
+def _to_changed(each: ChangedTexts, surface: Surface) -> tuple[TextDiff, ...]:
     """Return the diffs of a changed file: two where it holds both product and checks."""
     kind = kind_for_verdict(each.path, surface)
     if kind is None and is_shared(each.path) and mix(each.path, each.before, each.after) != each.after:
         kind = Kind.RUNNER
-    whole = FileDiff(path=each.path, before=each.before, after=each.after, surface=kind)
+    whole = TextDiff(path=each.path, before=each.before, after=each.after, surface=kind)
     if kind is not None or not has_parts(surface, each.path):
         return (whole,)
     before, after = (extract_checks(each.path, text) for text in (each.before, each.after))
-    part = FileDiff(path=each.path, before=before, after=after, surface=Kind.TESTS)
+    part = TextDiff(path=each.path, before=before, after=after, surface=Kind.TESTS)
     return (whole,) if before == after else (part, whole)
 
 
-def _surface_change(each: FileDiff, kind: Kind, findings: tuple[Finding, ...]) -> SurfaceChange:
+def _surface_change(each: TextDiff, kind: Kind, findings: tuple[Finding, ...]) -> SurfaceChange:
     own = tuple(finding for finding in findings if finding.path == each.path)
     return SurfaceChange(path=each.path, kind=kind, before=each.before, after=each.after, findings=own)
 

@@ -165,7 +165,7 @@ def _of_python(
 
 def _of_fixtures(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
     """Yield the new cases of tests that were there with broken code, then without each file for them."""
-    known = _told_before(context)
+    known = _tests_before(context)
     functions = {test.partition("[")[0] for test in known if "[" in test}
     tests = context.passed - known
     check, broken = narrow(final.check, tests), _break_product(context, is_python=True)
@@ -179,7 +179,7 @@ def _of_fixtures(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
             yield without.replace(kind=ProbeKind.WITHOUT_HUNK, subjects=(path,))
 
 
-def _told_before(context: ProbeContext) -> frozenset[str]:
+def _tests_before(context: ProbeContext) -> frozenset[str]:
     runs = (run for run in context.case.baseline if run.check.name is CheckName.TESTS)
     return frozenset[str]().union(*(run.tests_with_result for run in runs))
 
@@ -187,7 +187,7 @@ def _told_before(context: ProbeContext) -> frozenset[str]:
 def _of_others(
     context: ProbeContext, final: CheckRun, paths: Collection[str], broken: dict[str, str | None]
 ) -> Iterator[Probe]:
-    new, wanted = context.passed - _told_before(context), context.inspection.changed_tests
+    new, wanted = context.passed - _tests_before(context), context.inspection.changed_tests
     tests = {test for test in new if any(_is_named(test, name) for name in wanted)}
     texts = dict(
         zip(

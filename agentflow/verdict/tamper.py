@@ -54,7 +54,7 @@ class _Rule(Record):
     sure: bool = False
 
 
-class FileDiff(Record):
+class TextDiff(Record):
     """A file before and after a change; empty text for none."""
 
     path: str
@@ -63,7 +63,7 @@ class FileDiff(Record):
     surface: Kind | None
 
 
-def find_tampering(changed: Sequence[FileDiff], tests: Sequence[str] = ()) -> tuple[Finding, ...]:
+def find_tampering(changed: Sequence[TextDiff], tests: Sequence[str] = ()) -> tuple[Finding, ...]:
     """Return all that a change did to the checks, or to code against them, by path and line.
 
     `tests` are texts of tests, whose values code should not know.
@@ -79,7 +79,7 @@ def find_tampering(changed: Sequence[FileDiff], tests: Sequence[str] = ()) -> tu
     return tuple(sorted(unique.values(), key=lambda each: (each.path, each.line or 0, each.kind)))
 
 
-def _look(changed: FileDiff, known: frozenset[str], values: Known) -> Iterator[Finding]:
+def _look(changed: TextDiff, known: frozenset[str], values: Known) -> Iterator[Finding]:
     added = _lines_added(changed)
     place = Place.SURFACE if changed.surface else Place.CODE
     for rule in _rules():
@@ -100,7 +100,7 @@ def _look(changed: FileDiff, known: frozenset[str], values: Known) -> Iterator[F
 
 
 def _find_repeated(
-    changed: FileDiff, added: Sequence[tuple[int, str]], known: frozenset[str]
+    changed: TextDiff, added: Sequence[tuple[int, str]], known: frozenset[str]
 ) -> Iterator[Finding]:
     """Yield where code gained several of the very values that the tests use."""
     shared = [(line, text) for line, text in added if not known.isdisjoint(_literals(text))]
@@ -117,11 +117,11 @@ def _literals(text: str) -> list[str]:
     return [str(int(each, 16)) if each[:2] in ("0x", "0X") else each for each in found]
 
 
-def _to_finding(kind: Tampering, changed: FileDiff, line: int, text: str, is_sure: bool) -> Finding:
+def _to_finding(kind: Tampering, changed: TextDiff, line: int, text: str, is_sure: bool) -> Finding:
     return Finding(kind=kind, path=changed.path, line=line, text=text.strip(), is_sure=is_sure)
 
 
-def _find_knowing(changed: FileDiff, added: Sequence[tuple[int, str]], known: Known) -> Iterator[Finding]:
+def _find_knowing(changed: TextDiff, added: Sequence[tuple[int, str]], known: Known) -> Iterator[Finding]:
     """Yield the conditions and tables of new code that hold values of the tests or look at no input."""
     is_python = changed.path.endswith(".py")
     texts = (changed.before, changed.after)
@@ -135,7 +135,7 @@ def _find_knowing(changed: FileDiff, added: Sequence[tuple[int, str]], known: Kn
         yield _to_finding(kind, changed, line, text, is_sure=True)
 
 
-def _find_known_text(changed: FileDiff, tests: Sequence[str]) -> Iterator[Finding]:
+def _find_known_text(changed: TextDiff, tests: Sequence[str]) -> Iterator[Finding]:
     """Yield where a new file of data, or a script, has what stands in the tests."""
     ending = PurePosixPath(changed.path).suffix
     is_table = not changed.before and (ending in _VALUES or not is_source(changed.path))
@@ -145,14 +145,14 @@ def _find_known_text(changed: FileDiff, tests: Sequence[str]) -> Iterator[Findin
         yield _to_finding(Tampering.DETECTS, changed, line, text, is_sure=True)
 
 
-def _lines_added(changed: FileDiff) -> list[tuple[int, str]]:
+def _lines_added(changed: TextDiff) -> list[tuple[int, str]]:
     """Return the lines that are new, with their numbers, without those that only say something."""
     after = code_lines(changed.path, changed.after)
     places = (place for _, span in _spans(changed) for place in span)
     return [(place + 1, after[place]) for place in places if place < len(after) and after[place].strip()]
 
 
-def list_changed_lines(changed: FileDiff) -> list[Hunk]:
+def list_changed_lines(changed: TextDiff) -> list[Hunk]:
     """Return the changed places of a file, in lines of it as it is now."""
     return [
         Hunk(path=changed.path, line=max(span.start + bool(span), 1), end=max(span.stop, 1))
@@ -160,7 +160,7 @@ def list_changed_lines(changed: FileDiff) -> list[Hunk]:
     ]
 
 
-def _spans(changed: FileDiff) -> list[tuple[str, range]]:
+def _spans(changed: TextDiff) -> list[tuple[str, range]]:
     """Return what was inserted, replaced and deleted, counted from 0 in the file as it is now."""
     before, after = changed.before.splitlines(), changed.after.splitlines()
     matcher = SequenceMatcher(None, before, after, autojunk=False)

@@ -2,7 +2,7 @@ import pytest
 
 from agentflow.core.evidence import Check, CheckName, CheckRun, Surface, TestOutcome
 from agentflow.verdict.surface import Kind, kind_of
-from agentflow.verdict.tamper import FileDiff, find_tampering
+from agentflow.verdict.tamper import TextDiff, find_tampering
 from agentflow.verdict.weakening import JudgedCheck, SurfaceChange, Weakening, find_weakening
 from tests.support.tampering import CONFTEST
 from tests.unit.tools.bench import a_record
@@ -20,7 +20,7 @@ def shown(**outcomes: TestOutcome) -> CheckRun:
 
 def change(path: str, before: str, after: str, surface: Surface = Surface()) -> SurfaceChange:  # noqa: B008
     kind = kind_of(path, surface) or Kind.RUNNER
-    found = find_tampering([FileDiff(path=path, before=before, after=after, surface=kind)])
+    found = find_tampering([TextDiff(path=path, before=before, after=after, surface=kind)])
     return SurfaceChange(path=path, kind=kind, before=before, after=after, findings=found)
 
 
