@@ -169,8 +169,8 @@ def test_what_it_cannot_mend_ends_with_advice_and_an_unchanged_tree(new_repo: Ne
     assert done.json["files_changed"] == []
     assert repo.diff() == ""
     assert repo.git("status", "--porcelain") == ""
-    assert "--model" in done.err
-    assert "ANTHROPIC_API_KEY" in done.err
+    assert "--model" in done.out
+    assert "ANTHROPIC_API_KEY" in done.out
 
 
 def test_a_wrong_test_is_not_edited(new_repo: NewRepo) -> None:

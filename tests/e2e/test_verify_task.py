@@ -70,7 +70,7 @@ def test_a_true_record_holds_without_a_model(done: Repo) -> None:
     assert [row["subject"] for row in seen.json] == ["ev-0001", "ev-0002", "ev-0003", "verdict"]
     assert not any(row["differs"] or row["left_out"] for row in seen.json)
     assert {path: path.read_bytes() for path in done.folder.rglob("*") if path.is_file()} == before
-    assert "as it was recorded" in again(done).out
+    assert "each with the recorded result" in again(done).out
 
 
 def test_the_tests_of_a_repository_inside_count_here_and_there(new_repo: NewRepo) -> None:
@@ -186,7 +186,7 @@ def test_a_forged_verdict_is_computed_anew(new_repo: NewRepo) -> None:
     resealed(repo, praise)
     seen = again(repo)
     assert seen.code == 1
-    assert "verdict: tests:" in seen.out
+    assert "verdict: new failures: " in seen.out
 
 
 def test_a_check_that_the_record_forgets_is_named(new_repo: NewRepo) -> None:
