@@ -1,1 +1,1 @@
-"""Reads arguments, wires, prints, sets the exit code."""
+"""The command line: reads arguments, calls the rooms below, prints, sets the exit code."""

@@ -1,4 +1,4 @@
-"""The command's front door: the one place that turns errors into messages and exit codes."""
+"""The entry point: answers --version at once, else runs the command and leaves quickly."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""Run a task in this process: progress on stderr, the answer on stdout."""
+"""Runs a task in this process: progress on stderr, the result on stdout."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The answer of a command, on stdout."""
+"""What a command writes to stdout: lines, text or JSON, safe for a terminal."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What waits for a person, asked at once where one sits at a terminal."""
+"""Questions and approvals at a terminal."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""`replay`: a saved task once more, in a copy, from its recorded replies."""
+"""`replay`: runs a saved task again in a copy, from its recorded replies, and compares."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""`tasks`, and which task a command is about."""
+"""`tasks`, `status`, `log` and `evidence`: they read the files of tasks; and which task a command means."""
 
 import sys
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""`trust`: what a repository may do once it is trusted, and the word of a person on it."""
+"""`trust`: what a repository may do once a person trusts it, and that decision."""
 
 from pathlib import Path
 

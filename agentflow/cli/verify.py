@@ -1,4 +1,4 @@
-"""`verify` and `check`: the repository's checks without a model, and our own files."""
+"""`verify`: the repository's checks, or those recorded for a task, without a model."""
 
 import os
 import sys

@@ -1,1 +1,1 @@
-"""Turns a task folder into what a person sees; knows files, not the workflow."""
+"""Turns a task folder into text for people; knows files, not the workflow."""

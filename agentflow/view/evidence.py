@@ -1,4 +1,4 @@
-"""Evidence as a table, and one record with its output; pure."""
+"""`evidence`: the executed commands as a table, and one record with its output."""
 
 from agentflow.core.evidence import By, Evidence, Side, describe_end
 from agentflow.redact import one_line

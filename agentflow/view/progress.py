@@ -1,4 +1,4 @@
-"""What `task` shows on stderr while it runs: the log, and on a terminal one live line below it."""
+"""Events as lines of a log, for `log` and for a running task, with one live line on a terminal."""
 
 import threading
 import time

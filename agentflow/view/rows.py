@@ -1,4 +1,4 @@
-"""One event as the rows that a log has for it."""
+"""One event as the rows of a log, in full or in short."""
 
 from functools import singledispatch
 
@@ -298,7 +298,8 @@ def _failures(summary: str) -> int:
 def _tell_probe(event: Probed, _memory: Memory) -> tuple[Row, ...]:
     style = Style.WARN if event.end is ProbeEnd.SILENT else Style.DIM
     about = one_line(", ".join(event.subjects) or str(event.check), _SUBJECT)
-    said = f"probe {event.kind}  {about}{side_words(Side.FINAL, event.code)}  {_PROBE_ENDS.get(event.end, event.end)}"
+    end = _PROBE_ENDS.get(event.end, event.end)
+    said = f"probe {event.kind}  {about}{side_words(Side.FINAL, event.code)}  {end}"
     return ((span(f"    {_MARKS[style]}", style), span(said, style), _took(event.seconds)),)
 
 

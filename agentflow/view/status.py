@@ -1,4 +1,4 @@
-"""A snapshot as a picture for `status`; pure."""
+"""`status`: where a task stands, its plan, its checks and what waits for a person."""
 
 from collections.abc import Iterator
 

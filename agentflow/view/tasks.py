@@ -1,4 +1,4 @@
-"""The tasks of a repository, one row each; pure but for the reading."""
+"""A task folder read into a snapshot, and the tasks of a repository as a table."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime

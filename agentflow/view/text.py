@@ -1,4 +1,4 @@
-"""Styled text that needs no terminal: spans, lines, and fitting them to a width."""
+"""Styled text: spans, lines, wrapping at a width, and writing them to a stream."""
 
 import os
 import re

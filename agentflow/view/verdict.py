@@ -1,4 +1,4 @@
-"""The report at the end of `task`: what is proven, what changed, what it cost, what to do next; pure."""
+"""The result at the end of a task: what is proven, what changed, what it cost, what to do next."""
 
 import re
 from collections.abc import Iterator, Mapping

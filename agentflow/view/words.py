@@ -1,4 +1,4 @@
-"""Marks and short wordings that every picture shares."""
+"""Marks and short wordings that every page shares."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
