@@ -36,7 +36,7 @@ class Halt(Enum):
     CANCELLED = "cancelled"
 
 
-def halting(
+def make_halt_check(
     timeout: float, most_tasks: int, mark: int, cancelled: Callable[[], bool]
 ) -> Callable[[], Halt | None]:
     """Return what tells whether a command that is about to start has to be halted."""
@@ -68,7 +68,7 @@ def step_back(process: int) -> None:
 
 
 @contextmanager
-def watched(pid: int, selector: selectors.BaseSelector) -> Iterator[tuple[float, Callable[[], object]]]:
+def watch_end(pid: int, selector: selectors.BaseSelector) -> Iterator[tuple[float, Callable[[], object]]]:
     """Let a selector see the end of a process where the system can.
 
     Yield how long it may wait, and what waits as long for that end alone.
@@ -95,7 +95,7 @@ def signal_group(group: int, number: signal.Signals) -> None:
 
 
 @contextmanager
-def spawning(mark: int | None = None) -> Iterator[None]:
+def mark_children(mark: int | None = None) -> Iterator[None]:
     """Let what is started inside inherit a mark, also with an empty environment."""
     with _ONE_AT_A_TIME:
         if mark is None or sys.platform != "linux":
@@ -127,7 +127,7 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def running() -> frozenset[int]:
+def list_processes() -> frozenset[int]:
     """Return the processes that there are, where /proc tells."""
     try:
         names = os.listdir("/proc")  # noqa: PTH208  # at every command, and a path for each takes long
@@ -150,7 +150,7 @@ def _tasks() -> int:
 
 def _is_crowd(mark: int, most: int) -> bool:
     """Tell whether more processes and threads than that have a mark."""
-    marked = [number for number in running() if _limit_of(number) == mark]
+    marked = [number for number in list_processes() if _limit_of(number) == mark]
     return len(marked) > most or sum(map(_threads, marked)) > most
 
 
@@ -187,7 +187,7 @@ def _send(process: int, number: signal.Signals) -> None:
 
 def _find_marked(mark: int, older: AbstractSet[int]) -> Iterator[int]:
     # an old number may be a new process by now: its limit costs little to ask, its environment a lot
-    for number in sorted(running()):
+    for number in sorted(list_processes()):
         if _is_branded(number, mark) or (number not in older and _says(number, mark)):
             yield number
 

@@ -16,13 +16,13 @@ from agentflow.core.evidence import Command, Exchanged, Execution
 from agentflow.descendants import (
     MARK,
     Halt,
-    halting,
     kill_marked,
-    running,
+    list_processes,
+    make_halt_check,
+    mark_children,
     signal_group,
-    spawning,
     step_back,
-    watched,
+    watch_end,
 )
 from agentflow.streams import SPOKEN_BYTES, Collected, Spoken, drain, pass_on
 
@@ -72,7 +72,7 @@ def capture(
 
     Raises OSError when it cannot be started, and of these TimeoutError when it takes too long.
     """
-    with spawning():
+    with mark_children():
         process = subprocess.Popen(
             argv,
             cwd=cwd,
@@ -150,9 +150,9 @@ def _ran(
 ) -> tuple[subprocess.Popen[bytes], Halt | None]:
     """Run a command to its end, each of its streams going to a taker; return why it was halted."""
     mark = secrets.randbits(62)
-    halt_asked = halting(command.timeout, command.most_tasks, mark, cancelled)
-    older = running()
-    with spawning(mark):
+    halt_asked = make_halt_check(command.timeout, command.most_tasks, mark, cancelled)
+    older = list_processes()
+    with mark_children(mark):
         process = subprocess.Popen(
             command.argv,
             cwd=command.cwd,
@@ -187,7 +187,7 @@ def _follow(
     halt_asked: Callable[[], Halt | None],
 ) -> Halt | None:
     """Read until the process has ended, or is to be halted; of what prints little, several words at once."""
-    with selectors.DefaultSelector() as selector, watched(process.pid, selector) as (tick, rest):
+    with selectors.DefaultSelector() as selector, watch_end(process.pid, selector) as (tick, rest):
         for stream in taken:
             os.set_blocking(stream.fileno(), False)
             selector.register(stream, selectors.EVENT_READ)

@@ -276,7 +276,7 @@ def _before_name(text: str, end: int) -> int:
     return start if _NAMED.search(text, max(start, end - 300), end) else end
 
 
-def uncoloured(text: str) -> str:
+def strip_colours(text: str) -> str:
     """Return text without the sequences that colour it, set titles or move the cursor."""
     return _COLOURS.sub("", text) if "\x1b" in text else text
 
@@ -296,7 +296,7 @@ def _json_escape(character: str) -> str:
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
-def nested(text: str) -> str:
+def nest(text: str) -> str:
     """Return text for one place in Markdown: nothing in it starts a heading or a list of its own."""
     first, *others = visible(text).strip().split("\n")
     head = f"\\{first}" if first.startswith("#") else first

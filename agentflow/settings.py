@@ -229,7 +229,7 @@ def read_project(text: str) -> Project:
         raise InvalidFile(PROJECT_FILE, error.problem, line=error.line, hint=_OWN) from None
 
 
-def tightening(project: Project, settings: Settings) -> Project:
+def tighten(project: Project, settings: Settings) -> Project:
     """Return what of a repository's word makes the rules stricter, which counts also untrusted."""
     limits = project.limits
     fewer = min(limits.iterations or settings.max_iterations, settings.max_iterations)

@@ -22,7 +22,7 @@ from agentflow.library.roles import Roles, list_subagents, load_roles, require_k
 from agentflow.library.skills import SkillFolder, Skills, describe_unknown_skill, load_skills, skill_places
 from agentflow.permissions.rules import Rules, find_denied_tools, find_named_tools, load_rules
 from agentflow.settings import Approvals, Settings, folders, load_settings, model_name
-from agentflow.tools.registry import Toolbox, opened
+from agentflow.tools.registry import Toolbox, build_toolbox
 
 
 class Content(Record):
@@ -43,7 +43,7 @@ class Content(Record):
 def open_toolbox(root: Path, model: str | None = None) -> Toolbox:
     """Return the available tools: those that the user's settings open, and those that the provider runs."""
     settings = load_settings(os.environ)
-    box = opened(settings.network)
+    box = build_toolbox(settings.network)
     if box.find("WebFetch") is None or not _has_search(
         model_name(model, settings, os.environ), settings, root
     ):

@@ -30,7 +30,7 @@ from agentflow.settings import (
     folders,
     load_settings,
     read_project,
-    tightening,
+    tighten,
 )
 from agentflow.trust import Trusted, content, fingerprint, load_trust
 from agentflow.workspace.git import open_repository
@@ -86,7 +86,7 @@ def load_project(root: Path) -> Project:
     if load_trust_here(root).covers(PROJECT_FILE):
         return read_project_file(root)
     try:
-        return tightening(read_project_file(root), load_settings(os.environ))
+        return tighten(read_project_file(root), load_settings(os.environ))
     except InvalidFile:
         return Project()
 

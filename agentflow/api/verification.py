@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentflow.api.trust import list_untrusted, load_well_known
-from agentflow.checks.detect import detect, detect_quick, limited_by
+from agentflow.checks.detect import detect, detect_quick, limit_checks
 from agentflow.checks.interchange import Ran as Interchanged
 from agentflow.checks.interchange import junit_xml, sarif
 from agentflow.checks.required import QUICK_LIMITS
 from agentflow.checks.run import Shown
-from agentflow.checks.wellknown import WellKnown, commanded
+from agentflow.checks.wellknown import WellKnown, apply_own_commands
 from agentflow.core.errors import ConfigError, Exit
 from agentflow.core.evidence import RED, Check, CheckName, Fault, describe_end, describe_repeats
 from agentflow.core.record import Record, encode, plain
@@ -101,10 +101,10 @@ def _list_checks(
 ) -> tuple[Check, ...]:
     files = PathGuard(sandbox.root).files()
     if not is_quick:
-        return limited_by(commanded(detect(sandbox, files), said), settings.timeouts)
-    known = commanded(detect_quick(sandbox, files, _list_changed(sandbox.root)), said)
+        return limit_checks(apply_own_commands(detect(sandbox, files), said), settings.timeouts)
+    known = apply_own_commands(detect_quick(sandbox, files, _list_changed(sandbox.root)), said)
     found = tuple(check for check in known if check.name in QUICK_LIMITS)
-    return limited_by(found, {**QUICK_LIMITS, **settings.quick})
+    return limit_checks(found, {**QUICK_LIMITS, **settings.quick})
 
 
 def _list_changed(root: Path) -> tuple[str, ...]:

@@ -142,7 +142,7 @@ def _is_elsewhere(spec: str, path: str) -> bool:
 
 
 def _looks_like(name: str, old: Stated) -> str | None:
-    famous = {each for row in known().well_known for each in row}
+    famous = {each for row in load_known().well_known for each in row}
     others = () if name in famous or len(name) < _SHORT else sorted({*famous, *old.specs})
     return next((other for other in others if len(other) >= _SHORT and _is_near(name, other)), None)
 
@@ -171,7 +171,7 @@ def manifest_of(path: str) -> Manifest | None:
 
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], Manifest], ...]:
-    return tuple((compile_glob(each.files), each) for each in known().manifests)
+    return tuple((compile_glob(each.files), each) for each in load_known().manifests)
 
 
 def _document(manifest: Manifest, text: str) -> Any:
@@ -240,6 +240,6 @@ def _said(spec: Any) -> str:
 
 
 @cache
-def known() -> Known:
+def load_known() -> Known:
     text = Path(__file__).with_name("dependencies.yaml").read_text("utf-8")
     return read_yaml(Known, text, "dependencies.yaml")

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentflow.checks.python import python_checks
 from agentflow.checks.repository import Repository, table
-from agentflow.checks.required import quick, require, required
+from agentflow.checks.required import merge_required, quick, require
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.languages import LANGUAGES, CheckRule, Language
 from agentflow.sandbox.environment import find_program
@@ -42,7 +42,7 @@ def detect(
     `files` are those git does not ignore, relative to the root; no other is read. The check of a settled
     name is known already: no program is asked for it, and it may be left out.
     """
-    return required(_find_all(sandbox, files, (), settled))
+    return merge_required(_find_all(sandbox, files, (), settled))
 
 
 def detect_quick(sandbox: Sandbox, files: tuple[str, ...], changed: Collection[str]) -> tuple[Check, ...]:
@@ -50,7 +50,7 @@ def detect_quick(sandbox: Sandbox, files: tuple[str, ...], changed: Collection[s
     return quick(_find_all(sandbox, files, changed))
 
 
-def limited_by(checks: Iterable[Check], timeouts: Mapping[CheckName, float]) -> tuple[Check, ...]:
+def limit_checks(checks: Iterable[Check], timeouts: Mapping[CheckName, float]) -> tuple[Check, ...]:
     """Return checks with other time limits, by their names."""
     return tuple(check.replace(timeout=timeouts.get(check.name, check.timeout)) for check in checks)
 

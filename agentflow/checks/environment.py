@@ -33,7 +33,7 @@ _CLAUSE = regex(r"(?P<sign>~=|==|!=|<=|>=|<|>)\s*(?P<version>\d+(?:\.\d+)*)(?P<s
 Version = tuple[int, ...]
 
 
-def required_python(repository: Repository) -> str:
+def read_required_python(repository: Repository) -> str:
     """Return what the repository says of the Python it runs on, such as `>=3.11`; or empty."""
     said = table(repository.toml("pyproject.toml"), "project").get("requires-python")
     older = repository.ini("setup.cfg").get("options", "python_requires", fallback="")
@@ -69,7 +69,7 @@ def _unable(run: CheckRun, output: str, repository: Repository) -> str:
 def _why_tests_cannot_run(run: CheckRun, output: str, repository: Repository, running: Version | None) -> str:
     if run.check.name is not CheckName.TESTS:
         return ""
-    wanted = required_python(repository)
+    wanted = read_required_python(repository)
     if wanted and running and not fits(running, wanted):
         return f"requires-python {wanted}, running {'.'.join(map(str, running))}"
     modules = _foreign(run, output, repository)

@@ -88,7 +88,7 @@ def keep_hook(command: str, observer: Observer) -> str:
 
 
 @contextmanager
-def watching(observer: Observer, folders: Iterable[Path]) -> Iterator[None]:
+def watch_folders(observer: Observer, folders: Iterable[Path]) -> Iterator[None]:
     """Note which files below some folders are opened meanwhile; where the system cannot, the gap says why."""
     if not sys.platform.startswith("linux"):
         observer.seen((), "this system does not report which files are opened")

@@ -10,7 +10,7 @@ from agentflow.checks.results import counts, worst
 from agentflow.core.evidence import TestCounts, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
-from agentflow.redact import uncoloured
+from agentflow.redact import strip_colours
 
 PASSED, FAILED, SKIPPED, ERROR = (
     TestOutcome.PASSED,
@@ -91,7 +91,7 @@ class Told(Record):
 
 def plain_text(output: str) -> str:
     """Return an output without colours."""
-    return uncoloured(output).replace("\r\n", "\n")
+    return strip_colours(output).replace("\r\n", "\n")
 
 
 def ask_for_json(command: str) -> str:

@@ -32,20 +32,20 @@ def every(commands: Sequence[str]) -> str:
     return f"r=0; {runs}; exit $r"
 
 
-def required(checks: Iterable[Check]) -> tuple[Check, ...]:
+def merge_required(checks: Iterable[Check]) -> tuple[Check, ...]:
     """Return what a task requires, one check a name; how code is formatted is a part of `lint`."""
-    return merged(
+    return merge_checks(
         check.replace(name=CheckName.LINT) if check.name is CheckName.FORMAT else check for check in checks
     )
 
 
 def quick(checks: Iterable[Check]) -> tuple[Check, ...]:
     """Return what a quick look runs, one check a name."""
-    chosen = merged(check for check in checks if check.name in QUICK_LIMITS)
+    chosen = merge_checks(check for check in checks if check.name in QUICK_LIMITS)
     return tuple(check.replace(timeout=QUICK_LIMITS[check.name]) for check in chosen)
 
 
-def merged(checks: Iterable[Check]) -> tuple[Check, ...]:
+def merge_checks(checks: Iterable[Check]) -> tuple[Check, ...]:
     """Return one check a name, in the order of CheckName."""
     found = tuple(checks)
     groups = ([check for check in found if check.name is name] for name in CheckName)

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from agentflow.checks.observing import Observer, Reads, install_hook, keep_hook, watching
+from agentflow.checks.observing import Observer, Reads, install_hook, keep_hook, watch_folders
 from agentflow.checks.printed import (
     Told,
     ask_for_json,
@@ -36,7 +36,7 @@ from agentflow.checks.results import (
 from agentflow.core.evidence import Check, CheckName, Command, Execution, TestCounts, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
-from agentflow.redact import uncoloured
+from agentflow.redact import strip_colours
 from agentflow.sandbox.environment import find_shell, is_python_environment
 from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.run import Sandbox
@@ -103,7 +103,7 @@ def execute(
         observer = _observer(sandbox, scratch, env or {}) if manner is Manner.OBSERVED else None
         job = job.replace(observer=observer)
         surroundings = _other_surroundings(scratch) if manner is Manner.ELSEWHERE else {}
-        with watching(observer, sandbox.folders) if observer else nullcontext():
+        with watch_folders(observer, sandbox.folders) if observer else nullcontext():
             finished = _run(job, scratch, sink, cancelled, {**surroundings, **(env or {})})
         reads = observer.reads() if observer else None
         raw = sink.read_text("utf-8", "replace")
@@ -261,7 +261,7 @@ def _report(path: Path) -> str:
 
 def _execution(check: Check, sandbox: Sandbox, finished: Execution) -> Execution:
     """Return what ran, as it stands in the repository whatever copy it ran on."""
-    lines = [*uncoloured(finished.tail).splitlines(), *finished.notes]
+    lines = [*strip_colours(finished.tail).splitlines(), *finished.notes]
     return finished.replace(
         command=check.command,
         cwd=str(sandbox.root),

@@ -41,7 +41,7 @@ def read_well_known(root: Path, trusted: Callable[[str], bool]) -> WellKnown:
     return WellKnown(commands=first(TEST_COMMAND), known=known, skips=first(SKIP_TESTS))
 
 
-def commanded(checks: Iterable[Check], said: WellKnown) -> tuple[Check, ...]:
+def apply_own_commands(checks: Iterable[Check], said: WellKnown) -> tuple[Check, ...]:
     """Return checks of which those are the repository's own commands that it names."""
     others = (check for check in checks if check.name not in said.commands)
     named = (require(name, word.text, word.file) for name, word in said.commands.items())

@@ -72,7 +72,7 @@ def _settings(folder: Path) -> list[dict[str, Any]]:
         folders,
         load_settings,
         model_name,
-        tightening,
+        tighten,
         with_project,
     )
 
@@ -86,7 +86,7 @@ def _settings(folder: Path) -> list[dict[str, Any]]:
     for name, value in plain(own.limits.within(None)).items():
         source = "default" if value == default["limits"].get(name) or mine["limits"][name] is None else path
         rows[f"limits.{name}"] = {"key": f"limits.{name}", "value": value, "source": source}
-    unsaid = (Project(), tightening(Project(), own))
+    unsaid = (Project(), tighten(Project(), own))
     for key, each in {"checks": project.checks, "limits": project.limits}.items():
         value = {name: one for name, one in plain(each).items() if one is not None}
         is_said = all(each != getattr(nothing, key) for nothing in unsaid)

@@ -18,7 +18,7 @@ from agentflow.permissions.role_rules import explain_role_refusal, find_scope
 from agentflow.process import timestamp
 from agentflow.redact import one_line
 from agentflow.tools.ask import KINDS, Escalation
-from agentflow.tools.submit import misplaced
+from agentflow.tools.submit import find_misplacement
 
 
 class AuthorizedCall(Record):
@@ -93,7 +93,7 @@ def _require_askable(agent: Agent, wanted: Record) -> None:
         )
     if not isinstance(wanted, Escalation):
         return
-    if problem := misplaced(wanted.path, wanted.line, agent.around.workspace):
+    if problem := find_misplacement(wanted.path, wanted.line, agent.around.workspace):
         raise InvalidInput(problem)
 
 

@@ -9,7 +9,7 @@ from agentflow.core.regex import regex
 from agentflow.core.role import Finding, Findings, Issue
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.frontmatter import write_atomic
-from agentflow.redact import nested, visible
+from agentflow.redact import nest, visible
 from agentflow.report.outcomes import describe_issue
 from agentflow.verdict.conclusion import fail
 
@@ -77,17 +77,17 @@ def format_document(task: TaskState) -> str:
     places = dict.fromkeys(_places(task))
     said, advised = split_advice(findings.summary)
     sections = (
-        ("Summary", [nested(said)], ""),
-        ("Findings", [f"- {nested(one.claim)} ({nested(one.place)})" for one in findings.findings], "none"),
+        ("Summary", [nest(said)], ""),
+        ("Findings", [f"- {nest(one.claim)} ({nest(one.place)})" for one in findings.findings], "none"),
         (
             "Plan / Recommendations",
-            [f"- {nested(one)}" for one in (*advised, *_issues(task))],
+            [f"- {nest(one)}" for one in (*advised, *_issues(task))],
             "none: neither the explorer nor a reviewer gave any",
         ),
-        ("Open Questions", [f"- {nested(one)}" for one in findings.open_questions], "none were named"),
+        ("Open Questions", [f"- {nest(one)}" for one in findings.open_questions], "none were named"),
         (
             "Sources & Evidence",
-            [f"- {nested(one)}{_describe_citation(one, flagged, task.unseen_findings)}" for one in places],
+            [f"- {nest(one)}{_describe_citation(one, flagged, task.unseen_findings)}" for one in places],
             "none cited",
         ),
     )

@@ -9,7 +9,7 @@ from agentflow.core.record import plain
 from agentflow.core.task import Failure, GateStatus, TaskState
 from agentflow.core.verdict import ProbeResult, Proof
 from agentflow.core.wording import list_some
-from agentflow.redact import nested, visible
+from agentflow.redact import nest, visible
 from agentflow.report.answer import format_answer
 from agentflow.report.material import Material, RoleSpending, Spending, fence_text
 from agentflow.store.task_file import format_plan
@@ -43,9 +43,9 @@ def format_report(
         _section("Iterations that failed", [_failure(failure) for failure in task.failures]),
         _section("Caveats", _caveats(task)),
         _section("Files changed", _files(task, changes)),
-        _section("Changed only by hooks", [f"- {nested(path)}" for path in sorted(find_hook_files(task))]),
+        _section("Changed only by hooks", [f"- {nest(path)}" for path in sorted(find_hook_files(task))]),
         _section("Tokens and time", _tabulate_spending(spent)),
-        _section("What counts as checks", [f"- {nested(line)}" for line in material.surface]),
+        _section("What counts as checks", [f"- {nest(line)}" for line in material.surface]),
         fence_text(visible(material.diff).rstrip(), "diff") if material.diff else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -91,8 +91,8 @@ def to_result(
 def _intent(told: IntentTold) -> str:
     """Return how the task was understood, and what had to be assumed or asked."""
     named = (("goal", told.goal), ("constraints", told.constraints))
-    lines = [f"- {label}: {nested(text)}" for label, text in named if text]
-    gaps = [f"- gap: {nested(gap)}" for gap in told.gaps] or ["- gaps: none"]
+    lines = [f"- {label}: {nest(text)}" for label, text in named if text]
+    gaps = [f"- gap: {nest(gap)}" for gap in told.gaps] or ["- gaps: none"]
     return _section("Intent", [*lines, *gaps])
 
 
@@ -112,9 +112,9 @@ def _facts(task: TaskState) -> str:
     spent = task.usage.cost_usd
     cost = "unknown" if spent is None else f"{spent:.4f} USD"
     lines = [
-        f"- result: {nested(task.ending.reason)} (exit {int(task.ending.exit_code)})",
+        f"- result: {nest(task.ending.reason)} (exit {int(task.ending.exit_code)})",
         f"- task: {task.task_id}",
-        f"- model: {nested(task.model)}, {task.usage.input} tokens in, {task.usage.output} out, cost {cost}",
+        f"- model: {nest(task.model)}, {task.usage.input} tokens in, {task.usage.output} out, cost {cost}",
         f"- class: {task.task_complexity}, route {task.route.replace('_', ' ')}",
     ]
     if not task.reads_only:
@@ -127,7 +127,7 @@ def _facts(task: TaskState) -> str:
         lines.append("- sandbox: NOT SANDBOXED, commands ran with your rights")
     else:
         gaps = f"; not isolated: {', '.join(task.gaps)}" if task.gaps else ""
-        lines.append(f"- sandbox: {nested(task.sandbox)}{nested(gaps)}")
+        lines.append(f"- sandbox: {nest(task.sandbox)}{nest(gaps)}")
     if task.model == "repair" and task.ending.exit_code is Exit.VERIFIED:
         lines.append(f"- {PLAUSIBLE}")
     return "\n".join(lines)
@@ -136,14 +136,14 @@ def _facts(task: TaskState) -> str:
 def _check(run: CheckRun) -> str:
     evidence = run.evidence
     if evidence is None:
-        return f"- {run.check.name}: not run ({nested(str(run.check.missing))})"
+        return f"- {run.check.name}: not run ({nest(str(run.check.missing))})"
     tests = evidence.tests
     counts = f", {tests.passed} passed, {tests.failed + tests.errors} failed" if tests else ""
     took = f"{evidence.seconds:.1f} s, {evidence.id}"
-    hint = f"\n  - {nested(run.hint)}" if run.hint else ""
+    hint = f"\n  - {nest(run.hint)}" if run.hint else ""
     taken = f", as {evidence.taken_from} showed" if evidence.taken_from else ""
     end = f"{describe_end(evidence)}{counts}{describe_tries(evidence)}{taken}"
-    return f"- {run.check.name}: `{nested(evidence.command)}` {end} ({took}){hint}"
+    return f"- {run.check.name}: `{nest(evidence.command)}` {end} ({took}){hint}"
 
 
 def _fresh(run: CheckRun) -> str:
@@ -154,7 +154,7 @@ def _fresh(run: CheckRun) -> str:
 def _probe(result: ProbeResult) -> str:
     about = ", ".join(result.subjects) or str(result.check)
     code = ", on the code from before the task" if result.code is Side.BASE else ""
-    return f"- {result.kind}: {nested(about)}{code}: {result.end} ({result.seconds:.1f} s)"
+    return f"- {result.kind}: {nest(about)}{code}: {result.end} ({result.seconds:.1f} s)"
 
 
 def _sameness(task: TaskState) -> list[str]:
@@ -170,9 +170,9 @@ def _changes_to_approve(task: TaskState) -> list[str]:
     if verdict is None or not verdict.weakened:
         return []
     if verdict.approvals:
-        return [f"- {nested(line)}" for line in verdict.approvals]
+        return [f"- {nest(line)}" for line in verdict.approvals]
     return [
-        *(f"- {nested(line)}" for line in verdict.weakened),
+        *(f"- {nest(line)}" for line in verdict.weakened),
         "",
         "Only a person can approve it.",
     ]
@@ -183,11 +183,11 @@ def _proof(task: TaskState) -> list[str]:
     verdict = task.verdict
     if verdict is None:
         return []
-    return [*map(_proof_line, verdict.proof), *(f"- unproved: {nested(line)}" for line in verdict.unproved)]
+    return [*map(_proof_line, verdict.proof), *(f"- unproved: {nest(line)}" for line in verdict.unproved)]
 
 
 def _proof_line(proof: Proof) -> str:
-    shown = f": {list_some([nested(test) for test in proof.tests])}" if proof.tests else ""
+    shown = f": {list_some([nest(test) for test in proof.tests])}" if proof.tests else ""
     evidence = f" ({', '.join(proof.evidence)})" if proof.evidence else ""
     return f"- {proof.kind}: {proof.kind.meaning}{shown}{evidence}"
 
@@ -200,18 +200,18 @@ def _files(task: TaskState, changes: tuple[FileChange, ...]) -> list[str]:
 
 def _file_line(change: FileChange, task: TaskState) -> str:
     found = explain(change.path, task.surface)
-    return f"- {change.kind} {nested(change.path)} ({found.kind}: {nested(found.reason)})"
+    return f"- {change.kind} {nest(change.path)} ({found.kind}: {nest(found.reason)})"
 
 
 def _failure(failure: Failure) -> str:
     evidence = ", ".join(failure.evidence) or "no evidence"
-    return f"- {failure.iteration}: {nested('; '.join(failure.reasons))} ({evidence})"
+    return f"- {failure.iteration}: {nest('; '.join(failure.reasons))} ({evidence})"
 
 
 def _caveats(task: TaskState) -> list[str]:
     verdict = task.verdict
     said = () if verdict is None else (*verdict.caveats, *verdict.approvals, *verdict.notes)
-    return [f"- {nested(text)}" for text in said]
+    return [f"- {nest(text)}" for text in said]
 
 
 def _tabulate_spending(spent: Spending) -> list[str]:
@@ -229,7 +229,7 @@ def _role_cells(one: RoleSpending) -> tuple[str, ...]:
     cost = "unknown" if used.cost_usd is None else f"{used.cost_usd:.4f}"
     sent = used.input + used.cache_read + used.cache_write
     counts = (one.requests, sent, used.cache_read, used.output)
-    return (nested(one.role), *(f"{count:,}" for count in counts), cost, f"{one.seconds:.1f}")
+    return (nest(one.role), *(f"{count:,}" for count in counts), cost, f"{one.seconds:.1f}")
 
 
 def _section(title: str, lines: list[str]) -> str:

@@ -21,7 +21,7 @@ from agentflow.core.evidence import Evidence
 from agentflow.core.record import is_intact
 from agentflow.core.task import STATE_VERSION, GateStatus, Status, TaskState
 from agentflow.parse import Mismatch, decode, fit
-from agentflow.redact import nested, one_line
+from agentflow.redact import nest, one_line
 from agentflow.store.journal import lines
 
 TASKS = Path(".claude", "agentflow")
@@ -74,12 +74,12 @@ def to_log_text(event: Event) -> str:
     match event:
         case PhaseEnded() if event.status is not GateStatus.SKIPPED:
             title = f"\n### Iteration {event.iteration} / {event.phase} / {event.status}\n"
-            return f"{title}{nested(event.message)}\n"
+            return f"{title}{nest(event.message)}\n"
         case IntentTold():
-            gaps = "".join(f"- {nested(gap)}\n" for gap in event.gaps) or "- gaps: none\n"
-            return f"\n### Intent\n- goal: {nested(event.goal)}\n{gaps}"
+            gaps = "".join(f"- {nest(gap)}\n" for gap in event.gaps) or "- gaps: none\n"
+            return f"\n### Intent\n- goal: {nest(event.goal)}\n{gaps}"
         case Warned():
-            return f"\n> {nested(event.message)}\n"
+            return f"\n> {nest(event.message)}\n"
         case _:
             return ""
 

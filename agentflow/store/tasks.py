@@ -14,7 +14,7 @@ from agentflow.core.task import TaskState, Undone
 from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
 from agentflow.process import timestamp
-from agentflow.redact import json_visible, nested, one_line, redacted
+from agentflow.redact import json_visible, nest, one_line, redacted
 from agentflow.store.journal import AppendFile, RunFile, count_lines, cut_torn_line
 from agentflow.store.ledger import REPORT, EvidenceLedger, find_report_hash, hash_file
 from agentflow.store.reading import (
@@ -218,7 +218,7 @@ def build_undone_report(text: str, undone: Undone) -> str:
     """Return a report whose first line says that its task was undone."""
     head, _, rest = text.removeprefix("# ").partition("\n")
     was, _, title = head.partition(": ")
-    kept = "".join(f"- {nested(path)}\n" for path in undone.kept)
+    kept = "".join(f"- {nest(path)}\n" for path in undone.kept)
     said = f"\n## Kept, since the task did not change it\n{kept}" if kept else ""
     return f"# undone {undone.at} (was: {was}): {title}\n{said}{rest}"
 

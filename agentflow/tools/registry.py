@@ -105,7 +105,7 @@ def standard() -> Toolbox:
     return Toolbox.of(*_SHIPPED)
 
 
-def opened(network: Iterable[Caller]) -> Toolbox:
+def build_toolbox(network: Iterable[Caller]) -> Toolbox:
     """Return the tools where these may reach the network."""
     if _ON_THE_WEB not in network:
         return standard()

@@ -16,7 +16,7 @@ from agentflow.core.messages import ToolSpec
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.tool import Category, Effect, Output, Retention, Subject, Tool, ToolContext
-from agentflow.redact import redacted, uncoloured
+from agentflow.redact import redacted, strip_colours
 from agentflow.sandbox.environment import find_shell
 
 HEAD_SHARE = 4
@@ -111,7 +111,7 @@ def _sink(context: ToolContext) -> Path:
 
 def _clip(sink: Path, size: int, most: int, kept: str) -> str:
     if size <= most:
-        return uncoloured(sink.read_bytes().decode("utf-8", "replace")).removesuffix("\n")
+        return strip_colours(sink.read_bytes().decode("utf-8", "replace")).removesuffix("\n")
     with sink.open("rb") as file:
         head = file.read(most // HEAD_SHARE)
         file.seek(len(head) - most, 2)
@@ -121,7 +121,7 @@ def _clip(sink: Path, size: int, most: int, kept: str) -> str:
     # neither end may show a character that the cut went through
     first = codecs.getincrementaldecoder("utf-8")("replace").decode(head)
     last = tail.lstrip(_CONTINUATION).decode("utf-8", "replace").removesuffix("\n")
-    return uncoloured(f"{first}\n{note}\n{last}")
+    return strip_colours(f"{first}\n{note}\n{last}")
 
 
 def _describe_end(wanted: BashInput, finished: Execution, context: ToolContext) -> str:
@@ -145,7 +145,7 @@ def recall(wanted: RecallInput, context: ToolContext) -> Output:
         raise InvalidInput(f"offset is 0 or more, limit is 1 to {MAX_PAGE}")
     if context.call_id in context.run.recalls[MAX_CALLS:]:
         raise NotAllowed(f"{RECALL_TOOL} was used {MAX_CALLS} times; filter the output with a command")
-    known = clipped_calls(context)
+    known = find_clipped_calls(context)
     if wanted.call_id not in known:
         listed = ", ".join(known) or "none so far"
         raise InvalidInput(
@@ -157,7 +157,7 @@ def recall(wanted: RecallInput, context: ToolContext) -> Output:
     return Output(content=_page(text, wanted.offset, wanted.limit))
 
 
-def clipped_calls(context: ToolContext) -> tuple[str, ...]:
+def find_clipped_calls(context: ToolContext) -> tuple[str, ...]:
     """Return the calls of this run whose full result is kept, also those that a summary stands for."""
     shown = (call.id for message in context.run.messages for call in message.calls)
     own = (path.stem for path in context.shell.outputs.glob(f"c{context.run.head.run}-*.out"))

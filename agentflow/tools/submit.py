@@ -117,7 +117,7 @@ def _check_citations(cited: tuple[Cited, ...], context: ToolContext) -> tuple[tu
     problems: dict[str, str] = {}
     for one in cited:
         is_page = one.path.startswith(_WEB)
-        problem = None if is_page else misplaced(one.path, one.line, context.workspace)
+        problem = None if is_page else find_misplacement(one.path, one.line, context.workspace)
         if problem is not None:
             problems[one.place] = problem
         is_found = not is_page and problem is None
@@ -127,7 +127,7 @@ def _check_citations(cited: tuple[Cited, ...], context: ToolContext) -> tuple[tu
     return tuple(placed), list(problems)
 
 
-def misplaced(path: str, line: int, workspace: Workspace) -> str | None:
+def find_misplacement(path: str, line: int, workspace: Workspace) -> str | None:
     """Return what is wrong with a line that is named, if anything is."""
     try:
         content = workspace.read(path)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from agentflow.checks.detect import detect
-from agentflow.checks.environment import blockage, required_python
+from agentflow.checks.environment import blockage, read_required_python
 from agentflow.checks.observing import Reads
 from agentflow.checks.python import choose, version
 from agentflow.checks.repository import Repository
 from agentflow.checks.results import findings
 from agentflow.checks.run import TAIL_CHARS
-from agentflow.checks.wellknown import WellKnown, commanded
+from agentflow.checks.wellknown import WellKnown, apply_own_commands
 from agentflow.core.errors import CorruptState, UsageError
 from agentflow.core.events import Event
 from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Fault, settle_outcomes
@@ -147,7 +147,7 @@ class Checking:
         """Return the checks that have to pass: those from before the task, and any that is new."""
         before = tuple(item.check for item in task.baseline)
         names = {*(check.name for check in before), *(override.check for override in task.overrides)}
-        all_found = commanded(detect(self._sandbox, files, names), self._said)
+        all_found = apply_own_commands(detect(self._sandbox, files, names), self._said)
         found = (check for check in all_found if check.name not in names)
         limits = self._bounds.timeouts
         return (*before, *(check.replace(timeout=limits.get(check.name, check.timeout)) for check in found))
@@ -167,7 +167,7 @@ class Checking:
         if not red:
             return {}
         repository = self.repository(PathGuard(self._git.root).files())
-        running = version(repository) if required_python(repository) else None
+        running = version(repository) if read_required_python(repository) else None
         found = {run.check.name: blockage(run, self._output(run), repository, running) for run in red}
         return {name: why for name, why in found.items() if why}
 

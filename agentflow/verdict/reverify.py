@@ -10,7 +10,7 @@ from agentflow.checks.python import choose
 from agentflow.checks.repository import Repository
 from agentflow.checks.results import findings
 from agentflow.checks.run import Shown
-from agentflow.checks.wellknown import KNOWN_FAILURES, WellKnown, commanded
+from agentflow.checks.wellknown import KNOWN_FAILURES, WellKnown, apply_own_commands
 from agentflow.core.errors import CorruptState
 from agentflow.core.evidence import (
     By,
@@ -76,7 +76,7 @@ class Copies(Record):
 
     def require(self, place: Place, tree: str) -> tuple[Check, ...]:
         """Return the required checks of a tree in its copy."""
-        return commanded(detect(place.sandbox, self.git.paths(tree)), self.said)
+        return apply_own_commands(detect(place.sandbox, self.git.paths(tree)), self.said)
 
 
 def share_environments(sandbox: Sandbox, root: Path) -> Sandbox:

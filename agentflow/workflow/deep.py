@@ -20,7 +20,7 @@ from agentflow.frontmatter import join, split, write_atomic
 from agentflow.loop.prompts import prompt_text
 from agentflow.parse import fit
 from agentflow.process import timestamp
-from agentflow.redact import nested
+from agentflow.redact import nest
 from agentflow.verdict.beside import run_together
 from agentflow.verdict.conclusion import decide_gate, end_in_phase, fail
 from agentflow.workflow.crew import Crew
@@ -172,13 +172,13 @@ def _section(title: str, looks: list[Exploration], all_seen: tuple[Exploration, 
         if one.findings is None:
             rows.append(f"\n{one.angle.name}: no result")
             continue
-        rows.append(f"\n{nested(one.findings.summary)}\n")
+        rows.append(f"\n{nest(one.findings.summary)}\n")
         rows.extend(
-            f"- {nested(found.claim)} ({found.place}{', no such line' if found.place in one.flagged else ''})"
+            f"- {nest(found.claim)} ({found.place}{', no such line' if found.place in one.flagged else ''})"
             for found in one.findings.findings
         )
     questions = [question for one in all_seen if one.findings for question in one.findings.open_questions]
-    rows.extend(f"- open: {nested(question)}" for question in questions)
+    rows.extend(f"- open: {nest(question)}" for question in questions)
     return "\n".join(rows if len(rows) > 1 else [*rows, "\n- none"])
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentflow.redact import nested, one_line, visible
+from agentflow.redact import nest, one_line, visible
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_one_line_is_one_line_within_its_width(text: str, width: int) -> None:
     ],
 )
 def test_foreign_lines_below_the_first_are_no_headings(text: str, shown: str) -> None:
-    assert nested(text) == shown
+    assert nest(text) == shown
 
 
 @given(st.text(alphabet="# \n\ta-=\r"))
 def test_no_foreign_text_begins_a_heading(text: str) -> None:
-    assert not [line for line in nested(text).split("\n") if line[:4].lstrip(" ").startswith("#")]
+    assert not [line for line in nest(text).split("\n") if line[:4].lstrip(" ").startswith("#")]

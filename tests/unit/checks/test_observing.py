@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.checks.observing import Reads, install_hook, keep_hook, watching
+from agentflow.checks.observing import Reads, install_hook, keep_hook, watch_folders
 
 CODE = {
     "shop/__init__.py": "from shop.cart import total\n",
@@ -35,7 +35,7 @@ def run(tmp_path: Path, files: dict[str, str], command: str, path: str = "") -> 
     (tmp_path / "scratch").mkdir()
     observer = install_hook(tmp_path / "scratch", [root], path)
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **observer.env}
-    with watching(observer, [root]):
+    with watch_folders(observer, [root]):
         argv = ("bash", "-c", keep_hook(command, observer))
         said = subprocess.run(argv, cwd=root, env=env, capture_output=True, text=True, check=False)
     return observer.reads(), said.stdout + said.stderr

@@ -10,7 +10,7 @@ from agentflow.core.routing import PIPELINE
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.parse import Mismatch, fit
 from agentflow.settings import Caller
-from agentflow.tools.registry import SUBMITS, Toolbox, opened, spec, standard
+from agentflow.tools.registry import SUBMITS, Toolbox, build_toolbox, spec, standard
 from tests.unit.tools.bench import Bench
 
 LISTS = {
@@ -47,7 +47,7 @@ def test_a_role_is_offered_what_its_list_names(part: str, tool: str) -> None:
 def test_the_web_is_the_explorer_s_once_it_is_opened(part: str) -> None:
     role = a_role(part, *LISTS[part], "WebFetch", "net", part=part)
     for network, expected in (((), False), ((Caller.CHECKS, Caller.IMPLEMENTER), False), (Caller, True)):
-        offered = {tool.name for tool in opened(network).offered(role)}
+        offered = {tool.name for tool in build_toolbox(network).offered(role)}
         assert ("WebFetch" in offered) == (expected and part == "explorer")
         assert "WebSearch" not in offered
 
@@ -101,7 +101,7 @@ def test_two_tools_of_one_name_are_refused() -> None:
 
 
 def test_all_tools_have_one_signature() -> None:
-    for tool in opened(Caller).tools:
+    for tool in build_toolbox(Caller).tools:
         signature = inspect.signature(tool.call)
         kinds = [parameter.annotation for parameter in signature.parameters.values()]
         assert kinds == [tool.input, ToolContext], tool.name
@@ -123,7 +123,7 @@ def test_a_tool_runs_with_any_context(bench: Bench) -> None:
 
 
 def test_effects_say_what_may_run_side_by_side() -> None:
-    effects = {tool.name: tool.effect for tool in opened(Caller).tools}
+    effects = {tool.name: tool.effect for tool in build_toolbox(Caller).tools}
     readers = {name for name, effect in effects.items() if effect is Effect.READ}
     assert readers == {"Read", "Glob", "Grep", "WebFetch"}
     assert {name for name, effect in effects.items() if effect is Effect.EXECUTE} == {"Bash"}
@@ -149,7 +149,7 @@ INPUT_KEYS: dict[str, tuple[set[str], set[str]]] = {
 
 
 def test_schemas_have_the_public_keys_and_are_closed() -> None:
-    tools = opened(Caller).tools
+    tools = build_toolbox(Caller).tools
     assert {tool.name for tool in tools} == INPUT_KEYS.keys()
     for tool in tools:
         shown = spec(tool)
