@@ -112,7 +112,7 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
     used, warnings = [], [*roles.warnings, *skills.warnings]
     for role in roles.all:
         try:
-            toolbox.offered(role)
+            toolbox.select_for(role)
         except UnknownTool as error:
             if role.part:
                 raise

@@ -35,7 +35,7 @@ class Reads(Record):
     gap: str = ""
     """Why `opened` may lack some."""
 
-    def joined(self, other: "Reads") -> "Reads":
+    def join(self, other: "Reads") -> "Reads":
         """Return what was read in two runs."""
         return Reads(
             by_code=self.by_code | other.by_code,
@@ -54,7 +54,7 @@ class Observer:
         self._opened: set[str] = set()
         self._gap = ""
 
-    def seen(self, opened: Iterable[str], gap: str) -> None:
+    def add(self, opened: Iterable[str], gap: str) -> None:
         self._opened |= set(opened)
         self._gap = self._gap or gap
 
@@ -91,13 +91,13 @@ def keep_hook(command: str, observer: Observer) -> str:
 def watch_folders(observer: Observer, folders: Iterable[Path]) -> Iterator[None]:
     """Note which files below some folders are opened meanwhile; where the system cannot, the gap says why."""
     if not sys.platform.startswith("linux"):
-        observer.seen((), "this system does not report which files are opened")
+        observer.add((), "this system does not report which files are opened")
         yield
         return
     kernel = ctypes.CDLL(None, use_errno=True)
     descriptor = kernel.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
     if descriptor < 0:
-        observer.seen((), f"inotify: {os.strerror(ctypes.get_errno())}")
+        observer.add((), f"inotify: {os.strerror(ctypes.get_errno())}")
         yield
         return
     end, stop = os.pipe()
@@ -112,7 +112,7 @@ def watch_folders(observer: Observer, folders: Iterable[Path]) -> Iterator[None]
         reader.join()
         os.close(end)
         os.close(descriptor)
-        observer.seen(opened - {""}, gap or ("inotify: too much at once" if "" in opened else ""))
+        observer.add(opened - {""}, gap or ("inotify: too much at once" if "" in opened else ""))
 
 
 def _watches(kernel: ctypes.CDLL, descriptor: int, folders: Iterable[Path]) -> tuple[dict[int, str], str]:

@@ -28,7 +28,7 @@ class _Notes:
         self._known: set[tuple[str, str]] = set()
         self._calls = (os.open, os.write, os.close)  # a test may put others in their place
 
-    def heard(self, event: str, words: tuple[Any, ...]) -> None:
+    def hear(self, event: str, words: tuple[Any, ...]) -> None:
         if event != "open":
             return
         try:
@@ -87,7 +87,7 @@ if __name__ == "sitecustomize":
     try:
         with open(_FOLDER + "/root") as _file:
             for _root in _file.read().split("\0"):
-                sys.addaudithook(_Notes(_root).heard)
+                sys.addaudithook(_Notes(_root).hear)
     except BaseException:  # the same
         pass
     _hand_on()

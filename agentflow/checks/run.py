@@ -151,7 +151,7 @@ class _Job(Record):
         said = keep_hook(self.check.command, self.observer) if self.observer else self.check.command
         return ask_for_json(add_report(said, self.package, scratch)) if self._is_tests else said
 
-    def reporting(self, scratch: Path) -> dict[str, str]:
+    def set_up_reports(self, scratch: Path) -> dict[str, str]:
         """Return the variables that make node's runners report, where node may run."""
         if not self._is_tests or not is_javascript(self.check.command, self.package):
             return {}
@@ -169,7 +169,7 @@ def _run(
 ) -> Execution:
     """Run a check, and once more without our reporters where node will not have them."""
     runs = job.sandbox.of(CHECKS, scratch)
-    reporting = job.reporting(scratch)
+    reporting = job.set_up_reports(scratch)
     command = Command(
         argv=(find_shell(job.sandbox.root), "-c", job.command(scratch)),
         cwd=str(job.sandbox.root),

@@ -159,7 +159,7 @@ def _role_problems(role: Role, toolbox: Toolbox, known: tuple[Role, ...]) -> Ite
         line = role.lines.get("metadata")
         yield Problem(file=role.source, line=line, key="metadata", message=message)
     try:
-        toolbox.offered(role)
+        toolbox.select_for(role)
     except AgentflowError as error:
         problem = problem_of(role.source, error, key="tools")
         message = problem.message.removeprefix(f"{role.place('tools')}: ")

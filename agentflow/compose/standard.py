@@ -85,7 +85,7 @@ def _is_clipped(role: Role, kit: Kit) -> bool:
     quotes files: it narrows its commands.
     """
     return role.part != PIPELINE[0] and any(
-        tool.category is Category.SHELL for tool in kit.toolbox.offered(role)
+        tool.category is Category.SHELL for tool in kit.toolbox.select_for(role)
     )
 
 
@@ -143,7 +143,7 @@ class RoleTools(Record):
     toolbox: Toolbox
 
     def install_tools(self, tools: ToolChannel) -> None:
-        offered = self.toolbox.offered(self.role)
+        offered = self.toolbox.select_for(self.role)
         tools.add(*(tool for tool in offered if tool.input not in SUBMITTED_BY))
 
 

@@ -251,7 +251,7 @@ def restrict_successor(first: Role, successor: Role, model_id: str, box: Toolbox
 
 def only_reads(role: Role, box: Toolbox) -> bool:
     """Return whether a role's tools can change nothing but a run's own notes."""
-    return all(tool.effect is Effect.READ or tool.category is Category.STATE for tool in box.offered(role))
+    return all(tool.effect is Effect.READ or tool.category is Category.STATE for tool in box.select_for(role))
 
 
 def _restrict(outer: Role, inner: Role, names: set[str]) -> Role:

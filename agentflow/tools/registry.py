@@ -55,7 +55,7 @@ class Toolbox(Record):
     def find(self, name: str) -> Tool | None:
         return next((tool for tool in self.tools if tool.name == name), None)
 
-    def offered(self, role: Role) -> tuple[Tool, ...]:
+    def select_for(self, role: Role) -> tuple[Tool, ...]:
         """Return the tools of a role's list and the one it submits with, by name. Raises UnknownTool."""
         listed = {rule.tool for rule in role.tools}
         for entry in sorted(listed):

@@ -129,7 +129,7 @@ def grep(wanted: GrepInput, context: ToolContext) -> Output:
     """Search lines by a regular expression; ignored and binary files are left out."""
     query = Query(
         workspace=context.workspace,
-        regex=compile_pattern(wanted.pattern, ignore_case=wanted.ignore_case, multiline=wanted.multiline),
+        regex=compile_regex(wanted.pattern, ignore_case=wanted.ignore_case, multiline=wanted.multiline),
         paths=compile_glob(wanted.glob or "**"),
         below=_require_existing(wanted.path, context),
         multiline=wanted.multiline,
@@ -182,7 +182,7 @@ def _to_output(results: Sequence[str], limit: int, nothing: str) -> Output:
     return Output(content="\n".join((*results[:limit], *more)))
 
 
-def compile_pattern(pattern: str, *, ignore_case: bool = False, multiline: bool = False) -> re.Pattern[str]:
+def compile_regex(pattern: str, *, ignore_case: bool = False, multiline: bool = False) -> re.Pattern[str]:
     """Return a pattern ready to use. Raises InvalidInput."""
     flags = re.IGNORECASE if ignore_case else re.NOFLAG
     if multiline:

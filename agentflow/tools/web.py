@@ -97,7 +97,7 @@ Connect = Callable[[Hop], AbstractAsyncContextManager["Response"]]
 
 def web_fetch(wanted: WebFetchInput, context: ToolContext) -> Output:
     """Read a public page of the web as Markdown. A redirect to another host is reported, not followed."""
-    page = anyio.run(_in_time, partial(fetched, wanted.url, resolved, connected), context.cancelled)
+    page = anyio.run(_in_time, partial(read_page, wanted.url, resolve_host, connect_to), context.cancelled)
     return Output(content=f"{page.url}\n{_WARNING}\n\n{parts_about(wanted.prompt, page.text)}")
 
 
@@ -127,7 +127,7 @@ WEB_SEARCH = Tool(
 )
 
 
-async def fetched(url: str, resolve: Resolve, connect: Connect) -> Page:
+async def read_page(url: str, resolve: Resolve, connect: Connect) -> Page:
     """Return a page, each redirect within its host judged as the first address was. Raises ToolError."""
     here = target(url)
     for _ in range(MAX_REDIRECTS + 1):
@@ -156,7 +156,7 @@ async def _judge_address(asked: Target, resolve: Resolve) -> Hop:
     return Hop(target=asked, address=found[0])
 
 
-def resolved(host: str, port: int) -> tuple[str, ...]:
+def resolve_host(host: str, port: int) -> tuple[str, ...]:
     """Return the IP addresses of a host, the best first."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -166,7 +166,7 @@ def resolved(host: str, port: int) -> tuple[str, ...]:
 
 
 @asynccontextmanager
-async def connected(hop: Hop) -> AsyncIterator["Response"]:
+async def connect_to(hop: Hop) -> AsyncIterator["Response"]:
     """Send one request without cookies or credentials; TLS is checked against the host's name."""
     import httpx2  # noqa: PLC0415  # loaded only where a page is read
 

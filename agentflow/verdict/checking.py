@@ -229,7 +229,7 @@ class Checking:
             return RequiredCheck(check=ran.check)
         *earlier, shown = ran.runs
         for each in (run.reads for run in ran.runs if run.reads is not None):
-            self._reads[order.tree] = each.joined(self._reads.get(order.tree, Reads()))
+            self._reads[order.tree] = each.join(self._reads.get(order.tree, Reads()))
         touched = dict.fromkeys(path for run in ran.runs for path in run.execution.changed)
         evidence = self._store.ledger.record_check(
             shown.execution.replace(changed=tuple(touched)),

@@ -93,7 +93,7 @@ def pairs(table: dict[str, tuple[str, ...]]) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", PIPELINE)
 def test_a_role_is_offered_its_tools_and_the_one_it_ends_with(root: Path, name: str) -> None:
-    assert {tool.name for tool in standard().offered(shipped(root, name))} == OFFERED[name]
+    assert {tool.name for tool in standard().select_for(shipped(root, name))} == OFFERED[name]
 
 
 @pytest.mark.parametrize("name", PIPELINE)

@@ -131,7 +131,7 @@ def test_a_standard_agent_has_what_its_role_file_says(part: str, place: Surround
     role, given = shipped(part), kit()
     agent = AgentBuilder.standard(role, place, given).build()
     granted = {"RecallOutput"} if part in RECALLING else set()
-    own = {tool.name for tool in standard().offered(role)}
+    own = {tool.name for tool in standard().select_for(role)}
     assert {tool.name for tool in agent.tools} == own | granted
     assert agent.submit is standard().find(SUBMITS[part])
     assert agent.system.startswith(role.prompt[:60])

@@ -39,7 +39,7 @@ def a_role(name: str, *tools: str, part: str | None = None) -> Role:
 @pytest.mark.parametrize("tool", NINE)
 @pytest.mark.parametrize("part", PIPELINE)
 def test_a_role_is_offered_what_its_list_names(part: str, tool: str) -> None:
-    offered = {each.name for each in standard().offered(a_role(part, *LISTS[part], part=part))}
+    offered = {each.name for each in standard().select_for(a_role(part, *LISTS[part], part=part))}
     assert (tool in offered) == (tool in LISTS[part] and not tool.startswith("Web"))
 
 
@@ -47,25 +47,25 @@ def test_a_role_is_offered_what_its_list_names(part: str, tool: str) -> None:
 def test_the_web_is_the_explorer_s_once_it_is_opened(part: str) -> None:
     role = a_role(part, *LISTS[part], "WebFetch", "net", part=part)
     for network, expected in (((), False), ((Caller.CHECKS, Caller.IMPLEMENTER), False), (Caller, True)):
-        offered = {tool.name for tool in build_toolbox(network).offered(role)}
+        offered = {tool.name for tool in build_toolbox(network).select_for(role)}
         assert ("WebFetch" in offered) == (expected and part == "explorer")
         assert "WebSearch" not in offered
 
 
 @pytest.mark.parametrize("part", PIPELINE)
 def test_a_part_is_offered_its_own_submit_tool_only(part: str) -> None:
-    offered = [each.name for each in standard().offered(a_role(part, *LISTS[part], part=part))]
+    offered = [each.name for each in standard().select_for(a_role(part, *LISTS[part], part=part))]
     assert [name for name in offered if name.startswith("Submit")] == [SUBMITS[part]]
     assert offered == sorted(offered)
 
 
 def test_a_role_of_no_part_submits_nothing() -> None:
-    offered = standard().offered(a_role("guide", "Read", "Read", "state"))
+    offered = standard().select_for(a_role("guide", "Read", "Read", "state"))
     assert [tool.name for tool in offered] == ["Read", "TodoWrite"]
 
 
 def test_a_category_stands_for_its_tools() -> None:
-    offered = [tool.name for tool in standard().offered(a_role("a", "fs", "shell", "net", "Read"))]
+    offered = [tool.name for tool in standard().select_for(a_role("a", "fs", "shell", "net", "Read"))]
     assert offered == ["Bash", "Edit", "Glob", "Grep", "Read", "Write"]
 
 
@@ -75,7 +75,7 @@ def test_a_category_stands_for_its_tools() -> None:
 )
 def test_an_unknown_name_is_an_error_that_helps(entry: str, near: str) -> None:
     with pytest.raises(UnknownTool) as caught:
-        standard().offered(a_role("guide", "Read", entry, part="explorer"))
+        standard().select_for(a_role("guide", "Read", entry, part="explorer"))
     message = str(caught.value)
     assert message.startswith(f"agents/guide.md: tools: role guide lists {entry}, ")
     assert message.endswith(f"did you mean {near}?") == bool(near)

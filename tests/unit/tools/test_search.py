@@ -16,7 +16,7 @@ from agentflow.tools.search import (
     Engine,
     Query,
     batches,
-    compile_pattern,
+    compile_regex,
     git_grep,
     lines,
     python_re,
@@ -90,7 +90,7 @@ def tree(bench: Bench) -> Bench:
 
 
 def query(bench: Bench, pattern: str, *, ignore_case: bool = False, **changes: Any) -> Query:
-    regex = compile_pattern(pattern, ignore_case=ignore_case, multiline=changes.get("multiline", False))
+    regex = compile_regex(pattern, ignore_case=ignore_case, multiline=changes.get("multiline", False))
     return Query(workspace=PathGuard(bench.root), regex=regex, **changes)
 
 
@@ -318,6 +318,6 @@ def test_searching_runs_no_program_of_the_repository(bench: Bench) -> None:
 
 
 def test_case_is_heeded_unless_told(bench: Bench) -> None:
-    assert compile_pattern("a").flags & re.IGNORECASE == 0
+    assert compile_regex("a").flags & re.IGNORECASE == 0
     bench.file("a.txt", "FOO\n")
     assert bench(GREP, pattern="foo").content == "no matches"

@@ -6,7 +6,7 @@ import pytest
 
 from agentflow.core.errors import InvalidInput, ToolError
 from agentflow.tools.markdown import to_markdown
-from agentflow.tools.web import SHOWN, WEB_FETCH, Hop, Page, connected, fetched, parts_about
+from agentflow.tools.web import SHOWN, WEB_FETCH, Hop, Page, connect_to, parts_about, read_page
 from tests.support.web_server import Content, WebServer, pages
 from tests.unit.tools.bench import Bench
 
@@ -55,11 +55,11 @@ def fetch(server: WebServer, path: str, *addresses: str, host: str = "example.or
     def connect(hop: Hop) -> object:
         hops.append(hop)
         assert hop.address == "93.184.215.14"
-        return connected(hop.replace(address="127.0.0.1"))
+        return connect_to(hop.replace(address="127.0.0.1"))
 
     async def run() -> Page:
         found = addresses or ("93.184.215.14", "2606:2800:21f::1")
-        return await fetched(f"http://{host}:{server.port}{path}", lambda *_: found, connect)  # type: ignore[arg-type]
+        return await read_page(f"http://{host}:{server.port}{path}", lambda *_: found, connect)  # type: ignore[arg-type]
 
     return anyio.run(run)
 
@@ -120,10 +120,10 @@ def test_a_name_is_resolved_anew_and_judged_anew_for_each_redirect(server: WebSe
     answers = iter((("93.184.215.14",), ("127.0.0.1",)))
 
     async def run() -> Page:
-        return await fetched(
+        return await read_page(
             f"http://example.org:{server.port}/cookie",
             lambda *_: next(answers),
-            lambda hop: connected(hop.replace(address="127.0.0.1")),
+            lambda hop: connect_to(hop.replace(address="127.0.0.1")),
         )
 
     with pytest.raises(InvalidInput, match="not public"):
