@@ -19,6 +19,8 @@ from agentflow.store.tasks import TaskStore
 from agentflow.workflow.suspension import record_answer
 from agentflow.workspace.git import Git, open_repository
 
+_TAKEN = "this task was not begun here: its limits, skipped checks and decisions do not count"
+
 
 class DecisionResult(Record):
     """A decision about a pending item."""
@@ -97,9 +99,6 @@ def find_pending(root: Path, pending_id: str) -> Path:
     if waiting or decided:
         return (waiting or decided)[0]
     raise TaskNotFound(f"nothing waits under the id {pending_id}", hint="agentflow status shows what waits")
-
-
-_TAKEN = "this task was not begun here: its limits, skipped checks and decisions do not count"
 
 
 def record_own_task(store: TaskStore) -> None:

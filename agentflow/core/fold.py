@@ -43,6 +43,8 @@ RECALL_TOOL = "RecallOutput"
 _CHARACTERS_A_TOKEN = 4
 _TASK_PROMPTS = (Notice.BRIEF, Notice.FAILED)
 """The notices that carry the task prompt."""
+_SHARE = 0.75
+"""The part of a too long request that the next requests stay below."""
 
 
 def begin_run(head: RunOpened, earlier: Run | None) -> Run:
@@ -201,10 +203,6 @@ def _hand_over(run: Run, entry: HandedOver) -> Run:
         invalid_turns=0,
         refused_by=(),
     )
-
-
-_SHARE = 0.75
-"""The part of a too long request that the next requests stay below."""
 
 
 def with_message(run: Run, message: Message, **changes: Any) -> Run:
