@@ -1,4 +1,4 @@
-"""What tests try of changed Python code: each branch has to run, each condition to come out both ways.
+"""Changed Python code that records what tests try: each branch taken, each condition both true and false.
 
 Code that is right today, for this caller or most of the time has a branch that no test takes.
 """

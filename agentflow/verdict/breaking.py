@@ -1,4 +1,4 @@
-"""Code that is broken on purpose: a check that stays green with it tells nothing of the code."""
+"""Code that is broken on purpose: a check that passes with it says nothing about that code."""
 
 import ast
 import re

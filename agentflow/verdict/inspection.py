@@ -21,12 +21,12 @@ from agentflow.verdict.equivalence import (
     is_same_behaviour,
 )
 from agentflow.verdict.findings import Finding
-from agentflow.verdict.mixed import is_shared, mix
+from agentflow.verdict.inline_tests import extract_checks, has_parts
 from agentflow.verdict.moved_code import find_moved
 from agentflow.verdict.other_tests import find_added_tests
-from agentflow.verdict.parts import extract_checks, has_parts
 from agentflow.verdict.python_tests import find_changed_tests
 from agentflow.verdict.renaming import find_moved_module, find_renaming, is_renamed
+from agentflow.verdict.shared_settings import is_shared, mix
 from agentflow.verdict.surface import Kind, belongs, kind_for_verdict, kind_of
 from agentflow.verdict.tamper import TextDiff, find_tampering, list_changed_lines
 from agentflow.verdict.unused import find_dropped_names, is_taken, looks_up

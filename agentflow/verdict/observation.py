@@ -11,9 +11,9 @@ from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
 from agentflow.core.wording import list_some
 from agentflow.verdict.checking import JudgeContext
-from agentflow.verdict.mixed import is_shared
 from agentflow.verdict.paths import Observation, observe
 from agentflow.verdict.runner import CheckJob
+from agentflow.verdict.shared_settings import is_shared
 from agentflow.verdict.surface import Kind, belongs, find_surface, kind_for_verdict, kind_of
 from agentflow.verdict.target_tests import file_of, id_prefix, modules_of
 from agentflow.workspace.git import Git

@@ -9,8 +9,8 @@ from agentflow.core.evidence import Surface
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record
 from agentflow.verdict.equivalence import is_document_path
-from agentflow.verdict.mixed import is_shared
 from agentflow.verdict.reach import find_check_only, find_holders, find_leads
+from agentflow.verdict.shared_settings import is_shared
 from agentflow.verdict.surface import Kind, kind_for_verdict
 
 _TOPS = ("src/", "lib/")

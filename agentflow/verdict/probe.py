@@ -17,9 +17,9 @@ from agentflow.verdict.case import Case
 from agentflow.verdict.drift import find_hook_files
 from agentflow.verdict.equivalence import is_document
 from agentflow.verdict.inspection import Inspection
-from agentflow.verdict.mixed import is_shared
 from agentflow.verdict.oracle import Clone, find_softened, have_run
 from agentflow.verdict.proofs import find_proof
+from agentflow.verdict.shared_settings import is_shared
 from agentflow.verdict.surface import belongs
 from agentflow.verdict.target_tests import id_prefix
 from agentflow.workspace.git import Git

@@ -22,7 +22,7 @@ from agentflow.sandbox.run import NETWORK_FAILURE, Sandbox
 from agentflow.sandbox.scratch import scratch_folder
 from agentflow.settings import Patience
 from agentflow.store.tasks import TaskStore
-from agentflow.verdict.earlier import EarlierRuns, mark_surroundings
+from agentflow.verdict.earlier_runs import EarlierRuns, mark_surroundings
 from agentflow.verdict.surface import belongs
 from agentflow.workspace.git import Git
 from agentflow.workspace.import_paths import to_pythonpath

@@ -15,7 +15,7 @@ from agentflow.core.evidence import Check, Surface
 from agentflow.core.languages import gather, is_source
 from agentflow.core.regex import regex
 from agentflow.verdict.equivalence import is_document_path
-from agentflow.verdict.mixed import is_shared
+from agentflow.verdict.shared_settings import is_shared
 from agentflow.workspace.globs import compile_glob, to_expression
 
 

@@ -13,7 +13,7 @@ from agentflow.core.verdict import Hunk
 from agentflow.frontmatter import read_yaml
 from agentflow.verdict.comments import code_lines
 from agentflow.verdict.findings import Finding, Tampering
-from agentflow.verdict.knowledge import (
+from agentflow.verdict.known_values import (
     COMMON,
     Known,
     find_asking_rows,

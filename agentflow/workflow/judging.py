@@ -15,9 +15,9 @@ from agentflow.process import timestamp
 from agentflow.report.outcomes import add_review_caveats, end_without_result, list_objections, merge_gates
 from agentflow.routing.route import JUDGING
 from agentflow.store.ledger import summarize_evidence
-from agentflow.verdict.beside import run_apart, run_together
 from agentflow.verdict.case import Case
 from agentflow.verdict.conclusion import check_line, decide_gate, end_in_phase, weigh
+from agentflow.verdict.concurrency import run_apart, run_together
 from agentflow.verdict.drift import describe_drift
 from agentflow.verdict.gather import (
     find_altered,

@@ -1,4 +1,4 @@
-"""Several things that wait, at once; one that fails does not keep the others from their end."""
+"""Several awaitables at the same time: all of them end, even if one fails."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar

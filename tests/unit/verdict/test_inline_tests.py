@@ -2,7 +2,7 @@ import pytest
 
 from agentflow.core.evidence import CheckName
 from agentflow.verdict.comments import describe_suppressions
-from agentflow.verdict.parts import extract_checks, list_test_files, mix_parts
+from agentflow.verdict.inline_tests import extract_checks, list_test_files, mix_parts
 
 RUST = """pub fn total(cart: &[u32]) -> u32 { %s }
 

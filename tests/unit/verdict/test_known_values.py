@@ -1,7 +1,7 @@
 import pytest
 
 from agentflow.verdict.comments import code_lines
-from agentflow.verdict.knowledge import (
+from agentflow.verdict.known_values import (
     Known,
     find_asking_rows,
     find_copied_rows,
