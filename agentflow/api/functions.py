@@ -13,8 +13,9 @@ from agentflow.compose.builder import AgentBuilder
 from agentflow.compose.capability import Capability
 from agentflow.core.errors import AgentflowError, Exit
 from agentflow.core.events import Stamped
-from agentflow.core.hook import Hook, HookEvent, HookResult, Point
+from agentflow.core.hook import Hook, HookResult
 from agentflow.core.pending import Answer
+from agentflow.core.points import HookEvent, Point
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext

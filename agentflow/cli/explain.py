@@ -123,7 +123,7 @@ def explain_command(
     """Explain which rule decides each part of a command. Nothing is run."""
     from agentflow.api.boundary import Wish, open_sandbox
     from agentflow.api.content import load_content, load_hooks_here, load_rules_here
-    from agentflow.core.hook import Point
+    from agentflow.core.points import Point
     from agentflow.core.record import plain
     from agentflow.permissions.explain import explain_call
     from agentflow.permissions.role_rules import find_scope

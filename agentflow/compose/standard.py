@@ -13,8 +13,9 @@ from agentflow.compose.capability import (
     list_channels,
 )
 from agentflow.compose.skills import UseSkills
-from agentflow.core.hook import RULES, Decision, Hook, HookEvent, HookResult, Point, ToolUse
+from agentflow.core.hook import RULES, Decision, Hook, HookResult
 from agentflow.core.messages import DEFAULT_ROOM, ContextLimits
+from agentflow.core.points import HookEvent, Point, ToolUse
 from agentflow.core.ports import Model, Observer
 from agentflow.core.record import Record
 from agentflow.core.role import Change, Role

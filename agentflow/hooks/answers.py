@@ -7,7 +7,8 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from agentflow.core.evidence import Exchanged
-from agentflow.core.hook import POINTS, Decision, Hook, HookResult, Point
+from agentflow.core.hook import Decision, Hook, HookResult
+from agentflow.core.points import POINTS, Point
 from agentflow.core.record import Record
 from agentflow.parse import Mismatch, decode_or_none, fit
 from agentflow.redact import one_line

@@ -10,21 +10,16 @@ import anyio
 from agentflow.core.events import Warned
 from agentflow.core.hook import (
     NO_DECISION,
-    POINTS,
     Decision,
     Hook,
     HookDecision,
-    HookEvent,
     HookFunction,
     HookResult,
     OnError,
     Origin,
-    Payload,
-    Point,
-    Scene,
     Script,
-    ToolUse,
 )
+from agentflow.core.points import POINTS, HookEvent, Payload, Point, Scene, ToolUse
 from agentflow.core.ports import Observer
 from agentflow.hooks.answers import HookAnswer
 from agentflow.hooks.command import run_script

@@ -10,7 +10,8 @@ from typing import Any
 from anyio import to_thread
 
 from agentflow.core.evidence import Command
-from agentflow.core.hook import POINTS, Hook, HookEvent, HookResult, Script
+from agentflow.core.hook import Hook, HookResult, Script
+from agentflow.core.points import POINTS, HookEvent
 from agentflow.core.record import encode, plain
 from agentflow.core.regex import regex
 from agentflow.frontmatter import write_whole

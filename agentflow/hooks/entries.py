@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from agentflow.core.errors import InvalidFile
-from agentflow.core.hook import POINTS, Hook, OnError, Origin, Point, Script
+from agentflow.core.hook import Hook, OnError, Origin, Script
+from agentflow.core.points import POINTS, Point
 from agentflow.core.record import Record, copy_shared
 from agentflow.hooks.matching import compile_matcher, parse_condition
 from agentflow.parse import Mismatch, fit

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agentflow.core.hook import POINTS, Hook, HookEvent, Point, Script, ToolDone, ToolFailed, ToolUse
+from agentflow.core.hook import Hook, Script
+from agentflow.core.points import POINTS, HookEvent, Point, ToolDone, ToolFailed, ToolUse
 from agentflow.core.regex import regex
 from agentflow.core.role import ToolRule
 from agentflow.core.tool import Subject, Tool

@@ -4,9 +4,10 @@ from typing import Any
 
 from agentflow.core.errors import Halted, InvalidInput, NotAllowed, ToolError
 from agentflow.core.events import Answered, ToolBlocked
-from agentflow.core.hook import RULES, Decision, HookDecision, Point, ToolUse
+from agentflow.core.hook import RULES, Decision, HookDecision
 from agentflow.core.messages import ToolCall, ToolResult
 from agentflow.core.pending import Answer, Pending, PendingKind, decide_now
+from agentflow.core.points import Point, ToolUse
 from agentflow.core.record import Record, plain
 from agentflow.core.run import CallAnswered, Run, RunPaused
 from agentflow.core.tool import Category, Subject, Tool

@@ -12,8 +12,8 @@ from agentflow.core.errors import ModelUnavailable, ToolError
 from agentflow.core.events import ToolFinished, ToolStarted
 from agentflow.core.evidence import By
 from agentflow.core.fold import DELEGATE
-from agentflow.core.hook import Point, ToolDone, ToolFailed
 from agentflow.core.messages import ToolCall, ToolResult
+from agentflow.core.points import Point, ToolDone, ToolFailed
 from agentflow.core.record import copy_shared
 from agentflow.core.run import CallAnswered, Run, RunPaused
 from agentflow.core.task import Phase

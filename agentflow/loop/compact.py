@@ -5,8 +5,9 @@ from itertools import takewhile
 
 from agentflow.core.events import Compacted, Warned
 from agentflow.core.fold import apply_compaction
-from agentflow.core.hook import Compacting, CompactionDone, Decision, Point
+from agentflow.core.hook import Decision
 from agentflow.core.messages import Message, Notice, Speaker, Text, ToolCall, ToolSpec, Usage, size_of
+from agentflow.core.points import Compacting, CompactionDone, Point
 from agentflow.core.run import CompactionTrigger, HistoryCompacted, Run
 from agentflow.core.tool import Retention
 from agentflow.loop.agent import Agent, note

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 from agentflow.core.errors import ModelError
 from agentflow.core.events import Warned
-from agentflow.core.hook import (
+from agentflow.core.hook import Decision, HookDecision
+from agentflow.core.messages import Message, Notice, Reply, Request, Speaker
+from agentflow.core.points import (
     Actor,
     Briefed,
     Concluded,
-    Decision,
     Failed,
-    HookDecision,
     Payload,
     Point,
     ReplyPayload,
@@ -20,7 +20,6 @@ from agentflow.core.hook import (
     SubagentStopped,
     TurnPayload,
 )
-from agentflow.core.messages import Message, Notice, Reply, Request, Speaker
 from agentflow.core.record import copy_shared
 from agentflow.core.run import Run, RunOutcome, RunStopped
 from agentflow.core.tool import Tool

@@ -9,9 +9,9 @@ import anyio
 from agentflow.core.errors import ModelError, ModelUnavailable, PromptTooLong
 from agentflow.core.events import Asked, HandedOff, Replied, RunEnded, RunStarted
 from agentflow.core.fold import DELEGATE
-from agentflow.core.hook import Point
 from agentflow.core.messages import Message, Notice, Reply, Speaker, ToolCall, ToolResult
 from agentflow.core.pending import Answer
+from agentflow.core.points import Point
 from agentflow.core.record import copy_shared, plain
 from agentflow.core.role import Findings
 from agentflow.core.run import (

@@ -6,7 +6,7 @@ from itertools import accumulate
 import anyio
 
 from agentflow.core.errors import ModelError
-from agentflow.core.hook import Decision, Point, ReplyPayload, RequestPayload
+from agentflow.core.hook import Decision
 from agentflow.core.messages import (
     SUMMARIZER,
     Message,
@@ -18,6 +18,7 @@ from agentflow.core.messages import (
     ToolResult,
     ToolSpec,
 )
+from agentflow.core.points import Point, ReplyPayload, RequestPayload
 from agentflow.core.record import Record, copy_shared, encode
 from agentflow.core.run import Run
 from agentflow.loop.agent import Agent

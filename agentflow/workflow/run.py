@@ -4,7 +4,7 @@ import time
 
 from agentflow.core.errors import Exit, Halted, ModelError, ModelUnavailable, StateError
 from agentflow.core.events import Paused, PhaseEnded, PhaseStarted, TaskEnded, TaskStarted, Warned
-from agentflow.core.hook import Point
+from agentflow.core.points import Point
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.core.wording import list_some
 from agentflow.process import timestamp

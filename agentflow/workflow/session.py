@@ -3,17 +3,8 @@
 from collections.abc import Callable
 
 from agentflow.core.errors import Exit, Halted
-from agentflow.core.hook import (
-    Decision,
-    HookDecision,
-    Payload,
-    Point,
-    Prompt,
-    Scene,
-    SessionEnded,
-    SessionStarted,
-    Stopped,
-)
+from agentflow.core.hook import Decision, HookDecision
+from agentflow.core.points import Payload, Point, Prompt, Scene, SessionEnded, SessionStarted, Stopped
 from agentflow.core.task import Ending, Phase, Status, TaskState
 from agentflow.core.verdict import FailReason, Verdict
 from agentflow.redact import redacted

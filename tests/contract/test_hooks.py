@@ -6,17 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentflow.core.hook import (
-    POINTS,
-    Decision,
-    Hook,
-    HookDecision,
-    HookResult,
-    OnError,
-    Point,
-    Scene,
-    Script,
-)
+from agentflow.core.hook import Decision, Hook, HookDecision, HookResult, OnError, Script
+from agentflow.core.points import POINTS, Point, Scene
 from tests.unit.hooks.stage import FUNCTIONS_ONLY, GUARDED, PAYLOADS, a_scene, fire
 
 Make = Callable[..., Hook]

@@ -179,7 +179,7 @@ def test_a_hook_event(copy: Copy) -> None:
     farewell = '    await _fire(crew, task, Point.FAREWELL, lambda: SessionEnded(reason="bye"))\n'
     copy.change(
         "a hook event",
-        hook=(
+        points=(
             ('    SESSION_END = "', '    FAREWELL = "Farewell"\n    SESSION_END = "'),
             (
                 "    Point.SESSION_END: PointRules(",

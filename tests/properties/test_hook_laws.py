@@ -10,18 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentflow.core.evidence import Exchanged
-from agentflow.core.hook import (
-    Decision,
-    Hook,
-    HookEvent,
-    HookResult,
-    OnError,
-    Origin,
-    Point,
-    Script,
-    ToolDone,
-    ToolUse,
-)
+from agentflow.core.hook import Decision, Hook, HookResult, OnError, Origin, Script
+from agentflow.core.points import HookEvent, Point, ToolDone, ToolUse
 from agentflow.hooks.answers import read_output
 from agentflow.hooks.chain import Chain
 from agentflow.hooks.matching import matches_name

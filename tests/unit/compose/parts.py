@@ -21,8 +21,9 @@ from agentflow.compose.capability import (
     ToolFactoryChannel,
 )
 from agentflow.core.events import Event, Replied, RunEnded, ToolFinished
-from agentflow.core.hook import Hook, HookEvent, Point
+from agentflow.core.hook import Hook
 from agentflow.core.pending import Consent
+from agentflow.core.points import HookEvent, Point
 from agentflow.core.ports import Model, Observer
 from agentflow.core.run import Run
 from agentflow.core.task import Phase

@@ -5,11 +5,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from agentflow.core import hook
+from agentflow.core import points
 from agentflow.core.errors import ModelRejected, ModelUnavailable
 from agentflow.core.events import RunEnded
-from agentflow.core.hook import Decision, Hook, HookEvent, HookResult, Point
+from agentflow.core.hook import Decision, Hook, HookResult
 from agentflow.core.messages import Reply, Request, Speaker, Text, Usage
+from agentflow.core.points import HookEvent, Point
 from agentflow.core.role import Role
 from agentflow.core.run import RunOutcome
 from agentflow.loop.lifecycle import MAX_HELD
@@ -302,8 +303,8 @@ def test_a_hook_may_add_to_what_a_child_is_told(crew: Household) -> None:
     seen = hooked(crew, Point.SUBAGENT_START, HookResult(context="mind the gap"))
     crew.play(BOSS, plays("boss", turn(delegate("scout")), DONE), plays("scout", said("found")))
     assert [message.text for message in crew.asked("scout")[0].messages] == ["look", "mind the gap"]
-    assert seen[0].payload == hook.SubagentStarted(agent_id="2-scout", agent_type="scout")
-    assert seen[0].scene.actor == hook.Actor(name="scout", depth=1)
+    assert seen[0].payload == points.SubagentStarted(agent_id="2-scout", agent_type="scout")
+    assert seen[0].scene.actor == points.Actor(name="scout", depth=1)
     assert len(seen) == 1
 
 
@@ -313,7 +314,7 @@ def test_a_hook_may_keep_a_child_going_three_times(crew: Household) -> None:
     answers = [said(f"answer {number}") for number in range(1, 9)]
     crew.play(BOSS, plays("boss", turn(delegate("scout")), DONE), plays("scout", *answers))
     assert crew.results() == [f"answer {MAX_HELD + 1}"]
-    told = [event.payload for event in seen if isinstance(event.payload, hook.SubagentStopped)]
+    told = [event.payload for event in seen if isinstance(event.payload, points.SubagentStopped)]
     assert [payload.stop_hook_active for payload in told] == [False, True, True, True]
     assert crew.asked("scout")[1].messages[-1].text == "look again"
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.core.hook import Scene
+from agentflow.core.points import Scene
 from tests.unit.hooks.stage import a_scene
 
 

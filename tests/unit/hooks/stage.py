@@ -6,61 +6,49 @@ from types import MappingProxyType
 
 import anyio
 
-from agentflow.core import hook
-from agentflow.core.hook import (
-    POINTS,
-    Actor,
-    Decision,
-    Hook,
-    HookDecision,
-    HookFunction,
-    OnError,
-    Origin,
-    Payload,
-    Point,
-    Scene,
-    Script,
-)
+from agentflow.core import points
+from agentflow.core.hook import Decision, Hook, HookDecision, HookFunction, OnError, Origin, Script
 from agentflow.core.messages import Reply, Text
+from agentflow.core.points import POINTS, Actor, Payload, Point, Scene
 from agentflow.core.task import Phase
 from agentflow.hooks.chain import Chain
 from tests.support.records import a_request, user
 
 GUARDED = frozenset(point for point, rules in POINTS.items() if rules.is_guarded)
 FUNCTIONS_ONLY = frozenset(point for point, rules in POINTS.items() if not rules.takes_scripts)
-BASH = hook.ToolUse(tool_name="Bash", tool_input={"command": "ls", "timeout": 5}, tool_use_id="call-1")
+BASH = points.ToolUse(tool_name="Bash", tool_input={"command": "ls", "timeout": 5}, tool_use_id="call-1")
 REQUEST = a_request(user("hello"), role="planner", agent="planner")
 REPLY = Reply(parts=(Text(text="hello"),))
 PAYLOADS: Mapping[Point, Payload] = MappingProxyType(
     {
-        Point.SESSION_START: hook.SessionStarted(source="startup", model="repair"),
-        Point.SESSION_END: hook.SessionEnded(reason="verified"),
-        Point.USER_PROMPT_SUBMIT: hook.Prompt(prompt="mend it"),
+        Point.SESSION_START: points.SessionStarted(source="startup", model="repair"),
+        Point.SESSION_END: points.SessionEnded(reason="verified"),
+        Point.USER_PROMPT_SUBMIT: points.Prompt(prompt="mend it"),
         Point.PRE_TOOL_USE: BASH,
         Point.PERMISSION_REQUEST: BASH,
-        Point.POST_TOOL_USE: hook.ToolDone(
+        Point.POST_TOOL_USE: points.ToolDone(
             tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="call-1", tool_response="a.py"
         ),
-        Point.POST_TOOL_USE_FAILURE: hook.ToolFailed(
+        Point.POST_TOOL_USE_FAILURE: points.ToolFailed(
             tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="call-1", error="no"
         ),
-        Point.SUBAGENT_START: hook.SubagentStarted(agent_id="2", agent_type="scout"),
-        Point.SUBAGENT_STOP: hook.SubagentStopped(
+        Point.SUBAGENT_START: points.SubagentStarted(agent_id="2", agent_type="scout"),
+        Point.SUBAGENT_STOP: points.SubagentStopped(
             agent_id="2", agent_type="scout", last_assistant_message="found"
         ),
-        Point.TASK_COMPLETED: hook.PhasePassing(task_subject="planning", task_description="mend it"),
-        Point.PRE_COMPACT: hook.Compacting(trigger="auto"),
-        Point.POST_COMPACT: hook.CompactionDone(trigger="auto", compact_summary="s"),
-        Point.STOP: hook.Stopped(last_assistant_message="done"),
-        Point.STOP_FAILURE: hook.Failed(error="overloaded"),
-        Point.NOTIFICATION: hook.Notified(message="look", notification_type="idle"),
-        Point.RUN_START: hook.Briefed(brief="mend it"),
-        Point.RUN_END: hook.Concluded(outcome="submitted"),
-        Point.TURN_START: hook.TurnPayload(turn=1),
-        Point.TURN_END: hook.TurnPayload(turn=1),
-        Point.MODEL_REQUEST: hook.RequestPayload(request=REQUEST),
-        Point.MODEL_RESPONSE: hook.ReplyPayload(reply=REPLY),
-        Point.ERROR: hook.Failed(error="overloaded"),
+        Point.TASK_COMPLETED: points.PhasePassing(task_subject="planning", task_description="mend it"),
+        Point.PRE_COMPACT: points.Compacting(trigger="auto"),
+        Point.POST_COMPACT: points.CompactionDone(trigger="auto", compact_summary="s"),
+        Point.STOP: points.Stopped(last_assistant_message="done"),
+        Point.STOP_FAILURE: points.Failed(error="overloaded"),
+        Point.NOTIFICATION: points.Notified(message="look", notification_type="idle"),
+        Point.RUN_START: points.Briefed(brief="mend it"),
+        Point.RUN_END: points.Concluded(outcome="submitted"),
+        Point.TURN_START: points.TurnPayload(turn=1),
+        Point.TURN_END: points.TurnPayload(turn=1),
+        Point.MODEL_REQUEST: points.RequestPayload(request=REQUEST),
+        Point.MODEL_RESPONSE: points.ReplyPayload(reply=REPLY),
+        Point.ERROR: points.Failed(error="overloaded"),
     }
 )
 

@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from agentflow.core.evidence import Exchanged
-from agentflow.core.hook import Decision, Hook, HookResult, Point, Script
+from agentflow.core.hook import Decision, Hook, HookResult, Script
+from agentflow.core.points import Point
 from agentflow.hooks.answers import HookAnswer, read_output
 
 

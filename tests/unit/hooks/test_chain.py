@@ -7,14 +7,10 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
-from agentflow.core.hook import (
-    NO_DECISION,
-    Decision,
-    HookDecision,
+from agentflow.core.hook import NO_DECISION, Decision, HookDecision, HookResult, OnError, Origin
+from agentflow.core.messages import Text
+from agentflow.core.points import (
     HookEvent,
-    HookResult,
-    OnError,
-    Origin,
     Payload,
     Point,
     ReplyPayload,
@@ -23,7 +19,6 @@ from agentflow.core.hook import (
     ToolDone,
     ToolUse,
 )
-from agentflow.core.messages import Text
 from agentflow.hooks.chain import Chain
 from tests.support.repo import eventually
 from tests.unit.hooks.stage import BASH, GUARDED, PAYLOADS, REQUEST, denied, fire, function, script

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.core.hook import Actor, Hook, Point, Scene, Script
+from agentflow.core.hook import Hook, Script
+from agentflow.core.points import Actor, Point, Scene
 from agentflow.hooks.command import MAX_HOOK_TEXT
 from tests.unit.hooks.stage import BASH, PAYLOADS, denied, fire, script
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from agentflow.core.errors import InvalidFile
-from agentflow.core.hook import Hook, OnError, Origin, Point, Scene, Script
+from agentflow.core.hook import Hook, OnError, Origin, Script
+from agentflow.core.points import Point, Scene
 from agentflow.hooks.entries import (
     OTHER_EVENTS,
     HookFile,

@@ -6,7 +6,8 @@ from itertools import product
 import anyio
 import pytest
 
-from agentflow.core.hook import POINTS, Actor, Decision, Hook, HookDecision, OnError, Point, Scene
+from agentflow.core.hook import Decision, Hook, HookDecision, OnError
+from agentflow.core.points import POINTS, Actor, Point, Scene
 from agentflow.hooks.chain import Chain
 from tests.unit.hooks.stage import FUNCTIONS_ONLY, GUARDED, PAYLOADS, denied, fire, script
 

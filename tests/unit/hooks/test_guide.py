@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.core.hook import Hook, Origin, Point, Scene, Script, ToolUse
+from agentflow.core.hook import Hook, Origin, Script
+from agentflow.core.points import Point, Scene, ToolUse
 from agentflow.hooks.entries import HookFile, load_hooks
 from tests.unit.hooks.stage import denied, fire, script
 

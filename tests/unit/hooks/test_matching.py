@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from agentflow.core.errors import InvalidFile
-from agentflow.core.hook import HookEvent, Point, Scene, ToolUse
+from agentflow.core.points import HookEvent, Point, Scene, ToolUse
 from agentflow.hooks.matching import matches, matches_name, meets_condition, parse_condition
 from tests.support.tools import tool_named
 from tests.unit.hooks.stage import PAYLOADS

@@ -12,8 +12,9 @@ import pytest
 from agentflow.core.errors import ModelUnavailable, PromptTooLong
 from agentflow.core.events import Compacted
 from agentflow.core.fold import RECALL_TOOL
-from agentflow.core.hook import Hook, HookEvent, HookResult, Point
+from agentflow.core.hook import Hook, HookResult
 from agentflow.core.messages import SUMMARIZER, ContextLimits, Reply, Request, ToolCall, ToolResult, Usage
+from agentflow.core.points import HookEvent, Point
 from agentflow.core.record import encode
 from agentflow.core.run import HistoryCompacted, Run
 from agentflow.core.tool import Category, Effect, Output, Retention, Tool, ToolContext

@@ -7,18 +7,12 @@ from typing import Any
 import anyio
 import pytest
 
-from agentflow.core import hook as points
+from agentflow.core import points
 from agentflow.core.errors import ModelRejected
 from agentflow.core.events import Asked, Replied, RunEnded, Warned
-from agentflow.core.hook import (
-    Decision,
-    Hook,
-    HookEvent,
-    HookFunction,
-    HookResult,
-    Point,
-)
+from agentflow.core.hook import Decision, Hook, HookDecision, HookFunction, HookResult
 from agentflow.core.messages import Message, Notice, Reply, Speaker, Stop, Text, ToolCall, ToolResult, Usage
+from agentflow.core.points import HookEvent, Point
 from agentflow.core.ports import Observer
 from agentflow.core.run import MessageAdded, RequestSent, RunOutcome, RunStopped
 from agentflow.hooks.chain import Chain
@@ -279,7 +273,7 @@ class Counted(Chain):
         scene: Callable[[], points.Scene],
         payload: Callable[[], points.Payload],
         observe: Observer,
-    ) -> points.HookDecision:
+    ) -> HookDecision:
         def count() -> Any:
             self.made += 1
             raise AssertionError((point, scene, payload))
