@@ -145,7 +145,7 @@ def test_a_repository_without_checks_is_told_where_to_name_them(new_repo: NewRep
     rows = repo.run("init").out.splitlines()
     assert rows[2].split() == ["checks", "none", "found"]
     assert rows[-1].startswith(
-        "next       agentflow trust  after you wrote your test command into .claude/agentflow.yaml"
+        "next       agentflow trust  after you have written your test command into .claude/agentflow.yaml"
     )
 
 

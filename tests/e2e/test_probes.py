@@ -140,7 +140,7 @@ def test_what_has_to_fail_does_so_with_honest_changes_alone(tmp_path: Path, case
     attempt = Attempt(
         tmp_path, case.base if case.base.keys() & {"go.mod", "package.json"} else {**BASE, **case.base}
     )
-    done = attempt.run(TASK, case.files)
+    done = attempt.run(TASK, case.files, "-v")
     assert done.code == case.code, done.out + done.err + attempt.report
     assert all(text in attempt.report for text in case.said), attempt.report
     kinds = [event["kind"] for event in attempt.repo.events("Probed")]

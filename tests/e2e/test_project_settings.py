@@ -67,7 +67,7 @@ def test_untrusted_only_what_is_stricter_counts(new_repo: NewRepo) -> None:
     }
     assert found["checks"] == ({}, "default")
     checked = repo.run("verify", "--dry-run").out
-    assert f"without force: {FILE}" in checked
+    assert f"ignored until you trust it: {FILE}" in checked
     assert checked.count(FILE) == 1
     repo.write({FILE: "limits: {iterations: 500}\nchecks: {tests: 'true'}\n"})
     assert sources(repo)["max_iterations"] == (10, "default")

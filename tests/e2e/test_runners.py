@@ -112,7 +112,7 @@ def test_a_runner_that_nobody_can_count_is_told_at_the_start_and_verifies_at_bes
     assert done.code == 4, done.err
     assert "tests_not_counted" in done.json["caveats"]
     (said,) = told_before_work(repo)
-    assert said.startswith("the tests that `make test` runs cannot be counted")
+    assert said.startswith("the tests of `make test` cannot be counted")
 
 
 def test_a_change_that_prints_the_numbers_of_a_runner_is_not_counted_by_them(new_repo: NewRepo) -> None:

@@ -64,7 +64,7 @@ def test_a_sub_agent_sees_as_much_of_its_parent_as_the_call_says(
     repo.task(goal, script=[role("explorer", look, turn(delegate(context=context)), SUBMIT), scout(), *REST])
     (child,) = repo.runs("scout")
     assert child.brief.endswith("where is add?")
-    assert (goal in child.brief, "return a - b" in child.brief) == seen
+    assert (goal in child.brief, "calc.py:2" in child.brief) == seen
     assert ("I look." in child.brief) == seen[1]
 
 
