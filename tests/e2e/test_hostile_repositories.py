@@ -221,17 +221,9 @@ def test_there_are_many_attacks() -> None:
 
 
 SHORT = (
-    *("fsmonitor", "git hooks", "clean filter", "textconv", "aliases", "included configuration"),
-    *(
-        "remote helper",
-        "bare repository inside",
-        ".env",
-        "settings with env",
-        "project file with an endpoint",
-    ),
-    *("project file with checks", "test command", "local hook", "linked .claude", "malformed settings"),
-    *("settings that are a pipe", "role that plays a part", "allow rules", "MCP servers"),
-    *("python at import", "programs beside"),
+    *("fsmonitor", "git hooks", "clean filter", "included configuration", "bare repository inside"),
+    *(".env", "project file with an endpoint", "project file with checks", "local hook", "linked .claude"),
+    *("settings that are a pipe", "allow rules", "python at import"),
 )
 
 

@@ -1,6 +1,7 @@
 """A person says what a task is: a question, or the class of a change."""
 
 from collections.abc import Sequence
+from itertools import cycle
 
 import pytest
 
@@ -88,8 +89,10 @@ CLASSES = {
 }
 
 
-@pytest.mark.parametrize("name", CLASSES)
-@pytest.mark.parametrize("text", ["how does add work?", "rename the column users.email"])
+TEXTS = ("how does add work?", "rename the column users.email")
+
+
+@pytest.mark.parametrize(("name", "text"), list(zip(CLASSES, cycle(TEXTS), strict=False)))
 def test_the_class_that_is_named_counts_and_not_the_words(repo: Repo, name: str, text: str) -> None:
     repo.task(text, "--class", name, "--pause-after", "refinement", script=mending())
     state = repo.state()

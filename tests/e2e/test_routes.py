@@ -124,7 +124,9 @@ def test_the_built_in_engine_costs_nothing_and_plays_the_whole_crew(new_repo: Ne
     assert acted(repo) == ["explorer", "planner", "implementer", "verifier"]
     said = repo.run("route", "make the failing tests pass").out
     assert "implementer, checks, verifier, if one of its checks already fails" in said
-    assert "here       explorer, planner, implementer, checks, verifier, because no model is configured" in said
+    assert (
+        "here       explorer, planner, implementer, checks, verifier, because no model is configured" in said
+    )
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,9 @@ def test_nothing_run_is_not_verified(new_repo: NewRepo, files: dict[str, str]) -
     ]
     done = repo.task("write new.py", script=script, env={"PATH": "/usr/bin:/bin"})
     assert done.code == (1 if "Cargo.toml" in files else 4), done.err
-    assert any(words in done.out + done.err for words in ("can run here", "no test ran", "check_not_run:tests"))
+    assert any(
+        words in done.out + done.err for words in ("can run here", "no test ran", "check_not_run:tests")
+    )
 
 
 def test_a_removed_test_is_not_a_passing_one(new_repo: NewRepo) -> None:

@@ -2,13 +2,17 @@
 
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.e2e import (
     test_connection,
     test_ends,
+    test_escalation,
     test_levels,
+    test_links,
+    test_named_class,
     test_probes,
     test_project_settings,
     test_tampering,
@@ -18,13 +22,14 @@ from tests.e2e import (
     test_watching,
 )
 from tests.e2e.test_levels import machine, prepared
+from tests.e2e.test_links import bare_path, path
 from tests.e2e.test_undo import repo
 from tests.e2e.test_watching import red
 from tests.support.levels import Machine
 from tests.support.repo import CALC, NewRepo, Repo
 from tests.unit.routing import test_classify
 
-__all__ = ["machine", "prepared", "red", "repo"]
+__all__ = ["bare_path", "machine", "path", "prepared", "red", "repo"]
 
 
 @pytest.mark.parametrize("case", test_probes.CASES.values(), ids=test_probes.CASES)
@@ -81,6 +86,28 @@ def test_what_differs_decides(new_repo: NewRepo, text: str, change: tuple[str, s
 @pytest.mark.parametrize("name", test_ends.ENDS)
 def test_an_end_after_an_edit_tells_of_the_edit(new_repo: NewRepo, name: str) -> None:
     test_ends.test_an_end_after_an_edit_tells_of_the_edit(new_repo, name)
+
+
+@pytest.mark.parametrize("command", test_links.REWRITES.values(), ids=test_links.REWRITES)
+def test_what_a_link_of_the_settings_leads_to_is_not_rewritten(
+    new_repo: NewRepo, path: dict[str, str], command: str
+) -> None:
+    test_links.test_what_a_link_of_the_settings_leads_to_is_not_rewritten_by_a_command(
+        new_repo, path, command
+    )
+
+
+@pytest.mark.parametrize(("problem", "changes"), test_escalation.NOWHERE.items(), ids=test_escalation.NOWHERE)
+def test_an_escalation_that_names_no_place_asks_nobody(
+    new_repo: NewRepo, problem: str, changes: dict[str, Any]
+) -> None:
+    test_escalation.test_an_escalation_that_names_no_place_asks_nobody(new_repo(CALC), changes, problem)
+
+
+@pytest.mark.parametrize("name", test_named_class.CLASSES)
+@pytest.mark.parametrize("text", test_named_class.TEXTS)
+def test_the_class_that_is_named_counts(new_repo: NewRepo, name: str, text: str) -> None:
+    test_named_class.test_the_class_that_is_named_counts_and_not_the_words(new_repo(CALC), name, text)
 
 
 @pytest.mark.parametrize("filler", ["break \n", "and "], ids=repr)
