@@ -97,7 +97,7 @@ _DEEP = " " * 6
 """So deep that Markdown sees no heading, also below an item of a list."""
 
 
-def redacted(text: str, environ: Mapping[str, str] | None = None) -> str:
+def redact_text(text: str, environ: Mapping[str, str] | None = None) -> str:
     """Return text without the secrets of known forms and without the values of the user's own keys."""
     own = _own() if environ is None else _Own.of(_values(environ))
     found = text
@@ -106,7 +106,7 @@ def redacted(text: str, environ: Mapping[str, str] | None = None) -> str:
     for start, end in reversed(list(own.echoes(found))):
         found = found[:start] + MARK + found[end:]
     if any(sign in found for sign in _SIGNS):
-        found = _FORMS.sub(_marked, found)
+        found = _FORMS.sub(_mask, found)
     for sign, word, form in _FILES:
         if word in found and sign.search(found):
             found = form.sub(_mark_end, found)
@@ -177,20 +177,20 @@ def _spellings(value: str) -> Iterator[str]:
             yield encoded.decode()[-(-before * 4 // 3) : whole]
 
 
-def redacted_bytes(raw: bytes) -> bytes:
+def redact_bytes(raw: bytes) -> bytes:
     """Return bytes without secrets: all of these are ASCII, whatever else is in between."""
     text = raw.decode("latin-1")
-    found = redacted(text)
+    found = redact_text(text)
     return raw if found == text else found.encode("latin-1")
 
 
-def redacted_values(value: Any) -> Any:
+def redact_values(value: Any) -> Any:
     """Return plain data with the secrets taken out of every text in it, keys included."""
     if isinstance(value, str):
-        return redacted(value)
+        return redact_text(value)
     if isinstance(value, dict):
-        return {redacted_values(key): redacted_values(item) for key, item in value.items()}
-    return [redacted_values(item) for item in value] if isinstance(value, list) else value
+        return {redact_values(key): redact_values(item) for key, item in value.items()}
+    return [redact_values(item) for item in value] if isinstance(value, list) else value
 
 
 _KEPT: set[str] = set()
@@ -215,7 +215,7 @@ def _values(environ: Mapping[str, str]) -> list[str]:
     return sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)
 
 
-def _marked(found: re.Match[str]) -> str:
+def _mask(found: re.Match[str]) -> str:
     """Put a mark in place of each line of a secret, so that line numbers stay true."""
     return (found["name"] or "") + MARK + f"\n{MARK}" * found.group().count("\n")
 
@@ -236,12 +236,12 @@ class Redacting:
         self._held += piece
         end = _settle(self._held)
         if end:
-            self._take(redacted(self._held[:end]))
+            self._take(redact_text(self._held[:end]))
             self._held = self._held[end:]
 
     def finish(self) -> None:
         """Pass on what is left."""
-        self._take(redacted(self._held))
+        self._take(redact_text(self._held))
         self._held = ""
 
 
@@ -306,5 +306,5 @@ def nest(text: str) -> str:
 def one_line(text: str, width: int = 120) -> str:
     """Return the first line of a text that says something, made visible and shortened."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    shown = visible(redacted(line))
+    shown = visible(redact_text(line))
     return shown if len(shown) <= width else shown[: width - 1] + "…"

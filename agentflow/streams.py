@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from selectors import BaseSelector
 from typing import IO
 
-from agentflow.redact import Redacting, redacted_bytes
+from agentflow.redact import Redacting, redact_bytes
 
 KEEP_BYTES = 16 * 1024 * 1024
 """Output kept in full; beyond it, head and tail."""
@@ -29,7 +29,7 @@ class Collected:
 
     @property
     def tail(self) -> bytes:
-        return redacted_bytes(self._tail)
+        return redact_bytes(self._tail)
 
     def add(self, chunk: bytes) -> None:
         self.digest.update(chunk)

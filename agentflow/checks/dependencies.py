@@ -207,12 +207,12 @@ def _read_list(value: Any) -> Iterator[tuple[str, str]]:
     """Yield the names and specs of a list of requirements or packages, or of a table by names."""
     if isinstance(value, Mapping):
         named = ((name.rpartition("node_modules/")[2], spec) for name, spec in value.items())
-        yield from ((name, _said(spec)) for name, spec in named if name)
+        yield from ((name, _describe_version(spec)) for name, spec in named if name)
     for each in value if isinstance(value, list) else ():
         if isinstance(each, str):
             yield from _requirements(each)
         elif isinstance(each, Mapping) and "name" in each:
-            yield str(each["name"]), _said(each)
+            yield str(each["name"]), _describe_version(each)
 
 
 def _requirements(text: str) -> Iterator[tuple[str, str]]:
@@ -225,7 +225,7 @@ def _requirements(text: str) -> Iterator[tuple[str, str]]:
             yield f"{name} {spec}".strip(), ""  # the address is all there is
 
 
-def _said(spec: Any) -> str:
+def _describe_version(spec: Any) -> str:
     """Return a version, and from where else than the registry it is taken."""
     if not isinstance(spec, Mapping):
         return spec if isinstance(spec, str) else ""

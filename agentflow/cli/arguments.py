@@ -12,7 +12,7 @@ from typer.core import TyperCommand
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import Consent
 from agentflow.core.task import Phase
-from agentflow.redact import redacted
+from agentflow.redact import redact_text
 from agentflow.view.words import Detail
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ MAX_CHARS = 100_000
 def text_of(words: list[str], example: str = "agentflow task make the failing tests pass") -> str:
     """Return the text of a task; `-` alone reads it from stdin. Raises UsageError."""
     text = sys.stdin.read() if words == ["-"] else " ".join(words)
-    text = redacted(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").strip())
+    text = redact_text(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").strip())
     if not text:
         raise UsageError("say what to do", hint=f"for example: {example}")
     if len(text) > MAX_CHARS:

@@ -275,9 +275,9 @@ def _say(message: str, hint: str, code: Exit) -> int:
 
 
 def _crash_report() -> Path:
-    from agentflow.redact import redacted
+    from agentflow.redact import redact_text
 
     descriptor, name = tempfile.mkstemp(prefix="agentflow-crash-", suffix=".txt", text=True)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(redacted(traceback.format_exc()))
+        file.write(redact_text(traceback.format_exc()))
     return Path(name)

@@ -30,7 +30,7 @@ from agentflow.core.role import Role
 from agentflow.core.tool import Tool
 from agentflow.hooks.chain import Chain
 from agentflow.loop.agent import Agent, Surroundings
-from agentflow.redact import redacted
+from agentflow.redact import redact_text
 from agentflow.store.tasks import tell_observers
 from agentflow.tools.registry import Toolbox
 
@@ -131,7 +131,7 @@ class Draft:
         """Return the system prompt of an agent with these tools."""
         ordered = sorted(self.sections, key=lambda section: -section.priority)
         offered = {tool.name for tool in tools}
-        return redacted("\n\n".join(_drop_items(each.absent - offered, each.text) for each in ordered))
+        return redact_text("\n\n".join(_drop_items(each.absent - offered, each.text) for each in ordered))
 
 
 class NoModel(Record):

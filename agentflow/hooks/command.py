@@ -17,7 +17,7 @@ from agentflow.core.regex import regex
 from agentflow.frontmatter import write_whole
 from agentflow.hooks.answers import HookAnswer, read_output
 from agentflow.process import exchange, stop_asked
-from agentflow.redact import redacted, redacted_bytes
+from agentflow.redact import redact_bytes, redact_text
 from agentflow.trust import fingerprint
 
 MAX_HOOK_TEXT = 10_000
@@ -85,7 +85,7 @@ def encode_event(event: HookEvent) -> bytes:
         "iteration": scene.iteration,
     }
     inside = {"agent_id": scene.transcript.stem, "agent_type": actor.name} if actor.depth else {}
-    return redacted_bytes(encode(said | inside | plain(event.payload))) + b"\n"
+    return redact_bytes(encode(said | inside | plain(event.payload))) + b"\n"
 
 
 def _build_command(hook: Hook, script: Script, event: HookEvent) -> Command:
@@ -131,6 +131,6 @@ def _shorten(result: HookResult, folder: Path) -> HookResult:
     for name, text in long.items():
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"hook-{secrets.token_hex(4)}.out"
-        write_whole(path, redacted(text).encode())
+        write_whole(path, redact_text(text).encode())
         long[name] = f"{text[:_PREVIEW]}\n[clipped; the full text is in {path}]"
     return result.replace(**long)

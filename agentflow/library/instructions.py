@@ -10,7 +10,7 @@ from agentflow.core.ports import Workspace
 from agentflow.core.regex import regex
 from agentflow.core.task import Instruction
 from agentflow.frontmatter import split
-from agentflow.redact import redacted
+from agentflow.redact import redact_text
 from agentflow.workspace.globs import compile_glob
 
 MAX_IN_PROMPT = 20_000
@@ -81,7 +81,7 @@ def _take(workspace: Workspace, path: str, folder: str, hops: int, known: dict[s
         return
     if b"\0" in raw:
         return
-    globs, text = _split_rule(path, redacted(raw.decode("utf-8", "replace")).replace("\r\n", "\n"))
+    globs, text = _split_rule(path, redact_text(raw.decode("utf-8", "replace")).replace("\r\n", "\n"))
     if not text:
         return
     known[name] = Instruction(

@@ -8,7 +8,7 @@ from agentflow.core.messages import Message, MessagePart, Speaker, ToolCall, Too
 from agentflow.core.record import Record
 from agentflow.core.run import Run
 from agentflow.core.tool import Retention
-from agentflow.redact import redacted
+from agentflow.redact import redact_text
 from agentflow.tools.shell import recall_note
 
 HEAVY = 1_000
@@ -85,7 +85,7 @@ def _with_result(
         return found
     copy = {} if kept is Retention.DROP else {call.id: result.content}
     note = recall_note(offered, call.id) if copy else "make the call again to read it"
-    marker = redacted(_marker(result, call, kept, note))
+    marker = redact_text(_marker(result, call, kept, note))
     return found.replace(
         results={**found.results, call.id: marker},
         files=found.files | copy,
@@ -126,7 +126,7 @@ def shorten(value: Any) -> Any:
 def _shorten_text(text: str) -> str:
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     rest = f"{len(text) - _BEGINNING:,} more characters were sent; of the whole: sha256 {digest}"
-    return redacted(f"{text[:_BEGINNING]}… [{rest}]")
+    return redact_text(f"{text[:_BEGINNING]}… [{rest}]")
 
 
 def select_pairs(messages: Iterable[Message], wanted: Callable[[ToolCall], bool]) -> Iterator[Message]:

@@ -23,7 +23,7 @@ from agentflow.loop.authorize import AuthorizedCall, authorize
 from agentflow.loop.lifecycle import fire_hooks
 from agentflow.loop.replies import to_writable
 from agentflow.process import stop_asked
-from agentflow.redact import one_line, redacted, redacted_values
+from agentflow.redact import one_line, redact_text, redact_values
 from agentflow.tools.inputs import check_input
 from agentflow.tools.shell import recall_note
 
@@ -79,15 +79,15 @@ async def _make(agent: Agent, run: Run, call: ToolCall, admitted: AuthorizedCall
         raise  # of a sub-agent: the task goes on later where it is
     except Exception as error:  # noqa: BLE001  # a bug in a tool is an error result, not the end of the task
         bug = "" if isinstance(error, ToolError) else f"{call.name} failed: {type(error).__name__}: "
-        content = redacted(to_writable(f"{bug}{error}"))
+        content = redact_text(to_writable(f"{bug}{error}"))
         return CallAnswered(result=ToolResult(call_id=call.id, content=content, is_error=True))
     if output.pending is not None:
         return RunPaused(call_id=call.id, pending=output.pending, inside=True)
-    output = output.replace(content=redacted(output.content))
+    output = output.replace(content=redact_text(output.content))
     content = to_writable(_store_output(agent, run, call, output))
     return CallAnswered(
         result=ToolResult(call_id=call.id, content=content, is_error=output.is_error),
-        changes=redacted_values(to_writable(output.changes)),
+        changes=redact_values(to_writable(output.changes)),
         submitted=output.submitted,
         halt=output.delegated.halt if output.delegated else None,
         delegated=output.delegated,
@@ -136,5 +136,5 @@ async def _show_hooks(
     said = await fire_hooks(agent, point, payload, admitted.tool)
     shown = text if said.updated_output is None else said.updated_output
     added = (admitted.context, said.context)
-    content = redacted("\n\n".join(part for part in (shown, *added) if part))
+    content = redact_text("\n\n".join(part for part in (shown, *added) if part))
     return made.replace(result=made.result.replace(content=content), halt=made.halt or said.halt)

@@ -13,7 +13,7 @@ from agentflow.core.messages import Reply, ReplyPart, Served, Stop, Text, Though
 from agentflow.core.record import Record
 from agentflow.loop.agent import Agent
 from agentflow.parse import Mismatch, decode_or_none, fit
-from agentflow.redact import redacted, redacted_values
+from agentflow.redact import redact_text, redact_values
 
 _LOST_INPUT = "its input held a secret, which is not kept, and the run was interrupted: make the call again"
 
@@ -42,14 +42,14 @@ def redact_reply(agent: Agent, reply: Reply) -> Reply:
 def _clean(agent: Agent, part: ReplyPart) -> tuple[ReplyPart, ...]:
     match part:
         case Text():
-            cited = tuple(redacted_values(one) for one in part.citations)
-            return (Text(text=redacted(to_writable(part.text)), citations=cited),)
+            cited = tuple(redact_values(one) for one in part.citations)
+            return (Text(text=redact_text(to_writable(part.text)), citations=cited),)
         case Served():  # one without the other is refused, so neither is left out
-            return (part.replace(block=redacted_values(part.block)),)
+            return (part.replace(block=redact_values(part.block)),)
         case Thought():  # a provider takes its own block back unchanged, or not at all
-            return (part,) if redacted_values(part.block) == part.block else ()
+            return (part,) if redact_values(part.block) == part.block else ()
         case ToolCall():
-            given = redacted_values(part.input)
+            given = redact_values(part.input)
             if given == part.input:
                 return (part,)
             if part.problem is None:

@@ -26,7 +26,7 @@ from agentflow.loop.lifecycle import fire_hooks
 from agentflow.loop.prompts import prompt_text
 from agentflow.loop.replies import find_submission, to_writable
 from agentflow.parse import Mismatch, fit, schema
-from agentflow.redact import one_line, redacted
+from agentflow.redact import one_line, redact_text
 
 MAX_SECONDS = 180
 """For one summary; the work goes on without it."""
@@ -65,11 +65,11 @@ async def summarize(agent: Agent, run: Run, old: tuple[Message, ...], advice: st
     if reply is not None and said:
         names = f"## Calls that were made\n{_clip_to_newest(_list_calls(old), most // 2)}"
         text = prompt_text("summarized.md").format(summary=f"{said}\n\n{names}")
-        return Told(text=redacted(to_writable(text)), reply=reply)
+        return Told(text=redact_text(to_writable(text)), reply=reply)
     before = [message.text[: most // 2] for message in old[:1] if message.speaker is Speaker.USER]
     listed = _clip_to_newest(_list_calls(old), most // 2)
     text = prompt_text("truncated.md").format(summary="\n".join((*before, listed)))
-    return Told(text=redacted(to_writable(text)), reply=reply, failure=failure or "the summary was empty")
+    return Told(text=redact_text(to_writable(text)), reply=reply, failure=failure or "the summary was empty")
 
 
 def _build_request(agent: Agent, run: Run, old: tuple[Message, ...], advice: str) -> Request:
@@ -80,7 +80,7 @@ def _build_request(agent: Agent, run: Run, old: tuple[Message, ...], advice: str
         advice,
     )
     told = Message(
-        speaker=Speaker.USER, parts=(Text(text=redacted(to_writable("\n\n".join(filter(None, parts))))),)
+        speaker=Speaker.USER, parts=(Text(text=redact_text(to_writable("\n\n".join(filter(None, parts))))),)
     )
     return Request(
         **{
@@ -106,11 +106,11 @@ async def _ask_model(agent: Agent, request: Request) -> tuple[Reply | None, str 
         with anyio.fail_after(MAX_SECONDS):
             reply = await agent.model.complete(said.request or request)
     except (ModelError, TimeoutError) as error:
-        return None, redacted(to_writable(str(error) or "it took too long"))
+        return None, redact_text(to_writable(str(error) or "it took too long"))
     said = await fire_hooks(agent, Point.MODEL_RESPONSE, lambda: ReplyPayload(reply=reply))
     if said.decision is Decision.DENY or said.halt is not None:
         return reply.replace(parts=()), said.halt or said.reason
-    text = redacted(to_writable(_to_markdown(said.reply or reply)))
+    text = redact_text(to_writable(_to_markdown(said.reply or reply)))
     return reply.replace(parts=(Text(text=text),) if text else ()), None
 
 

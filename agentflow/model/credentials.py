@@ -48,7 +48,7 @@ def _credentials(environ: Mapping[str, str], settings: Settings) -> tuple[Secret
     if settings.api_key_env and settings.api_key_command:
         raise ConfigError("config.yaml names both api_key_env and api_key_command", hint="name one of them")
     if settings.api_key_command:
-        return _secret(_printed(settings.api_key_command, environ), _COMMAND), None
+        return _secret(_run_command(settings.api_key_command, environ), _COMMAND), None
     if settings.api_key_env is None:
         return _secret(environ.get(KEY, ""), KEY), _secret(environ.get(TOKEN, ""), TOKEN)
     found = _secret(environ.get(settings.api_key_env, ""), settings.api_key_env)
@@ -59,7 +59,7 @@ def _credentials(environ: Mapping[str, str], settings: Settings) -> tuple[Secret
     return found, None
 
 
-def _printed(argv: tuple[str, ...], environ: Mapping[str, str]) -> str:
+def _run_command(argv: tuple[str, ...], environ: Mapping[str, str]) -> str:
     """Return what the user's command prints; what it says when it fails is not shown, for it may be a key.
 
     It runs in the user's home, so that no file of a repository takes a part in it.

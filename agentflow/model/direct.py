@@ -10,7 +10,7 @@ import anyio
 import h11
 from anyio.abc import ByteStream, SocketAttribute
 
-from agentflow.model.wire import Answer, Endpoint, unpacked, unreached, unread
+from agentflow.model.wire import Answer, Endpoint, decompress_body, to_connection_error, unread
 from agentflow.settings import Deadlines
 
 _IDLE_SECONDS = 5.0
@@ -39,7 +39,7 @@ class Direct:
         accept = "text/event-stream" if stream else "application/json"
         headers = {**self._headers, "accept": accept, "content-length": str(len(body))}
         with _failures_told(self._address):
-            connection = await self._kept() or await self._connected()
+            connection = await self._take_idle() or await self._connect()
         try:
             with _failures_told():
                 encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
@@ -48,7 +48,7 @@ class Direct:
                 )
             found = {name.decode("latin-1"): value.decode("latin-1") for name, value in response.headers}
             yield Answer(
-                status=response.status_code, headers=found, chunks=unpacked(connection.chunks(), found)
+                status=response.status_code, headers=found, chunks=decompress_body(connection.chunks(), found)
             )
         finally:
             if connection.is_done:
@@ -60,13 +60,13 @@ class Direct:
     async def reach(self) -> None:
         """Open the connection that the next request takes. Raises TryFailed, or ModelRejected."""
         with _failures_told(self._address):
-            self._idle.append(await self._kept() or await self._connected())
+            self._idle.append(await self._take_idle() or await self._connect())
 
     async def close(self) -> None:
         while self._idle:
             await self._idle.pop().close()
 
-    async def _kept(self) -> "_Connection | None":
+    async def _take_idle(self) -> "_Connection | None":
         while self._idle:
             connection = self._idle.pop()
             if connection.is_alive():
@@ -74,7 +74,7 @@ class Direct:
             await connection.close()
         return None
 
-    async def _connected(self) -> "_Connection":
+    async def _connect(self) -> "_Connection":
         with anyio.fail_after(self._patience):
             if self._trust is None:
                 return _Connection(await anyio.connect_tcp(self._host, self._port))
@@ -155,4 +155,4 @@ def _failures_told(address: str = "") -> Iterator[None]:
     try:
         yield
     except _BROKEN as error:
-        raise unreached(error, address) from None
+        raise to_connection_error(error, address) from None

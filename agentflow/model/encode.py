@@ -15,7 +15,7 @@ from agentflow.core.messages import (
     ToolResult,
 )
 from agentflow.core.record import Record, encode
-from agentflow.model.provided import offered
+from agentflow.model.provided import to_offer
 
 LOOK_BACK = 20
 """Blocks before a breakpoint in which a provider finds an earlier one."""
@@ -66,7 +66,7 @@ class _Sent:
         self._pieces.extend(piece for message in messages[known:] if (piece := _piece(message)))
         self._messages = messages
         self._settle()
-        newest = b",".join(_marked(self._pieces))
+        newest = b",".join(_place_breakpoints(self._pieces))
         size = len(self.head) + len(self._past) + len(newest)
         return b"".join((self.head % room(size), self._past, newest, tail))
 
@@ -107,7 +107,7 @@ class Encoder:
 def _head(request: Request) -> bytes:
     """Return the head of a body, with a place for the tokens that the reply may have."""
     head: dict[str, Any] = {}
-    tools = [offered(tool) for tool in request.tools]
+    tools = [to_offer(tool) for tool in request.tools]
     if request.system:
         head["system"] = [{"type": "text", "text": request.system, **_CACHED}]
     elif tools:
@@ -145,7 +145,7 @@ def _block(part: MessagePart) -> dict[str, Any] | None:
     return block
 
 
-def _marked(pieces: list[_Piece]) -> list[bytes]:
+def _place_breakpoints(pieces: list[_Piece]) -> list[bytes]:
     """Return the messages' bytes, with breakpoints where what we say ends now and ended in the last request.
 
     The second is needed only when more blocks lie between them than a provider looks back.

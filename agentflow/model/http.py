@@ -16,8 +16,8 @@ from agentflow.model.wire import (
     Answer,
     BadReply,
     Endpoint,
-    unpacked,
-    unreached,
+    decompress_body,
+    to_connection_error,
     unread,
 )
 from agentflow.settings import Deadlines
@@ -84,7 +84,7 @@ def failures_told(address: str = "") -> Iterator[None]:
     try:
         yield
     except httpx2.TransportError as error:
-        raise unreached(error, address, by_proxy=bool(address) and _has_proxy(address)) from None
+        raise to_connection_error(error, address, by_proxy=bool(address) and _has_proxy(address)) from None
     except httpx2.DecodingError:
         raise BadReply(CANNOT_UNPACK) from None
 
@@ -99,7 +99,7 @@ def answer(response: httpx2.Response) -> Answer:
     headers = {name.lower(): value for name, value in response.headers.items()}
     if response.is_stream_consumed:  # the SDK has read it
         return Answer(status=response.status_code, headers=headers, chunks=response.aiter_bytes())
-    chunks = unpacked(response.aiter_raw(), headers)
+    chunks = decompress_body(response.aiter_raw(), headers)
     return Answer(status=response.status_code, headers=headers, chunks=chunks)
 
 

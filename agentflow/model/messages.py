@@ -13,7 +13,7 @@ from agentflow.core.pending import Budget
 from agentflow.core.ports import Observer
 from agentflow.model.encode import Encoder
 from agentflow.model.meter import Meter
-from agentflow.model.prices import find_price, find_window, priced, searches
+from agentflow.model.prices import add_cost, find_price, find_window, searches
 from agentflow.model.reply import reply, whole_body
 from agentflow.model.retry import by_status, by_type, persist
 from agentflow.model.stream import (
@@ -76,13 +76,13 @@ class Messages:
 
     def observed(self, observe: Observer) -> "Messages":
         """Return the same model, telling an observer of every try that failed."""
-        return self._changed(observe=observe)
+        return self._with_changes(observe=observe)
 
     def bounded(self, meter: Meter) -> "Messages":
         """Return the same model, sending nothing that does not fit into a budget."""
-        return self._changed(meter=meter)
+        return self._with_changes(meter=meter)
 
-    def _changed(self, **changes: Any) -> "Messages":
+    def _with_changes(self, **changes: Any) -> "Messages":
         kept = {"on_delta": self._on_delta, "observe": self._observe, "meter": self._meter}
         return Messages(self.name, self._source, self._settings, **{**kept, **changes})
 
@@ -91,7 +91,7 @@ class Messages:
 
     def streamed(self, on_delta: Delta) -> "Messages":
         """Return the same model, passing text on as it comes."""
-        return self._changed(on_delta=on_delta)
+        return self._with_changes(on_delta=on_delta)
 
     async def reach(self) -> None:
         """Find out whether there is a server, before anything is prepared for it. Raises ModelError.
@@ -103,12 +103,12 @@ class Messages:
             try:
                 await self._source.reach()
             except NobodyThere as error:
-                raise self._shown(error, None) from None
+                raise self._redact_error(error, None) from None
             except TryFailed:
                 return
 
         def tell(number: int, reason: str, seconds: float) -> None:
-            self._observe(Retried(run=1, attempt=number, reason=self._redacted(reason), seconds=seconds))
+            self._observe(Retried(run=1, attempt=number, reason=self._redact(reason), seconds=seconds))
 
         await persist(attempt, self._settings.retry, tell)
 
@@ -122,9 +122,9 @@ class Messages:
             ids = self._standing.get(request.model, (request.model,))
             failures: list[str] = []
             try:
-                found = await self._persisted(request.replace(model=ids[0]), used, failures)
+                found = await self._ask_until_answered(request.replace(model=ids[0]), used, failures)
             except ModelError as error:
-                reason = self._redacted(str(error))
+                reason = self._redact(str(error))
                 if len(ids) == 1 or not _may_pass_on(error):
                     raise _with_reason(error, reason) from None
                 self._standing[request.model] = ids[1:]
@@ -136,7 +136,7 @@ class Messages:
             else:
                 return found.replace(model=found.model or ids[0], usage=total(used))
 
-    async def _persisted(self, request: Request, used: list[Usage], failures: list[str]) -> Reply:
+    async def _ask_until_answered(self, request: Request, used: list[Usage], failures: list[str]) -> Reply:
         """Ask one model until it answers or is given up; a failed try counts in what was used as well."""
         price = find_price(request.model, choice_of(self.name).kind, self._settings)
         most = min(self._settings.max_tokens, request.reply_tokens or self._settings.max_tokens)
@@ -159,9 +159,9 @@ class Messages:
                 found = await self._attempt(body)
             except TryFailed as failed:
                 if failed.used is not None:
-                    count(priced(failed.used, price))
+                    count(add_cost(failed.used, price))
                 raise
-            count(priced(found.usage, price, searches(found)))
+            count(add_cost(found.usage, price, searches(found)))
             self._meter.learn(len(body), found.usage)
             return found
 
@@ -179,24 +179,24 @@ class Messages:
             found, skipped = reply(turn)
         except ErrorEvent as told:
             kind, message = told.error.get("type", ""), told.error.get("message", "")
-            raise self._shown(by_type(str(kind), str(message)), reading.used) from None
+            raise self._redact_error(by_type(str(kind), str(message)), reading.used) from None
         except (TryFailed, ModelRejected) as error:
-            raise self._shown(error, reading.used) from None
+            raise self._redact_error(error, reading.used) from None
         if skipped:
-            kinds = self._redacted(", ".join(sorted(skipped)))
+            kinds = self._redact(", ".join(sorted(skipped)))
             self._observe(Warned(message=f"the model sent what we do not know, and it was skipped: {kinds}"))
         return found
 
-    def _shown(self, error: ModelError, used: Usage | None) -> ModelError:
+    def _redact_error(self, error: ModelError, used: Usage | None) -> ModelError:
         """Return an error as it may be shown, with what its try used."""
-        said = self._redacted(str(error))
+        said = self._redact(str(error))
         if isinstance(error, NobodyThere):
             return NobodyThere(said, hint=error.hint)
         if isinstance(error, TryFailed):
             return type(error)(said, retry_after=error.retry_after, used=used)
         return type(error)(said, hint=error.hint)
 
-    def _redacted(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         for secret in self._source.secrets:
             text = text.replace(secret, "[redacted]")
         return one_line(text.encode("utf-8", "replace").decode(), 400)
@@ -232,7 +232,7 @@ class _Reading:
         try:
             with anyio.CancelScope(deadline=limit) as scope:
                 async with source.open(body, stream=stream) as answer:
-                    found = await self._answered(answer, scope)
+                    found = await self._read_answer(answer, scope)
         except TryFailed:
             if not self._assembly.is_complete:
                 raise
@@ -242,12 +242,12 @@ class _Reading:
             raise TryFailed("the model's endpoint sent nothing new for too long")
         return found
 
-    async def _answered(self, answer: Answer, scope: anyio.CancelScope) -> RawTurn:
+    async def _read_answer(self, answer: Answer, scope: anyio.CancelScope) -> RawTurn:
         if answer.status != 200:
-            raise _refused(answer, await _read(answer.chunks, MAX_ERROR_BYTES))
+            raise _to_error(answer, await _read(answer.chunks, MAX_ERROR_BYTES))
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == "text/event-stream":
-            return await self._streamed(answer, scope)
+            return await self._read_stream(answer, scope)
         if kind != "application/json":
             raise ModelRejected(
                 f"{_NOT_THE_API}: it sent {kind or 'something without a type'}", hint=_ADDRESS
@@ -257,7 +257,7 @@ class _Reading:
             raise BadReply(TOO_LONG)
         return whole_body(body)
 
-    async def _streamed(self, answer: Answer, scope: anyio.CancelScope) -> RawTurn:
+    async def _read_stream(self, answer: Answer, scope: anyio.CancelScope) -> RawTurn:
         limit = scope.deadline
         scope.deadline = min(limit, anyio.current_time() + self._deadlines.idle)
         async for event in events(answer.chunks):
@@ -281,7 +281,7 @@ async def _read(chunks: AsyncIterator[bytes], limit: int) -> bytes:
     return bytes(found[:limit])
 
 
-def _refused(answer: Answer, body: bytes) -> ModelError:
+def _to_error(answer: Answer, body: bytes) -> ModelError:
     if 300 <= answer.status < 400:
         host = urlsplit(answer.headers.get("location", "")).netloc.rpartition("@")[2]
         where = f" to {host}" if host else ""

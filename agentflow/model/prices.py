@@ -24,7 +24,7 @@ class Listed(Record):
 
 
 @cache
-def listed_prices() -> tuple[Listed, ...]:
+def load_price_lists() -> tuple[Listed, ...]:
     """Return the shipped lists; the file is read when the first price is asked for."""
     return read_yaml(tuple[Listed, ...], Path(__file__).with_name(_SHIPPED).read_text("utf-8"), _SHIPPED)
 
@@ -36,14 +36,14 @@ def find_price(model: str, kind: str, settings: Settings) -> Price | None:
     """
     if model in settings.prices or kind != "anthropic":
         return settings.prices.get(model)
-    return next((each.prices[model] for each in listed_prices() if model in each.prices), None)
+    return next((each.prices[model] for each in load_price_lists() if model in each.prices), None)
 
 
 def find_window(model: str, settings: Settings) -> int | None:
     """Return how many tokens a model's context window has, or None where that is unknown."""
     if model in settings.windows:
         return settings.windows[model]
-    return next((each.windows[model] for each in listed_prices() if model in each.windows), None)
+    return next((each.windows[model] for each in load_price_lists() if model in each.windows), None)
 
 
 def searches(reply: Reply) -> int:
@@ -52,7 +52,7 @@ def searches(reply: Reply) -> int:
     return sum(part.is_result and not part.is_error for part in served)
 
 
-def priced(usage: Usage, price: Price | None, searched: int = 0) -> Usage:
+def add_cost(usage: Usage, price: Price | None, searched: int = 0) -> Usage:
     """Return a usage with its cost; without a price for all of it the cost stays unknown."""
     if price is None or (searched and price.search is None):
         return usage

@@ -14,13 +14,13 @@ _OFFERED: Mapping[str, dict[str, Any]] = {
 _OURS: Mapping[str, str] = {tool["name"]: name for name, tool in _OFFERED.items()}
 
 
-def offered(tool: ToolSpec) -> dict[str, Any]:
+def to_offer(tool: ToolSpec) -> dict[str, Any]:
     if tool.by_provider:
         return dict(_OFFERED[tool.name])
     return {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
 
 
-def served_call(block: dict[str, Any]) -> Served | None:
+def to_served_call(block: dict[str, Any]) -> Served | None:
     """Return a call that the provider made, or None for a tool that nobody offered."""
     tool, given = _OURS.get(str(block.get("name"))), block.get("input")
     if tool is None or not isinstance(given, dict):
@@ -30,7 +30,7 @@ def served_call(block: dict[str, Any]) -> Served | None:
     )
 
 
-def served_result(block: dict[str, Any]) -> Served:
+def to_served_result(block: dict[str, Any]) -> Served:
     """Return what came of a search: so many results, or the provider's word for why there are none."""
     found = block.get("content")
     is_error = not isinstance(found, list)

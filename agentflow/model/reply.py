@@ -8,7 +8,7 @@ from typing import Any
 from agentflow.core.errors import ModelRejected, PromptTooLong
 from agentflow.core.messages import Reply, ReplyPart, Served, Stop, Text, Thought, ToolCall, Usage
 from agentflow.core.record import encode
-from agentflow.model.provided import served_call, served_result
+from agentflow.model.provided import to_served_call, to_served_result
 from agentflow.model.stream import ErrorEvent, RawTurn, usage
 from agentflow.model.wire import BadReply
 from agentflow.parse import decode_or_none
@@ -61,39 +61,41 @@ def reply(turn: RawTurn) -> tuple[Reply, frozenset[str]]:
         raise ModelRejected(
             _REFUSED.get(turn.stop, f"the model stopped for a reason we do not know: {turn.stop}")
         )
-    taken = [(block, _taken(block, turn.stop)) for block in turn.blocks]
+    taken = [(block, _to_part(block, turn.stop)) for block in turn.blocks]
     parts = tuple(part for _, part in taken if part is not None)
     skipped = {*turn.skipped, *(str(block.get("type")) for block, part in taken if part is None)}
     ids = [part.id for part in parts if isinstance(part, ToolCall)]
     if len(ids) != len(set(ids)):
         raise BadReply("two tool calls of the reply have the same id")
     if stop in (Stop.END_TURN, Stop.MAX_TOKENS):
-        parts = _ended(parts)
-    return Reply(parts=parts, stop=stop, usage=turn.usage, model=_joined(turn.model)), frozenset(skipped)
+        parts = _drop_unanswered(parts)
+    return Reply(parts=parts, stop=stop, usage=turn.usage, model=_join_surrogates(turn.model)), frozenset(
+        skipped
+    )
 
 
-def _taken(block: dict[str, Any], stop: str) -> ReplyPart | None:
+def _to_part(block: dict[str, Any], stop: str) -> ReplyPart | None:
     """Return a block as a part of ours, or None for one that we do not know."""
     part: ReplyPart | None
     match block.get("type"):
         case "text":
-            cited = tuple(_written(one) for one in block.get("citations") or () if isinstance(one, dict))
-            part = Text(text=_joined(str(block.get("text") or "")), citations=cited)
+            cited = tuple(_to_writable(one) for one in block.get("citations") or () if isinstance(one, dict))
+            part = Text(text=_join_surrogates(str(block.get("text") or "")), citations=cited)
         case "thinking" | "redacted_thinking":
-            part = Thought(block=_written(block))
+            part = Thought(block=_to_writable(block))
         case "tool_use":
             part = _call(block, stop)
         case "server_tool_use":
             whole = {key: value for key, value in block.items() if key != "json"}
-            part = served_call(_written({**whole, "input": _input(block) or {}}))
+            part = to_served_call(_to_writable({**whole, "input": _input(block) or {}}))
         case "web_search_tool_result":
-            part = served_result(_written(block))
+            part = to_served_result(_to_writable(block))
         case _:
             part = None
     return part
 
 
-def _ended(parts: tuple[ReplyPart, ...]) -> tuple[ReplyPart, ...]:
+def _drop_unanswered(parts: tuple[ReplyPart, ...]) -> tuple[ReplyPart, ...]:
     """Return the parts of a turn that is over without calls of the provider's that came to nothing."""
     came = {part.call_id for part in parts if isinstance(part, Served) and part.is_result}
     return tuple(
@@ -106,7 +108,7 @@ def _call(block: dict[str, Any], stop: str) -> ToolCall:
     name, call_id = block.get("name"), block.get("id")
     if not isinstance(name, str) or not isinstance(call_id, str) or not _CALL_ID.fullmatch(call_id):
         raise BadReply("the reply holds a tool call without a usable name and id")
-    name = _joined(name)
+    name = _join_surrogates(name)
     if stop != "tool_use":
         advice = "; make the call again with less in it" if stop == "max_tokens" else ""
         problem = f"the turn ended with {stop} before this call was complete; nothing was run{advice}"
@@ -120,7 +122,7 @@ def _input(block: dict[str, Any]) -> dict[str, Any] | None:
     streamed = block.get("json")
     try:
         found = (
-            decode_or_none(_joined(streamed))
+            decode_or_none(_join_surrogates(streamed))
             if isinstance(streamed, str) and streamed
             else block.get("input")
         )
@@ -130,9 +132,11 @@ def _input(block: dict[str, Any]) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _written(block: dict[str, Any]) -> dict[str, Any]:
+def _to_writable(block: dict[str, Any]) -> dict[str, Any]:
     """Return a block whose own texts can be written down. Raises BadReply when the rest cannot."""
-    found = {key: _joined(value) if isinstance(value, str) else value for key, value in block.items()}
+    found = {
+        key: _join_surrogates(value) if isinstance(value, str) else value for key, value in block.items()
+    }
     try:
         encode(found)
     except (ValueError, RecursionError):
@@ -140,6 +144,6 @@ def _written(block: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _joined(text: str) -> str:
+def _join_surrogates(text: str) -> str:
     """Join surrogate pairs that were cut apart; what stays half a character is replaced."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -10,7 +10,7 @@ import anthropic
 
 from agentflow.core.errors import ModelRejected
 from agentflow.model.http import answer, failures_told, new_client
-from agentflow.model.wire import Answer, Endpoint, unreached
+from agentflow.model.wire import Answer, Endpoint, to_connection_error
 from agentflow.redact import one_line
 from agentflow.settings import Deadlines
 
@@ -57,16 +57,16 @@ class Sdk:
         self._client = self._client or self._connect()
         with failures_told(self._address):
             async with AsyncExitStack() as stack:
-                yield await self._sent(stack, fields)
+                yield await self._send(stack, fields)
 
-    async def _sent(self, stack: AsyncExitStack, fields: dict[str, Any]) -> Answer:
+    async def _send(self, stack: AsyncExitStack, fields: dict[str, Any]) -> Answer:
         try:
             sending = self._client.messages.with_streaming_response.create(**fields)
             response = await stack.enter_async_context(sending)
         except anthropic.APIStatusError as error:
             return answer(error.response)
         except anthropic.APIConnectionError as error:
-            raise unreached(error.__cause__ or error, self._address) from None
+            raise to_connection_error(error.__cause__ or error, self._address) from None
         except _TROUBLE as error:
             raise ModelRejected(f"the SDK cannot send this: {error}") from None
         return answer(response.http_response)
@@ -98,7 +98,7 @@ def direct(endpoint: Endpoint, deadlines: Deadlines) -> Sdk:
 
 def cloud(name: str, environ: Mapping[str, str], deadlines: Deadlines) -> Sdk:
     """Return the SDK's client of a platform. Raises ModelRejected saying what is missing."""
-    missing = _missing(name, environ)
+    missing = _find_missing_package(name, environ)
     if missing is not None:
         raise ModelRejected(f"{name} cannot be used: {missing}", hint=_ADVICE[name])
 
@@ -112,7 +112,7 @@ def cloud(name: str, environ: Mapping[str, str], deadlines: Deadlines) -> Sdk:
         raise ModelRejected(f"{name} cannot be used: {one_line(str(error))}", hint=_ADVICE[name]) from None
 
 
-def _missing(name: str, environ: Mapping[str, str]) -> str | None:
+def _find_missing_package(name: str, environ: Mapping[str, str]) -> str | None:
     """Return which package of the platform's is needed and not there."""
     if name == "bedrock" and environ.get("AWS_BEARER_TOKEN_BEDROCK"):
         return None

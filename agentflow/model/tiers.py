@@ -47,12 +47,12 @@ def choice_of(name: str) -> Choice:
         return Choice(kind=kind)
     if "=" in name:
         return Choice(kind="anthropic", models=_by_tier(name))
-    return Choice(kind="anthropic", models=dict.fromkeys((DEEP, FAST), _known_id(name)))
+    return Choice(kind="anthropic", models=dict.fromkeys((DEEP, FAST), _check_id(name)))
 
 
 def _by_tier(name: str) -> dict[str, str]:
     pairs = [part.strip().partition("=") for part in name.split(",")]
-    models = {key: _known_id(value) for key, _, value in pairs if key in (DEEP, FAST)}
+    models = {key: _check_id(value) for key, _, value in pairs if key in (DEEP, FAST)}
     if len(models) < len(pairs):
         raise ConfigError(
             f"cannot read the models {name!r}", hint="write deep=ID, fast=ID, or deep=ID,fast=ID"
@@ -60,7 +60,7 @@ def _by_tier(name: str) -> dict[str, str]:
     return models
 
 
-def _known_id(name: str) -> str:
+def _check_id(name: str) -> str:
     """Return a model's id. Raises ConfigError for what is none, and for a slip of one of our names."""
     kind = name.partition(":")[0]
     if kind in (REPAIR, *LIVE, *_PLAYED):
@@ -95,7 +95,7 @@ def model_id(named: str, overrides: Mapping[str, str]) -> str:
 
 def first_ids(models: Mapping[str, Ids]) -> dict[str, str]:
     """Return the id that each tier stands for as long as nothing fails."""
-    return {name: _listed(ids)[0] for name, ids in models.items()}
+    return {name: _to_tuple(ids)[0] for name, ids in models.items()}
 
 
 def ids_of(named: str, models: Mapping[str, Ids]) -> tuple[str, ...]:
@@ -106,9 +106,9 @@ def ids_of(named: str, models: Mapping[str, Ids]) -> tuple[str, ...]:
 
 def fallbacks(models: Mapping[str, Ids]) -> dict[str, tuple[str, ...]]:
     """Return the list of each tier by its first id; of two that begin alike, the one named first."""
-    lists = [_listed(ids) for ids in models.values()]
+    lists = [_to_tuple(ids) for ids in models.values()]
     return {ids[0]: ids for ids in reversed(lists)}
 
 
-def _listed(ids: Ids) -> tuple[str, ...]:
+def _to_tuple(ids: Ids) -> tuple[str, ...]:
     return (ids,) if isinstance(ids, str) else ids

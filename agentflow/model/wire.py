@@ -74,7 +74,7 @@ class Answer(Record):
     chunks: AsyncIterator[bytes]
 
 
-async def unpacked(chunks: AsyncIterator[bytes], headers: Mapping[str, str]) -> AsyncIterator[bytes]:
+async def decompress_body(chunks: AsyncIterator[bytes], headers: Mapping[str, str]) -> AsyncIterator[bytes]:
     """Yield the body of an answer, decompressed in pieces that stay small. Raises BadReply."""
     packing = headers.get("content-encoding", "").strip().lower()
     if packing in ("", "identity"):
@@ -144,7 +144,7 @@ class BadReply(TryFailed):
     """What came is no complete turn; a server that does that twice will do it again."""
 
 
-def unreached(
+def to_connection_error(
     error: BaseException, address: str = "", *, by_proxy: bool = False
 ) -> TryFailed | ModelRejected:
     """Return what a failed connection means: only a certificate that is not trusted stays so."""

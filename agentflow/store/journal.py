@@ -24,7 +24,7 @@ from agentflow.core.run import (
     RunOpened,
 )
 from agentflow.parse import decode
-from agentflow.redact import redacted_bytes
+from agentflow.redact import redact_bytes
 
 MAX_LINE = 256 * 1024 * 1024
 """Bytes; no line of ours comes near it."""
@@ -54,7 +54,7 @@ class RunFile:
     def append(self, entry: RunEntry) -> None:
         # a result that changes nothing in the state is covered by the next call that begins
         durable = isinstance(entry, CallsStarted) or (isinstance(entry, CallAnswered) and bool(entry.changes))
-        self._file.append(redacted_bytes(encode(entry)), durable=durable)
+        self._file.append(redact_bytes(encode(entry)), durable=durable)
         if isinstance(entry, CallAnswered | RunClosed) and entry.changes:
             self._change(entry.changes)
 

@@ -25,7 +25,7 @@ from agentflow.core.ports import Observer
 from agentflow.core.record import Record, copy_shared, encode, plain
 from agentflow.core.task import FRONTMATTER_KEYS, TaskState
 from agentflow.frontmatter import sync, write_atomic, write_whole
-from agentflow.redact import redacted
+from agentflow.redact import redact_text
 from agentflow.store.task_file import STATE, read_task
 
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\\]")
@@ -111,7 +111,7 @@ class EvidenceLedger:
             code=binding.code,
             tests=self._with_ids(draft.id, binding),
             tries=tuple(self._try(draft.id, number, *each) for number, each in enumerate(binding.tries, 1)),
-            flaky=tuple(map(redacted, binding.flaky)),
+            flaky=tuple(map(redact_text, binding.flaky)),
             surroundings=binding.surroundings,
             reads_file=self._with_reads(draft.id, binding),
             taken_from=binding.taken_from,
@@ -132,7 +132,9 @@ class EvidenceLedger:
             tree_after=None,
             surface=Side.FINAL,
             code=Side.FINAL,
-            **copy_shared(execution.replace(command=redacted(execution.command), changed=changed), Evidence),
+            **copy_shared(
+                execution.replace(command=redact_text(execution.command), changed=changed), Evidence
+            ),
         )
 
     def _try(self, evidence_id: str, number: int, fault: Fault, execution: Execution) -> Try:
@@ -145,7 +147,7 @@ class EvidenceLedger:
             return None
         name = f"{evidence_id}.ids"
         lines = (f"{outcome} {_escape(test)}\n" for test, outcome in sorted(binding.outcomes.items()))
-        write_atomic(self._folder / name, redacted("".join(lines)).encode())
+        write_atomic(self._folder / name, redact_text("".join(lines)).encode())
         return binding.counts.replace(ids_file=f"evidence/{name}")
 
     def _with_reads(self, evidence_id: str, binding: Binding) -> str | None:

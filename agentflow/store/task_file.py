@@ -12,7 +12,7 @@ from agentflow.core.role import Plan
 from agentflow.core.task import FRONTMATTER_KEYS, Intent, TaskState
 from agentflow.frontmatter import dump_yaml, join, load_yaml, split, write_atomic
 from agentflow.parse import fit, parse
-from agentflow.redact import nest, one_line, redacted
+from agentflow.redact import nest, one_line, redact_text
 from agentflow.store.reading import EVENTS, build_log, find_notes, fold_state, upgrade_fields
 from agentflow.trust import content
 
@@ -29,7 +29,7 @@ def write_task(path: Path, task: TaskState, log: str, notes: str = "") -> None:
     state = plain(task)
     own = f"{NOTES}{notes}\n\n" if notes else ""
     text = join({key: state[key] for key in FRONTMATTER_KEYS}, own + build_text(task.plan, log))
-    write_atomic(path, redacted(text).encode())
+    write_atomic(path, redact_text(text).encode())
 
 
 def build_text(plan: Plan | None, log: str) -> str:
@@ -112,7 +112,7 @@ def find_edits(folder: Path, happened: tuple[Stamped, ...]) -> Edits:
     except AgentflowError as error:
         error.hint = error.hint or _HINT
         raise
-    generated = redacted(build_text(fold_state(folder, happened).plan, build_log(happened)))
+    generated = redact_text(build_text(fold_state(folder, happened).plan, build_log(happened)))
     notes = _find_edited_notes(body, find_notes(happened), generated, str(path))
     return Edits(intent=intent, notes=notes, ignored=(*torn, *ignored))
 

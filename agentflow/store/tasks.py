@@ -14,7 +14,7 @@ from agentflow.core.task import TaskState, Undone
 from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
 from agentflow.process import timestamp
-from agentflow.redact import json_visible, nest, one_line, redacted
+from agentflow.redact import json_visible, nest, one_line, redact_text
 from agentflow.store.journal import AppendFile, RunFile, count_lines, cut_torn_line
 from agentflow.store.ledger import REPORT, EvidenceLedger, find_report_hash, hash_file
 from agentflow.store.reading import (
@@ -138,7 +138,7 @@ class TaskStore:
         at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         head = b'{"seq":%d,"at":"%s",' % (self._seq, at.encode())
         said = encode(event)
-        written = json_visible(redacted(said.decode())).encode()
+        written = json_visible(redact_text(said.decode())).encode()
         above = b"" if parent is None else b',"parent":%d' % parent
         body = b'%s%s%s,"task_id":"%s"}' % (head, written[1:-1], above, self.task.task_id.encode())
         line = seal(body)
@@ -180,7 +180,7 @@ class TaskStore:
 
     def write_report(self, text: str) -> Path:
         path = self.folder / REPORT
-        write_atomic(path, redacted(text).encode())
+        write_atomic(path, redact_text(text).encode())
         return path
 
     def mark_undone(self, restored: tuple[str, ...], removed: tuple[str, ...], kept: tuple[str, ...]) -> None:

@@ -11,7 +11,7 @@ from agentflow.core.regex import regex
 from agentflow.core.role import Finding
 from agentflow.core.task import Excerpt
 from agentflow.core.tool import Effect, ToolContext
-from agentflow.redact import redacted
+from agentflow.redact import redact_text
 from agentflow.tools.inputs import files_shown, list_exchanges
 
 WHOLE_LINES = 80
@@ -134,5 +134,5 @@ def _lines(workspace: Workspace, path: str) -> tuple[str, ...]:
         content = workspace.read(path)
     except ToolError:
         return ()
-    text = "" if b"\0" in content else redacted(content.decode("utf-8", "replace"))
+    text = "" if b"\0" in content else redact_text(content.decode("utf-8", "replace"))
     return tuple(line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")) if text else ()

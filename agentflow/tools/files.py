@@ -13,7 +13,7 @@ from agentflow.core.ports import Workspace
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
-from agentflow.redact import MARK, redacted
+from agentflow.redact import MARK, redact_text
 from agentflow.workspace.globs import compile_glob
 from agentflow.workspace.path_guard import MAX_BYTES
 
@@ -57,7 +57,7 @@ def read(wanted: ReadInput, context: ToolContext) -> Output:
         if os.fstat(file.fileno()).st_size > MAX_BYTES:
             return _page(wanted, file)
     content = _text_bytes(context.workspace, wanted.file_path)
-    lines = redacted(content.decode("utf-8", "replace")).removeprefix(_BOM).split("\n")
+    lines = redact_text(content.decode("utf-8", "replace")).removeprefix(_BOM).split("\n")
     if not lines[-1]:
         lines.pop()
     if not lines:
@@ -92,7 +92,9 @@ def write(wanted: WriteInput, context: ToolContext) -> Output:
     text, verb = wanted.content, "created"
     if (context.workspace.root / path).exists():
         old = _text_bytes(context.workspace, path).decode("utf-8", "surrogateescape")
-        if redacted(old) != old and text.count(MARK) > old.count(MARK):  # nobody was shown the secret itself
+        if redact_text(old) != old and text.count(MARK) > old.count(
+            MARK
+        ):  # nobody was shown the secret itself
             raise InvalidInput(f"{path} holds a secret, shown as {MARK}, that Write would destroy: use Edit")
         text, verb = _in_form_of(old, text), "replaced"
     context.workspace.write(path, _encode(text))
@@ -144,7 +146,7 @@ def _page(wanted: ReadInput, file: IO[bytes]) -> Output:
     taken = b"".join(islice(rest, wanted.offset - 1, wanted.offset - 1 + wanted.limit))
     if not taken:
         raise InvalidInput(f"{wanted.file_path} has fewer lines than {wanted.offset}")
-    lines = redacted(taken.decode("utf-8", "replace")).removesuffix("\n").split("\n")
+    lines = redact_text(taken.decode("utf-8", "replace")).removesuffix("\n").split("\n")
     last = wanted.offset + len(lines) - 1
     shown = [_number_line(number, line) for number, line in enumerate(lines, wanted.offset)]
     more = f"; go on with offset {last + 1}" if next(rest, b"") else ", the last ones"

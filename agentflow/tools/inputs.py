@@ -8,7 +8,7 @@ from agentflow.core.errors import InvalidInput, ToolError
 from agentflow.core.messages import Message, Served, Speaker, Text, ToolCall, ToolResult
 from agentflow.core.run import Run
 from agentflow.core.tool import Effect, Subject, Tool, ToolContext
-from agentflow.redact import redacted
+from agentflow.redact import redact_text
 from agentflow.tools.files import SNIFFED, is_binary
 
 LEAST_QUOTE = 8
@@ -22,7 +22,7 @@ def check_input(tool: Tool, given: Mapping[str, Any], context: ToolContext) -> N
         if tool.effect is Effect.WRITE and (context.workspace.root / name).exists():
             _require_seen(name, tool.values(given, Subject.QUOTE), context)
     for key, kind in tool.named.items():
-        if kind is Subject.ADDRESS and redacted(str(given.get(key, ""))) != given.get(key, ""):
+        if kind is Subject.ADDRESS and redact_text(str(given.get(key, ""))) != given.get(key, ""):
             raise InvalidInput(f"{key}: holds what looks like a key")
 
 

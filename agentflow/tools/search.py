@@ -21,7 +21,7 @@ from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.process import capture
-from agentflow.redact import redacted
+from agentflow.redact import redact_text
 from agentflow.tools.files import is_binary
 from agentflow.workspace.globs import compile_glob
 from agentflow.workspace.path_guard import is_hidden
@@ -301,7 +301,7 @@ def _text(query: Query, path: str) -> str | None:
     content = query.workspace.peek(path)
     if content is None or is_binary(content):
         return None
-    text = redacted(content.decode("utf-8", "replace"))
+    text = redact_text(content.decode("utf-8", "replace"))
     return _LINE_END.sub("", text) if "\r" in text else text
 
 

@@ -16,7 +16,7 @@ from agentflow.core.messages import ToolSpec
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.tool import Category, Effect, Output, Retention, Subject, Tool, ToolContext
-from agentflow.redact import redacted, strip_colours
+from agentflow.redact import redact_text, strip_colours
 from agentflow.sandbox.environment import find_shell
 
 HEAD_SHARE = 4
@@ -153,7 +153,9 @@ def recall(wanted: RecallInput, context: ToolContext) -> Output:
         )
     path = context.shell.outputs / f"{wanted.call_id}.out"
     # as a whole: a secret that lies across two pages is one secret
-    text = redacted(path.read_bytes().decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    text = redact_text(path.read_bytes().decode("utf-8", "surrogateescape")).encode(
+        "utf-8", "surrogateescape"
+    )
     return Output(content=_page(text, wanted.offset, wanted.limit))
 
 

@@ -11,7 +11,7 @@ from agentflow.core.languages import is_source
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.core.verdict import Hunk
-from agentflow.redact import redacted
+from agentflow.redact import redact_text
 from agentflow.verdict.comments import describe_suppressions
 from agentflow.verdict.equivalence import (
     READS_TEXTS,
@@ -304,5 +304,5 @@ def _hits(diff: str) -> Iterator[tuple[str, str]]:
             if row[0] == "+":
                 added.append((f"{path}:{number}", row[1:]))
             number += 1
-    clean = redacted("\n".join(text for _, text in added)).split("\n")
+    clean = redact_text("\n".join(text for _, text in added)).split("\n")
     yield from (one for one, now in zip(added, clean, strict=False) if one[1] != now)

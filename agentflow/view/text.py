@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TextIO
 
 from agentflow.core.record import Record
-from agentflow.redact import redacted, visible
+from agentflow.redact import redact_text, visible
 
 _PIECES = re.compile(r" +|[^ ]+")
 _FILLING = re.compile(r"(?<=[^ ]) {3,}$")
@@ -257,7 +257,7 @@ def send(text: str, stream: TextIO | None) -> bool:
         return False
     encoding = stream.encoding or "utf-8"
     try:
-        stream.write(redacted(text).encode(encoding, "backslashreplace").decode(encoding))
+        stream.write(redact_text(text).encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
     except OSError:
         _abandon(stream)

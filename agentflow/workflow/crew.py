@@ -18,7 +18,7 @@ from agentflow.library.roles import Roles, list_subagents
 from agentflow.library.skills import Skills, offer_skills
 from agentflow.loop.agent import Agent, Surroundings
 from agentflow.permissions.role_rules import find_owner
-from agentflow.redact import redacted
+from agentflow.redact import redact_text
 from agentflow.report.material import Material
 from agentflow.routing.table import Table
 from agentflow.sandbox.run import Sandbox
@@ -182,7 +182,7 @@ class Crew(Record):
         paths = self._paths_of_change(task)
         if task.base_tree is None or task.tree is None or not paths:
             return ""
-        return redacted(self.git.diff(task.base_tree, task.tree, *(paths if task.hook_files else ())))
+        return redact_text(self.git.diff(task.base_tree, task.tree, *(paths if task.hook_files else ())))
 
     def _paths_of_change(self, task: TaskState) -> tuple[str, ...]:
         return tuple(change.path for change in self.changes(task))

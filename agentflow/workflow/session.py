@@ -7,7 +7,7 @@ from agentflow.core.hook import Decision, HookDecision
 from agentflow.core.points import Payload, Point, Prompt, Scene, SessionEnded, SessionStarted, Stopped
 from agentflow.core.task import Ending, Phase, Status, TaskState
 from agentflow.core.verdict import FailReason, Verdict
-from agentflow.redact import redacted
+from agentflow.redact import redact_text
 from agentflow.workflow.crew import Crew
 
 MAX_STOP_BLOCKS = 8
@@ -27,7 +27,7 @@ async def start_session(crew: Crew, task: TaskState) -> TaskState:
         contexts.append(prompted.context)
         if prompted.decision is Decision.DENY:
             return task.replace(ending=_end_blocked(f"a hook refused the task: {prompted.reason}"))
-    return task.replace(context=redacted("\n\n".join(dict.fromkeys(text for text in contexts if text))))
+    return task.replace(context=redact_text("\n\n".join(dict.fromkeys(text for text in contexts if text))))
 
 
 async def end_session(crew: Crew, task: TaskState) -> None:

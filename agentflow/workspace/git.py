@@ -223,10 +223,10 @@ def open_repository(start: Path) -> Git:
         if "bare repository" in said:
             raise ConfigError(f"{start} is in a bare repository or in .git", hint="go to where its files are")
         raise ConfigError(f"git cannot use {start}: {said.removeprefix('fatal: ') or 'no work tree'}")
-    return _found(start, os.fsdecode(finished.stdout).removesuffix("\n").split("\n"), options)
+    return _to_git(start, os.fsdecode(finished.stdout).removesuffix("\n").split("\n"), options)
 
 
-def _found(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
+def _to_git(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
     """Return the repository that git tells of."""
     head = said.pop() if _ID.fullmatch(said[-1]) else None
     if len(said) != 4 + len(_PLACES):

@@ -94,7 +94,7 @@ class PathGuard:
     def _file(self, path: str, name: str) -> Iterator[IO[bytes]]:
         self._require_no_secret("Read", path, name)
         try:
-            descriptor = self._opened(name)
+            descriptor = self._open(name)
         except FileNotFoundError:
             raise InvalidInput(f"{path}: no such file") from None
         except OSError as error:
@@ -171,7 +171,7 @@ class PathGuard:
 
     def _require_name(self, path: str, name: PurePosixPath) -> None:
         """Raise OutsideWorkspace for what belongs to git, as given and with links followed."""
-        parts = (*self._given(path), *name.parts)
+        parts = (*self._split_path(path), *name.parts)
         below = any(name.is_relative_to(folder) for folder in self._git)
         if below or any(map(is_git, parts)):
             raise OutsideWorkspace(f"{path} belongs to git; no tool opens it")
@@ -189,7 +189,7 @@ class PathGuard:
             if link.parts[1] in ("proc", "dev"):
                 raise OutsideWorkspace(f"{path} leads through {link}, which no tool follows")
 
-    def _given(self, path: str) -> tuple[str, ...]:
+    def _split_path(self, path: str) -> tuple[str, ...]:
         """Return the parts of a path below the root, before any link in it is followed."""
         given = PurePosixPath(path)
         if given.is_absolute():
@@ -207,7 +207,7 @@ class PathGuard:
     def _is_withheld(self, tool: str, name: str) -> bool:
         return is_secret(name) and not self._exceptions(tool, name)
 
-    def _opened(self, name: str) -> int:
+    def _open(self, name: str) -> int:
         # a pipe must not hold us until somebody writes to it
         with self._folder() as root:
             return self._opening(root, name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY, 0)

@@ -59,15 +59,15 @@ class Shadow(Record):
 
     def write(self) -> str:
         """Return the id of the tree; its objects are in the repository, nothing else there changes."""
-        listing = self._listing()
+        listing = self._list_files()
         self._update((path for path in listing.skipped if self._exists(path)), "--no-skip-worktree")
         self._update((*listing.ours, *listing.links), "--force-remove")
         self._git("add", "-u")
-        found = (*listing.others, *self._replaced(listing.links))
+        found = (*listing.others, *self._list_replacements(listing.links))
         self._update(self._files(found), "--add", "--remove", "--replace")
         return self._git("write-tree").decode().strip()
 
-    def _listing(self) -> Listing:
+    def _list_files(self) -> Listing:
         raw = self._git("ls-files", "-v", "-s", "-z", "--cached", "--others", "--exclude-standard")
         words = [word for word in raw.split(b"\0") if not word.startswith(_PLAIN) or b"\t.claude/" in word]
         entries = [(word[:2], *word[2:].partition(b"\t")) for word in words if word[:1] not in (b"", b"?")]
@@ -78,7 +78,7 @@ class Shadow(Record):
             ours=tuple(path for _, _, _, path in entries if is_ours(path)),
         )
 
-    def _replaced(self, links: Iterable[bytes]) -> Iterator[bytes]:
+    def _list_replacements(self, links: Iterable[bytes]) -> Iterator[bytes]:
         """Yield what lies now where the index has a repository, a folder with a slash at its end."""
         for path in links:
             place = self.root / os.fsdecode(path)
@@ -143,7 +143,7 @@ class Trees:
             return False
         if hash_tree(entries, self.origin.source.hash) != head:
             return False
-        with self._laid(call) as env:
+        with self._lay_out(call) as env:
             said = call(*_LOOK, env=env)
         others = (line for line in said.split(b"\0") if line and not line.startswith(_AS_ADDED))
         if not all(line.startswith(b"? ") and is_ours(line[2:]) for line in others):
@@ -170,7 +170,7 @@ class Trees:
 
     def ignored(self, call: GitCall) -> tuple[str, ...]:
         """Return what is not part of the tree because it is ignored, our own files left out."""
-        with self._laid(call) as env:
+        with self._lay_out(call) as env:
             raw = call(
                 "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z", env=env
             )
@@ -190,7 +190,7 @@ class Trees:
             yield env | hide_home(folder)
 
     @contextmanager
-    def _laid(self, call: GitCall) -> Iterator[dict[str, str]]:
+    def _lay_out(self, call: GitCall) -> Iterator[dict[str, str]]:
         """Yield the same where no content has to be known."""
         with scratch_folder() as folder:
             env = {**make_private_git(self.origin.root, self.origin.source, folder), **self._objects}

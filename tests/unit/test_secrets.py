@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentflow import redact
-from agentflow.redact import MARK, Redacting, json_visible, keep_secret, redacted, redacted_bytes
+from agentflow.redact import MARK, Redacting, json_visible, keep_secret, redact_bytes, redact_text
 from agentflow.streams import Collected
 
 PEM = (
@@ -39,7 +39,7 @@ KEYS = {"ANTHROPIC_API_KEY": "my-own-key/with.signs", "ANTHROPIC_AUTH_TOKEN": "m
 )
 def test_a_secret_is_taken_out_and_nothing_else(secret: str, around: str) -> None:
     lines = "\n".join([MARK] * (secret.count("\n") + 1))
-    assert redacted(around.format(secret)) == around.format(lines)
+    assert redact_text(around.format(secret)) == around.format(lines)
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,13 @@ def test_a_secret_is_taken_out_and_nothing_else(secret: str, around: str) -> Non
     ],
 )
 def test_what_only_looks_a_little_like_one_stays(text: str) -> None:
-    assert redacted(text) == text
+    assert redact_text(text) == text
 
 
 def test_the_users_own_keys_go_whatever_they_look_like() -> None:
-    said = redacted(f"a {KEYS['ANTHROPIC_API_KEY']} b {KEYS['ANTHROPIC_AUTH_TOKEN']} c", KEYS)
+    said = redact_text(f"a {KEYS['ANTHROPIC_API_KEY']} b {KEYS['ANTHROPIC_AUTH_TOKEN']} c", KEYS)
     assert said == f"a {MARK} b {MARK} c"
-    assert redacted("a short key is a word", {"ANTHROPIC_API_KEY": "short"}) == "a short key is a word"
+    assert redact_text("a short key is a word", {"ANTHROPIC_API_KEY": "short"}) == "a short key is a word"
 
 
 BODY = "Qm9-_aZ3kT7xLw0pVr5Yd8Nc2Hs6jFg1bUeRi4tKoXq-MzCvWyDlEnGPS_uhJfaBQ9wOTx3"
@@ -112,7 +112,7 @@ SPELLED: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("name", OWN)
 def test_a_key_is_taken_out_however_it_is_spelled(name: str, spell: Callable[[str], str]) -> None:
     echo = spell(OWN[name])
-    said = redacted(f"it is <{echo}> here", OWN)
+    said = redact_text(f"it is <{echo}> here", OWN)
     assert said.startswith("it is <")
     assert said.endswith("> here")
     assert MARK in said
@@ -125,7 +125,7 @@ def test_a_key_is_taken_out_however_it_is_spelled(name: str, spell: Callable[[st
 def test_a_long_part_of_a_key_is_found_wherever_it_stands(at: int, before: str, after: str) -> None:
     part = BODY[at : at + 16]
     assume(len(part) == 16)
-    assert part not in redacted(f"{before}{part}{after}", OWN)
+    assert part not in redact_text(f"{before}{part}{after}", OWN)
 
 
 def test_ordinary_text_stays_beside_the_users_own_keys() -> None:
@@ -138,7 +138,7 @@ def test_ordinary_text_stays_beside_the_users_own_keys() -> None:
     code = Path(redact.__file__).read_text()
     heads = "export ANTHROPIC_API_KEY=sk-ant-api03-... # sk-ant-api03- begins each\n0123456789abcdef"
     for text in (image, hashes, lock, code, heads):
-        assert redacted(text, OWN) == text
+        assert redact_text(text, OWN) == text
 
 
 def numbered(text: str) -> str:
@@ -168,7 +168,7 @@ HOLDS = {
 @pytest.mark.parametrize("text", HOLDS.values(), ids=HOLDS)
 def test_a_token_in_a_file_of_tokens_is_taken_out(text: str, shown: Callable[[str], str]) -> None:
     secret = "npm_" + "aB3d" * 9 if "npm_" in text else TOKEN
-    assert redacted(shown(text), {}) == shown(text).replace(secret, MARK)
+    assert redact_text(shown(text), {}) == shown(text).replace(secret, MARK)
 
 
 @pytest.mark.parametrize("text", HOLDS.values(), ids=HOLDS)
@@ -179,7 +179,7 @@ def test_a_token_in_a_file_that_comes_in_pieces_is_taken_out(text: str, size: in
     for start in range(0, len(text), size):
         flow.add(text[start : start + size])
     flow.finish()
-    assert "".join(shown) == redacted(text, {})
+    assert "".join(shown) == redact_text(text, {})
 
 
 @pytest.mark.parametrize(
@@ -204,19 +204,19 @@ def test_a_token_in_a_file_that_comes_in_pieces_is_taken_out(text: str, size: in
     ],
 )
 def test_what_only_speaks_of_passwords_stays(text: str) -> None:
-    assert redacted(text, {}) == text
-    assert redacted(numbered(text), {}) == numbered(text)
+    assert redact_text(text, {}) == text
+    assert redact_text(numbered(text), {}) == numbered(text)
 
 
 def test_a_key_that_came_from_a_command_is_taken_out_too() -> None:
     keep_secret(["a-key-from-a-vault-0a1b2c3d"])
-    assert redacted("it is a-key-from-a-vault-0a1b2c3d") == f"it is {MARK}"
+    assert redact_text("it is a-key-from-a-vault-0a1b2c3d") == f"it is {MARK}"
 
 
 def test_the_rest_of_a_key_that_was_cut_goes_too() -> None:
     cut = PEM[: PEM.index("-----END")]
-    assert "b3Blbn" not in redacted(f"x {cut} and prose goes on")
-    assert redacted(f"x {cut} and prose goes on").endswith("and prose goes on")
+    assert "b3Blbn" not in redact_text(f"x {cut} and prose goes on")
+    assert redact_text(f"x {cut} and prose goes on").endswith("and prose goes on")
 
 
 @given(
@@ -230,12 +230,12 @@ def test_pieces_give_what_the_whole_gives(parts: list[str], data: st.DataObject)
     for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
         flow.add(whole[start:end])
     flow.finish()
-    assert "".join(shown) == redacted(whole)
+    assert "".join(shown) == redact_text(whole)
 
 
 @given(st.binary())
 def test_bytes_without_a_secret_stay_as_they_are(raw: bytes) -> None:
-    assert redacted_bytes(raw) == raw
+    assert redact_bytes(raw) == raw
 
 
 @pytest.mark.parametrize("size", [1000, 70_000, 300_000])
@@ -265,7 +265,7 @@ def test_a_secret_in_a_long_line_is_found_wherever_it_stands(size: int) -> None:
 def test_the_time_is_linear(hostile: str) -> None:
     def seconds(count: int) -> float:
         begin = time.process_time()
-        redacted(hostile * count)
+        redact_text(hostile * count)
         return time.process_time() - begin
 
     assert seconds(80_000) < 20 * seconds(8_000) + 0.2

@@ -12,7 +12,7 @@ from agentflow.core.messages import Message, Request, Speaker, Text, ToolCall, T
 from agentflow.core.record import encode
 from agentflow.model.credentials import endpoint
 from agentflow.model.encode import Encoder
-from agentflow.model.prices import find_price, listed_prices, priced
+from agentflow.model.prices import add_cost, find_price, load_price_lists
 from agentflow.model.tiers import MODELS
 from agentflow.model.wire import VENDOR, Endpoint, Secret
 from agentflow.parse import decode
@@ -153,7 +153,7 @@ def test_what_the_api_refuses_is_left_out() -> None:
 
 
 def test_each_shipped_price_has_a_date_and_a_source() -> None:
-    for each in listed_prices():
+    for each in load_price_lists():
         assert each.source.startswith("https://")
         assert each.as_of <= date(2026, 12, 31)
         assert each.prices
@@ -171,14 +171,14 @@ def test_a_price_is_of_the_id_alone() -> None:
 @pytest.mark.parametrize(("prompt", "dollars"), [(100_000, 0.01), (100_001, 0.0500005)])
 def test_a_long_prompt_has_a_price_of_its_own(prompt: int, dollars: float) -> None:
     haiku = find_price("claude-haiku-5-5", "anthropic", Settings())
-    assert priced(Usage(input=prompt), haiku).cost_usd == pytest.approx(dollars)
+    assert add_cost(Usage(input=prompt), haiku).cost_usd == pytest.approx(dollars)
 
 
 def test_a_cost_is_known_only_with_a_price() -> None:
     usage = Usage(input=1_000_000, output=2_000_000, cache_read=10, cache_write=20)
     price = Price(input=3, output=15, cache_read=0.3, cache_write=3.75)
-    assert priced(usage, price).cost_usd == pytest.approx(33.000078)
-    assert priced(usage, None).cost_usd is None
+    assert add_cost(usage, price).cost_usd == pytest.approx(33.000078)
+    assert add_cost(usage, None).cost_usd is None
 
 
 @pytest.mark.parametrize(
