@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from subprocess import DEVNULL
 from threading import Event
 from typing import Any
@@ -268,3 +268,35 @@ def test_many_compactions_leave_plan_todos_and_gates_as_they_were(new_repo: NewR
     assert {gate["status"] for gate in state["gates"].values()} == {"passed"}
     again = repo.run("replay")
     assert again.code == 0, again.err + again.out
+
+
+def explored(repo: Repo, *turns: dict[str, Any]) -> list[str]:
+    """Return the result of each call of an explorer that made these turns and then submitted."""
+    repo.task(*QUESTION, script=[role("explorer", *turns, *findings("calc.py")["turns"])])
+    (run,) = repo.runs("explorer")
+    return [result["content"] for result in run.results]
+
+
+@pytest.mark.parametrize(("calls", "made"), [(2, 2), (4, 3)])
+def test_a_role_whose_file_names_no_limit_may_make_the_calls_of_the_settings(
+    repo: Repo, calls: int, made: int
+) -> None:
+    repo.give_role("explorer", ROLE.replace("limits: {tool_calls: 400}\n", ""))
+    configure(repo, limits={"calls": calls})
+    read = turn(call("Read", file_path="calc.py"))
+    told = explored(repo, read, read, read)
+    assert sum("def add" in text for text in told) == made
+
+
+@pytest.mark.parametrize(("parallel", "at_once"), [(1, 1), (3, 3)])
+def test_no_more_calls_that_read_run_at_once_than_the_settings_say(
+    repo: Repo, parallel: int, at_once: int
+) -> None:
+    log = repo.home / "calls.log"
+    command = f"echo begin >> {log}; sleep 0.5; echo end >> {log}"
+    entry = {"matcher": "Read", "hooks": [{"type": "command", "command": command}]}
+    repo.home.joinpath(".claude/settings.json").write_text(json.dumps({"hooks": {"PreToolUse": [entry]}}))
+    configure(repo, limits={"parallel": parallel})
+    explored(repo, turn(*(call("Read", file_path="calc.py", offset=1 + number) for number in range(3))))
+    running = accumulate(1 if line == "begin" else -1 for line in log.read_text().split())
+    assert max(running) == at_once
