@@ -16,7 +16,7 @@ from agentflow.store.journal import load_run
 from agentflow.store.locks import find_writer, writer_lock
 from agentflow.store.reading import events, find, find_last_write_time, fold_state
 from agentflow.store.tasks import TaskStore
-from agentflow.verdict.drift import find_hook_files
+from agentflow.verdict.case import find_hook_files
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.snapshot import KeptSnapshots, TaskSnapshots
 from agentflow.workspace.undo import Death, Moments, UndoPlan, plan_undo, put_back

@@ -10,8 +10,7 @@ from agentflow.core.role import Finding, Findings, Issue
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.frontmatter import write_atomic
 from agentflow.redact import nest, visible
-from agentflow.report.outcomes import describe_issue
-from agentflow.verdict.conclusion import fail
+from agentflow.verdict.ending import describe_issue, fail
 
 _FOLDER = Path(".claude")
 _SLUG_CHARS = 40

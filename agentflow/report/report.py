@@ -13,7 +13,7 @@ from agentflow.redact import nest, visible
 from agentflow.report.answer import format_answer
 from agentflow.report.material import Material, RoleSpending, Spending, fence_text
 from agentflow.store.task_file import format_plan
-from agentflow.verdict.drift import find_hook_files
+from agentflow.verdict.case import find_hook_files
 from agentflow.verdict.paths import explain
 from agentflow.workspace.git import FileChange
 

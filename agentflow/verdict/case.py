@@ -1,17 +1,19 @@
-"""All that a verdict rests on, and what of it is only to be told."""
+"""Everything that a verdict rests on: the runs, the probes, and what differs on disk."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
 
 from agentflow.checks.dependencies import Difference
-from agentflow.core.evidence import RED, Check, CheckName, CheckRun, TestOutcome, describe_end
+from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.pending import Answer, Override
 from agentflow.core.record import Record
-from agentflow.core.verdict import Hunk, ProbeResult, ProofKind
+from agentflow.core.task import TaskState
+from agentflow.core.verdict import FailReason, Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.core.wording import list_some
-from agentflow.verdict.drift import describe_leavings
 from agentflow.verdict.findings import Finding
-from agentflow.verdict.probe_results import hunks_of, list_proven_tests, note_probes
-from agentflow.workspace.git import FileChange
+from agentflow.verdict.surface import belongs
+from agentflow.workspace.git import ChangeKind, FileChange
+from agentflow.workspace.ignored_files import CACHES
 
 
 class Case(Record):
@@ -111,122 +113,201 @@ class Case(Record):
         return bool(failing) and code == 1 and failing <= known
 
 
-def remarks(case: Case) -> tuple[str, ...]:
-    """Return the notes of a verdict for a person; none of them decides anything."""
-    parts = (
-        _no_test_needed(case),
-        _remark_on_checks(case),
-        describe_leavings((*case.drift, *case.altered)),
-        _not_run(case),
-        _count_skipped(case),
-        _still_red(case),
-        _find_mixed(case),
-        _unproven(case),
-        _list_suspicions(case),
-        note_probes(case.probes or (), dict.fromkeys(hunk.path for hunk in case.changed)),
-    )
-    return tuple(remark for part in (*parts, _list_dependencies(case), _list_unseen(case)) for remark in part)
-
-
-def _no_test_needed(case: Case) -> list[str]:
-    """Return what proves a change that needs no test."""
-    if case.same_behaviour:
-        return [f"same behaviour: {ProofKind.SAME_BEHAVIOUR.meaning}"]
-    if case.proven_tests:
-        return [f"tests only, each fails when the code is broken: {list_some(sorted(case.proven_tests))}"]
-    return []
-
-
-def _remark_on_checks(case: Case) -> list[str]:
-    """Return how the checks changed, if the original ones pass as well."""
-    if not case.check_notes:
-        return []
-    return [f"the checks changed, and the original ones pass as well: {list_some(case.check_notes)}"]
-
-
 def find_faults(run: CheckRun) -> dict[str, int]:
     """Return the failing tests of a check, or else its messages, each with its number."""
     return dict.fromkeys(run.ids(*RED), 1) or dict(run.findings)
 
 
-def _not_run(case: Case) -> Iterator[str]:
-    """Yield the checks, or parts of them, that cannot run on this machine."""
-    for run in case.final:
-        if case.is_blocked(run):
-            yield f"{run.check.name} cannot run here: {run.check.missing or case.blocked[run.check.name]}"
-        elif run.check.left_out:
-            yield f"{run.check.name} cannot run as a whole here: {run.check.left_out}"
+_ARTEFACTS = frozenset(
+    {".log", ".txt", ".out", ".tmp", ".xml", ".html", ".db", ".sqlite3", ".csv", ".lock", ".pid"}
+)
+"""New files of these kinds are what checks leave behind; any other could change what the checks show."""
 
 
-def _count_skipped(case: Case) -> Iterator[str]:
-    """Yield how many tests were skipped, or that they cannot be counted."""
-    for run in case.final:
-        if run.counts and run.counts.skipped:
-            number = run.counts.ran + run.counts.skipped
-            yield f"{run.check.name}: {run.counts.skipped} of {number} skipped"
-        elif run.evidence and run.counts is None and run.check.name is CheckName.TESTS:
-            yield f"{run.check.name}: {explain_uncounted(run.check)}"
+def find_hook_files(task: TaskState) -> frozenset[str]:
+    """Return the files that only hooks changed, without those that belong to the checks."""
+    return frozenset(path for path in task.hook_files if not belongs(task.surface, path))
 
 
-def explain_uncounted(check: Check) -> str:
-    return f"the tests of `{check.command}` cannot be counted; only its exit code is known"
+def describe_drift(drift: tuple[FileChange, ...], altered: tuple[FileChange, ...]) -> list[str]:
+    """Return what changed since the judged tree was recorded: on disk, and in the judges' copies."""
+    parts = {
+        FailReason.CHANGED_LATER: drift,
+        FailReason.CHANGED_IN_COPY: altered,
+    }
+    told = {kind: [each.path for each in part if not _is_artefact(each)] for kind, part in parts.items()}
+    return [kind.of(list_some(paths)) for kind, paths in told.items() if paths]
 
 
-def _still_red(case: Case) -> Iterator[str]:
-    """Yield what fails for a reason that the change does not have to fix."""
-    before = {run.check.name: run for run in case.baseline if not run.green}
-    for run in (run for run in case.final if not case.is_blocked(run)):
-        then = before.get(run.check.name)
-        if case.excuses(run):
-            yield f"known to fail: {run.check.name}: {list_some(sorted(find_faults(run)))}"
-        elif then is not None and not run.green and (find_faults(run) or not run.flaky):
-            if names := sorted(find_faults(run).keys() & find_faults(then).keys()):
-                yield f"failed before the task and still fails: {run.check.name}: {list_some(names)}"
-            elif not find_faults(run):
-                yield f"failed before the task and still fails: {run.check.name}"
+def without_leavings(
+    altered: Iterable[FileChange],
+    before: Iterable[FileChange],
+    changed: Collection[str],
+    tracked: Iterable[str],
+) -> tuple[FileChange, ...]:
+    """Return what checks changed in their copies, without what they leave behind before a task, too.
+
+    A new file is known by the folder that came with it, else by its folder and its kind, since its name may
+    be another in each run. A file that the task changed is never taken for one that checks write.
+    """
+    known, there = list(before), {str(folder) for path in tracked for folder in PurePosixPath(path).parents}
+    written = {(change.kind, change.path) for change in known if change.path not in changed}
+    places = {_place(change.path, there) for change in known if change.kind is ChangeKind.ADDED}
+    return tuple(
+        change
+        for change in altered
+        if (change.kind, change.path) not in written
+        and not (change.kind is ChangeKind.ADDED and _place(change.path, there) in places)
+    )
 
 
-def _find_mixed(case: Case) -> list[str]:
-    """Return what both failed and passed on one tree, with the end of each run."""
-    flaky = {run.evidence.id: run for run in case.runs if run.evidence and run.flaky}
-    return [
-        f"mixed results on the same tree: {list_some(run.flaky)} ({_runs(run)})" for run in flaky.values()
-    ]
+def _place(path: str, there: Collection[str]) -> tuple[str, str]:
+    """Return the outermost new folder of a new file, or else its folder and suffix."""
+    file = PurePosixPath(path)
+    new = next((str(folder) for folder in reversed(file.parents) if str(folder) not in there), "")
+    return (new, "") if new else (str(file.parent), file.suffix)
 
 
-def _runs(run: CheckRun) -> str:
-    assert run.evidence is not None
-    ends = [*(describe_end(each) for each in run.evidence.tries), describe_end(run.evidence)]
-    said = ", then ".join(ends) if len(ends) > 1 else f"{ends[0]}, another result before"
-    return f"{run.evidence.id}: {said}"
+def _is_artefact(change: FileChange) -> bool:
+    """Return whether a file is new and looks like output."""
+    return change.kind is ChangeKind.ADDED and is_left_behind(change.path)
 
 
-def _unproven(case: Case) -> list[str]:
-    """Return the new tests that also pass without the change."""
-    known = frozenset[str]().union(*(run.outcomes.keys() - run.ids(*RED) for run in case.baseline))
-    passed = frozenset[str]().union(*(run.ids(TestOutcome.PASSED) for run in case.fresh))
-    new = sorted(passed - known)
-    return [f"not evidence, passes without the change: {list_some(new)}"] if new else []
+def is_left_behind(name: str) -> bool:
+    """Return whether a path looks like output that no program or test runner reads."""
+    path = PurePosixPath(name)
+    return bool(path.suffix in _ARTEFACTS or path.name.startswith(".coverage") or CACHES & {*path.parts})
 
 
-def _list_suspicions(case: Case) -> list[str]:
-    """Return the new lines that may be there for the checks, the certain ones first."""
-    ordered = sorted(case.suspicions, key=lambda each: not each.is_sure)
-    return [each.describe() if each.is_sure else f"please review: {each.describe()}" for each in ordered]
+def is_written_by_hooks(name: str) -> bool:
+    """Return whether a hook may have written a file, by its name: a log or a cache."""
+    return is_left_behind(name) or ("/" in name and not PurePosixPath(name).suffix)
 
 
-def _list_dependencies(case: Case) -> Iterator[str]:
-    """Yield the dependencies to review, then all that changed, file by file."""
-    for each in case.dependencies:
-        yield from (f"please review: {doubt.said}" for doubt in each.doubts)
-    for each in case.dependencies:
-        told = {"added": each.added, "moved": each.moved, "removed": each.removed}
-        said = [f"{word} {list_some(names)}" for word, names in told.items() if names]
-        said += ["it cannot be read, so what changed is unknown"] if each.damaged else []
-        yield from [f"dependencies in {each.path}: {'; '.join(said)}"] if said else []
-    yield from [f"dependency audit: {case.audit}"] if case.audit else []
+def describe_leavings(drift: tuple[FileChange, ...]) -> list[str]:
+    """Return the new files that look like output of the checks."""
+    added = [change.path for change in drift if _is_artefact(change)]
+    return [f"new files appeared while the checks ran: {list_some(added)}"] if added else []
 
 
-def _list_unseen(case: Case) -> list[str]:
-    names = list_some(case.unseen)
-    return [f"new or changed but ignored by git, so no check saw it: {names}"] if names else []
+Results = Iterable[ProbeResult]
+
+
+def explain_silence(results: Results) -> tuple[str, ...]:
+    """Return why no result of the tests can be trusted."""
+    found = tuple(results)
+    tests = CheckName.TESTS
+    reasons = [FailReason.PASSES_ANYHOW.of(each, check=tests) for each in _list_softened(found)]
+    canaries = {each.code: each.end for each in found if each.kind is ProbeKind.CANARY}
+    is_told_before = canaries.get(Side.BASE) is ProbeEnd.RED_AS_IT_MUST
+    if canaries.get(Side.FINAL) is ProbeEnd.SILENT and is_told_before:
+        reasons.append(FailReason.KEEPS_SILENT.of(check=tests))
+    return tuple(reasons)
+
+
+def _list_softened(results: Results) -> list[str]:
+    return [said for each in results if each.kind is ProbeKind.ORACLE for said in each.softened]
+
+
+def list_proven_tests(results: Results) -> frozenset[str]:
+    """Return the new and changed tests if every probe shows that they fail without the code."""
+    kinds = (ProbeKind.TESTS_ONLY, ProbeKind.WITHOUT_HUNK)
+    found = [each for each in results if each.kind in kinds]
+    is_clear = all(each.end is ProbeEnd.RED_AS_IT_MUST for each in found)
+    return frozenset(test for each in found if is_clear for test in each.tests)
+
+
+def find_blind_checks(results: Results, changed: Iterable[str]) -> tuple[str, ...]:
+    """Return the checks that saw planted errors in the old code and miss them in the new code."""
+    found = tuple(results)
+    broken = [each for each in found if _is_of_code_checker(each)]
+    now = {each.check: each for each in broken if each.code is Side.FINAL and each.end is ProbeEnd.SILENT}
+    red = [each.check for each in broken if each.code is Side.BASE and each.end is ProbeEnd.RED_AS_IT_MUST]
+    lines = [(name, list_some(now[name].subjects)) for name in red if name in now]
+    planted = (each for each in found if each.kind is ProbeKind.PLANTED and each.code is Side.BASE)
+    lines += [(each.check, list_some(each.subjects)) for each in planted if each.subjects]
+    by = list_some(changed)
+    return tuple(
+        f"{name}: no longer sees an error in {files}, with the change of {by}" for name, files in lines
+    )
+
+
+def _is_of_code_checker(result: ProbeResult) -> bool:
+    return result.kind is ProbeKind.BROKEN_CODE and result.check is not CheckName.TESTS
+
+
+def green_with_broken_code(results: Results) -> tuple[ProbeResult, ...]:
+    """Return the probes in which tests passed although the changed code was broken."""
+    kinds = (ProbeKind.BROKEN_CODE, ProbeKind.ORACLE)
+    found = (each for each in results if each.kind in kinds and each.check is CheckName.TESTS)
+    return tuple(each for each in found if each.end is ProbeEnd.SILENT and not each.softened)
+
+
+def hunks_of(results: Results) -> tuple[Hunk, ...]:
+    """Return the changed lines that were taken back, and whether a check failed without them."""
+    found: dict[Hunk, bool] = {}
+    for each in (each for each in results if each.kind is ProbeKind.WITHOUT_HUNK):
+        for hunk in each.hunks:
+            found[hunk] = found.get(hunk, False) or each.end is ProbeEnd.RED_AS_IT_MUST
+    return (*(hunk.replace(proved=proved) for hunk, proved in found.items()), *_list_untried(results))
+
+
+def _list_untried(results: Results) -> tuple[Hunk, ...]:
+    """Return the changed lines that no test tries."""
+    return tuple(hunk for hunk in _last_watch(results) if not hunk.proved)
+
+
+def list_tried_lines(results: Results) -> frozenset[tuple[str, int]]:
+    """Return the conditions that tests evaluated both ways, by path and line."""
+    found = tuple(results)
+    tried = {(hunk.path, hunk.line) for hunk in _last_watch(found) if hunk.proved}
+    return frozenset(tried - {(hunk.path, hunk.line) for hunk in _list_untried(found)})
+
+
+def _last_watch(results: Results) -> tuple[Hunk, ...]:
+    """Return what the last run on watched code showed of each of its branches."""
+    runs = (each for each in results if each.kind is ProbeKind.UNTRIED)
+    applied = [each for each in runs if each.end not in (ProbeEnd.NOT_APPLIED, ProbeEnd.LEFT_OUT)]
+    return applied[-1].hunks if applied else ()
+
+
+def list_differing(results: Results) -> tuple[str, ...]:
+    """Return the proving tests whose result depends on their surroundings."""
+    return tuple(dict.fromkeys(test for each in results for test in each.differing))
+
+
+def list_late(results: Results) -> tuple[ProbeResult, ...]:
+    """Return the probes for which there was no time."""
+    return tuple(each for each in results if each.end is ProbeEnd.LEFT_OUT)
+
+
+def note_probes(results: Results, changed: Iterable[str]) -> Iterator[str]:
+    """Yield notes on the probes for a person; `changed` are the changed files of the product."""
+    found, files = tuple(results), list_some(changed)
+    yield from dict.fromkeys(
+        f"{each.check}: {_why_green(each, files)}" for each in green_with_broken_code(found)
+    )
+    if tests := list_differing(found):
+        yield f"fails with another order of sets or another temporary folder: {list_some(tests)}"
+    if late := list_late(found):
+        subjects = dict.fromkeys(subject for each in late for subject in each.subjects)
+        yield f"no time was left to see whether the checks fail without, or broken: {list_some(subjects)}"
+    yield from _odd(found)
+
+
+def _why_green(result: ProbeResult, changed: str) -> str:
+    places = list_some(result.subjects)
+    if result.kind is ProbeKind.ORACLE:
+        return f"passes with the change of {changed} when something else is expected in {places}"
+    why = "although it runs them" if result.reached else "no test runs what was broken"
+    return f"passes with {places} broken: {why}"
+
+
+def _odd(results: Results) -> Iterator[str]:
+    """Yield what a probe could not show, which may be the repository's own doing."""
+    for each in (each for each in results if each.kind is ProbeKind.BROKEN_CODE):
+        files = list_some(each.subjects)
+        if each.end is ProbeEnd.NOT_APPLIED:
+            yield f"{each.check}: not known whether it can fail: nothing shows that it read {files}"
+        elif each.end is ProbeEnd.SILENT and each.code is Side.BASE:
+            yield f"{each.check}: sees no error in {files}, as before the task"

@@ -30,7 +30,7 @@ from agentflow.sandbox.run import Sandbox, likely_reason
 from agentflow.settings import Patience
 from agentflow.store.ledger import Binding, EvidenceLedger
 from agentflow.store.tasks import TaskStore
-from agentflow.verdict.drift import find_hook_files
+from agentflow.verdict.case import find_hook_files
 from agentflow.verdict.earlier_runs import EarlierRuns, reads_told
 from agentflow.verdict.runner import (
     PATIENCE,

@@ -14,22 +14,24 @@ from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.core.verdict import ProbeResult
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.profile import CHECKS
-from agentflow.verdict.case import Case
+from agentflow.verdict.case import (
+    Case,
+    find_blind_checks,
+    find_hook_files,
+    list_tried_lines,
+    without_leavings,
+)
 from agentflow.verdict.checking import JudgeContext
-from agentflow.verdict.concurrency import run_apart
-from agentflow.verdict.drift import find_hook_files, without_leavings
 from agentflow.verdict.fail_to_pass import run_fail_to_pass
 from agentflow.verdict.findings import Finding, Tampering
 from agentflow.verdict.inline_tests import has_parts, mix_parts
 from agentflow.verdict.inspection import Inspection, approval_id, find_added_secrets, is_ignore_file
-from agentflow.verdict.observation import UNREAD, is_open, observe_after
+from agentflow.verdict.paths import UNREAD, is_open, observe_after
 from agentflow.verdict.probe import Probe, ProbeContext
 from agentflow.verdict.probe_plan import due_canaries, due_probes
-from agentflow.verdict.probe_results import find_blind_checks, list_tried_lines
 from agentflow.verdict.proofs import is_renaming
-from agentflow.verdict.runner import CheckJob
-from agentflow.verdict.shared_settings import is_shared, mix
-from agentflow.verdict.surface import Kind, belongs, stands
+from agentflow.verdict.runner import CheckJob, run_apart
+from agentflow.verdict.surface import Kind, belongs, is_shared, mix, stands
 from agentflow.verdict.target_tests import find_target_tests
 from agentflow.verdict.weakening import JudgedCheck, SurfaceChange, Weakening, find_weakening
 from agentflow.workspace.git import ChangeKind, FileChange, Git

@@ -26,8 +26,7 @@ from agentflow.verdict.moved_code import find_moved
 from agentflow.verdict.other_tests import find_added_tests
 from agentflow.verdict.python_tests import find_changed_tests
 from agentflow.verdict.renaming import find_moved_module, find_renaming, is_renamed
-from agentflow.verdict.shared_settings import is_shared, mix
-from agentflow.verdict.surface import Kind, belongs, kind_for_verdict, kind_of
+from agentflow.verdict.surface import Kind, belongs, is_shared, kind_for_verdict, kind_of, mix
 from agentflow.verdict.tamper import TextDiff, find_tampering, list_changed_lines
 from agentflow.verdict.unused import find_dropped_names, is_taken, looks_up
 from agentflow.verdict.weakening import SurfaceChange

@@ -11,16 +11,13 @@ from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.branches import Watched
-from agentflow.verdict.breaking import Marks, has_mark
-from agentflow.verdict.canary import Planted, is_silent
-from agentflow.verdict.case import Case
-from agentflow.verdict.drift import find_hook_files
+from agentflow.verdict.breaking import Marks, Planted, has_mark, is_silent
+from agentflow.verdict.case import Case, find_hook_files
 from agentflow.verdict.equivalence import is_document
 from agentflow.verdict.inspection import Inspection
 from agentflow.verdict.oracle import Clone, find_softened, have_run
 from agentflow.verdict.proofs import find_proof
-from agentflow.verdict.shared_settings import is_shared
-from agentflow.verdict.surface import belongs
+from agentflow.verdict.surface import belongs, is_shared
 from agentflow.verdict.target_tests import id_prefix
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts, write_tree_with

@@ -7,12 +7,11 @@ from agentflow.core.evidence import CheckName, CheckRun, Side
 from agentflow.core.languages import PROBED
 from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.branches import Watched, watch_change
-from agentflow.verdict.breaking import Marks, break_change, refuse
-from agentflow.verdict.canary import Canary, make_canary, plant_names
+from agentflow.verdict.breaking import Canary, Marks, break_change, make_canary, plant_names, refuse
+from agentflow.verdict.case import explain_silence
 from agentflow.verdict.hunks import Piece, split_change, take_back
 from agentflow.verdict.judge import holds
 from agentflow.verdict.probe import Probe, ProbeContext, make_word, with_patience
-from agentflow.verdict.probe_results import explain_silence
 from agentflow.verdict.probes_of_tests import probe_expectations, probe_tests_alone
 from agentflow.verdict.proofs import find_proof
 from agentflow.verdict.surface import Kind, belongs, kind_of

@@ -33,9 +33,8 @@ from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.scratch import scratch_folder
 from agentflow.store.ledger import EvidenceLedger, find_damages, summarize_evidence
 from agentflow.store.reading import EVENTS, events, fold_state, read_evidence
-from agentflow.verdict.case import Case
-from agentflow.verdict.conclusion import conclude
-from agentflow.verdict.drift import find_hook_files, is_written_by_hooks
+from agentflow.verdict.case import Case, find_hook_files, is_written_by_hooks
+from agentflow.verdict.ending import conclude
 from agentflow.verdict.gather import Plan, add_inspection, build_case, split_by
 from agentflow.verdict.inspection import NO_INSPECTION, Inspection, approval_id, inspect_change
 from agentflow.verdict.judge import judge

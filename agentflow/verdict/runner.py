@@ -1,16 +1,18 @@
-"""Required checks side by side, each order in a copy of its tree; what fails by chance runs again, alone."""
+"""Required checks side by side, each job in a copy of its tree; what fails by chance runs again, alone."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 
 import anyio
 from anyio import from_thread, to_thread
 
 from agentflow.checks.run import Manner, Shown, execute
+from agentflow.core.errors import AgentflowError
 from agentflow.core.events import CheckStarted
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Fault, Side, TestOutcome
 from agentflow.core.record import Record
@@ -353,3 +355,35 @@ class CheckRunner:
         if check.name is not CheckName.TESTS or before is None or before.evidence is None:
             return check.timeout
         return max(check.timeout, 3 * before.evidence.seconds)
+
+
+Result = TypeVar("Result")
+
+
+async def run_apart(level: Level, *begin: Callable[[], Awaitable[Result]]) -> list[Result]:
+    """Return all results in order; run at the same time only where a sandbox separates the commands.
+
+    Elsewhere runs at once may disturb each other, and what is red by that would prove something.
+    """
+    if level is Level.FULL:
+        return await run_together(*begin)
+    return [await each() for each in begin]
+
+
+async def run_together(*begin: Callable[[], Awaitable[Result]]) -> list[Result]:
+    """Return all results in order; raise the first error after all have ended."""
+    results: dict[int, Result] = {}
+    errors: list[AgentflowError] = []
+
+    async def run(place: int) -> None:
+        try:
+            results[place] = await begin[place]()
+        except AgentflowError as error:
+            errors.append(error)
+
+    async with anyio.create_task_group() as group:
+        for place in range(len(begin)):
+            group.start_soon(run, place)
+    if errors:
+        raise errors[0]
+    return [results[place] for place in range(len(begin))]

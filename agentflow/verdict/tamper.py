@@ -17,13 +17,14 @@ from agentflow.verdict.known_values import (
     COMMON,
     Known,
     find_asking_rows,
+    find_careless_comparisons,
     find_copied_rows,
     find_known_lines,
     find_known_rows,
+    find_switches,
 )
 from agentflow.verdict.python_tests import compare_tests
 from agentflow.verdict.surface import Kind
-from agentflow.verdict.switches import find_careless_comparisons, find_switches
 
 _SNAPSHOT = re.compile(
     r".*(?:\.snap|\.ambr|\.approved\.\w+)|(?:.*/)?(?:__snapshots__|golden|cassettes|expected)/.*"

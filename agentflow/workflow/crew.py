@@ -28,7 +28,7 @@ from agentflow.store.reading import TASKS
 from agentflow.store.tasks import TaskStore
 from agentflow.tools.registry import SUBMITS, WEB, Toolbox
 from agentflow.verdict.checking import Checking, Inspections, JudgeContext
-from agentflow.verdict.observation import describe_surface
+from agentflow.verdict.paths import describe_surface
 from agentflow.workflow.task_prompt import list_whole_files
 from agentflow.workspace.git import FileChange, Git
 from agentflow.workspace.path_guard import PathGuard, WithDeleted

@@ -21,8 +21,8 @@ from agentflow.loop.prompts import prompt_text
 from agentflow.parse import fit
 from agentflow.process import timestamp
 from agentflow.redact import nest
-from agentflow.verdict.conclusion import decide_gate, end_in_phase, fail
-from agentflow.verdict.concurrency import run_together
+from agentflow.verdict.ending import decide_gate, end_in_phase, fail
+from agentflow.verdict.runner import run_together
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import Angle, dispatch
 from agentflow.workflow.refinement import find_languages

@@ -12,13 +12,19 @@ from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Ending, Failure, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.core.verdict import FailReason, Verdict
 from agentflow.process import timestamp
-from agentflow.report.outcomes import add_review_caveats, end_without_result, list_objections, merge_gates
 from agentflow.routing.route import JUDGING
 from agentflow.store.ledger import summarize_evidence
-from agentflow.verdict.case import Case
-from agentflow.verdict.conclusion import check_line, decide_gate, end_in_phase, weigh
-from agentflow.verdict.concurrency import run_apart, run_together
-from agentflow.verdict.drift import describe_drift
+from agentflow.verdict.case import Case, describe_drift
+from agentflow.verdict.ending import (
+    add_review_caveats,
+    check_line,
+    decide_gate,
+    end_in_phase,
+    end_without_result,
+    list_objections,
+    merge_gates,
+    weigh,
+)
 from agentflow.verdict.gather import (
     find_altered,
     find_drift,
@@ -29,6 +35,7 @@ from agentflow.verdict.gather import (
 )
 from agentflow.verdict.inspection import Inspection, approval_id
 from agentflow.verdict.judge import judge
+from agentflow.verdict.runner import run_apart, run_together
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import dispatch
 from agentflow.workflow.session import ask_stop_hooks

@@ -12,7 +12,6 @@ from agentflow.core.task import GateStatus, Phase, Status, TaskState
 from agentflow.process import timestamp
 from agentflow.report.answer import end_without_answer, keeps_document, write_document
 from agentflow.report.material import summarize_intent
-from agentflow.report.outcomes import end_without_result
 from agentflow.routing.classify import MOST_FILES
 from agentflow.routing.route import (
     phases_beside,
@@ -20,7 +19,7 @@ from agentflow.routing.route import (
     reclassify_by_size,
 )
 from agentflow.store.reading import events
-from agentflow.verdict.conclusion import conclude, decide_gate, end_in_phase, fail
+from agentflow.verdict.ending import conclude, decide_gate, end_in_phase, end_without_result, fail
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import GIVE_UP, dispatch

@@ -29,9 +29,9 @@ from agentflow.routing.route import (
 )
 from agentflow.routing.table import Table
 from agentflow.tools.excerpts import short_file
-from agentflow.verdict.case import explain_uncounted
-from agentflow.verdict.conclusion import check_line, decide_gate, end_in_phase
-from agentflow.verdict.observation import examine_base
+from agentflow.verdict.ending import check_line, decide_gate, end_in_phase
+from agentflow.verdict.judge import explain_uncounted
+from agentflow.verdict.paths import examine_base
 from agentflow.verdict.target_tests import find_target_tests
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.failing_tests import show_failing_tests

@@ -13,8 +13,8 @@ from agentflow.report.report import format_report
 from agentflow.routing.route import enter_phase, next_phase, phases_beside
 from agentflow.store.ledger import hash_file
 from agentflow.store.reading import events, find_last_write_time
-from agentflow.verdict.conclusion import decide_gate, fail
-from agentflow.verdict.drift import describe_drift, find_hook_files
+from agentflow.verdict.case import describe_drift, find_hook_files
+from agentflow.verdict.ending import decide_gate, fail
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.phases import PHASES
 from agentflow.workflow.session import end_session, start_session

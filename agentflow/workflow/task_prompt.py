@@ -20,9 +20,9 @@ from agentflow.core.wording import list_some
 from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, select_instructions
 from agentflow.loop.prompts import prompt_text
 from agentflow.report.material import Material, fence_text
-from agentflow.report.outcomes import describe_issue
 from agentflow.sandbox.profile import ACCESS, Level
 from agentflow.tools.shell import BASH
+from agentflow.verdict.ending import describe_issue
 from agentflow.verdict.target_tests import describe_one_test
 
 MAX_DIFF_CHARS = 20_000

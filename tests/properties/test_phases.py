@@ -22,7 +22,7 @@ from agentflow.routing.route import (
 )
 from agentflow.routing.table import load_table
 from agentflow.verdict.case import Case
-from agentflow.verdict.conclusion import conclude, weigh
+from agentflow.verdict.ending import conclude, weigh
 from agentflow.verdict.judge import judge
 from tests.unit.verdict import cases
 

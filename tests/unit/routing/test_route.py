@@ -6,7 +6,6 @@ from agentflow.core.errors import CorruptState, Exit
 from agentflow.core.role import Change, Claim, Judgement, Review, ReviewVerdict
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status
 from agentflow.core.verdict import Caveat
-from agentflow.report.outcomes import find_review_caveats
 from agentflow.routing.route import (
     ORDER,
     TRANSITIONS,
@@ -17,7 +16,7 @@ from agentflow.routing.route import (
     phases_beside,
     with_route,
 )
-from agentflow.verdict.conclusion import conclude
+from agentflow.verdict.ending import conclude, find_review_caveats
 from tests.unit.verdict.cases import a_failure, a_task, a_verdict, gated
 
 NOW = "2026-01-02T03:04:05Z"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.evidence import Check, CheckName
-from agentflow.verdict.canary import make_canary, plant_names
+from agentflow.verdict.breaking import make_canary, plant_names
 
 RUNNERS = {
     ".venv/bin/python -m pytest -q": ".venv/bin/python -m pytest -q tests/",

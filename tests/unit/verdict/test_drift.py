@@ -1,6 +1,6 @@
 import pytest
 
-from agentflow.verdict.drift import without_leavings
+from agentflow.verdict.case import without_leavings
 from agentflow.workspace.git import ChangeKind, FileChange
 
 TRACKED = ("calc.py", "tests/test_calc.py", "report.json")

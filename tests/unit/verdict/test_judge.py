@@ -5,10 +5,9 @@ import pytest
 from agentflow.core.evidence import By, CheckRun, Side, TestCounts
 from agentflow.core.role import Claim, Judgement
 from agentflow.core.verdict import Caveat, Hunk, ProbeEnd, ProbeKind, ProbeResult
-from agentflow.verdict.case import Case
-from agentflow.verdict.conclusion import weigh
+from agentflow.verdict.case import Case, find_blind_checks
+from agentflow.verdict.ending import weigh
 from agentflow.verdict.judge import judge
-from agentflow.verdict.probe_results import find_blind_checks
 from agentflow.workspace.git import ChangeKind
 from tests.unit.verdict.cases import (
     BEFORE,

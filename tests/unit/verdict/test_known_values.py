@@ -7,8 +7,8 @@ from agentflow.verdict.known_values import (
     find_copied_rows,
     find_known_lines,
     find_known_rows,
+    find_switches,
 )
-from agentflow.verdict.switches import find_switches
 
 TESTS = """
     assert pages(417, 10) == 42
