@@ -1,0 +1,173 @@
+"""Placeholders in the bodies of commands and skills: arguments, folders, shell lines and files."""
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+
+from agentflow.core.record import Record
+from agentflow.core.regex import regex
+
+_PLACEHOLDER = regex(
+    r"(?P<escape>\\)?\$(?:\{(?P<place>[A-Z][A-Z0-9_]*)\}|ARGUMENTS\[(?P<index>\d{1,3})\]"
+    r"|(?P<all>ARGUMENTS)\b|(?P<number>\d{1,3})(?!\w)|(?P<name>[A-Za-z_][\w-]*))"
+)
+_FENCE = regex(r"(?ms)^ {0,3}(?P<fence>`{3,}|~{3,})(?P<mark>!?)[^\n]*\n(?P<body>.*?)^ {0,3}(?P=fence)[ \t]*$")
+_INLINE = regex(
+    r"(?<!\S)!`(?P<command>[^`\n]+)`|(?<!\S)@(?P<file>(?:\$\{?)?[\w~./](?:[\w./$\[\]{}~-]*[\w\]}$])?)"
+)
+_SHELL = regex(r"(?<!\S)!`[^`\n]+`")
+_CODE = regex(r"(`+)[^`].*?\1")
+
+
+class PartKind(StrEnum):
+    TEXT = "text"
+    COMMAND = "command"
+    """A shell line whose output takes its place."""
+    FILE = "file"
+    """A file that is read along with the text."""
+
+
+class BodyPart(Record):
+    """A piece of a body, before anything in it is replaced."""
+
+    kind: PartKind
+    text: str
+
+
+class Arguments(Record):
+    """What was given to a command or a skill."""
+
+    text: str
+    words: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    """The names of the first arguments, in their order."""
+    first: int = 0
+    """The number by which a body calls the first argument."""
+    places: Mapping[str, str] = {}
+    """What `${NAME}` stands for, such as CLAUDE_SKILL_DIR."""
+
+    def find(self, found: re.Match[str]) -> str | None:
+        """Return what a placeholder stands for, or None for other text."""
+        if found["place"]:
+            return self.places.get(found["place"])
+        if found["all"]:
+            return self.text
+        if found["index"]:
+            return self._take(int(found["index"]))
+        if found["number"]:
+            return self._take(int(found["number"]) - self.first)
+        return self._take(self.names.index(found["name"])) if found["name"] in self.names else None
+
+    def _take(self, index: int) -> str:
+        return self.words[index] if 0 <= index < len(self.words) else ""
+
+
+def split_arguments(text: str) -> tuple[str, ...]:
+    """Return the words of a text, where quotes keep several together."""
+    try:
+        return tuple(shlex.split(text))
+    except ValueError:
+        return tuple(text.split())
+
+
+def substitute(body: str, given: Arguments) -> str:
+    """Return a body with its placeholders replaced; text that is none stays as it is.
+
+    A backslash before a placeholder keeps it. What is put in is not looked at again.
+    """
+    return _replace(body, given, lambda _, value: value)
+
+
+def substitute_body(body: str, given: Arguments) -> str:
+    """Return a body with its placeholders replaced, and with the arguments below it where it has none."""
+    used = any(not found["place"] and given.find(found) is not None for found in _PLACEHOLDER.finditer(body))
+    text = substitute(body, given)
+    return text if used or not given.text else f"{text.rstrip()}\n\nARGUMENTS: {given.text}"
+
+
+def substitute_in_shell(command: str, given: Arguments) -> str:
+    """Return a shell line with its placeholders replaced, each quoted so that it adds no command."""
+    return _replace(command, given, lambda found, value: _quote(command[: found.start()], value, found))
+
+
+def _replace(text: str, given: Arguments, write: Callable[[re.Match[str], str], str]) -> str:
+    def put(found: re.Match[str]) -> str:
+        value = given.find(found)
+        if value is None:
+            return found[0]
+        return found[0].removeprefix("\\") if found["escape"] else write(found, value)
+
+    return _PLACEHOLDER.sub(put, text)
+
+
+def _quote(before: str, value: str, found: re.Match[str]) -> str:
+    """Return a value as the shell reads it unchanged at a place behind this text."""
+    match _find_open_quote(before):
+        case "'":
+            return value.replace("'", "'\\''")
+        case '"':
+            return re.sub(r'([\\$`"])', r"\\\1", value)
+        case _:
+            pass
+    if found["all"]:
+        return shlex.join(split_arguments(value))
+    return shlex.quote(value)
+
+
+def _find_open_quote(text: str) -> str:
+    """Return the quote that is still open at the end of a shell text; empty for none."""
+    opened, is_escaped = "", False
+    for letter in text:
+        if is_escaped:
+            is_escaped = False
+        elif letter == "\\" and opened != "'":
+            is_escaped = True
+        elif letter in "'\"" and opened in ("", letter):
+            opened = "" if opened else letter
+    return opened
+
+
+def split_body(body: str) -> tuple[BodyPart, ...]:
+    """Return the pieces of a body: shell lines, files, and the text between; code blocks are text."""
+    parts: list[BodyPart] = []
+    place = 0
+    for block in _FENCE.finditer(body):
+        parts.extend(_split_prose(body[place : block.start()]))
+        kind, text = (PartKind.COMMAND, block["body"]) if block["mark"] else (PartKind.TEXT, block[0])
+        parts.append(BodyPart(kind=kind, text=text.strip("\n") if block["mark"] else text))
+        place = block.end()
+    parts.extend(_split_prose(body[place:]))
+    return tuple(_join_texts(parts))
+
+
+def _split_prose(text: str) -> Iterable[BodyPart]:
+    """Yield the pieces of a text without code blocks; a file in a code span is text."""
+    # the ticks of a shell line begin no code span
+    masked = _SHELL.sub(lambda found: " " * len(found[0]), text)
+    spans = [found.span() for found in _CODE.finditer(masked)]
+    place = 0
+    for found in _INLINE.finditer(text):
+        is_file = found["file"] is not None
+        if is_file and any(start <= found.start() < end for start, end in spans):
+            continue
+        yield BodyPart(kind=PartKind.TEXT, text=text[place : found.start()])
+        kind = PartKind.FILE if is_file else PartKind.COMMAND
+        yield BodyPart(kind=kind, text=found["file"] if is_file else found["command"])
+        place = found.end()
+    yield BodyPart(kind=PartKind.TEXT, text=text[place:])
+
+
+def _join_texts(parts: Iterable[BodyPart]) -> Iterable[BodyPart]:
+    """Yield the pieces, neighbouring texts as one and none of them empty."""
+    waiting = ""
+    for part in parts:
+        if part.kind is PartKind.TEXT:
+            waiting += part.text
+            continue
+        if waiting:
+            yield BodyPart(kind=PartKind.TEXT, text=waiting)
+        waiting = ""
+        yield part
+    if waiting:
+        yield BodyPart(kind=PartKind.TEXT, text=waiting)
