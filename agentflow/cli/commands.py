@@ -69,6 +69,12 @@ _RUN = (
         "Continue a stopped, killed or waiting task from where it left off.",
         "agentflow resume 20260102T03",
     ),
+    CommandRow(
+        "commit",
+        "commit",
+        "Commit exactly what a verified task changed. Your other changes are left alone.",
+        "agentflow commit --branch fix-paging",
+    ),
     CommandRow("cancel", "waiting", "Stop a task. `resume` can still continue it.", "agentflow cancel"),
     CommandRow(
         "undo",

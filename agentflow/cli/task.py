@@ -30,7 +30,7 @@ from agentflow.cli.arguments import (
     text_of,
 )
 from agentflow.cli.printing import say
-from agentflow.core.errors import ConfigError, UsageError
+from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.library.bundled import find_bundled
 from agentflow.process import capture
 from agentflow.view.text import send
@@ -86,6 +86,10 @@ def task(
     context: bool = typer.Option(
         False, "--context", help="Use the document of `explore`, if it is complete and recent."
     ),
+    commit: bool = typer.Option(False, "--commit", help="Commit the change if it is verified (exit code 0)."),
+    branch: str | None = typer.Option(
+        None, "--branch", metavar="NAME", help="Commit it on a new branch that begins at HEAD."
+    ),
     stream: bool = STREAM,
     quiet: bool = QUIET,
     verbose: bool = VERBOSE,
@@ -121,7 +125,23 @@ def task(
         budget=Budget(cost=max_cost, tokens=max_tokens, seconds=timeout),
         overrides=overrides_of(skip_check or [], reason),
     )
-    return launch(folder, job)
+    code = launch(folder, job)
+    if commit or branch:
+        _commit(folder, code, branch)
+    return code
+
+
+def _commit(folder: Path, code: int, branch: str | None) -> None:
+    """Commit the newest task if it is verified, and say on stderr what was done or why nothing was."""
+    from agentflow.api.commit import commit_task
+    from agentflow.redact import visible
+
+    if code == Exit.VERIFIED:
+        committed = commit_task(folder, branch=branch)
+        told = f"committed {committed.commit[:10]} {committed.subject}"
+    else:
+        told = "not committed: the change is not verified without a caveat"
+    send(visible(f"{told}\n"), sys.stderr)
 
 
 def ask(

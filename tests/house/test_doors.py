@@ -48,7 +48,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "h11": ("agentflow/model/direct.py",),
     "httpcore2": ("agentflow/model/direct.py",),
     "httpx2": ("agentflow/model/http.py", "agentflow/tools/web.py"),
-    "git": (),
+    "git": ("agentflow/workspace/commit.py",),
     "frontmatter": (),
     "pydantic": (),
 }

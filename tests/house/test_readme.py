@@ -74,7 +74,10 @@ def broken_repository(tmp_path: Path) -> Path:
         "import unittest\n\nfrom pages import last\n\n\nclass LastPage(unittest.TestCase):\n"
         "    def test_index_of_the_last_page(self):\n        self.assertEqual(last([1, 2, 3, 4, 5], 2), 2)\n"
     )
-    made = "git init -q . && git add . && git -c user.name=a -c user.email=a@example.org commit -qm start"
+    made = (
+        "git init -q . && git config user.name a && git config user.email a@example.org"
+        " && git add . && git commit -qm start"
+    )
     assert bash(made, folder, tmp_path).returncode == 0
     return folder
 

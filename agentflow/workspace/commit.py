@@ -1,0 +1,266 @@
+"""One commit of exactly what a task changed, beside whatever else the user has changed or staged."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentflow.core.errors import ConfigError, StateError
+from agentflow.core.record import Record
+from agentflow.core.wording import list_some
+from agentflow.process import capture
+from agentflow.sandbox.scratch import scratch_folder
+from agentflow.workspace.git import Git
+
+if TYPE_CHECKING:
+    from git import Repo
+
+_UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
+_LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
+_REGULAR = ("100644", "100755")
+_SUBMODULE = "160000"
+_BY_HAND = "commit this task by hand, after you have looked at `git diff`"
+
+
+class Blob(Record):
+    """A file as git keeps it."""
+
+    mode: str
+    object: str
+
+
+Entries = Mapping[str, Blob | None]
+"""Files by path; None for one that is not there."""
+
+
+class CommitPlan(Record):
+    """What a commit of a task's change holds, and what the user's index holds after it."""
+
+    commit: dict[str, Blob | None]
+    index: dict[str, Blob | None]
+
+
+class Committed(Record):
+    """A commit that was made."""
+
+    commit: str
+    branch: str
+    """Empty where HEAD is on no branch."""
+    subject: str
+    files: tuple[str, ...]
+    changed_by_hooks: bool
+    """A git hook of the repository committed something else than the task's change."""
+
+
+def plan_commit(git: Git, base: str, final: str) -> CommitPlan:
+    """Return what to commit of the change from one tree to another, on top of HEAD.
+
+    Raises StateError where that cannot be told apart from changes of the user's, or is committed already.
+    """
+    before, after = _read_change(git, base, final)
+    paths = tuple(before)
+    _refuse_submodules(git, paths)
+    head, index = _read_head(git, paths), _read_index(git, paths)
+    plan = CommitPlan(
+        commit=_merge_all(git, before, head, after, "HEAD has other changes to the same lines of {}"),
+        index=_merge_all(git, before, index, after, "you have staged other changes to the same lines of {}"),
+    )
+    if plan.commit == head:
+        raise StateError("HEAD has this change already; there is nothing to commit")
+    return plan
+
+
+def write_commit(git: Git, plan: CommitPlan, message: str, branch: str | None) -> Committed:
+    """Commit a plan on the current or on a new branch. The repository's git hooks run, as in `git commit`.
+
+    Raises StateError with what git or a hook said; nothing is changed then.
+    """
+    repo = _open(git)
+    _refuse_unfinished(repo)
+    _refuse_changed_hooks(repo, plan)
+    left = _switch_branch(git, repo, branch) if branch else None
+    with scratch_folder() as folder:
+        environment = {"GIT_INDEX_FILE": str(folder / "index")}
+        (folder / "message").write_text(message, "utf-8")
+        try:
+            expected = _fill_index(git, plan, environment)
+            _run(repo, "commit", "--quiet", "--file", str(folder / "message"), env=environment)
+        except StateError:
+            if left is not None:
+                _run(repo, "symbolic-ref", "HEAD", left)
+                _run(repo, "branch", "--quiet", "-D", str(branch))
+            raise
+    git.call("update-index", "-z", "--index-info", stdin=_to_index_lines(git, plan.index))
+    with suppress(StateError):  # says only that files differ from the index
+        git.call("update-index", "-q", "--refresh", env={"GIT_OPTIONAL_LOCKS": "1"})
+    head = repo.git.rev_parse("HEAD")
+    return Committed(
+        commit=head,
+        branch=repo.git.branch("--show-current"),
+        subject=message.splitlines()[0],
+        files=tuple(sorted(plan.commit)),
+        changed_by_hooks=repo.git.rev_parse("HEAD^{tree}") != expected,
+    )
+
+
+def _read_change(git: Git, base: str, final: str) -> tuple[Entries, Entries]:
+    """Return the changed files as they were and as they are, as `git add` would have put them into git."""
+    raw = git.call("diff-tree", "-r", "-z", "--no-renames", base, final).split(b"\0")
+    before, after = dict[str, Blob | None](), dict[str, Blob | None]()
+    for said, name in zip(raw[::2], raw[1::2], strict=False):
+        mode, other_mode, entry, other, _ = said.decode().lstrip(":").split(" ")
+        path = os.fsdecode(name)
+        before[path] = _to_stored(git, path, mode, entry)
+        after[path] = _to_stored(git, path, other_mode, other)
+    return before, after
+
+
+def _to_stored(git: Git, path: str, mode: str, entry: str) -> Blob | None:
+    """Return a file of one of our trees, which hold what was on disk, with line ends and filters applied."""
+    if mode == "000000":
+        return None
+    if mode not in _REGULAR:
+        return Blob(mode=mode, object=entry)
+    content = git.call("cat-file", "blob", entry)
+    stored = git.call("hash-object", "-w", "--stdin", f"--path={path}", stdin=content)
+    return Blob(mode=mode, object=stored.decode().strip())
+
+
+def _refuse_submodules(git: Git, paths: Sequence[str]) -> None:
+    parents = {str(parent) for path in paths for parent in Path(path).parents} - {"."}
+    inside = [
+        path for path, blob in _read_head(git, sorted(parents)).items() if blob and blob.mode == _SUBMODULE
+    ]
+    nested = [parent for parent in parents if (git.root / parent / ".git").exists()]
+    if found := sorted({*inside, *nested}):
+        raise StateError(f"the task changed files of another repository: {list_some(found)}", hint=_BY_HAND)
+
+
+def _read_head(git: Git, paths: Sequence[str]) -> Entries:
+    if git.head is None or not paths:
+        return dict.fromkeys(paths)
+    raw = git.call("ls-tree", "-z", "--full-tree", "HEAD", "--", *paths, env=_LITERAL)
+    return dict.fromkeys(paths) | dict(_read_entries(raw, kind=1))
+
+
+def _read_index(git: Git, paths: Sequence[str]) -> Entries:
+    raw = git.call("ls-files", "--stage", "-z", "--full-name", "--", *paths, env=_LITERAL)
+    if any(line.partition(b"\t")[0].endswith((b" 1", b" 2", b" 3")) for line in raw.split(b"\0")):
+        raise StateError("the index has conflicts that are not resolved", hint="resolve them first")
+    found = dict(_read_entries(raw, kind=None))
+    return dict.fromkeys(paths) | {path: blob for path, blob in found.items() if path in paths}
+
+
+def _read_entries(raw: bytes, kind: int | None) -> Iterator[tuple[str, Blob]]:
+    """Yield the lines of `ls-tree`, whose second word is a kind, or of `ls-files --stage`."""
+    for line in filter(None, raw.split(b"\0")):
+        said, _, name = line.partition(b"\t")
+        words = said.decode().split(" ")
+        yield os.fsdecode(name), Blob(mode=words[0], object=words[2 if kind else 1])
+
+
+def _merge_all(
+    git: Git, base: Entries, ours: Entries, theirs: Entries, conflict: str
+) -> dict[str, Blob | None]:
+    merged, failed = dict[str, Blob | None](), list[str]()
+    for path, wanted in theirs.items():
+        try:
+            merged[path] = _merge(git, base[path], ours[path], wanted)
+        except StateError:
+            failed.append(path)
+    if failed:
+        raise StateError(conflict.format(list_some(failed)), hint=_BY_HAND)
+    return merged
+
+
+def _merge(git: Git, base: Blob | None, ours: Blob | None, theirs: Blob | None) -> Blob | None:
+    """Return a file of the user's with the task's change in it. Raises StateError on a conflict."""
+    if ours in (base, theirs):
+        return theirs
+    if base is None or ours is None or theirs is None:
+        raise StateError("added or deleted on both sides")
+    if not {base.mode, ours.mode, theirs.mode}.issubset(_REGULAR):
+        raise StateError("not a plain file")
+    mode = ours.mode if theirs.mode == base.mode else theirs.mode
+    with scratch_folder() as folder:
+        places = [folder / name for name in ("ours", "base", "theirs")]
+        for place, blob in zip(places, (ours, base, theirs), strict=True):
+            place.write_bytes(git.call("cat-file", "blob", blob.object))
+        finished = capture(("git", *git.options, "merge-file", "--stdout", *map(str, places)), cwd=folder)
+    if finished.returncode:
+        raise StateError("the same lines were changed")
+    stored = git.call("hash-object", "-w", "--stdin", stdin=finished.stdout)
+    return Blob(mode=mode, object=stored.decode().strip())
+
+
+def _fill_index(git: Git, plan: CommitPlan, environment: Mapping[str, str]) -> str:
+    """Fill an index with HEAD and a plan, and return its tree."""
+    if git.head is not None:
+        git.call("read-tree", "HEAD", env=environment)
+    git.call("update-index", "-z", "--index-info", env=environment, stdin=_to_index_lines(git, plan.commit))
+    with suppress(StateError):
+        git.call("update-index", "-q", "--refresh", env=environment)
+    return git.call("write-tree", env=environment).decode().strip()
+
+
+def _to_index_lines(git: Git, entries: Entries) -> bytes:
+    zero = "0" * (64 if git.source.hash == "sha256" else 40)
+    deleted = (f"0 {zero}\t{path}" for path, blob in entries.items() if blob is None)
+    written = (f"{blob.mode} {blob.object}\t{path}" for path, blob in entries.items() if blob is not None)
+    return b"".join(os.fsencode(line) + b"\0" for line in (*deleted, *written))
+
+
+def _open(git: Git) -> "Repo":
+    from git import Repo
+
+    return Repo(git.root)
+
+
+def _run(repo: "Repo", *words: str, env: Mapping[str, str] | None = None) -> str:
+    """Run git with the user's own configuration and hooks. Raises StateError with what it said."""
+    from git.exc import GitCommandError
+
+    with repo.git.custom_environment(**(env or {})):
+        try:
+            return str(repo.git.execute(["git", *words]))
+        except GitCommandError as error:
+            said = "\n".join(str(part).strip() for part in (error.stderr, error.stdout) if part)
+            raise StateError(f"git {words[0]} failed: {_unwrap(said)}") from None
+
+
+def _unwrap(said: str) -> str:
+    """Return what git said, without the words that GitPython puts around it."""
+    return said.removeprefix("stderr: '").removeprefix("stdout: '").rstrip("'").strip() or "it said nothing"
+
+
+def _refuse_unfinished(repo: "Repo") -> None:
+    found = [name for name in _UNFINISHED if Path(repo.git_dir, name).exists()]
+    if found:
+        raise StateError("a merge, rebase, cherry-pick or revert is under way", hint="finish it first")
+
+
+def _refuse_changed_hooks(repo: "Repo", plan: CommitPlan) -> None:
+    """Raise StateError where the task itself changed a program that git would run now."""
+    hooks = Path(repo.working_dir, repo.git.rev_parse("--git-path", "hooks")).resolve()
+    changed = [path for path in plan.commit if Path(repo.working_dir, path).resolve().is_relative_to(hooks)]
+    if changed:
+        raise StateError(
+            f"the task changed a git hook, which would run now: {list_some(changed)}", hint=_BY_HAND
+        )
+
+
+def _switch_branch(git: Git, repo: "Repo", name: str) -> str:
+    """Put HEAD on a new branch that begins where it is; return the branch it was on."""
+    if repo.head.is_detached:
+        raise StateError("HEAD is on no branch", hint="run git switch first")
+    try:
+        _run(repo, "check-ref-format", "--branch", name)
+    except StateError:
+        raise ConfigError(f"{name!r} is not a name that a branch can have") from None
+    if git.head is None:
+        raise StateError("there is no commit yet that a branch could begin at")
+    left = _run(repo, "symbolic-ref", "HEAD")
+    _run(repo, "branch", name)
+    _run(repo, "symbolic-ref", "HEAD", f"refs/heads/{name}")
+    return left

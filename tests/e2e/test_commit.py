@@ -1,0 +1,168 @@
+"""A verified task becomes one commit that holds its change and nothing else."""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import repo as support
+from tests.support.repo import CALC, NewRepo, Repo
+from tests.support.repo import WHOLE_CREW as TEXT
+
+HOOK = "#!/bin/sh\ngit diff --cached --name-only > .git/seen\n"
+NEW_TAIL = "\n\ndef triple(a):\n    return 3 * a\n"
+
+
+def run_task(repo: Repo, *turns: dict[str, Any], end: int = 0) -> None:
+    """Run a task that corrects calc.py after these turns."""
+    done = repo.task(script=support.mending(*turns))
+    assert done.code == end, done.err
+
+
+def add_hook(repo: Repo, text: str, name: str = "pre-commit") -> None:
+    hook = repo.root / ".git/hooks" / name
+    hook.write_text(text)
+    hook.chmod(0o755)
+
+
+def set_author(repo: Repo) -> None:
+    repo.git("config", "user.name", "t")
+    repo.git("config", "user.email", "t@localhost")
+
+
+def list_committed(repo: Repo) -> list[str]:
+    return repo.git("show", "--name-only", "--no-renames", "--format=", "HEAD").split()
+
+
+def read_files(root: Path) -> Mapping[str, bytes]:
+    places = (place for place in root.rglob("*") if place.is_file())
+    return {str(place): place.read_bytes() for place in places if ".git/" not in str(place)}
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repo:
+    made = Repo(tmp_path / "a repository", tmp_path / "home").write(CALC).commit()
+    set_author(made)
+    return made
+
+
+def test_the_commit_holds_the_change_of_the_task_beside_edits_and_staged_files(repo: Repo) -> None:
+    add_hook(repo, HOOK)
+    repo.write({"calc.py": CALC["calc.py"] + NEW_TAIL, "staged.txt": "staged\n", "other.txt": "new\n"})
+    repo.git("add", "staged.txt")
+    done = repo.task(TEXT, "--commit", script=support.mending())
+    assert done.code == 0, done.err
+    assert "committed" in done.err
+    assert list_committed(repo) == ["calc.py"] == repo.read(".git/seen").split()
+    committed = repo.git("show", "HEAD:calc.py")
+    assert "a + b" in committed
+    assert "triple" not in committed
+    assert "triple" in repo.read("calc.py")
+    assert repo.git("diff", "--cached", "--name-only").split() == ["staged.txt"]
+    assert repo.git("diff", "--name-only").split() == ["calc.py"]
+    message = repo.git("log", "-1", "--format=%B")
+    assert message.splitlines()[0] == "Let add return the sum"
+    assert f"Agentflow-Task: {repo.folder.name}" in message
+    assert "Agentflow-Verdict: verified" in message
+    again = repo.run("commit")
+    assert again.code == 2
+    assert "nothing to commit" in again.err
+
+
+def test_a_new_branch_takes_the_commit_and_a_hook_that_fails_leaves_everything_as_it_was(repo: Repo) -> None:
+    run_task(repo)
+    first = repo.git("rev-parse", "--abbrev-ref", "HEAD", "HEAD").split()
+    before, index = read_files(repo.root), repo.git("ls-files", "--stage")
+    add_hook(repo, "#!/bin/sh\necho no commits on mondays >&2\nexit 1\n")
+    refused = repo.run("commit", "--branch", "fix/add")
+    assert refused.code == 2
+    assert "no commits on mondays" in refused.err
+    assert repo.git("rev-parse", "--abbrev-ref", "HEAD", "HEAD").split() == first
+    assert repo.git("branch", "--list", "fix/add") == ""
+    assert read_files(repo.root) == before
+    assert repo.git("ls-files", "--stage") == index
+    add_hook(repo, "#!/bin/sh\necho hooked >> calc.py && git add calc.py && git checkout -q calc.py\n")
+    done = repo.run("commit", "--branch", "fix/add", "--json")
+    assert done.code == 0, done.err
+    assert done.json["branch"] == "fix/add"
+    assert done.json["changed_by_hooks"]
+    for name, why in (("fix/add", "exists"), ("--upload", "not a name"), ("a..b", "not a name")):
+        refused = repo.run("commit", f"--branch={name}")
+        assert refused.code == 2, why
+        assert "Traceback" not in refused.err
+
+
+def test_what_cannot_be_told_apart_from_the_users_own_changes_is_refused(repo: Repo) -> None:
+    repo.write({"notes.py": "x = 1\n", "calc.py": CALC["calc.py"].replace("a - b", "a - b - 0")})
+    script = [
+        *support.edit("notes.py", "x = 1", "x = 2"),
+        *support.edit("calc.py", "a - b - 0", "a + b"),
+        support.submit("calc.py", "notes.py"),
+    ]
+    done = repo.task(script=support.crew(*script))
+    assert done.code in {0, 4}, done.err
+    before, head = read_files(repo.root), repo.git("rev-parse", "HEAD")
+    refused = repo.run("commit")
+    assert refused.code == 2
+    assert "calc.py" in refused.err
+    assert "notes.py" in refused.err
+    assert repo.git("rev-parse", "HEAD") == head
+    assert read_files(repo.root) == before
+
+
+def test_a_hook_that_the_task_changed_never_runs(repo: Repo) -> None:
+    repo.write({".githooks/pre-commit": "#!/bin/sh\ntrue\n"}).commit()
+    (repo.root / ".githooks/pre-commit").chmod(0o755)
+    repo.commit().git("config", "core.hooksPath", ".githooks")
+    planted = support.edit(".githooks/pre-commit", "true", "touch .git/planted")
+    assert repo.task(script=support.mending(*planted)).code in {0, 4}
+    refused = repo.run("commit")
+    assert refused.code == 2
+    assert ".githooks/pre-commit" in refused.err
+    assert not (repo.root / ".git/planted").exists()
+
+
+def test_only_a_verified_change_of_ones_own_is_committed(repo: Repo) -> None:
+    failed = repo.task(
+        TEXT, "--commit", "--max-iterations", "1", script=support.crew(support.submit("calc.py"))
+    )
+    assert failed.code != 0
+    assert "not committed" in failed.err
+    assert "not verified" in repo.run("commit").err
+    run_task(repo)
+    repo.git("checkout", "-q", "-b", "other")
+    (repo.root / ".git/MERGE_HEAD").write_text(repo.git("rev-parse", "HEAD"))
+    assert "under way" in repo.run("commit").err
+    (repo.root / ".git/MERGE_HEAD").unlink()
+    assert repo.run("undo").code == 0
+    assert "undone" in repo.run("commit").err
+    assert repo.git("rev-list", "--count", "HEAD").strip() == "1"
+
+
+def test_line_ends_new_files_and_deleted_files_are_committed_as_git_would(
+    new_repo: NewRepo,
+) -> None:
+    repo = new_repo({**CALC, ".gitattributes": "* text=auto eol=crlf\n", "old.txt": "x\n"})
+    set_author(repo)
+    (repo.root / "calc.py").write_bytes(CALC["calc.py"].replace("\n", "\r\n").encode())
+    shell = support.turn(support.call("Bash", command="rm old.txt && printf 'x\\r\\n' > new.txt"))
+    done = repo.task(script=support.mending(shell, evidence="ev-0003"))
+    assert done.code in {0, 4}, done.err
+    assert repo.run("commit").code == 0
+    assert sorted(list_committed(repo)) == ["calc.py", "new.txt", "old.txt"]
+    stored = subprocess.run(
+        ["git", "show", "HEAD:new.txt"], cwd=repo.root, check=True, capture_output=True
+    ).stdout
+    assert stored == b"x\n"
+    assert repo.git("status", "--porcelain") == ""
+
+
+def test_a_task_that_came_with_the_repository_is_not_committed(repo: Repo, tmp_path: Path) -> None:
+    run_task(repo)
+    other = Repo(tmp_path / "clone", tmp_path / "other home")
+    subprocess.run(["cp", "-a", f"{repo.root}/.", str(other.root)], check=True)
+    refused = other.run("commit")
+    assert refused.code == 2
+    assert "not taken up" in refused.err or "no record" in refused.err
