@@ -80,7 +80,7 @@ def read_skill(folder: Path, root: Path, origin: str) -> tuple[Skill, tuple[Oddi
     """Return the skill in a folder, and what is odd about it. Raises InvalidFile naming file and line."""
     source = str(folder / SKILL_FILE)
     text = _text(folder, root)
-    head, _ = _split(text, source)
+    head, _ = split_leniently(text, source)
     lines = {key: key_line(text, key) or 1 for key in (*STANDARD_KEYS, *head)}
     for key in head.keys() - STANDARD_KEYS - _ELSEWHERE:
         if near := difflib.get_close_matches(key, STANDARD_KEYS, n=1, cutoff=0.8):
@@ -106,7 +106,7 @@ def read_skill(folder: Path, root: Path, origin: str) -> tuple[Skill, tuple[Oddi
 
 def read_body(skill: Skill) -> str:
     """Return the current body of a skill. Raises InvalidFile."""
-    return _split(_text(skill.folder, skill.root), skill.source)[1].strip()
+    return split_leniently(_text(skill.folder, skill.root), skill.source)[1].strip()
 
 
 def read_skill_file(skill: Skill, name: str) -> str:
@@ -146,7 +146,7 @@ def _read(folder: Path, root: Path, name: str) -> bytes:
     return fence.read(str(place))
 
 
-def _split(text: str, source: str) -> tuple[dict[str, Any], str]:
+def split_leniently(text: str, source: str) -> tuple[dict[str, Any], str]:
     """Return head and body; a value that YAML cannot read, such as one with a colon, counts as text."""
     try:
         return split(text, source)
