@@ -263,6 +263,12 @@ class CheckRun(Record):
     """The last lines of the output."""
     hint: str = ""
     """Of a failed run: what the sandbox may have caused."""
+    code: Side = Side.FINAL
+    """Whether it ran the code from before the task or of now."""
+    checks: Side = Side.FINAL
+    """Whether it ran that under the checks from before the task or of now."""
+    again: bool = False
+    """It repeats the tests that ran without the change, on the code of now."""
 
     @property
     def green(self) -> bool:
@@ -289,6 +295,18 @@ class CheckRun(Record):
 
     def ids(self, *outcomes: TestOutcome) -> frozenset[str]:
         return frozenset(name for name, outcome in self.outcomes.items() if outcome in outcomes)
+
+
+def select_runs(
+    runs: Iterable[CheckRun], *, code: Side = Side.FINAL, checks: Side = Side.FINAL, again: bool = False
+) -> tuple[CheckRun, ...]:
+    """Return the runs of the code of one side under the checks of one side."""
+    return tuple(run for run in runs if (run.code, run.checks, run.again) == (code, checks, again))
+
+
+def find_same_check(run: CheckRun, others: Iterable[CheckRun]) -> CheckRun | None:
+    """Return the first run of the same check among others, or None."""
+    return next((each for each in others if each.check.name is run.check.name), None)
 
 
 def settle_outcomes(outcomes: Mapping[str, TestOutcome], flaky: Iterable[str]) -> Mapping[str, TestOutcome]:

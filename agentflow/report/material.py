@@ -13,7 +13,7 @@ from agentflow.core.events import (
     Stamped,
     TaskEnded,
 )
-from agentflow.core.evidence import CheckRun
+from agentflow.core.evidence import CheckRun, Side, select_runs
 from agentflow.core.messages import Usage, total
 from agentflow.core.pending import PendingKind
 from agentflow.core.record import Record
@@ -26,18 +26,14 @@ _GAPS = (PendingKind.QUESTION, PendingKind.PLAN, PendingKind.ESCALATION)
 class Material(Record):
     """What the state refers to and a brief quotes."""
 
-    baseline: tuple[CheckRun, ...]
-    final: tuple[CheckRun, ...]
+    runs: tuple[CheckRun, ...]
+    """All runs of the checks, each with whose code and whose checks it ran."""
     shown: Callable[[tuple[str, ...]], tuple[CheckRun, ...]]
     """Evidence ids to what the checks showed."""
     diff: str
     """From the tree before the task to the tree now."""
     folder: str
     """The task's folder, relative to the repository."""
-    held: tuple[CheckRun, ...] = ()
-    """The final code under the checks from before the task, where they were changed."""
-    fresh: tuple[CheckRun, ...] = ()
-    """Changed tests on the code from before the task."""
     surface: tuple[str, ...] = ()
     """What belonged to the checks before the task, in lines."""
     changed: tuple[str, ...] = ()
@@ -46,6 +42,11 @@ class Material(Record):
     """The roles by their part, each with the limits that are left for it."""
     network: tuple[str, ...] = ()
     """Whose commands reach the network."""
+
+    @property
+    def before(self) -> tuple[CheckRun, ...]:
+        """The checks before the task."""
+        return select_runs(self.runs, code=Side.BASE, checks=Side.BASE)
 
 
 def fence_text(text: str, language: str = "") -> str:

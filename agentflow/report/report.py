@@ -4,7 +4,7 @@ from typing import Any
 
 from agentflow.core.errors import Exit
 from agentflow.core.events import IntentTold
-from agentflow.core.evidence import CheckRun, Side, describe_end, describe_tries
+from agentflow.core.evidence import CheckRun, Side, describe_end, describe_tries, select_runs
 from agentflow.core.record import plain
 from agentflow.core.task import Failure, GateStatus, TaskState
 from agentflow.core.verdict import ProbeResult, Proof
@@ -27,16 +27,17 @@ def format_report(
 ) -> str:
     """Return the report as Markdown; every line of it comes from the state and the evidence."""
     assert task.ending is not None
+    runs = material.runs
     parts = [
         f"# {task.ending.status}: {visible(_first_line(task.task))}",
         _facts(task),
         _intent(told),
         _answer(task),
         f"## Plan\n{format_plan(task.plan)}" if task.plan else "",
-        _section("Checks before the task", [_check(run) for run in material.baseline]),
-        _section("Checks after the change", [*map(_check, material.final), *_sameness(task)]),
-        _section("With the original checks", list(map(_check, material.held))),
-        _section("Without the change", list(map(_fresh, material.fresh))),
+        _section("Checks before the task", [_check(run) for run in material.before]),
+        _section("Checks after the change", [*map(_check, select_runs(runs)), *_sameness(task)]),
+        _section("With the original checks", list(map(_check, select_runs(runs, checks=Side.BASE)))),
+        _section("Without the change", _list_without_change(runs)),
         _section("Proof", _proof(task)),
         _section("Probes", list(map(_probe, task.probes or ()))),
         _section("Changes to the checks", _changes_to_approve(task)),
@@ -57,7 +58,6 @@ def to_result(
     """Return the result of a task, with the keys of CONTRACT section 7; what is unknown is None."""
     assert task.ending is not None
     unknown = task.base_tree is not None and task.tree is None
-    runs = (*material.baseline, *material.final, *material.held, *material.fresh)
     return {
         "task_id": task.task_id,
         "status": task.ending.status,
@@ -71,8 +71,8 @@ def to_result(
         "plan": plain(task.plan),
         "proof": plain(task.verdict.proof) if task.verdict else [],
         "unproved": list(task.verdict.unproved) if task.verdict else [],
-        "checks": [_to_entry(run) for run in runs],
-        "evidence": [run.evidence.id for run in runs if run.evidence is not None],
+        "checks": [_to_entry(run) for run in material.runs],
+        "evidence": [run.evidence.id for run in material.runs if run.evidence is not None],
         "files_changed": None if unknown else [change.path for change in changes],
         "paths": [] if unknown else [plain(explain(change.path, task.surface)) for change in changes],
         "hooks_changed": sorted(find_hook_files(task)),
@@ -146,9 +146,9 @@ def _check(run: CheckRun) -> str:
     return f"- {run.check.name}: `{nest(evidence.command)}` {end} ({took}){hint}"
 
 
-def _fresh(run: CheckRun) -> str:
-    is_now = run.evidence is not None and run.evidence.code is Side.FINAL
-    return f"{_check(run)}{', the same tests on the code as it is now' if is_now else ''}"
+def _list_without_change(runs: tuple[CheckRun, ...]) -> list[str]:
+    now = [f"{_check(run)}, the same tests on the code as it is now" for run in select_runs(runs, again=True)]
+    return [*map(_check, select_runs(runs, code=Side.BASE)), *now]
 
 
 def _probe(result: ProbeResult) -> str:

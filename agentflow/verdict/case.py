@@ -1,19 +1,22 @@
 """Everything that a verdict rests on: the runs, the probes, and what differs on disk."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from agentflow.checks.dependencies import Difference
-from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome
+from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome, find_same_check, select_runs
 from agentflow.core.pending import Answer, Override
 from agentflow.core.record import Record
-from agentflow.core.task import TaskState
+from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.core.verdict import FailReason, Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.core.wording import list_some
 from agentflow.verdict.findings import Finding
 from agentflow.verdict.surface import belongs
 from agentflow.workspace.git import ChangeKind, FileChange
 from agentflow.workspace.ignored_files import CACHES
+
+Shown = Callable[[tuple[RequiredCheck, ...]], tuple[CheckRun, ...]]
+"""Tells what checks showed."""
 
 
 class Case(Record):
@@ -24,8 +27,8 @@ class Case(Record):
     """As the checks began."""
     drift: tuple[FileChange, ...]
     """What differs on disk now from `tree`."""
-    baseline: tuple[CheckRun, ...]
-    final: tuple[CheckRun, ...]
+    runs: tuple[CheckRun, ...]
+    """All runs of the checks; `select` tells those of one side."""
     targets: frozenset[str]
     """Tests that the task has to turn green."""
     guessed: frozenset[str] = frozenset()
@@ -41,12 +44,6 @@ class Case(Record):
     """Tests whose failure does not count; one that cannot even be loaded does."""
     secrets: tuple[str, ...] = ()
     """Where the change brings in what looks like a key."""
-    held: tuple[CheckRun, ...] = ()
-    """The same code under the checks as they stood; the runs of `final` where nothing changed."""
-    fresh: tuple[CheckRun, ...] = ()
-    """Tests that may prove the change, on the code as it was."""
-    alone: tuple[CheckRun, ...] = ()
-    """The same tests in the same way on the code now, where no other run shows that."""
     probes: tuple[ProbeResult, ...] | None = None
     """What runs that have to fail came to; None until that is known."""
     is_unchanged: bool = False
@@ -87,19 +84,28 @@ class Case(Record):
         return list_proven_tests(self.probes or ())
 
     @property
-    def runs(self) -> tuple[CheckRun, ...]:
-        return (*self.baseline, *self.judged)
+    def before(self) -> tuple[CheckRun, ...]:
+        """The checks before the task."""
+        return self.select(code=Side.BASE, checks=Side.BASE)
 
     @property
-    def judged(self) -> tuple[CheckRun, ...]:
-        """What was run after the change."""
-        return (*self.final, *self.held, *self.fresh, *self.alone)
+    def after(self) -> tuple[CheckRun, ...]:
+        """The checks of now on the code of now."""
+        return self.select()
+
+    def select(
+        self, *, code: Side = Side.FINAL, checks: Side = Side.FINAL, again: bool = False
+    ) -> tuple[CheckRun, ...]:
+        """Return the runs of one side's code under one side's checks; both are the same if no check changed."""
+        found = select_runs(self.runs, code=code, checks=checks, again=again)
+        is_unchanged = (code, checks) == (Side.FINAL, Side.BASE) and not found
+        return self.after if is_unchanged else found
 
     def is_blocked(self, run: CheckRun) -> bool:
         """Return whether a check cannot run on this machine and failed in the same way before the task."""
         if run.evidence is None:
             return run.check.missing is not None
-        base = next((each for each in self.baseline if each.check.name is run.check.name), None)
+        base = find_same_check(run, self.before)
         if run.check.name not in self.blocked or run.green or base is None or base.evidence is None:
             return False
         is_alike = base.evidence.exit_code == run.evidence.exit_code and find_faults(base) == find_faults(run)
@@ -111,6 +117,23 @@ class Case(Record):
         failing = run.ids(*RED, TestOutcome.FLAKY)
         known = (run.ids(TestOutcome.FAILED) & self.known) | run.ids(TestOutcome.FLAKY)
         return bool(failing) and code == 1 and failing <= known
+
+
+def list_runs(task: TaskState, shown: Shown) -> tuple[CheckRun, ...]:
+    """Return all runs of the checks of a task, each with whose code and whose checks it ran."""
+    sides = (
+        (task.baseline, Side.BASE, Side.BASE),
+        (task.final, Side.FINAL, Side.FINAL),
+        (task.held, Side.FINAL, Side.BASE),
+    )
+    runs = (run.replace(code=code, checks=checks) for items, code, checks in sides for run in shown(items))
+    return (*runs, *to_proof_runs(shown(task.fresh)))
+
+
+def to_proof_runs(runs: Iterable[CheckRun]) -> tuple[CheckRun, ...]:
+    """Return the runs of tests that may prove the change, each with whose code it ran."""
+    sides = ((run, run.evidence.code) for run in runs if run.evidence)
+    return tuple(run.replace(code=code, again=code is Side.FINAL) for run, code in sides)
 
 
 def find_faults(run: CheckRun) -> dict[str, int]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
-from agentflow.verdict.case import Case
+from agentflow.verdict.case import Case, to_proof_runs
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.judge import holds
 from agentflow.verdict.proofs import find_proof, find_turned
@@ -78,8 +78,8 @@ async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case, t
     anew = CheckJob(checks=(check,), tree=tree, surface=Side.FINAL, code=Side.BASE, runs_anew=True)
     before = anew.replace(earlier=grounds.earlier)
     (fresh,) = await context.checking.run(task, before)
-    case = case.replace(fresh=context.checking.runs(fresh))
-    proving = find_turned(case.fresh, case.final)
+    case = case.replace(runs=(*case.runs, *to_proof_runs(context.checking.runs(fresh))))
+    proving = find_turned(case.select(code=Side.BASE), case.after)
     if find_proof(case) or not proving:
         return fresh
     passed = dict.fromkeys(proving, TestOutcome.PASSED)
@@ -89,7 +89,7 @@ async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case, t
 
 
 def _grounds(case: Case, changes: Sequence[SurfaceChange]) -> Grounds | None:
-    base, final = (_tests(runs) for runs in (case.baseline, case.final))
+    base, final = (_tests(runs) for runs in (case.before, case.after))
     return Grounds(base=base, final=final, changes=tuple(changes)) if final else None
 
 

@@ -8,16 +8,18 @@ from anyio import to_thread
 from agentflow.checks.dependencies import audit_of, manifest_of
 from agentflow.checks.required import require
 from agentflow.core.events import Probed
-from agentflow.core.evidence import RED, CheckName, CheckRun, Side, Surface, describe_end
+from agentflow.core.evidence import RED, CheckName, Side, Surface, describe_end
 from agentflow.core.record import copy_shared
-from agentflow.core.task import RequiredCheck, TaskState
+from agentflow.core.task import TaskState
 from agentflow.core.verdict import ProbeResult
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.profile import CHECKS
 from agentflow.verdict.case import (
     Case,
+    Shown,
     find_blind_checks,
     find_hook_files,
+    list_runs,
     list_tried_lines,
     without_leavings,
 )
@@ -37,9 +39,6 @@ from agentflow.verdict.weakening import JudgedCheck, SurfaceChange, Weakening, f
 from agentflow.workspace.git import ChangeKind, FileChange, Git
 from agentflow.workspace.ignored_files import describe_changes, list_unseen, mark_ignored
 from agentflow.workspace.mixed_tree import TreeSplit, mix_trees
-
-Shown = Callable[[tuple[RequiredCheck, ...]], tuple[CheckRun, ...]]
-"""Tells what checks showed."""
 
 
 async def run_required(context: JudgeContext, task: TaskState) -> TaskState:
@@ -92,8 +91,7 @@ async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> Task
     if not (seen.changed_tests or seen.new_fixtures):
         tree = mix_trees(context.git, task.base_tree, task.tree, split_by(task.surface))
         task = task.replace(fresh=await run_fail_to_pass(context, task, case, tree))
-        fresh = context.checking.runs(task.fresh)
-        case = case.replace(fresh=runs_on(Side.BASE, fresh), alone=runs_on(Side.FINAL, fresh))
+        case = case.replace(runs=list_runs(task, context.checking.runs))
     probing = ProbeContext(git=context.git, task=task, case=case, inspection=seen)
     return task.replace(probes=await run_probes(context, task, probing, due_probes))
 
@@ -124,8 +122,7 @@ def build_case(
 
     `trees` are those from before the task and of now, where the repository has both.
     """
-    baseline, final, fresh = shown(task.baseline), shown(task.final), shown(task.fresh)
-    failing = frozenset[str]().union(*(run.ids(*RED) for run in baseline))
+    failing = frozenset[str]().union(*(run.ids(*RED) for run in shown(task.baseline)))
     changes = git.changes(*trees) if trees else ()
     targets = find_target_tests(git, trees and trees[0], task.task, failing)
     case = Case(
@@ -133,11 +130,7 @@ def build_case(
         tree=task.tree or "",
         drift=(),
         is_unchanged=bool(trees) and {each.path for each in changes} <= find_hook_files(task),
-        baseline=baseline,
-        final=final,
-        held=shown(task.held) or final,
-        fresh=runs_on(Side.BASE, fresh),
-        alone=runs_on(Side.FINAL, fresh),
+        runs=list_runs(task, shown),
         unread=tuple(path for path, why in task.surface.product.items() if why == UNREAD),
         targets=targets.asked,
         guessed=targets.guessed,
@@ -148,11 +141,6 @@ def build_case(
         probes=task.probes,
     )
     return add_inspection(case, seen)
-
-
-def runs_on(code: Side, runs: Iterable[CheckRun]) -> tuple[CheckRun, ...]:
-    """Return the runs on the code of one side."""
-    return tuple(run for run in runs if run.evidence and run.evidence.code is code)
 
 
 def gather_case(context: JudgeContext, task: TaskState) -> Case:
@@ -208,7 +196,7 @@ def find_altered(context: JudgeContext, task: TaskState) -> tuple[FileChange, ..
 def add_inspection(case: Case, seen: Inspection) -> Case:
     """Return the case with what the diff shows, and what of that needs an approval."""
     case = case.replace(
-        is_renaming=is_renaming(seen.renamed, case.baseline, case.final),
+        is_renaming=is_renaming(seen.renamed, case.before, case.after),
         same_behaviour=seen.same_behaviour,
         changed=seen.lines,
         tested=tuple(each.path for each in seen.checks if each.kind is Kind.TESTS and each.after),
@@ -235,7 +223,7 @@ def _find_weakening(case: Case, changes: tuple[SurfaceChange, ...]) -> Weakening
     skipped = {override.check for override in case.overrides}
     base, final, held = (
         {run.check.name: run for run in side if run.check.name not in skipped}
-        for side in (case.baseline, case.final, case.held)
+        for side in (case.before, case.after, case.select(checks=Side.BASE))
     )
     both = [name for name in base if name in final and name in held]
     return find_weakening(

@@ -12,6 +12,7 @@ from agentflow.core.evidence import (
     Side,
     TestOutcome,
     describe_end,
+    find_same_check,
 )
 from agentflow.core.verdict import Caveat, FailReason, ProofKind, Verdict
 from agentflow.core.wording import list_some
@@ -37,7 +38,7 @@ def judge(case: Case) -> Verdict:
 
     It has to hold as it stood before the task too, or a person approved how it was changed.
     """
-    shown = (run.evidence.id for run in case.judged if run.evidence is not None)
+    shown = (run.evidence.id for run in case.runs if run.evidence and Side.FINAL in (run.code, run.checks))
     evidence = tuple(dict.fromkeys(shown))
     if case.tree == case.base_tree or case.is_unchanged:
         return Verdict(passed=False, reasons=(FailReason.NOTHING_CHANGED.of(),), evidence=evidence)
@@ -66,11 +67,8 @@ def judge(case: Case) -> Verdict:
 def _without_skipped(case: Case) -> Case:
     """Return the case without the checks that a person skips."""
     skipped = {override.check for override in case.overrides}
-    sides = ("baseline", "final", "held", "fresh", "alone")
-    kept = {
-        side: tuple(run for run in getattr(case, side) if run.check.name not in skipped) for side in sides
-    }
-    return case.replace(**kept)
+    kept = tuple(run for run in case.runs if run.check.name not in skipped)
+    return case.replace(runs=kept)
 
 
 def _list_overrides(case: Case) -> list[str]:
@@ -88,7 +86,7 @@ def holds(case: Case) -> bool:
 
 def _failures(case: Case) -> tuple[str, ...]:
     """Return what the change has to fix, whatever a person approves."""
-    problems = (problem for run in case.final for problem in _problems(case, run))
+    problems = (problem for run in case.after for problem in _problems(case, run))
     return (*describe_drift(case.drift, case.altered), *_find_missing(case), *_list_secrets(case), *problems)
 
 
@@ -104,13 +102,13 @@ def _caveats(case: Case) -> tuple[str, ...]:
     caveats = [Caveat.CHECK_SKIPPED.of(override.check) for override in case.overrides]
     caveats += [
         Caveat.CHECK_NOT_RUN.of(run.check.name)
-        for run in case.final
+        for run in case.after
         if case.is_blocked(run) or run.check.left_out
     ]
     caveats += (
         [Caveat.CHECK_NOT_RUN.of(CheckName.TESTS)] if _note_no_tests(case) and not case.same_behaviour else []
     )
-    able = [run for run in case.final if not case.is_blocked(run)]
+    able = [run for run in case.after if not case.is_blocked(run)]
     caveats += _caveats_of_counts(case, able)
     if any(not run.green and not case.excuses(run) for run in able):
         caveats.append(Caveat.ALREADY_RED)
@@ -141,7 +139,7 @@ def _caveats_of_counts(case: Case, runs: Iterable[CheckRun]) -> Iterator[str]:
 
     Numbers that are only printed, and were not before the task, may be printed by the change.
     """
-    before = {run.check.name: run for run in case.baseline if run.evidence is not None}
+    before = {run.check.name: run for run in case.before if run.evidence is not None}
     for run in runs:
         base = before.get(run.check.name)
         is_news = base is not None and base.counts is None
@@ -163,18 +161,18 @@ def _approvals(case: Case) -> tuple[str, ...]:
 
 def _find_missing(case: Case) -> list[str]:
     """Return the checks that ran before the task and not after it."""
-    now = {run.check.name for run in case.final}
-    left_out = [run.check.name for run in case.baseline if run.check.name not in now]
+    now = {run.check.name for run in case.after}
+    left_out = [run.check.name for run in case.before if run.check.name not in now]
     reasons = [FailReason.LEFT_OUT.of(check=name) for name in left_out]
-    blocked = [run for run in case.final if case.is_blocked(run)]
-    if blocked and len(blocked) == len(case.final):
+    blocked = [run for run in case.after if case.is_blocked(run)]
+    if blocked and len(blocked) == len(case.after):
         reasons.append(FailReason.NONE_CAN_RUN.of(", ".join(run.check.name for run in blocked)))
     return reasons
 
 
 def _note_no_tests(case: Case) -> list[str]:
     """Return a note if the repository has no tests, before the task and now."""
-    known = {run.check.name for run in (*case.baseline, *case.final)}
+    known = {run.check.name for run in (*case.before, *case.after)}
     is_known = CheckName.TESTS in {*known, *(override.check for override in case.overrides)}
     return [] if is_known else ["tests: not run (this repository has none that agentflow can find)"]
 
@@ -186,7 +184,7 @@ def _problems(case: Case, run: CheckRun) -> list[str]:
     unfit = _unfit(case, run)
     if unfit is not None:
         return [unfit]
-    base = next((other for other in case.baseline if other.check.name is run.check.name), None)
+    base = find_same_check(run, case.before)
     return [*_find_owed(case, base, run), *([] if run.green else _find_new_failures(case, base, run))]
 
 
@@ -220,7 +218,7 @@ def _find_owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
     if base is None:
         return []
     loaded = find_loaded_now(base, run)
-    held = next((other for other in case.held if other.check.name is run.check.name), run)
+    held = find_same_check(run, case.select(checks=Side.BASE)) or run
     spared = not_loaded(base, held) - base.ids(*RED)
     gone = base.tests_with_result - run.tests_with_result - held.tests_with_result - loaded - spared
     about = list_some(sorted(gone))
@@ -245,7 +243,7 @@ def _find_open_targets(case: Case) -> tuple[str, ...]:
     """Return the failing tests that the task may be about, if no other test proves the change."""
     if any(each.kind is ProofKind.FAIL_TO_PASS for each in find_proofs(case)):
         return ()
-    runs = [(base, run) for base in case.baseline for run in case.final if base.check.name is run.check.name]
+    runs = [(base, run) for base in case.before for run in case.after if base.check.name is run.check.name]
     return tuple(line for base, run in runs for line in _find_still_failing(case, base, run, case.guessed))
 
 
@@ -318,7 +316,7 @@ def _remark_on_checks(case: Case) -> list[str]:
 
 def _not_run(case: Case) -> Iterator[str]:
     """Yield the checks, or parts of them, that cannot run on this machine."""
-    for run in case.final:
+    for run in case.after:
         if case.is_blocked(run):
             yield f"{run.check.name} cannot run here: {run.check.missing or case.blocked[run.check.name]}"
         elif run.check.left_out:
@@ -327,7 +325,7 @@ def _not_run(case: Case) -> Iterator[str]:
 
 def _count_skipped(case: Case) -> Iterator[str]:
     """Yield how many tests were skipped, or that they cannot be counted."""
-    for run in case.final:
+    for run in case.after:
         if run.counts and run.counts.skipped:
             number = run.counts.ran + run.counts.skipped
             yield f"{run.check.name}: {run.counts.skipped} of {number} skipped"
@@ -341,8 +339,8 @@ def explain_uncounted(check: Check) -> str:
 
 def _still_red(case: Case) -> Iterator[str]:
     """Yield what fails for a reason that the change does not have to fix."""
-    before = {run.check.name: run for run in case.baseline if not run.green}
-    for run in (run for run in case.final if not case.is_blocked(run)):
+    before = {run.check.name: run for run in case.before if not run.green}
+    for run in (run for run in case.after if not case.is_blocked(run)):
         then = before.get(run.check.name)
         if case.excuses(run):
             yield f"known to fail: {run.check.name}: {list_some(sorted(find_faults(run)))}"
@@ -370,8 +368,8 @@ def _runs(run: CheckRun) -> str:
 
 def _unproven(case: Case) -> list[str]:
     """Return the new tests that also pass without the change."""
-    known = frozenset[str]().union(*(run.outcomes.keys() - run.ids(*RED) for run in case.baseline))
-    passed = frozenset[str]().union(*(run.ids(TestOutcome.PASSED) for run in case.fresh))
+    known = frozenset[str]().union(*(run.outcomes.keys() - run.ids(*RED) for run in case.before))
+    passed = frozenset[str]().union(*(run.ids(TestOutcome.PASSED) for run in case.select(code=Side.BASE)))
     new = sorted(passed - known)
     return [f"not evidence, passes without the change: {list_some(new)}"] if new else []
 

@@ -1,4 +1,4 @@
-"""New code that knows its tests: their values in conditions and tables, and conditions on the clock, chance and surroundings."""
+"""New code that knows its tests: their values in conditions, and conditions on clock or surroundings."""
 
 import ast
 from collections import Counter

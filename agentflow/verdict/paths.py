@@ -1,4 +1,4 @@
-"""What each path of a change is, product, document or check: by what the runs of a task read, and what leads where."""
+"""What each path of a change is, product, document or check, by what runs read and what leads where."""
 
 import ast
 import re

@@ -48,7 +48,7 @@ class ProbeContext(Record):
     @property
     def tests(self) -> CheckRun | None:
         """The tests on the code of now."""
-        return next((run for run in self.case.final if run.check.name is CheckName.TESTS), None)
+        return next((run for run in self.case.after if run.check.name is CheckName.TESTS), None)
 
     @property
     def passed(self) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from agentflow.core.evidence import CheckName, CheckRun, Side
+from agentflow.core.evidence import CheckName, CheckRun, Side, find_same_check
 from agentflow.core.languages import PROBED
 from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.branches import Watched, watch_change
@@ -30,7 +30,7 @@ def due_canaries(context: ProbeContext, known: Results) -> tuple[Probe, ...]:
     """Return the canary test to run: on the new code, and on the old code if it stayed silent there."""
     if known and (known[-1].code is Side.BASE or known[-1].end is not ProbeEnd.SILENT):
         return ()
-    held = [run for run in context.case.held or context.case.final if run.green]
+    held = [run for run in context.case.select(checks=Side.BASE) if run.green]
     paths = context.git.paths(context.trees[0])
     tests = (
         path for path in paths if path.endswith(".py") and kind_of(path, context.task.surface) is Kind.TESTS
@@ -103,8 +103,8 @@ def _break_for_others(
     """Yield the other checks with the changed files unreadable, and again on the old code if they passed."""
     sources = [each for each in product if each.after and PurePosixPath(each.path).suffix in PROBED]
     files: dict[str, str | None] = {each.path: refuse(each.after, make_word()) for each in sources}
-    before = {run.check.name: run for run in context.case.baseline if run.green}
-    for run in (run for run in context.case.final if run.check.name is not CheckName.TESTS and run.green):
+    before = {run.check.name: run for run in context.case.before if run.green}
+    for run in (run for run in context.case.after if run.check.name is not CheckName.TESTS and run.green):
         told = [each for each in known if each.kind is ProbeKind.BROKEN_CODE and each.check is run.check.name]
         is_doubted = len(told) == 1 and told[0].end is ProbeEnd.SILENT and run.check.name in before
         if files and (not told or is_doubted):
@@ -117,7 +117,7 @@ def _break_for_others(
 def _plant_names(context: ProbeContext, product: tuple[ChangedTexts, ...], known: Results) -> Iterator[Probe]:
     """Yield checkers that prove the change, with unknown names planted in the code, new and then old."""
     proved = {*find_proof(context.case)}
-    for run in (each for each in context.case.final if str(each.check.name) in proved):
+    for run in (each for each in context.case.after if str(each.check.name) in proved):
         told = [each for each in known if each.kind is ProbeKind.PLANTED and each.check is run.check.name]
         if run.check.name not in _SEEING or len(told) > 1 or (told and told[0].end is not ProbeEnd.SILENT):
             continue
@@ -136,7 +136,7 @@ def _plant_names(context: ProbeContext, product: tuple[ChangedTexts, ...], known
 
 def _files_with_faults(context: ProbeContext, run: CheckRun) -> frozenset[str]:
     """Return the Python files of the product about which a check complained before the task."""
-    base = next((each for each in context.case.baseline if each.check.name is run.check.name), run)
+    base = find_same_check(run, context.case.before) or run
     named = {finding.partition(":")[0].removeprefix("./") for finding in base.findings}
     known = named & {path for path in context.git.paths(context.trees[1]) if path.endswith(".py")}
     return frozenset(path for path in known if not belongs(context.task.surface, path))
@@ -194,7 +194,7 @@ def _watch(product: tuple[ChangedTexts, ...]) -> Iterator[Watched]:
 
 def _pieces(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> tuple[Piece, ...]:
     """Return the change in pieces, in fewer pieces if the proving checks are slow."""
-    runs = context.case.alone or context.case.fresh or context.case.final
+    runs = context.case.select(again=True) or context.case.select(code=Side.BASE) or context.case.after
     seconds = max((run.evidence.seconds for run in runs if run.evidence), default=0.0)
     most = min(_MOST_PIECES, int(_PIECES_SECONDS / max(seconds, 0.1)))
     return split_change(product, most)
@@ -208,6 +208,6 @@ def _provers(context: ProbeContext) -> Iterator[tuple[CheckRun, frozenset[str]]]
         yield final.replace(check=check), context.proving
         if check != final.check:
             yield final, context.passed
-    for run in context.case.final:
+    for run in context.case.after:
         if str(run.check.name) in proved:
             yield run, frozenset()

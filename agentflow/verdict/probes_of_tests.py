@@ -107,7 +107,7 @@ def _rewrite(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
 
 def _new_tests(context: ProbeContext) -> frozenset[str]:
     """Return the tests without a result before the task, where only the whole check turned green."""
-    before = (run for run in context.case.baseline if run.check.name is CheckName.TESTS)
+    before = (run for run in context.case.before if run.check.name is CheckName.TESTS)
     return context.passed.difference(*(run.tests_with_result for run in before))
 
 
@@ -180,7 +180,7 @@ def _of_fixtures(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
 
 
 def _tests_before(context: ProbeContext) -> frozenset[str]:
-    runs = (run for run in context.case.baseline if run.check.name is CheckName.TESTS)
+    runs = (run for run in context.case.before if run.check.name is CheckName.TESTS)
     return frozenset[str]().union(*(run.tests_with_result for run in runs))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from agentflow.core.evidence import RED, CheckName, CheckRun, TestOutcome
+from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.verdict import Hunk, Proof, ProofKind
 from agentflow.verdict.case import Case
 from agentflow.verdict.target_tests import id_prefix
@@ -11,12 +11,11 @@ from agentflow.verdict.target_tests import id_prefix
 def find_proofs(case: Case) -> tuple[Proof, ...]:
     """Return everything that proves a change."""
     if case.is_renaming:  # its tests fail on the code from before since that lacks a name
-        ids = _evidence([*case.baseline, *case.final], {CheckName.TESTS})
+        ids = _evidence([*case.before, *case.after], {CheckName.TESTS})
         return (Proof(kind=ProofKind.RENAME, evidence=ids),)
     found = []
     if tests := find_proof(case):
-        runs = [*case.baseline, *case.fresh, *case.alone, *case.held, *case.final]
-        ids = _evidence(runs, {CheckName.TESTS, *tests})
+        ids = _evidence(case.runs, {CheckName.TESTS, *tests})
         found.append(
             Proof(
                 kind=ProofKind.FAIL_TO_PASS,
@@ -28,7 +27,7 @@ def find_proofs(case: Case) -> tuple[Proof, ...]:
     if case.same_behaviour:
         found.append(Proof(kind=ProofKind.SAME_BEHAVIOUR))
     if case.proven_tests:
-        ids = _evidence(case.final, {CheckName.TESTS})
+        ids = _evidence(case.after, {CheckName.TESTS})
         found.append(Proof(kind=ProofKind.TESTS_ONLY, tests=tuple(sorted(case.proven_tests)), evidence=ids))
     return tuple(found)
 
@@ -75,24 +74,28 @@ def find_proof(case: Case) -> tuple[str, ...]:
     again; or green now, red on the code before and green now in the very same run.
     A test that is gone counts as it stood, and where a person has to approve how the checks changed, all do.
     """
-    others = (run for run in case.baseline if run.check.name is not CheckName.TESTS)
-    pairs = ((case.baseline, case.final), (case.baseline, case.held), (case.fresh, _alike(case)))
+    others = (run for run in case.before if run.check.name is not CheckName.TESTS)
+    pairs = (
+        (case.before, case.after),
+        (case.before, case.select(checks=Side.BASE)),
+        (case.select(code=Side.BASE), _alike(case)),
+    )
     again = {each for before, now in pairs for each in find_turned(before, now)}
-    tests = [each for each in find_turned(case.fresh, case.final) if each in again]
-    return (*find_turned(tuple(others), case.final), *tests, *_as_it_stood(case))
+    tests = [each for each in find_turned(case.select(code=Side.BASE), case.after) if each in again]
+    return (*find_turned(tuple(others), case.after), *tests, *_as_it_stood(case))
 
 
 def _as_it_stood(case: Case) -> list[str]:
     """Return what turned green under the original checks, if the new checks no longer have it."""
-    stood = find_turned(case.baseline, case.held)
-    now = frozenset[str]().union(*(run.outcomes for run in case.final))
+    stood = find_turned(case.before, case.select(checks=Side.BASE))
+    now = frozenset[str]().union(*(run.outcomes for run in case.after))
     return stood if case.weakened else [each for each in stood if now and each not in {*now, *CheckName}]
 
 
 def _alike(case: Case) -> tuple[CheckRun, ...]:
     """Return the runs on the new code with the same command as a run on the old code."""
-    commands = {run.evidence.command for run in case.fresh if run.evidence}
-    now = (*case.final, *case.alone)
+    commands = {run.evidence.command for run in case.select(code=Side.BASE) if run.evidence}
+    now = (*case.after, *case.select(again=True))
     return tuple(run for run in now if run.evidence and run.evidence.command in commands)
 
 

@@ -27,6 +27,7 @@ from agentflow.store.ledger import EvidenceLedger, TreeLedger
 from agentflow.store.reading import TASKS
 from agentflow.store.tasks import TaskStore
 from agentflow.tools.registry import SUBMITS, WEB, Toolbox
+from agentflow.verdict.case import list_runs
 from agentflow.verdict.checking import Checking, Inspections, JudgeContext
 from agentflow.verdict.paths import describe_surface
 from agentflow.workflow.task_prompt import list_whole_files
@@ -164,10 +165,7 @@ class Crew(Record):
     def material(self, task: TaskState) -> Material:
         """Return what a prompt or a report quotes beside the state."""
         return Material(
-            baseline=self.checking.runs(task.baseline),
-            final=self.checking.runs(task.final),
-            held=self.checking.runs(task.held),
-            fresh=self.checking.runs(task.fresh),
+            runs=list_runs(task, self.checking.runs),
             surface=describe_surface(self.git, task) if task.tree is not None else (),
             shown=self.checking.recall,
             diff=self.diff(task),

@@ -12,6 +12,7 @@ from agentflow.core.evidence import (
     TestOutcome,
     describe_end,
     describe_repeats,
+    find_same_check,
 )
 from agentflow.core.role import Limits, Plan, Role
 from agentflow.core.routing import ROLE_OF, Access
@@ -57,7 +58,7 @@ def write_task_prompt(task: TaskState, phase: Phase, material: Material) -> str:
         parts = [*head, *_parts_to_read(task, phase, material)]
     else:
         shown = _check_line if phase in (Phase.REVIEW, Phase.VERIFICATION) else _check
-        before = _checks("Checks before the task", material.baseline, material, shown)
+        before = _checks("Checks before the task", material.before, material, shown)
         parts = [*head, before, *_parts_to_change(task, phase, material)]
     return "\n\n".join(part for part in parts if part)
 
@@ -80,8 +81,8 @@ def _surroundings(task: TaskState, phase: Phase, material: Material) -> str:
     role = material.roles.get(ROLE_OF[phase])
     lines = (
         *task.surroundings,
-        *_tests(material.baseline),
-        *_unable(task, material.baseline),
+        *_tests(material.before),
+        *_unable(task, material.before),
         *(_sandbox(task, ROLE_OF[phase], role, material.network) if role else ()),
         *(_limits(task, role.limits) if role else ()),
     )
@@ -214,7 +215,7 @@ def _parts_to_change(task: TaskState, phase: Phase, material: Material) -> tuple
         case Phase.REVIEW:  # the checks run beside it
             return _parts_to_judge(task, material)
         case Phase.VERIFICATION:
-            shown = (*material.final, *material.held)
+            shown = tuple(run for run in material.runs if run.code is Side.FINAL and not run.again)
             after = _checks("Checks after the change", shown, material, _check_after)
             return *_parts_to_judge(task, material), after, _review(task)
         case Phase.REFINEMENT | Phase.COMPLETE:
@@ -284,7 +285,7 @@ def _check(run: CheckRun, material: Material) -> str:
 
 def _check_after(run: CheckRun, material: Material) -> str:
     """Return a check after the change, with the tests that came out differently than before the task."""
-    before = next((base for base in material.baseline if base.check.name is run.check.name), None)
+    before = find_same_check(run, material.before)
     told = _differences(before, run) if before and before.outcomes and run.outcomes else ()
     return "\n".join((_check(run, material), *told))
 

@@ -154,7 +154,7 @@ def test_a_pass_never_loses_a_test_or_gains_a_failure(case: Case) -> None:
     assert verdict.passed is not bool(verdict.reasons)
     if not verdict.passed:
         return
-    first, last = case.baseline[0], case.final[0]
+    first, last = case.before[0], case.after[0]
     red = (cases.FAILED, cases.ERROR)
     assert last.tests_with_result >= first.ids(cases.PASSED, *red)
     assert last.ids(*red) <= first.ids(*red)

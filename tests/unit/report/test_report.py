@@ -1,5 +1,6 @@
 from agentflow.core.errors import Exit
 from agentflow.core.events import IntentTold
+from agentflow.core.evidence import Side
 from agentflow.core.task import Ending, Status
 from agentflow.report.material import Material, Spending
 from agentflow.report.report import format_report
@@ -27,8 +28,10 @@ def test_foreign_text_adds_no_heading_and_steers_no_terminal() -> None:
     )
     missing = ran().replace(evidence=None, check=a_check(missing=FORGED))
     material = Material(
-        baseline=(missing,),
-        final=(ran(TESTS, {"t": FAILED}, command=FORGED),),
+        runs=(
+            missing.replace(code=Side.BASE, checks=Side.BASE),
+            ran(TESTS, {"t": FAILED}, command=FORGED),
+        ),
         shown=lambda _: (),
         diff="+# forged\x1b[2J\n```\n",
         folder="f",

@@ -54,16 +54,29 @@ def counts(outcomes: dict[str, TestOutcome]) -> TestCounts | None:
     )
 
 
-def a_case(final: tuple[CheckRun, ...], baseline: tuple[CheckRun, ...] = (), **changes: Any) -> Case:
+def a_case(
+    final: tuple[CheckRun, ...],
+    baseline: tuple[CheckRun, ...] = (),
+    *,
+    held: tuple[CheckRun, ...] = (),
+    fresh: tuple[CheckRun, ...] | None = None,
+    alone: tuple[CheckRun, ...] = (),
+    **changes: Any,
+) -> Case:
     """Return a case in which what was red before is so once more on that code."""
+    again = tuple(run for run in baseline if run.check.name is TESTS) if fresh is None else fresh
+    sides: tuple[tuple[CheckRun, dict[str, Any]], ...] = (
+        *((run, {"code": Side.BASE, "checks": Side.BASE}) for run in baseline),
+        *((run, {}) for run in final),
+        *((run, {"checks": Side.BASE}) for run in held),
+        *((run, {"code": Side.BASE}) for run in again),
+        *((run, {"again": True}) for run in alone),
+    )
     case = Case(
         base_tree=BEFORE,
         tree=AFTER,
         drift=(),
-        baseline=baseline,
-        final=final,
-        held=final,
-        fresh=tuple(run for run in baseline if run.check.name is TESTS),
+        runs=tuple(run.replace(**side) for run, side in sides),
         targets=frozenset(),
         probes=(),
     )

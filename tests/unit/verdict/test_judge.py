@@ -236,7 +236,9 @@ def test_what_is_not_shown_is_a_caveat(name: str) -> None:
 
 def swapped(run: CheckRun, **evidence: Any) -> Case:
     assert run.evidence is not None
-    return MENDED.replace(final=(run.replace(evidence=run.evidence.replace(**evidence)),))
+    return a_case(
+        (run.replace(evidence=run.evidence.replace(**evidence)),), (WAS_RED,), targets=frozenset({"t1"})
+    )
 
 
 REFUSED: dict[str, tuple[Case, str]] = {
@@ -377,7 +379,11 @@ REFUSED: dict[str, tuple[Case, str]] = {
     "evidence of another check": (swapped(GREEN, check=LINT), "tests: "),
     "evidence of another command": (swapped(GREEN, command="true"), "tests: "),
     "a target that passes at times": (
-        MENDED.replace(final=(by_chance(outcomes={"t1": FLAKY, "t2": PASSED}, flaky=("t1",)),)),
+        a_case(
+            (by_chance(outcomes={"t1": FLAKY, "t2": PASSED}, flaky=("t1",)),),
+            (WAS_RED,),
+            targets=frozenset({"t1"}),
+        ),
         "tests: still failing: t1 (passes at times)",
     ),
     "one by chance and one for good": (

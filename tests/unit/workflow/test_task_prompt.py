@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from agentflow.core.evidence import CheckRun
+from agentflow.core.evidence import CheckRun, Side
 from agentflow.core.messages import Usage
 from agentflow.core.pending import Budget
 from agentflow.core.role import Change, Finding, Findings, Limits, Plan, PlanStep, Role, ToolRule
@@ -40,11 +40,14 @@ PLAN = Plan(
 TASK = a_task(findings=FINDINGS, plan=PLAN, failures=(a_failure(),))
 
 
-def material(**changes: object) -> Material:
+def material(
+    baseline: tuple[CheckRun, ...] = (before(TESTS, {"t1": FAILED, "t2": PASSED}),),
+    final: tuple[CheckRun, ...] = (RED,),
+    **changes: object,
+) -> Material:
     known = {"ev-tests": RED, "ev-lint": ran(LINT)}
     full = Material(
-        baseline=(before(TESTS, {"t1": FAILED, "t2": PASSED}),),
-        final=(RED,),
+        runs=(*(run.replace(code=Side.BASE, checks=Side.BASE) for run in baseline), *final),
         shown=lambda ids: tuple(known[item] for item in ids if item in known),
         diff=DIFF,
         folder=".claude/agentflow/t",
