@@ -10,7 +10,7 @@ import anyio
 
 from agentflow.core.events import ToolStarted
 from agentflow.core.task import TaskState
-from agentflow.model.stream import Assembly, events
+from agentflow.model.reply import Assembly, events
 from agentflow.process import timestamp
 from agentflow.store.journal import AppendFile
 from agentflow.store.reading import TASKS

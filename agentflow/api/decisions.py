@@ -12,8 +12,7 @@ from agentflow.core.record import Record
 from agentflow.parse import decode
 from agentflow.process import timestamp
 from agentflow.settings import folders, load_settings
-from agentflow.store.locks import writer_lock
-from agentflow.store.ownership import is_own, record_begun
+from agentflow.store.ownership import is_own, record_begun, writer_lock
 from agentflow.store.reading import TASKS, events, find, fold_state, tasks
 from agentflow.store.tasks import TaskStore
 from agentflow.workflow.suspension import record_answer

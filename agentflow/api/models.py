@@ -15,7 +15,7 @@ from agentflow.core.ports import Model, Observer
 from agentflow.core.role import Role
 from agentflow.core.task import TaskState
 from agentflow.loop.history import request_of
-from agentflow.model.recorded import Exchange, Recorded
+from agentflow.model.scripted import Exchange, Recorded
 from agentflow.model.tiers import CLOUDS, DEEP, FAST, LIVE, REPAIR, choice_of, first_ids, ids_of, tier
 from agentflow.redact import keep_secret
 from agentflow.sandbox.run import Sandbox
@@ -113,7 +113,7 @@ def limit_model(model: Model, task: TaskState) -> Model:
     live = _find_live(model)
     if live is None:
         return model
-    from agentflow.model.meter import Meter
+    from agentflow.model.prices import Meter
 
     return live.bounded(Meter(task.budget, task.usage))
 

@@ -18,7 +18,7 @@ from agentflow.core.record import Record
 from agentflow.core.task import Phase, Status, TaskState
 from agentflow.redact import one_line
 from agentflow.settings import TaskLimits
-from agentflow.store.locks import writer_lock
+from agentflow.store.ownership import writer_lock
 from agentflow.store.reading import find, find_recorded_end
 from agentflow.store.tasks import TaskStore
 from agentflow.workflow.crew import Crew
@@ -27,7 +27,7 @@ from agentflow.workflow.run import end_at_limit, end_early
 from agentflow.workflow.run import run_task as run_phases
 from agentflow.workflow.suspension import decide_pending, go_on
 from agentflow.workspace.git import Git
-from agentflow.workspace.gitignore import keep_out_of_git
+from agentflow.workspace.ignored_files import keep_out_of_git
 
 Ask = Callable[[TaskStore], bool]
 """Asks a person about all pending items; False when the person leaves them waiting."""

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from agentflow.checks.wellknown import (
+from agentflow.checks.repository import (
     KNOWN_FAILURES,
     SKIP_TESTS,
     TEST_COMMAND,

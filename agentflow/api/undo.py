@@ -13,13 +13,20 @@ from agentflow.core.record import Record
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.core.wording import list_some
 from agentflow.store.journal import load_run
-from agentflow.store.locks import find_writer, writer_lock
+from agentflow.store.ownership import find_writer, writer_lock
 from agentflow.store.reading import events, find, find_last_write_time, fold_state
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.case import find_hook_files
 from agentflow.workspace.git import Git, open_repository
-from agentflow.workspace.snapshot import KeptSnapshots, TaskSnapshots
-from agentflow.workspace.undo import Death, Moments, UndoPlan, plan_undo, put_back
+from agentflow.workspace.snapshot import (
+    Death,
+    KeptSnapshots,
+    Moments,
+    TaskSnapshots,
+    UndoPlan,
+    plan_undo,
+    put_back,
+)
 
 STOP_SECONDS = 1.5
 """How long `cancel` waits for the end of the process at work."""

@@ -10,15 +10,14 @@ from agentflow.api.trust import list_untrusted, load_well_known
 from agentflow.checks.detect import detect, detect_quick, limit_checks
 from agentflow.checks.interchange import Ran as Interchanged
 from agentflow.checks.interchange import junit_xml, sarif
-from agentflow.checks.required import QUICK_LIMITS
+from agentflow.checks.repository import QUICK_LIMITS, WellKnown, apply_own_commands
 from agentflow.checks.run import Shown
-from agentflow.checks.wellknown import WellKnown, apply_own_commands
 from agentflow.core.errors import ConfigError, Exit
 from agentflow.core.evidence import RED, Check, CheckName, Fault, describe_end, describe_repeats
 from agentflow.core.record import Record, encode, plain
 from agentflow.core.wording import list_some
 from agentflow.sandbox.run import Sandbox, likely_reason
-from agentflow.sandbox.scratch import scratch_folder
+from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.settings import Patience, Settings, load_settings
 from agentflow.verdict.runner import PATIENCE, WHOLE, CheckResult, Known, Place, find_flaky
 from agentflow.view.text import Line, Span, Style, column, line, span

@@ -7,13 +7,12 @@ from types import MappingProxyType
 from typing import Any
 
 from agentflow.checks.python import python_checks
-from agentflow.checks.repository import Repository, table
-from agentflow.checks.required import merge_required, quick, require
+from agentflow.checks.repository import Repository, merge_required, quick, require, table
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.languages import LANGUAGES, CheckRule, Language
+from agentflow.core.regex import compile_glob
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.run import Sandbox
-from agentflow.workspace.globs import compile_glob
 
 _NO_TEST = "no test specified"
 """What `npm init` writes in place of tests."""

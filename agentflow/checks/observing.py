@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Thread
 
 from agentflow.core.record import Record
-from agentflow.sandbox.scratch import walk
+from agentflow.sandbox.throwaway import walk
 
 _HOOK = Path(__file__).with_name("reading_hook.py")
 _READS, _ROOT = "reads", "root"

@@ -7,16 +7,14 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
-from agentflow.checks.repository import Repository, table
-from agentflow.checks.required import every, require
+from agentflow.checks.repository import Repository, every, require, table
 from agentflow.core.evidence import Check, CheckName, Command
 from agentflow.core.languages import PYTHON
 from agentflow.core.record import Record
-from agentflow.core.regex import regex
+from agentflow.core.regex import compile_glob, regex
 from agentflow.sandbox.environment import find_environment, find_program
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.scratch import scratch_folder
-from agentflow.workspace.globs import compile_glob
+from agentflow.sandbox.throwaway import scratch_folder
 
 _COLLECTED = tuple(glob for glob in PYTHON.tests if "*" in glob)
 """The names of test files that pytest collects by itself."""

@@ -1,9 +1,12 @@
-"""The files of a repository as the detection of checks reads them."""
+"""A repository as the detection of checks reads it: its files, the checks it names, and their limits."""
 
 import configparser
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
+from agentflow.core.evidence import Check, CheckName
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.sandbox.run import Sandbox
@@ -95,3 +98,112 @@ def table(tree: object, *keys: str) -> dict[str, Any]:
     for key in keys:
         tree = tree.get(key) if isinstance(tree, dict) else None
     return tree if isinstance(tree, dict) else {}
+
+
+LIMITS = MappingProxyType(
+    {
+        CheckName.TESTS: 300.0,
+        CheckName.TYPES: 120.0,
+        CheckName.LINT: 60.0,
+        CheckName.FORMAT: 60.0,
+        CheckName.BUILD: 180.0,
+    }
+)
+"""Seconds."""
+QUICK_LIMITS = MappingProxyType({CheckName.LINT: 30.0, CheckName.FORMAT: 15.0, CheckName.TESTS: 60.0})
+"""Seconds, and the only checks of a quick look."""
+
+
+def require(name: CheckName, command: str, reason: str, missing: str | None = None) -> Check:
+    """Return a check with the time limit of its kind."""
+    return Check(name=name, command=command, timeout=LIMITS[name], reason=reason, missing=missing)
+
+
+def every(commands: Sequence[str]) -> str:
+    """Return one shell command that runs all of them and fails if any fails."""
+    if len(commands) == 1:
+        return commands[0]
+    runs = "; ".join(f"{{ {command}; }} || r=1" for command in commands)
+    return f"r=0; {runs}; exit $r"
+
+
+def merge_required(checks: Iterable[Check]) -> tuple[Check, ...]:
+    """Return what a task requires, one check a name; how code is formatted is a part of `lint`."""
+    return merge_checks(
+        check.replace(name=CheckName.LINT) if check.name is CheckName.FORMAT else check for check in checks
+    )
+
+
+def quick(checks: Iterable[Check]) -> tuple[Check, ...]:
+    """Return what a quick look runs, one check a name."""
+    chosen = merge_checks(check for check in checks if check.name in QUICK_LIMITS)
+    return tuple(check.replace(timeout=QUICK_LIMITS[check.name]) for check in chosen)
+
+
+def merge_checks(checks: Iterable[Check]) -> tuple[Check, ...]:
+    """Return one check a name, in the order of CheckName."""
+    found = tuple(checks)
+    groups = ([check for check in found if check.name is name] for name in CheckName)
+    return tuple(_one(group) for group in groups if group)
+
+
+def _one(group: Sequence[Check]) -> Check:
+    """Return several checks as one, of which the part runs that this machine has the programs for."""
+    absent = "; ".join(check.missing for check in group if check.missing) or None
+    able = [check for check in group if not check.missing]
+    return Check(
+        name=group[0].name,
+        command=every([check.command for check in able or group]),
+        timeout=sum(check.timeout for check in group),
+        reason="; ".join(check.reason for check in group),
+        missing=None if able else absent,
+        left_out=absent if able else None,
+    )
+
+
+TEST_COMMAND = ".claude/test-command"
+KNOWN_FAILURES = ".claude/known-test-failures"
+SKIP_TESTS = ".claude/skip-test-verification"
+
+
+class Word(Record):
+    """What a file says, and which."""
+
+    text: str
+    file: str
+
+
+class WellKnown(Record):
+    """What the files say that are trusted."""
+
+    commands: Mapping[CheckName, Word] = {}
+    """In place of the commands that we would find."""
+    known: tuple[str, ...] = ()
+    """Ids of tests whose failure does not count."""
+    skips: Mapping[CheckName, Word] = {}
+    """Why a check is not run."""
+
+
+def read_well_known(root: Path, trusted: Callable[[str], bool]) -> WellKnown:
+    """Return what counts here; a file that is not trusted is as if it were not there."""
+
+    def first(name: str) -> dict[CheckName, Word]:
+        lines = _lines(root, name, trusted)
+        return {CheckName.TESTS: Word(text=lines[0], file=name)} if lines else {}
+
+    known = tuple(_lines(root, KNOWN_FAILURES, trusted))
+    return WellKnown(commands=first(TEST_COMMAND), known=known, skips=first(SKIP_TESTS))
+
+
+def apply_own_commands(checks: Iterable[Check], said: WellKnown) -> tuple[Check, ...]:
+    """Return checks of which those are the repository's own commands that it names."""
+    others = (check for check in checks if check.name not in said.commands)
+    named = (require(name, word.text, word.file) for name, word in said.commands.items())
+    return tuple(sorted((*others, *named), key=lambda check: list(CheckName).index(check.name)))
+
+
+def _lines(root: Path, name: str, trusted: Callable[[str], bool]) -> list[str]:
+    if not trusted(name):
+        return []
+    rows = (row.strip() for row in (root / name).read_text("utf-8", "replace").splitlines())
+    return [row for row in rows if row and not row.startswith("#")]

@@ -40,7 +40,7 @@ from agentflow.redact import strip_colours
 from agentflow.sandbox.environment import find_shell, is_python_environment
 from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.scratch import scratch_folder, walk
+from agentflow.sandbox.throwaway import scratch_folder, walk
 
 _TAIL_LINES = 40
 TAIL_CHARS = 8_000

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from agentflow.core.routing import Classification
     from agentflow.core.task import Phase
-    from agentflow.permissions.explain import Explanation
+    from agentflow.permissions.role_rules import Explanation
     from agentflow.view.text import Line
 
 
@@ -125,8 +125,7 @@ def explain_command(
     from agentflow.api.content import load_content, load_hooks_here, load_rules_here
     from agentflow.core.points import Point
     from agentflow.core.record import plain
-    from agentflow.permissions.explain import explain_call
-    from agentflow.permissions.role_rules import find_scope
+    from agentflow.permissions.role_rules import explain_call, find_scope
     from agentflow.permissions.user_rules import RuleCall
     from agentflow.tools.registry import standard
     from agentflow.tools.shell import BASH

@@ -47,7 +47,7 @@ def _files(git: "Git") -> list[dict[str, str]]:
     """Write what is missing. Raises ConfigError where it cannot be written."""
     from agentflow.core.errors import ConfigError
     from agentflow.settings import PROJECT_FILE
-    from agentflow.workspace.gitignore import write_shared_block
+    from agentflow.workspace.ignored_files import write_shared_block
 
     try:
         return [

@@ -32,7 +32,7 @@ def tell_edits(root: Path, folder: Path, *, goes_on: bool = False) -> None:
     """
     from agentflow.core.errors import AgentflowError
     from agentflow.redact import visible
-    from agentflow.store.locks import is_at_work
+    from agentflow.store.ownership import is_at_work
     from agentflow.store.reading import events, fold_state
     from agentflow.store.task_file import STATE, find_edits
     from agentflow.view.text import send

@@ -22,7 +22,7 @@ from agentflow.core.events import Stamped, StateChanged, TaskEnded
 from agentflow.core.pending import Consent
 from agentflow.core.record import Record, encode, plain
 from agentflow.core.task import Status, TaskState
-from agentflow.model.recorded import first_difference, steady
+from agentflow.model.scripted import first_difference, steady
 from agentflow.parse import fit
 from agentflow.store.reading import TASKS, events, fold_state
 from agentflow.store.tasks import TaskStore

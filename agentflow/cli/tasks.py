@@ -23,7 +23,7 @@ def tasks(json: bool = JSON, folder: Path = FOLDER) -> None:
     from datetime import UTC, datetime
 
     from agentflow.store import reading
-    from agentflow.store.locks import is_at_work
+    from agentflow.store.ownership import is_at_work
     from agentflow.view.tasks import describe_task, draw_tasks
     from agentflow.view.text import width_of
     from agentflow.workspace.git import open_repository
@@ -93,7 +93,7 @@ def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER)
     """Show where a task stands, or how it ended."""
     from agentflow.core.record import plain
     from agentflow.core.task import FRONTMATTER_KEYS
-    from agentflow.store.locks import is_at_work
+    from agentflow.store.ownership import is_at_work
     from agentflow.view.status import picture
     from agentflow.view.tasks import load
 
@@ -135,7 +135,7 @@ def evidence(
 ) -> None:
     """Show the commands that a task ran, or one of them with its output."""
     from agentflow.store.bundle import pack_record
-    from agentflow.view.evidence import evidence_detail, evidence_table
+    from agentflow.view.status import evidence_detail, evidence_table
     from agentflow.view.tasks import load, output_tail
 
     if task_id is not None and task_id.startswith("ev-"):

@@ -25,14 +25,14 @@ from agentflow.core.tool import Category, Tool
 from agentflow.library.skills import Offer
 from agentflow.loop.prompts import prompt_text
 from agentflow.model.tiers import model_id
-from agentflow.permissions.conditions import (
+from agentflow.permissions.rules import Rules
+from agentflow.permissions.user_rules import (
     CallToApprove,
     Modes,
+    apply_rules,
     find_approval_reason,
     find_obeyed_file_question,
 )
-from agentflow.permissions.rules import Rules
-from agentflow.permissions.user_rules import apply_rules
 from agentflow.redact import one_line
 from agentflow.tools.registry import SUBMITS, Toolbox
 from agentflow.tools.shell import RECALL

@@ -10,8 +10,13 @@ from agentflow.core.points import POINTS, HookEvent, Point, ToolDone, ToolFailed
 from agentflow.core.regex import regex
 from agentflow.core.role import ToolRule
 from agentflow.core.tool import Subject, Tool
-from agentflow.permissions.rule_patterns import is_about_path, may_be_about_command
-from agentflow.permissions.rules import FILES, list_rule_kinds, parse_rules
+from agentflow.permissions.rules import (
+    FILES,
+    is_about_path,
+    list_rule_kinds,
+    may_be_about_command,
+    parse_rules,
+)
 
 _NAMES = regex(r"[A-Za-z0-9_\- ,|]*")
 

@@ -7,11 +7,10 @@ from typing import Any
 
 from agentflow.core.errors import InvalidFile, ToolError
 from agentflow.core.ports import Workspace
-from agentflow.core.regex import regex
+from agentflow.core.regex import compile_glob, regex
 from agentflow.core.task import Instruction
 from agentflow.frontmatter import split
 from agentflow.redact import redact_text
-from agentflow.workspace.globs import compile_glob
 
 MAX_IN_PROMPT = 20_000
 """The most of all instructions in one task prompt."""

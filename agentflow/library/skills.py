@@ -6,12 +6,12 @@ from pathlib import Path
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.record import Record
+from agentflow.core.regex import compile_glob
 from agentflow.core.role import Role
 from agentflow.core.task import Phase
 from agentflow.library.bundled import find_bundled
 from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill
 from agentflow.redact import one_line
-from agentflow.workspace.globs import compile_glob
 
 _MAX_DEPTH = 6
 _MAX_FOLDERS = 2000

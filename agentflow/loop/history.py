@@ -1,8 +1,33 @@
-"""The request that a run comes to: messages in which every call has its one result, first in the next one."""
+"""The messages of a run: the request it sends, and a model's reply as its tools take it."""
 
-from agentflow.core.messages import Message, MessagePart, Request, Speaker, ToolCall, ToolResult
-from agentflow.core.record import copy_shared
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from agentflow.core.events import Event, ToolFinished, ToolStarted
+from agentflow.core.messages import (
+    Message,
+    MessagePart,
+    Reply,
+    ReplyPart,
+    Request,
+    Served,
+    Speaker,
+    Stop,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+)
+from agentflow.core.record import Record, copy_shared
 from agentflow.core.run import Run
+from agentflow.loop.agent import Agent
+from agentflow.parse import Mismatch, decode_or_none, fit
+from agentflow.redact import redact_text, redact_values
 
 INTERRUPTED = "interrupted: there is no result of this call, and whether it was done is unknown"
 
@@ -71,3 +96,139 @@ def _pair(owed: tuple[ToolCall, ...], message: Message | None, problems: list[st
     if not first and not others:
         return ()
     return (Message(speaker=Speaker.USER, parts=(*first, *others)),)
+
+
+_LOST_INPUT = "its input held a secret, which is not kept, and the run was interrupted: make the call again"
+
+
+def adopt_reply(agent: Agent, turn: int, reply: Reply) -> Reply:
+    """Return a reply as the run keeps it: calls under ids of our own, a submission in prose as a call.
+
+    Ids name files and pair calls with results, so they are not left to the model.
+    """
+    calls = [part for part in reply.parts if isinstance(part, ToolCall)]
+    if calls or reply.stop is Stop.PAUSED:
+        return reply.replace(parts=_rename_calls(reply.parts, f"c{agent.around.number}-{turn}"))
+    text = "\n".join(part.text for part in reply.parts if isinstance(part, Text))
+    found = find_submission(text, agent.submit.input) if agent.submit else None
+    if agent.submit is None or found is None:
+        return reply
+    call = ToolCall(id=f"c{agent.around.number}-{turn}-1", name=agent.submit.name, input=found)
+    return reply.replace(parts=(*reply.parts, call))
+
+
+def redact_reply(agent: Agent, reply: Reply) -> Reply:
+    """Return a reply without the secrets in it; the inputs of its calls stay at hand until they are made."""
+    return reply.replace(parts=tuple(clean for part in reply.parts for clean in _clean(agent, part)))
+
+
+def _clean(agent: Agent, part: ReplyPart) -> tuple[ReplyPart, ...]:
+    match part:
+        case Text():
+            cited = tuple(redact_values(one) for one in part.citations)
+            return (Text(text=redact_text(to_writable(part.text)), citations=cited),)
+        case Served():  # one without the other is refused, so neither is left out
+            return (part.replace(block=redact_values(part.block)),)
+        case Thought():  # a provider takes its own block back unchanged, or not at all
+            return (part,) if redact_values(part.block) == part.block else ()
+        case ToolCall():
+            given = redact_values(part.input)
+            if given == part.input:
+                return (part,)
+            if part.problem is None:
+                agent.secret_inputs[part.id] = part.input
+            return (part.replace(input=given, problem=part.problem or _LOST_INPUT),)
+
+
+def list_served_calls(run: int, turn: int, reply: Reply) -> Iterator[Event]:
+    """Yield what is told of the calls that the provider made itself."""
+    for part in reply.parts:
+        if isinstance(part, Served) and part.is_result:
+            yield ToolFinished(
+                run=run,
+                turn=turn,
+                call_id=part.call_id,
+                tool=part.tool,
+                is_error=part.is_error,
+                summary=part.said,
+                seconds=0,
+            )
+        elif isinstance(part, Served):
+            yield ToolStarted(run=run, turn=turn, call_id=part.call_id, tool=part.tool, subject=part.said)
+
+
+def _rename_calls(parts: tuple[ReplyPart, ...], prefix: str) -> tuple[ReplyPart, ...]:
+    numbers = count(1)
+    return tuple(
+        part.replace(id=f"{prefix}-{next(numbers)}", input=to_writable(part.input))
+        if isinstance(part, ToolCall)
+        else part
+        for part in parts
+    )
+
+
+_FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
+
+
+def fit_input(kind: type[Record], value: dict[str, Any]) -> Record:
+    """Return a call's input as the tool's input type; what fits as it stands is not touched.
+
+    Otherwise the same values are tried in their other spellings ("60" for 60, JSON in a string, one
+    item for a list of it, all wrapped in `input`); nothing is invented. Raises Mismatch of the input as
+    it was given.
+    """
+    try:
+        return fit(kind, value)
+    except Mismatch:
+        for candidate in _list_spellings(kind, value):
+            try:
+                return fit(kind, candidate, lax=True)
+            except Mismatch:
+                continue
+        raise
+
+
+def _list_spellings(kind: type[Record], value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield value
+    inner = value.get("input")
+    if len(value) == 1 and isinstance(inner, dict):
+        yield inner
+        value = inner
+    unpacked = {key: _unpack(item) for key, item in value.items()}
+    yield unpacked
+    fields = msgspec.structs.fields(kind)
+    lists = {field.encode_name for field in fields if "tuple[" in str(field.type)}
+    yield {
+        key: [item] if key in lists and not isinstance(item, list) else item for key, item in unpacked.items()
+    }
+
+
+def _unpack(item: object) -> object:
+    """Return what a string holds if it holds a JSON object or list."""
+    if not isinstance(item, str) or item[:1] not in ("{", "["):
+        return item
+    found = decode_or_none(item)
+    return item if found is None else found
+
+
+def find_submission(text: str, kind: type[Record]) -> dict[str, Any] | None:
+    """Return the first JSON object in a text that fits a type: fenced ones first, else the first brace."""
+    candidates = [found.group(1) for found in _FENCED.finditer(text)]
+    start, end = text.find("{"), text.rfind("}")
+    if start != -1 and end > start:
+        candidates.append(text[start : end + 1])
+    for candidate in candidates:
+        found: dict[str, Any] = decode_or_none(candidate)
+        with suppress(Mismatch):
+            fit(kind, found)
+            return found
+    return None
+
+
+def to_writable(value: Any) -> Any:
+    """Return plain data in which every half character is an escape, so that it can stand in a file."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {to_writable(key): to_writable(item) for key, item in value.items()}
+    return [to_writable(item) for item in value] if isinstance(value, list) else value

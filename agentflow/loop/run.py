@@ -28,10 +28,9 @@ from agentflow.core.run import (
 )
 from agentflow.core.tool import Category, Effect
 from agentflow.loop.agent import Agent, note, open_run, resolve_agent, say
-from agentflow.loop.authorize import error_of
-from agentflow.loop.call import answer
+from agentflow.loop.call import answer, error_of
 from agentflow.loop.compact import compact, with_recall
-from agentflow.loop.history import request_of
+from agentflow.loop.history import adopt_reply, list_served_calls, redact_reply, request_of
 from agentflow.loop.lifecycle import (
     announce_end,
     announce_failure,
@@ -46,7 +45,6 @@ from agentflow.loop.lifecycle import (
 )
 from agentflow.loop.next_step import TODO_TOOLS, Step, conclusion, find_spent_limit, is_stopped, next_step
 from agentflow.loop.prompts import prompt_text
-from agentflow.loop.replies import adopt_reply, list_served_calls, redact_reply
 from agentflow.redact import one_line
 from agentflow.tools.registry import spec
 

@@ -22,9 +22,9 @@ from agentflow.core.points import Point, ReplyPayload, RequestPayload
 from agentflow.core.record import Record, copy_shared, encode
 from agentflow.core.run import Run
 from agentflow.loop.agent import Agent
+from agentflow.loop.history import find_submission, to_writable
 from agentflow.loop.lifecycle import fire_hooks
 from agentflow.loop.prompts import prompt_text
-from agentflow.loop.replies import find_submission, to_writable
 from agentflow.parse import Mismatch, fit, schema
 from agentflow.redact import one_line, redact_text
 

@@ -15,7 +15,7 @@ from agentflow.core.messages import (
     ToolResult,
 )
 from agentflow.core.record import Record, encode
-from agentflow.model.provided import to_offer
+from agentflow.model.wire import to_offer
 
 LOOK_BACK = 20
 """Blocks before a breakpoint in which a provider finds an earlier one."""

@@ -12,18 +12,18 @@ from agentflow.core.messages import Reply, Request, Usage, total
 from agentflow.core.pending import Budget
 from agentflow.core.ports import Observer
 from agentflow.model.encode import Encoder
-from agentflow.model.meter import Meter
-from agentflow.model.prices import add_cost, find_price, find_window, searches
-from agentflow.model.reply import reply, whole_body
-from agentflow.model.retry import by_status, by_type, persist
-from agentflow.model.stream import (
+from agentflow.model.prices import Meter, add_cost, find_price, find_window, searches
+from agentflow.model.reply import (
     MAX_REPLY_BYTES,
     TOO_LONG,
     Assembly,
     ErrorEvent,
     RawTurn,
     events,
+    reply,
+    whole_body,
 )
+from agentflow.model.retry import by_status, by_type, persist
 from agentflow.model.tiers import choice_of, fallbacks
 from agentflow.model.wire import (
     ADDRESS,

@@ -1,17 +1,227 @@
-"""A provider's turn as a reply of ours: what cannot be run is marked so, and no ending passes for another."""
+"""A provider's reply: server-sent events put together, and the whole turn as a reply of ours."""
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from io import StringIO
 from typing import Any
 
 from agentflow.core.errors import ModelRejected, PromptTooLong
 from agentflow.core.messages import Reply, ReplyPart, Served, Stop, Text, Thought, ToolCall, Usage
-from agentflow.core.record import encode
-from agentflow.model.provided import to_served_call, to_served_result
-from agentflow.model.stream import ErrorEvent, RawTurn, usage
-from agentflow.model.wire import BadReply
+from agentflow.core.record import Record, encode
+from agentflow.model.wire import BadReply, to_served_call, to_served_result
 from agentflow.parse import decode_or_none
+
+MAX_EVENT_BYTES = 16 * 1024 * 1024
+MAX_REPLY_BYTES = 32 * 1024 * 1024
+"""Of the text and the tool input of a reply together."""
+MAX_STREAM_BYTES = 2 * MAX_REPLY_BYTES
+"""The same with the frames around each piece."""
+TOO_LONG = f"the reply is longer than {MAX_REPLY_BYTES // 1024 // 1024} MiB"
+_MAX_SKIPPED = 20
+"""Kinds that are told by name."""
+_LONGEST_KIND = 40
+_DELTAS = {
+    "text_delta": "text",
+    "input_json_delta": "partial_json",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+}
+"""Kind of delta, to the key under which it has its text."""
+_COUNTS = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cache_read": "cache_read_input_tokens",
+    "cache_write": "cache_creation_input_tokens",
+}
+
+
+class ErrorEvent(Exception):
+    """The provider says, within a reply, that it failed."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        super().__init__("error event")
+        self.error = error
+
+
+class RawTurn(Record):
+    """A complete turn in the provider's words."""
+
+    blocks: tuple[dict[str, Any], ...]
+    """A tool call that was streamed has its input as text, under `json`."""
+    stop: str
+    usage: Usage
+    model: str
+    skipped: frozenset[str]
+    """Kinds of event and delta that we do not know."""
+
+
+async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
+    """Yield the objects of a stream of server-sent events. Raises BadReply."""
+    received, lines = 0, list[bytes]()
+    async for line in _lines(chunks):
+        received += len(line)
+        if received > MAX_EVENT_BYTES:
+            raise BadReply("the stream holds an endless event")
+        if line.startswith(b"data:"):
+            lines.append(line[5:].removeprefix(b" "))
+        elif not line:
+            if lines:
+                yield _object(b"\n".join(lines))
+            received, lines = 0, []
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the whole lines of a stream, as long as it stays within its bounds. Raises BadReply."""
+    rest, received = bytearray(), 0
+    async for chunk in chunks:
+        received += len(chunk)
+        if received > MAX_STREAM_BYTES:
+            raise BadReply(TOO_LONG)
+        rest += chunk
+        if b"\n" in chunk:
+            *whole, last = bytes(rest).split(b"\n")
+            rest = bytearray(last)
+            for raw in whole:
+                yield raw.removesuffix(b"\r")
+        if len(rest) > MAX_EVENT_BYTES:
+            raise BadReply("the stream holds an endless line")
+
+
+def _object(raw: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(raw.decode())
+    except (ValueError, RecursionError):
+        raise BadReply("the stream holds an event that is not JSON") from None
+    if not isinstance(found, dict):
+        raise BadReply("the stream holds an event that is no object")
+    return found
+
+
+def usage(counted: object) -> dict[str, int]:
+    """Return the token counts that a provider names, by our names."""
+    given = counted if isinstance(counted, dict) else {}
+    counts = {ours: given.get(theirs) for ours, theirs in _COUNTS.items()}
+    return {name: count for name, count in counts.items() if isinstance(count, int) and count >= 0}
+
+
+class Assembly:
+    """A turn as it comes."""
+
+    def __init__(self) -> None:
+        self.is_complete = False
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._texts: dict[tuple[int, str], StringIO] = {}
+        """By block and key."""
+        self._size = 0
+        """Bytes of these texts."""
+        self._open: set[int] = set()
+        self._counts: dict[str, int] = {}
+        self._model = ""
+        self._stop: str | None = None
+        self._skipped: set[str] = set()
+
+    @property
+    def used(self) -> Usage | None:
+        """What the provider has counted so far."""
+        return Usage(**self._counts) if self._counts else None
+
+    def take(self, event: dict[str, Any]) -> str | None:
+        """Add an event; return the text it adds to the reply, or None if it brings nothing new."""
+        match event.get("type"):
+            case "ping":
+                return None
+            case "error":
+                raise ErrorEvent(_part(event, "error"))
+            case "message_start":
+                message = _part(event, "message")
+                self._model = str(message.get("model", ""))
+                self._counts |= usage(message.get("usage"))
+            case "content_block_start" | "content_block_delta" | "content_block_stop" as kind:
+                return self._take_block(kind, event)
+            case "message_delta" | "message_stop" as kind:
+                self._end(kind, event)
+            case unknown:
+                self._skip(str(unknown))
+                return None
+        return ""
+
+    def turn(self) -> RawTurn:
+        """Return the complete turn. Raises BadReply when it is not one."""
+        if not self.is_complete:
+            raise BadReply("the reply was cut off before its end")
+        if self._open or self._stop is None or "output" not in self._counts:
+            raise BadReply("the reply ended without what a turn ends with")
+        return RawTurn(
+            blocks=tuple(self._whole(index) for index in self._blocks),
+            stop=self._stop,
+            usage=Usage(**self._counts),
+            model=self._model,
+            skipped=frozenset(self._skipped),
+        )
+
+    def _whole(self, index: int) -> dict[str, Any]:
+        block = self._blocks[index]
+        streamed = {key: texts.getvalue() for (of, key), texts in self._texts.items() if of == index}
+        return {**block, **{key: str(block.get(key) or "") + text for key, text in streamed.items()}}
+
+    def _end(self, kind: str, event: dict[str, Any]) -> None:
+        if kind == "message_stop":
+            self.is_complete = True
+            return
+        stop = _part(event, "delta").get("stop_reason")
+        self._stop = stop if isinstance(stop, str) else self._stop
+        self._counts |= usage(event.get("usage"))
+
+    def _take_block(self, kind: str, event: dict[str, Any]) -> str:
+        index = event.get("index")
+        if not isinstance(index, int) or (index in self._open) is (kind == "content_block_start"):
+            raise BadReply(f"the stream holds a {kind} for a block that is not there")
+        if kind == "content_block_delta":
+            return self._add(index, _part(event, "delta"))
+        if kind == "content_block_stop":
+            self._open.remove(index)
+        elif index in self._blocks:
+            raise BadReply("the stream begins a block twice")
+        else:
+            self._open.add(index)
+            self._blocks[index] = dict(_part(event, "content_block"))
+        return ""
+
+    def _add(self, index: int, delta: dict[str, Any]) -> str:
+        kind = str(delta.get("type"))
+        if kind == "citations_delta":
+            return self._cite(index, _part(delta, "citation"))
+        if kind not in _DELTAS:
+            self._skip(kind)
+            return ""
+        text = delta.get(_DELTAS[kind])
+        if not isinstance(text, str):
+            raise BadReply(f"the stream holds a {kind} without its text")
+        key = "json" if kind == "input_json_delta" else _DELTAS[kind]
+        self._size += len(text.encode("utf-8", "surrogatepass"))
+        if self._size > MAX_REPLY_BYTES:
+            raise BadReply(TOO_LONG)
+        self._texts.setdefault((index, key), StringIO()).write(text)
+        return text if kind == "text_delta" else ""
+
+    def _cite(self, index: int, citation: dict[str, Any]) -> str:
+        found = self._blocks[index].get("citations")
+        self._blocks[index]["citations"] = cited = found if isinstance(found, list) else []
+        cited.append(citation)
+        return ""
+
+    def _skip(self, kind: str) -> None:
+        if len(self._skipped) < _MAX_SKIPPED:
+            self._skipped.add(kind[:_LONGEST_KIND])
+
+
+def _part(event: dict[str, Any], key: str) -> dict[str, Any]:
+    found = event.get(key)
+    if not isinstance(found, dict):
+        raise BadReply(f"the stream holds an event without its {key}")
+    return found
+
 
 _CALL_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.:-]{0,199}")
 """What names a file of ours as well."""

@@ -1,4 +1,4 @@
-"""Whether a role may make a call: by the tools its file lists, and by what the sandbox keeps in.
+"""Whether a role may make a call, by its role file and by what the sandbox prevents; and why.
 
 Pure: the answer follows from the role, the tool and what the call is about.
 """
@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import PurePosixPath
 
+from agentflow.core.hook import Decision
 from agentflow.core.ports import Runner
 from agentflow.core.record import Record
+from agentflow.core.regex import compile_glob
 from agentflow.core.role import Role, ToolRule
 from agentflow.core.routing import PIPELINE, SUBMITTED_BY
 from agentflow.core.tool import Category, Effect, Subject, Tool
@@ -19,7 +21,7 @@ from agentflow.permissions.explorer_commands import (
     is_only_looking,
 )
 from agentflow.permissions.reading_commands import find_bad_assignment, find_dangerous_argument, is_reading
-from agentflow.permissions.rule_patterns import compile_pattern, is_on_host
+from agentflow.permissions.rules import Rules, compile_pattern, is_on_host
 from agentflow.permissions.shell_command import (
     Redirection,
     ShellScript,
@@ -27,10 +29,16 @@ from agentflow.permissions.shell_command import (
     TooComplex,
     join_words,
 )
+from agentflow.permissions.user_rules import (
+    RuleCall,
+    RuleDecision,
+    apply_rules_unparsed,
+    find_deletion_question,
+    find_restriction,
+)
 from agentflow.permissions.wrappers import RUNS_OTHERS, SHELLS, name_program, strip_launchers, unwrap_command
 from agentflow.redact import one_line
 from agentflow.sandbox.profile import is_git
-from agentflow.workspace.globs import compile_glob
 from agentflow.workspace.path_guard import find_policy_part
 
 READ_ONLY = "built-in: only reads"
@@ -247,3 +255,94 @@ def _covers(tool: Tool, pattern: str, subject: str) -> bool:
         case _:
             is_host = tool.bound is Subject.ADDRESS and is_on_host(pattern, subject)
             return is_host or compile_pattern(pattern).fullmatch(subject) is not None
+
+
+class ExplainedPart(Record):
+    """One part of a command, and what decides about it."""
+
+    part: str
+    decision: str
+    rule: str
+    source: str
+    """The file that the rule stands in; empty for a built-in one."""
+
+
+class Explanation(Record):
+    """The decision about a command, and what led to it."""
+
+    command: str
+    role: str
+    decision: str
+    reason: str
+    parts: tuple[ExplainedPart, ...] = ()
+
+
+def explain_call(role: Role, rules: Rules, call: RuleCall, scope: CommandScope) -> Explanation:
+    """Return how a role's list and the rules decide about a command; `scope` says what else does."""
+    (command,) = call.tool.values(call.given, Subject.COMMAND)
+    shell = role.rules_of(call.tool.name, call.tool.category)
+    if not shell:
+        return _build_explanation(
+            role, command, f"{role.name} has no {call.tool.name}: {role.place('tools')}", ()
+        )
+    try:
+        script = unwrap_command(command)
+        restricted = _list_restrictions(rules, script, call)
+    except TooComplex as reason:
+        return _build_explanation(
+            role, command, *_explain_unparsed(rules, call.tool, command, str(reason), scope)
+        )
+    place = role.place("tools")
+    listed = [
+        ExplainedPart(
+            part=found.part,
+            decision="deny" if found.refused else "allow",
+            rule=found.refused or found.rule or "",
+            source="" if (found.rule or "").startswith("built-in") else place,
+        )
+        for found in judge_parts(role, script, shell, scope)
+    ]
+    return _build_explanation(role, command, "", (*listed, *restricted))
+
+
+def _explain_unparsed(
+    rules: Rules, tool: Tool, command: str, reason: str, scope: CommandScope
+) -> tuple[str, tuple[ExplainedPart, ...]]:
+    """Return what decides about a command that cannot be judged: a reason, or the part that a rule has."""
+    said = apply_rules_unparsed(rules, tool, command, reason)
+    if scope is not CommandScope.ANYTHING:
+        return f"it cannot be judged: {reason}", ()
+    rule = said.rule or f"built-in: the sandbox alone decides, since {reason}"
+    decision = "allow" if said.decision is Decision.NONE else said.decision.name.lower()
+    part = ExplainedPart(part=one_line(command), decision=decision, rule=rule, source=said.source)
+    return "", (part,)
+
+
+def _list_restrictions(rules: Rules, script: ShellScript, call: RuleCall) -> list[ExplainedPart]:
+    """Return the parts that deny and ask rules are about; what holds for the whole stands for the whole."""
+    alone = [ShellScript(commands=(simple,), source=simple.source) for simple in script.commands]
+    led = [ShellScript(commands=(), redirections=(each,), source=each.source) for each in script.redirections]
+    calls = [call.replace(script=each) for each in (*alone, *led)]
+    whole = call.replace(script=script)
+    found = [part for one in calls for part in _explain_part(one, find_restriction(rules, one))]
+    found = list(dict.fromkeys(found)) or list(_explain_part(whole, find_restriction(rules, whole)))
+    deletion = _explain_part(whole, find_deletion_question(rules, whole))
+    return [*found, *deletion]  # where a part runs, other parts say
+
+
+def _explain_part(call: RuleCall, said: RuleDecision | None) -> Iterator[ExplainedPart]:
+    if said is not None and call.script is not None:
+        name = said.decision.name.lower()
+        yield ExplainedPart(
+            part=one_line(call.script.source), decision=name, rule=said.rule, source=said.source
+        )
+
+
+def _build_explanation(
+    role: Role, command: str, reason: str, parts: tuple[ExplainedPart, ...]
+) -> Explanation:
+    found = {part.decision for part in parts} or {"deny" if reason else "allow"}
+    decision = max(found, key=lambda each: Decision[each.upper()])
+    rules = (part.rule for part in parts if part.decision == decision)
+    why = reason or next(rules, "nothing in it would run")
+    return Explanation(command=command, role=role.name, decision=decision, reason=why, parts=parts)

@@ -11,7 +11,7 @@ from agentflow.repair.search import Bench, SearchResult, find_first_plausible, w
 from agentflow.repair.sources import apply_mutation, read_sources
 from agentflow.repair.target import Brief, Target, read_base_tree, read_target, widen_target
 from agentflow.sandbox.run import Sandbox
-from agentflow.workspace.import_paths import find_import_paths
+from agentflow.workspace.working_copy import find_import_paths
 
 T = TypeVar("T")
 

@@ -18,9 +18,8 @@ from agentflow.repair.sources import Sources
 from agentflow.repair.target import ADVICE, Target
 from agentflow.sandbox.profile import REPAIR
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.scratch import scratch_folder
-from agentflow.workspace.import_paths import to_pythonpath
-from agentflow.workspace.working_copy import copy_files
+from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.workspace.working_copy import copy_files, to_pythonpath
 
 SEARCH_SECONDS = 120.0
 

@@ -10,15 +10,17 @@ from agentflow.core.task import Complexity, Phase
 from agentflow.routing.clauses import (
     Clause,
     Mood,
+    Targets,
     drop_quoted,
     fills_a_file,
     find_lead,
     find_phrases,
+    find_targets,
+    is_about_text,
     split_clauses,
     to_plain_words,
 )
 from agentflow.routing.table import Table
-from agentflow.routing.targets import Targets, find_targets, is_about_text
 
 RANK = (
     Complexity.UNCLASSIFIED,

@@ -18,8 +18,8 @@ from agentflow.routing.classify import (
     list_risks,
     use_named_class,
 )
+from agentflow.routing.clauses import is_about_text
 from agentflow.routing.table import Table
-from agentflow.routing.targets import is_about_text
 
 ORDER = (
     Phase.REFINEMENT,

@@ -16,10 +16,10 @@ from agentflow.core.evidence import Command
 from agentflow.core.record import Record
 from agentflow.parse import fit
 from agentflow.sandbox import seccomp
-from agentflow.sandbox.hidden_places import find_hidden_places
 from agentflow.sandbox.profile import CHECKS
+from agentflow.sandbox.protection import find_hidden_places
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.scratch import scratch_folder
+from agentflow.sandbox.throwaway import scratch_folder
 
 ATTACK = Path(__file__).with_name("attack.py")
 WHO = ("explorer", "implementer", CHECKS)

@@ -20,7 +20,6 @@ from agentflow.core.routing import Access
 from agentflow.sandbox import throwaway
 from agentflow.sandbox.confine import STARTED, Ability, confine_command, confine_on_mac, open_descriptors
 from agentflow.sandbox.environment import find_variables
-from agentflow.sandbox.hidden_places import HiddenPlaces, find_hidden_places
 from agentflow.sandbox.profile import (
     ACCESS,
     CHECKS,
@@ -30,9 +29,8 @@ from agentflow.sandbox.profile import (
     find_protected_names,
     is_protected,
 )
-from agentflow.sandbox.protection import find_links, set_aside_new_names
-from agentflow.sandbox.scratch import is_scratch, scratch_folder
-from agentflow.sandbox.throwaway import View
+from agentflow.sandbox.protection import HiddenPlaces, find_hidden_places, find_links, set_aside_new_names
+from agentflow.sandbox.throwaway import View, is_scratch, scratch_folder
 
 IsCancelled = Callable[[], bool]
 _INSIDE = "/tmp"  # noqa: S108  # a file system of the sandbox's own

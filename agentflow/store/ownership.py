@@ -1,20 +1,25 @@
-"""Which tasks this user began, and how: kept with the user, because a repository can bring any folder.
+"""Whose a task is: which tasks this user began, and the lock that lets one process write.
 
 A task says which model it asks, what it may use up, and what a person decided. Taken from a folder that
 somebody else made, all of that would be theirs to say.
 """
 
+import fcntl
 import hashlib
-from contextlib import suppress
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from agentflow.core.errors import InvalidFile
+from agentflow.core.errors import ConfigError, InvalidFile, TaskLocked
 from agentflow.core.pending import Budget
 from agentflow.core.record import Record, encode
 from agentflow.core.task import TaskState
+from agentflow.descendants import is_alive
 from agentflow.frontmatter import write_whole
 from agentflow.parse import decode
-from agentflow.store.reading import EVENTS
+from agentflow.store.reading import EVENTS, TASKS, state_folder
+from agentflow.trust import content
 
 
 class Begun(Record):
@@ -60,3 +65,49 @@ def is_own(config: Path, folder: Path, task: TaskState) -> bool:
 
 def _place(config: Path, folder: Path) -> Path:
     return config.parent / "tasks" / f"{folder.name}.json"
+
+
+HOLDER = "writer.pid"
+
+
+@contextmanager
+def writer_lock(root: Path) -> Iterator[None]:
+    """Hold the right to change this repository's files. Raises TaskLocked while another task does."""
+    folder = state_folder(root)
+    with ExitStack() as stack:
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not os.path.lexists(folder / ".gitignore"):  # one that is there may be the user's
+                write_whole(folder / ".gitignore", b"*\n")
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            lock = os.open(folder / "writer.lock", flags, 0o600)
+            stack.callback(os.close, lock)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise TaskLocked(
+                "another task is at work in this repository",
+                hint="wait for it, or look at it with agentflow status",
+            ) from None
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write {folder}: {error.strerror}",
+                hint="agentflow keeps its state below .claude/ in the repository",
+            ) from None
+        holder = folder / HOLDER
+        stack.callback(holder.unlink, missing_ok=True)
+        write_whole(holder, str(os.getpid()).encode())
+        yield
+
+
+def is_at_work(root: Path) -> bool:
+    """Tell whether a process works in a repository; one that was killed leaves its number behind."""
+    pid = find_writer(root)
+    return pid is not None and is_alive(pid)
+
+
+def find_writer(root: Path) -> int | None:
+    """Return the process that says it works in a repository; only the lock itself is binding."""
+    try:
+        return int(content(root / TASKS / HOLDER))
+    except (OSError, ValueError, InvalidFile):
+        return None

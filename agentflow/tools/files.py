@@ -11,10 +11,10 @@ from msgspec import Meta
 from agentflow.core.errors import InvalidInput, NotAllowed
 from agentflow.core.ports import Workspace
 from agentflow.core.record import Record
+from agentflow.core.regex import compile_glob
 from agentflow.core.role import Role
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.redact import MARK, redact_text
-from agentflow.workspace.globs import compile_glob
 from agentflow.workspace.path_guard import MAX_BYTES
 
 MAX_LINES = 2000

@@ -12,11 +12,10 @@ from agentflow.core.routing import SUBMITTED_BY
 from agentflow.core.tool import Category, Subject, Tool
 from agentflow.parse import schema
 from agentflow.settings import Caller
-from agentflow.tools.ask import ASK, ESCALATE
 from agentflow.tools.files import EDIT, READ, WRITE
 from agentflow.tools.search import GLOB, GREP
 from agentflow.tools.shell import BASH, shell_scope
-from agentflow.tools.submit import SUBMIT_TOOLS
+from agentflow.tools.submit import ASK, ESCALATE, SUBMIT_TOOLS
 from agentflow.tools.todos import TODO_WRITE
 
 SUBMITS: Mapping[str, str] = {SUBMITTED_BY[tool.input]: tool.name for tool in SUBMIT_TOOLS}

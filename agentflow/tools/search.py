@@ -18,12 +18,11 @@ from msgspec import Meta, field
 from agentflow.core.errors import InvalidInput
 from agentflow.core.ports import Workspace
 from agentflow.core.record import Record
-from agentflow.core.regex import regex
+from agentflow.core.regex import compile_glob, regex
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.process import capture
 from agentflow.redact import redact_text
 from agentflow.tools.files import is_binary
-from agentflow.workspace.globs import compile_glob
 from agentflow.workspace.path_guard import is_hidden
 
 MAX_PATHS = 200

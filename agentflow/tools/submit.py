@@ -1,10 +1,13 @@
-"""The five Submit tools, one for each part of the pipeline; each ends its run."""
+"""Tools that end or pause a run: the five Submit tools, AskUserQuestion and Escalate."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from msgspec import Meta
 
 from agentflow.core.errors import InvalidInput, ToolError
 from agentflow.core.evidence import By, Side
+from agentflow.core.pending import OWN_WORDS, PendingKind
 from agentflow.core.ports import Ledger, Workspace
 from agentflow.core.record import Record, plain
 from agentflow.core.role import (
@@ -18,7 +21,7 @@ from agentflow.core.role import (
     Plan,
     Review,
 )
-from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.tools.excerpts import excerpts_of, was_shown
 
 _WEB = ("https://", "http://")
@@ -152,3 +155,69 @@ def _find_unfounded(wanted: Judgement, ledger: Ledger) -> Iterator[str]:
             yield f"{cited}: an agent chose that command; only what the program ran counts"
         elif record.code is not Side.FINAL or not is_shown:
             yield f"{cited}: it was not taken on the newest state of code and checks"
+
+
+class Option(Record):
+    label: Annotated[str, Meta(min_length=1)]
+    description: str = ""
+
+
+class Question(Record):
+    question: Annotated[str, Meta(min_length=1)]
+    options: Annotated[
+        tuple[Option, ...], Meta(min_length=2, max_length=12, description="The first is the default.")
+    ]
+    header: Annotated[str, Meta(extra_json_schema={"deprecated": True})] = ""
+    multiSelect: Annotated[bool, Meta(extra_json_schema={"deprecated": True})] = False  # noqa: N815
+    """Public keys; a person may answer with words of their own anyway."""
+
+
+class AskInput(Record):
+    questions: Annotated[tuple[Question, ...], Meta(min_length=1, max_length=4)]
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The options of the only question; those of several stand with each."""
+        return tuple(option.label for option in self.questions[0].options) if len(self.questions) == 1 else ()
+
+
+class Escalation(Record):
+    assumption: Annotated[str, Meta(min_length=1)]
+    contradiction: Annotated[str, Meta(min_length=1)]
+    path: Annotated[str, Meta(min_length=1)]
+    line: Annotated[int, Meta(ge=1)]
+    options: Annotated[tuple[Annotated[str, Meta(min_length=1)], ...], Meta(min_length=2, max_length=2)]
+    """A and B: what to assume instead."""
+    recommended: Literal["A", "B"] = "A"
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return (*self.options, f"something else, {OWN_WORDS}")
+
+
+def ask(wanted: AskInput, context: ToolContext) -> Output:  # noqa: ARG001  # all tools have one signature
+    """Ask the user, once; the answer is the result."""
+    raise ToolError("nobody answered")
+
+
+def escalate(wanted: Escalation, context: ToolContext) -> Output:  # noqa: ARG001  # all tools have one signature
+    """Ask the user which of two holds where code contradicts an assumption; your work then begins again."""
+    raise ToolError("nobody answered")
+
+
+ASK = Tool(
+    name="AskUserQuestion", category=Category.ASK, effect=Effect.WRITE, input=AskInput, call=ask, subjects={}
+)
+ESCALATE = Tool(
+    name="Escalate",
+    category=Category.ASK,
+    effect=Effect.WRITE,
+    input=Escalation,
+    call=escalate,
+    subjects={"path": Subject.TEXT},  # the file is named to a person, not opened
+)
+KINDS: Mapping[type[Record], PendingKind] = {
+    AskInput: PendingKind.QUESTION,
+    Escalation: PendingKind.ESCALATION,
+}
+"""What waits, by the input of the tool that asks; a call of any other tool waits for approval."""

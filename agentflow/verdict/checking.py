@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
+from agentflow.checks.dependencies import blockage, read_required_python
 from agentflow.checks.detect import detect
-from agentflow.checks.environment import blockage, read_required_python
 from agentflow.checks.observing import Reads
 from agentflow.checks.python import choose, version
-from agentflow.checks.repository import Repository
+from agentflow.checks.repository import Repository, WellKnown, apply_own_commands
 from agentflow.checks.results import findings
 from agentflow.checks.run import TAIL_CHARS
-from agentflow.checks.wellknown import WellKnown, apply_own_commands
 from agentflow.core.errors import CorruptState, UsageError
 from agentflow.core.events import Event
 from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Fault, settle_outcomes
@@ -44,9 +43,8 @@ from agentflow.verdict.runner import (
 )
 from agentflow.workspace.git import FileChange, Git
 from agentflow.workspace.ignored_files import CACHES, list_unchanged, mark_ignored
-from agentflow.workspace.import_paths import find_installed_paths
 from agentflow.workspace.path_guard import PathGuard
-from agentflow.workspace.working_copy import LowerDirectory
+from agentflow.workspace.working_copy import LowerDirectory, find_installed_paths
 
 if TYPE_CHECKING:
     from agentflow.verdict.inspection import Inspection

@@ -6,7 +6,7 @@ from functools import partial
 from anyio import to_thread
 
 from agentflow.checks.dependencies import audit_of, manifest_of
-from agentflow.checks.required import require
+from agentflow.checks.repository import require
 from agentflow.core.events import Probed
 from agentflow.core.evidence import RED, CheckName, Side, Surface, describe_end
 from agentflow.core.record import copy_shared

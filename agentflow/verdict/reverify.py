@@ -7,10 +7,9 @@ from pathlib import Path
 
 from agentflow.checks.detect import detect
 from agentflow.checks.python import choose
-from agentflow.checks.repository import Repository
+from agentflow.checks.repository import KNOWN_FAILURES, Repository, WellKnown, apply_own_commands
 from agentflow.checks.results import findings
 from agentflow.checks.run import Shown
-from agentflow.checks.wellknown import KNOWN_FAILURES, WellKnown, apply_own_commands
 from agentflow.core.errors import CorruptState
 from agentflow.core.evidence import (
     By,
@@ -30,7 +29,7 @@ from agentflow.core.wording import list_some
 from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.scratch import scratch_folder
+from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.store.ledger import EvidenceLedger, find_damages, summarize_evidence
 from agentflow.store.reading import EVENTS, events, fold_state, read_evidence
 from agentflow.verdict.case import Case, find_hook_files, is_written_by_hooks
@@ -44,10 +43,9 @@ from agentflow.verdict.runner import Place
 from agentflow.verdict.target_tests import narrow, read_tests
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import is_package_folder, list_unchanged, mark_ignored
-from agentflow.workspace.import_paths import find_import_paths, to_pythonpath
 from agentflow.workspace.mixed_tree import mix_trees
 from agentflow.workspace.path_guard import PathGuard
-from agentflow.workspace.working_copy import WorkingCopy
+from agentflow.workspace.working_copy import WorkingCopy, find_import_paths, to_pythonpath
 
 _MIXED = ((Side.BASE, Side.FINAL), (Side.FINAL, Side.BASE))
 """Surface and code of runs on a tree that is put together of both."""

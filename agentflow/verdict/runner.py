@@ -21,14 +21,13 @@ from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.process import stop_asked
 from agentflow.sandbox.profile import CHECKS, Level
 from agentflow.sandbox.run import NETWORK_FAILURE, Sandbox
-from agentflow.sandbox.scratch import scratch_folder
+from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.settings import Patience
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.earlier_runs import EarlierRuns, mark_surroundings
 from agentflow.verdict.surface import belongs
 from agentflow.workspace.git import Git
-from agentflow.workspace.import_paths import to_pythonpath
-from agentflow.workspace.working_copy import LowerDirectory, WorkingCopy
+from agentflow.workspace.working_copy import LowerDirectory, WorkingCopy, to_pythonpath
 
 PATIENCE: Mapping[Fault, Patience] = MappingProxyType(
     {

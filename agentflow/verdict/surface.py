@@ -17,9 +17,8 @@ from agentflow.checks.dependencies import manifest_of
 from agentflow.checks.repository import MAKEFILES, PYTEST_SETTINGS, Repository, dot_folder, table
 from agentflow.core.evidence import Check, Surface
 from agentflow.core.languages import gather, is_source
-from agentflow.core.regex import regex
+from agentflow.core.regex import compile_glob, regex, to_expression
 from agentflow.verdict.equivalence import is_document_path
-from agentflow.workspace.globs import compile_glob, to_expression
 
 
 class Kind(StrEnum):

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable
 from functools import partial
 from itertools import pairwise
 
-from agentflow.checks.required import every
+from agentflow.checks.repository import every
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.regex import regex
-from agentflow.routing.targets import Targets, find_targets
+from agentflow.routing.clauses import Targets, find_targets
 from agentflow.workspace.git import Git
 
 PYTEST = regex(r"(?:^|\{ )(?P<start>[^{};|&]*\bpytest -q)(?=$|;)")

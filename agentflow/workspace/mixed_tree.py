@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha1, sha256
 
 from agentflow.core.record import Record
-from agentflow.sandbox.scratch import scratch_folder
+from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.workspace.git import Git
 from agentflow.workspace.private_git import make_git_with_tree
 

@@ -8,16 +8,18 @@ from pathlib import Path
 from types import MappingProxyType
 
 from agentflow.core.record import Record
-from agentflow.sandbox.scratch import scratch_folder
-from agentflow.workspace.index_file import IndexEntry, hash_tree, list_folders
+from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.workspace.private_git import (
     AS_JUDGED,
     SKIPPED,
     FrozenIndex,
     FrozenStart,
     GitCall,
+    IndexEntry,
     freeze_index,
+    hash_tree,
     hide_home,
+    list_folders,
     make_private_git,
     write_frozen,
     write_rules,

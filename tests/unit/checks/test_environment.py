@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from agentflow.checks.environment import blockage
+from agentflow.checks.dependencies import blockage
 from agentflow.checks.repository import Repository
 from agentflow.core.evidence import CheckRun, TestOutcome
 from tests.unit.verdict.cases import LINT, TESTS, before

@@ -4,7 +4,7 @@ import pytest
 
 from agentflow.core.record import Record
 from agentflow.core.role import Change, Plan
-from agentflow.loop.replies import fit_input
+from agentflow.loop.history import fit_input
 from agentflow.parse import Mismatch
 
 

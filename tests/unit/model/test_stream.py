@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from agentflow.core.errors import ModelRejected
 from agentflow.core.messages import Reply, Text, ToolCall
 from agentflow.core.record import encode
-from agentflow.model.reply import reply
-from agentflow.model.stream import Assembly, ErrorEvent, events
+from agentflow.model.reply import Assembly, ErrorEvent, events, reply
 from agentflow.model.wire import BadReply
 from tests.support.messages_server import Plays, delta_event, sse, text, use
 

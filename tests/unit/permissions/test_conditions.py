@@ -1,6 +1,6 @@
 import pytest
 
-from agentflow.permissions.conditions import CallToApprove, find_approval_reason
+from agentflow.permissions.user_rules import CallToApprove, find_approval_reason
 from agentflow.settings import When
 
 PUSH = CallToApprove(tool="Bash", role="implementer", args={"command": "git push origin"})

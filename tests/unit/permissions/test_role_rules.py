@@ -5,8 +5,7 @@ from agentflow.core.role import Plan, Role
 from agentflow.core.routing import PIPELINE
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.permissions.role_rules import explain_role_refusal, find_owner
-from agentflow.permissions.rule_patterns import compile_pattern
-from agentflow.permissions.rules import parse_rules
+from agentflow.permissions.rules import compile_pattern, parse_rules
 from tests.support.tools import tool_named
 
 LISTS = {

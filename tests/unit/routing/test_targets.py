@@ -1,6 +1,6 @@
 import pytest
 
-from agentflow.routing.targets import find_code_names, find_targets
+from agentflow.routing.clauses import find_code_names, find_targets
 
 PYTEST = frozenset(
     {"tests/test_calc.py::test_add", "tests/test_calc.py::test_add_zero", "tests/b.py::C::test_x[1]"}

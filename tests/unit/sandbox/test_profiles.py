@@ -8,8 +8,8 @@ import pytest
 from agentflow.core.routing import Access
 from agentflow.sandbox import seccomp
 from agentflow.sandbox.confine import build_bubblewrap_arguments, write_seatbelt_rules
-from agentflow.sandbox.hidden_places import find_hidden_places
 from agentflow.sandbox.profile import Profile, is_protected
+from agentflow.sandbox.protection import find_hidden_places
 
 ROOT = Path("/srv/repo")
 PROFILE = Profile(

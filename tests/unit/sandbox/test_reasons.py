@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.sandbox.run import Sandbox, likely_reason
-from agentflow.sandbox.scratch import scratch_folder
+from agentflow.sandbox.throwaway import scratch_folder
 from tests.support.boxes import boxed, landlocked, unboxed
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.sandbox.scratch import remove_scratch, walk
+from agentflow.sandbox.throwaway import remove_scratch, walk
 
 
 @contextmanager

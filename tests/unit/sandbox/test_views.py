@@ -8,7 +8,7 @@ import pytest
 
 from agentflow.sandbox import throwaway
 from agentflow.sandbox.profile import CHECKS
-from agentflow.sandbox.scratch import scratch_folder, take_abandoned
+from agentflow.sandbox.throwaway import scratch_folder, take_abandoned
 from tests.support.repo import Repo
 from tests.unit.sandbox.conftest import Inside
 

@@ -17,7 +17,7 @@ from agentflow.core.role import Findings
 from agentflow.core.task import FRONTMATTER_KEYS, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.parse import Mismatch, fit
 from agentflow.store.journal import lines
-from agentflow.store.locks import writer_lock
+from agentflow.store.ownership import writer_lock
 from agentflow.store.reading import TASKS
 from agentflow.store.task_file import read_task
 from agentflow.store.tasks import NEWEST, TaskStore, new_task_id
@@ -45,7 +45,7 @@ while True:
 LOCKING = """
 import sys, time
 from pathlib import Path
-from agentflow.store.locks import writer_lock
+from agentflow.store.ownership import writer_lock
 
 with writer_lock(Path(sys.argv[1])):
     print("ready", flush=True)

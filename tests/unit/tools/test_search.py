@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agentflow.core.errors import InvalidInput, OutsideWorkspace
+from agentflow.core.regex import compile_glob
 from agentflow.tools.search import (
     ENGINES,
     GLOB,
@@ -22,7 +23,6 @@ from agentflow.tools.search import (
     python_re,
     ripgrep,
 )
-from agentflow.workspace.globs import compile_glob
 from agentflow.workspace.path_guard import PathGuard
 from tests.unit.tools.bench import Bench
 

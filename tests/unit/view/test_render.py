@@ -6,8 +6,7 @@ import pytest
 from agentflow.core.errors import Exit
 from agentflow.core.evidence import Side
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status
-from agentflow.view.evidence import evidence_detail, evidence_table
-from agentflow.view.status import picture
+from agentflow.view.status import evidence_detail, evidence_table, picture
 from agentflow.view.tasks import Snapshot, load
 from agentflow.view.text import Line, Style, fit
 from tests.unit.view.test_text import HOSTILE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentflow.workflow.failing_tests import find_likely_files, find_used_files
+from agentflow.workflow.refinement import find_likely_files, find_used_files
 
 PRODUCT = {
     "shop/money.py": "CENTS = 100\n\n\ndef rounded(amount):\n    return amount // 1\n",

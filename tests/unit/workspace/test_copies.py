@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import OutsideWorkspace
-from agentflow.sandbox.scratch import remove_scratch
-from agentflow.workspace.import_paths import find_import_paths, to_pythonpath
-from agentflow.workspace.working_copy import copy_files
+from agentflow.sandbox.throwaway import remove_scratch
+from agentflow.workspace.working_copy import copy_files, find_import_paths, to_pythonpath
 from tests.support.boxes import boxed
 
 

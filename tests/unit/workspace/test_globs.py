@@ -1,6 +1,6 @@
 import pytest
 
-from agentflow.workspace.globs import compile_glob
+from agentflow.core.regex import compile_glob
 
 
 @pytest.mark.parametrize(

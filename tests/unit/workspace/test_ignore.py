@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentflow.workspace.gitignore import END, OPT_OUT, START, insert_block, keep_out_of_git
+from agentflow.workspace.ignored_files import END, OPT_OUT, START, insert_block, keep_out_of_git
 from tests.unit.workspace.places import Place
 
 BLOCK = f"{START}\n.claude/agentflow/\n.claude/*.local.*\n{END}"

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.sandbox.scratch import remove_scratch
+from agentflow.sandbox.throwaway import remove_scratch
 from agentflow.workspace.ignored_files import describe_changes, list_unchanged, mark_ignored
 
 ENTRIES = (".venv/", "node_modules/")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.workspace.index_file import IndexEntry, hash_tree, read_index, write_index
+from agentflow.workspace.private_git import IndexEntry, hash_tree, read_index, write_index
 from tests.unit.workspace.places import Place
 
 
