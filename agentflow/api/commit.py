@@ -7,7 +7,7 @@ from agentflow.api.decisions import require_own
 from agentflow.core.errors import StateError
 from agentflow.core.task import Status, TaskState
 from agentflow.redact import one_line
-from agentflow.store.locks import writer_lock
+from agentflow.store.ownership import writer_lock
 from agentflow.store.reading import events, find, fold_state
 from agentflow.workspace.commit import Committed, plan_commit, write_commit
 from agentflow.workspace.git import open_repository

@@ -10,7 +10,7 @@ from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.record import Record
 from agentflow.core.wording import list_some
 from agentflow.process import capture
-from agentflow.sandbox.scratch import scratch_folder
+from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.workspace.git import Git
 
 if TYPE_CHECKING:
