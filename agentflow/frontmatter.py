@@ -1,8 +1,9 @@
 """Markdown with a YAML head, in both directions; the only door to YAML.
 
-Strict, because a head that is read as empty would be a silent restart: the fence must be closed, keys are
-unique, anchors are refused, and only `null`, `true`, `false` and whole numbers are not strings, so that
-`no`, `1.10` and `12:30:45` stay what was written.
+Our own files are read strictly, because a head that is read as empty would be a silent restart: the fence
+must be closed, keys are unique, anchors are refused, and only `null`, `true`, `false` and whole numbers are
+not strings, so that `no`, `1.10` and `12:30:45` stay what was written. Files that people bring from other
+tools are read by python-frontmatter, which is loaded for the first of them.
 """
 
 import json
@@ -11,7 +12,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar, get_origin
+from typing import Any, NamedTuple, TypeVar, get_origin
 
 import yaml
 from yaml.composer import Composer
@@ -28,6 +29,11 @@ FENCE = "---"
 MAX_CHARS = 1_000_000
 _SURROGATE = regex(r"\\u[dD][89a-fA-F]")
 _SURROGATES = regex(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
+_MAX_VALUES = 2_000
+"""Of a public head; aliases may make many of few."""
+_PLAIN_VALUE = regex(r"^(\s*[\w-]+:[ \t]+)([^\s\"'\[{|>&*!].*?)[ \t]*$")
+_MERGED = regex(rf"(?:(?!\n{FENCE}).)*?<<\s*:", re.DOTALL)
+"""Merged keys may make many of few before any value can be counted."""
 _FORBIDDEN = regex("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -164,6 +170,76 @@ def split(text: str, source: str) -> tuple[dict[str, Any], str]:
     return head, "".join(lines[end + 1 :])
 
 
+class PublicText(NamedTuple):
+    """A file that people bring from other tools."""
+
+    head: dict[str, Any]
+    body: str
+    quoted: tuple[int, ...] = ()
+    """The lines whose value was no YAML, because of a colon, and counts as text."""
+
+
+def read_public(text: str, source: str) -> PublicText:
+    """Return head and body of a file that may be written for other tools.
+
+    Raises InvalidFile for a head that cannot be read, also with the values that hold a colon in quotes.
+    """
+    text = text.removeprefix("\ufeff")
+    try:
+        return _parse_public(text, source)
+    except InvalidFile as error:
+        lines = text.split("\n")
+        end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == FENCE), 0)
+        quoted = [*(_PLAIN_VALUE.sub(_quote, line) for line in lines[:end]), *lines[end:]]
+        changed = tuple(number for number, line in enumerate(quoted, 1) if line != lines[number - 1])
+        if not changed:
+            raise
+        try:
+            return _parse_public("\n".join(quoted), source)._replace(quoted=changed)
+        except InvalidFile:
+            raise error from None
+
+
+def _parse_public(text: str, source: str) -> PublicText:
+    import frontmatter  # noqa: PLC0415  # loaded only where there is such a file
+
+    if len(text) > MAX_CHARS:
+        raise InvalidFile(source, f"longer than {MAX_CHARS:,} characters")
+    if _MERGED.match(text):
+        raise InvalidFile(source, "merged keys (<<) are not read; write them out", line=1)
+    try:
+        head, body = frontmatter.parse(text)
+        values = iter(range(_MAX_VALUES))
+        plain = {str(key): _to_plain(value, values) for key, value in head.items()}
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        split(text, source)  # names the line, where the strict reader minds it too
+        problem = " ".join(str(error).split()) or "not YAML"
+        raise InvalidFile(source, problem[:200], line=1) from None
+    if not plain:
+        split(text, source)
+    return PublicText(plain, body)
+
+
+def _to_plain(value: object, room: Iterator[int]) -> Any:
+    """Return a value of YAML as plain data, dates and fractions as text. Raises ValueError for too many."""
+    if next(room, None) is None:
+        raise ValueError(f"the head has more than {_MAX_VALUES:,} values")
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case list():
+            return [_to_plain(item, room) for item in value]
+        case dict():
+            return {str(key): _to_plain(item, room) for key, item in value.items()}
+        case _:
+            return str(value)
+
+
+def _quote(found: re.Match[str]) -> str:
+    key, value = found.groups()
+    return key + (json.dumps(value, ensure_ascii=False) if ": " in value or value.endswith(":") else value)
+
+
 def join(head: dict[str, Any], body: str) -> str:
     """Return the Markdown text of a head and a body."""
     return f"{FENCE}\n{dump_yaml(head)}{FENCE}\n{body}"
@@ -178,8 +254,10 @@ def key_line(text: str, key: str) -> int | None:
 
 
 def _head_lines(text: str) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(text.splitlines()[1:], 2):
-        if line.rstrip() == FENCE:
+    fences = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        fences += line.rstrip().removeprefix("\ufeff") == FENCE
+        if fences == 2:
             return
         yield number, line
 

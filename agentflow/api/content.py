@@ -11,7 +11,7 @@ from agentflow.api.trust import (
     load_trust_here,
     summarize_untrusted,
 )
-from agentflow.core.errors import UnknownRole, UnknownSkill, UnknownTool
+from agentflow.core.errors import UnknownRole, UnknownSkill
 from agentflow.core.hook import Hook
 from agentflow.core.record import Record
 from agentflow.core.role import Role
@@ -111,19 +111,23 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
     skills = load_skills(list_skill_folders(root))
     used, warnings = [], [*roles.warnings, *skills.warnings]
     for role in roles.all:
-        try:
-            toolbox.select_for(role)
-        except UnknownTool as error:
-            if role.part:
-                raise
-            warnings.append(f"role left out: {error}")
+        toolbox.select_for(role)
+        if role.part is None and toolbox.gives_nothing(role):
+            warnings.append(f"role left out: {describe_no_tools(role)}")
             continue
         used.append(role)
+        warnings.extend(f"{role.place('tools')}: {problem}" for problem in toolbox.list_unknown(role))
         warnings.extend(_check_skills(role, skills))
     for role in used:
         if role.part:
             require_known(role, list_subagents(tuple(used)))
     return Content(roles=roles.replace(all=tuple(used)), skills=skills, warnings=tuple(warnings))
+
+
+def describe_no_tools(role: Role) -> str:
+    """Return why a sub-agent whose list names no tool of this program cannot be run."""
+    listed = ", ".join(map(str, role.tools))
+    return f"{role.place('tools')}: tools: role {role.name} lists {listed}, and none of them exists here"
 
 
 def list_skill_folders(root: Path) -> tuple[SkillFolder, ...]:

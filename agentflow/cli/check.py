@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.api.content import list_skill_folders
+from agentflow.api.extensions import list_extensions
 from agentflow.api.trust import read_project_file
 from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import AgentflowError, Exit, InvalidFile, ToolError
 from agentflow.core.hook import Hook, Script
-from agentflow.core.record import Record
+from agentflow.core.record import Record, plain
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE
 from agentflow.hooks.entries import HookFile, project_places, read_hooks, user_places
@@ -24,6 +25,7 @@ from agentflow.library.roles import find_direct_problems, list_subagents, read_r
 from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill, read_skill_file
 from agentflow.library.skills import SkillFolder, Skills, describe_unknown_skill, find_skill_folders
 from agentflow.permissions.rules import parse_rules
+from agentflow.redact import one_line
 from agentflow.settings import PROJECT_FILE, folders, load_settings
 from agentflow.tools.registry import Toolbox, standard
 from agentflow.trust import content
@@ -62,13 +64,18 @@ class Problem(Record):
 
 def check(json: bool = JSON, folder: Path = FOLDER) -> int:
     """Validate settings, roles, skills and hooks. Permission rules and hook scripts are checked too."""
-    found = validate(folder)
-    counts = {"agents": found.agents, "skills": found.skills, "hooks": found.hooks, "commands": 0}
+    found, parts = validate(folder), list_extensions(folder.resolve())
+    commands = sum(kind == "command" for kind, _ in parts)
+    counts = {"agents": found.agents, "skills": found.skills, "hooks": found.hooks, "commands": commands}
     if json:
-        say_json({"problems": found.problems, "counts": counts})
+        told = [{"kind": kind, **plain(part)} for kind, part in parts]
+        say_json({"problems": found.problems, "counts": counts, "extensions": told})
     else:
         for problem in found.problems:
             say(problem.text)
+        for kind, part in parts:
+            why = f": {part.reason}" if part.reason else ""
+            say(f"{one_line(f'{kind} {part.name}')}: {part.standing}{one_line(why)}  [{part.file}]")
         numbers = {"role file": found.agents, "skill": found.skills, "hook": found.hooks}
         looked_at = ", ".join(plural(number, noun) for noun, number in numbers.items())
         say(f"{looked_at}, {plural(len(found.problems), 'problem')}")
@@ -158,12 +165,10 @@ def _role_problems(role: Role, toolbox: Toolbox, known: tuple[Role, ...]) -> Ite
     for message in find_direct_problems(role, toolbox.tools):
         line = role.lines.get("metadata")
         yield Problem(file=role.source, line=line, key="metadata", message=message)
-    try:
-        toolbox.select_for(role)
-    except AgentflowError as error:
-        problem = problem_of(role.source, error, key="tools")
-        message = problem.message.removeprefix(f"{role.place('tools')}: ")
-        yield problem.replace(line=role.lines.get("tools"), message=message)
+    is_refused = role.part is not None or toolbox.gives_nothing(role)
+    for message in toolbox.list_unknown(role):
+        severity = ERROR if is_refused else WARNING
+        yield name_problem(role.source, f"tools: {message}", role.lines.get("tools"), severity)
     for name, tools, part in SOLE:
         taken = sorted({rule.tool for rule in role.tools} & tools)
         if taken and role.part not in (None, part) and not (name == "one-writer" and role.write_paths):

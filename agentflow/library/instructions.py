@@ -9,7 +9,7 @@ from agentflow.core.errors import InvalidFile, ToolError
 from agentflow.core.ports import Workspace
 from agentflow.core.regex import compile_glob, regex
 from agentflow.core.task import Instruction
-from agentflow.frontmatter import split
+from agentflow.frontmatter import read_public
 from agentflow.redact import redact_text
 
 MAX_IN_PROMPT = 20_000
@@ -96,7 +96,7 @@ def _split_rule(path: str, raw: str) -> tuple[tuple[str, ...], str]:
     body = raw
     if path.startswith(f"{_RULES}/"):
         try:
-            head, body = split(raw, path)
+            head, body, _ = read_public(raw, path)
         except InvalidFile:
             body = raw  # no head, or none that can be read: it counts everywhere
     said = head.get("paths", ())

@@ -14,8 +14,9 @@ from agentflow.core.regex import regex
 from agentflow.core.role import INHERIT, Limits, Role, ToolRule
 from agentflow.core.routing import PIPELINE
 from agentflow.core.tool import Effect, Tool
-from agentflow.frontmatter import key_line, split
+from agentflow.frontmatter import PublicText, key_line, read_public, split
 from agentflow.library.bundled import find_bundled
+from agentflow.library.skill_file import COLON
 from agentflow.parse import Mismatch, fit
 from agentflow.permissions.rules import parse_rules
 from agentflow.trust import content
@@ -27,7 +28,15 @@ DIRECT_KEY = "agentflow-direct"
 MERGE_KEY = "agentflow-merge"
 """The key that says how several direct answers become one: `concatenate`."""
 
-_NAME = regex(r"[a-z][a-z0-9-]{0,50}")
+_NAME = regex(r"[^\W_](?:[\w .-]{0,62}[\w.])?")
+"""Public files also use capitals and spaces."""
+_ELSEWHERE = frozenset(
+    {
+        *("background", "color", "effort", "hooks", "initialPrompt", "isolation", "mcpServers", "memory"),
+        *("permissionMode", "version"),
+    }
+)
+"""Keys of other tools."""
 
 
 class RoleHead(Record, rename={"max_turns": "maxTurns", "disallowed_tools": "disallowedTools"}):
@@ -100,7 +109,7 @@ def load_roles(user: Path, project: Iterable[Path] = (), calls: int = Limits().t
             warnings.append(f"role left out: {error}")
             continue
         roles.append(role)
-        warnings.extend(notes)
+        warnings.extend(notes if role.part else ())
     # the last file of each role counts; one of the same name that plays no part is another role
     newest = {(role.name, role.part): role for role in roles}
     found = Roles(all=tuple(newest.values()), warnings=tuple(warnings))
@@ -116,11 +125,15 @@ def read_role(path: Path, origin: str, calls: int = Limits().tool_calls) -> tupl
         text = content(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidFile(source, f"cannot be read: {error}") from None
-    keys, prompt = split(text, source)
+    # what plays a part decides what a task may do, so nothing in its head is guessed
+    parsed = PublicText(*split(text, source)) if PART_KEY in text else read_public(text, source)
     file = _File(source=source, origin=origin, text=text)
-    warnings = _check_keys(keys, file)
-    head = _read_head({name: value for name, value in keys.items() if name in _KNOWN}, file)
-    return _to_role(head, prompt, file, calls), warnings
+    warnings = (*_check_keys(parsed.head, file), *(f"{source}:{line}: {COLON}" for line in parsed.quoted))
+    known = {name: value for name, value in parsed.head.items() if name in _KNOWN}
+    if isinstance(given := known.get("metadata"), dict):
+        known["metadata"] = {key: str(value) for key, value in given.items()}
+    head = _read_head(known, file)
+    return _to_role(head, parsed.body, file, calls), warnings
 
 
 _KNOWN = frozenset(field.encode_name for field in msgspec.structs.fields(RoleHead))
@@ -128,7 +141,7 @@ _KNOWN = frozenset(field.encode_name for field in msgspec.structs.fields(RoleHea
 
 def _check_keys(keys: Mapping[str, Any], file: _File) -> tuple[str, ...]:
     """Return a warning for each unknown key. Raises InvalidFile for one that is nearly a known key."""
-    unknown = [key for key in keys if key not in _KNOWN]
+    unknown = [key for key in keys if key not in _KNOWN | _ELSEWHERE]
     for key in unknown:
         if near := difflib.get_close_matches(key, _KNOWN, n=1, cutoff=0.8):
             raise file.wrong(key, f"unknown key {key!r}; did you mean {near[0]!r}?")
@@ -145,7 +158,7 @@ def _read_head(known: dict[str, Any], file: _File) -> RoleHead:
             raise file.wrong(key, f"{key}: must not be empty")
     part, merge = head.metadata.get(PART_KEY), head.metadata.get(MERGE_KEY, "concatenate")
     if part is None and not _NAME.fullmatch(head.name):
-        raise file.wrong("name", f"name: {head.name!r} must be lower case letters, digits and hyphens")
+        raise file.wrong("name", f"name: {head.name!r} must be letters, digits, spaces and hyphens")
     if part is not None and head.tools is None:
         raise file.wrong("tools", "tools: is missing; a role has only the tools it lists")
     if part is not None and part not in PIPELINE:

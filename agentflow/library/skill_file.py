@@ -1,7 +1,6 @@
 """One skill: a folder with a SKILL.md, read leniently because many tools write such folders."""
 
 import difflib
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
@@ -9,7 +8,7 @@ from typing import Any
 
 from agentflow.core.errors import InvalidFile, OutsideWorkspace, ToolError
 from agentflow.core.record import Record
-from agentflow.frontmatter import key_line, split
+from agentflow.frontmatter import PublicText, key_line, read_public, split
 from agentflow.redact import one_line
 from agentflow.workspace.path_guard import PathGuard
 
@@ -27,9 +26,9 @@ _OURS = {"owner": "owners", "consumers": "consumers", "roles": "roles", "phases"
 """The keys under `metadata` that have a meaning here, with the fields that they fill."""
 _MAX_FILES = 50
 """The most files beside SKILL.md that are listed."""
+COLON = "a value with a colon needs quotes; it is read as text"
 _NAME = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 _MAX = {"name": 64, "description": 1024, "compatibility": 500}
-_PLAIN_VALUE = re.compile(r"^(\s*[\w-]+:[ \t]+)([^\s\"'\[{|>&*!].*?)[ \t]*$")
 
 
 class Oddity(Record):
@@ -80,7 +79,8 @@ def read_skill(folder: Path, root: Path, origin: str) -> tuple[Skill, tuple[Oddi
     """Return the skill in a folder, and what is odd about it. Raises InvalidFile naming file and line."""
     source = str(folder / SKILL_FILE)
     text = _text(folder, root)
-    head, _ = split_leniently(text, source)
+    parsed = _parse(text, source, origin)
+    head = parsed.head
     lines = {key: key_line(text, key) or 1 for key in (*STANDARD_KEYS, *head)}
     for key in head.keys() - STANDARD_KEYS - _ELSEWHERE:
         if near := difflib.get_close_matches(key, STANDARD_KEYS, n=1, cutoff=0.8):
@@ -100,13 +100,14 @@ def read_skill(folder: Path, root: Path, origin: str) -> tuple[Skill, tuple[Oddi
         lines=lines,
         **{field: _split_words(metadata.get(key)) for key, field in _OURS.items()},
     )
-    said = _find_oddities(head, found)
-    return found, tuple(Oddity(source=source, line=lines[key], problem=problem) for key, problem in said)
+    said = [(lines[key], problem) for key, problem in _find_oddities(head, found)]
+    said += [(line, COLON) for line in parsed.quoted]
+    return found, tuple(Oddity(source=source, line=line, problem=problem) for line, problem in said)
 
 
 def read_body(skill: Skill) -> str:
     """Return the current body of a skill. Raises InvalidFile."""
-    return split_leniently(_text(skill.folder, skill.root), skill.source)[1].strip()
+    return _parse(_text(skill.folder, skill.root), skill.source, skill.origin).body.strip()
 
 
 def read_skill_file(skill: Skill, name: str) -> str:
@@ -147,22 +148,14 @@ def _read(folder: Path, root: Path, name: str) -> bytes:
 
 
 def split_leniently(text: str, source: str) -> tuple[dict[str, Any], str]:
-    """Return head and body; a value that YAML cannot read, such as one with a colon, counts as text."""
-    try:
-        return split(text, source)
-    except InvalidFile as error:
-        first, *others = text.split("\n")
-        end = next((number for number, line in enumerate(others) if line.rstrip() == "---"), 0)
-        quoted = [_PLAIN_VALUE.sub(_quote, line) for line in others[:end]]
-        try:
-            return split("\n".join((first, *quoted, *others[end:])), source)
-        except InvalidFile:
-            raise error from None
+    """Return head and body of a file that may be written for other tools. Raises InvalidFile."""
+    found = read_public(text, source)
+    return found.head, found.body
 
 
-def _quote(found: re.Match[str]) -> str:
-    key, value = found.groups()
-    return key + (json.dumps(value, ensure_ascii=False) if ": " in value or value.endswith(":") else value)
+def _parse(text: str, source: str, origin: str) -> PublicText:
+    """Return head and body; those of a shipped skill are read strictly."""
+    return PublicText(*split(text, source)) if origin == "bundled" else read_public(text, source)
 
 
 def _split_words(value: object) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from typing import Self
 
 from agentflow.core.errors import ConfigError, UnknownTool
+from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import ToolSpec
 from agentflow.core.record import Record
 from agentflow.core.role import HANDOFF, Role
@@ -34,6 +35,8 @@ ELSEWHERE = frozenset(
 _SHIPPED = (READ, EDIT, WRITE, GLOB, GREP, BASH, TODO_WRITE, ASK, ESCALATE, *SUBMIT_TOOLS)
 NAMES = frozenset({*(tool.name for tool in _SHIPPED), *WEB, *ELSEWHERE})
 """Every word that means a tool."""
+_BY_PREFIX = ("mcp__", HANDOFF)
+"""Names that are not known before a run."""
 _CATEGORIES = frozenset(category.value for category in Category)
 
 
@@ -55,10 +58,14 @@ class Toolbox(Record):
         return next((tool for tool in self.tools if tool.name == name), None)
 
     def select_for(self, role: Role) -> tuple[Tool, ...]:
-        """Return the tools of a role's list and the one it submits with, by name. Raises UnknownTool."""
+        """Return the tools of a role's list and the one it submits with, by name.
+
+        Raises UnknownTool for a role of the pipeline; a sub-agent does without the tools of other programs.
+        """
         listed = {rule.tool for rule in role.tools}
-        for entry in sorted(listed):
-            self._require_known(entry, role)
+        for problem in self.list_unknown(role) if role.part else ():
+            known = ", ".join(sorted(self._known()))
+            raise UnknownTool(f"{role.place('tools')}: tools: {problem}", hint=f"Known are {known}.")
         common = (tool for tool in self._common() if role.part == _ON_THE_WEB or not _is_web(tool))
         offered = {tool.name: tool for tool in common if {tool.name, tool.category.value} & listed}
         submits = (tool for tool in self.tools if SUBMITTED_BY.get(tool.input) == role.part is not None)
@@ -69,16 +76,29 @@ class Toolbox(Record):
         """Return the tools that a role can list; a Submit tool comes with its part only."""
         return tuple(tool for tool in self.tools if tool.input not in SUBMITTED_BY)
 
-    def _require_known(self, entry: str, role: Role) -> None:
-        known = {*(tool.name for tool in self._common()), *WEB, *_CATEGORIES}
-        if entry in known | ELSEWHERE or entry.startswith(("mcp__", HANDOFF)):
-            return
-        near = get_close_matches(entry, sorted(known), n=1)
-        raise UnknownTool(
-            f"{role.place('tools')}: tools: role {role.name} lists {entry}, which is no tool or category"
-            + (f"; did you mean {near[0]}?" if near else ""),
-            hint=f"Known are {', '.join(sorted(known))}.",
+    def list_unknown(self, role: Role) -> tuple[str, ...]:
+        """Return a problem for each entry of a role's list that names no tool, not one elsewhere either."""
+        known = self._known()
+        entries = sorted({rule.tool for rule in role.tools} - known - ELSEWHERE)
+        return tuple(
+            f"role {role.name} lists {entry}, which is no tool or category{_suggest(entry, known)}"
+            for entry in entries
+            if not entry.startswith(_BY_PREFIX)
         )
+
+    def gives_nothing(self, role: Role) -> bool:
+        """Return whether a role lists tools and none of them exists here."""
+        known = {*self._known(), DELEGATE, "Skill"}
+        listed = {rule.tool for rule in role.tools}
+        return bool(listed) and not any(entry in known or entry.startswith(_BY_PREFIX) for entry in listed)
+
+    def _known(self) -> set[str]:
+        return {*(tool.name for tool in self._common()), *WEB, *_CATEGORIES}
+
+
+def _suggest(entry: str, known: Iterable[str]) -> str:
+    near = get_close_matches(entry, sorted(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _is_web(tool: Tool) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.plugin import SKILLS, copy_parts, copy_plugin
 from tests.support.repo import CALC, NewRepo, Repo
 
 
@@ -46,7 +47,32 @@ def test_the_tools_are_listed_with_what_they_can_do(repo: Repo) -> None:
 def test_the_shipped_files_are_in_order(repo: Repo) -> None:
     done = repo.run("check", "--json")
     assert done.code == 0
-    assert done.json == {"problems": [], "counts": {"agents": 5, "skills": 6, "hooks": 0, "commands": 0}}
+    counts = {"agents": 5, "skills": 6, "hooks": 0, "commands": 0}
+    assert done.json == {"problems": [], "counts": counts, "extensions": []}
+
+
+def test_check_says_of_each_part_of_the_repository_whether_it_counts(repo: Repo) -> None:
+    copy_parts(repo.root / ".claude", "agents", "skills", "commands")
+    copy_plugin(repo.root / "kit")
+    (repo.root / "kit/.mcp.json").rename(repo.root / ".mcp.json")
+    hooks = {"PreToolUse": [{"hooks": [{"type": "command", "command": "true"}]}]}
+    repo.write({".claude/settings.json": json.dumps({"hooks": hooks})})
+    before = standings(repo)
+    assert before["skill", "rounding-money"] == "counts"
+    assert before["agent", "Code-Reviewer"] == before["hook", "PreToolUse: true"] == "waits for trust"
+    assert {kind for kind, _ in before} == {"skill", "agent", "command", "hook", "MCP server"}
+    assert repo.run("trust", "--yes").code == 0
+    after = standings(repo)
+    assert after["agent", "Code-Reviewer"] == after["hook", "PreToolUse: true"] == "counts"
+    assert len([name for kind, name in after if kind == "skill"]) == len(SKILLS)
+    said = repo.run("check").out
+    assert "agent Code-Reviewer: counts  [.claude/agents/code-reviewer.md]" in said
+
+
+def standings(repo: Repo) -> dict[tuple[str, str], str]:
+    """Return what `check` says of each part of the repository, by kind and name."""
+    parts = repo.run("check", "--json").json["extensions"]
+    return {(part["kind"], part["name"]): part["standing"] for part in parts}
 
 
 REVIEWER = """---

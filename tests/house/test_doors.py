@@ -49,7 +49,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "httpcore2": ("agentflow/model/direct.py",),
     "httpx2": ("agentflow/model/http.py", "agentflow/tools/web.py"),
     "git": ("agentflow/workspace/commit.py",),
-    "frontmatter": (),
+    "frontmatter": ("agentflow/frontmatter.py",),
     "pydantic": (),
 }
 """What is used, and the only places that may; nobody, where the list is empty."""

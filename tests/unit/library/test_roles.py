@@ -1,4 +1,5 @@
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,7 @@ WRONG = {
     "empty description": ("name: a\ndescription: ''\ntools: []\n", ":3:", "description: must not be empty"),
     "no tools": (f"name: a\ndescription: d\n{PART}", "", "tools: is missing"),
     "null tools": (f"name: a\ndescription: d\ntools:\n{PART}", ":4:", "tools: is missing"),
-    "a name for no file": ("name: ../a\ndescription: d\n", ":2:", "must be lower case letters"),
+    "a name for no file": ("name: ../a\ndescription: d\n", ":2:", "must be letters, digits"),
     "another way to merge": (f"{HEAD}metadata: {{agentflow-merge: yes}}\n", ":5:", "is not concatenate"),
     "tool": ("name: a\ndescription: d\ntool: [Read]\n", ":4:", "did you mean 'tools'?"),
     "desciption": ("name: a\ndesciption: d\ntools: []\n", ":3:", "did you mean 'description'?"),
@@ -107,7 +108,7 @@ WRONG = {
     "a limit in words": (f"{HEAD}limits: {{turns: many}}\n", ":5:", "limits"),
     "a part nobody plays": (f"{HEAD}metadata: {{agentflow-role: cook}}\n", ":5:", "'cook' is none of"),
     "turns in words": (f"{HEAD}maxTurns: many\n", ":5:", "maxTurns: expected `int`"),
-    "twice": (f"{HEAD}name: b\n", ":5:", "key 'name' stands twice"),
+    "twice": (f"{HEAD}name: b\n{PART}", ":5:", "key 'name' stands twice"),
 }
 
 
@@ -130,13 +131,47 @@ def test_a_limit_that_allows_nothing_is_refused(tmp_path: Path, limits: str) -> 
         read_role(a_file(tmp_path, f"{HEAD}{limits}\n"), "user")
 
 
-def test_other_unknown_keys_are_kept_with_a_warning(tmp_path: Path) -> None:
-    path = a_file(tmp_path, f"{HEAD}color: red\npermissionMode: plan\n")
+def test_keys_of_other_tools_are_silent_and_unknown_ones_are_not(tmp_path: Path) -> None:
+    path = a_file(tmp_path, f"{HEAD}color: red\npermissionMode: plan\nflavour: mint\n")
     _, warnings = read_role(path, "user")
-    assert warnings == (
-        f"{path}: key 'color' has no meaning here",
-        f"{path}: key 'permissionMode' has no meaning here",
-    )
+    assert warnings == (f"{path}: key 'flavour' has no meaning here",)
+
+
+LENIENT = {
+    "capitals": ("name: Code-Reviewer\ndescription: d\n", "Code-Reviewer", "d"),
+    "a space": ("name: Code Reviewer\ndescription: d\n", "Code Reviewer", "d"),
+    "an unquoted colon": ("name: a\ndescription: Use when: it rains\n", "a", "Use when: it rains"),
+    "a key twice": ("name: a\nname: b\ndescription: d\n", "b", "d"),
+    "an anchor": ("name: &n a\ndescription: *n\n", "a", "a"),
+    "a date, a fraction": ("name: a\ndescription: d\nsince: 2026-01-01\nversion: 1.10\n", "a", "d"),
+    "an empty line first": ("\nname: a\ndescription: d\n", "a", "d"),
+}
+
+
+@pytest.mark.parametrize("name", LENIENT)
+def test_a_public_file_is_read_leniently(tmp_path: Path, name: str) -> None:
+    head, called, described = LENIENT[name]
+    role, _ = read_role(a_file(tmp_path, head), "user")
+    assert (role.name, role.description) == (called, described)
+
+
+def test_an_unquoted_colon_is_said(tmp_path: Path) -> None:
+    path = a_file(tmp_path, LENIENT["an unquoted colon"][0])
+    assert read_role(path, "user")[1] == (f"{path}:3: a value with a colon needs quotes; it is read as text",)
+
+
+BOMBS = {
+    "many of few": "a: &a [x, x, x, x, x, x, x, x]\n"
+    + "".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 8)}]\n" for a, b in pairwise("abcdefghij")),
+    "merged keys": "a: &a {x: y}\nb: {<<: *a}\n",
+    "too large": "b: " + "x" * 1_000_001 + "\n",
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_head_that_grows_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidFile):
+        read_role(a_file(tmp_path, f"{HEAD}{BOMBS[name]}"), "user")
 
 
 @pytest.mark.parametrize("content", [b"\xff", b"", b"no head", b"---\nname: a\n"])

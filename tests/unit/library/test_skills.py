@@ -64,7 +64,6 @@ def test_a_skill_says_what_its_head_says(make: Make) -> None:
         ("name: a-skill\ndescription: ' '\n", 3, "description: is missing or empty"),
         (f"{HEAD}descripton: x\n", 4, "did you mean 'description'?"),
         (f"{HEAD}allowed_tools: Read\n", 4, "did you mean 'allowed-tools'?"),
-        (f"{HEAD}name: b\n", 4, "stands twice"),
         ("name: [a\n", 3, ""),
     ],
 )
