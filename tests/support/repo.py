@@ -10,6 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tests.support.forked import can_run, forks
+
 COMMAND = Path(sys.executable).with_name("agentflow")
 SYSTEM_PYTHON = "python3"
 TEXT = "make the failing tests pass"
@@ -92,11 +94,15 @@ class Repo:
         stdin: str = "",
         timeout: float = 120,
     ) -> Done:
+        whole = {**self.environment, **(env or {})}
+        if tuple(command) == (str(COMMAND),) and not self.identity and can_run(words, env or {}, stdin):
+            fork = forks(COMMAND, whole.get("LANG", ""))
+            return Done(fork.run(words, self.root, whole, stdin, timeout))
         return Done(
             subprocess.run(
                 [*command, *words],
                 cwd=self.root,
-                env={**self.environment, **(env or {})},
+                env=whole,
                 input=stdin,
                 capture_output=True,
                 text=True,

@@ -1,0 +1,170 @@
+"""The installed command without the start of Python: each one is a fork of a process with the package loaded.
+
+A fork has its own arguments, environment, folder and streams, and calls what the installed script calls. It is
+not for what depends on how Python starts (its own variables, the locale, a terminal, another user): `can_run`
+says so, and the caller starts the command itself.
+"""
+
+import contextlib
+import functools
+import importlib
+import io
+import json
+import os
+import pkgutil
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import agentflow
+from agentflow.cli.app import command as run_installed
+
+_MOST = 60_000
+"""Bytes that fit a pipe and a message."""
+_START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC")
+_LEFT_OUT = (
+    "agentflow.__main__",
+    "agentflow._bundled",
+    "agentflow.checks.reading_hook",
+    "agentflow.model.sdk",
+)
+"""What runs on import, is run elsewhere, or takes a second and is seldom used."""
+
+
+def can_run(words: Sequence[str], env: Mapping[str, str], stdin: str) -> bool:
+    """Tell whether a fork does what a start of the command would."""
+    asked = sum(len(word) for word in (*words, *env.values()))
+    return asked < _MOST and len(stdin) < _MOST // 4 and not any(name.startswith(_START) for name in env)
+
+
+class Forks:
+    """The client's end: each call of `run` is one forked command."""
+
+    def __init__(self, command: Path, language: str) -> None:
+        """Start the process that forks; it ends when this one does."""
+        self._command = command
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._process = subprocess.Popen(
+            (sys.executable, "-P", __file__, str(command), str(theirs.fileno())),
+            env={"LANG": language} if language else {},
+            pass_fds=(theirs.fileno(),),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        theirs.close()
+
+    def run(
+        self, words: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: str, timeout: float
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run the command as `subprocess.run` does, with its output as text."""
+        asked = json.dumps({"words": words, "cwd": str(cwd), "env": dict(env)}).encode()
+        pipes = [os.pipe() for _ in range(4)]
+        theirs = (pipes[0][0], *(pipe[1] for pipe in pipes[1:]))
+        socket.send_fds(self._socket, [asked], theirs)
+        for descriptor in theirs:
+            os.close(descriptor)
+        with contextlib.suppress(BrokenPipeError), os.fdopen(pipes[0][1], "wb") as feed:
+            feed.write(stdin.encode())
+        out, err, ended = _collect([pipe[0] for pipe in pipes[1:]], [str(self._command), *words], timeout)
+        code = int(ended.split()[1])
+        return subprocess.CompletedProcess([str(self._command), *words], code, _to_text(out), _to_text(err))
+
+
+@functools.cache
+def forks(command: Path, language: str) -> Forks:
+    """Return the process that forks, started when it is first asked for."""
+    return Forks(command, language)
+
+
+def _collect(pipes: Sequence[int], words: Sequence[str], timeout: float) -> list[bytes]:
+    """Read pipes to their ends; in time, or the command is killed."""
+    found = dict.fromkeys(pipes, b"")
+    end = time.monotonic() + timeout
+    with selectors.DefaultSelector() as waiting:
+        for pipe in pipes:
+            waiting.register(pipe, selectors.EVENT_READ)
+        while waiting.get_map():
+            ready = waiting.select(end - time.monotonic())
+            if time.monotonic() > end:
+                os.kill(int(found[pipes[-1]].split()[0]), signal.SIGKILL)
+                raise subprocess.TimeoutExpired(words, timeout, *(found[pipe] for pipe in pipes[:2]))
+            for pipe in (key.fd for key, _ in ready):
+                read = os.read(pipe, 1 << 16)
+                found[pipe] += read
+                if not read:
+                    waiting.unregister(pipe)
+                    os.close(pipe)
+    return [found[pipe] for pipe in pipes]
+
+
+def _to_text(output: bytes) -> str:
+    return io.TextIOWrapper(io.BytesIO(output), encoding="utf-8").read()
+
+
+def serve(command: str, ours: socket.socket) -> None:
+    """Fork for each request until nobody can ask any more."""
+    _load()
+    sys.path[0] = str(Path(command).parent)
+    signal.signal(signal.SIGCHLD, _reap)
+    while True:
+        asked, descriptors, _, _ = socket.recv_fds(ours, 2 * _MOST, 4)
+        if not asked:
+            return
+        if os.fork() == 0:
+            ours.close()
+            _attend(command, json.loads(asked), descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _reap(*_: object) -> None:
+    """Let go of forks that have ended."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _load() -> None:
+    """Import the package, so that no command has to."""
+    for module in pkgutil.walk_packages(agentflow.__path__, "agentflow."):
+        if not module.name.removeprefix("agentflow.").startswith(_LEFT_OUT):
+            with contextlib.suppress(ImportError):  # of an extra that is not installed
+                importlib.import_module(module.name)
+
+
+def _attend(command: str, asked: dict[str, Any], descriptors: Sequence[int]) -> NoReturn:
+    """Fork the command, and write its number and how it ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    child = os.fork()
+    if child == 0:
+        for number, descriptor in enumerate(descriptors[:3]):
+            os.dup2(descriptor, number)
+        os.closerange(3, max(descriptors) + 1)
+        _be_command(command, **asked)
+    for descriptor in descriptors[:3]:
+        os.close(descriptor)
+    os.write(descriptors[3], f"{child} ".encode())
+    _, status = os.waitpid(child, 0)
+    os.write(descriptors[3], f"{os.waitstatus_to_exitcode(status)}".encode())
+    os._exit(0)
+
+
+def _be_command(command: str, words: list[str], cwd: str, env: dict[str, str]) -> NoReturn:
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    time.tzset()
+    sys.argv[:] = [command, *words]
+    run_installed()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], socket.socket(fileno=int(sys.argv[2])))
