@@ -31,7 +31,7 @@ _SURROGATE = regex(r"\\u[dD][89a-fA-F]")
 _SURROGATES = regex(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
 _MAX_VALUES = 2_000
 """Of a public head; aliases may make many of few."""
-_PLAIN_VALUE = regex(r"^(\s*[\w-]+:[ \t]+)([^\s\"'\[{|>&*!].*?)[ \t]*$")
+_PLAIN_VALUE = regex(r"^(\s*[\w-]+:[ \t]+)([^\s\"'\[{|>&*!].*?|\[[^\]]*\][ \t]*[^\s#].*?)[ \t]*$")
 _MERGED = regex(rf"(?:(?!\n{FENCE}).)*?<<\s*:", re.DOTALL)
 """Merged keys may make many of few before any value can be counted."""
 _FORBIDDEN = regex("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -237,7 +237,8 @@ def _to_plain(value: object, room: Iterator[int]) -> Any:
 
 def _quote(found: re.Match[str]) -> str:
     key, value = found.groups()
-    return key + (json.dumps(value, ensure_ascii=False) if ": " in value or value.endswith(":") else value)
+    is_odd = ": " in value or value.endswith(":") or value.startswith("[")  # as in `[number] [file]`
+    return key + (json.dumps(value, ensure_ascii=False) if is_odd else value)
 
 
 def join(head: dict[str, Any], body: str) -> str:

@@ -10,12 +10,20 @@ from anyio.abc import TaskStatus
 from agentflow.api.boundary import Wish, record_weakest_sandbox
 from agentflow.api.decisions import explain_foreign, record_own_task, require_own, take_over
 from agentflow.api.models import close_model
-from agentflow.api.wiring import Setup, assemble, make_task, prepare, recall_runs, refuse_unpriced
+from agentflow.api.wiring import (
+    Setup,
+    assemble,
+    make_task,
+    narrow_setup,
+    prepare,
+    recall_runs,
+    refuse_unpriced,
+)
 from agentflow.core.errors import AgentflowError, Exit, describe_os_error
 from agentflow.core.events import Warned
 from agentflow.core.pending import Budget, Consent, Override
 from agentflow.core.record import Record
-from agentflow.core.task import Phase, Status, TaskState
+from agentflow.core.task import Invoked, Phase, Status, TaskState
 from agentflow.redact import one_line
 from agentflow.settings import TaskLimits
 from agentflow.store.ownership import writer_lock
@@ -37,6 +45,8 @@ class Order(Record):
     """A task, and what it may do and use."""
 
     text: str = ""
+    invoked: Invoked | None = None
+    """The command that became the text, if any."""
     model: str | None = None
     max_iterations: int | None = None
     consent: Consent = Consent.SUSPEND
@@ -80,10 +90,12 @@ def begin_session(setup: Setup, order: Order) -> Iterator[Session]:
             explored=explored,
             focus=order.focus,
             overrides=order.overrides,
+            invoked=order.invoked,
             budget=_limit_budget(order.budget, setup.limits),
         )
         store = TaskStore.create(setup.git.root, task)
         record_own_task(store)
+        setup = narrow_setup(setup, order.invoked)
         yield Session(setup=setup, store=store, consent=order.consent)
 
 
@@ -113,6 +125,7 @@ def resume_session(
         setup = prepare(git.root, store.task.model, store.task.task, order.wish)
         store.task = record_weakest_sandbox(store.task, setup.sandbox)
         recall_runs(setup.model, store.folder)
+        setup = narrow_setup(setup, store.task.invoked)
         yield Session(setup=setup, store=store, consent=order.consent)
 
 

@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentflow.checks.repository import (
     KNOWN_FAILURES,
@@ -35,6 +36,9 @@ from agentflow.settings import (
 from agentflow.trust import Trusted, content, fingerprint, load_trust
 from agentflow.workspace.git import open_repository
 
+if TYPE_CHECKING:
+    from agentflow.library.slash_commands import CommandFolder
+
 CHECK_FILES = (TEST_COMMAND, KNOWN_FAILURES, SKIP_TESTS)
 _MAX_FILES = 2_000
 _ROOT = "./"
@@ -45,7 +49,7 @@ class Item(Record):
     """One file, and what it may do once it is trusted."""
 
     kind: str
-    """`hooks`, `script`, `role`, `rules`, `settings`, `checks` or `skill script`."""
+    """`hooks`, `script`, `role`, `rules`, `settings`, `checks`, `command` or `skill script`."""
     file: str
     does: str
     sha256: str = ""
@@ -100,7 +104,8 @@ def read_project_file(root: Path) -> Project:
 
 def list_items(root: Path) -> tuple[Item, ...]:
     """Return everything here that can be trusted; only plain files of the repository can."""
-    found = (*_list_settings(root), *_list_roles(root), *_list_check_files(root), *_list_skill_scripts(root))
+    found = (*_list_settings(root), *_list_roles(root), *_list_check_files(root))
+    found += (*_list_commands(root), *_list_skill_scripts(root))
     hashed = ((item, fingerprint(root, item.file)) for item in found)
     return tuple(item.replace(sha256=digest) for item, digest in hashed if digest is not None)
 
@@ -226,6 +231,32 @@ def _list_check_files(root: Path) -> Iterator[Item]:
     for file in CHECK_FILES:
         if (root / file).is_file():
             yield Item(kind="checks", file=file, does="change which checks are required")
+
+
+def _list_commands(root: Path) -> Iterator[Item]:
+    folder = root / ".claude/commands"
+    if not folder.is_dir():
+        return
+    from agentflow.library.slash_commands import CommandFolder, list_command_files
+
+    place = CommandFolder(path=folder, root=root, origin="project")
+    for path in list_command_files(place):
+        yield describe_command(path, place, root)
+
+
+def describe_command(path: Path, place: "CommandFolder", root: Path) -> Item:
+    """Return what a command may do once it is trusted; its shell lines are run as it is called."""
+    from agentflow.library.slash_commands import read_command
+    from agentflow.library.substitution import PartKind, split_body
+
+    try:
+        command = read_command(path, place)
+        lines = [part.text for part in split_body(command.body) if part.kind is PartKind.COMMAND]
+        runs = f", which runs in the sandbox: {'; '.join(lines)}" if lines else ""
+        does = f"be called as /{command.called}{runs}"
+    except InvalidFile as error:
+        does = f"do nothing, as it is not valid: {error.problem}"
+    return Item(kind="command", file=_to_relative(path, root), does=one_line(does))
 
 
 def _list_skill_scripts(root: Path) -> Iterator[Item]:

@@ -35,18 +35,21 @@ from agentflow.compose.capability import Capability
 from agentflow.compose.standard import Approval, UseHooks
 from agentflow.core.errors import ModelRejected
 from agentflow.core.evidence import Surface
+from agentflow.core.fold import DELEGATE
 from agentflow.core.hook import Hook, Origin, Script
 from agentflow.core.pending import Budget, Consent
 from agentflow.core.ports import Model, Watch
 from agentflow.core.record import Record
+from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE
-from agentflow.core.task import TaskState
+from agentflow.core.task import Invoked, TaskState
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
 from agentflow.loop.history import request_of
 from agentflow.model.tiers import REPAIR
-from agentflow.permissions.rules import Rules
+from agentflow.permissions.narrowing import narrow_rules
+from agentflow.permissions.rules import Rules, parse_rules
 from agentflow.permissions.user_rules import build_exceptions
 from agentflow.process import timestamp
 from agentflow.routing.table import Table, load_table
@@ -129,6 +132,24 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
         limits=project.limits,
         warnings=(*sweep_leftovers(), *_describe_weak_sandbox(sandbox), *content.warnings, *warnings),
     )
+
+
+def narrow_setup(setup: Setup, invoked: Invoked | None) -> Setup:
+    """Return what a task needs under the command that it was called by: its tools, and its model."""
+    if invoked is None:
+        return setup
+    roles = tuple(_narrow_role(role, invoked, setup.toolbox) for role in setup.roles.all)
+    return setup.replace(roles=setup.roles.replace(all=roles))
+
+
+def _narrow_role(role: Role, invoked: Invoked, toolbox: Toolbox) -> Role:
+    role = role.replace(model=invoked.model or role.model)
+    if invoked.tools is None:
+        return role
+    left = parse_rules(list(invoked.tools), invoked.file)
+    lacks_agents = all(rule.tool != DELEGATE for rule in left)
+    denied = (*role.denied, *((DELEGATE,) if lacks_agents else ()))
+    return role.replace(tools=narrow_rules(role.tools, left, toolbox.tools), denied=denied)
 
 
 def refuse_unpriced(setup: Setup, budget: Budget) -> None:

@@ -125,6 +125,12 @@ _LOOK = (
     ),
     CommandRow("agents", "catalog", "List the roles, or show one.", "agentflow agents show implementer"),
     CommandRow("skills", "catalog", "List the skills, or show one.", "agentflow skills list"),
+    CommandRow(
+        "commands",
+        "slash_commands",
+        "List the commands that you can call as /name.",
+        "agentflow commands list",
+    ),
     CommandRow("tools", "catalog", "List the tools, or show one.", "agentflow tools show Edit"),
 )
 _PROVE = (

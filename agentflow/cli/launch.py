@@ -56,10 +56,22 @@ def _ask(store: TaskStore) -> bool:
 
 def launch(folder: Path, job: Job) -> int:
     """Do a new task and return its exit code."""
+    job, warnings = _expand(folder, job) if job.text.startswith("/") else (job, ())
     setup = prepare(folder, job.model, job.text, job.wish.replace(agree=agree))
+    setup = setup.replace(warnings=(*setup.warnings, *warnings))
     require_outside(setup.git, job.events)
     with _open_events(job.events) as sink, begin_session(setup, job) as session:
         return _drive(session, job, sink)
+
+
+def _expand(folder: Path, job: Job) -> tuple[Job, tuple[str, ...]]:
+    """Return the job of a command that was called by its name, with warnings; any other job as it is."""
+    from agentflow.api.slash_commands import expand_command
+
+    found = expand_command(folder, job.text, job.wish.replace(agree=agree))
+    if found is None:
+        return job, ()
+    return job.replace(text=found.text, invoked=found.invoked), found.warnings
 
 
 def relaunch(start: Path, task_id: str | None, job: Job) -> int:

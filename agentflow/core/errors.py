@@ -111,7 +111,7 @@ class NoSandbox(AgentflowError):
 
 
 class Halted(AgentflowError):
-    """A hook ended the whole task."""
+    """A hook or a permission rule ended the whole task."""
 
     exit_code = Exit.BLOCKED
 

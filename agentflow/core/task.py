@@ -171,6 +171,18 @@ class Instruction(Record):
     """The files that it is about; empty for all in its folder."""
 
 
+class Invoked(Record):
+    """The command that a task was called by."""
+
+    typed: str
+    """What the person typed; the task's text is what it became."""
+    file: str
+    tools: tuple[str, ...] | None = None
+    """The tools that it leaves to every role; None for all."""
+    model: str | None = None
+    """The model of every role, or None where the command names none."""
+
+
 class TaskState(Record):
     """All that is known of a task; the next step is a function of it."""
 
@@ -232,6 +244,8 @@ class TaskState(Record):
     """Where the task began, in lines for every brief."""
     instructions: tuple[Instruction, ...] = ()
     """The repository's instructions as the task began; changes count from the next task on."""
+    invoked: Invoked | None = None
+    """The command that it was called by, if any."""
     focus: str | None = None
     """The folder that a deep exploration is about, empty for all; None for any other task."""
     explored: str = ""

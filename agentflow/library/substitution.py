@@ -81,9 +81,19 @@ def substitute(body: str, given: Arguments) -> str:
 
 def substitute_body(body: str, given: Arguments) -> str:
     """Return a body with its placeholders replaced, and with the arguments below it where it has none."""
-    used = any(not found["place"] and given.find(found) is not None for found in _PLACEHOLDER.finditer(body))
+    return substitute(body, given) if is_using(body, given) else add_arguments(body, given)
+
+
+def is_using(body: str, given: Arguments) -> bool:
+    """Return whether a body says where its arguments stand."""
+    found = _PLACEHOLDER.finditer(body)
+    return any(not each["place"] and given.find(each) is not None for each in found)
+
+
+def add_arguments(body: str, given: Arguments) -> str:
+    """Return a body that names no argument, with them below it."""
     text = substitute(body, given)
-    return text if used or not given.text else f"{text.rstrip()}\n\nARGUMENTS: {given.text}"
+    return f"{text.rstrip()}\n\nARGUMENTS: {given.text}" if given.text else text
 
 
 def substitute_in_shell(command: str, given: Arguments) -> str:

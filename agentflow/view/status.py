@@ -45,6 +45,7 @@ def picture(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
     return (
         _draw_interruption(state) if left else _draw_standing(state),
         label_row("task", span(one_line(state.task, _TASK), Style.BOLD)),
+        *(() if state.invoked is None else (label_row("typed", span(one_line(state.invoked.typed, _TASK))),)),
         label_row("started", span(_when(snapshot, at_work=at_work))),
         label_row("class", span(f"{state.task_complexity}, route {route}")),
         label_row("model", span(state.model)),

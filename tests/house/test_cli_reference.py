@@ -8,7 +8,13 @@ from pathlib import Path
 from agentflow.cli.commands import COMMANDS as TABLE
 
 _LISTED = ("list", "show")
-INSIDE = {"agents": _LISTED, "skills": _LISTED, "tools": _LISTED, "permissions": ("test",)}
+INSIDE = {
+    "agents": _LISTED,
+    "commands": ("list",),
+    "skills": _LISTED,
+    "tools": _LISTED,
+    "permissions": ("test",),
+}
 COMMANDS: tuple[tuple[str, ...], ...] = (
     (),
     *((name, *([word] if word else [])) for name in TABLE for word in ("", *INSIDE.get(name, ()))),

@@ -1,0 +1,263 @@
+"""Turns `/name arguments` into the text of a task: the command's body with everything in it filled in."""
+
+import os
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+
+from agentflow.api.boundary import Wish, find_secrets, make_sandbox
+from agentflow.api.content import list_skill_folders, load_rules_here
+from agentflow.api.trust import load_project, load_trust_here
+from agentflow.core.errors import Halted, ToolError, UsageError
+from agentflow.core.evidence import Command
+from agentflow.core.hook import Decision
+from agentflow.core.record import Record
+from agentflow.core.role import Role, ToolRule
+from agentflow.core.task import Invoked
+from agentflow.library.skill_file import SKILL_FILE, Skill, list_skill_files
+from agentflow.library.skills import load_skills
+from agentflow.library.slash_commands import (
+    CommandFolder,
+    SlashCommand,
+    SlashCommands,
+    list_command_places,
+    load_commands,
+    read_command,
+)
+from agentflow.library.substitution import (
+    Arguments,
+    PartKind,
+    is_using,
+    split_arguments,
+    split_body,
+    substitute,
+    substitute_in_shell,
+)
+from agentflow.permissions.role_rules import explain_role_refusal, find_scope
+from agentflow.permissions.rules import Rules
+from agentflow.permissions.user_rules import apply_rules, build_exceptions
+from agentflow.redact import one_line, redact_text, strip_colours
+from agentflow.sandbox.environment import find_shell
+from agentflow.sandbox.profile import Level
+from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.settings import folders, load_settings, with_project
+from agentflow.tools.files import READ
+from agentflow.tools.shell import BASH
+from agentflow.workspace.git import Git, open_repository
+from agentflow.workspace.path_guard import PathGuard
+
+MAX_OUTPUT = 8_000
+"""Characters of what one shell line prints."""
+MAX_FILE = 20_000
+"""Characters of one file that is read along."""
+_SECONDS = 60.0
+_NEAR = 3
+_READER = "explorer"
+_NOTHING = ":"
+"""A pattern that leaves only what reads."""
+
+
+class Expanded(Record):
+    """What a command became."""
+
+    text: str
+    invoked: Invoked
+    warnings: tuple[str, ...] = ()
+
+
+class _Place(Record):
+    """A repository, and what bounds the shell lines and files of a command in it."""
+
+    git: Git
+    rules: Rules
+    wish: Wish
+
+    def open_sandbox(self) -> Sandbox:
+        """Return the sandbox of a role that only reads. Raises NoSandbox."""
+        settings = with_project(load_settings(os.environ), load_project(self.git.root))
+        made = make_sandbox(self.git.root, settings, self.wish, self.git.folders)
+        if made.level is not Level.NONE:
+            made = made.replace(opened=made.opened.replace(masked=find_secrets(self.git, self.rules)))
+        return made.of(_READER)
+
+
+def expand_command(start: Path, text: str, wish: Wish) -> Expanded | None:
+    """Return what a text that begins with a slash becomes; None where it is a text like any other.
+
+    A name with another slash in it, or that of an existing path, is text unless a command has it. Raises
+    UsageError for an unknown name and for a command that is not trusted, Halted where a rule forbids what
+    it would run.
+    """
+    name, _, rest = text[1:].partition(" ")
+    name, line, below = name.partition("\n")
+    rest = f"{line}{below}{rest}".strip() if below else rest.strip()
+    if not name:
+        return None
+    git = open_repository(start)
+    place = _Place(git=git, rules=load_rules_here(git.root), wish=wish)
+    found = find_command(git.root, name)
+    if found is None:
+        if "/" in name or Path(f"/{name}").exists() or (git.root / name).exists():
+            return None
+        raise _explain_unknown(git.root, name)
+    _require_trusted(git.root, found)
+    return _expand(place, found, text, rest)
+
+
+def find_command(root: Path, name: str) -> SlashCommand | None:
+    """Return the command of a name, or the skill of that name as one."""
+    command = load_commands_here(root).find(name)
+    if command is not None:
+        return command
+    skill = load_skills(list_skill_folders(root)).find(name)
+    return None if skill is None else _to_command(skill)
+
+
+def load_commands_here(root: Path) -> SlashCommands:
+    """Return the commands of the user, of the repository and of plugins, trusted or not."""
+    return load_commands(list_command_places(folders(os.environ).claude, root))
+
+
+def _to_command(skill: Skill) -> SlashCommand:
+    """Return a skill as a command that is called by its name."""
+    path = Path(skill.source)
+    command = read_command(path, CommandFolder(path=path, root=skill.root, origin=skill.origin))
+    files = list_skill_files(skill)
+    note = f"\n\nFiles of this skill, below {skill.folder}: {', '.join(files)}" if files else ""
+    return command.replace(name=skill.name, description=skill.description, body=command.body + note)
+
+
+def is_counting(root: Path, command: SlashCommand) -> bool:
+    """Return whether a command may be called: all but those of a repository that is not trusted."""
+    if command.origin != "project" or command.path.name == SKILL_FILE:
+        return True
+    return load_trust_here(root).covers(command.path.relative_to(root).as_posix())
+
+
+def _require_trusted(root: Path, command: SlashCommand) -> None:
+    if not is_counting(root, command):
+        file = command.path.relative_to(root)
+        raise UsageError(f"/{command.called} is not trusted: {file}", hint="review it with: agentflow trust")
+
+
+def _explain_unknown(root: Path, name: str) -> UsageError:
+    found = load_commands_here(root)
+    names = {command.name: command.called for command in found.all}
+    names |= {command.called: command.called for command in found.all}
+    names |= {skill.name: skill.name for skill in load_skills(list_skill_folders(root)).all}
+    near = dict.fromkeys(names[each] for each in get_close_matches(name, names, n=_NEAR, cutoff=0.5))
+    meant = f"; did you mean {' or '.join(f'/{each}' for each in near)}?" if near else ""
+    left = next((each for each in found.warnings if f"/{name}.md" in each), "")
+    return UsageError(
+        left or f"there is no command /{name}{meant}",
+        hint="agentflow commands list shows them; a text that begins with a slash needs a word before it",
+    )
+
+
+def _expand(place: _Place, command: SlashCommand, typed: str, rest: str) -> Expanded:
+    given = Arguments(
+        text=rest,
+        words=split_arguments(rest),
+        names=command.names,
+        first=command.first,
+        places={"CLAUDE_PROJECT_DIR": str(place.git.root), "CLAUDE_SKILL_DIR": str(command.path.parent)},
+    )
+    warnings: list[str] = []
+    files: dict[str, str] = {}
+    written: list[str] = []
+    for part in split_body(command.body):
+        match part.kind:
+            case PartKind.TEXT:
+                written.append(substitute(part.text, given))
+            case PartKind.COMMAND if _is_only_text(command):
+                written.append(f"!`{part.text}`")
+                warnings.append("a shell line in a skill of this repository is not run")
+            case PartKind.COMMAND:
+                written.append(_run_line(place, command, substitute_in_shell(part.text, given)))
+            case PartKind.FILE:
+                name = substitute(part.text, given)
+                written.append(f"@{name}")
+                warnings.extend(_read_along(place, name, files))
+    text = "".join(written).strip()
+    if rest and not is_using(command.body, given):
+        text = f"{text}\n\nARGUMENTS: {rest}"
+    texts = (f'<file path="{name}">\n{held}\n</file>' for name, held in files.items())
+    tools = None if command.tools is None else tuple(map(str, command.tools))
+    return Expanded(
+        text=redact_text("\n\n".join((text, *texts))),
+        invoked=Invoked(typed=typed, file=str(command.path), tools=tools, model=command.model),
+        warnings=tuple(f"/{command.called}: {warning}" for warning in dict.fromkeys(warnings)),
+    )
+
+
+def _is_only_text(command: SlashCommand) -> bool:
+    """Return whether nothing of a command is run: a skill of a repository is offered before any trust."""
+    return command.origin == "project" and command.path.name == SKILL_FILE
+
+
+def _read_along(place: _Place, name: str, files: dict[str, str]) -> Iterator[str]:
+    """Add a file that a command names; yield why one that exists is not read. Other names are text."""
+    guard = PathGuard(place.git.root, build_exceptions(place.rules, place.git.root), place.git.folders)
+    try:
+        found = guard.relative(name)
+        if not (place.git.root / found).is_file():
+            return
+        said = apply_rules(place.rules, READ, {"file_path": found}, place.git.root)
+        if said.decision in (Decision.DENY, Decision.ASK):
+            yield f"@{name} is not read: {said.rule}"
+            return
+        text = guard.read(found).decode("utf-8", "replace")
+    except ToolError as error:
+        yield f"@{name} is not read: {error}"
+        return
+    files[found] = _clip(text, MAX_FILE)
+
+
+def _run_line(place: _Place, command: SlashCommand, line: str) -> str:
+    """Run a shell line in the sandbox of a role that only reads, and return what it prints.
+
+    Raises Halted where a rule, or the command's own list of tools, forbids it.
+    """
+    runner = place.open_sandbox()
+    if why := _find_refusal(place, command, line, runner):
+        raise Halted(
+            f"/{command.called} may not run {one_line(line)}: {why}", hint=f"it stands in {command.path}"
+        )
+    root = str(place.git.root)
+    wanted = Command(argv=(find_shell(place.git.root), "-c", line), cwd=root, timeout=_SECONDS)
+    with scratch_folder() as folder:
+        sink = folder / "output"
+        finished = runner.run(wanted, sink)
+        printed = sink.read_bytes().decode("utf-8", "replace")
+    end = "timed out" if finished.timed_out else f"exit {finished.exit_code}"
+    note = "" if finished.exit_code == 0 else f"\n[{end}]"
+    return _clip(strip_colours(printed).strip(), MAX_OUTPUT) + note
+
+
+def _find_refusal(place: _Place, command: SlashCommand, line: str, runner: Sandbox) -> str | None:
+    """Return the rule that forbids a shell line, or None."""
+    said = apply_rules(place.rules, BASH, {"command": line}, place.git.root)
+    if said.decision is Decision.DENY:
+        return said.rule
+    if said.decision is Decision.ASK:
+        return f"{said.rule} asks, and nobody is asked before a task begins"
+    tools = command.tools
+    if tools is None:
+        is_kept_in = runner.level is not Level.NONE
+        tools = (ToolRule(tool=BASH.name, pattern=None if is_kept_in else _NOTHING),)
+    caller = Role(
+        name=f"/{command.called}",
+        description="",
+        model="",
+        tools=tools,
+        prompt="",
+        source=str(command.path),
+        origin=command.origin,
+    )
+    return explain_role_refusal(caller, BASH, line, find_scope(caller, BASH, runner))
+
+
+def _clip(text: str, most: int) -> str:
+    left = len(text) - most
+    return text if left <= 0 else f"{text[:most]}\n[{left:,} more characters are left out]"

@@ -1,0 +1,165 @@
+"""Commands: Markdown files that become the text of a task when their name is called with a slash."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from agentflow.core.errors import InvalidFile
+from agentflow.core.record import Record
+from agentflow.core.role import INHERIT, ToolRule
+from agentflow.frontmatter import PublicText, key_line, read_public
+from agentflow.permissions.rules import parse_rules
+from agentflow.trust import content
+
+_MAX_FILES = 500
+"""The most files of one folder."""
+_FENCE = "---"
+
+
+class CommandFolder(Record):
+    """A folder, or one file, of commands, and where it comes from."""
+
+    path: Path
+    root: Path
+    """Nothing of it may lie elsewhere."""
+    origin: str
+    """`user`, `project` or `plugin`."""
+    plugin: str = ""
+    """The plugin that its commands belong to."""
+
+
+class SlashCommand(Record):
+    """One command, its body included."""
+
+    name: str
+    """As its file is called, without the plugin."""
+    path: Path
+    origin: str
+    body: str
+    description: str = ""
+    hint: str = ""
+    """Which arguments it takes, for people."""
+    names: tuple[str, ...] = ()
+    """The names of its first arguments."""
+    tools: tuple[ToolRule, ...] | None = None
+    """The tools that are left while it is carried out; None for all."""
+    model: str | None = None
+    plugin: str = ""
+    folder: str = ""
+    """The folder that it lies in, below that of all commands."""
+
+    @property
+    def called(self) -> str:
+        """The name by which it is always found."""
+        return f"{self.plugin}:{self.name}" if self.plugin else self.name
+
+    @property
+    def first(self) -> int:
+        """The number of its first argument: 0 where its body says `$0`, else 1, as most files mean it."""
+        return 0 if "$0" in self.body else 1
+
+
+class SlashCommands(Record):
+    """The commands that were found, and warnings about those left out."""
+
+    all: tuple[SlashCommand, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def find(self, name: str) -> SlashCommand | None:
+        """Return the command of a name: one of the repository, of the user, or the only one of a plugin."""
+        exact = [command for command in self.all if command.called == name]
+        if exact:
+            return exact[-1]
+        named = [command for command in self.all if command.name == name and command.plugin]
+        return named[0] if len(named) == 1 else None
+
+
+def list_command_places(claude: Path, root: Path) -> tuple[CommandFolder, ...]:
+    """Return the user's folder of commands and the repository's; the later one counts."""
+    theirs = root / ".claude/commands"
+    user = CommandFolder(path=claude / "commands", root=claude / "commands", origin="user")
+    return user, CommandFolder(path=theirs, root=root, origin="project")
+
+
+def load_commands(places: Iterable[CommandFolder]) -> SlashCommands:
+    """Return the commands of all places; a file that is wrong is left out with a warning."""
+    found: dict[tuple[str, str], SlashCommand] = {}
+    warnings: list[str] = []
+    for place in places:
+        for path in list_command_files(place):
+            try:
+                command = read_command(path, place)
+            except InvalidFile as error:
+                warnings.append(f"command left out: {error}")
+                continue
+            found[command.plugin, command.name] = command
+    return SlashCommands(all=tuple(sorted(found.values(), key=_rank)), warnings=tuple(warnings))
+
+
+def _rank(command: SlashCommand) -> tuple[str, str]:
+    return command.plugin, command.name
+
+
+def list_command_files(place: CommandFolder) -> tuple[Path, ...]:
+    """Return the Markdown files of a place, without those that a link leads to from elsewhere."""
+    if place.path.is_file():
+        return (place.path,)
+    root = place.root.resolve()
+    found = (path for path in _walk(place.path) if path.resolve().is_relative_to(root))
+    return tuple(sorted(found))[:_MAX_FILES]
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for inside, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(inside, name) for name in files if name.endswith(".md") and name != "README.md")
+
+
+def read_command(path: Path, place: CommandFolder) -> SlashCommand:
+    """Return the command in a file, which may have no head. Raises InvalidFile."""
+    source = str(path)
+    try:
+        text = content(path).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidFile(source, f"cannot be read: {error}") from None
+    has_head = text.split("\n", 1)[0].rstrip() == _FENCE
+    head, body, _ = read_public(text, source) if has_head else PublicText({}, text)
+    below = PurePosixPath(path.relative_to(place.path)) if path != place.path else PurePosixPath(path.name)
+    return SlashCommand(
+        name=path.stem,
+        path=path,
+        origin=place.origin,
+        body=body.strip("\n"),
+        description=_take_text(head, "description"),
+        hint=_take_text(head, "argument-hint"),
+        names=_take_names(head.get("arguments")),
+        tools=_read_tools(head.get("allowed-tools"), text, source),
+        model=None if _take_text(head, "model") in ("", INHERIT) else _take_text(head, "model"),
+        plugin=place.plugin,
+        folder="" if str(below.parent) == "." else str(below.parent),
+    )
+
+
+def _take_text(head: dict[str, Any], key: str) -> str:
+    """Return a value of a head as one line; a hint such as `[number]` is a list for YAML."""
+    value = head.get(key)
+    if isinstance(value, list):
+        return " ".join(f"[{part}]" for part in value)
+    return "" if value is None else " ".join(str(value).split())
+
+
+def _take_names(value: object) -> tuple[str, ...]:
+    words = value.replace(",", " ").split() if isinstance(value, str) else value
+    return tuple(map(str, words)) if isinstance(words, list) else ()
+
+
+def _read_tools(value: object, text: str, source: str) -> tuple[ToolRule, ...] | None:
+    """Return the tools that a command leaves. Raises InvalidFile, as a wrong list would leave them all."""
+    if value is None:
+        return None
+    try:
+        return parse_rules(value, source)
+    except InvalidFile as error:
+        problem = f"allowed-tools: {error.problem.removeprefix('tools: ')}"
+        raise InvalidFile(source, problem, line=key_line(text, "allowed-tools")) from None
