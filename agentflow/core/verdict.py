@@ -23,7 +23,9 @@ class ProofKind(StrEnum):
             case ProofKind.FAIL_TO_PASS:
                 return "fails without the change and passes with it"
             case ProofKind.SAME_BEHAVIOUR:
-                return "only documents, comments, docstrings, formatting, hints or the place of code differ"
+                return (
+                    "only documents, comments, docstrings, help, hints, or the form or place of code differ"
+                )
             case ProofKind.TESTS_ONLY:
                 return "only tests changed, and each fails when the code is broken"
             case ProofKind.RENAME:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from agentflow.core.regex import regex
 from agentflow.verdict.comments import is_equal_but_comments
+from agentflow.verdict.rewriting import to_one_form
 from agentflow.verdict.unused import sort_imports, take_out_unused
 from agentflow.workspace.mixed_tree import ChangedTexts
 
@@ -113,10 +114,17 @@ def is_equal_but_examples(change: ChangedTexts, own: Collection[str] = ()) -> bo
             old, new = was.visit(old), now.visit(new)
         sort_imports(old, own)
         sort_imports(new, own)
-        bare = (without_local_names(old, before), without_local_names(new, after))
-        return ast.dump(bare[0]) == ast.dump(bare[1])
+        if _is_alike(old, new) or reads_texts:
+            return _is_alike(old, new)
+        return _is_alike(*to_one_form(old, new, own))
     except (SyntaxError, ValueError, RecursionError):  # no Python, or too deep to compare
         return False
+
+
+def _is_alike(old: ast.Module, new: ast.Module) -> bool:
+    """Tell whether two programs are the same but for names of local variables."""
+    bare = (without_local_names(ast.parse(text), text) for text in map(ast.unparse, (old, new)))
+    return len({ast.dump(each) for each in bare}) == 1
 
 
 def is_description(change: ChangedTexts) -> bool:

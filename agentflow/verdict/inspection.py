@@ -22,6 +22,7 @@ from agentflow.verdict.equivalence import (
 )
 from agentflow.verdict.findings import Finding
 from agentflow.verdict.inline_tests import extract_checks, has_parts
+from agentflow.verdict.inlining import find_helpers
 from agentflow.verdict.moved_code import find_moved
 from agentflow.verdict.other_tests import find_added_tests
 from agentflow.verdict.python_tests import find_changed_tests
@@ -154,11 +155,14 @@ def _is_needed(git: Git, tree: str, changes: tuple[ChangedTexts, ...], own: Coll
         return True
     for each in (each for each in changes if each.path.endswith(".py")):
         names = find_dropped_names(each.before, each.after, own)
-        functions = [name for name, kind in names.items() if kind == "function"]
+        functions = {name for name, kind in names.items() if kind == "function"}
+        brought = find_helpers(each.before, each.after) - functions
+        if brought and git.mentions(tree, brought):
+            return True
         saying = [path for path in git.mentions(tree, names) if path != each.path] if names else []
         if functions and git.mentions(tree, functions) != (each.path,):
             return True
-        paths = [path for path in git.paths(tree) if path.endswith(".py")] if functions else saying
+        paths = [path for path in git.paths(tree) if path.endswith(".py")] if functions or brought else saying
         others = git.texts([f"{tree}:{path}" for path in paths], _TEXT_BYTES)
         if any(
             is_taken(each.path, names, text)
@@ -166,7 +170,7 @@ def _is_needed(git: Git, tree: str, changes: tuple[ChangedTexts, ...], own: Coll
             if path in saying
         ):
             return True
-        if functions and any(map(looks_up, others)):
+        if (functions or brought) and any(map(looks_up, others)):
             return True
     return False
 

@@ -32,6 +32,10 @@ def sort_imports(tree: ast.Module, own: Collection[str]) -> None:
 def take_out_unused(old: ast.Module, new: ast.Module, own: Collection[str]) -> None:
     """Take out of old code the imports and private functions that new code has not, and says nothing of."""
     gone = {name for _, name in _find_dropped(old, new, own)}
+    defined = [node for node in old.body if getattr(node, "name", "") in gone]
+    if defined:  # what other code calls is no dead code
+        rest = [node for node in old.body if node not in defined]
+        gone -= {getattr(node, "name", "") for node in defined} & _words(ast.Module(rest, []))
     for node in old.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             node.names = [each for each in node.names if _name_of(each) not in gone]
