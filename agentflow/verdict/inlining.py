@@ -9,7 +9,7 @@ from typing import TypeVar
 
 _Code = TypeVar("_Code", bound=ast.AST)
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+AnyFunction = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPES = (
     *(*FUNCTIONS, ast.ClassDef, ast.Lambda),
@@ -26,14 +26,14 @@ _UNFIT = (
 _PRIVATE = re.compile(r"_[A-Za-z]\w+")
 
 
-def find_helpers(before: str, after: str) -> frozenset[str]:
+def find_extracted(before: str, after: str) -> frozenset[str]:
     """Return the private functions of one side that the other says nothing of, and calls may stand for."""
     try:
         old, new = ast.parse(before), ast.parse(after)
     except (SyntaxError, ValueError, RecursionError):
         return frozenset()
     pairs = ((old, new), (new, old))
-    return frozenset(each.name for side, other in pairs for each in _list_helpers(side, other))
+    return frozenset(each.name for side, other in pairs for each in _list_extracted(side, other))
 
 
 def words_of(tree: ast.AST) -> frozenset[str]:
@@ -65,7 +65,7 @@ def has_kind(node: ast.AST, kinds: tuple[type[ast.AST], ...]) -> bool:
     return any(isinstance(each, kinds) for each in ast.walk(node))
 
 
-def _list_helpers(side: ast.Module, other: ast.Module) -> list[ast.FunctionDef]:
+def _list_extracted(side: ast.Module, other: ast.Module) -> list[ast.FunctionDef]:
     private = [
         node for node in side.body if isinstance(node, ast.FunctionDef) and _PRIVATE.fullmatch(node.name)
     ]
@@ -91,7 +91,7 @@ def _is_fit(node: ast.FunctionDef) -> bool:
     )
 
 
-def list_parameters(node: Function) -> list[str]:
+def list_parameters(node: AnyFunction) -> list[str]:
     """Return the names of the parameters of a function."""
     given = node.args
     named = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
@@ -110,8 +110,8 @@ def _is_set_first(name: str, body: list[ast.stmt]) -> bool:
 
 def put_in_functions(side: ast.Module, other: ast.Module) -> ast.Module:
     """Return a side without the private functions that the other lacks, put in the place of their calls."""
-    for helper in _list_helpers(side, other):
-        tried = _Calls(deepcopy(side), helper).put_in()
+    for extracted in _list_extracted(side, other):
+        tried = _Calls(deepcopy(side), extracted).put_in()
         if tried is not None:
             side = tried
     return side
@@ -120,14 +120,16 @@ def put_in_functions(side: ast.Module, other: ast.Module) -> ast.Module:
 class _Calls(ast.NodeTransformer):
     """Puts a function in the place of its calls in other functions."""
 
-    def __init__(self, side: ast.Module, helper: ast.FunctionDef) -> None:
-        self._side, self._helper = side, helper
-        self._around: list[Function] = []
+    def __init__(self, side: ast.Module, extracted: ast.FunctionDef) -> None:
+        self._side, self._extracted = side, extracted
+        self._around: list[AnyFunction] = []
 
     def put_in(self) -> ast.Module | None:
         """Return the code without the function; None if a call is left, or comes before the function."""
-        name, given = self._helper.name, self._helper.args
-        is_hinted = self._helper.returns or any(each.annotation for each in (*given.posonlyargs, *given.args))
+        name, given = self._extracted.name, self._extracted.args
+        is_hinted = self._extracted.returns or any(
+            each.annotation for each in (*given.posonlyargs, *given.args)
+        )
         if is_hinted or not _is_there_in_time(self._side, name):
             return None
         self._side.body = [node for node in self._side.body if getattr(node, "name", "") != name]
@@ -142,7 +144,7 @@ class _Calls(ast.NodeTransformer):
         self._visit_function(node)
         return node
 
-    def _visit_function(self, node: Function) -> None:
+    def _visit_function(self, node: AnyFunction) -> None:
         """Visit what runs when a function is called."""
         self._around.append(node)
         inner = ast.Module(body=node.body, type_ignores=[])
@@ -172,14 +174,14 @@ class _Calls(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        match self._helper.body:
+        match self._extracted.body:
             case [ast.Return(value=ast.expr() as value)] if self._is_fit(node):
-                return Filled(self._given(node)).put_in(value)
+                return Filled(self._pair(node)).put_in(value)
             case _:
                 return node
 
-    def _given(self, call: ast.Call) -> dict[str, ast.expr]:
-        return dict(zip(list_parameters(self._helper), call.args, strict=True))
+    def _pair(self, call: ast.Call) -> dict[str, ast.expr]:
+        return dict(zip(list_parameters(self._extracted), call.args, strict=True))
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | list[ast.stmt]:
         return self._replace(node, node.value)
@@ -197,7 +199,7 @@ class _Calls(ast.NodeTransformer):
         """Return what stands for a statement that does nothing but call the function."""
         if not isinstance(call, ast.Call) or not self._is_fit(call):
             return self.generic_visit(node)
-        body = [Filled(self._given(call)).put_in(each) for each in self._helper.body]
+        body = [Filled(self._pair(call)).put_in(each) for each in self._extracted.body]
         last = body[-1]
         if isinstance(last, ast.Return) and last.value:
             node.value = last.value
@@ -206,11 +208,11 @@ class _Calls(ast.NodeTransformer):
 
     def _is_fit(self, call: ast.Call) -> bool:
         """Tell whether a call hands over what is bound, and each name means there what it does inside."""
-        names, inner = list_parameters(self._helper), names_said(*self._helper.body)
-        is_own = isinstance(call.func, ast.Name) and call.func.id == self._helper.name
+        names, inner = list_parameters(self._extracted), names_said(*self._extracted.body)
+        is_own = isinstance(call.func, ast.Name) and call.func.id == self._extracted.name
         if not (is_own and self._around and len(call.args) == len(names)) or call.keywords:
             return False
-        set_inside = names_bound(*self._helper.body)
+        set_inside = names_bound(*self._extracted.body)
         is_apart = (inner.keys() - {*names}).isdisjoint(names_bound(*self._around))
         is_new = set_inside.isdisjoint(names_said(*self._around)) and not has_kind(
             self._around[0], (ast.Nonlocal,)
@@ -218,7 +220,7 @@ class _Calls(ast.NodeTransformer):
         return is_apart and is_new and all(is_handed(each, self._around[-1]) for each in call.args)
 
 
-def is_handed(node: ast.expr, function: Function) -> bool:
+def is_handed(node: ast.expr, function: AnyFunction) -> bool:
     """Tell whether an argument is a constant or a parameter that nobody deletes: to read it does nothing."""
     if isinstance(node, ast.Constant):
         return True

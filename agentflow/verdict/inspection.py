@@ -22,7 +22,7 @@ from agentflow.verdict.equivalence import (
 )
 from agentflow.verdict.findings import Finding
 from agentflow.verdict.inline_tests import extract_checks, has_parts
-from agentflow.verdict.inlining import find_helpers
+from agentflow.verdict.inlining import find_extracted
 from agentflow.verdict.moved_code import find_moved
 from agentflow.verdict.other_tests import find_added_tests
 from agentflow.verdict.python_tests import find_changed_tests
@@ -156,7 +156,7 @@ def _is_needed(git: Git, tree: str, changes: tuple[ChangedTexts, ...], own: Coll
     for each in (each for each in changes if each.path.endswith(".py")):
         names = find_dropped_names(each.before, each.after, own)
         functions = {name for name, kind in names.items() if kind == "function"}
-        brought = find_helpers(each.before, each.after) - functions
+        brought = find_extracted(each.before, each.after) - functions
         if brought and git.mentions(tree, brought):
             return True
         saying = [path for path in git.mentions(tree, names) if path != each.path] if names else []

@@ -14,7 +14,7 @@ from agentflow.verdict.inlining import (
     PAUSES,
     SCOPES,
     Filled,
-    Function,
+    AnyFunction,
     has_kind,
     is_handed,
     list_parameters,
@@ -67,7 +67,7 @@ def to_one_form(old: ast.Module, new: ast.Module, own: Collection[str]) -> tuple
 # a loop that fills a list
 
 
-def _gather_loops(function: Function) -> None:
+def _gather_loops(function: AnyFunction) -> None:
     """Write each loop that does nothing but fill a new list as a comprehension."""
     for body in _rows(function):
         for place in range(len(body) - 2, -1, -1):
@@ -86,7 +86,7 @@ def _rows(node: ast.AST) -> Iterator[list[ast.stmt]]:
                 yield from _rows(each)
 
 
-def _to_comprehension(first: ast.stmt, loop: ast.stmt, function: Function) -> ast.stmt | None:
+def _to_comprehension(first: ast.stmt, loop: ast.stmt, function: AnyFunction) -> ast.stmt | None:
     match first, loop:
         case (
             ast.Assign(targets=[ast.Name(id=name)], value=ast.List(elts=[])),
@@ -131,7 +131,7 @@ def _targets(node: ast.expr) -> frozenset[str]:
 
 
 def _is_of_loop(
-    name: str, names: frozenset[str], pair: tuple[ast.stmt, ast.stmt], function: Function
+    name: str, names: frozenset[str], pair: tuple[ast.stmt, ast.stmt], function: AnyFunction
 ) -> bool:
     """Tell whether the names that a loop binds stand nowhere else, and nobody sees its list being filled."""
     everywhere, here = names_said(function), names_said(*pair)
@@ -148,7 +148,7 @@ def _is_of_loop(
 # a variable that is used once
 
 
-def _put_in_variables(function: Function, inertness: "_Inertness") -> None:
+def _put_in_variables(function: AnyFunction, inertness: "_Inertness") -> None:
     """Put each value that is used once, by the return that follows, in the place of its variable."""
     if has_kind(function, (ast.Nonlocal, ast.Global)):
         return
@@ -209,11 +209,14 @@ class _Inertness:
     """Which expressions have no effect, cannot fail, and are the same whatever else is evaluated first."""
 
     def __init__(self, side: ast.Module, own: Collection[str]) -> None:
-        tops = [node for node in side.body if isinstance(node, ast.Import | ast.ImportFrom | Function)]
+        tops = [node for node in side.body if isinstance(node, ast.Import | ast.ImportFrom | AnyFunction)]
         self._once = {name for name, times in Counter(map(_name_bound, tops)).items() if times == 1}
         bound = [name for node in side.body if node not in tops for name in names_bound(node)]
         inner = [
-            name for node in tops if isinstance(node, Function) for name in names_bound(*node.body, node.args)
+            name
+            for node in tops
+            if isinstance(node, AnyFunction)
+            for name in names_bound(*node.body, node.args)
         ]
         self._bound = {*bound, *inner}
         self._is_open = any("*" in names_said(node) for node in tops)
@@ -222,7 +225,7 @@ class _Inertness:
             _name_bound(node): node.names[0].name for node in tops if isinstance(node, ast.Import)
         }
 
-    def is_inert(self, function: Function, node: ast.expr) -> bool:
+    def is_inert(self, function: AnyFunction, node: ast.expr) -> bool:
         match node:
             case ast.Constant():
                 return True
