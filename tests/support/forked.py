@@ -1,8 +1,8 @@
 """The installed command without the start of Python: each one is a fork of a process with the package loaded.
 
-A fork has its own arguments, environment, folder and streams, and calls what the installed script calls. It is
-not for what depends on how Python starts (its own variables, the locale, a terminal, another user): `can_run`
-says so, and the caller starts the command itself.
+A fork has its own arguments, environment, folder and streams, and calls what the installed script calls. What
+depends on the start of Python (its own variables, the locale, a terminal, another user) is not for it:
+`can_run` says so, and the caller starts the command itself.
 """
 
 import contextlib
@@ -28,13 +28,8 @@ from agentflow.cli.app import command as run_installed
 _MOST = 60_000
 """Bytes that fit a pipe and a message."""
 _START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC")
-_LEFT_OUT = (
-    "agentflow.__main__",
-    "agentflow._bundled",
-    "agentflow.checks.reading_hook",
-    "agentflow.model.sdk",
-)
-"""What runs on import, is run elsewhere, or takes a second and is seldom used."""
+_LEFT_OUT = ("__main__", "_bundled", "checks.reading_hook", "model.sdk", "workspace.commit")
+"""What runs on import, is run elsewhere, or is seldom used and imports a large library."""
 
 
 def can_run(words: Sequence[str], env: Mapping[str, str], stdin: str) -> bool:
