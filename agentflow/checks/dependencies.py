@@ -262,6 +262,7 @@ _PLUGIN = regex(
 )
 """How pytest ends before any test where a plugin that its settings are made for is not installed."""
 _USAGE = 4
+_LISTS = ("requirements-dev.txt", "requirements.txt")
 _OFFLINE = regex(
     r"ENETUNREACH|EAI_AGAIN|ENOTFOUND|[Cc]ould not resolve host|Temporary failure in name resolution"
     r"|dial tcp: lookup|[Nn]etwork is unreachable"
@@ -311,7 +312,9 @@ def _why_tests_cannot_run(run: CheckRun, output: str, repository: Repository, ru
     if wanted and running and not fits(running, wanted):
         return f"requires-python {wanted}, running {'.'.join(map(str, running))}"
     modules = _foreign(run, output, repository)
-    said = f"ModuleNotFoundError: {', '.join(modules)} is neither here nor in the repository"
+    listed = next((name for name in _LISTS if repository.has(name)), "")
+    install = f"pip install -r {listed}" if listed else f"pip install {' '.join(modules)}"
+    said = f"ModuleNotFoundError: {', '.join(modules)} is neither here nor in the repository: {install}"
     return said if modules else ""
 
 

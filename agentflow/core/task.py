@@ -269,6 +269,8 @@ class TaskState(Record):
     """Changed tests on the code as it was before the task, where nothing else proves the change."""
     blocked: dict[CheckName, str] = {}
     """Why checks cannot run on this machine, by check."""
+    unable: tuple[CheckName, ...] = ()
+    """Those of them that cannot run on the change for the very same reason."""
     probes: tuple[ProbeResult, ...] | None = None
     """The results of the probes on that code; None until they are known."""
     audit: str = ""

@@ -145,7 +145,6 @@ class FailReason(StrEnum):
     CHANGED_IN_COPY = "changed by a check or a judge in its own copy: {about}"
     LEFT_OUT = "{check}: not run"
     CANNOT_RUN = "{check}: not run ({about})"
-    NONE_CAN_RUN = "no required check can run here: {about}"
     ADDS_SECRET = "the change adds what looks like a secret: {about}"  # noqa: S105  # no password
     NOT_TRIED = "{check}: not run with a test that has to fail"
     PASSES_ANYHOW = "{check}: it passes whatever it expects: {about}"
@@ -189,7 +188,6 @@ class Caveat(StrEnum):
     NOT_REVIEWED = "not_reviewed"
     REVIEWER_DISAGREES = "reviewer_disagrees"
     VERIFIER_DISAGREES = "verifier_disagrees"
-    ENVIRONMENT_BLOCKED = "environment_blocked"
 
     def of(self, check: str) -> str:
         """Return the caveat of one check, as the result says it."""
@@ -207,7 +205,7 @@ _MEANINGS: Mapping[str, str] = MappingProxyType(
         Caveat.ALREADY_RED: "some checks failed before the task and still fail",
         Caveat.FLAKY: "a check both failed and passed on the same tree, so its pass proves little",
         Caveat.CHECK_SKIPPED: "skipped on request",
-        Caveat.CHECK_NOT_RUN: "it cannot run on this machine: see the notes",
+        Caveat.CHECK_NOT_RUN: "this check could not run on this machine: see the notes",
         Caveat.TESTS_NOT_COUNTED: "the tests cannot be counted; only the exit code is known",
         Caveat.MOSTLY_SKIPPED: "more tests were skipped than run",
         Caveat.KNOWS_THE_TESTS: "parts of the new code look written for these tests: see the notes",
@@ -218,8 +216,6 @@ _MEANINGS: Mapping[str, str] = MappingProxyType(
         Caveat.NOT_REVIEWED: "a task of this class needs a review, which --no-review skipped",
         Caveat.REVIEWER_DISAGREES: "the checks pass, but the reviewer objected without citing a line",
         Caveat.VERIFIER_DISAGREES: "the checks pass, but the verifier did not confirm the change",
-        Caveat.ENVIRONMENT_BLOCKED: "the tests cannot run on this machine: "
-        "nothing was changed, nothing is verified",
     }
 )
 

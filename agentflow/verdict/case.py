@@ -40,6 +40,8 @@ class Case(Record):
     overrides: tuple[Override, ...] = ()
     blocked: Mapping[CheckName, str] = {}
     """Why checks could not run on this machine before the task."""
+    unable: frozenset[CheckName] = frozenset()
+    """Those that cannot run on the change for the very same reason."""
     known: frozenset[str] = frozenset()
     """Tests whose failure does not count; one that cannot even be loaded does."""
     secrets: tuple[str, ...] = ()
@@ -96,18 +98,21 @@ class Case(Record):
     def select(
         self, *, code: Side = Side.FINAL, checks: Side = Side.FINAL, again: bool = False
     ) -> tuple[CheckRun, ...]:
-        """Return the runs of one side's code under one side's checks; both are the same if no check changed."""
+        """Return the runs of one side under the checks of one side; they are the same if no check changed."""
         found = select_runs(self.runs, code=code, checks=checks, again=again)
         is_unchanged = (code, checks) == (Side.FINAL, Side.BASE) and not found
         return self.after if is_unchanged else found
 
     def is_blocked(self, run: CheckRun) -> bool:
-        """Return whether a check cannot run on this machine and failed in the same way before the task."""
+        """Return whether a check cannot run on this machine, as it could not before the task."""
         if run.evidence is None:
             return run.check.missing is not None
         base = find_same_check(run, self.before)
         if run.check.name not in self.blocked or run.green or base is None or base.evidence is None:
             return False
+        told = (TestOutcome.PASSED, TestOutcome.FAILED)
+        if run.check.name in self.unable and not (run.ids(*told) or base.ids(*told)):
+            return True
         is_alike = base.evidence.exit_code == run.evidence.exit_code and find_faults(base) == find_faults(run)
         return is_alike and base.tests_with_result <= run.tests_with_result
 

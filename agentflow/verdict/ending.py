@@ -38,9 +38,11 @@ def _end_verified(task: TaskState, verdict: Verdict) -> Ending:
     if not _is_reviewed(task):
         return fail("a task of this class needs a review, and none passed")
     if verdict.caveats:
-        found = "every required check passes" if verdict.evidence else "no check ran"
+        found = "every required check passes"
         if any(Caveat.CHECK_NOT_RUN.stands_in(caveat) for caveat in verdict.caveats):
-            found = "every check that can run here passes" if verdict.evidence else "no check ran"
+            found = "every check that can run here passes"
+        if not any(item.evidence and item.check.name not in task.blocked for item in task.final):
+            found = "no check ran"
         if Caveat.ALREADY_RED in verdict.caveats:
             found = "no new failures"
         reason = f"{found}, with a caveat: {', '.join(verdict.caveats)}"

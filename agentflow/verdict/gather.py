@@ -54,7 +54,9 @@ async def run_required(context: JudgeContext, task: TaskState) -> TaskState:
         (held,) = await context.checking.run(task, *_as_before(context, task)) or ((),)
     else:
         final, held = (*await context.checking.run(task, mine, *_as_before(context, task)), ())[:2]
-    task = task.replace(final=final, held=held, fresh=(), probes=None)
+    again = context.checking.find_blocked(final) if task.blocked else {}
+    unable = tuple(name for name, why in task.blocked.items() if again.get(name) == why)
+    task = task.replace(final=final, held=held, fresh=(), probes=None, unable=unable)
     return task.replace(audit=await audit(context, task))
 
 
@@ -136,6 +138,7 @@ def build_case(
         guessed=targets.guessed,
         overrides=task.overrides,
         blocked=task.blocked,
+        unable=frozenset(task.unable),
         known=frozenset(task.known_failures),
         secrets=find_added_secrets(git.diff(*trees)) if trees else (),
         probes=task.probes,

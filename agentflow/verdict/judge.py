@@ -103,7 +103,7 @@ def _caveats(case: Case) -> tuple[str, ...]:
     caveats += [
         Caveat.CHECK_NOT_RUN.of(run.check.name)
         for run in case.after
-        if case.is_blocked(run) or run.check.left_out
+        if case.is_blocked(run) or run.check.left_out or run.check.name in case.blocked
     ]
     caveats += (
         [Caveat.CHECK_NOT_RUN.of(CheckName.TESTS)] if _note_no_tests(case) and not case.same_behaviour else []
@@ -163,11 +163,7 @@ def _find_missing(case: Case) -> list[str]:
     """Return the checks that ran before the task and not after it."""
     now = {run.check.name for run in case.after}
     left_out = [run.check.name for run in case.before if run.check.name not in now]
-    reasons = [FailReason.LEFT_OUT.of(check=name) for name in left_out]
-    blocked = [run for run in case.after if case.is_blocked(run)]
-    if blocked and len(blocked) == len(case.after):
-        reasons.append(FailReason.NONE_CAN_RUN.of(", ".join(run.check.name for run in blocked)))
-    return reasons
+    return [FailReason.LEFT_OUT.of(check=name) for name in left_out]
 
 
 def _note_no_tests(case: Case) -> list[str]:
@@ -321,6 +317,8 @@ def _not_run(case: Case) -> Iterator[str]:
             yield f"{run.check.name} cannot run here: {run.check.missing or case.blocked[run.check.name]}"
         elif run.check.left_out:
             yield f"{run.check.name} cannot run as a whole here: {run.check.left_out}"
+        elif why := case.blocked.get(run.check.name):
+            yield f"{run.check.name} could not run here before the task: {why}"
 
 
 def _count_skipped(case: Case) -> Iterator[str]:

@@ -65,7 +65,7 @@ async def _examine(crew: Crew) -> tuple[Case, Verdict]:
     task = crew.store.task
     if not _is_judged(crew, task):
         found = await run_required(crew.judging, task)
-        kept = ("surface", "final", "held", "fresh", "probes", "audit")
+        kept = ("surface", "final", "held", "fresh", "probes", "audit", "unable")
         shown = {name: getattr(found, name) for name in kept}
         crew.store.save(crew.store.task.replace(**shown))
     case = gather_case(crew.judging, crew.store.task)

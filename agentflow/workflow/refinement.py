@@ -9,15 +9,13 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from agentflow.checks.python import choose
-from agentflow.core.errors import Exit
 from agentflow.core.events import Warned
 from agentflow.core.evidence import RED, CheckName
 from agentflow.core.languages import is_source, language_of
 from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind
 from agentflow.core.regex import regex
 from agentflow.core.routing import Action, Classification
-from agentflow.core.task import Ending, Excerpt, GateStatus, Intent, Status, TaskState
-from agentflow.core.verdict import Caveat, Verdict
+from agentflow.core.task import Excerpt, GateStatus, Intent, Status, TaskState
 from agentflow.core.wording import list_some
 from agentflow.library.instructions import load_instructions
 from agentflow.process import timestamp
@@ -30,7 +28,7 @@ from agentflow.routing.route import (
 )
 from agentflow.routing.table import Table
 from agentflow.tools.excerpts import DEFINITION, block_of, short_file
-from agentflow.verdict.ending import check_line, decide_gate, end_in_phase
+from agentflow.verdict.ending import check_line, decide_gate
 from agentflow.verdict.judge import explain_uncounted
 from agentflow.verdict.paths import examine_base
 from agentflow.verdict.surface import belongs
@@ -77,9 +75,6 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
     await crew.reach()
     task = _survey(crew, await examine_base(crew.judging, crew.checking.add_wellknown(task)))
     task = task.replace(blocked=crew.checking.find_blocked(task.baseline))
-    able = [item for item in task.baseline if item.check.name not in task.blocked]
-    if CheckName.TESTS in task.blocked and not able:
-        return _end_blocked(task, f"tests cannot run: {task.blocked[CheckName.TESTS]}")
     for warning in _limits(crew, task):
         crew.store.emit(Warned(message=warning))
     task = _shorten_route(crew, task)
@@ -240,19 +235,6 @@ def _shorten_route(crew: Crew, task: TaskState) -> TaskState:
     if event:
         crew.store.emit(event)
     return task
-
-
-def _end_blocked(task: TaskState, why: str) -> TaskState:
-    """Return the task ended because its tests cannot run on this machine."""
-    evidence = tuple(item.evidence for item in task.baseline if item.evidence is not None)
-    caveats = (Caveat.ENVIRONMENT_BLOCKED,)
-    verdict = Verdict(passed=False, reasons=(), evidence=evidence, caveats=caveats, notes=(why,))
-    ending = Ending(
-        status=Status.VERIFIED_WITH_CAVEAT,
-        exit_code=Exit.CAVEAT,
-        reason=f"environment blocked, nothing was changed or verified: {why}",
-    )
-    return end_in_phase(task.replace(verdict=verdict), task.current_phase, ending)
 
 
 MAX_SHOWN = 3

@@ -1,10 +1,14 @@
 """What a person may allow, what a machine cannot do, and what no change may bring in (A35 A72 A88 A89)."""
 
+import shutil
+from typing import Any
+
 import pytest
 
 from tests.support.repo import (
     CALC,
     GREEN,
+    MENDED,
     TEXT,
     NewRepo,
     call,
@@ -150,21 +154,54 @@ BLOCKED = {
     "another Python": (project(">=3.99"), "requires-python >=3.99, running 3."),
     "a module of somebody else": (
         {**CALC, "tests/test_calc.py": IMPORTING.format("no_such_distribution")},
-        "no_such_distribution",
+        "pip install no_such_distribution",
     ),
 }
 
 
 @pytest.mark.parametrize(("files", "signature"), BLOCKED.values(), ids=BLOCKED)
-def test_a_blocked_environment_goes_to_no_implementer(
+def test_tests_that_cannot_run_here_are_told_before_work_and_send_nothing_back(
     new_repo: NewRepo, files: dict[str, str], signature: str
 ) -> None:
     repo = new_repo(files)
     done = repo.task("--json", TEXT, script=mending())
     assert done.code == 4, done.err
-    assert done.json["caveats"] == ["environment_blocked"]
+    assert done.json["caveats"][:1] == ["check_not_run:tests"]
     assert signature in (repo.folder / "report.md").read_text()
-    assert repo.runs("implementer") == []
+    (warned, *_) = [one["message"] for one in repo.events("Warned")]
+    assert signature in warned
+    assert "--skip-check tests" in warned
+    assert len(repo.runs("implementer")) == 1
+    assert repo.run("verify", done.json["task_id"]).code == 0
+
+
+def test_a_new_test_that_needs_the_same_missing_module_sends_nothing_back(new_repo: NewRepo) -> None:
+    """Both files of tests cannot be loaded now, so that more fails than before, for the same reason."""
+    repo = new_repo({**CALC, "tests/test_calc.py": IMPORTING.format("no_such_distribution")})
+    added = turn(call("Write", file_path="tests/test_more.py", content="import no_such_distribution\n"))
+    lines = [*crew(*MENDED, added, submit("calc.py", "tests/test_more.py"))]
+    done = repo.task("--json", TEXT, script=lines)
+    assert (done.code, done.json["caveats"]) == (4, ["check_not_run:tests", "unproved"]), done.err
+    assert repo.run("verify", done.json["task_id"]).code == 0
+
+
+LINTS = '{"scripts": {"lint": "node lint.js"}}\n'
+KEEPING = {
+    "a tool that is not installed": edit("package.json", "node lint.js", "no-such-linter ."),
+    "a script that is gone": [turn(call("Bash", command="rm lint.js"))],
+}
+
+
+@pytest.mark.skipif(not shutil.which("npm"), reason="runs npm")
+@pytest.mark.parametrize("turns", KEEPING.values(), ids=KEEPING)
+def test_a_change_that_keeps_a_check_from_running_is_not_the_machines_fault(
+    new_repo: NewRepo, turns: list[dict[str, Any]]
+) -> None:
+    repo = new_repo({**CALC, "package.json": LINTS, "lint.js": "process.exit(0)\n"})
+    lines = crew(*MENDED, *turns, submit("calc.py", "package.json"), evidence="ev-0004")
+    done = repo.task("--json", "--no-input", "--max-iterations", "1", TEXT, script=lines)
+    assert done.code not in (0, 4), done.out
+    assert "check_not_run:lint" not in done.json["caveats"]
 
 
 def test_a_missing_module_of_the_repository_is_a_failure(new_repo: NewRepo) -> None:
@@ -183,7 +220,7 @@ def test_a_module_of_the_repository_that_the_change_deletes_is_a_failure(new_rep
         TEXT, "--json", script=[findings(), plan("calc.py"), gone, role("implementer", submit("count.py"))]
     )
     assert (done.code, done.json["status"]) == (1, "failed"), done.err
-    assert "environment_blocked" not in (repo.folder / "report.md").read_text()
+    assert "cannot run here" not in (repo.folder / "report.md").read_text()
 
 
 def test_a_change_that_brings_a_missing_module_is_a_failure(new_repo: NewRepo) -> None:

@@ -112,6 +112,14 @@ CAVEATS: dict[str, tuple[Case, tuple[str, ...]]] = {
         (Caveat.MOSTLY_SKIPPED,),
     ),
     "a tool is missing": (a_case((GREEN, ABSENT), (WAS_RED, ABSENT)), ("check_not_run:build",)),
+    "every tool is missing": (
+        a_case((ABSENT, NO_RUNNER), (ABSENT, NO_RUNNER)),
+        ("check_not_run:build", "check_not_run:tests", Caveat.UNPROVED),
+    ),
+    "the tests could not run before": (
+        a_case((GREEN,), (WAS_RED,), blocked={TESTS: "no module"}),
+        ("check_not_run:tests",),
+    ),
     "a tool is missing of a check that is new": (
         a_case((GREEN, ABSENT), (WAS_RED,)),
         ("check_not_run:build",),
@@ -249,14 +257,6 @@ REFUSED: dict[str, tuple[Case, str]] = {
         "tests: ev-tests ran on another tree",
     ),
     "evidence of no tree": (swapped(GREEN, tree_before=None), "tests: ev-tests ran on another tree"),
-    "no check can run": (
-        a_case((ABSENT, NO_RUNNER), (ABSENT, NO_RUNNER)),
-        "no required check can run here: build, tests",
-    ),
-    "a tool is missing where there are no tests": (
-        a_case((ABSENT,), (ABSENT,)),
-        "no required check can run here: build",
-    ),
     "a red test that the task may be about, and no proof": (
         a_case((STILL_RED,), (WAS_RED,), guessed=frozenset({"t1"})),
         "tests: still failing: t1",
