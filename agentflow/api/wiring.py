@@ -50,7 +50,7 @@ from agentflow.loop.history import request_of
 from agentflow.model.tiers import REPAIR
 from agentflow.permissions.narrowing import narrow_rules
 from agentflow.permissions.rules import Rules, parse_rules
-from agentflow.permissions.user_rules import build_exceptions
+from agentflow.permissions.user_rules import build_denials, build_exceptions
 from agentflow.process import timestamp
 from agentflow.routing.table import Table, load_table
 from agentflow.sandbox.profile import Level
@@ -211,7 +211,12 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
     model = limit_model(observe_model(setup.model, store.emit), store.task)
     return Crew(
         git=setup.git,
-        workspace=PathGuard(setup.git.root, build_exceptions(setup.rules, setup.git.root), setup.git.folders),
+        workspace=PathGuard(
+            setup.git.root,
+            build_exceptions(setup.rules, setup.git.root),
+            setup.git.folders,
+            build_denials(setup.rules, setup.git.root),
+        ),
         sandbox=setup.sandbox,
         roles=setup.roles,
         model=model,

@@ -272,8 +272,8 @@ def is_about_path(pattern: str, path: str, root: Path, source: str, *, widely: b
     for all that lies in it, and letters in either case.
     """
     absolute = root / Path(path).expanduser()
-    candidates = {Path(*_normal(absolute)), absolute.resolve()}
-    return any(_fits(pattern, candidate, root, source, widely=widely) for candidate in candidates)
+    place = place_pattern(pattern, root, source, widely=widely)
+    return any(place.covers(str(each)) for each in {Path(*_normal(absolute)), absolute.resolve()})
 
 
 def _normal(path: Path) -> Iterator[str]:
@@ -287,18 +287,30 @@ def _normal(path: Path) -> Iterator[str]:
     yield from parts
 
 
-def _fits(pattern: str, path: Path, root: Path, source: str, *, widely: bool) -> bool:
+class PlacedPattern(Record):
+    """The pattern of a rule on files, ready for many paths."""
+
+    folders: tuple[str, ...]
+    """Where it begins, as written and with links followed, each with a slash at its end."""
+    forms: tuple[re.Pattern[str], ...]
+
+    def covers(self, path: str) -> bool:
+        """Tell whether it is about an absolute path."""
+        inside = next((path[len(each) :] for each in self.folders if f"{path}/".startswith(each)), None)
+        return inside is not None and any(form.fullmatch(inside or ".") for form in self.forms)
+
+
+def place_pattern(pattern: str, root: Path, source: str, *, widely: bool) -> PlacedPattern:
+    """Return the pattern of a rule on files as it is matched; `widely` as for `is_about_path`."""
     anchor, glob = _find_anchor(pattern, root, source)
-    places = (anchor, anchor.resolve())
-    inside = next((path.relative_to(each).as_posix() for each in places if path.is_relative_to(each)), None)
-    if inside is None:
-        return False
+    folders = tuple(f"{str(each).rstrip('/')}/" for each in (anchor, anchor.resolve()))
     is_floating = widely and not pattern.startswith(("/", "~/", "./"))
     forms = [glob, *([f"**/{glob}"] if is_floating else ())]
     if widely:
         forms += [f"{form.rstrip('/')}/**" for form in forms]
-    flags = re.IGNORECASE if widely else 0
-    return any(re.compile(compile_glob(form).pattern, re.DOTALL | flags).fullmatch(inside) for form in forms)
+    flags = re.DOTALL | (re.IGNORECASE if widely else 0)
+    expressions = tuple(re.compile(compile_glob(form).pattern, flags) for form in forms)
+    return PlacedPattern(folders=folders, forms=expressions)
 
 
 def _find_anchor(pattern: str, root: Path, source: str) -> tuple[Path, str]:

@@ -24,6 +24,7 @@ from agentflow.permissions.rules import (
     is_about_tool,
     is_on_host,
     list_rule_kinds,
+    place_pattern,
 )
 from agentflow.permissions.shell_command import (
     UNKNOWN_TEXT,
@@ -97,6 +98,19 @@ def build_exceptions(rules: Rules, root: Path) -> Callable[[str, str], bool]:
     """Return whether an allow rule names a file to be read or written; one for all files names none."""
     named = [rule for rule in rules.allow if rule.pattern is not None]
     return lambda kind, name: any(rule.tool == kind and _allows_path(rule, name, root) for rule in named)
+
+
+def build_denials(rules: Rules, root: Path) -> Callable[[str], str | None]:
+    """Return what finds the deny rule on reading that covers a file, by its real name below the root.
+
+    A search reads files that no call names, so it asks for each of them.
+    """
+    denied = [
+        (place_pattern(str(rule.pattern), root, rule.source, widely=True), str(rule))
+        for rule in rules.deny
+        if rule.tool == READING and rule.pattern is not None
+    ]
+    return lambda name: next((rule for place, rule in denied if place.covers(f"{root}/{name}")), None)
 
 
 def apply_rules_unparsed(rules: Rules, tool: Tool, command: str, reason: str) -> RuleDecision:

@@ -63,12 +63,27 @@ def no_exceptions(_tool: str, _name: str) -> bool:
     return False
 
 
+FindDenial = Callable[[str], str | None]
+"""Returns the user's rule that denies reading a file, by the file's real name, or None."""
+
+
+def find_no_denial(_name: str) -> None:
+    """Deny the reading of no file."""
+
+
 class PathGuard:
     """A Workspace on a folder of the disk."""
 
-    def __init__(self, root: Path, exceptions: Exceptions = no_exceptions, git: Iterable[Path] = ()) -> None:
+    def __init__(
+        self,
+        root: Path,
+        exceptions: Exceptions = no_exceptions,
+        git: Iterable[Path] = (),
+        find_denial: FindDenial = find_no_denial,
+    ) -> None:
         self._root = root.resolve()
         self._exceptions = exceptions
+        self._find_denial = find_denial
         self._opening = find_opener()
         self._git = _git_folders(self._root, git)
 
@@ -93,6 +108,8 @@ class PathGuard:
     @contextmanager
     def _file(self, path: str, name: str) -> Iterator[IO[bytes]]:
         self._require_no_secret("Read", path, name)
+        if rule := self._find_denial(name):
+            raise OutsideWorkspace(f"{path} is denied by the rule {rule}")
         try:
             descriptor = self._open(name)
         except FileNotFoundError:
@@ -161,7 +178,7 @@ class PathGuard:
         return tuple(sorted(name for name in names if self._is_listed(name)))
 
     def _is_listed(self, name: str) -> bool:
-        if is_hidden(name):
+        if is_hidden(name) or self._find_denial(name):
             return False
         try:
             # a string join: 60,000 paths are looked at, and a Path each would cost more than git did

@@ -55,6 +55,37 @@ def test_a_reader_runs_what_reads_and_nothing_else(repo: Repo) -> None:
     assert len(repo.events("ToolBlocked")) == len(ATTACKS)
 
 
+def test_a_search_passes_over_files_that_a_rule_denies_to_be_read(repo: Repo) -> None:
+    repo.write(
+        {"vault/key.txt": "needle one\n", "docs/Vault/b.txt": "needle two\n", "notes.txt": "needle three\n"}
+    )
+    repo.write({".claude/settings.json": json.dumps({"permissions": {"deny": ["Read(vault/**)"]}})}).commit()
+    calls = (
+        call("Grep", pattern="needle", output_mode="content"),
+        call("Grep", pattern="needle [a-z]+\n", output_mode="content", multiline=True),
+        call("Grep", pattern="needle", path="docs", output_mode="content"),
+        call("Grep", pattern="needle", path="vault/key.txt"),
+        call("Glob", pattern="**/*.txt"),
+        call("Glob", pattern="*", path="vault"),
+        call("Read", file_path="vault/key.txt"),
+        call("Read", file_path="notes.txt"),
+    )
+    script = [
+        role("explorer", turn(*calls), *findings()["turns"]),
+        plan("calc.py"),
+        role("implementer", submit()),
+    ]
+    repo.task(script=script)
+    (run,) = repo.runs("explorer")
+    said = [result["content"] for _, result in run.calls]
+    assert [text for text in said if "needle one" in text or "needle two" in text] == []
+    assert said[0] == said[1] == "notes.txt:1:needle three"
+    assert (said[2], said[4], said[5]) == ("no matches", "notes.txt", "no files match")
+    assert "Read(vault/**)" in said[3]
+    assert "Read(vault/**)" in said[6]
+    assert "needle three" in said[7]
+
+
 def test_an_approval_mode_suspends_on_its_condition(repo: Repo) -> None:
     config = repo.home / ".config/agentflow/config.yaml"
     config.parent.mkdir(parents=True)
