@@ -99,13 +99,13 @@ def _has_proxy(environ: Mapping[str, str]) -> bool:
 def stream_model(model: Model, on_delta: Callable[[str], None]) -> Model:
     """Return a model that passes text on as it arrives, if it can."""
     live = _find_live(model)
-    return live.streamed(on_delta) if live else model
+    return live.stream_to(on_delta) if live else model
 
 
 def observe_model(model: Model, observe: Observer) -> Model:
     """Return a model that reports its failed tries to an observer, if it can have any."""
     live = _find_live(model)
-    return live.observed(observe) if live else model
+    return live.report_to(observe) if live else model
 
 
 def limit_model(model: Model, task: TaskState) -> Model:
@@ -115,7 +115,7 @@ def limit_model(model: Model, task: TaskState) -> Model:
         return model
     from agentflow.model.prices import Meter
 
-    return live.bounded(Meter(task.budget, task.usage))
+    return live.limit_by(Meter(task.budget, task.usage))
 
 
 def require_price(model: Model, budget: Budget, roles: Iterable[Role], settings: Settings) -> None:

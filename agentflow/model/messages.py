@@ -74,11 +74,11 @@ class Messages:
         self._stream = settings.stream or on_delta is not None
         self._meter = meter or Meter(Budget(), Usage())
 
-    def observed(self, observe: Observer) -> "Messages":
+    def report_to(self, observe: Observer) -> "Messages":
         """Return the same model, telling an observer of every try that failed."""
         return self._with_changes(observe=observe)
 
-    def bounded(self, meter: Meter) -> "Messages":
+    def limit_by(self, meter: Meter) -> "Messages":
         """Return the same model, sending nothing that does not fit into a budget."""
         return self._with_changes(meter=meter)
 
@@ -89,7 +89,7 @@ class Messages:
     def refusal(self, task: str) -> str | None:  # noqa: ARG002  # a live model takes any task
         return None
 
-    def streamed(self, on_delta: Delta) -> "Messages":
+    def stream_to(self, on_delta: Delta) -> "Messages":
         """Return the same model, passing text on as it comes."""
         return self._with_changes(on_delta=on_delta)
 

@@ -71,7 +71,7 @@ class EvidenceLedger:
     def find(self, evidence_id: str) -> Evidence | None:
         return self._records.get(evidence_id)
 
-    def altered(self, iteration: int) -> frozenset[str]:
+    def list_altered(self, iteration: int) -> frozenset[str]:
         """Return what checks of the final tree and the verifier's commands changed in their views.
 
         Each command of the verifier has a view of its own, so that no other sees a file it made.
@@ -83,7 +83,7 @@ class EvidenceLedger:
         seen = {path for record in commands for path in record.changed if not path.startswith("A ")}
         return frozenset(found | seen)
 
-    def left_before(self) -> frozenset[str]:
+    def list_left_before(self) -> frozenset[str]:
         """Return what checks changed in their views on the code from before the task."""
         records = (r for r in self._records.values() if r.by is By.PROGRAM and r.code is Side.BASE)
         return frozenset(path for record in records for path in record.changed)

@@ -153,7 +153,7 @@ def gather_case(context: JudgeContext, task: TaskState) -> Case:
     seen, trees = context.inspections.of(task), (task.base_tree, task.tree)
     case = build_case(context.git, task, trees, context.checking.runs, seen)
     case = case.replace(altered=find_altered(context, task))
-    entries = context.git.ignored()
+    entries = context.git.list_ignored()
     now = mark_ignored(context.git.root, entries)
     weakened = (*case.weakened, *describe_changes(task.ignored, now))
     hidden = list_unseen(entries, task.ignored, now)
@@ -188,11 +188,11 @@ def find_altered(context: JudgeContext, task: TaskState) -> tuple[FileChange, ..
     What a check leaves on the code from before the task, too, is no change.
     """
     ledger = context.ledger
-    found = context.git.counted(ledger.altered(task.iteration))
+    found = context.git.count_changed_lines(ledger.list_altered(task.iteration))
     changed = {change.path for change in context.changes(task)}
     if not found or task.base_tree is None:
         return found
-    before = context.git.counted(ledger.left_before())
+    before = context.git.count_changed_lines(ledger.list_left_before())
     return without_leavings(found, before, changed, context.git.paths(task.base_tree))
 
 

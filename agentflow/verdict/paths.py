@@ -195,7 +195,7 @@ async def examine_base(context: JudgeContext, task: TaskState) -> TaskState:
     repository = context.checking.repository(files)
     surface = find_surface(repository, checks, task.surface.added, task.surface.removed)
     order = CheckJob(checks=checks, tree=task.base_tree, surface=Side.BASE, code=Side.BASE)
-    ignored = context.git.ignored()
+    ignored = context.git.list_ignored()
     (baseline,) = await context.checking.run(task, order, ignored=ignored)
     marks = mark_ignored(context.git.root, ignored)
     task = task.replace(baseline=baseline, surface=surface, ignored=marks)

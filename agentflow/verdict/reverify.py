@@ -163,7 +163,7 @@ class Examination:
     def all(self) -> Iterator[Examined]:
         task = self._task
         here = self._git.tree()  # from now on the repository has the objects of the files as they are
-        ignored = self._git.ignored()
+        ignored = self._git.list_ignored()
         self._shared = list_unchanged(ignored, task.ignored, mark_ignored(self._git.root, ignored))
         mixed = self._mix_trees()
         for evidence in self._evidence.values():

@@ -164,7 +164,7 @@ class Place(Record):
         shown = execute(check, self.sandbox, sink, cancelled=self.cancelled, env=env, manner=manner)
         if self.stage is None:
             return shown
-        return shown.replace(execution=shown.execution.replace(changed=self.stage.changed()))
+        return shown.replace(execution=shown.execution.replace(changed=self.stage.list_changes()))
 
     def try_elsewhere(self, check: Check) -> tuple[Shown, str]:
         """Return what a check shows and prints in other surroundings, on which no result may depend."""

@@ -119,9 +119,9 @@ class Git(Record):
         """Tell whether the tree of the files as they are now is found to be that of the newest commit."""
         return self.head is not None and self.trees.are_committed(self.call, self.head)
 
-    def ignored(self) -> tuple[str, ...]:
+    def list_ignored(self) -> tuple[str, ...]:
         """Return what git ignores now, by the rules of `tree`; a folder it ignores whole has a slash."""
-        return self.trees.ignored(self.call)
+        return self.trees.list_ignored(self.call)
 
     def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
         """Return the paths that differ between two trees, sorted."""
@@ -139,7 +139,7 @@ class Git(Record):
 
     def paths(self, tree: str) -> tuple[str, ...]:
         """Return the paths of all files of a tree."""
-        known = self.trees.known(tree)
+        known = self.trees.find_entries(tree)
         return _paths(self, tree) if known is None else tuple(os.fsdecode(entry.path) for entry in known)
 
     def texts(self, objects: Iterable[str], limit: int) -> tuple[str, ...]:
@@ -170,7 +170,7 @@ class Git(Record):
             return ""
         return _diff(self, before, after, paths)
 
-    def counted(self, changes: Iterable[str]) -> tuple[FileChange, ...]:
+    def count_changed_lines(self, changes: Iterable[str]) -> tuple[FileChange, ...]:
         """Return the changes, each A, M or D and a path, of files that git does not ignore."""
         found = sorted(changes)
         paths = "\0".join(change[2:] for change in found)

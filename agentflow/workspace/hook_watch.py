@@ -33,7 +33,7 @@ class HookWatch:
 
     def __init__(self, git: Git, known: Mapping[str, str], changed: Iterable[str]) -> None:
         self._root = git.root
-        self._left_out = frozenset(entry.rstrip("/") for entry in git.ignored() if entry.endswith("/"))
+        self._left_out = frozenset(entry.rstrip("/") for entry in git.list_ignored() if entry.endswith("/"))
         self._stamps = self._scan()
         self._hooks: Stamps = {path: mark for path, mark in known.items() if self._mark(path) == mark}
         self._others = {*changed} - self._hooks.keys()

@@ -237,7 +237,7 @@ class FrozenStart:
         self.source = source
         self._found: FrozenRules | None = None
 
-    def found(self, call: GitCall) -> FrozenRules:
+    def freeze(self, call: GitCall) -> FrozenRules:
         """Return what the repository and its user said at first."""
         if self._found is None:
             self._found = self._read(call)

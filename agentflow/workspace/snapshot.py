@@ -59,7 +59,7 @@ def take_snapshot(git: Git, known: FileEntries | None = None) -> FileSnapshot:
 
 def take_commit_snapshot(git: Git) -> FileSnapshot | None:
     """Record the files where they are found to be those of the newest commit, byte for byte."""
-    entries = git.trees.known(git.head) if git.head else None
+    entries = git.trees.find_entries(git.head) if git.head else None
     if git.head is None or entries is None or git.trees.may_convert(git.call, entries):
         return None
     _make_store(git)
@@ -150,7 +150,7 @@ class TaskSnapshots:
         if self._path.exists():
             self._go_on(self.load(), moment)
             return None
-        ignored = self._git.ignored()
+        ignored = self._git.list_ignored()
         lasting = to_unread_entries(self._git, list_precious(self._git.root, ignored))
         tree = self._git.head if self._git.is_committed() else None
         shot = (None if lasting or tree is None else take_commit_snapshot(self._git)) or take_snapshot(

@@ -140,7 +140,7 @@ class Trees:
 
         If they are not, or if this cannot be told so simply, the answer is no.
         """
-        entries = self.origin.found(call).entries or ()
+        entries = self.origin.freeze(call).entries or ()
         if any(entry.is_skipped or is_ours(entry.path) for entry in entries):
             return False
         if hash_tree(entries, self.origin.source.hash) != head:
@@ -153,7 +153,7 @@ class Trees:
         self._known[head] = entries
         return True
 
-    def known(self, tree: str) -> tuple[IndexEntry, ...] | None:
+    def find_entries(self, tree: str) -> tuple[IndexEntry, ...] | None:
         """Return the files of a tree that was found to be on disk as it is committed."""
         return self._known.get(tree)
 
@@ -162,7 +162,7 @@ class Trees:
         folders = {b"", *list_folders(entry.path for entry in entries)}
         places = [self.origin.root / os.fsdecode(folder) / ".gitattributes" for folder in folders]
         told = [place.read_bytes() for place in places if place.is_file()]
-        words = (*told, *self.origin.found(call).files.values())
+        words = (*told, *self.origin.freeze(call).files.values())
         return _OF_THE_MACHINE.exists() or any(_ENCODING in text for text in words)
 
     def write(self, call: GitCall) -> str:
@@ -170,7 +170,7 @@ class Trees:
         with self.folder(call) as env:
             return Shadow(call=call, root=self.origin.root, env=env).write()
 
-    def ignored(self, call: GitCall) -> tuple[str, ...]:
+    def list_ignored(self, call: GitCall) -> tuple[str, ...]:
         """Return what is not part of the tree because it is ignored, our own files left out."""
         with self._lay_out(call) as env:
             raw = call(
@@ -186,7 +186,7 @@ class Trees:
         with scratch_folder() as folder:
             env = {**make_private_git(self.origin.root, self.origin.source, folder), **self._objects}
             if self._start is None:
-                self._start = freeze_index(call, self.origin.found(call), folder, env, self._attributes)
+                self._start = freeze_index(call, self.origin.freeze(call), folder, env, self._attributes)
             else:
                 write_frozen(self._start, folder)
             yield env | hide_home(folder)
@@ -196,7 +196,7 @@ class Trees:
         """Yield the same where no content has to be known."""
         with scratch_folder() as folder:
             env = {**make_private_git(self.origin.root, self.origin.source, folder), **self._objects}
-            write_rules(self.origin.found(call), folder, self._attributes)
+            write_rules(self.origin.freeze(call), folder, self._attributes)
             yield env | hide_home(folder)
 
 

@@ -143,7 +143,7 @@ class WorkingCopy:
         capture(words, cwd=self._git.root, stdin=b"\0".join(places))
         self._untouched = self._marks()
 
-    def changed(self) -> tuple[str, ...]:
+    def list_changes(self) -> tuple[str, ...]:
         """Return what a check did to the files that count: A, M or D, and the path."""
         if not self._is_touched():
             return ()

@@ -45,9 +45,9 @@ stage.fill(underlay)
 for shell in ("touch other", "echo x >> src/c.txt; rm a.txt"):
     box = Sandbox(root=git.root, ability=find_ability()).on(stage.view)
     box.run(Command(argv=("bash", "-c", shell), cwd=str(git.root), timeout=30), git.root.parent / "output")
-    print(stage.view.layer is not None, sorted(stage.changed()))
+    print(stage.view.layer is not None, sorted(stage.list_changes()))
 stage.restore(lambda _: True)
-print(stage.changed())
+print(stage.list_changes())
 stage.remove()
 underlay.close()
 """

@@ -183,4 +183,4 @@ def test_a_file_whose_name_is_no_utf_8_is_told_as_git_tells_it(
     kept = ledger.record_check(touched, BOUND, iteration=1)
     assert kept.changed == ("A \\xff\n.py", "M größe.py")
     assert record_on_disk(tmp_path, "ev-0001") == kept
-    assert ledger.altered(1) == frozenset(kept.changed)
+    assert ledger.list_altered(1) == frozenset(kept.changed)

@@ -93,11 +93,11 @@ def test_a_layer_shows_what_a_copy_shows_and_is_restored(git: Git, seed: int, tm
     with filled(git, first, WorkingCopy(git, tree, ())) as stage:
         assert stage.view.layer
         assert shell(stage, LOOK) == expected
-        assert stage.changed() == ()
+        assert stage.list_changes() == ()
         assert shell(stage, "rm -rf -- * && echo new > added") == [b""]
-        assert "A added" in stage.changed()
+        assert "A added" in stage.list_changes()
         stage.restore(lambda _: True)
-        assert stage.changed() == ()
+        assert stage.list_changes() == ()
         assert shell(stage, LOOK) == expected
 
 
@@ -120,11 +120,11 @@ def test_a_layer_from_which_nothing_is_gone_shows_what_a_copy_shows(
         assert stage.view.layer
         assert shell(stage, LOOK) == expected
         shell(stage, "touch unrelated.local")
-        assert stage.changed() == ()
+        assert stage.list_changes() == ()
         shell(stage, "echo more >> s/w.py && rm run && echo new > s/added")
-        assert set(stage.changed()) == {"M s/w.py", "D run", "A s/added"}
+        assert set(stage.list_changes()) == {"M s/w.py", "D run", "A s/added"}
         stage.restore(lambda _: True)
-        assert stage.changed() == ()
+        assert stage.list_changes() == ()
         assert shell(stage, LOOK) == expected
 
 
@@ -177,7 +177,7 @@ def test_a_new_file_is_told_although_its_name_begins_like_that_of_an_ignored_one
     tree = tree_of(git, {".gitignore": "conf\n"}, tmp_path)
     with filled(git, tree, WorkingCopy(git, tree, ("conf",))) as stage:
         shell(stage, "touch conftest.py")
-        assert stage.changed() == ("A conftest.py",)
+        assert stage.list_changes() == ("A conftest.py",)
         stage.restore(lambda _: True)
         assert b"f644 ./conftest.py -> : " not in shell(stage, LOOK)
         assert b"f644 ./conf -> : own" in shell(stage, LOOK)
@@ -188,6 +188,6 @@ def test_what_a_check_did_is_told_beside_folders_too_deep_to_be_named(git: Git, 
     nest = "import os; name = 'd' * 200; [(os.mkdir(name), os.chdir(name)) for _ in range(25)]"
     with filled(git, tree, WorkingCopy(git, tree, ())) as stage:
         shell(stage, f'echo two > a; python3 -c "{nest}"')
-        assert stage.changed() == ("M a",)
+        assert stage.list_changes() == ("M a",)
         stage.restore(lambda _: True)
-        assert stage.changed() == ()
+        assert stage.list_changes() == ()

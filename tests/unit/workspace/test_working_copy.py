@@ -35,7 +35,7 @@ def write(root: Path, files: dict[str, bytes]) -> None:
 def staged(
     git: Git, tree: str | None = None, ignored: tuple[str, ...] | None = None
 ) -> Iterator[WorkingCopy]:
-    stage = WorkingCopy(git, tree or git.tree(), git.ignored() if ignored is None else ignored)
+    stage = WorkingCopy(git, tree or git.tree(), git.list_ignored() if ignored is None else ignored)
     try:
         stage.fill()
         yield stage
@@ -89,7 +89,7 @@ def test_a_check_sees_what_is_on_disk_whatever_a_commit_makes_of_it(git: Git, ru
     tree = git.tree()
     with staged(git, tree) as stage:
         assert content(stage.view.place) == files
-        assert stage.changed() == ()
+        assert stage.list_changes() == ()
     write(git.root, {"a.py": b"x = 1\n"})
     assert [change.path for change in git.changes(tree, git.tree())] == ["a.py"]
 
@@ -163,11 +163,11 @@ def test_what_a_check_leaves_is_told_and_undone_but_for_products(git: Git) -> No
             {"a.py": b"other", "new.py": b"", "dist/out.js": b"built", "conftest.local.py": b""},
         )
         (stage.view.place / "b.py").unlink()
-        assert set(stage.changed()) == {"M a.py", "D b.py", "A new.py"}
+        assert set(stage.list_changes()) == {"M a.py", "D b.py", "A new.py"}
 
         stage.restore(lambda path: path.startswith("conftest"))
 
-        assert stage.changed() == ()
+        assert stage.list_changes() == ()
         assert content(stage.view.place) == {
             ".gitignore": b"dist/\n*.local.py\n",
             "a.py": b"a",
@@ -187,7 +187,7 @@ def test_a_repository_that_a_check_makes_inside_is_undone(git: Git) -> None:
 
         stage.restore(lambda _: False)
 
-        assert stage.changed() == ()
+        assert stage.list_changes() == ()
         assert content(stage.view.place) == {"a.py": b"a"}
 
 
@@ -208,7 +208,7 @@ def test_a_layer_shows_its_own_tree_and_leaves_the_files_below_alone(
     (git.root / "b.py").unlink()
     write(git.root, {"a.py": b"changed", "new.py": b"n"})
     underlay = LowerDirectory(git)
-    stage = WorkingCopy(git, git.tree(), git.ignored())
+    stage = WorkingCopy(git, git.tree(), git.list_ignored())
     try:
         below = content(underlay.below(first).view.folder)
         stage.fill(underlay)
@@ -220,11 +220,11 @@ def test_a_layer_shows_its_own_tree_and_leaves_the_files_below_alone(
         assert told("cat a.py new.py sub/c.py own.local; ls b.py") == (
             "changedncownls: cannot access 'b.py': No such file or directory\n"
         )
-        assert stage.changed() == ()
+        assert stage.list_changes() == ()
         told("rm -r sub; echo b > b.py; echo x >> new.py; mkdir made; touch made/x built.local")
-        assert set(stage.changed()) == {"D sub/c.py", "A b.py", "M new.py", "A made/x"}
+        assert set(stage.list_changes()) == {"D sub/c.py", "A b.py", "M new.py", "A made/x"}
         stage.restore(lambda _: False)
-        assert stage.changed() == ()
+        assert stage.list_changes() == ()
         assert told("cat a.py new.py sub/c.py; ls b.py made/x *.local").startswith("changednc")
         assert "built.local" in told("ls *.local")
         assert content(underlay.below(first).view.folder) == below
