@@ -19,6 +19,7 @@ from agentflow.hooks.entries import load_hooks, project_places, user_places
 from agentflow.hooks.matching import may_see
 from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import Roles, list_subagents, load_roles, require_known
+from agentflow.library.skill_file import Skill
 from agentflow.library.skills import SkillFolder, Skills, describe_unknown_skill, load_skills, skill_places
 from agentflow.permissions.rules import Rules, find_denied_tools, find_named_tools, load_rules
 from agentflow.settings import Approvals, Settings, folders, load_settings, model_name
@@ -108,7 +109,7 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
     roles = load_roles(
         folders(os.environ).claude, list_trusted_roles(root), load_settings(os.environ).limits.calls
     )
-    skills = load_skills(list_skill_folders(root))
+    skills = _mark_trusted(load_skills(list_skill_folders(root)), root)
     used, warnings = [], [*roles.warnings, *skills.warnings]
     for role in roles.all:
         toolbox.select_for(role)
@@ -134,6 +135,18 @@ def list_skill_folders(root: Path) -> tuple[SkillFolder, ...]:
     """Return the folders that may hold skills."""
     found = folders(os.environ)
     return skill_places(found.claude, found.config.parent, root)
+
+
+def _mark_trusted(skills: Skills, root: Path) -> Skills:
+    """Return skills of which those of the repository know what a person trusted of their files."""
+    trusted = load_trust_here(root).files
+
+    def mark(skill: Skill) -> Skill:
+        if skill.origin != "project":
+            return skill
+        return skill.replace(trusted=trusted.get(Path(skill.source).relative_to(root).as_posix(), ""))
+
+    return skills.replace(all=tuple(map(mark, skills.all)))
 
 
 def _check_skills(role: Role, skills: Skills) -> tuple[str, ...]:

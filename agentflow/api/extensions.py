@@ -78,7 +78,12 @@ def _list_skills(repository: Repository) -> Iterator[Extension]:
         except InvalidFile as error:
             yield Extension(name=folder.name, file=file, standing=Standing.LEFT_OUT, reason=error.problem)
             continue
-        yield Extension(name=skill.name, file=file, standing=Standing.COUNTS)
+        notes = (
+            "" if skill.owners else "it names no owner, so every role is offered it",
+            "" if repository.is_trusted(file) else "the commands in it wait for trust",
+        )
+        reason = "; ".join(filter(None, notes))
+        yield Extension(name=skill.name, file=file, standing=Standing.COUNTS, reason=reason)
 
 
 def _list_agents(repository: Repository) -> Iterator[Extension]:

@@ -21,6 +21,8 @@ from agentflow.core.hook import Hook, Script
 from agentflow.core.record import Record, plain
 from agentflow.hooks.entries import load_hooks, project_places
 from agentflow.library.roles import read_role
+from agentflow.library.skill_file import SKILL_FILE, list_commands
+from agentflow.library.skills import find_skill_folders, list_project_skill_folders
 from agentflow.permissions.rules import read_rules
 from agentflow.permissions.written_files import find_outputs
 from agentflow.redact import one_line
@@ -260,6 +262,12 @@ def describe_command(path: Path, place: "CommandFolder", root: Path) -> Item:
 
 
 def _list_skill_scripts(root: Path) -> Iterator[Item]:
+    for place in list_project_skill_folders(root):
+        for skill in find_skill_folders(place):
+            if commands := list_commands(skill / SKILL_FILE):
+                does = f"run, as it is opened, in the sandbox of roles that read: {'; '.join(commands)}"
+                file = _to_relative(skill / SKILL_FILE, root)
+                yield Item(kind="skill commands", file=file, does=one_line(does))
     for folder in (".claude/skills", ".agents/skills"):
         for path in sorted((root / folder).glob("*/scripts/**/*"))[:_MAX_FILES]:
             if path.is_file():

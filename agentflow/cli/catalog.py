@@ -37,7 +37,7 @@ from agentflow.model.tiers import first_ids, model_id, tier
 from agentflow.settings import load_settings, model_name
 
 NAME = typer.Argument(..., metavar="NAME", help="A name from `list`.")
-_UNUSED = "no role yet: set metadata.owner in its SKILL.md, or list it under skills: in a role file"
+_UNOWNED = "every role, as it names no owner"
 agents = typer.Typer(
     help="List the roles, or show one.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
 )
@@ -93,7 +93,7 @@ def list_skills(json: bool = JSON) -> None:
         say_json(rows)
         return
     for row in rows:
-        users = ", ".join(filter(None, (row["owner"], *row["consumers"]))) or _UNUSED
+        users = ", ".join(filter(None, (row["owner"], *row["consumers"]))) or _UNOWNED
         _entry(row["name"], row["source"], {"": row["description"], "roles": users})
     _notes(content)
 
@@ -102,7 +102,7 @@ def list_skills(json: bool = JSON) -> None:
 def show_skill(name: str = NAME, json: bool = JSON) -> None:
     """Show a skill: its owner, its files, and the text that a role reads."""
     from agentflow.core.errors import UnknownSkill
-    from agentflow.library.skill_file import list_skill_files, read_body
+    from agentflow.library.skill_file import list_skill_files, open_body
 
     content = _content()
     found = content.skills.find(name)
@@ -110,10 +110,10 @@ def show_skill(name: str = NAME, json: bool = JSON) -> None:
         raise UnknownSkill(f"there is no skill {name}", hint="agentflow skills list shows them")
     row = {**_skill_row(found, content), "path": found.source, "files": list_skill_files(found)}
     if json:
-        say_json({**row, "body": read_body(found)})
+        say_json({**row, "body": open_body(found).text})
         return
     _facts(row, "description", "owner", "consumers", "source", "path", "files")
-    _body(read_body(found))
+    _body(open_body(found).text)
 
 
 @tools.command(name="list", epilog="Example: agentflow tools list --json")

@@ -308,10 +308,7 @@ def _of_owners(skill: Skill, roles: frozenset[str]) -> Iterator[Problem]:
     """Yield what is wrong with who answers for a skill; the user's folder is shared with other tools."""
     known, line = ", ".join(sorted(roles)), skill.lines.get("metadata", 1)
     mild = WARNING if skill.origin == "user" else ERROR
-    if not skill.owners:
-        message = f"metadata.owner: is missing; name the one role that answers for this skill: {known}"
-        yield name_problem(skill.source, message, line, mild)
-    elif len(skill.owners) > 1:
+    if len(skill.owners) > 1:
         owners = ", ".join(skill.owners)
         yield name_problem(skill.source, f"metadata.owner: one role owns a skill, not {owners}", line)
     for key, names in (("owner", skill.owners), ("consumers", skill.consumers), ("roles", skill.roles)):

@@ -1,42 +1,55 @@
-"""Skills: named in the prompt, and opened by a tool or from the beginning."""
+"""Skills: named in the prompt, found by words, and opened by a tool or from the beginning."""
 
 from typing import Annotated
 
 from msgspec import Meta
 
 from agentflow.compose.capability import ContextChannel, ToolChannel
-from agentflow.core.errors import InvalidFile, InvalidInput
-from agentflow.core.messages import ToolResult
+from agentflow.core.errors import InvalidFile, InvalidInput, NotAllowed
+from agentflow.core.ports import Runner
 from agentflow.core.record import Record
-from agentflow.core.run import Run
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
-from agentflow.library.skill_file import Skill, list_skill_files, read_body, read_skill_file
-from agentflow.library.skills import Offer
+from agentflow.library.relevance import rank_by_words
+from agentflow.library.skill_file import Skill, SkillBody, list_skill_files, open_body, read_skill_file
+from agentflow.library.skills import Offer, format_skill_line
+from agentflow.library.substitution import (
+    Arguments,
+    PartKind,
+    split_arguments,
+    split_body,
+    substitute,
+    substitute_in_shell,
+)
+from agentflow.loop.open_skills import ALREADY_OPEN, CLOSED, SKILL_TOOL, is_skill_open, mark_skill
 from agentflow.loop.prompts import prompt_text
-from agentflow.redact import visible
+from agentflow.tools.shell import BashInput, bash
 
 _PRIORITY = 50
 """Below the role's own prompt."""
-_MAX_LINE = 180
+_MAX_FOUND = 8
 MAX_BODY = 32_000
-SKILL = "Skill"
+_UNTRUSTED = "Commands of this skill were not run, because its file is not trusted."
 
 
 class SkillInput(Record):
-    skill: Annotated[str, Meta(min_length=1)]
+    skill: Annotated[str, Meta(min_length=1, description="Its name, or words to find one.")]
     file: Annotated[str, Meta(description="Such as references/a.md.")] = ""
+    arguments: str = ""
+    close: Annotated[bool, Meta(description="Its work is done.")] = False
 
 
 class UseSkills(Record):
     """Lists skills in the prompt with the tool that opens one; some are open from the beginning."""
 
     offer: Offer
+    reader: Runner | None = None
+    """Runs the commands in a skill with the rights of a role that only reads."""
 
     def install_tools(self, tools: ToolChannel) -> None:
-        if self.offer.listed or self.offer.opened:
+        if self.offer.all:
             tools.add(
                 Tool(
-                    name=SKILL,
+                    name=SKILL_TOOL,
                     category=Category.STATE,
                     effect=Effect.READ,
                     input=SkillInput,
@@ -47,55 +60,89 @@ class UseSkills(Record):
 
     def install_context(self, context: ContextChannel) -> None:
         if self.offer.listed:
-            lines = "\n".join(_line(skill) for skill in self.offer.listed)
-            context.add(prompt_text("skills.md").format(skills=lines), priority=_PRIORITY)
+            lines = "\n".join(map(format_skill_line, self.offer.listed))
+            more = prompt_text("more.md").format(count=len(self.offer.hidden)) if self.offer.hidden else ""
+            told = prompt_text("skills.md").format(skills=lines)
+            context.add("\n".join(filter(None, (told, more))), priority=_PRIORITY)
         for skill in self.offer.opened:
-            context.add(format_skill(skill), priority=_PRIORITY)
+            context.add(format_skill(skill, open_body(skill).text), priority=_PRIORITY)
 
     def _open(self, wanted: SkillInput, context: ToolContext) -> Output:
         """Read a skill, or a file of it."""
-        known = {skill.name: skill for skill in (*self.offer.listed, *self.offer.opened)}
-        skill = known.get(wanted.skill)
+        skill = next((skill for skill in self.offer.all if skill.name == wanted.skill), None)
         if skill is None:
-            raise InvalidInput(f"there is no skill {wanted.skill} for you; yours are {', '.join(known)}")
+            return self._search(wanted.skill)
         if wanted.file:
             return Output(content=read_skill_file(skill, wanted.file))
+        if wanted.close:
+            return Output(content=f"{skill.name} {CLOSED}")
         if is_skill_open(context.run, skill.name, context.call_id):
-            return Output(content=f"{skill.name} is already open above")
+            return Output(content=f"{skill.name} {ALREADY_OPEN}")
         try:
-            return Output(content=format_skill(skill))
+            found = open_body(skill)
         except InvalidFile as error:
             raise InvalidInput(str(error)) from None
+        return Output(content=format_skill(skill, self._fill(skill, found, wanted.arguments, context)))
+
+    def _search(self, words: str) -> Output:
+        """Return the skills that are nearest to these words."""
+        ranked = rank_by_words(words, self.offer.all)
+        near = [skill for skill, score in ranked if score > 0] or [skill for skill, _ in ranked]
+        listed = "\n".join(map(format_skill_line, near[:_MAX_FOUND]))
+        return Output(content=f"there is no skill {words} for you; the nearest are\n{listed}")
+
+    def _fill(self, skill: Skill, found: SkillBody, words: str, context: ToolContext) -> str:
+        """Return a body with its placeholders replaced and its commands run."""
+        places = {
+            "CLAUDE_SKILL_DIR": str(skill.folder),
+            "CLAUDE_SESSION_ID": context.task_id,
+            "CLAUDE_PROJECT_DIR": str(context.workspace.root),
+        }
+        given = Arguments(text=words, words=split_arguments(words), names=skill.arguments, places=places)
+        pieces, commands = list[str](), 0
+        for part in split_body(found.text):
+            match part.kind:
+                case PartKind.TEXT:
+                    pieces.append(_substitute(part.text, given))
+                case PartKind.FILE:
+                    pieces.append(f"@{part.text}")
+                case PartKind.COMMAND if not found.is_trusted:
+                    pieces.append(f"!`{part.text}`")
+                    commands += 1
+                case PartKind.COMMAND:
+                    commands += 1
+                    pieces.append(self._run(substitute_in_shell(part.text, given), commands, context))
+        text = "".join(pieces)
+        is_used = substitute(found.text, given) != substitute(found.text, given.replace(text="", words=()))
+        added = (
+            f"ARGUMENTS: {words}" if words and not is_used else "",
+            _UNTRUSTED if commands and not found.is_trusted else "",
+        )
+        return "\n\n".join(filter(None, (text, *added)))
+
+    def _run(self, command: str, number: int, context: ToolContext) -> str:
+        """Return what a command prints, or why it was not run; rules and hooks decide as about Bash."""
+        call_id = f"{context.call_id}-{number}"
+        runner = self.reader or context.shell.runner
+        try:
+            command = context.authorize_command(call_id, command)
+        except NotAllowed as error:
+            return f"[{command} was not run: {error}]"
+        place = context.replace(call_id=call_id, shell=context.shell.replace(runner=runner))
+        return bash(BashInput(command=command), place).content
 
 
-def format_skill(skill: Skill) -> str:
-    """Return the current body of a skill, with the names of its other files. Raises InvalidFile."""
-    body, names = read_body(skill), list_skill_files(skill)
+def format_skill(skill: Skill, body: str) -> str:
+    """Return the text of an open skill, with the names of its other files."""
+    names = list_skill_files(skill)
     beside = f"\n\nFiles of this skill: {', '.join(names)}" if names else ""
-    return f"{_mark(skill.name)}\n{body[:MAX_BODY]}{beside}\n</skill>"
+    return f"{mark_skill(skill.name, skill.allowed)}\n{body[:MAX_BODY]}{beside}\n</skill>"
 
 
-def is_skill_open(run: Run, name: str, call_id: str) -> bool:
-    """Return whether a run already shows a skill, or will after the calls before this one."""
-    if _mark(name) in run.head.system:
-        return True
-    parts = (part for message in run.messages for part in message.parts)
-    results = {part.call_id: part for part in (*parts, *run.answers) if isinstance(part, ToolResult)}
-    for call in (call for message in run.messages for call in message.calls):
-        if call.id == call_id:
-            return False
-        if call.name == SKILL and call.input.get("skill") == name and not call.input.get("file"):
-            result = results.get(call.id)
-            if result is None or result.content.startswith(_mark(name)):
-                return True
-    return False
-
-
-def _mark(name: str) -> str:
-    return f'<skill name="{visible(name)}">'
-
-
-def _line(skill: Skill) -> str:
-    whose = " (of this repository)" if skill.origin == "project" else ""
-    line = visible(f"- {skill.name}{whose}: {skill.description}")
-    return line if len(line) <= _MAX_LINE else f"{line[: _MAX_LINE - 1]}…"
+def _substitute(text: str, given: Arguments) -> str:
+    """Return a text with its placeholders replaced; without arguments a number after $ is text."""
+    if given.text:
+        return substitute(text, given)
+    for name, value in given.places.items():
+        text = text.replace(f"${{{name}}}", value)
+    return text.replace("$ARGUMENTS", "")

@@ -16,7 +16,7 @@ from agentflow.compose.skills import UseSkills
 from agentflow.core.hook import RULES, Decision, Hook, HookResult
 from agentflow.core.messages import DEFAULT_ROOM, ContextLimits
 from agentflow.core.points import HookEvent, Point, ToolUse
-from agentflow.core.ports import Model, Observer
+from agentflow.core.ports import Model, Observer, Runner
 from agentflow.core.record import Record
 from agentflow.core.role import Change, Role
 from agentflow.core.routing import PIPELINE, SUBMITTED_BY
@@ -57,6 +57,8 @@ class Kit(Record):
     """Writes down what happens."""
     hooks: tuple[Hook, ...] = ()
     skills: Offer = Offer()
+    reader: Runner | None = None
+    """Runs commands with the rights of a role that only reads."""
     todos: tuple[Todo, ...] = ()
     """Those of the task, for a role that works on them."""
     room: Callable[[str], ContextLimits] = lambda _: DEFAULT_ROOM
@@ -71,7 +73,7 @@ def list_standard_capabilities(role: Role, kit: Kit) -> tuple[Capability, ...]:
         RolePrompt(role=role),
         RoleTools(role=role, toolbox=kit.toolbox),
         *((RecallOutputs(),) if _is_clipped(role, kit) else ()),
-        UseSkills(offer=kit.skills),
+        UseSkills(offer=kit.skills, reader=kit.reader),
         *((CurrentTodo(todos=kit.todos),) if kit.todos and role.part == SUBMITTED_BY[Change] else ()),
         *((Submission(tool=submit),) if submit else ()),
         UseHooks(hooks=kit.hooks),

@@ -5,6 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from agentflow.core.errors import NotAllowed
 from agentflow.core.evidence import Execution
 from agentflow.core.messages import DEFAULT_ROOM
 from agentflow.core.pending import Pending
@@ -119,6 +120,11 @@ ListChanged = Callable[[], Mapping[str, bool]]
 """Returns the files that differ from before the task, each with whether others than hooks changed it."""
 
 
+def refuse_commands(_: str, command: str) -> str:
+    """Refuse a command inside a call where nobody can decide about it. Raises NotAllowed."""
+    raise NotAllowed(f"nobody can decide about {command} here")
+
+
 class ToolContext(Record):
     """What every tool gets beside its input."""
 
@@ -135,6 +141,8 @@ class ToolContext(Record):
     """True once the run is to stop."""
     changed: ListChanged | None
     """Lists what the task has changed so far; None where that is not tracked."""
+    authorize_command: Callable[[str, str], str] = refuse_commands
+    """Returns a command inside the call, by an id of its own, as rules and hooks let it run, or raises."""
 
 
 class Tool(Record):

@@ -1,6 +1,7 @@
 """One skill: a folder with a SKILL.md, read leniently because many tools write such folders."""
 
 import difflib
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
@@ -9,7 +10,10 @@ from typing import Any
 from agentflow.core.errors import InvalidFile, OutsideWorkspace, ToolError
 from agentflow.core.record import Record
 from agentflow.frontmatter import PublicText, key_line, read_public, split
+from agentflow.library.substitution import PartKind, split_body
+from agentflow.permissions.rules import parse_rules
 from agentflow.redact import one_line
+from agentflow.trust import content
 from agentflow.workspace.path_guard import PathGuard
 
 SKILL_FILE = "SKILL.md"
@@ -58,8 +62,16 @@ class Skill(Record):
     """Phases in which it is open from the beginning."""
     paths: tuple[str, ...] = ()
     """Globs of files; a task about one of them has it open from the beginning."""
+    about: tuple[str, ...] = ()
+    """Globs of the files that it is only about, as public files say under `paths`."""
+    allowed: tuple[str, ...] = ()
+    """The tools that may be called while it is in use; empty for all."""
+    arguments: tuple[str, ...] = ()
+    """The names of its first arguments."""
     is_listed: bool = True
     """False where its file keeps it from models."""
+    trusted: str = ""
+    """The hash of its file that a person trusts, for one of the repository."""
     lines: dict[str, int] = {}
 
     @property
@@ -90,24 +102,50 @@ def read_skill(folder: Path, root: Path, origin: str) -> tuple[Skill, tuple[Oddi
         raise InvalidFile(source, "description: is missing or empty", line=lines["description"])
     given = head.get("name")
     metadata = head["metadata"] if isinstance(head.get("metadata"), dict) else {}
+    ours = {field: _split_words(metadata.get(key)) for key, field in _OURS.items()}
     found = Skill(
+        **ours,  # type: ignore[arg-type]
         name=one_line(given if isinstance(given, str) and given.strip() else folder.name, _MAX["name"]),
         description=" ".join(description.split()),
         folder=folder,
         root=root,
         origin=origin,
+        about=_split_words(head.get("paths")),
+        allowed=_split_tools(head.get("allowed-tools")),
+        arguments=_split_words(head.get("arguments")),
         is_listed=head.get("disable-model-invocation") is not True,
         lines=lines,
-        **{field: _split_words(metadata.get(key)) for key, field in _OURS.items()},
     )
     said = [(lines[key], problem) for key, problem in _find_oddities(head, found)]
     said += [(line, COLON) for line in parsed.quoted]
     return found, tuple(Oddity(source=source, line=line, problem=problem) for line, problem in said)
 
 
-def read_body(skill: Skill) -> str:
+class SkillBody(Record):
+    """The body of a skill as it is now."""
+
+    text: str
+    is_trusted: bool
+    """Whether its commands may run: a repository's only while its file is as it was trusted."""
+
+
+def open_body(skill: Skill) -> SkillBody:
     """Return the current body of a skill. Raises InvalidFile."""
-    return _parse(_text(skill.folder, skill.root), skill.source, skill.origin).body.strip()
+    text = _text(skill.folder, skill.root)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    body = _parse(text, skill.source, skill.origin).body.strip()
+    return SkillBody(text=body, is_trusted=skill.origin != "project" or skill.trusted == digest)
+
+
+def list_commands(file: Path) -> tuple[str, ...]:
+    """Return the commands that run as a skill is opened; none of a file that cannot be read."""
+    try:
+        text = content(file).decode("utf-8", "replace")
+    except (InvalidFile, OSError):
+        return ()
+    if "!" not in text or "`" not in text:
+        return ()  # most have none, and all of them are looked at as a command starts
+    return tuple(part.text for part in split_body(text) if part.kind is PartKind.COMMAND)
 
 
 def read_skill_file(skill: Skill, name: str) -> str:
@@ -165,6 +203,14 @@ def _split_words(value: object) -> tuple[str, ...]:
     return tuple(value.replace(",", " ").split()) if isinstance(value, str) else ()
 
 
+def _split_tools(value: object) -> tuple[str, ...]:
+    """Return the entries of `allowed-tools`; none where it is no list of tools."""
+    try:
+        return tuple(map(str, parse_rules(value, SKILL_FILE))) if value else ()
+    except InvalidFile:
+        return ()
+
+
 def _find_oddities(head: Mapping[str, Any], skill: Skill) -> Iterator[tuple[str, str]]:
     """Yield the key and the problem of each deviation from the strict format."""
     for key, longest in _MAX.items():
@@ -173,8 +219,10 @@ def _find_oddities(head: Mapping[str, Any], skill: Skill) -> Iterator[tuple[str,
     if skill.name != skill.folder.name or not _NAME.fullmatch(skill.name):
         yield "name", f"name: must be the folder's name, {skill.folder.name}: letters, digits, single hyphens"
     for key in head:
-        if key not in STANDARD_KEYS:
+        if key not in STANDARD_KEYS | _ELSEWHERE:
             yield key, f"key {key!r} has no meaning here"
+    if head.get("allowed-tools") and not skill.allowed:
+        yield "allowed-tools", "allowed-tools: is no list of tools, so it has no effect"
     yield from (("metadata", problem) for problem in _odd_metadata(head.get("metadata", {})))
 
 

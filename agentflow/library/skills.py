@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from itertools import accumulate
 from pathlib import Path
 
 from agentflow.core.errors import InvalidFile
@@ -9,10 +10,16 @@ from agentflow.core.record import Record
 from agentflow.core.regex import compile_glob
 from agentflow.core.role import Role
 from agentflow.core.task import Phase
+from agentflow.core.wording import list_some
 from agentflow.library.bundled import find_bundled
+from agentflow.library.relevance import rank_by_words
 from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill
-from agentflow.redact import one_line
+from agentflow.redact import one_line, visible
 
+MAX_LISTING = 4_000
+"""Characters of the lines in one prompt, about 1,000 tokens; the others are found by words."""
+MAX_LINE = 180
+_MAX_NAMES = 12
 _MAX_DEPTH = 6
 _MAX_FOLDERS = 2000
 
@@ -43,15 +50,26 @@ class Offer(Record):
     """Named and described in the prompt; the model can open them."""
     opened: tuple[Skill, ...] = ()
     """In the prompt from the beginning."""
+    hidden: tuple[Skill, ...] = ()
+    """Found by words and then opened; there is no room for their lines."""
+
+    @property
+    def all(self) -> tuple[Skill, ...]:
+        return (*self.listed, *self.opened, *self.hidden)
 
 
 def skill_places(claude: Path, config: Path, repository: Path | None) -> tuple[SkillFolder, ...]:
     """Return the folders of skills, the later ones win: shipped, the user's, the repository's."""
     own = (claude.parent / ".agents", claude, config)
     users = [SkillFolder(folder=folder / "skills", origin="user") for folder in own]
-    theirs = [repository / name / "skills" for name in (".agents", ".claude")] if repository else []
-    projects = [SkillFolder(folder=folder, origin="project", root=repository) for folder in theirs]
+    projects = list_project_skill_folders(repository) if repository else ()
     return SkillFolder(folder=find_bundled("skills"), origin="bundled"), *users, *projects
+
+
+def list_project_skill_folders(repository: Path) -> tuple[SkillFolder, ...]:
+    """Return the folders in which a repository keeps skills."""
+    found = (repository / name / "skills" for name in (".agents", ".claude"))
+    return tuple(SkillFolder(folder=folder, origin="project", root=repository) for folder in found)
 
 
 def load_skills(places: Iterable[SkillFolder]) -> Skills:
@@ -71,8 +89,12 @@ def load_skills(places: Iterable[SkillFolder]) -> Skills:
                 warnings.append(f"skill left out: {error}")
                 continue
             warnings.extend(_add(found, skill))
-    if theirs := [skill.name for skill in found.values() if skill.origin == "project"]:
-        warnings.append(f"skills of this repository are offered as text: {', '.join(sorted(theirs))}")
+    if theirs := sorted(skill.name for skill in found.values() if skill.origin == "project"):
+        warnings.append(f"skills of this repository are offered as text: {list_some(theirs, _MAX_NAMES)}")
+    if sum(len(format_skill_line(skill)) for skill in found.values()) > MAX_LISTING:
+        warnings.append(
+            f"{len(found)} skills: each role is shown the nearest to the task, Skill finds the rest"
+        )
     return Skills(all=tuple(found[name] for name in sorted(found)), warnings=tuple(warnings))
 
 
@@ -84,19 +106,49 @@ def find_skill_folders(place: SkillFolder) -> tuple[Path, ...]:
     return tuple(sorted(_walk(place)))
 
 
-def offer_skills(skills: Skills, role: Role, phase: Phase | None, paths: Iterable[str]) -> Offer:
-    """Return the skills of a role in a phase of a task about these files."""
+def offer_skills(
+    skills: Skills, role: Role, phase: Phase | None, paths: Iterable[str], text: str = ""
+) -> Offer:
+    """Return the skills of a role in a phase of a task of this text about these files.
+
+    Those that name the role or are named by it come first, then the nearest to the text.
+    """
     if "Skill" in role.denied:
         return Offer()
     touched = tuple(paths)
     opened = tuple(skill for skill in skills.all if _is_open(skill, role, phase, touched))
-    served = (skill for skill in skills.all if skill not in opened and is_for_role(skill, role))
-    return Offer(listed=tuple(skill for skill in served if skill.is_listed), opened=opened)
+    served = [skill for skill in skills.all if skill.is_listed and skill not in opened]
+    named = [skill for skill in served if is_for_role(skill, role)]
+    open_to_all = [skill for skill in served if skill not in named and _may_concern(skill, role, touched)]
+    ordered = (*named, *(skill for skill, _ in rank_by_words(text, open_to_all)))
+    ends = accumulate(len(format_skill_line(skill)) + 1 for skill in ordered)
+    fitting = sum(end <= MAX_LISTING for end in ends)
+    return Offer(listed=ordered[:fitting], opened=opened, hidden=ordered[fitting:])
 
 
 def is_for_role(skill: Skill, role: Role) -> bool:
-    """Return whether a skill is for a role, which owns, consumes or lists it."""
+    """Return whether a skill is for this role by name, which owns, consumes or lists it."""
     return skill.name in role.skills or not _names(role).isdisjoint((*skill.owners, *skill.consumers))
+
+
+def _may_concern(skill: Skill, role: Role, paths: tuple[str, ...]) -> bool:
+    """Return whether a skill that names no role is offered to this one.
+
+    A sub-agent with a list of tools gets it where that list names Skill.
+    """
+    if skill.owners or skill.consumers or skill.roles:
+        return False
+    lists_tools = role.part is None and not role.inherits
+    if lists_tools and not role.rules_for("Skill"):
+        return False
+    return not (skill.about and paths) or _matches_any(skill.about, paths)
+
+
+def format_skill_line(skill: Skill) -> str:
+    """Return a skill in one line of a listing: its name, and what it is for."""
+    whose = " (of this repository)" if skill.origin == "project" else ""
+    line = visible(f"- {skill.name}{whose}: {skill.description}")
+    return line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 1]}…"
 
 
 def describe_unknown_skill(role: Role, skills: Skills) -> str | None:
@@ -116,7 +168,11 @@ def _is_open(skill: Skill, role: Role, phase: Phase | None, paths: tuple[str, ..
         return False
     if not _names(role).isdisjoint(skill.roles) or phase in skill.phases:
         return True
-    globs = [compile_glob(pattern) for pattern in skill.paths]
+    return _matches_any(skill.paths, paths)
+
+
+def _matches_any(patterns: tuple[str, ...], paths: tuple[str, ...]) -> bool:
+    globs = [compile_glob(pattern) for pattern in patterns]
     return any(glob.fullmatch(path) for glob in globs for path in paths)
 
 

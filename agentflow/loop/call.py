@@ -6,7 +6,7 @@ from functools import partial
 from shutil import copy
 from typing import Any
 
-from anyio import to_thread
+from anyio import from_thread, to_thread
 
 from agentflow.core.errors import Halted, InvalidInput, ModelUnavailable, NotAllowed, ToolError
 from agentflow.core.events import Answered, ToolBlocked, ToolFinished, ToolStarted
@@ -23,12 +23,13 @@ from agentflow.core.tool import Category, Effect, Output, Shell, Subject, Tool, 
 from agentflow.loop.agent import Agent
 from agentflow.loop.history import fit_input, to_writable
 from agentflow.loop.lifecycle import fire_hooks
+from agentflow.loop.open_skills import find_skill_bounds, require_allowed_by_skill
 from agentflow.parse import Mismatch
 from agentflow.permissions.role_rules import explain_role_refusal, find_scope
 from agentflow.process import stop_asked, timestamp
 from agentflow.redact import one_line, redact_text, redact_values
 from agentflow.tools.inputs import check_input
-from agentflow.tools.shell import recall_note
+from agentflow.tools.shell import BASH, recall_note
 from agentflow.tools.submit import KINDS, Escalation, find_misplacement
 
 
@@ -70,6 +71,10 @@ async def _authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
     tool = agent.tool(call.name)
     if tool is None:
         return _refuse_unknown(agent, call)
+    bounds = find_skill_bounds(run)
+    if bounds is not None:
+        require_allowed_by_skill(bounds, tool)
+        agent = agent.replace(within=(*agent.within, bounds))
     checked = _check_call(agent, tool, call.input)
     decided = run.decided.get(call.id)
     if decided is None:
@@ -264,6 +269,7 @@ async def _make(agent: Agent, run: Run, call: ToolCall, admitted: AuthorizedCall
         call_id=call.id,
         run=run,
         cancelled=stop_asked,
+        authorize_command=partial(_authorize_command, agent, run),
         shell=Shell(
             runner=agent.around.runner,
             outputs=agent.around.outputs,
@@ -293,6 +299,19 @@ async def _make(agent: Agent, run: Run, call: ToolCall, admitted: AuthorizedCall
         delegated=output.delegated,
         handoff=output.handoff,
     )
+
+
+def _authorize_command(agent: Agent, run: Run, call_id: str, command: str) -> str:
+    """Return a command inside a call as rules and hooks let it run. Raises NotAllowed."""
+    inner = ToolCall(id=call_id, name=BASH.name, input={"command": command})
+    found = from_thread.run(authorize, agent, run, inner)
+    match found:
+        case AuthorizedCall():
+            return str(found.input["command"])
+        case CallAnswered():
+            raise NotAllowed(found.result.content)
+        case RunPaused():
+            raise NotAllowed("a rule wants it approved, and nobody is asked inside a skill")
 
 
 def _watch(agent: Agent, tool: Tool) -> AbstractContextManager[None]:

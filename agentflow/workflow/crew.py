@@ -87,11 +87,12 @@ class Crew(Record):
                 toolbox=self.toolbox,
                 events=self.store.emit,
                 todos=task.todos,
+                reader=self.sandbox.of(PIPELINE[0]),
                 room=self.room,
             ),
             capabilities=self.capabilities,
             known=tuple(_affordable(role, task) for role in list_subagents(self.roles.all)),
-            skills=partial(offer_skills, self.skills, phase=phase, paths=task.paths),
+            skills=partial(offer_skills, self.skills, phase=phase, paths=task.paths, text=task.task),
             place=self._place_subagent,
         )
         role = _affordable(self.roles.part(ROLE_OF[phase]), task)

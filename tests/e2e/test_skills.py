@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.plugin import copy_parts
 from tests.support.repo import CALC, NewRepo, Repo, call, mending, role, turn
 
 HEAD = """---
@@ -108,7 +109,7 @@ def test_a_users_skill_may_be_open_from_the_beginning_and_a_repositorys_may_not(
     assert results(repo) == ["cents is already open above"]
 
 
-def test_what_a_skill_allows_itself_has_no_force(repo: Repo) -> None:
+def test_a_skill_gives_no_right_and_runs_nothing_before_trust(repo: Repo) -> None:
     head = HEAD.replace(
         "metadata: {owner: implementer", "allowed-tools: Bash Write\nmetadata: {owner: explorer"
     )
@@ -124,6 +125,7 @@ def test_what_a_skill_allows_itself_has_no_force(repo: Repo) -> None:
     (run,) = repo.runs("explorer")
     opened, written, ran, _ = [result for _, result in run.calls]
     assert "!`touch owned`" in opened["content"]
+    assert "were not run, because its file is not trusted" in opened["content"]
     assert written["is_error"]
     assert ran["is_error"]
     assert not (repo.root / "owned").exists()
@@ -140,7 +142,8 @@ def test_fifty_skills_cost_little_until_one_is_opened(repo: Repo) -> None:
         head = HEAD.replace("money", name).replace("How amounts", "How amounts " * 60)
         repo.write({f".claude/skills/{name}/SKILL.md": head + "body\n" * 400})
     assert repo.task(script=mending()).code == 0
-    assert 50 * 100 < size(repo) - before < 50 * 200
+    assert 20 * 150 < size(repo) - before < 4_500
+    assert "skills are installed. Call Skill with words" in heads(repo)["implementer"]["system"]
 
 
 def size(repo: Repo) -> int:
@@ -227,7 +230,6 @@ def test_a_tool_is_shown_with_its_input_and_its_roles(repo: Repo) -> None:
 
 
 WRONG = {
-    "no owner": (HEAD.replace("owner: implementer, ", ""), 4, "metadata.owner: is missing"),
     "two owners": (HEAD.replace("owner: implementer", 'owner: "planner verifier"'), 4, "one role owns"),
     "an unknown owner": (HEAD.replace("implementer", "cook"), 4, "there is no role cook"),
     "an unknown consumer": (HEAD.replace("planner", "cook"), 4, "there is no role cook"),
@@ -297,3 +299,102 @@ def test_roles_of_the_repository_are_not_used_and_that_is_said(repo: Repo) -> No
     done = repo.task(script=mending())
     assert "1 role untrusted: agentflow trust" in done.err
     assert heads(repo)["verifier"]["agent"] == "verifier"
+
+
+BARE = "---\nname: {name}\ndescription: {told}\n{more}---\n{body}\n"
+
+
+def give_skill(repo: Repo, name: str, told: str, body: str = "Do it.", more: str = "") -> None:
+    """Write a skill of the user."""
+    place = repo.home / f".claude/skills/{name}/SKILL.md"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(BARE.format(name=name, told=told, body=body, more=more))
+
+
+def test_public_skills_reach_every_role_and_each_is_opened_by_name_or_words(repo: Repo) -> None:
+    copy_parts(repo.root / ".claude", "skills")
+    names = ("rounding-money", "api design status codes", "writing-tests", "release-checklist")
+    turns = [turn(call("Skill", skill=name, arguments="add 'very short'")) for name in names]
+    assert repo.task(script=mending(*turns)).code == 0
+    listed = {name: head["system"].count(" (of this repository): ") for name, head in heads(repo).items()}
+    # one is kept from models, one names its roles, and one is about src/ alone, which this task is not
+    assert listed == {"explorer": 10, "planner": 10, "implementer": 10, "verifier": 9}
+    money, found, tests, kept = results(repo)
+    assert "Round half to even" in money
+    assert money.endswith(
+        "ARGUMENTS: add 'very short'\n\nFiles of this skill: references/examples.md\n</skill>"
+    )
+    assert found.startswith(
+        "there is no skill api design status codes for you; the nearest are\n- api-design"
+    )
+    assert f"Write a test for add in the style of very short, in {repo.root}." in tests
+    assert kept.startswith("there is no skill release-checklist for you")
+
+
+def test_a_command_in_a_skill_runs_for_readers_under_the_rules(repo: Repo) -> None:
+    settings = repo.home / ".claude/settings.json"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text('{"permissions": {"deny": ["Bash(cat *)"]}}')
+    body = "Here: !`echo it is $0`\nNot: !`cat calc.py`\nNor: !`touch owned` end"
+    repo.write({SKILL: f"{HEAD}{body}\n"})
+    assert (
+        "run, as it is opened, in the sandbox of roles that read: echo it is $0"
+        in repo.run("trust", "--yes").out
+    )
+    opened = call("Skill", skill="money", arguments="'; touch owned'")
+    assert repo.task(script=mending(turn(opened))).code == 0
+    (text,) = results(repo)
+    assert "Here: it is ; touch owned\nexit 0" in text
+    assert "[cat calc.py was not run: rule Bash(cat *)]" in text
+    assert "Nor: touch: " in text
+    assert not (repo.root / "owned").exists()
+
+
+def test_a_command_does_not_run_for_a_role_without_a_shell_or_in_a_changed_file(repo: Repo) -> None:
+    repo.write({SKILL: f"{HEAD}!`echo ran`\n"})
+    assert repo.run("trust", "--yes").code == 0
+    look = turn(OPEN)
+    submit = turn(call("SubmitPlan", summary="p", steps=[], acceptance=[], risks=[]))
+    script = mending(turn(OPEN))
+    script[1] = role("planner", look, submit)
+    assert repo.task(script=script).code == 0
+    (planner,) = repo.runs("planner")
+    assert "[echo ran was not run: Bash belongs to the implementer" in planner.results[0]["content"]
+    assert "ran\nexit 0" in results(repo)[0]
+
+
+def test_allowed_tools_narrow_while_a_skill_is_in_use(repo: Repo) -> None:
+    give_skill(repo, "log", "Reads the log.", "Look.", "allowed-tools: Bash(git log:*) Read\n")
+    turns = [
+        turn(call("Skill", skill="log")),
+        turn(call("Bash", command="git log --oneline")),
+        turn(call("Bash", command="make all")),
+        turn(call("Grep", pattern="add"), call("Read", file_path="calc.py")),
+        turn(call("Skill", skill="log", close=True)),
+        turn(call("Grep", pattern="add")),
+    ]
+    done = repo.task(script=mending(*turns, evidence="ev-0003"))
+    assert done.code == 0, done.err
+    (run,) = repo.runs("implementer")
+    said = [result["content"] for result in run.results[:7]]
+    errors = [result["is_error"] for result in run.results[:7]]
+    assert errors == [False, False, True, True, False, False, False], said
+    assert said[0].startswith('<skill name="log" allowed-tools="Bash(git log:*) Read">')
+    assert "the skill log may" in said[2]
+    assert 'when its work is done, call Skill with {"skill": "log", "close": true}' in said[3]
+
+
+def test_two_hundred_skills_stay_within_the_listing_and_the_nearest_come_first(repo: Repo) -> None:
+    for number in range(200):
+        give_skill(repo, f"skill-{number:03}", f"How thing {number} is done. Use when thing {number} is due.")
+    give_skill(repo, "adding-sums", "How numbers are added. Use when a sum is returned wrongly.")
+    done = repo.task(script=mending(turn(call("Skill", skill="thing 177"))))
+    assert done.code == 0, done.err
+    assert done.err.count("208 skills: each role is shown the nearest to the task") == 1
+    for head in heads(repo).values():
+        lines = [line for line in head["system"].splitlines() if line.startswith("- skill-")]
+        assert 20 < len(lines) < 80
+        assert sum(map(len, lines)) < 4_000
+    system = heads(repo)["implementer"]["system"]
+    assert system.index("- adding-sums") < system.index("- skill-")
+    assert results(repo)[0].splitlines()[1].startswith("- skill-177")

@@ -2,12 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.compose.skills import MAX_BODY, UseSkills, format_skill, is_skill_open
+from agentflow.compose.skills import MAX_BODY, UseSkills, format_skill
 from agentflow.core.messages import Message, Speaker, ToolCall, ToolResult
 from agentflow.core.run import Run, RunOpened
-from agentflow.library.skill_file import Skill, read_skill
+from agentflow.library.skill_file import Skill, open_body, read_skill
 from agentflow.library.skills import Offer
 from agentflow.loop.agent import Surroundings
+from agentflow.loop.open_skills import is_skill_open
 from tests.unit.compose.parts import built, parts_of, wiring
 
 MARK = '<skill name="a">'
@@ -98,7 +99,7 @@ def test_an_opened_skill_stands_whole_in_the_prompt(place: Surroundings, skill: 
 
 def test_a_body_is_bounded(tmp_path: Path) -> None:
     endless = written(tmp_path / "endless", body="word " * MAX_BODY)
-    assert MAX_BODY < len(format_skill(endless)) < MAX_BODY + 100
+    assert MAX_BODY < len(format_skill(endless, open_body(endless).text)) < MAX_BODY + 100
 
 
 def test_two_builds_with_skills_are_equal(place: Surroundings, skill: Skill) -> None:

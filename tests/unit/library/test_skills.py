@@ -7,12 +7,12 @@ from agentflow.core.errors import InvalidFile, ToolError
 from agentflow.core.role import Role, ToolRule
 from agentflow.core.task import Phase
 from agentflow.library.bundled import find_bundled
-from agentflow.library.skill_file import list_skill_files, read_body, read_skill, read_skill_file
+from agentflow.library.skill_file import list_skill_files, open_body, read_skill, read_skill_file
 from agentflow.library.skills import (
     SkillFolder,
     Skills,
     describe_unknown_skill,
-    is_for_role,
+    format_skill_line,
     load_skills,
     offer_skills,
     skill_places,
@@ -54,7 +54,7 @@ def test_a_skill_says_what_its_head_says(make: Make) -> None:
     assert odd == ()
     assert (skill.name, skill.owner, skill.consumers) == ("a-skill", "planner", ("verifier", "reviewer"))
     assert (skill.roles, skill.phases, skill.paths) == (("planner",), (), ("*.sql", "a/**"))
-    assert (skill.origin, read_body(skill)) == ("user", "Do it.")
+    assert (skill.origin, open_body(skill).text) == ("user", "Do it.")
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_what_other_tools_write_loads(make: Make, key: str) -> None:
         ("name: other\ndescription: d\n", 2, "must be the folder's name, a-skill"),
         ("description: d\n", 1, ""),
         (f"name: a-skill\ndescription: {'d' * 1025}\n", 3, "longer than 1024"),
-        (f"{HEAD}version: '2'\n", 4, "'version' has no meaning here"),
+        (f"{HEAD}flavour: '2'\n", 4, "'flavour' has no meaning here"),
         (f"{HEAD}metadata: {{owners: planner}}\n", 4, "did you mean 'owner'?"),
         (f"{HEAD}metadata: {{owner: [a, b]}}\n", 4, "metadata.owner: must be a text"),
     ],
@@ -213,7 +213,7 @@ def test_the_user_may_keep_skills_elsewhere(make: Make, tmp_path: Path) -> None:
     (tmp_path / "home/skills").mkdir(parents=True)
     (tmp_path / "home/skills/a-skill").symlink_to(kept)
     found = load_skills((SkillFolder(folder=tmp_path / "home/skills", origin="user"),))
-    assert read_body(found.all[0]) == "Do it."
+    assert open_body(found.all[0]).text == "Do it."
 
 
 ATTACKS = {
@@ -277,7 +277,16 @@ SERVED = {
     "by name": ("metadata: {owner: helper}\n", a_role(part=None, name="helper"), True),
     "listed": ("", a_role(skills=("a-skill",)), True),
     "another": ("metadata: {owner: verifier, consumers: reviewer}\n", a_role(), False),
-    "nobody": ("", a_role(), False),
+    "nobody": ("", a_role(), True),
+    "nobody, and a sub-agent with its own list": ("", a_role(part=None), False),
+    "nobody, and a sub-agent that lists Skill": (
+        "",
+        a_role(part=None, tools=(ToolRule(tool="Skill"),)),
+        True,
+    ),
+    "nobody, and a sub-agent that inherits": ("", a_role(part=None, tools=(), inherits=True), True),
+    "nobody, about other files": ("paths: 'src/**'\n", a_role(), False),
+    "nobody, about these files": ("paths: ['*.py']\n", a_role(), True),
 }
 
 
@@ -286,8 +295,7 @@ def test_whom_a_skill_serves(make: Make, name: str) -> None:
     head, role, expected = SERVED[name]
     folder = make(HEAD + head)
     skill, _ = read_skill(folder, folder, "user")
-    assert is_for_role(skill, role) is expected
-    given = offer_skills(Skills(all=(skill,)), role, Phase.PLANNING, ())
+    given = offer_skills(Skills(all=(skill,)), role, Phase.PLANNING, ("a.py",))
     assert (given.listed, given.opened) == ((skill,) if expected else (), ())
 
 
@@ -331,3 +339,17 @@ def test_an_unknown_skill_of_a_role_is_named() -> None:
     assert said.startswith("skills: role planner lists verification-gate, which no folder holds")
     assert said.endswith("did you mean verification-gates?")
     assert describe_unknown_skill(a_role(skills=("team-decision",)), skills) is None
+
+
+def test_the_nearest_to_the_task_are_listed_and_the_others_are_found(make: Make, tmp_path: Path) -> None:
+    for number in range(60):
+        make(f"name: s{number:02}\ndescription: {'What to do. ' * 10}\n", name=f"s{number:02}")
+    make("name: zebra\ndescription: How prices are rounded.\n", name="zebra")
+    skills = load_skills((project(tmp_path),))
+    given = offer_skills(skills, a_role(), Phase.PLANNING, (), "round the price")
+    assert given.listed[0].name == "zebra"
+    assert [skill.name for skill in given.listed[1:]] == sorted(skill.name for skill in given.listed[1:])
+    assert len(given.listed) + len(given.hidden) == 61
+    assert sum(len(format_skill_line(skill)) + 1 for skill in given.listed) <= 4_000
+    assert given.hidden
+    assert offer_skills(skills, a_role(), Phase.PLANNING, (), "round the price") == given
