@@ -9,6 +9,7 @@ from anyio.abc import TaskStatus
 
 from agentflow.api.boundary import Wish, record_weakest_sandbox
 from agentflow.api.decisions import explain_foreign, record_own_task, require_own, take_over
+from agentflow.api.follow_up import follow_task
 from agentflow.api.models import close_model
 from agentflow.api.wiring import (
     Setup,
@@ -63,6 +64,8 @@ class Order(Record):
     """Use an earlier deep exploration."""
     focus: str | None = None
     """The folder to explore in depth; None for a task."""
+    follows: str | None = None
+    """The task of the same session that this one goes on from."""
 
 
 class Session(Record):
@@ -93,6 +96,8 @@ def begin_session(setup: Setup, order: Order) -> Iterator[Session]:
             invoked=order.invoked,
             budget=_limit_budget(order.budget, setup.limits),
         )
+        if order.follows is not None:
+            task = follow_task(setup.git, task, order.follows)
         store = TaskStore.create(setup.git.root, task)
         record_own_task(store)
         setup = narrow_setup(setup, order.invoked)

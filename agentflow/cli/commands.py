@@ -109,6 +109,12 @@ _LOOK = (
         "tasks", "tasks", "List the tasks of this repository, newest first.", "agentflow tasks --json"
     ),
     CommandRow("status", "tasks", "Show where a task stands, or how it ended.", "agentflow status"),
+    CommandRow(
+        "sessions",
+        "session",
+        "List the sessions of this repository.",
+        "agentflow sessions --json",
+    ),
     CommandRow("log", "tasks", "Show what happened in a task, step by step.", "agentflow log 20260102T03"),
     CommandRow(
         "evidence",
@@ -208,20 +214,31 @@ app = typer.Typer(
     epilog="`agentflow COMMAND --help` shows the options of a command and an example.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    no_args_is_help=True,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
 @app.callback()
 def top(
+    context: typer.Context,
     version: bool = typer.Option(False, "--version", "-V", help="Print the version and exit."),
-) -> None:
+    goes_on: bool = typer.Option(False, "--continue", help="Take up the newest session of this repository."),
+    plain: bool = typer.Option(False, "--plain", help="In a session: no colours, menus or redrawn lines."),
+) -> int | None:
     if version:
         from agentflow import __version__
 
         typer.echo(f"agentflow {__version__}")
         raise typer.Exit
+    if context.invoked_subcommand is not None:
+        return None
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        send(f"{context.get_help()}\n", sys.stderr)
+        return Exit.CONFIG
+    from agentflow.cli.session import open_session
+
+    return open_session(Path(), goes_on=goes_on, plain=plain)
 
 
 def _build(command: CommandRow) -> "ClickCommand":
@@ -249,7 +266,7 @@ def run_command(arguments: Sequence[str]) -> int:
     except TyperException as error:
         code = _report_misuse(error)
     except AgentflowError as error:
-        code = _say(str(error), error.hint, error.exit_code)
+        code = tell_error(error)
     except SystemExit:  # the library's own answer to a reader who has gone
         code = Exit.VERIFIED
     except OSError as error:
@@ -261,6 +278,11 @@ def run_command(arguments: Sequence[str]) -> int:
         code = _say(f"internal error; the report is in {_crash_report()}", "", Exit.INTERNAL)
     send("", sys.stdout)
     return code
+
+
+def tell_error(error: AgentflowError) -> int:
+    """Say on stderr what went wrong and what to do about it; return the exit code."""
+    return _say(str(error), error.hint, error.exit_code)
 
 
 def _report_os_error(error: OSError) -> int:

@@ -96,7 +96,7 @@ def replay_task(folder: Path, task_id: str | None) -> Replayed:
         raise StateError(
             "only a task that ran to its end can be replayed", hint="agentflow log shows where it stopped"
         )
-    with _copy_repository(git, path, task.base_tree) as root:
+    with _copy_repository(git, path, task.start_tree or task.base_tree) as root:
         wish = Wish(no_sandbox=task.sandbox == "none" and not explain_foreign(git, path))
         setup = prepare(root, f"replay:{path.name}", task.task, wish)
         setup = setup.replace(sandbox=share_environments(setup.sandbox, git.root))

@@ -209,6 +209,12 @@ class TaskState(Record):
     tree: str | None = None
     undone: Undone | None = None
 
+    follows: str | None = None
+    """The task of the same session before this one; both are judged from the tree before the first."""
+    start_tree: str | None = None
+    """The tree that a follow-up began with; None where that is `base_tree`."""
+    earlier: str = ""
+    """The tasks before it in the session, what they did and how they ended, for every task prompt."""
     goes_on_from: str | None = None
     """The tree from which a stopped task continues; `tree` is the one it ended with."""
     route: str = ""

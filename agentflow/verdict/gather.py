@@ -131,7 +131,8 @@ def build_case(
         base_tree=task.base_tree or "",
         tree=task.tree or "",
         drift=(),
-        is_unchanged=bool(trees) and {each.path for each in changes} <= find_hook_files(task),
+        is_unchanged=task.tree == task.start_tree
+        or (bool(trees) and {each.path for each in changes} <= find_hook_files(task)),
         runs=list_runs(task, shown),
         unread=tuple(path for path, why in task.surface.product.items() if why == UNREAD),
         targets=targets.asked,

@@ -61,9 +61,9 @@ _CONSTRAINT = re.compile(
 
 async def refine(crew: Crew, task: TaskState) -> TaskState:
     """Record what is asked, the route, the surroundings, and how the checks stand before any change."""
-    tree = task.base_tree or crew.git.tree()
+    task = _record_start(crew, task)
     intent = task.intent if task.intent.goal else _find_intent(task.task, crew.table)
-    task, event = classify_task(task.replace(intent=intent, base_tree=tree, tree=tree), crew.table)
+    task, event = classify_task(task.replace(intent=intent), crew.table)
     crew.store.emit(event)
     task = _clarify(crew, task)
     crew.store.save(task)
@@ -77,9 +77,19 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
     task = task.replace(blocked=crew.checking.find_blocked(task.baseline))
     for warning in _limits(crew, task):
         crew.store.emit(Warned(message=warning))
-    task = _shorten_route(crew, task)
+    if task.follows is None:
+        task = _shorten_route(crew, task)
     lines = [check_line(run) for run in crew.checking.runs(task.baseline)]
     return decide_gate(task, GateStatus.PASSED, "\n".join(lines) or "- no checks found in this repository")
+
+
+def _record_start(crew: Crew, task: TaskState) -> TaskState:
+    """Return the task with the tree it begins with, which is also its base unless it follows another."""
+    if task.follows is None:
+        tree = task.base_tree or crew.git.tree()
+        return task.replace(base_tree=tree, tree=tree)
+    tree = task.start_tree or crew.git.tree()
+    return task.replace(start_tree=tree, tree=tree)
 
 
 def _clarify(crew: Crew, task: TaskState) -> TaskState:
@@ -143,9 +153,9 @@ def _assume_answer(task: TaskState) -> TaskState:
 
 def _survey(crew: Crew, task: TaskState) -> TaskState:
     """Return the task with its surroundings, the repository's instructions, and the files that it names."""
-    if task.surroundings or task.base_tree is None:
+    if task.surroundings or task.tree is None:
         return task
-    files = crew.git.paths(task.base_tree)
+    files = crew.git.paths(task.tree)
     return task.replace(
         surroundings=tuple(_lines(crew, task, files)),
         instructions=load_instructions(crew.workspace, files),
@@ -177,8 +187,8 @@ def _branch(folders: tuple[Path, ...]) -> str:
 def _status(crew: Crew, task: TaskState) -> str:
     if crew.git.head is None:
         return "everything, there is no commit yet"
-    assert task.base_tree is not None
-    changes = crew.git.changes(crew.git.head, task.base_tree)
+    assert task.tree is not None
+    changes = crew.git.changes(crew.git.head, task.tree)
     return list_some((one_line(f"{each.kind} {each.path}") for each in changes), MAX_CHANGES) or "nothing"
 
 
@@ -187,7 +197,8 @@ def _excerpts(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[E
     named = tuple(islice(_find_named(f"{task.task}\n{task.intent.goal}", files), MAX_FILES))
     for path in named:
         yield short_file(crew.workspace, path) or Excerpt(path=path, first=1, lines=())
-    yield from (each for each in show_failing_tests(crew, task, files) if each.path not in named)
+    if task.follows is None:  # what failed before the first task of a session may pass by now
+        yield from (each for each in show_failing_tests(crew, task, files) if each.path not in named)
 
 
 def _find_named(text: str, files: tuple[str, ...]) -> Iterator[str]:

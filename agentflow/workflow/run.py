@@ -44,7 +44,7 @@ _VERIFIED = (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
 async def run_task(crew: Crew, task: TaskState) -> TaskState:
     """Run a new or saved task until it ends or waits for a person."""
     tree = crew.past.begin(find_last_write_time(crew.store.folder))
-    if task.gate(Phase.REFINEMENT).status is not GateStatus.PASSED:
+    if task.gate(Phase.REFINEMENT).status is not GateStatus.PASSED and task.follows is None:
         task = task.replace(base_tree=None if any(map(crew.hooks.has, _BEFORE)) else tree)
     crew.store.save(task)
     began = time.monotonic()

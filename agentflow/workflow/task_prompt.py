@@ -260,7 +260,8 @@ def _task(task: TaskState) -> str:
         ("Constraints", intent.constraints),
         ("Assumptions", intent.assumptions),
     )
-    said = [f"## {title}\n{text}" for title, text in (*named, ("Context", task.context)) if text]
+    around = (("Earlier in this session", task.earlier), ("Context", task.context))
+    said = [f"## {title}\n{text}" for title, text in (*named, *around) if text]
     return "\n\n".join((f"# Task\n{intent.goal or task.task}", *said))
 
 

@@ -1,0 +1,78 @@
+"""Sessions: which tasks belong together. Each is a Markdown file beside the tasks."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from agentflow.core.errors import InvalidFile, TaskNotFound
+from agentflow.core.record import Record, plain
+from agentflow.frontmatter import join, split, write_atomic, write_whole
+from agentflow.parse import parse
+from agentflow.process import timestamp
+from agentflow.redact import nest, redact_text
+from agentflow.store.reading import state_folder
+from agentflow.store.tasks import new_task_id
+
+SESSIONS = "sessions"
+
+
+class SavedSession(Record):
+    """A conversation at the terminal: the tasks that it began, and which one a follow-up goes on from."""
+
+    session_id: str
+    started_at: str
+    version: int = 1
+    tasks: tuple[str, ...] = ()
+    last: str | None = None
+    """The task that the next one follows; None where the next one begins anew."""
+    said: tuple[str, ...] = ()
+    """The messages of the person, one for each task."""
+
+    def add_task(self, task_id: str, text: str) -> "SavedSession":
+        """Return the session with a task that it began, which the next one follows."""
+        return self.replace(tasks=(*self.tasks, task_id), said=(*self.said, text), last=task_id)
+
+
+def new_session() -> SavedSession:
+    """Return a session without tasks; it is on disk once it has one."""
+    return SavedSession(session_id=new_task_id(), started_at=timestamp())
+
+
+def save_session(root: Path, session: SavedSession) -> None:
+    """Write a session for `--continue`, with its messages as text for people."""
+    folder = state_folder(root) / SESSIONS
+    if not folder.is_dir():
+        folder.mkdir(mode=0o700, parents=True)
+        write_whole(folder / ".gitignore", b"*\n")
+    head = {key: value for key, value in plain(session).items() if key != "said"}
+    body = "".join(
+        f"- {task}: {nest(said)}\n" for task, said in zip(session.tasks, session.said, strict=True)
+    )
+    write_atomic(folder / f"{session.session_id}.md", redact_text(join(head, body)).encode())
+
+
+def load_sessions(root: Path) -> Iterator[SavedSession]:
+    """Yield the sessions of a repository, newest first. Raises InvalidFile for one that cannot be read."""
+    folder = state_folder(root) / SESSIONS
+    places = [] if folder.is_symlink() else sorted(folder.glob("*Z-*.md"), reverse=True)
+    for place in places:
+        yield _read(place)
+
+
+def _read(place: Path) -> SavedSession:
+    try:
+        head, body = split(place.read_text("utf-8"), str(place))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidFile(str(place), f"cannot be read: {error}") from None
+    said = [line.partition(": ")[2] for line in body.splitlines() if line.startswith("- ")]
+    session = parse(SavedSession, head, str(place), lax=True)
+    texts = (*said, *[""] * len(session.tasks))[: len(session.tasks)]
+    return session.replace(said=tuple(texts))
+
+
+def find_session(root: Path, session_id: str | None) -> SavedSession:
+    """Return the session whose id begins so, or the newest. Raises TaskNotFound."""
+    found = next((one for one in load_sessions(root) if one.session_id.startswith(session_id or "")), None)
+    if found is None:
+        wanted = f"session {session_id}" if session_id else "session yet"
+        raise TaskNotFound(f"there is no {wanted} in this repository", hint="agentflow sessions lists them")
+    return found
