@@ -9,6 +9,7 @@ from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.core.errors import AgentflowError, Exit
 from agentflow.core.record import Record
 from agentflow.store.sessions import SavedSession, find_session, load_sessions, new_session, save_session
+from agentflow.view.words import plural
 
 if TYPE_CHECKING:
     from agentflow.core.task import TaskState
@@ -48,9 +49,10 @@ def open_session(folder: Path, *, goes_on: bool, plain: bool) -> int:
     chat = Chat(root=git.root, saved=saved, plain=plain)
     summaries = {name: command.summary for name, command in SLASH_COMMANDS.items()}
     editor = make_line_editor(git, summaries, plain=plain)
-    say(f"agentflow in {git.root}. Type a question or a task; /help lists commands, /quit leaves.")
+    say(f"agentflow in {git.root}")
+    say("Type a question or a task. /help lists commands, /quit leaves.")
     if goes_on:
-        say(f"continuing session {saved.session_id}, {len(saved.tasks)} tasks")
+        say(f"Continuing session {saved.session_id}, {plural(len(saved.tasks), 'task')}.")
     while not chat.is_over:
         try:
             typed = editor.prompt(_PROMPT, bottom_toolbar=_describe(chat)).strip()
@@ -206,7 +208,7 @@ def _show_cost(chat: Chat, _: list[str]) -> Chat:
     folders = [find(chat.root, task_id) for task_id in chat.saved.tasks]
     usage = total(fold_state(folder, tuple(events(folder))).usage for folder in folders)
     cost = "cost unknown" if usage.cost_usd is None else f"{usage.cost_usd:.4f} USD"
-    say(f"{len(folders)} tasks, {usage.input:,} tokens in, {usage.output:,} out, {cost}")
+    say(f"{plural(len(folders), 'task')}, {usage.input:,} tokens in, {usage.output:,} out, {cost}")
     return chat
 
 
@@ -255,10 +257,10 @@ SLASH_COMMANDS = {
 
 def _describe(chat: Chat) -> str:
     """Return the line below the input."""
-    count = len(chat.saved.tasks)
-    last = f", last {_last_state(chat).status}" if count else ""
-    goes_on = "the next message goes on from it" if chat.saved.last else "the next message begins anew"
-    return f" {count} tasks{last}; {goes_on}; model {chat.model or 'as configured'} "
+    last = f", last {_last_state(chat).status}" if chat.saved.tasks else ""
+    goes_on = "the next message goes on from it" if chat.saved.last else "the next message begins a change"
+    count = plural(len(chat.saved.tasks), "task")
+    return f" {count}{last}; {goes_on}; model {chat.model or 'as configured'} "
 
 
 def sessions(json: bool = JSON, folder: Path = FOLDER) -> None:
@@ -272,7 +274,7 @@ def sessions(json: bool = JSON, folder: Path = FOLDER) -> None:
         say_json(found)
         return
     for one in found:
-        count = f"{len(one.tasks)} task" + ("s" if len(one.tasks) != 1 else "")
+        count = plural(len(one.tasks), "task")
         say(f"{one.session_id}  {one.started_at[:16]}  {count:<9} {list_some(one.said, 3, ' · ')}")
     if not found:
         say("there is no session in this repository; agentflow alone starts one")
