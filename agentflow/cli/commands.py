@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 from typer.main import get_command
 
+from agentflow.cli.printing import say_error, tell_error
 from agentflow.core.errors import AgentflowError, Exit, UsageError, describe_os_error
 from agentflow.view.text import send
 
@@ -238,7 +239,7 @@ def top(
         return Exit.CONFIG
     from agentflow.cli.session import open_session
 
-    return open_session(Path(), goes_on=goes_on, plain=plain)
+    return open_session(Path(), run_command, goes_on=goes_on, plain=plain)
 
 
 def _build(command: CommandRow) -> "ClickCommand":
@@ -273,20 +274,15 @@ def run_command(arguments: Sequence[str]) -> int:
         # what the library could not write, such as its help, still waits in stdout
         code = _report_os_error(error) if send("", sys.stdout) else Exit.VERIFIED
     except KeyboardInterrupt:
-        code = _say("interrupted", "", Exit.INTERRUPTED)
+        code = say_error("interrupted", "", Exit.INTERRUPTED)
     except Exception:  # noqa: BLE001  # a bug, told as one
-        code = _say(f"internal error; the report is in {_crash_report()}", "", Exit.INTERNAL)
+        code = say_error(f"internal error; the report is in {_crash_report()}", "", Exit.INTERNAL)
     send("", sys.stdout)
     return code
 
 
-def tell_error(error: AgentflowError) -> int:
-    """Say on stderr what went wrong and what to do about it; return the exit code."""
-    return _say(str(error), error.hint, error.exit_code)
-
-
 def _report_os_error(error: OSError) -> int:
-    return _say(describe_os_error(error), "", Exit.CONFIG)
+    return say_error(describe_os_error(error), "", Exit.CONFIG)
 
 
 def _report_misuse(error: TyperException) -> int:
@@ -297,15 +293,7 @@ def _report_misuse(error: TyperException) -> int:
         return Exit.CONFIG
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "agentflow"
-    return _say(told, f"see {command} --help", Exit.CONFIG)
-
-
-def _say(message: str, hint: str, code: Exit) -> int:
-    from agentflow.view.text import choose, line, write
-
-    rows = [*f"agentflow: {message}".split("\n"), *(f"  {row}" for row in hint.split("\n") if hint)]
-    write([line(row, hang=2) for row in rows], sys.stderr, choose(sys.stderr, os.environ))
-    return code
+    return say_error(told, f"see {command} --help", Exit.CONFIG)
 
 
 def _crash_report() -> Path:

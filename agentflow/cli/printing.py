@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agentflow.core.errors import AgentflowError, Exit
     from agentflow.view.text import Line
 
 
@@ -62,3 +63,17 @@ def say_line(text: str) -> None:
     from agentflow.view.text import send
 
     send("".join(f"{json_visible(line)}\n" for line in text.split("\n")), sys.stdout)
+
+
+def tell_error(error: "AgentflowError") -> int:
+    """Say on stderr what went wrong and what to do about it; return the exit code."""
+    return say_error(str(error), error.hint, error.exit_code)
+
+
+def say_error(message: str, hint: str, code: "Exit") -> int:
+    """Say on stderr what went wrong and what to do; return the exit code."""
+    from agentflow.view.text import choose, line, write
+
+    rows = [*f"agentflow: {message}".split("\n"), *(f"  {row}" for row in hint.split("\n") if hint)]
+    write([line(row, hang=2) for row in rows], sys.stderr, choose(sys.stderr, os.environ))
+    return code

@@ -1,6 +1,6 @@
 """`agentflow` alone at a terminal: a session of questions, tasks and follow-ups; and the list of sessions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from shlex import split as split_words
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,6 +26,8 @@ class Chat(Record):
 
     root: Path
     saved: SavedSession
+    run: Callable[[Sequence[str]], int]
+    """Runs a command of agentflow and tells its errors."""
     model: str | None = None
     plain: bool = False
     is_over: bool = False
@@ -38,7 +40,7 @@ class SlashCommand(NamedTuple):
     run: Callable[[Chat, list[str]], Chat]
 
 
-def open_session(folder: Path, *, goes_on: bool, plain: bool) -> int:
+def open_session(folder: Path, run: Callable[[Sequence[str]], int], *, goes_on: bool, plain: bool) -> int:
     """Talk with a person until they leave: each message is a question, a task or a follow-up."""
     from agentflow.cli.line_editor import make_line_editor
     from agentflow.cli.printing import say
@@ -46,7 +48,7 @@ def open_session(folder: Path, *, goes_on: bool, plain: bool) -> int:
 
     git = open_repository(folder)
     saved = find_session(git.root, None) if goes_on else new_session()
-    chat = Chat(root=git.root, saved=saved, plain=plain)
+    chat = Chat(root=git.root, saved=saved, plain=plain, run=run)
     summaries = {name: command.summary for name, command in SLASH_COMMANDS.items()}
     editor = make_line_editor(git, summaries, plain=plain)
     say(f"agentflow in {git.root}")
@@ -69,7 +71,7 @@ def open_session(folder: Path, *, goes_on: bool, plain: bool) -> int:
 
 def _handle(chat: Chat, typed: str) -> Chat:
     """Run a command or a message; an error ends that, not the session."""
-    from agentflow.cli.commands import tell_error
+    from agentflow.cli.printing import tell_error
 
     try:
         name, *words = _split(typed)
@@ -111,9 +113,7 @@ def _run_on_last(*command: str) -> Callable[[Chat, list[str]], Chat]:
     """Return a command of the session that runs a command of agentflow on the last task."""
 
     def run(chat: Chat, words: list[str]) -> Chat:
-        from agentflow.cli.commands import run_command
-
-        run_command([*command, _require_last(chat), *words, "-C", str(chat.root)])
+        chat.run([*command, _require_last(chat), *words, "-C", str(chat.root)])
         return chat
 
     return run
@@ -123,9 +123,7 @@ def _run_and_begin_anew(*command: str) -> Callable[[Chat, list[str]], Chat]:
     """Return the same for a command after which the next task begins a change of its own."""
 
     def run(chat: Chat, words: list[str]) -> Chat:
-        from agentflow.cli.commands import run_command
-
-        code = run_command([*command, _require_last(chat), *words, "-C", str(chat.root)])
+        code = chat.run([*command, _require_last(chat), *words, "-C", str(chat.root)])
         return _begin_anew(chat, words) if code == Exit.VERIFIED else chat
 
     return run
@@ -135,9 +133,7 @@ def _run_plainly(*command: str) -> Callable[[Chat, list[str]], Chat]:
     """Return a command of the session that runs a command of agentflow with the words as they are."""
 
     def run(chat: Chat, words: list[str]) -> Chat:
-        from agentflow.cli.commands import run_command
-
-        run_command([*command, *words, "-C", str(chat.root)])
+        chat.run([*command, *words, "-C", str(chat.root)])
         return chat
 
     return run
@@ -167,9 +163,7 @@ def _begin_anew(chat: Chat, _: list[str]) -> Chat:
 
 def _undo(chat: Chat, words: list[str]) -> Chat:
     """Undo the last task alone; the next message goes on from the one before it."""
-    from agentflow.cli.commands import run_command
-
-    code = run_command(["undo", _require_last(chat), *words, "-C", str(chat.root)])
+    code = chat.run(["undo", _require_last(chat), *words, "-C", str(chat.root)])
     if code != Exit.VERIFIED or "--dry-run" in words:
         return chat
     before = _last_state(chat).follows
