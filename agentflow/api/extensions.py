@@ -38,7 +38,7 @@ class Extension(Record):
     reason: str = ""
 
 
-class Repository(Record):
+class RepositoryTrust(Record):
     """A repository, and the files of it that wait for trust."""
 
     root: Path
@@ -55,12 +55,12 @@ class ExtensionKind(Record):
     """A kind of part, and what lists the parts of that kind."""
 
     name: str
-    list_extensions: Callable[[Repository], Iterator[Extension]]
+    list_extensions: Callable[[RepositoryTrust], Iterator[Extension]]
 
 
 def list_extensions(root: Path) -> tuple[tuple[str, Extension], ...]:
     """Return every part that a repository brings, with its kind."""
-    repository = Repository(root=root, waiting=frozenset(item.file for item in list_untrusted(root)))
+    repository = RepositoryTrust(root=root, waiting=frozenset(item.file for item in list_untrusted(root)))
     found = [
         (kind.name, part)
         for kind in EXTENSION_KINDS
@@ -69,7 +69,7 @@ def list_extensions(root: Path) -> tuple[tuple[str, Extension], ...]:
     return tuple(found)
 
 
-def _list_skills(repository: Repository) -> Iterator[Extension]:
+def _list_skills(repository: RepositoryTrust) -> Iterator[Extension]:
     places = [place for place in list_skill_folders(repository.root) if place.origin == "project"]
     for folder in (folder for place in places for folder in find_skill_folders(place)):
         file = repository.name_file(folder / SKILL_FILE)
@@ -86,7 +86,7 @@ def _list_skills(repository: Repository) -> Iterator[Extension]:
         yield Extension(name=skill.name, file=file, standing=Standing.COUNTS, reason=reason)
 
 
-def _list_agents(repository: Repository) -> Iterator[Extension]:
+def _list_agents(repository: RepositoryTrust) -> Iterator[Extension]:
     for path in sorted((repository.root / ".claude/agents").glob("**/*.md")):
         file = repository.name_file(path)
         try:
@@ -97,7 +97,7 @@ def _list_agents(repository: Repository) -> Iterator[Extension]:
         yield Extension(name=role.name, file=file, standing=_stand(repository, file))
 
 
-def _list_hooks(repository: Repository) -> Iterator[Extension]:
+def _list_hooks(repository: RepositoryTrust) -> Iterator[Extension]:
     for place in project_places(repository.root):
         file = repository.name_file(place.path)
         try:
@@ -109,7 +109,7 @@ def _list_hooks(repository: Repository) -> Iterator[Extension]:
             yield Extension(name=f"{hook.point}: {hook.name}", file=file, standing=_stand(repository, file))
 
 
-def _list_commands(repository: Repository) -> Iterator[Extension]:
+def _list_commands(repository: RepositoryTrust) -> Iterator[Extension]:
     for folder in (".claude/commands", "commands"):
         for path in sorted((repository.root / folder).glob("**/*.md")):
             yield Extension(
@@ -117,14 +117,14 @@ def _list_commands(repository: Repository) -> Iterator[Extension]:
             )
 
 
-def _list_plugins(repository: Repository) -> Iterator[Extension]:
+def _list_plugins(repository: RepositoryTrust) -> Iterator[Extension]:
     manifest = repository.root / ".claude-plugin/plugin.json"
     if manifest.is_file():
         file = repository.name_file(manifest)
         yield Extension(name=_read_name(manifest), file=file, standing=Standing.UNSUPPORTED)
 
 
-def _list_servers(repository: Repository) -> Iterator[Extension]:
+def _list_servers(repository: RepositoryTrust) -> Iterator[Extension]:
     file = repository.root / ".mcp.json"
     found = _read_table(file).get("mcpServers")
     for name in found if isinstance(found, dict) else ():
@@ -142,7 +142,7 @@ EXTENSION_KINDS = (
 """All kinds, in the order in which `check` names their parts; a kind that is supported has its row here."""
 
 
-def _stand(repository: Repository, file: str) -> Standing:
+def _stand(repository: RepositoryTrust, file: str) -> Standing:
     return Standing.COUNTS if repository.is_trusted(file) else Standing.WAITS
 
 

@@ -64,7 +64,7 @@ class Toolbox(Record):
         """
         listed = {rule.tool for rule in role.tools}
         for problem in self.list_unknown(role) if role.part else ():
-            known = ", ".join(sorted(self._known()))
+            known = ", ".join(sorted(self._list_names()))
             raise UnknownTool(f"{role.place('tools')}: tools: {problem}", hint=f"Known are {known}.")
         common = (tool for tool in self._common() if role.part == _ON_THE_WEB or not _is_web(tool))
         offered = {tool.name: tool for tool in common if {tool.name, tool.category.value} & listed}
@@ -78,7 +78,7 @@ class Toolbox(Record):
 
     def list_unknown(self, role: Role) -> tuple[str, ...]:
         """Return a problem for each entry of a role's list that names no tool, not one elsewhere either."""
-        known = self._known()
+        known = self._list_names()
         entries = sorted({rule.tool for rule in role.tools} - known - ELSEWHERE)
         return tuple(
             f"role {role.name} lists {entry}, which is no tool or category{_suggest(entry, known)}"
@@ -88,11 +88,11 @@ class Toolbox(Record):
 
     def gives_nothing(self, role: Role) -> bool:
         """Return whether a role lists tools and none of them exists here."""
-        known = {*self._known(), DELEGATE, "Skill"}
+        known = {*self._list_names(), DELEGATE, "Skill"}
         listed = {rule.tool for rule in role.tools}
         return bool(listed) and not any(entry in known or entry.startswith(_BY_PREFIX) for entry in listed)
 
-    def _known(self) -> set[str]:
+    def _list_names(self) -> set[str]:
         return {*(tool.name for tool in self._common()), *WEB, *_CATEGORIES}
 
 
