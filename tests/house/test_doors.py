@@ -119,12 +119,21 @@ def test_every_library_is_used_through_its_door(sources: Sources) -> None:
     assert trespasses(sources) == []
 
 
+def patching(text: str) -> list[int]:
+    """Return the lines on which a test sets an attribute of something that is not its own."""
+    names = ("setattr", "setitem", "delattr")
+    nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Attribute))
+    return [node.lineno for node in nodes if node.attr in names and dotted(node.value) == "monkeypatch"]
+
+
 def test_tests_do_not_patch(root: Path) -> None:
     tests = {path.relative_to(root).as_posix(): path.read_text() for path in (root / "tests").rglob("*.py")}
     closed = ("unittest.mock", "mock", "anthropic", "asyncio")
     assert [
         found for found in trespasses(tests) if found.endswith(tuple(f": {name}" for name in closed))
     ] == []
+    assert {path: lines for path, text in tests.items() if (lines := patching(text))} == {}
+    assert patching("def test(monkeypatch):\n    monkeypatch.setattr(a, 'b', 1)\n") == [2]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from agentflow.checks.run import Shown, execute
 from agentflow.core.evidence import Check, CheckName, TestCounts, TestOutcome
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.throwaway import make_overlay_view
+from tests.support.places import temporary_files_in
 
 PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
 MIXED = """
@@ -59,10 +60,10 @@ def test_pytest_gives_ids_and_counts_and_leaves_nothing(
     scratch = tmp_path / "scratch space"
     scratch.mkdir()
     monkeypatch.setenv("TMPDIR", str(scratch))
-    monkeypatch.setattr("tempfile.tempdir", None)
     project.write({"tests/test_m.py": MIXED, "pytest.ini": "[pytest]\naddopts = --ff --junitxml=own.xml\n"})
     before = everything(project.root)
-    result = detected(project)
+    with temporary_files_in(None):
+        result = detected(project)
     assert result.outcomes == {
         "tests/test_m.py::test_number[1]": PASSED,
         "tests/test_m.py::test_number[2]": FAILED,

@@ -9,6 +9,7 @@ import pytest
 from agentflow.sandbox import throwaway
 from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.throwaway import scratch_folder, take_abandoned
+from tests.support.places import temporary_files_in
 from tests.support.repo import Repo
 from tests.unit.sandbox.conftest import Inside
 
@@ -49,25 +50,20 @@ def test_a_scratch_folder_is_private_and_gone_at_the_end() -> None:
     assert not folder.exists()
 
 
-def test_the_folder_of_a_killed_process_is_cleared_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+def test_the_folder_of_a_killed_process_is_cleared_away(tmp_path: Path) -> None:
     left = tmp_path / "agentflow-scratch-left"
     left.mkdir()
-    with scratch_folder() as folder:
+    with temporary_files_in(tmp_path), scratch_folder() as folder:
         assert list(take_abandoned()) == [left]
         assert list(tmp_path.iterdir()) == [folder]
 
 
-def test_what_was_being_made_goes_with_the_process_that_made_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+def test_what_was_being_made_goes_with_the_process_that_made_it(tmp_path: Path) -> None:
     ended = subprocess.Popen(("true",))
     ended.wait()
     left, begun = (tmp_path / f"agentflow-new-{pid}-x" for pid in (ended.pid, os.getpid()))
     left.mkdir()
     begun.mkdir()
-    assert list(take_abandoned()) == [left]
+    with temporary_files_in(tmp_path):
+        assert list(take_abandoned()) == [left]
     assert list(tmp_path.iterdir()) == [begun]

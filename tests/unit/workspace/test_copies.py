@@ -10,6 +10,7 @@ from agentflow.core.errors import OutsideWorkspace
 from agentflow.sandbox.throwaway import remove_scratch
 from agentflow.workspace.working_copy import copy_files, find_import_paths, to_pythonpath
 from tests.support.boxes import boxed
+from tests.support.places import temporary_files_in
 
 
 def planted(root: Path, *names: str) -> None:
@@ -48,11 +49,15 @@ def test_a_path_that_leads_out_is_refused(name: str, tmp_path: Path) -> None:
         (tmp_path / "reached").touch()
 
 
-def test_a_copy_that_fails_halfway_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_that_fails_halfway_leaves_nothing(tmp_path: Path) -> None:
     planted(tmp_path, "repo/a")
     (tmp_path / "temp").mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temp"))
-    with pytest.raises(OSError, match="too long"), copy_files(tmp_path / "repo", ("a", "x" * 300)):
+    names = ("a", "x" * 300)
+    with (
+        temporary_files_in(tmp_path / "temp"),
+        pytest.raises(OSError, match="too long"),
+        copy_files(tmp_path / "repo", names),
+    ):
         (tmp_path / "temp" / "reached").touch()
     assert list((tmp_path / "temp").iterdir()) == []
 

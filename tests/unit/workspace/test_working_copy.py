@@ -10,9 +10,9 @@ from agentflow.process import capture
 from agentflow.sandbox.confine import find_ability
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
-from agentflow.workspace import working_copy as module
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.working_copy import LowerDirectory, WorkingCopy
+from tests.support.places import temporary_files_in
 
 COMMIT = ("-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qm")
 
@@ -106,11 +106,11 @@ def test_no_program_of_the_repository_is_run_for_it(git: Git, tmp_path: Path) ->
 
 
 def test_small_ignored_files_are_copied_and_large_ones_and_environments_shown(
-    git: Git, monkeypatch: pytest.MonkeyPatch
+    git: Git,
 ) -> None:
-    monkeypatch.setattr(module, "_ROOM", 100)
     write(git.root, {".gitignore": b".venv/\ndata/\n*.local\n__pycache__/\n", "a/x.py": b"x"})
-    write(git.root, {".venv/bin/python": b"p", "data/big": b"d" * 200, "own.local": b"small"})
+    write(git.root, {".venv/bin/python": b"p", "data/big": b"d", "own.local": b"small"})
+    os.truncate(git.root / "data/big", 64_000_001)  # with a hole in it
     write(git.root, {"a/__pycache__/x.pyc": b"stale"})
     with staged(git) as stage:
         assert set(stage.view.shown) == {".venv", "data"}
@@ -234,19 +234,17 @@ def test_a_layer_shows_its_own_tree_and_leaves_the_files_below_alone(
     assert not stage.view.folder.exists()
 
 
-def test_where_nothing_can_be_mounted_a_copy_is_written(
-    git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nothing_can_be_mounted_a_copy_is_written(git: Git, tmp_path: Path) -> None:
     odd = tmp_path / "a,b"  # a comma separates the options of a mount
     odd.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(odd))
     write(git.root, {"a.py": b"a"})
-    underlay = LowerDirectory(git)
-    stage = WorkingCopy(git, git.tree(), ())
-    try:
-        stage.fill(underlay)
-        assert content(stage.view.place) == {"a.py": b"a"}
-    finally:
-        stage.remove()
-        underlay.close()
+    with temporary_files_in(odd):
+        underlay = LowerDirectory(git)
+        stage = WorkingCopy(git, git.tree(), ())
+        try:
+            stage.fill(underlay)
+            assert content(stage.view.place) == {"a.py": b"a"}
+        finally:
+            stage.remove()
+            underlay.close()
     assert list(odd.iterdir()) == []
