@@ -8,6 +8,8 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -140,6 +142,59 @@ def exchange(command: Command, given: bytes, cancelled: Callable[[], bool] = lam
         stderr=err.kept,
         flooded=out.bytes > SPOKEN_BYTES or out.bytes + err.bytes > FLOOD_BYTES,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program that runs beside us and is talked to through its pipes, which never block."""
+
+    process: subprocess.Popen[bytes]
+    mark: int
+    older: frozenset[int]
+    """What ran before it."""
+
+    def end(self, grace: float = GRACE_SECONDS) -> int | None:
+        """Close its pipes, leave nothing alive that it started, and return its exit code.
+
+        It has `grace` seconds after SIGTERM.
+        """
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+        try:
+            self.process.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            pass  # it is told in another way
+        _end(self.process, grace)
+        kill_marked(self.mark, self.older)
+        self.process.wait()
+        return _exit_code(self.process)
+
+
+def start(command: Command) -> Program:
+    """Start a program and return at once; whoever starts it ends it.
+
+    It dies with the thread that starts it, where the sandbox says so. Raises OSError when it cannot be
+    started.
+    """
+    mark, older = secrets.randbits(62), list_processes()
+    with mark_children(mark):
+        process = subprocess.Popen(
+            command.argv,
+            cwd=command.cwd,
+            env=environment({**command.env, MARK: f"{mark:016x}"}),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+            pass_fds=command.descriptors,
+        )
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            os.set_blocking(stream.fileno(), False)
+    return Program(process=process, mark=mark, older=older)
 
 
 def _ran(

@@ -163,6 +163,8 @@ class Settings(Record):
     """Paths that the sandbox would hide and commands may read; a leading ~ is the home."""
     environment: tuple[str, ...] = ()
     """Variables that commands get beside the usual ones."""
+    mcp_tools: dict[str, tuple[str, ...]] = {}
+    """By role, rules such as `mcp__git` about the MCP tools it has, in place of those of its file."""
     unprotected: tuple[str, ...] = ()
     """Protected names that commands may write all the same, such as AGENTS.md or vendor/lib/.git."""
 

@@ -1,7 +1,7 @@
 """Runs a new or saved task in this process until it ends or waits; nothing is printed."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from signal import Signals
 
 import anyio
@@ -170,7 +170,8 @@ async def _run(crew: Crew, task: TaskState, signals: Mapping[Signals, Exit]) -> 
         async with anyio.create_task_group() as group:
             await group.start(_watch, group.cancel_scope, signals, caught)
             with anyio.move_on_after(task.budget.seconds) as clock:
-                task = await run_phases(crew, task)
+                async with nullcontext() if crew.servers is None else crew.servers.keep_open():
+                    task = await run_phases(crew, task)
             group.cancel_scope.cancel()
     except ExceptionGroup as wrapped:
         failure: Exception = wrapped

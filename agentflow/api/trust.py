@@ -23,6 +23,7 @@ from agentflow.hooks.entries import load_hooks, project_places
 from agentflow.library.roles import read_role
 from agentflow.library.skill_file import SKILL_FILE, list_commands
 from agentflow.library.skills import find_skill_folders, list_project_skill_folders
+from agentflow.mcp.entries import SERVERS_FILE, ServerFile, ServerSource, list_server_scripts, read_entries
 from agentflow.permissions.rules import read_rules
 from agentflow.permissions.written_files import find_outputs
 from agentflow.redact import one_line
@@ -51,7 +52,7 @@ class Item(Record):
     """One file, and what it may do once it is trusted."""
 
     kind: str
-    """`hooks`, `script`, `role`, `rules`, `settings`, `checks`, `command` or `skill script`."""
+    """`hooks`, `script`, `role`, `rules`, `settings`, `checks`, `command`, `skill script` or `MCP server`."""
     file: str
     does: str
     sha256: str = ""
@@ -107,7 +108,7 @@ def read_project_file(root: Path) -> Project:
 def list_items(root: Path) -> tuple[Item, ...]:
     """Return everything here that can be trusted; only plain files of the repository can."""
     found = (*_list_settings(root), *_list_roles(root), *_list_check_files(root))
-    found += (*_list_commands(root), *_list_skill_scripts(root))
+    found += (*_list_commands(root), *_list_skill_scripts(root), *_list_servers(root))
     hashed = ((item, fingerprint(root, item.file)) for item in found)
     return tuple(item.replace(sha256=digest) for item, digest in hashed if digest is not None)
 
@@ -272,6 +273,19 @@ def _list_skill_scripts(root: Path) -> Iterator[Item]:
         for path in sorted((root / folder).glob("*/scripts/**/*"))[:_MAX_FILES]:
             if path.is_file():
                 yield Item(kind="skill script", file=_to_relative(path, root), does="be run by a skill")
+
+
+def _list_servers(root: Path) -> Iterator[Item]:
+    place = ServerFile(path=root / SERVERS_FILE, source=ServerSource.PROJECT)
+    if place.path.is_file():
+        found = read_entries((place,), root)
+        if not found.all:
+            yield Item(kind="MCP server", file=SERVERS_FILE, does="do nothing, as it names no server")
+        for entry in found.all:
+            does = f"do nothing: {entry.problem}" if entry.problem else entry.does
+            yield Item(kind="MCP server", file=SERVERS_FILE, does=one_line(does, 400))
+            for script in list_server_scripts(entry, root):
+                yield Item(kind="script", file=script, does=f"be run by the MCP server {entry.name}")
 
 
 def _to_relative(path: Path, root: Path) -> str:

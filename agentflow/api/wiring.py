@@ -27,6 +27,7 @@ from agentflow.api.models import (
     refuse_without_tools,
     require_price,
 )
+from agentflow.api.servers import load_entries, open_servers, set_server_rules
 from agentflow.api.trust import (
     load_project,
     load_well_known,
@@ -47,9 +48,10 @@ from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
 from agentflow.loop.history import request_of
+from agentflow.mcp.entries import ServerEntry
 from agentflow.model.tiers import REPAIR
 from agentflow.permissions.narrowing import narrow_rules
-from agentflow.permissions.rules import Rules, parse_rules
+from agentflow.permissions.rules import Rules, find_denied_tools, parse_rules
 from agentflow.permissions.user_rules import build_denials, build_exceptions
 from agentflow.process import timestamp
 from agentflow.routing.table import Table, load_table
@@ -94,6 +96,8 @@ class Setup(Record):
     """What the person should know about the files that were read."""
     capabilities: tuple[Capability, ...] = ()
     """Further capabilities of a Python program."""
+    servers: tuple[ServerEntry, ...] = ()
+    """The MCP servers that count here."""
 
 
 def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
@@ -105,7 +109,8 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     content, rules = load_content(git.root, toolbox), load_rules_here(git.root)
     hooks, warnings = load_hooks_here(git.root)
     toolbox = withhold_provider_tools(toolbox, content.roles, hooks, rules, settings.approvals)
-    everyone = tuple(remove_denied_tools(role, rules, toolbox) for role in content.roles.all)
+    everyone = _narrow_roles(content.roles, rules, toolbox, settings)
+    servers = load_entries(git.root)
     name = model_name(model, settings, os.environ)
     settings = choose_tiers(settings, name)
     sandbox = make_sandbox(git.root, settings, wish, git.folders)
@@ -130,7 +135,8 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
         rules=rules,
         table=load_table(settings.routing),
         limits=project.limits,
-        warnings=(*sweep_leftovers(), *_describe_weak_sandbox(sandbox), *content.warnings, *warnings),
+        warnings=(*_describe_surroundings(sandbox), *content.warnings, *warnings, *servers.warnings),
+        servers=servers.usable,
     )
 
 
@@ -152,15 +158,21 @@ def _narrow_role(role: Role, invoked: Invoked, toolbox: Toolbox) -> Role:
     return role.replace(tools=narrow_rules(role.tools, left, toolbox.tools), denied=denied)
 
 
+def _narrow_roles(roles: Roles, rules: Rules, toolbox: Toolbox, settings: Settings) -> tuple[Role, ...]:
+    """Return the roles without the tools that rules deny, and with the MCP tools that settings give."""
+    allowed = (remove_denied_tools(role, rules, toolbox) for role in roles.all)
+    return tuple(set_server_rules(role, settings) for role in allowed)
+
+
 def refuse_unpriced(setup: Setup, budget: Budget) -> None:
     """Refuse a cost limit that cannot be enforced. Raises UsageError."""
     require_price(setup.model, budget, (setup.roles.part(name) for name in PIPELINE), setup.settings)
 
 
-def _describe_weak_sandbox(sandbox: Sandbox) -> tuple[str, ...]:
-    """Return a warning about a sandbox that is not complete."""
+def _describe_surroundings(sandbox: Sandbox) -> tuple[str, ...]:
+    """Return warnings about what killed commands left, and a sandbox that is not complete."""
     is_whole = sandbox.level is Level.FULL and not sandbox.opened.network
-    return () if is_whole else (describe_sandbox(sandbox),)
+    return (*sweep_leftovers(), *(() if is_whole else (describe_sandbox(sandbox),)))
 
 
 def make_task(setup: Setup, text: str, max_iterations: int | None) -> TaskState:
@@ -205,9 +217,21 @@ def watch_hooks(setup: Setup, task: TaskState) -> Watch:
     return HookWatch(setup.git, task.hook_files, (change.path for change in changed))
 
 
+def _make_checking(setup: Setup, store: TaskStore) -> Checking:
+    """Return what runs the checks of a task."""
+    bounds = Bounds(timeouts=setup.settings.timeouts, patience=setup.settings.check_retry)
+    return Checking(
+        setup.git,
+        setup.sandbox,
+        store,
+        bounds,
+        load_well_known(setup.git.root),
+        partial(is_own_task, setup.git),
+    )
+
+
 def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool = False) -> Crew:
     """Return the crew of a task whose folder exists; `attended`: a person can be asked at once."""
-    bounds = Bounds(timeouts=setup.settings.timeouts, patience=setup.settings.check_retry)
     model = limit_model(observe_model(setup.model, store.emit), store.task)
     return Crew(
         git=setup.git,
@@ -225,14 +249,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
         toolbox=setup.toolbox,
         store=store,
         inspections=Inspections(setup.git),
-        checking=Checking(
-            setup.git,
-            setup.sandbox,
-            store,
-            bounds,
-            load_well_known(setup.git.root),
-            partial(is_own_task, setup.git),
-        ),
+        checking=_make_checking(setup, store),
         watch=watch_hooks(setup, store.task),
         room=partial(find_context_limits, settings=setup.settings),
         past=TaskSnapshots(setup.git, store.task.task_id),
@@ -245,4 +262,6 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
             *list_shared_capabilities(setup.hooks, setup.rules, setup.settings.approvals),
         ),
         skills=setup.skills,
+        servers=open_servers(setup.servers, setup.model.name, setup.sandbox, store),
+        denied=partial(find_denied_tools, setup.rules),
     )

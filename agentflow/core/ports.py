@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from agentflow.core.events import Event
     from agentflow.core.evidence import By, Command, Evidence, Execution
     from agentflow.core.messages import Reply, Request
+    from agentflow.core.role import Role
     from agentflow.core.run import RunEntry
+    from agentflow.core.tool import Tool
 
 
 class Model(Protocol):
@@ -82,6 +84,16 @@ class Runner(Protocol):
 
     def run(self, command: Command, sink: Path, cancelled: Callable[[], bool]) -> Execution:
         """Run a command to its end, its output going to `sink`."""
+
+
+class ToolSource(Protocol):
+    """Gives a role tools that are only known once somebody else was asked."""
+
+    def keep_open(self) -> AbstractAsyncContextManager[None]:
+        """Let tools be opened and called meanwhile."""
+
+    async def open_tools(self, role: Role) -> tuple[Tool, ...]:
+        """Return the tools that a role's list names."""
 
 
 class Ledger(Protocol):

@@ -66,6 +66,7 @@ class Category(StrEnum):
     ASK = "ask"
     REPO = "repo"
     AGENT = "agent"
+    MCP = "mcp"
 
 
 class Retention(StrEnum):
@@ -154,6 +155,8 @@ class Tool(Record):
     input: type[Record]
     call: Callable[[Any, ToolContext], Output]
     """Its docstring is what the model reads."""
+    schema: dict[str, Any] | None = None
+    """The JSON schema of its input, where somebody else wrote it; None follows from the type."""
     subjects: dict[str, Subject] | None = None
     """What its inputs name, first the one that a call is told by; None follows from their public names."""
     shows_file: bool = False

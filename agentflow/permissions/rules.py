@@ -27,6 +27,10 @@ from agentflow.trust import content
 READING, WRITING, RUNNING, FETCHING = "Read", "Edit", "Bash", "WebFetch"
 """What a rule calls every tool that reads files, writes files, runs commands or asks an address."""
 FILES = (READING, WRITING)
+SERVER_PREFIX = "mcp__"
+"""What the name of each tool of an MCP server begins with, before the server's."""
+EVERY_SERVER = "mcp__*"
+"""What a role's list calls the tools of all MCP servers."""
 
 _RULE = regex(r"(?P<tool>[A-Za-z*][\w*-]*)(?:\((?P<pattern>.+)\))?", re.DOTALL | re.ASCII)
 _KEY = "tools"
@@ -143,7 +147,7 @@ def find_named_tools(rules: Rules, tools: Iterable[Tool]) -> frozenset[str]:
 
 def is_about_tool(rule: ToolRule, tool: Tool) -> bool:
     """Return whether a rule, its pattern aside, is about a tool."""
-    is_server = rule.pattern is None and rule.tool.startswith("mcp__")
+    is_server = rule.pattern is None and rule.tool.startswith(SERVER_PREFIX)
     return (
         rule.tool in list_rule_kinds(tool)
         or (is_server and tool.name.startswith(f"{rule.tool}__"))

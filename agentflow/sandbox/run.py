@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Self
 
@@ -98,6 +98,34 @@ class Sandbox(Record):
             notes = (f"{name} is protected: commands cannot make it, it was set aside" for name in aside)
             return finished.replace(notes=(*finished.notes, *notes))
         return self._run(command, sink, cancelled, ())
+
+    @contextmanager
+    def start(self, command: Command, aside: Path) -> Iterator[process.Program]:
+        """Yield a program that runs beside us, with the rights of a reader and the folders it may write.
+
+        Protected names that it makes there go to `aside`. Raises OSError when it cannot be started.
+        """
+        command = command.replace(env={**self.opened.environment, **command.env})
+        with ExitStack() as stack:
+            if any(place.is_relative_to(self.root) for place in self.writable):
+                stack.enter_context(self.guard_names(aside))
+            if self.level is not Level.NONE:
+                scratch = None if self.level is Level.FULL else stack.enter_context(scratch_folder())
+                profile = self._profile(command, Access.READ, self.root, scratch)
+                temporary = _INSIDE if scratch is None else str(scratch)
+                command = command.replace(env={**self._home(temporary), "TMPDIR": temporary, **command.env})
+                if sys.platform == "darwin":
+                    command = confine_on_mac(command, profile)
+                else:
+                    opened = stack.enter_context(open_descriptors(profile, self.ability))
+                    command = confine_command(command, profile, self.ability, opened)
+            program = process.start(command)
+            stack.callback(program.end)
+            yield program
+
+    def guard_names(self, aside: Path) -> AbstractContextManager[list[str]]:
+        """Return what sets aside the protected names that are made meanwhile."""
+        return set_aside_new_names(self.root, find_protected_names(self.root), aside, self.opened.names)
 
     def _run(self, command: Command, sink: Path, cancelled: IsCancelled, names: Collection[str]) -> Execution:
         access = ACCESS.get(self.who, Access.READ)

@@ -8,10 +8,11 @@ from agentflow.core.errors import ConfigError, UnknownTool
 from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import ToolSpec
 from agentflow.core.record import Record
-from agentflow.core.role import HANDOFF, Role
+from agentflow.core.role import HANDOFF, Role, ToolRule
 from agentflow.core.routing import SUBMITTED_BY
 from agentflow.core.tool import Category, Subject, Tool
 from agentflow.parse import schema
+from agentflow.permissions.rules import SERVER_PREFIX, is_about_tool
 from agentflow.settings import Caller
 from agentflow.tools.files import EDIT, READ, WRITE
 from agentflow.tools.search import GLOB, GREP
@@ -101,6 +102,24 @@ def _suggest(entry: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
+def name_server_tools(role: Role, tools: Iterable[Tool], denied: frozenset[str]) -> Role:
+    """Return a role whose list names each tool of MCP servers, in place of servers as a whole."""
+    rules = [rule for rule in role.tools if not rule.tool.startswith(SERVER_PREFIX)]
+    for tool in tools:
+        patterns = () if tool.name in denied else _find_patterns(role, tool)
+        rules += [ToolRule(tool=tool.name, pattern=pattern, source=role.source) for pattern in patterns]
+    return role.replace(tools=tuple(rules))
+
+
+def _find_patterns(role: Role, tool: Tool) -> tuple[str | None, ...]:
+    """Return the patterns under which a role has a tool of a server; a tool about all servers has none."""
+    listed = [rule for rule in role.tools if rule.tool.startswith(SERVER_PREFIX)]
+    if not tool.name.startswith(SERVER_PREFIX):
+        return (None,) if role.part and listed else ()
+    found = {rule.pattern for rule in listed if is_about_tool(rule.replace(pattern=None), tool)}
+    return (None,) if None in found else tuple(sorted(map(str, found)))
+
+
 def _is_web(tool: Tool) -> bool:
     return tool.by_provider or tool.bound is Subject.ADDRESS
 
@@ -114,7 +133,7 @@ def spec(tool: Tool) -> ToolSpec:
     return ToolSpec(
         name=tool.name,
         description=tool.description,
-        input_schema=schema(tool.input),
+        input_schema=schema(tool.input) if tool.schema is None else tool.schema,
         by_provider=tool.by_provider,
     )
 

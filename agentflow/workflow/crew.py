@@ -8,11 +8,12 @@ from agentflow.compose.capability import Capability
 from agentflow.compose.standard import Kit
 from agentflow.core.messages import DEFAULT_ROOM, ContextLimits
 from agentflow.core.pending import Consent
-from agentflow.core.ports import Model, Watch, Workspace
+from agentflow.core.ports import Model, ToolSource, Watch, Workspace
 from agentflow.core.record import Record
 from agentflow.core.role import Limits, Role
 from agentflow.core.routing import PIPELINE, ROLE_OF
 from agentflow.core.task import Phase, TaskState
+from agentflow.core.tool import Tool
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles, list_subagents
 from agentflow.library.skills import Skills, offer_skills
@@ -26,7 +27,7 @@ from agentflow.store.journal import RunFile, load_run
 from agentflow.store.ledger import EvidenceLedger, TreeLedger
 from agentflow.store.reading import TASKS
 from agentflow.store.tasks import TaskStore
-from agentflow.tools.registry import SUBMITS, WEB, Toolbox
+from agentflow.tools.registry import SUBMITS, WEB, Toolbox, name_server_tools
 from agentflow.verdict.case import list_runs
 from agentflow.verdict.checking import Checking, Inspections, JudgeContext
 from agentflow.verdict.paths import describe_surface
@@ -77,6 +78,21 @@ class Crew(Record):
     capabilities: tuple[Capability, ...] = ()
     """What every role gets beside the standard ones."""
     skills: Skills = Skills()
+    servers: ToolSource | None = None
+    """The MCP servers; None where none is configured."""
+    denied: Callable[[tuple[Tool, ...]], frozenset[str]] = lambda _: frozenset()
+    """Which of the tools of servers the user's rules take away as a whole."""
+
+    async def with_servers(self, phase: Phase) -> "Crew":
+        """Return the crew with the tools of the MCP servers that the role of a phase may use."""
+        if self.servers is None:
+            return self
+        tools = await self.servers.open_tools(self.roles.part(ROLE_OF[phase]))
+        denied = self.denied(tools)
+        named = tuple(name_server_tools(role, tools, denied) for role in self.roles.all)
+        return self.replace(
+            toolbox=Toolbox.of(*self.toolbox.tools, *tools), roles=self.roles.replace(all=named)
+        )
 
     def agent(self, task: TaskState, phase: Phase, number: int, angle: str = "") -> Agent:
         """Return the agent for one run of a phase; `angle` tells runs at the same time apart."""

@@ -113,6 +113,8 @@ def _find_failed_run(crew: Crew, phase: Phase) -> Run | None:
 async def _attempt(crew: Crew, phase: Phase, angle: Angle, number: int, saved: Run | None) -> Run:
     store = crew.store
     store.save(store.task.replace(runs=max(number, store.task.runs)))
+    if saved is None or saved.outcome is None:
+        crew = await crew.with_servers(phase)
     agent = crew.agent(store.task, phase, number, angle.name)
     if saved is None:
         run = await run_agent(agent, angle.told, angle.earlier)

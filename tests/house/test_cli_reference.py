@@ -14,6 +14,7 @@ INSIDE = {
     "skills": _LISTED,
     "tools": _LISTED,
     "permissions": ("test",),
+    "mcp": ("list", "test", "serve"),
 }
 COMMANDS: tuple[tuple[str, ...], ...] = (
     (),

@@ -19,9 +19,9 @@ MAX_CHARACTERS = 2_000
 """About 500 tokens, so that the tools of a role fit beside its prompt into 1,225."""
 
 TOOLS = {
-    "explorer": {"AskUserQuestion", "Read", "Grep", "Glob", "Bash", "WebSearch", "WebFetch"},
+    "explorer": {"AskUserQuestion", "Read", "Grep", "Glob", "Bash", "WebSearch", "WebFetch", "mcp__*"},
     "planner": {"Escalate", "Read", "Grep", "Glob", "TodoWrite"},
-    "implementer": {"Escalate", "Read", "Write", "Edit", "Grep", "Glob", "Bash"},
+    "implementer": {"Escalate", "Read", "Write", "Edit", "Grep", "Glob", "Bash", "mcp__*"},
     "reviewer": {"Read", "Grep", "Glob", "Bash"},
     "verifier": {"Read", "Grep", "Bash"},
 }

@@ -1,0 +1,174 @@
+"""`mcp`: the MCP servers that are configured here, a try of them, and agentflow as a server of its own."""
+
+import os
+import time
+from pathlib import Path
+
+import anyio
+import typer
+
+from agentflow.api.boundary import Wish, find_secrets, make_sandbox
+from agentflow.api.content import load_rules_here
+from agentflow.api.servers import find_accepted_file, load_entries
+from agentflow.cli.arguments import FOLDER, JSON
+from agentflow.cli.printing import say, say_json
+from agentflow.core.errors import ConfigError, Exit, ToolError, UsageError
+from agentflow.core.record import Record
+from agentflow.mcp.entries import ServerEntry
+from agentflow.mcp.servers import MISSING, MISSING_FOR_SERVER, ServerPlace, Servers, find_key, has_sdk
+from agentflow.mcp.tools import ServerListing, find_changed, name_tool, record_accepted
+from agentflow.redact import one_line
+from agentflow.sandbox.profile import Level
+from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.settings import load_settings
+from agentflow.workspace.git import Git, open_repository
+
+mcp = typer.Typer(
+    help="List and try MCP servers, or serve agentflow as one.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+_NAME = typer.Argument(None, metavar="[SERVER]", help="A name from `list`; all servers without it.")
+_NO_SANDBOX = typer.Option(False, "--no-sandbox", help="Start servers with all your rights.")
+
+
+@mcp.command(name="list", epilog="Example: agentflow mcp list --json")
+def list_servers(json: bool = JSON, folder: Path = FOLDER) -> None:
+    """List the MCP servers that are configured here, and which of them count."""
+    found = load_entries(open_repository(folder).root)
+    if json:
+        say_json([_to_row(entry) for entry in found.all])
+        return
+    for entry in found.all:
+        say(f"{entry.name:<20} {entry.source:<8} {entry.problem or 'ready'}")
+        if entry.does:
+            say(f"{'':<20} {one_line(entry.does, 300)}")
+    for warning in found.warnings:
+        say(warning)
+    if not found.all:
+        say("No MCP server is configured. See .mcp.json and ~/.claude.json.")
+    elif not has_sdk():
+        say(MISSING)
+
+
+def _to_row(entry: ServerEntry) -> dict[str, object]:
+    kind = "http" if entry.url else "stdio"
+    told = {"name": entry.name, "source": entry.source, "file": entry.file, "transport": kind}
+    return {**told, "does": entry.does, "counts": not entry.problem, "problem": entry.problem}
+
+
+class Tried(Record):
+    """What came of a try of one server."""
+
+    name: str
+    seconds: float
+    listing: ServerListing = ServerListing()
+    changed: tuple[str, ...] = ()
+    """Tools that are not as they were accepted."""
+    problem: str = ""
+
+
+@mcp.command(name="test", epilog="Example: agentflow mcp test git")
+def try_servers(
+    name: str | None = _NAME,
+    yes: bool = typer.Option(False, "--yes", help="Accept tools that have changed, as they are now."),
+    json: bool = JSON,
+    folder: Path = FOLDER,
+    no_sandbox: bool = _NO_SANDBOX,
+) -> int:
+    """Start each MCP server, list what it offers, and say how long that took."""
+    git = open_repository(folder)
+    wanted = _choose(load_entries(git.root).all, name)
+    if not has_sdk():
+        raise ConfigError(MISSING)
+    tried = _try_all(tuple(entry for entry in wanted if not entry.problem), git, no_sandbox=no_sandbox)
+    tried += tuple(Tried(name=each.name, seconds=0, problem=each.problem) for each in wanted if each.problem)
+    if yes:
+        keys = {each.name: find_key(each, git.root) for each in wanted}
+        for one in (one for one in tried if one.changed):
+            record_accepted(find_accepted_file(), keys[one.name], one.listing.tools)
+    if json:
+        say_json([{**_to_json(one), "accepted": yes or not one.changed} for one in tried])
+    else:
+        for one in tried:
+            _show(one, is_accepted=yes)
+    is_bad = any(one.problem or (one.changed and not yes) for one in tried)
+    return Exit.NOT_VERIFIED if is_bad else Exit.VERIFIED
+
+
+@mcp.command(name="serve", epilog="Example: agentflow mcp serve")
+def serve_repository(folder: Path = FOLDER) -> None:
+    """Serve task, ask, status, evidence and approve to an MCP client over stdin and stdout."""
+    root = open_repository(folder).root
+    if not has_sdk():
+        raise ConfigError(MISSING_FOR_SERVER)
+    from agentflow.mcp.server import serve
+
+    serve(root)
+
+
+def _choose(known: tuple[ServerEntry, ...], name: str | None) -> tuple[ServerEntry, ...]:
+    found = tuple(entry for entry in known if name in (None, entry.name))
+    if name is not None and not found:
+        names = ", ".join(entry.name for entry in known)
+        raise UsageError(f"there is no MCP server {name}", hint=f"known are {names}" if names else "")
+    return found
+
+
+def _try_all(entries: tuple[ServerEntry, ...], git: Git, *, no_sandbox: bool) -> tuple[Tried, ...]:
+    sandbox = make_sandbox(git.root, load_settings(os.environ), Wish(no_sandbox=no_sandbox), git.folders)
+    if sandbox.level is not Level.NONE:
+        masked = find_secrets(git, load_rules_here(git.root))
+        sandbox = sandbox.replace(opened=sandbox.opened.replace(masked=masked))
+    with scratch_folder() as logs:
+        place = ServerPlace(sandbox=sandbox, logs=logs, accepted=find_accepted_file())
+        return anyio.run(_inspect, entries, place)
+
+
+async def _inspect(entries: tuple[ServerEntry, ...], place: ServerPlace) -> tuple[Tried, ...]:
+    servers = Servers(entries, place, lambda _: None)
+    found: dict[str, Tried] = {}
+
+    async def inspect(entry: ServerEntry) -> None:
+        begin = time.monotonic()
+        try:
+            listing, problem = await servers.inspect(entry.name), ""
+        except ToolError as error:
+            listing, problem = ServerListing(), str(error)
+        seconds = round(time.monotonic() - begin, 2)
+        key = find_key(entry, place.sandbox.root)
+        changed = () if problem else tuple(sorted(find_changed(place.accepted, key, listing.tools)))
+        found[entry.name] = Tried(
+            name=entry.name, seconds=seconds, listing=listing, changed=changed, problem=problem
+        )
+
+    async with servers.keep_open(), anyio.create_task_group() as group:
+        for entry in entries:
+            group.start_soon(inspect, entry)
+    return tuple(found[entry.name] for entry in entries)
+
+
+def _to_json(one: Tried) -> dict[str, object]:
+    tools = [{"name": name_tool(one.name, each.name), "reads": each.reads} for each in one.listing.tools]
+    offered = {"tools": tools, "resources": one.listing.resources, "prompts": one.listing.prompts}
+    told = {"name": one.name, "seconds": one.seconds, "server": one.listing.server}
+    return {**told, **offered, "changed": one.changed, "problem": one.problem}
+
+
+def _show(one: Tried, *, is_accepted: bool) -> None:
+    if one.problem:
+        say(f"{one.name}: {one.problem}")
+        return
+    say(f"{one.name}: {one.listing.server}, {len(one.listing.tools)} tools, {one.seconds:.2f} s")
+    for tool in one.listing.tools:
+        mark = "" if tool.name not in one.changed else " (accepted now)" if is_accepted else " (changed)"
+        reads = ", only reads" if tool.reads else ""
+        say(f"  {name_tool(one.name, tool.name)}{reads}{mark}: {one_line(tool.description, 200)}")
+    for resource in one.listing.resources:
+        say(f"  resource {one_line(resource.uri)}: {one_line(resource.description or resource.name)}")
+    for prompt in one.listing.prompts:
+        inputs = ", ".join(prompt.arguments)
+        say(f"  prompt mcp__{one.name}__{one_line(prompt.name)}({inputs}): {one_line(prompt.description)}")
+    if one.changed and not is_accepted:
+        say(f"  {len(one.changed)} tools changed since you accepted them; accept with --yes")

@@ -1,0 +1,293 @@
+"""A connection to one MCP server: the only door to the SDK's client."""
+
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+)
+from pathlib import Path
+from typing import IO, Any
+
+import anyio
+import anyio.to_thread
+import httpx2
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from mcp.types import (
+    CONNECTION_CLOSED,
+    AudioContent,
+    BlobResourceContents,
+    EmbeddedResource,
+    ImageContent,
+    Implementation,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+    jsonrpc_message_adapter,
+)
+
+from agentflow import __version__
+from agentflow.core.errors import ToolError
+from agentflow.core.record import encode
+from agentflow.mcp.pipes import read_pipe, write_pipe
+from agentflow.mcp.tools import CallResult, ServerListing, ServerPrompt, ServerResource, ServerTool
+from agentflow.process import Program
+from agentflow.redact import MARK, Redacting
+
+MESSAGE_BYTES = 16 * 1024 * 1024
+"""Of one message of a server; a longer one ends the connection."""
+_LOG_BYTES = 1024 * 1024
+_PAGES = 50
+_TIMEOUT = httpx2.Timeout(30, read=300)
+"""A server may hold a response open."""
+
+Start = Callable[[], AbstractContextManager[Program]]
+_Incoming = MemoryObjectSendStream[SessionMessage | Exception]
+_Outgoing = MemoryObjectReceiveStream[SessionMessage]
+
+
+class ServerEnded(ToolError):
+    """The server has ended, or cannot be reached any more."""
+
+
+class Connection:
+    """A server that answers."""
+
+    def __init__(self, name: str, client: Client, secrets: tuple[str, ...]) -> None:
+        self._name = name
+        self._client = client
+        self._secrets = secrets
+
+    async def list_offers(self) -> ServerListing:
+        """Return all that the server offers."""
+        able = self._client.server_capabilities
+        tools = (
+            [item async for page in self._pages(self._client.list_tools) for item in page.tools]
+            if able.tools
+            else []
+        )
+        resources, prompts = [], []
+        if able.resources:
+            resources = [
+                item async for page in self._pages(self._client.list_resources) for item in page.resources
+            ]
+        if able.prompts:
+            prompts = [item async for page in self._pages(self._client.list_prompts) for item in page.prompts]
+        told = self._client.server_info
+        return ServerListing(
+            tools=tuple(_to_tool(each) for each in tools),
+            resources=tuple(
+                ServerResource(uri=each.uri, name=each.name, description=each.description or "")
+                for each in resources
+            ),
+            prompts=tuple(
+                ServerPrompt(
+                    name=each.name,
+                    description=each.description or "",
+                    arguments=tuple(one.name for one in each.arguments or ()),
+                )
+                for each in prompts
+            ),
+            server=f"{told.name} {told.version}" if told else "",
+        )
+
+    async def _pages(self, ask: Callable[..., Any]) -> AsyncIterator[Any]:
+        cursor: str | None = None
+        for _ in range(_PAGES):
+            page = await ask(cursor=cursor)
+            yield page
+            cursor = page.next_cursor
+            if not cursor:
+                return
+
+    async def call(self, tool: str, given: Mapping[str, Any], seconds: float) -> CallResult:
+        """Call a tool. Raises ServerEnded, or ToolError."""
+        found = await self._limit_time(lambda: self._client.call_tool(tool, dict(given)), tool, seconds)
+        text = "\n".join(map(_to_text, found.content))
+        if not text and found.structured_content is not None:
+            text = encode(found.structured_content).decode()
+        return CallResult(text=self._hide(text) or "(nothing)", is_error=bool(found.is_error))
+
+    async def read(self, uri: str, seconds: float) -> CallResult:
+        """Read a resource. Raises ServerEnded, or ToolError."""
+        found = await self._limit_time(lambda: self._client.read_resource(uri), uri, seconds)
+        return CallResult(text=self._hide("\n".join(map(_resource_text, found.contents))) or "(nothing)")
+
+    async def _limit_time(self, ask: Callable[[], Any], what: str, seconds: float) -> Any:
+        """Return an answer within the time. Raises ServerEnded, or ToolError."""
+        try:
+            with anyio.fail_after(seconds):
+                return await ask()
+        except TimeoutError:
+            raise ToolError(
+                f"MCP server {self._name}: {what} took longer than {seconds:g} s and was stopped"
+            ) from None
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+            raise ServerEnded("the connection was closed") from None
+        except MCPError as error:
+            said = self._hide(error.message)
+            raise (ServerEnded if error.code == CONNECTION_CLOSED else ToolError)(
+                f"MCP server {self._name}: {said}"
+            ) from None
+
+    def _hide(self, text: str) -> str:
+        """Return text without the secrets that the server was given."""
+        for secret in self._secrets:
+            text = text.replace(secret, MARK)
+        return text
+
+
+@asynccontextmanager
+async def connect_command(
+    name: str, start: Start, log: Path, secrets: tuple[str, ...]
+) -> AsyncIterator[Connection]:
+    """Yield a connection to a server that is started for it, and ended with it."""
+    async with _connect(name, _talk(start, log, secrets), secrets) as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def connect_address(
+    name: str, url: str, headers: Mapping[str, str], secrets: tuple[str, ...]
+) -> AsyncIterator[Connection]:
+    """Yield a connection to a server that is asked over HTTP."""
+    async with AsyncExitStack() as stack:
+        http = await stack.enter_async_context(httpx2.AsyncClient(headers=dict(headers), timeout=_TIMEOUT))
+        transport = streamable_http_client(url, http_client=http)
+        yield await stack.enter_async_context(_connect(name, transport, secrets))
+
+
+@asynccontextmanager
+async def _connect(
+    name: str, transport: AbstractAsyncContextManager[Any], secrets: tuple[str, ...]
+) -> AsyncIterator[Connection]:
+    for logger in map(logging.getLogger, ("mcp", "client")):
+        logger.disabled = True  # what goes wrong is told by the errors
+    ours = Implementation(name="agentflow", version=__version__)
+    async with Client(transport, client_info=ours, cache=None) as client:
+        yield Connection(name, client, secrets)
+
+
+@asynccontextmanager
+async def _talk(start: Start, log: Path, secrets: tuple[str, ...]) -> AsyncIterator[tuple[Any, Any]]:
+    """Yield the two streams of a program: what it says, and what it is told."""
+    incoming, heard = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    told, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    holder = start()
+    program = holder.__enter__()  # on this thread: what is started dies with the thread that did
+    try:
+        with log.open("ab") as file:
+            async with anyio.create_task_group() as group:
+                group.start_soon(_receive, program, incoming)
+                group.start_soon(_send, program, outgoing)
+                group.start_soon(_write_log, program, file, secrets)
+                yield heard, told
+                group.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(lambda: holder.__exit__(None, None, None))
+        for stream in (incoming, heard, told, outgoing):
+            stream.close()
+
+
+async def _receive(program: Program, incoming: _Incoming) -> None:
+    """Pass on each line that a program prints; one that is too long ends the connection."""
+    held = bytearray()
+    async with incoming:
+        while chunk := await read_pipe(program.process.stdout):
+            *lines, rest = chunk.split(b"\n")
+            for line in lines:
+                held += line
+                if held.strip():
+                    await incoming.send(_parse(bytes(held)))
+                held.clear()
+            held += rest
+            if len(held) > MESSAGE_BYTES:
+                return
+
+
+def _parse(line: bytes) -> SessionMessage | Exception:
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError as error:
+        return error
+
+
+async def _send(program: Program, outgoing: _Outgoing) -> None:
+    async with outgoing:
+        async for each in outgoing:
+            text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+            if not await write_pipe(program.process.stdin, f"{text}\n".encode()):
+                return
+
+
+async def _write_log(program: Program, file: IO[bytes], secrets: tuple[str, ...]) -> None:
+    """Keep the beginning of what a program says of itself, without secrets."""
+
+    def keep(text: str) -> None:
+        for secret in secrets:
+            text = text.replace(secret, MARK)
+        file.write(text.encode("utf-8", "replace"))
+        file.flush()
+
+    kept, size = Redacting(keep), 0
+    try:
+        while chunk := await read_pipe(program.process.stderr):
+            if size <= _LOG_BYTES:
+                kept.add(chunk.decode("utf-8", "replace"))
+            size += len(chunk)
+    finally:
+        kept.finish()
+
+
+def _to_tool(told: Any) -> ServerTool:
+    hints = told.annotations
+    return ServerTool(
+        name=told.name,
+        description=told.description or told.title or "",
+        schema=told.input_schema,
+        reads=bool(hints and hints.read_only_hint),
+    )
+
+
+def _to_text(part: object) -> str:
+    """Return a part of an answer as text; what is no text is named with its size."""
+    match part:
+        case TextContent():
+            return part.text
+        case ImageContent() | AudioContent():
+            return f"[{part.type}, {part.mime_type}, {_size(part.data)}]"
+        case ResourceLink():
+            return f"[resource {part.uri} {part.name}]"
+        case EmbeddedResource():
+            return f"[resource {part.resource.uri}]\n{_resource_text(part.resource)}"
+        case _:
+            return f"[{type(part).__name__}]"
+
+
+def _resource_text(part: object) -> str:
+    match part:
+        case TextResourceContents():
+            return part.text
+        case BlobResourceContents():
+            return f"[{part.mime_type or 'bytes'}, {_size(part.blob)}]"
+        case _:
+            return f"[{type(part).__name__}]"
+
+
+def _size(coded: str) -> str:
+    """Return the size of what base64 stands for."""
+    return f"{len(coded.rstrip('=')) * 3 // 4:,} bytes"
+
+
+def describe_failure(error: BaseException) -> str:
+    """Return the first cause of a failed connection in words."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    said = str(error).strip() or type(error).__name__
+    return said.partition("\n")[0]

@@ -1,0 +1,240 @@
+"""The files that configure MCP servers, read into entries: where each runs, and what it may touch."""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from agentflow.core.errors import InvalidFile
+from agentflow.core.record import Record
+from agentflow.core.regex import regex
+from agentflow.parse import Mismatch, decode, fit
+from agentflow.redact import KEY_VARIABLES
+from agentflow.trust import content
+
+SERVERS_FILE = ".mcp.json"
+SERVERS_KEY = "mcpServers"
+DEFAULT_CALL_SECONDS = 300.0
+_NAME = regex(r"[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*", re.ASCII)
+"""No two underscores together, none at an end: `mcp__a` would be a rule for other servers too."""
+_LONGEST_NAME = 64
+_VARIABLE = regex(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}", re.ASCII)
+_SECRET = regex(r"key|token|secret|passw|auth|credential|cookie", re.IGNORECASE)
+_SHORTEST_SECRET = 8
+DISABLED = "is disabled"
+_SUPPORTED = ("stdio", "http", "streamable-http", "streamableHttp")
+
+
+class ServerSource(StrEnum):
+    """Who configured a server; of one name, the first in this order counts."""
+
+    LOCAL = "local"
+    """The user, for this repository only."""
+    PROJECT = "project"
+    """The repository, once it is trusted."""
+    USER = "user"
+    PLUGIN = "plugin"
+
+
+class ServerFile(Record):
+    """A file that may configure servers."""
+
+    path: Path
+    source: ServerSource
+    prefix: str = ""
+    """What the names of a plugin's servers begin with."""
+    variables: Mapping[str, str] = {}
+    """What can be named in it as `${NAME}` beside the environment."""
+
+
+class ServerEntry(Record):
+    """A server that is configured: a command to start, or an address to ask."""
+
+    name: str
+    source: ServerSource
+    file: str
+    command: tuple[str, ...] = ()
+    """The program and its arguments; empty for a server that is asked over HTTP."""
+    env: Mapping[str, str] = {}
+    cwd: str = ""
+    url: str = ""
+    headers: Mapping[str, str] = {}
+    network: bool = False
+    """Its processes may reach the network."""
+    writable: tuple[str, ...] = ()
+    """Folders that it may write."""
+    readable: tuple[str, ...] = ()
+    """Hidden places that it may read."""
+    timeout: float = DEFAULT_CALL_SECONDS
+    """Seconds a call may take."""
+    problem: str = ""
+    """Why it is not started."""
+    raw: str = ""
+    """The entry as it is written."""
+    does: str = ""
+    """What happens when it is used, for the person who trusts it."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values that it is given under a name such as TOKEN, which no text of it may hold."""
+        named = (*self.env.items(), *self.headers.items())
+        values = (value.removeprefix("Bearer ") for key, value in named if _SECRET.search(key))
+        return tuple(value for value in values if len(value) >= _SHORTEST_SECRET)
+
+
+class _Written(Record):
+    """The keys of an entry that have a meaning here."""
+
+    type: str = ""
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    cwd: str = ""
+    url: str = ""
+    headers: dict[str, str] = {}
+    network: bool = False
+    writable: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
+    timeout: float = DEFAULT_CALL_SECONDS * 1000
+    """Milliseconds, as other programs say it."""
+    disabled: bool = False
+
+
+class ServerEntries(Record):
+    """The servers that are configured, those that cannot be started among them, and warnings."""
+
+    all: tuple[ServerEntry, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def usable(self) -> tuple[ServerEntry, ...]:
+        return tuple(entry for entry in self.all if not entry.problem)
+
+
+def read_entries(places: Iterable[ServerFile], root: Path) -> ServerEntries:
+    """Return the servers of all files that exist; of two of one name, the whole entry of the higher one."""
+    found: dict[str, ServerEntry] = {}
+    warnings: list[str] = []
+    order = list(ServerSource)
+    for place in sorted(places, key=lambda each: order.index(each.source)):
+        try:
+            table = _read_table(place, root)
+        except (InvalidFile, OSError) as error:
+            warnings.append(f"MCP servers left out: {error}")
+            continue
+        for name, value in table.items():
+            entry = _Reading(place, root, warnings).read(f"{place.prefix}{name}", value)
+            found.setdefault(entry.name, entry)
+    wrong = (each for each in found.values() if each.problem and each.problem != DISABLED)
+    warnings += [f"{each.file}: MCP server {json.dumps(each.name)}: {each.problem}" for each in wrong]
+    return ServerEntries(all=tuple(found.values()), warnings=tuple(dict.fromkeys(warnings)))
+
+
+def _read_table(place: ServerFile, root: Path) -> dict[str, Any]:
+    """Return the servers that a file names, by name. Raises InvalidFile."""
+    if not place.path.is_file():
+        return {}
+    top: Any = decode(dict[str, Any], content(place.path), str(place.path))
+    for key in ("projects", str(root)) if place.source is ServerSource.LOCAL else ():
+        top = top.get(key, {}) if isinstance(top, dict) else {}
+    table = top.get(SERVERS_KEY, {}) if isinstance(top, dict) else {}
+    if not isinstance(table, dict):
+        raise InvalidFile(str(place.path), f"{SERVERS_KEY}: must be an object of servers")
+    return table
+
+
+class _Reading:
+    """Reads the entries of one file; what is odd becomes a warning or the entry's problem."""
+
+    def __init__(self, place: ServerFile, root: Path, warnings: list[str]) -> None:
+        self._place = place
+        self._warnings = warnings
+        self._known = {**os.environ, "CLAUDE_PROJECT_DIR": str(root), **place.variables}
+        if place.source is ServerSource.PROJECT:  # a repository names no key of the model
+            self._known = {key: value for key, value in self._known.items() if not _is_model_key(key)}
+
+    def read(self, name: str, value: object) -> ServerEntry:
+        place = self._place
+        bare = ServerEntry(name=name, source=place.source, file=str(place.path), raw=json.dumps(value))
+        if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+            return bare.replace(
+                problem="its name may hold letters, digits, hyphens and single underscores between them"
+            )
+        try:
+            written = fit(_Written, _drop_unknown(value))
+        except Mismatch as error:
+            return bare.replace(problem=f"{error}; it is left out")
+        words = (written.command, *written.args) if written.command else ()
+        entry = bare.replace(
+            command=tuple(self._expand(name, word) for word in words),
+            env={key: self._expand(name, item) for key, item in written.env.items()},
+            cwd=self._expand(name, written.cwd),
+            url=self._expand(name, written.url),
+            headers={key: self._expand(name, item) for key, item in written.headers.items()},
+            network=written.network,
+            writable=tuple(self._expand(name, item) for item in written.writable),
+            readable=tuple(self._expand(name, item) for item in written.readable),
+            timeout=written.timeout / 1000,
+        )
+        return entry.replace(problem=_find_problem(written), does=_describe(name, written))
+
+    def _expand(self, name: str, text: str) -> str:
+        """Return a text with `${VAR}` and `${VAR:-default}` replaced; what is not set stays."""
+
+        def put(found: re.Match[str]) -> str:
+            value = self._known.get(found[1]) or found[2]
+            if value is None:
+                is_key = _is_model_key(found[1])
+                why = "is a key of the model, which no repository gets" if is_key else "is not set"
+                self._warnings.append(f"{self._place.path}: MCP server {name}: {found[1]} {why}")
+                return found[0]
+            return value
+
+        return _VARIABLE.sub(put, text)
+
+
+def _drop_unknown(value: object) -> object:
+    """Return an entry without the keys that only other programs know."""
+    known = _Written.__struct_fields__
+    return {key: item for key, item in value.items() if key in known} if isinstance(value, dict) else value
+
+
+def _describe(name: str, written: _Written) -> str:
+    """Return what happens when a server is used, with variables by their names."""
+    if written.url:
+        return f"ask the MCP server {name} at {written.url}"
+    given = [f"with {', '.join(sorted(written.env))}"] if written.env else []
+    given += ["on the network"] if written.network else []
+    given += [f"writing {', '.join(written.writable)}"] if written.writable else []
+    given += [f"reading {', '.join(written.readable)}"] if written.readable else []
+    return " ".join((f"start the MCP server {name}: {written.command}", *written.args, *given))
+
+
+def _is_model_key(name: str) -> bool:
+    return name in KEY_VARIABLES and not name.startswith(("GITHUB", "GH_"))
+
+
+def _find_problem(written: _Written) -> str:
+    """Return why an entry cannot be used, or empty."""
+    if written.disabled:
+        return DISABLED
+    if written.url and not written.type:
+        return 'has a url and no type; add "type": "http"'
+    if written.type == "sse":
+        return 'type sse is not supported; use "type": "http" where the server has it'
+    if written.type and written.type not in _SUPPORTED:
+        return f"type {written.type!r} is not supported; known are stdio and http"
+    if bool(written.command) == bool(written.url):
+        return "needs a command to start, or a url with a type"
+    is_address = written.url.startswith(("http://", "https://", "${"))
+    return "" if is_address or not written.url else "its url is no http address"
+
+
+def list_server_scripts(entry: ServerEntry, root: Path) -> tuple[str, ...]:
+    """Return the files of a repository that the command of a server names, relative to it."""
+    places = ((root / word).resolve() for word in entry.command if word and "\0" not in word)
+    inside = (place for place in places if place.is_relative_to(root.resolve()) and place.is_file())
+    return tuple(dict.fromkeys(place.relative_to(root.resolve()).as_posix() for place in inside))
