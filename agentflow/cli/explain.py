@@ -78,18 +78,21 @@ def _roles(steps: "Iterable[Phase]") -> list[str]:
 
 
 def _rows(found: "Classification") -> list[tuple[str, str]]:
-    from agentflow.view.words import because, is_hint
+    from agentflow.view.words import because
 
     requires = f"{', '.join(found.requires)}, those that the repository has"
     shorter = _way(_roles(found.steps_if_failing))
-    hints = "; ".join(reason for reason in found.reasons if is_hint(reason))
+    hints = "; ".join(found.hints)
     return [
         ("class", f"{found.complexity}, route {found.route.replace('_', ' ')}"),
         ("steps", _way(_roles(found.steps))),
         *([("", f"{shorter}, if one of its checks already fails")] if shorter else []),
         *([("requires", requires)] if found.requires else []),
         ("ambiguity", f"{found.score}: {_MEANS[found.action]}"),
-        *(("" if number else "why", reason) for number, reason in enumerate(because(found.reasons))),
+        *(
+            ("" if number else "why", reason)
+            for number, reason in enumerate(because(found.decided, found.ambiguities))
+        ),
         *([("words", hints)] if hints else []),
     ]
 

@@ -39,7 +39,11 @@ class Classified(Record, tag=True):
     route: str
     score: int  # of ambiguity
     reasons: tuple[str, ...]
+    """What decided."""
     steps: tuple[Phase, ...]
+    hints: tuple[str, ...] = ()
+    """Words that hint at another class."""
+    ambiguities: tuple[str, ...] = ()
 
 
 class GatesMerged(Record, tag=True):

@@ -1,12 +1,15 @@
 """Programming languages, one record each: all that the program knows of one language stands here."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Literal
 
 from agentflow.core.evidence import CheckName
 from agentflow.core.record import Record
+from agentflow.core.regex import to_expression
 
 
 class Lexer(Record):
@@ -325,6 +328,20 @@ def lexer_of(path: str) -> Lexer | None:
 def gather(values: Callable[[Language], Iterable[str]]) -> tuple[str, ...]:
     """Return what all languages have of one kind, each once, in the order of the table."""
     return tuple(dict.fromkeys(value for language in LANGUAGES for value in values(language)))
+
+
+TEST_PATHS = ("**/{tests,test,__tests__,spec,specs,e2e}/**", *gather(lambda each: each.tests))
+"""Where tests lie by custom, in all languages."""
+
+
+@cache
+def _test_pattern() -> re.Pattern[str]:
+    return re.compile("|".join(map(to_expression, TEST_PATHS)), re.DOTALL)
+
+
+def is_test_path(path: str) -> bool:
+    """Return whether a file is one of tests, by its name and folders."""
+    return _test_pattern().fullmatch(path) is not None
 
 
 def is_source(path: str) -> bool:

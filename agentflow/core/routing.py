@@ -35,19 +35,46 @@ class PipelineRole(Record):
     """What it ends with: the input of its Submit tool."""
     access: Access = Access.READ
     """What becomes of what its commands write."""
+    may_run: str = ""
+    """What it may run where its role file is the shipped one, in words for the model."""
 
 
 FIVE_ROLES = (
-    PipelineRole(part="explorer", phase=Phase.EXPLORATION, submits=Findings),
+    PipelineRole(
+        part="explorer",
+        phase=Phase.EXPLORATION,
+        submits=Findings,
+        may_run="Programs that only read, in pipes and loops, also `python3 -c`; no tests, builds or "
+        "programs of the repository.",
+    ),
     PipelineRole(part="planner", phase=Phase.PLANNING, submits=Plan),
-    PipelineRole(part="implementer", phase=Phase.IMPLEMENTATION, submits=Change, access=Access.WRITE),
-    PipelineRole(part="reviewer", phase=Phase.REVIEW, submits=Review),
-    PipelineRole(part="verifier", phase=Phase.VERIFICATION, submits=Judgement, access=Access.THROW_AWAY),
+    PipelineRole(
+        part="implementer",
+        phase=Phase.IMPLEMENTATION,
+        submits=Change,
+        access=Access.WRITE,
+        may_run="Any program; .git and .claude are read-only.",
+    ),
+    PipelineRole(
+        part="reviewer",
+        phase=Phase.REVIEW,
+        submits=Review,
+        may_run="Static analysis (`ruff check`, `npx eslint` and the like) and programs that only read; "
+        "no tests, builds or programs of the repository.",
+    ),
+    PipelineRole(
+        part="verifier",
+        phase=Phase.VERIFICATION,
+        submits=Judgement,
+        access=Access.THROW_AWAY,
+        may_run="Any program, on a copy of the repository that is thrown away after each call.",
+    ),
 )
 """In the order of the phases."""
 PIPELINE = tuple(role.part for role in FIVE_ROLES)
 ROLE_OF: Mapping[Phase, str] = {role.phase: role.part for role in FIVE_ROLES}
 """The role that works in a phase."""
+MAY_RUN: Mapping[str, str] = {role.part: role.may_run for role in FIVE_ROLES}
 SUBMITTED_BY: Mapping[type[Record], str] = {role.submits: role.part for role in FIVE_ROLES}
 """The role that ends with a submission; the input of a Submit tool tells whose it is."""
 
@@ -117,7 +144,8 @@ class Classification(Record):
     """A rule for high risk decided, not the size."""
     report: bool
     """A written report is asked for, and no change."""
-    reasons: tuple[str, ...]
+    decided: tuple[str, ...]
+    """What decided the class and the route, in words."""
     ambiguities: tuple[str, ...]
     """What makes the text ambiguous, by the names of the table's weights."""
     steps: tuple[Phase, ...]
@@ -125,3 +153,10 @@ class Classification(Record):
     requires: tuple[Requirement, ...]
     steps_if_failing: tuple[Phase, ...] = ()
     """`steps` where a check that the task is about fails before it; empty where that makes no difference."""
+    hints: tuple[str, ...] = ()
+    """Words that hint at another class, and did not decide."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """All that the words say of the class, for programs."""
+        return (*self.decided, *self.hints, *(f"ambiguity: {name}" for name in self.ambiguities))

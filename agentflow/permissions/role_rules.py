@@ -12,7 +12,8 @@ from agentflow.core.ports import Runner
 from agentflow.core.record import Record
 from agentflow.core.regex import compile_glob
 from agentflow.core.role import Role, ToolRule
-from agentflow.core.routing import PIPELINE, SUBMITTED_BY
+from agentflow.core.routing import PIPELINE, ROLE_OF, SUBMITTED_BY
+from agentflow.core.task import Phase
 from agentflow.core.tool import Category, Effect, Subject, Tool
 from agentflow.permissions.explorer_commands import (
     explain_explorer_refusal,
@@ -46,7 +47,8 @@ KEPT_IN = "built-in: the sandbox lets it change nothing"
 ON_A_COPY = "built-in: works on a copy that is thrown away"
 _SHOWN = 10
 _WRITERS = ("Write", "Edit", Category.FS.value)
-_LOOKS, _VERIFIES, _SHIPPED = "explorer", "verifier", "bundled"
+_LOOKS, _VERIFIES = ROLE_OF[Phase.EXPLORATION], ROLE_OF[Phase.VERIFICATION]
+_SHIPPED = "bundled"
 _UNCONFINED = "none"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from agentflow.core.errors import ModelRejected
+from agentflow.core.languages import is_test_path
 from agentflow.core.record import Record
 from agentflow.repair.target import ADVICE
 from agentflow.workspace.git import ChangeKind, Git, open_repository
@@ -15,9 +16,9 @@ from agentflow.workspace.git import ChangeKind, Git, open_repository
 GENERATED = (".py", ".so", ".pyd")
 """Kinds of ignored file beside tracked code that the code may need to be imported."""
 
-_TEST_FOLDERS = frozenset({"test", "tests", "testing", "fixtures", "testdata", "docs", "examples"})
-
-_TEST_FILES = frozenset({"conftest.py", "setup.py", "noxfile.py", "tasks.py", "fabfile.py"})
+_OTHER_FOLDERS = frozenset({"testing", "fixtures", "testdata", "docs", "examples"})
+_OTHER_FILES = frozenset({"conftest.py", "setup.py", "noxfile.py", "tasks.py", "fabfile.py"})
+"""What is no code under test either."""
 
 _LARGEST = 400_000
 
@@ -74,13 +75,9 @@ def _read_overlay(git: Git, base: str) -> dict[str, bytes]:
 def is_production(path: str) -> bool:
     """Say whether a file is code under test, and not a part of what judges it."""
     place = PurePosixPath(path)
-    if place.suffix != ".py" or _TEST_FOLDERS & {part.lower() for part in place.parts[:-1]}:
+    if place.suffix != ".py" or place.name in _OTHER_FILES or is_test_path(path.lower()):
         return False
-    return (
-        place.name not in _TEST_FILES
-        and not place.stem.startswith("test_")
-        and not place.stem.endswith("_test")
-    )
+    return _OTHER_FOLDERS.isdisjoint(part.lower() for part in place.parts[:-1])
 
 
 def is_editable(sources: Sources, path: str) -> bool:

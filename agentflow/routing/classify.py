@@ -1,9 +1,9 @@
 """The class and the route of a task, and how ambiguous its text is, by rules over its words."""
 
 import re
-from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from agentflow.core.languages import is_test_path
 from agentflow.core.regex import regex
 from agentflow.core.routing import Action, Classification, Forced
 from agentflow.core.task import Complexity, Phase
@@ -39,7 +39,6 @@ MOST_FILES = 5
 
 _FAILING = regex(r"\b(fail\w*|red|broken|pass(es|ing)?|green)\b", re.IGNORECASE)
 
-_TEST_FILE = regex(r"(^|/)tests?/|(^|/)test_[^/]*$|_test\.\w+$|\.(test|spec)\.\w+$")
 
 DIRECT = "direct"
 
@@ -87,6 +86,7 @@ class Choice(NamedTuple):
     route: str
     reasons: tuple[str, ...]
     forced: bool = False
+    hints: tuple[str, ...] = ()
 
 
 def classify(text: str, table: Table) -> Classification:
@@ -110,8 +110,9 @@ def classify(text: str, table: Table) -> Classification:
         action=action_for(score, is_anchored=is_anchored),
         forced=choice.forced,
         report=report and mood is not Mood.CHANGE,
-        reasons=(*choice.reasons, *_in_words(found)),
+        decided=choice.reasons,
         ambiguities=found,
+        hints=choice.hints,
         steps=table.steps(choice.route, choice.complexity),
         steps_if_failing=_steps_if_failing(text, choice, table),
         requires=table.requires(choice.complexity),
@@ -123,10 +124,6 @@ def _steps_if_failing(text: str, choice: Choice, table: Table) -> tuple[Phase, .
     wanted = find_targets(text, frozenset({"any"}), lambda _: frozenset())
     is_about_failures = choice.route in SHORTENED and wanted != Targets()
     return table.steps(DIRECT, choice.complexity) if is_about_failures else ()
-
-
-def _in_words(ambiguities: Iterable[str]) -> Iterator[str]:
-    return (f"ambiguity: {name}" for name in ambiguities)
 
 
 def keep_all_roles(found: Classification, table: Table) -> Classification:
@@ -142,13 +139,13 @@ def use_named_class(found: Classification, name: str, table: Table) -> Classific
     fits = found.complexity is complexity and not is_question
     route = QUESTION if is_question else found.route if fits else _ROUTES[complexity]
     steps = table.steps(route, complexity)
-    kept = found.reasons if fits else _in_words(found.ambiguities)
     return found.replace(
         complexity=complexity,
         route=route,
         forced=found.forced and fits,
         report=found.report and Phase.IMPLEMENTATION not in steps and not is_question,
-        reasons=(f"named by a person: {name}", *kept),
+        decided=(f"named by a person: {name}", *(found.decided if fits else ())),
+        hints=found.hints if fits else (),
         steps=steps,
         steps_if_failing=found.steps_if_failing if fits else (),
         requires=table.requires(complexity),
@@ -178,7 +175,7 @@ def _choose_reading(mood: Mood, said: tuple[Clause, ...], table: Table) -> Choic
         mood = Mood.RESEARCH
     reason = f"{mood}: changes nothing"
     complexity = Complexity.RESEARCH if mood is Mood.RESEARCH else Complexity.EXPLORATORY
-    return Choice(complexity, str(mood), (reason, *_hints(spoken, table)))
+    return Choice(complexity, str(mood), (reason,), hints=tuple(_hints(spoken, table)))
 
 
 def _choose_change(text: str, said: tuple[Clause, ...], table: Table) -> Choice:
@@ -191,8 +188,9 @@ def _choose_change(text: str, said: tuple[Clause, ...], table: Table) -> Choice:
     )
     plural = "" if len(files) == 1 else "s"
     named = f"names {len(files)} file{plural}: {', '.join(files)}" if files else "file count unknown"
-    reasons = (*choice.reasons, named, *_hints(spoken, table))
-    return choice._replace(reasons=tuple(dict.fromkeys(reasons)))
+    reasons = tuple(dict.fromkeys((*choice.reasons, named)))
+    hints = (hint for hint in _hints(spoken, table) if hint not in reasons)
+    return choice._replace(reasons=reasons, hints=tuple(dict.fromkeys(hints)))
 
 
 def _choose_by_risk(heard: tuple[Clause, ...], spoken: str, table: Table) -> Choice | None:
@@ -286,7 +284,7 @@ def find_named_files(text: str, table: Table) -> tuple[str, ...]:
     bare = re.findall(rf"(?<![\w/.-])({names})(?![\w./-]*\w)", text)
     never = {name.lower() for name in table.files.never}
     found = dict.fromkeys(path for path in (*paths, *bare) if path.lower() not in never)
-    targets = [path for path in found if not _TEST_FILE.search(path)]
+    targets = [path for path in found if not is_test_path(path)]
     return tuple(targets if _FAILING.search(text) else found)
 
 

@@ -165,8 +165,10 @@ def classify_task(task: TaskState, table: Table) -> tuple[TaskState, Classified]
         complexity=found.complexity,
         route=found.route,
         score=found.score,
-        reasons=found.reasons,
+        reasons=found.decided,
         steps=steps,
+        hints=found.hints,
+        ambiguities=found.ambiguities,
     )
     return with_route(task, found.route, steps), event
 

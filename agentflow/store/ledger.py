@@ -23,7 +23,8 @@ from agentflow.core.evidence import (
 )
 from agentflow.core.ports import Observer
 from agentflow.core.record import Record, copy_shared, encode, plain
-from agentflow.core.task import FRONTMATTER_KEYS, TaskState
+from agentflow.core.routing import ROLE_OF
+from agentflow.core.task import FRONTMATTER_KEYS, Phase, TaskState
 from agentflow.frontmatter import sync, write_atomic, write_whole
 from agentflow.redact import redact_text
 from agentflow.store.task_file import STATE, read_task
@@ -79,7 +80,7 @@ class EvidenceLedger:
         records = [record for record in self._records.values() if record.iteration == iteration]
         checks = (r for r in records if r.by is By.PROGRAM and r.code is Side.FINAL)
         found = {path for record in checks for path in record.changed}
-        commands = (record for record in records if record.role == "verifier")
+        commands = (record for record in records if record.role == ROLE_OF[Phase.VERIFICATION])
         seen = {path for record in commands for path in record.changed if not path.startswith("A ")}
         return frozenset(found | seen)
 
@@ -195,7 +196,7 @@ class TreeLedger(Record):
 
     def _fits(self, evidence: Evidence) -> bool:
         if evidence.by is By.AGENT:
-            return (evidence.role, evidence.iteration) == ("verifier", self.iteration)
+            return (evidence.role, evidence.iteration) == (ROLE_OF[Phase.VERIFICATION], self.iteration)
         is_own = evidence.tree_before == self.tree or evidence.id in self.held
         return is_own and evidence.code is Side.FINAL
 

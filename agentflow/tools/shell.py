@@ -2,9 +2,8 @@
 
 import codecs
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated
 
 from msgspec import Meta
@@ -15,6 +14,7 @@ from agentflow.core.fold import RECALL_TOOL
 from agentflow.core.messages import ToolSpec
 from agentflow.core.record import Record
 from agentflow.core.role import Role
+from agentflow.core.routing import MAY_RUN
 from agentflow.core.tool import Category, Effect, Output, Retention, Subject, Tool, ToolContext
 from agentflow.redact import redact_text, strip_colours
 from agentflow.sandbox.environment import find_shell
@@ -22,17 +22,6 @@ from agentflow.sandbox.environment import find_shell
 HEAD_SHARE = 4
 """What the model sees of a long output: the fourth part from its begin, the rest from its end."""
 EXECUTION_TAIL = 4000
-_SCOPES: Mapping[str, str] = MappingProxyType(
-    {
-        "explorer": "Programs that only read, in pipes and loops, also `python3 -c`; no tests, builds or "
-        "programs of the repository.",
-        "implementer": "Any program; .git and .claude are read-only.",
-        "reviewer": "Static analysis (`ruff check`, `npx eslint` and the like) and programs that only read; "
-        "no tests, builds or programs of the repository.",
-        "verifier": "Any program, on a copy of the repository that is thrown away after each call.",
-    }
-)
-"""What the shipped roles may run, by their part in the pipeline."""
 MAX_CALLS = 8
 """Of one run; whoever needs more asks for less with a command."""
 PAGE = 16_000
@@ -59,7 +48,7 @@ def shell_scope(role: Role, tool: Tool) -> str:
     """Return what a role may run, for the model."""
     patterns = [rule.pattern for rule in role.rules_for(tool.name) if rule.pattern is not None]
     listed = f"You may run {', '.join(patterns)}, and programs that only read." if patterns else ""
-    return _SCOPES.get(role.part or "", listed) if role.origin == "bundled" else listed
+    return (MAY_RUN.get(role.part or "") or listed) if role.origin == "bundled" else listed
 
 
 def bash(wanted: BashInput, context: ToolContext) -> Output:

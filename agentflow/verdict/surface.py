@@ -16,7 +16,7 @@ from typing import Any
 from agentflow.checks.dependencies import manifest_of
 from agentflow.checks.repository import MAKEFILES, PYTEST_SETTINGS, Repository, dot_folder, table
 from agentflow.core.evidence import Check, Surface
-from agentflow.core.languages import gather, is_source
+from agentflow.core.languages import TEST_PATHS, gather, is_source
 from agentflow.core.regex import compile_glob, regex, to_expression
 from agentflow.verdict.equivalence import is_document_path
 
@@ -42,7 +42,7 @@ _GLOBS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
             *("**/__snapshots__/**", "**/{fixtures,testdata,test_data,cassettes}/**"),
             *("*.snap", "*.ambr", "*.approved.*"),
         ),
-        Kind.TESTS: ("**/{tests,test,__tests__,spec,specs,e2e}/**", *gather(lambda each: each.tests)),
+        Kind.TESTS: TEST_PATHS,
         Kind.RUNNER: (*gather(lambda each: each.settings), ".pre-commit-config.yaml"),
         Kind.BUILD: (
             *("{GNUm,M,m}akefile", "*.mk", "{J,j}ustfile", "Taskfile.y{,a}ml"),

@@ -131,7 +131,7 @@ def _tell_start(event: TaskStarted, memory: Memory) -> tuple[Row, ...]:
 
 @rows.register
 def _tell_class(event: Classified, _memory: Memory) -> tuple[Row, ...]:
-    why = one_line("; ".join(because(event.reasons)), _SAID)
+    why = one_line("; ".join(because(event.reasons, event.ambiguities)), _SAID)
     return (
         (
             span("  ▸ ", Style.ACCENT),

@@ -6,15 +6,12 @@ from enum import Enum
 
 from agentflow.core.events import EvidenceRecorded
 from agentflow.core.evidence import Evidence, Side, TestCounts
-from agentflow.core.task import Complexity, GateStatus, Status, TaskState
+from agentflow.core.task import GateStatus, Status, TaskState
 from agentflow.view.text import Span, Style, span
 
 REPAIR = "repair"
 UNSANDBOXED = "NOT SANDBOXED: commands ran with all your rights"
 _TREE_WIDTH = 7
-_READS = ": changes nothing"
-_UNCLEAR = "ambiguity: "
-_HINTED = (Complexity.EXPLORATORY, Complexity.IMPLEMENTATION, Complexity.RESEARCH)
 
 GATE_MARKS: Mapping[GateStatus, tuple[str, Style]] = {
     GateStatus.PENDING: ("○", Style.DIM),
@@ -60,16 +57,9 @@ def side_words(surface: Side, code: Side) -> str:
     return ", original checks" if surface is Side.BASE else ", without the change"
 
 
-def because(reasons: Sequence[str]) -> tuple[str, ...]:
-    """Return what decided a class, without words that only hint at another; what is unclear as one."""
-    unclear = [reason.removeprefix(_UNCLEAR) for reason in reasons if reason.startswith(_UNCLEAR)]
-    decided = (reason for reason in reasons if not (reason.startswith(_UNCLEAR) or is_hint(reason)))
-    return (*decided, *([_UNCLEAR + ", ".join(unclear)] if unclear else []))
-
-
-def is_hint(reason: str) -> bool:
-    """Return whether a reason names a word that hints at a class, and did not decide it."""
-    return reason.partition(": ")[0] in _HINTED and not reason.endswith(_READS)
+def because(decided: Sequence[str], ambiguities: Sequence[str]) -> tuple[str, ...]:
+    """Return what decided a class, and in one item what is unclear."""
+    return (*decided, *([f"ambiguity: {', '.join(ambiguities)}"] if ambiguities else []))
 
 
 def gate_mark(status: GateStatus) -> Span:
