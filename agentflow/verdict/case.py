@@ -8,9 +8,8 @@ from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome,
 from agentflow.core.pending import Answer, Override
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
-from agentflow.core.verdict import FailReason, Hunk, ProbeEnd, ProbeKind, ProbeResult
+from agentflow.core.verdict import FailReason, Hunk, ProbeEnd, ProbeKind, ProbeResult, Remark
 from agentflow.core.wording import list_some
-from agentflow.verdict.findings import Finding
 from agentflow.verdict.surface import belongs
 from agentflow.workspace.git import ChangeKind, FileChange
 from agentflow.workspace.ignored_files import CACHES
@@ -66,7 +65,7 @@ class Case(Record):
     """What was done to them that changes no result under the checks from before."""
     approval: Answer | None = None
     """What a person said to exactly that."""
-    suspicions: tuple[Finding, ...] = ()
+    suspicions: tuple[Remark, ...] = ()
     """Lines of the new code that may be there for the checks."""
     dependencies: tuple[Difference, ...] = ()
     """What changed in manifests and lock files."""

@@ -1,13 +1,16 @@
-"""Comments: code without them, whether nothing else differs, and those that suppress a checker."""
+"""Parts of code without effect: comments, unused imports and private functions, the order of imports."""
 
 import ast
 import io
 import re
+import sys
 import tokenize
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
+from pathlib import PurePosixPath
 from types import MappingProxyType
+from typing import TypeGuard
 
 from agentflow.core.evidence import CheckName
 from agentflow.core.languages import Lexer, lexer_of
@@ -198,3 +201,147 @@ def describe_suppressions(
 
 def _bare(said: str) -> str:
     return " ".join(said.split()).removesuffix("*/").strip()
+
+
+_IMPORTS = (ast.Import, ast.ImportFrom)
+_FOR_HINTS = frozenset({"typing", "collections.abc"})
+_DOING = frozenset({"this", "antigravity", "readline", "rlcompleter", "site"})
+"""Modules of the library that are imported for what they do."""
+_PRIVATE = re.compile(r"_[A-Za-z]\w+")
+_LOOKS_UP = frozenset({"globals", "vars", "locals", "eval", "exec", "__import__", "dir"})
+_LOOKS_UP_IN = frozenset({"__dict__", "import_module", "getmembers", "attrgetter", "methodcaller"})
+
+
+def sort_imports(tree: ast.Module, own: Collection[str]) -> None:
+    """Sort imports of the standard library that follow each other, one name each."""
+    body = list[ast.stmt]()
+    run = list[ast.stmt]()
+    for node in tree.body:
+        if _is_of_library(node, own):
+            run += _single(node)
+        else:
+            body += [*sorted(run, key=ast.dump), node]
+            run = []
+    tree.body = [*body, *sorted(run, key=ast.dump)]
+
+
+def take_out_unused(old: ast.Module, new: ast.Module, own: Collection[str]) -> None:
+    """Take out of old code the imports and private functions that new code has not, and says nothing of."""
+    gone = {name for _, name in _find_dropped(old, new, own)}
+    defined = [node for node in old.body if getattr(node, "name", "") in gone]
+    if defined:  # what other code calls is no dead code
+        rest = [node for node in old.body if node not in defined]
+        gone -= {getattr(node, "name", "") for node in defined} & _words(ast.Module(rest, []))
+    for node in old.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            node.names = [each for each in node.names if _name_of(each) not in gone]
+    old.body = [node for node in old.body if not (_is_empty(node) or getattr(node, "name", "") in gone)]
+
+
+def find_dropped_names(before: str, after: str, own: Collection[str]) -> dict[str, str]:
+    """Return the names that code binds no more and does not need, each as import or function."""
+    try:
+        return {name: kind for kind, name in _find_dropped(ast.parse(before), ast.parse(after), own)}
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+
+
+def is_taken(path: str, names: Collection[str], text: str) -> bool:
+    """Tell whether other code takes one of the names from the module at a path, or may take any."""
+    place = PurePosixPath(path)
+    stem = place.parent.name if place.stem == "__init__" else place.stem
+    try:
+        nodes = tuple(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError):
+        return True
+    for node in nodes:
+        match node:
+            case ast.ImportFrom(module=module, names=parts) if (module or stem).rpartition(".")[2] == stem:
+                if any(each.name in names or each.name == "*" for each in parts):
+                    return True
+            case ast.Attribute(attr=word, value=value) if word in names:
+                if ast.unparse(value).rpartition(".")[2] == stem:
+                    return True
+            case _:
+                pass
+    return False
+
+
+def looks_up(text: str) -> bool:
+    """Tell whether code may find a function by a name that it makes up."""
+    try:
+        nodes = tuple(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError):
+        return True
+    for node in nodes:
+        match node:
+            case ast.Call(func=ast.Name(id="getattr"), args=[_, name, *_]) if not isinstance(
+                name, ast.Constant
+            ):
+                return True
+            case ast.Name(id=word) if word in _LOOKS_UP | _LOOKS_UP_IN:
+                return True
+            case ast.Attribute(attr=word) if word in _LOOKS_UP_IN:
+                return True
+            case _:
+                pass
+    return False
+
+
+def _find_dropped(old: ast.Module, new: ast.Module, own: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield imports of the library and private functions of old code that new code never says."""
+    said = _words(new)
+    for node in old.body:
+        if isinstance(node, ast.Import | ast.ImportFrom) and _is_only_bound(node, own):
+            yield from (("import", _name_of(each)) for each in node.names if _name_of(each) not in said)
+        elif _is_plain(node) and node.name not in said:
+            yield "function", node.name
+
+
+def _is_only_bound(node: ast.Import | ast.ImportFrom, own: Collection[str]) -> bool:
+    """Tell whether an import of the library only binds names, which nobody is meant to take from here."""
+    if isinstance(node, ast.ImportFrom):
+        return node.module in _FOR_HINTS and _is_of_library(node, own)
+    return _is_of_library(node, own) and not any("." in each.name for each in node.names)
+
+
+def _is_plain(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
+    """Tell whether a statement defines a private function and does nothing else."""
+    if not isinstance(node, ast.FunctionDef) or node.decorator_list or not _PRIVATE.fullmatch(node.name):
+        return False
+    head = (node.args, *filter(None, [node.returns]))
+    return not any(isinstance(each, ast.Call) for part in head for each in ast.walk(part))
+
+
+def _words(tree: ast.Module) -> frozenset[str]:
+    """Return all words of code, those of its texts too."""
+    return frozenset(re.findall(r"\w+", ast.unparse(tree)))
+
+
+def _is_of_library(node: ast.stmt, own: Collection[str]) -> bool:
+    """Tell whether a statement imports from the standard library alone."""
+    modules = list[str]()
+    if isinstance(node, ast.Import):
+        modules = [each.name for each in node.names]
+    elif isinstance(node, ast.ImportFrom) and not node.level and node.module != "__future__":
+        modules = [node.module or ""]
+    tops = {module.partition(".")[0] for module in modules}
+    return bool(own) and bool(tops) and tops <= sys.stdlib_module_names - {*own, *_DOING}
+
+
+def _single(node: ast.stmt) -> Iterable[ast.stmt]:
+    """Yield an import name by name."""
+    assert isinstance(node, ast.Import | ast.ImportFrom)
+    for each in node.names:
+        if isinstance(node, ast.Import):
+            yield ast.Import(names=[each])
+        else:
+            yield ast.ImportFrom(module=node.module, names=[each], level=node.level)
+
+
+def _name_of(name: ast.alias) -> str:
+    return (name.asname or name.name).partition(".")[0]
+
+
+def _is_empty(node: ast.stmt) -> bool:
+    return isinstance(node, _IMPORTS) and not node.names

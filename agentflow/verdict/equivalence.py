@@ -12,9 +12,8 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from agentflow.core.regex import regex
-from agentflow.verdict.comments import is_equal_but_comments
+from agentflow.verdict.comments import is_equal_but_comments, sort_imports, take_out_unused
 from agentflow.verdict.rewriting import to_one_form
-from agentflow.verdict.unused import sort_imports, take_out_unused
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _DOCUMENT_NAME = regex(

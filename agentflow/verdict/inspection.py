@@ -10,9 +10,9 @@ from agentflow.core.evidence import Surface
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
-from agentflow.core.verdict import Hunk
+from agentflow.core.verdict import Hunk, Remark
 from agentflow.redact import redact_text
-from agentflow.verdict.comments import describe_suppressions
+from agentflow.verdict.comments import describe_suppressions, find_dropped_names, is_taken, looks_up
 from agentflow.verdict.equivalence import (
     READS_TEXTS,
     is_description,
@@ -20,17 +20,14 @@ from agentflow.verdict.equivalence import (
     is_document_path,
     is_same_behaviour,
 )
-from agentflow.verdict.findings import Finding
 from agentflow.verdict.inline_tests import extract_checks, has_parts
 from agentflow.verdict.inlining import find_extracted
 from agentflow.verdict.moved_code import find_moved
 from agentflow.verdict.other_tests import find_added_tests
+from agentflow.verdict.proofs import find_moved_module, find_renaming, is_renamed
 from agentflow.verdict.python_tests import find_changed_tests
-from agentflow.verdict.renaming import find_moved_module, find_renaming, is_renamed
 from agentflow.verdict.surface import Kind, belongs, is_shared, kind_for_verdict, kind_of, mix
-from agentflow.verdict.tamper import TextDiff, find_tampering, list_changed_lines
-from agentflow.verdict.unused import find_dropped_names, is_taken, looks_up
-from agentflow.verdict.weakening import SurfaceChange
+from agentflow.verdict.weakening import SurfaceChange, TextDiff, find_tampering, list_changed_lines
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts
 
@@ -50,7 +47,7 @@ class Inspection(Record):
     """What the diff of a change shows."""
 
     checks: tuple[SurfaceChange, ...]
-    code: tuple[Finding, ...]
+    code: tuple[Remark, ...]
     """What the code gained against the checks."""
     dependencies: tuple[Difference, ...] = ()
     same_behaviour: bool = False
@@ -263,7 +260,7 @@ def _to_changed(each: ChangedTexts, surface: Surface) -> tuple[TextDiff, ...]:
     return (whole,) if before == after else (part, whole)
 
 
-def _surface_change(each: TextDiff, kind: Kind, findings: tuple[Finding, ...]) -> SurfaceChange:
+def _surface_change(each: TextDiff, kind: Kind, findings: tuple[Remark, ...]) -> SurfaceChange:
     own = tuple(finding for finding in findings if finding.path == each.path)
     return SurfaceChange(path=each.path, kind=kind, before=each.before, after=each.after, findings=own)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from http import HTTPStatus
 
 from agentflow.core.regex import regex
-from agentflow.verdict.findings import Finding, Tampering
+from agentflow.core.verdict import Remark, Tampering
 
 COMMON = frozenset(
     {12, 15, 16, 24, 32, 60, 64, 128, 255, 256, 365, 404, 512, 1024, 3600, *range(10, 2001, 10)}
@@ -354,7 +354,7 @@ def _calls(node: ast.expr, name: str) -> bool:
     )
 
 
-def find_careless_comparisons(path: str, before: str, after: str) -> Iterator[Finding]:
+def find_careless_comparisons(path: str, before: str, after: str) -> Iterator[Remark]:
     """Yield the comparisons of a change that never look at what they compare with."""
     if not path.endswith(".py"):
         return
@@ -362,7 +362,7 @@ def find_careless_comparisons(path: str, before: str, after: str) -> Iterator[Fi
     for node in _careless(after):
         if ast.dump(node) not in known:
             text = ast.unparse(node).partition("\n")[0]
-            yield Finding(
+            yield Remark(
                 kind=Tampering.PATCHED, path=path, line=node.lineno, text=f"{text} ignores its argument"
             )
 

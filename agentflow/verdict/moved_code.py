@@ -9,8 +9,8 @@ from pathlib import PurePosixPath
 
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
+from agentflow.verdict.comments import is_taken
 from agentflow.verdict.name_uses import home_of, reaches_by_name
-from agentflow.verdict.unused import is_taken
 
 Texts = Mapping[str, str]
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

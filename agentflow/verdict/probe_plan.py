@@ -1,4 +1,4 @@
-"""Which probes a change needs, as a function of what its runs and earlier probes showed."""
+"""Which probes a change needs: a function of its case and of the probes so far."""
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from agentflow.verdict.findings import Finding, Tampering
+from agentflow.core.verdict import Remark, Tampering
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -18,7 +18,7 @@ _WEAK_METHODS = frozenset({"assertTrue", "assertIsNotNone", "assertIsNone", "ass
 _LOOSE = frozenset({"approx", "ANY", "isclose", "assertAlmostEqual", "match"})
 
 
-def compare_tests(path: str, before: str, after: str) -> Iterator[Finding]:
+def compare_tests(path: str, before: str, after: str) -> Iterator[Remark]:
     """Yield what tests of one file lost; nothing where either cannot be read."""
     try:
         old, new = _tests(ast.parse(before)), _tests(ast.parse(after))
@@ -28,10 +28,10 @@ def compare_tests(path: str, before: str, after: str) -> Iterator[Finding]:
         if name in new:
             yield from _compare_test(path, name, test, new[name])
         else:
-            yield Finding(kind=Tampering.TEST_GONE, path=path, line=None, text=name)
+            yield Remark(kind=Tampering.TEST_GONE, path=path, line=None, text=name)
     for name, test in new.items():
         if name not in old and _marks(test):
-            yield Finding(kind=Tampering.SKIPPED, path=path, line=test.lineno, text=name)
+            yield Remark(kind=Tampering.SKIPPED, path=path, line=test.lineno, text=name)
 
 
 def _tests(tree: ast.Module) -> Mapping[str, Function]:
@@ -46,30 +46,30 @@ def _tests(tree: ast.Module) -> Mapping[str, Function]:
     return found
 
 
-def _compare_test(path: str, name: str, old: Function, new: Function) -> Iterator[Finding]:
+def _compare_test(path: str, name: str, old: Function, new: Function) -> Iterator[Remark]:
     if added := sorted(_marks(new) - _marks(old)):
-        yield Finding(kind=Tampering.SKIPPED, path=path, line=new.lineno, text=f"{name}: {', '.join(added)}")
+        yield Remark(kind=Tampering.SKIPPED, path=path, line=new.lineno, text=f"{name}: {', '.join(added)}")
     if _cases(new) < _cases(old):
         said = f"{name}: {_cases(old)} before, {_cases(new)} now"
-        yield Finding(kind=Tampering.FEWER_CASES, path=path, line=new.lineno, text=said)
+        yield Remark(kind=Tampering.FEWER_CASES, path=path, line=new.lineno, text=said)
     if _leaves_early(new) and not _leaves_early(old):
-        yield Finding(kind=Tampering.SKIPPED, path=path, line=new.lineno, text=f"{name}: returns at once")
+        yield Remark(kind=Tampering.SKIPPED, path=path, line=new.lineno, text=f"{name}: returns at once")
     yield from _compare_assertions(path, name, old, new)
 
 
-def _compare_assertions(path: str, name: str, old: Function, new: Function) -> Iterator[Finding]:
+def _compare_assertions(path: str, name: str, old: Function, new: Function) -> Iterator[Remark]:
     before, now = Counter(_assertions(old)), Counter(_assertions(new))
     lost, gained = list((before - now).elements()), list((now - before).elements())
     if not lost:
         if gained or ast.dump(old) == ast.dump(new):
             return
         if len(_statements(new)) != len(_statements(old)) or _inputs(old) - _inputs(new):
-            yield Finding(kind=Tampering.EXPECTATION, path=path, line=new.lineno, text=f"{name}: other input")
+            yield Remark(kind=Tampering.EXPECTATION, path=path, line=new.lineno, text=f"{name}: other input")
         return
     weaker = len(gained) < len(lost) or any(map(_is_weak, gained)) > any(map(_is_weak, lost))
     kind = Tampering.WEAKER if weaker else Tampering.EXPECTATION
     said = f"{lost[0]} -> {gained[0]}" if gained else lost[0]
-    yield Finding(kind=kind, path=path, line=new.lineno, text=f"{name}: {said}")
+    yield Remark(kind=kind, path=path, line=new.lineno, text=f"{name}: {said}")
 
 
 def _marks(test: Function) -> frozenset[str]:

@@ -254,6 +254,26 @@ def mix(path: str, before: str, now: str) -> str:
         return before
 
 
+def read_checker_settings(path: str, text: str) -> Mapping[str, object]:
+    """Return what a settings file says to checkers, by table. Raises ValueError and configparser.Error."""
+    match path.rpartition("/")[2]:
+        case "pyproject.toml":
+            from tomllib import loads  # noqa: PLC0415
+
+            found = _merge(loads(text), {})
+            return {**found.pop("tool", {}), **found}
+        case "setup.cfg" | "tox.ini":
+            parser = _ini(text)
+            names = (name for name in parser.sections() if not _PRODUCT_SECTION.fullmatch(name))
+            return {name: dict(parser[name]) for name in names}
+        case "package.json":
+            return {
+                key: said for key, said in table(json.loads(text or "{}")).items() if key in _CHECKER_KEYS
+            }
+        case _:
+            return {"": text}
+
+
 def _mix_toml(before: str, now: str) -> str:
     from tomllib import loads  # noqa: PLC0415
 

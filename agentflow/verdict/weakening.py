@@ -1,24 +1,38 @@
-"""What a change did to the checks: what a person has to approve, and what is only to be told.
+"""What a change did to the checks: what a person has to approve, what is only told, and the words for it.
 
 The original checks decide: where they show the same with the new code, no changed check hides anything.
 """
 
 import ast
 import configparser
-import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from enum import StrEnum
+from functools import cache
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Any
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, TestOutcome
+from agentflow.core.languages import is_source
 from agentflow.core.record import Record
+from agentflow.core.verdict import Hunk, Remark, Tampering
 from agentflow.core.wording import list_some
-from agentflow.verdict.findings import Finding, Tampering
-from agentflow.verdict.python_tests import find_moved_tests
-from agentflow.verdict.surface import Kind
+from agentflow.frontmatter import read_yaml
+from agentflow.verdict.comments import code_lines
+from agentflow.verdict.known_values import (
+    COMMON,
+    Known,
+    find_asking_rows,
+    find_careless_comparisons,
+    find_copied_rows,
+    find_known_lines,
+    find_known_rows,
+    find_switches,
+)
+from agentflow.verdict.python_tests import compare_tests, find_moved_tests
+from agentflow.verdict.surface import Kind, read_checker_settings
 
 _LOST = frozenset(
     {Tampering.TEST_GONE, Tampering.FEWER_CASES, Tampering.SKIPPED, Tampering.WEAKER, Tampering.EXPECTATION}
@@ -32,15 +46,6 @@ _OTHER_TOOLS = frozenset(
     }
 )
 """Tools that judge code without running a test, by the begin of their files or their table."""
-
-_PRODUCT_TABLES = frozenset(
-    {
-        *("project", "build-system", "dependency-groups", "poetry", "uv", "pdm", "hatch", "setuptools"),
-        *("setuptools_scm", "flit", "maturin", "scikit-build", "metadata", "options"),
-    }
-)
-
-_CHECKER_KEYS = ("scripts", "jest", "vitest", "mocha", "ava", "babel", "tap")
 
 _RECIPES: Mapping[str, str] = MappingProxyType(
     {
@@ -66,7 +71,7 @@ class SurfaceChange(Record):
     kind: Kind
     before: str
     after: str
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Remark, ...] = ()
 
 
 class JudgedCheck(Record):
@@ -94,13 +99,10 @@ def find_weakening(changes: Sequence[SurfaceChange], judged: Iterable[JudgedChec
     asked = [line for each in runs for line in (*_find_lost_tests(each, changes), *_other_results(each))]
     asked += _untold(changes, runs)
     told = [line for change in changes for line in _describe_weakening(change)]
-    new = [line for each in changes if asked and _is_new_aid(each) for line in _describe(each)]
+    aids = [each for each in changes if asked and not each.before and each.kind is not Kind.TESTS]
+    new = [line for each in aids for line in _describe(each)]
     lines = tuple(dict.fromkeys((*asked, *new, *told)))
     return Weakening(asked=lines) if asked else Weakening(noted=lines)
-
-
-def _is_new_aid(change: SurfaceChange) -> bool:
-    return not change.before and change.kind is not Kind.TESTS
 
 
 def _find_lost_tests(judged: JudgedCheck, changes: Sequence[SurfaceChange]) -> Iterator[str]:
@@ -153,7 +155,9 @@ def _untold(changes: Sequence[SurfaceChange], judged: Sequence[JudgedCheck]) -> 
     for change in changes:
         is_steering = steers(change.path, change.kind, change.before, change.after, commands)
         is_read = bool(change.before) and change.kind is not Kind.UNKNOWN
-        is_uncounted = not is_named and is_read and _lacks_words(change)
+        is_uncounted = (
+            not is_named and is_read and bool(Counter(change.before.split()) - Counter(change.after.split()))
+        )
         if (is_steering and has_new_tests) or is_uncounted:
             yield from _describe(change)
 
@@ -169,12 +173,6 @@ def _describe_weakening(change: SurfaceChange) -> list[str]:
     if change.kind is Kind.TESTS:
         return [each.describe() for each in change.findings if each.kind in _LOST and change.before]
     return _describe(change) if change.before or change.findings else []
-
-
-def _lacks_words(change: SurfaceChange) -> bool:
-    """Tell whether a file lacks something that it said."""
-    before, after = (Counter(text.split()) for text in (change.before, change.after))
-    return bool(before - after)
 
 
 def steers(path: str, kind: Kind, before: str, after: str, commands: Iterable[str]) -> bool:
@@ -209,39 +207,10 @@ def _settings(path: str, text: str) -> object:
     ):
         return None
     try:
-        return _READERS[name](text) if name in _READERS else text
+        found = read_checker_settings(path, text)
     except (ValueError, configparser.Error, RecursionError):
         return text
-
-
-def _toml(text: str) -> object:
-    from tomllib import loads  # noqa: PLC0415  # only where there is one
-
-    document = loads(text)
-    plugins = document.get("project", {}).get("entry-points", {}).get("pytest11")
-    tools = {key: value for key, value in document.get("tool", {}).items() if _is_of_tests(key)}
-    others = {key: value for key, value in document.items() if key != "tool" and _is_of_tests(key)}
-    return plugins, tools, others
-
-
-def _ini(text: str) -> object:
-    parser = configparser.RawConfigParser(strict=False)
-    parser.read_string(text)
-    return {name: dict(parser[name]) for name in parser.sections() if _is_of_tests(name)}
-
-
-def _is_of_tests(table: str) -> bool:
-    return re.split(r"[.:-]", table)[0] not in _OTHER_TOOLS and table.partition(".")[0] not in _PRODUCT_TABLES
-
-
-def _json(text: str) -> object:
-    document = json.loads(text or "{}")
-    return {key: document.get(key) for key in _CHECKER_KEYS}
-
-
-_READERS: Mapping[str, Callable[[str], Any]] = MappingProxyType(
-    {"pyproject.toml": _toml, "setup.cfg": _ini, "tox.ini": _ini, "package.json": _json}
-)
+    return {table: said for table, said in found.items() if re.split(r"[.:-]", table)[0] not in _OTHER_TOOLS}
 
 
 def _only_gains(before: str, after: str) -> bool:
@@ -272,4 +241,159 @@ def _is_plain(node: ast.stmt) -> bool:
     words = " ".join(map(ast.unparse, node.decorator_list))
     return not words or (
         bool(re.fullmatch(r"(?:pytest\.)?fixture(?:\(.*\))?", words)) and "autouse" not in words
+    )
+
+
+_SNAPSHOT = re.compile(
+    r".*(?:\.snap|\.ambr|\.approved\.\w+)|(?:.*/)?(?:__snapshots__|golden|cassettes|expected)/.*"
+)
+_LITERAL = re.compile(
+    r"(?<![\w.])(?:0[xX][0-9a-fA-F]+|\d{2,}(?:\.\d+)?|\"[^\"\n]{3,}\"|'[^'\n]{3,}')(?![\w.])"
+)
+_ROW_FILES = frozenset(
+    {".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".csv", ".tsv", ".txt", ".xml", ".md", ".rst"}
+)
+_KEY = re.compile(r"[\"'](?:\d+)[\"']\s*:\s*-?\d")
+"""A row of data that leads from a number to a number."""
+_SHELLS = ("", ".sh", ".bash")
+_SEVERAL = 3
+"""Literals of the tests on one line, or on neighbouring ones, before code is said to know them."""
+
+
+class Place(StrEnum):
+    SURFACE = "surface"
+    CODE = "code"
+
+
+class _Rule(Record):
+    kind: str
+    place: Place
+    files: str
+    lines: tuple[str, ...]
+    sure: bool = False
+
+
+class TextDiff(Record):
+    """A file before and after a change; empty text for none."""
+
+    path: str
+    before: str
+    after: str
+    surface: Kind | None
+
+
+def find_tampering(changed: Sequence[TextDiff], tests: Sequence[str] = ()) -> tuple[Remark, ...]:
+    """Return all that a change did to the checks, or to code against them, by path and line.
+
+    `tests` are texts of tests, whose values code should not know.
+    """
+    given = (*tests, *(each.before + each.after for each in changed if each.surface))
+    known = frozenset(literal for text in given for literal in _literals(text))
+    values = Known(given)
+    found = [finding for each in changed for finding in _look(each, known, values)]
+    found += [finding for each in changed if not each.surface for finding in _find_known_text(each, given)]
+    unique: dict[tuple[str, str, int | None], Remark] = {}
+    for each in sorted(found, key=lambda each: not each.is_sure):
+        unique.setdefault((each.kind, each.path, each.line), each)
+    return tuple(sorted(unique.values(), key=lambda each: (each.path, each.line or 0, each.kind)))
+
+
+def _look(changed: TextDiff, known: frozenset[str], values: Known) -> Iterator[Remark]:
+    added = _lines_added(changed)
+    place = Place.SURFACE if changed.surface else Place.CODE
+    for rule in _rules():
+        if rule.place is place and re.fullmatch(rule.files, changed.path):
+            pattern = _either(rule.lines)
+            is_new = not pattern.search(changed.before)
+            for line, text in added:
+                if pattern.search(text):
+                    yield _to_finding(Tampering[rule.kind.upper()], changed, line, text, rule.sure and is_new)
+    if place is Place.CODE:
+        yield from _find_repeated(changed, added, known)
+        yield from _find_knowing(changed, added, values)
+        yield from find_careless_comparisons(changed.path, changed.before, changed.after)
+    elif _SNAPSHOT.fullmatch(changed.path) and changed.before:
+        yield Remark(kind=Tampering.REFRESHED, path=changed.path, line=None, text="")
+    elif changed.path.endswith(".py"):
+        yield from compare_tests(changed.path, changed.before, changed.after)
+
+
+def _find_repeated(
+    changed: TextDiff, added: Sequence[tuple[int, str]], known: frozenset[str]
+) -> Iterator[Remark]:
+    """Yield where code gained several of the very values that the tests use."""
+    shared = [(line, text) for line, text in added if not known.isdisjoint(_literals(text))]
+    values = {value for _, text in shared for value in _literals(text)} & known
+    odd = {value for value in values if value.isdigit() and int(value) not in COMMON}
+    if len(values) >= _SEVERAL:
+        line, text = next(((at, text) for at, text in shared if any(each in text for each in odd)), shared[0])
+        yield _to_finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=len(odd) >= _SEVERAL)
+
+
+def _literals(text: str) -> list[str]:
+    """Return the numbers and strings that a text spells out, a number in one way only."""
+    found = _LITERAL.findall(text)
+    return [str(int(each, 16)) if each[:2] in ("0x", "0X") else each for each in found]
+
+
+def _to_finding(kind: Tampering, changed: TextDiff, line: int, text: str, is_sure: bool) -> Remark:
+    return Remark(kind=kind, path=changed.path, line=line, text=text.strip(), is_sure=is_sure)
+
+
+def _find_knowing(changed: TextDiff, added: Sequence[tuple[int, str]], known: Known) -> Iterator[Remark]:
+    """Yield the conditions and tables of new code that hold values of the tests or look at no input."""
+    is_python = changed.path.endswith(".py")
+    texts = (changed.before, changed.after)
+    is_value_file = PurePosixPath(changed.path).suffix in _ROW_FILES
+    rows = [row for row in added if not is_value_file or _KEY.search(row[1])]
+    lines = find_known_lines(*texts, known) if is_python else find_known_rows(rows, known)
+    for line, text in lines:
+        yield _to_finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=True)
+    for line, text, is_setting in find_switches(*texts) if is_python else ():
+        kind = Tampering.SETTING if is_setting else Tampering.DETECTS
+        yield _to_finding(kind, changed, line, text, is_sure=True)
+
+
+def _find_known_text(changed: TextDiff, tests: Sequence[str]) -> Iterator[Remark]:
+    """Yield where a new file of data, or a script, has what stands in the tests."""
+    ending = PurePosixPath(changed.path).suffix
+    is_table = not changed.before and (ending in _ROW_FILES or not is_source(changed.path))
+    for line, text in find_copied_rows(changed.after, tests) if is_table else ():
+        yield _to_finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=True)
+    for line, text in find_asking_rows(_lines_added(changed), tests) if ending in _SHELLS else ():
+        yield _to_finding(Tampering.DETECTS, changed, line, text, is_sure=True)
+
+
+def _lines_added(changed: TextDiff) -> list[tuple[int, str]]:
+    """Return the lines that are new, with their numbers, without those that only say something."""
+    after = code_lines(changed.path, changed.after)
+    places = (place for _, span in _spans(changed) for place in span)
+    return [(place + 1, after[place]) for place in places if place < len(after) and after[place].strip()]
+
+
+def list_changed_lines(changed: TextDiff) -> list[Hunk]:
+    """Return the changed places of a file, in lines of it as it is now."""
+    return [
+        Hunk(path=changed.path, line=max(span.start + bool(span), 1), end=max(span.stop, 1))
+        for _, span in _spans(changed)
+    ]
+
+
+def _spans(changed: TextDiff) -> list[tuple[str, range]]:
+    """Return what was inserted, replaced and deleted, counted from 0 in the file as it is now."""
+    before, after = changed.before.splitlines(), changed.after.splitlines()
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    return [(tag, range(start, end)) for tag, _, _, start, end in matcher.get_opcodes() if tag != "equal"]
+
+
+@cache
+def _rules() -> tuple[_Rule, ...]:
+    text = Path(__file__).with_name("tamper.yaml").read_text("utf-8")
+    return read_yaml(tuple[_Rule, ...], text, "tamper.yaml")
+
+
+@cache
+def _either(lines: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(
+        "|".join(f"(?:{line})" if not line.startswith("(?i)") else f"(?i:{line[4:]})" for line in lines)
     )

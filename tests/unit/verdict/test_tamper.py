@@ -1,9 +1,9 @@
 import pytest
 
 from agentflow.core.evidence import Surface
-from agentflow.verdict.findings import Finding, Tampering
+from agentflow.core.verdict import Remark, Tampering
 from agentflow.verdict.surface import kind_of
-from agentflow.verdict.tamper import TextDiff, find_tampering
+from agentflow.verdict.weakening import TextDiff, find_tampering
 
 TEST = """\
 import pytest
@@ -20,7 +20,7 @@ class TestPager:
 """
 
 
-def named(path: str, before: str, after: str) -> tuple[Finding, ...]:
+def named(path: str, before: str, after: str) -> tuple[Remark, ...]:
     return find_tampering([TextDiff(path=path, before=before, after=after, surface=kind_of(path, Surface()))])
 
 

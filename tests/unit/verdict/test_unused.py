@@ -2,8 +2,8 @@ import ast
 
 import pytest
 
+from agentflow.verdict.comments import find_dropped_names, is_taken, looks_up
 from agentflow.verdict.equivalence import is_same_behaviour
-from agentflow.verdict.unused import find_dropped_names, is_taken, looks_up
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 OWN = frozenset({"pager", "core", "tests"})

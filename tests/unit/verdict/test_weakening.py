@@ -2,8 +2,14 @@ import pytest
 
 from agentflow.core.evidence import Check, CheckName, CheckRun, Surface, TestOutcome
 from agentflow.verdict.surface import Kind, kind_of
-from agentflow.verdict.tamper import TextDiff, find_tampering
-from agentflow.verdict.weakening import JudgedCheck, SurfaceChange, Weakening, find_weakening
+from agentflow.verdict.weakening import (
+    JudgedCheck,
+    SurfaceChange,
+    TextDiff,
+    Weakening,
+    find_tampering,
+    find_weakening,
+)
 from tests.support.tampering import CONFTEST
 from tests.unit.tools.bench import a_record
 
