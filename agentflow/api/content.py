@@ -11,6 +11,7 @@ from agentflow.api.trust import (
     load_trust_here,
     summarize_untrusted,
 )
+from agentflow.compose.subagents import let_implementer_delegate
 from agentflow.core.errors import UnknownRole, UnknownSkill
 from agentflow.core.hook import Hook
 from agentflow.core.record import Record
@@ -122,7 +123,8 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
     for role in used:
         if role.part:
             require_known(role, list_subagents(tuple(used)))
-    return Content(roles=roles.replace(all=tuple(used)), skills=skills, warnings=tuple(warnings))
+    everyone = let_implementer_delegate(tuple(used))
+    return Content(roles=roles.replace(all=everyone), skills=skills, warnings=tuple(warnings))
 
 
 def describe_no_tools(role: Role) -> str:

@@ -22,19 +22,22 @@ from agentflow.compose.agents import Handoffs
 from agentflow.compose.builder import Draft, NoModel
 from agentflow.compose.capability import Capability, Settled
 from agentflow.compose.standard import Kit, list_standard_capabilities
-from agentflow.compose.subagents import SubagentRequest, Subagents
-from agentflow.core.errors import NotAllowed
+from agentflow.compose.subagents import SubagentRequest, Subagents, only_reads, restrict_subagent
+from agentflow.core.errors import InvalidInput, NotAllowed
+from agentflow.core.fold import DELEGATE
 from agentflow.core.record import Record, plain
-from agentflow.core.role import Role
+from agentflow.core.role import INHERIT, Change, Role
 from agentflow.core.routing import ROLE_OF, SUBMITTED_BY
 from agentflow.core.run import Run
-from agentflow.core.tool import Tool
+from agentflow.core.tool import Category, Tool
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import list_subagents
 from agentflow.library.skill_file import Skill
 from agentflow.library.skills import Offer, offer_skills
+from agentflow.loop.open_skills import SKILL_TOOL
 from agentflow.model.tiers import first_ids, model_id, tier
 from agentflow.settings import load_settings, model_name
+from agentflow.tools.registry import Toolbox
 
 NAME = typer.Argument(..., metavar="NAME", help="A name from `list`.")
 _UNOWNED = "every role, as it names no owner"
@@ -296,6 +299,9 @@ def resolve_role(role: Role, content: Content, root: Path) -> Resolved:
     hooks, _ = load_hooks_here(root)
     toolbox = withhold_provider_tools(open_toolbox(root), content.roles, hooks, rules, settings.approvals)
     role = remove_denied_tools(role, rules, toolbox)
+    rights: tuple[Fact, ...] = ()
+    if role.part is None:
+        role, toolbox, rights = _narrow(role, content, root)
     phase = next((phase for phase, part in ROLE_OF.items() if part == role.part), None)
     skills = offer_skills(content.skills, role, phase, ())
     kit = Kit(model=NoModel(), models=ids, toolbox=toolbox, events=nobody, skills=skills)
@@ -307,9 +313,10 @@ def resolve_role(role: Role, content: Content, root: Path) -> Resolved:
     named = [f"{hook.name} at {hook.point} ({hook.origin.name.lower()})" for hook in Chain(draft.hooks).hooks]
     facts: list[Fact] = [
         ("source", role.source, role.origin),
+        *rights,
         (
             "tier",
-            f"{tier(role.model)}, {model_id(role.model, ids)}",
+            "as its caller" if role.model == INHERIT else f"{tier(role.model)}, {model_id(role.model, ids)}",
             role.place("model"),
         ),
         *(("tool", _spell(tool, role), _giver(tool, role)) for tool in tools),
@@ -327,6 +334,24 @@ def resolve_role(role: Role, content: Content, root: Path) -> Resolved:
     return Resolved(prompt=prompt, facts=tuple(facts), told=told, tools=tools)
 
 
+def _narrow(role: Role, content: Content, root: Path) -> tuple[Role, Toolbox, tuple[Fact, ...]]:
+    """Return a sub-agent as the implementer would run it, its tools, and what it may do in words."""
+    parent = content.roles.part(SUBMITTED_BY[Change])
+    offered = resolve_role(parent, content, root).tools
+    tools = tuple(tool for tool in offered if tool.category is not Category.AGENT)
+    try:
+        narrowed, box = restrict_subagent(parent, role, role.model, tools)
+    except InvalidInput as error:
+        return role, Toolbox(tools=()), (("may", f"do nothing: {error}", ""),)
+    lost = [str(rule) for rule in role.tools if not box.select_for(narrowed.replace(tools=(rule,)))]
+    change = "read files only" if only_reads(narrowed, box) else "change files or run commands"
+    callers = [each.name for each in content.roles.all if each.rules_for(DELEGATE)]
+    rights: list[Fact] = [("may", change, ""), ("called by", ", ".join(callers), "")]
+    if lost:
+        rights.append(("without", f"{', '.join(lost)}, which the {parent.name} has not", ""))
+    return narrowed, box, tuple(rights)
+
+
 def _others(role: Role, content: Content) -> tuple[Capability, ...]:
     """Return what lets a role give work to sub-agents, or hand a conversation over to one."""
     known = list_subagents(content.roles.all)
@@ -342,7 +367,9 @@ def _giver(tool: Tool, role: Role) -> str:
     """Return what gives a role this tool."""
     if tool.input in SUBMITTED_BY:
         return f"the part it plays, {role.part}"
-    return "skills" if tool.granted else role.place("tools")
+    if tool.name == SKILL_TOOL:
+        return "skills"
+    return "the program" if tool.granted else role.place("tools")
 
 
 def _skills(skills: Offer) -> list[tuple[str, str]]:

@@ -32,10 +32,12 @@ _UNTRUSTED = "Commands of this skill were not run, because its file is not trust
 
 
 class SkillInput(Record):
-    skill: Annotated[str, Meta(min_length=1, description="Its name, or words to find one.")]
-    file: Annotated[str, Meta(description="Such as references/a.md.")] = ""
+    skill: Annotated[str, Meta(min_length=1)]
+    file: str = ""
+    """One of the files beside it, such as references/a.md."""
     arguments: str = ""
-    close: Annotated[bool, Meta(description="Its work is done.")] = False
+    close: bool = False
+    """Its work is done, and what it allows does not bound the role any more."""
 
 
 class UseSkills(Record):

@@ -1,6 +1,7 @@
 """The Agent tool: a role gives a piece of work to a sub-agent, which has at most the role's own rights."""
 
 from collections.abc import Callable, Coroutine, Iterator
+from itertools import accumulate
 from typing import Annotated, Any, Literal
 
 from anyio import from_thread
@@ -11,16 +12,24 @@ from agentflow.core.errors import InvalidInput, ModelRejected, NotAllowed
 from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import Message, Served, Text, ToolCall, ToolResult
 from agentflow.core.record import Record, encode
-from agentflow.core.role import HANDOFF, INHERIT, Findings, Role
+from agentflow.core.role import HANDOFF, INHERIT, Change, Findings, Role, ToolRule
 from agentflow.core.routing import SUBMITTED_BY
 from agentflow.core.run import Run, RunOutcome, SubagentResult
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+from agentflow.core.wording import list_some
+from agentflow.library.relevance import rank_by_words
+from agentflow.library.roles import list_subagents
 from agentflow.loop.lifecycle import last_said
 from agentflow.loop.prompts import prompt_text
+from agentflow.redact import visible
 from agentflow.tools.registry import Toolbox
 
 _MAX_DEPTH = 3
 _MAX_CHILDREN = 8
+_MAX_LISTING = 2_400
+"""Characters of the sub-agents in a prompt; the others are found by words."""
+_MAX_LINE = 180
+_MAX_NAMES = 20
 
 
 Context = Literal["minimal", "scoped", "full"]
@@ -74,9 +83,14 @@ class Subagents(Record):
         return next((role for role in self.offered if role.name == name), None)
 
     def install_context(self, context: ContextChannel) -> None:
-        if self.offered:
-            listed = "\n".join(f"- {role.name}: {role.description}" for role in self.offered)
-            context.add(prompt_text("subagents.md").format(listed=listed))
+        if not self.offered:
+            return
+        lines = list(map(_format_line, self.offered))
+        fitting = sum(end <= _MAX_LISTING for end in accumulate(len(line) + 1 for line in lines))
+        told = prompt_text("subagents.md").format(listed="\n".join(lines[:fitting]))
+        left = len(lines) - fitting
+        more = prompt_text("more-agents.md").format(count=left) if left else ""
+        context.add("\n".join(filter(None, (told, more))))
 
     def install_tool_factories(self, factories: ToolFactoryChannel) -> None:
         if self.offered:
@@ -91,6 +105,26 @@ class Subagents(Record):
             call=Delegate(agents=self, settled=settled),
             reads=OnlyReads(agents=self, settled=settled),
         )
+
+
+def let_implementer_delegate(roles: tuple[Role, ...]) -> tuple[Role, ...]:
+    """Return the roles, of which the shipped implementer may use every sub-agent that somebody brought."""
+    if not list_subagents(roles):
+        return roles
+    return tuple(_let_delegate(role) if _is_shipped_writer(role) else role for role in roles)
+
+
+def _is_shipped_writer(role: Role) -> bool:
+    return role.part == SUBMITTED_BY[Change] and role.origin == "bundled"
+
+
+def _let_delegate(role: Role) -> Role:
+    return role if role.rules_for(DELEGATE) else role.replace(tools=(*role.tools, ToolRule(tool=DELEGATE)))
+
+
+def _format_line(role: Role) -> str:
+    line = visible(f"- {role.name}: {' '.join(role.description.split())}")
+    return line if len(line) <= _MAX_LINE else f"{line[: _MAX_LINE - 1]}…"
 
 
 class OnlyReads(Record):
@@ -134,9 +168,10 @@ class Delegate(Record):
 
     def _find_role(self, work: Delegation, context: ToolContext) -> Role:
         """Return the sub-agent that is asked for. Raises a ToolError when there may be none."""
-        names = ", ".join(role.name for role in self.agents.offered)
         role = self.agents.find(work.subagent_type)
         if role is None:
+            ranked = rank_by_words(f"{work.subagent_type} {work.description}", self.agents.offered)
+            names = list_some((role.name for role, _ in ranked), _MAX_NAMES)
             raise InvalidInput(f"there is no sub-agent {work.subagent_type}; yours are {names}")
         if self.agents.depth >= _MAX_DEPTH:
             raise NotAllowed(f"sub-agents go {_MAX_DEPTH} levels deep and you are the last: do it yourself")

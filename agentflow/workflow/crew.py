@@ -15,6 +15,7 @@ from agentflow.core.routing import PIPELINE, ROLE_OF
 from agentflow.core.task import Phase, TaskState
 from agentflow.core.tool import Tool
 from agentflow.hooks.chain import Chain
+from agentflow.library.relevance import rank_by_words
 from agentflow.library.roles import Roles, list_subagents
 from agentflow.library.skills import Skills, offer_skills
 from agentflow.loop.agent import Agent, Surroundings
@@ -107,7 +108,10 @@ class Crew(Record):
                 room=self.room,
             ),
             capabilities=self.capabilities,
-            known=tuple(_affordable(role, task) for role in list_subagents(self.roles.all)),
+            known=tuple(
+                _affordable(role, task)
+                for role, _ in rank_by_words(task.task, list_subagents(self.roles.all))
+            ),
             skills=partial(offer_skills, self.skills, phase=phase, paths=task.paths, text=task.task),
             place=self._place_subagent,
         )

@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import signal
 
 import pytest
 
+from tests.support.plugin import copy_parts
 from tests.support.repo import (
     CALC,
     MENDED,
@@ -13,6 +15,7 @@ from tests.support.repo import (
     Repo,
     call,
     eventually,
+    mending,
     role,
     turn,
     verified,
@@ -203,3 +206,40 @@ def test_a_script_is_told_of_a_sub_agent_and_may_answer_for_it(repo: Repo) -> No
         "calc.py:2",
     )
     assert repo.state()["findings"]["summary"] == "known since long"
+
+
+def test_the_implementer_may_use_what_the_user_or_the_trusted_repository_brings(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    work = call("Agent", subagent_type="Test-Analyzer", prompt="which tests?", description="tests")
+    unknown = call("Agent", subagent_type="swallowed errors", prompt="look", description="find errors")
+    child = role("Test-Analyzer", turn(call("Read", file_path="calc.py")), turn(text="none is missing"))
+    script = [*mending(turn(work), turn(unknown)), child]
+    copy_parts(repo.root / ".claude", "agents")
+    assert repo.task(script=script).code == 0
+    assert "Agent" not in repo.runs("implementer")[0].tools
+    for task in repo.tasks:
+        shutil.rmtree(task)
+    repo.git("checkout", "-q", "calc.py")
+    assert repo.run("trust", "--yes").code == 0
+    done = repo.task(script=script)
+    assert done.code == 0, done.err
+    (run,) = repo.runs("implementer")
+    assert "- Test-Analyzer: Use this agent to see which" in run.head["system"]
+    assert run.results[0]["content"] == "none is missing"
+    assert "yours are Silent-Failure-Hunter, " in run.results[1]["content"]
+    assert "Agent" not in repo.runs("planner")[0].tools
+    (child_run,) = repo.runs("Test-Analyzer")
+    assert child_run.tools - {"Skill"} == {"Glob", "Grep", "Read"}
+
+
+def test_agents_show_says_what_a_public_file_could_do(repo: Repo) -> None:
+    copy_parts(repo.home / ".claude", "agents")
+    hunter = repo.run("agents", "show", "Silent-Failure-Hunter").out
+    commenter = repo.run("agents", "show", "CommentAnalyzer").out
+    assert "may        read files only" in hunter
+    assert "called by  implementer" in hunter
+    assert "without    LS, NotebookRead, WebFetch, TodoWrite, KillShell, BashOutput, which the" in hunter
+    assert "as its caller" in hunter
+    assert "may        change files or run commands" in commenter
+    told = repo.run("agents", "show", "Test-Analyzer", "--json").json
+    assert told["offered"] == ["Glob", "Grep", "Read"]
