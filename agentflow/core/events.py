@@ -128,7 +128,7 @@ class ToolFinished(Record, tag=True):
     tool: str
     is_error: bool
     summary: str
-    """The first line of the result."""
+    """The first line of the result; empty for a file that was read and for a submission."""
     seconds: float
     turn: int = 0
 

@@ -255,11 +255,18 @@ async def answer(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | RunPa
             call_id=call.id,
             tool=call.name,
             is_error=made.result.is_error,
-            summary=one_line(made.result.content),
+            summary=one_line(made.result.content)
+            if made.result.is_error or _is_telling(agent, admitted.tool)
+            else "",
             seconds=made.seconds,
         )
     )
     return made
+
+
+def _is_telling(agent: Agent, tool: Tool) -> bool:
+    """Tell whether a result is told in events: the text of a file and a receipt say nothing to a person."""
+    return tool is not agent.submit and not (tool.shows_file and tool.effect is Effect.READ)
 
 
 async def _make(agent: Agent, run: Run, call: ToolCall, admitted: AuthorizedCall) -> CallAnswered | RunPaused:

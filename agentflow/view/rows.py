@@ -51,8 +51,6 @@ _SAID = 160
 _NOTICEABLE = 0.1
 """Seconds; what was faster needs no mention of its time."""
 _REASONS = 12
-_QUIET = frozenset({"Read", "SubmitFindings", "SubmitPlan", "SubmitChange", "SubmitReview", "SubmitVerdict"})
-"""Tools whose result says nothing that a person wants to know, unless it is an error."""
 _OFFLINE = ("repair", "script:", "replay:")
 """Models for which the id that stands for a role's tier means nothing."""
 _EXIT = regex(r"^exit 0(, )?|^exit \d+, (?=\d)")
@@ -215,7 +213,7 @@ def _tell_call(event: ToolFinished, memory: Memory) -> tuple[Row, ...]:
     memory.subject = memory.subjects.pop((event.run, event.call_id), "")
     subject = one_line(memory.subject, _SUBJECT)
     mark = span("    ! ", Style.WARN) if event.is_error else span("    · ", Style.DIM)
-    result = "" if event.tool in _QUIET and not event.is_error else f"  {one_line(event.summary, _SUBJECT)}"
+    result = f"  {one_line(event.summary, _SUBJECT)}" if event.summary else ""
     said = span(result, Style.WARN if event.is_error else Style.DIM)
     about = span(f" {subject}" if subject else "", Style.ACCENT)
     return ((mark, span(event.tool), about, said, _took(event.seconds)),)

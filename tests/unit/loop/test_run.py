@@ -241,7 +241,7 @@ def test_what_happened_is_told(stage: Stage) -> None:
     assert (first_reply.text, first_reply.calls, first_reply.usage) == ("let me see", 1, usage)
     assert [(e.tool, e.is_error, e.summary) for e in stage.of(ToolFinished)] == [
         ("Look", False, "saw a"),
-        ("SubmitChange", False, "submitted"),
+        ("SubmitChange", False, ""),
     ]
     (started,), (ended,) = stage.of(RunStarted), stage.of(RunEnded)
     assert (started.role, started.agent, started.model) == ("implementer", "builder", "model-1")

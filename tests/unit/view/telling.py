@@ -117,7 +117,7 @@ def first_change() -> list[Event]:
     now = gate(state(), Phase.IMPLEMENTATION, GateStatus.PASSED, FIRST)
     return [
         RunStarted(run=1, role="implementer", agent="implementer", model="repair", iteration=1),
-        *call(1, 1, "Read", "src/pager.py", "1\tdef pages(entries, size):"),
+        *call(1, 1, "Read", "src/pager.py", ""),
         *call(1, 2, "Edit", "src/pager.py", "old_string stands there 2 times", is_error=True),
         ToolBlocked(
             run=1,

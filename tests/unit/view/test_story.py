@@ -129,9 +129,9 @@ def test_a_call_is_one_line_with_its_subject_and_its_result() -> None:
     assert rows == ["  0:00.0      · Grep count  3 matches  2.0s"]
 
 
-def test_what_a_file_begins_with_is_left_out_but_not_why_it_could_not_be_read() -> None:
-    fine = ToolFinished(run=1, call_id="a", tool="Read", is_error=False, summary="1\timport os", seconds=0)
-    assert "import" not in told(fine)[0]
+def test_a_result_without_a_summary_is_only_named_and_a_failure_says_why() -> None:
+    fine = ToolFinished(run=1, call_id="a", tool="Read", is_error=False, summary="", seconds=0)
+    assert told(fine) == ["  0:00.0      · Read"]
     assert "no such file" in told(fine.replace(is_error=True, summary="no such file"))[0]
 
 
@@ -280,7 +280,7 @@ def test_the_model_of_a_run_is_named_only_where_it_is_asked(model: str, shown: s
 def test_a_phase_does_not_repeat_what_was_submitted(message: str, shown: str) -> None:
     rows = told(
         ToolStarted(run=1, call_id="s", tool="SubmitPlan", subject="a small plan"),
-        ToolFinished(run=1, call_id="s", tool="SubmitPlan", is_error=False, summary="submitted", seconds=0),
+        ToolFinished(run=1, call_id="s", tool="SubmitPlan", is_error=False, summary="", seconds=0),
         PhaseEnded(phase=Phase.PLANNING, iteration=1, status=GateStatus.PASSED, message=message, seconds=0),
     )
     assert [row[10:] for row in rows] == ["    · SubmitPlan a small plan", f"✓ planning passed{shown}"]
