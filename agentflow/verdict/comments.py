@@ -122,21 +122,16 @@ def _list_obeyed(comment: str) -> list[str]:
 
 def blank_out(path: str, text: str) -> str | None:
     """Return a program with blanks for its comments and texts, line by line; None where it cannot be read."""
-    language = lexer_of(path)
-    if language is None or _CONTROL.search(text) or re.search(language.odd, text):
-        return None
-    parts = list(_split(language, text))
-    if "".join(part for _, part in parts) != text:
+    parts = split_program(path, text)
+    if parts is None:
         return None
     return "".join(part if kind == "code" else re.sub(r"[^\n]", " ", part) for kind, part in parts)
 
 
 def _read(language: Lexer, text: str) -> tuple[str, tuple[str, ...]] | None:
     """Return the code of a text, and the comments that count; None where the two cannot be told apart."""
-    if _CONTROL.search(text) or re.search(language.odd, text):
-        return None
-    parts = list(_split(language, text))
-    if "".join(part for _, part in parts) != text:
+    parts = _split_wholly(language, text)
+    if parts is None:
         return None
     code, obeyed = "", list[str]()
     keeps_docs = language.keeps_docs and _keeps_docs(parts)
@@ -148,6 +143,19 @@ def _read(language: Lexer, text: str) -> tuple[str, tuple[str, ...]] | None:
             obeyed += _list_obeyed(part)
     lines = (line.rstrip() for line in code.split("\n"))
     return "\n".join(line for line in lines if line), tuple(obeyed)
+
+
+def split_program(path: str, text: str) -> list[tuple[str, str]] | None:
+    """Return a program as its comments, strings and code, each by its kind; None where that is unsure."""
+    language = lexer_of(path)
+    return _split_wholly(language, text) if language else None
+
+
+def _split_wholly(language: Lexer, text: str) -> list[tuple[str, str]] | None:
+    if _CONTROL.search(text) or re.search(language.odd, text):
+        return None
+    parts = list(_split(language, text))
+    return parts if "".join(part for _, part in parts) == text else None
 
 
 def _split(language: Lexer, text: str) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from agentflow.core.regex import regex
 from agentflow.verdict.comments import is_equal_but_comments, sort_imports, take_out_unused
+from agentflow.verdict.other_names import restore_local_names
 from agentflow.verdict.rewriting import to_one_form
 from agentflow.workspace.mixed_tree import ChangedTexts
 
@@ -78,7 +79,10 @@ def is_same_behaviour(changes: Iterable[ChangedTexts], own: Collection[str] = ()
 
 def _is_equal_but_comments(change: ChangedTexts) -> bool:
     is_plain = change.is_whole and set(change.modes) in ({_PLAIN}, {_EXECUTABLE})
-    return is_plain and is_equal_but_comments(change.path, change.before, change.after)
+    if not is_plain or is_equal_but_comments(change.path, change.before, change.after):
+        return is_plain
+    restored = restore_local_names(change.path, change.before, change.after)
+    return restored is not None and is_equal_but_comments(change.path, change.before, restored)
 
 
 def is_document(change: ChangedTexts) -> bool:

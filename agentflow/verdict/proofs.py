@@ -12,6 +12,7 @@ from agentflow.core.verdict import Hunk, Proof, ProofKind
 from agentflow.verdict.case import Case
 from agentflow.verdict.equivalence import is_document, is_document_path
 from agentflow.verdict.name_uses import home_of, is_plain, reaches_by_name
+from agentflow.verdict.other_names import SCRIPTS, is_function_of_scripts
 from agentflow.verdict.target_tests import id_prefix
 from agentflow.workspace.mixed_tree import ChangedTexts
 
@@ -189,7 +190,9 @@ def is_renamed(before: Mapping[str, str], after: Mapping[str, str], names: Mappi
         and not any(_says(text, names.values()) for text in before.values())
         and not any(_says(text, names) for text in after.values())
     )
-    return is_clear and _are_plain(names, before)
+    scripts = {name for name in names if is_function_of_scripts(name, before, is_document_path)}
+    rest = {name: new for name, new in names.items() if name not in scripts}
+    return is_clear and (not rest or _are_plain(rest, before))
 
 
 def find_renaming(changes: tuple[ChangedTexts, ...]) -> dict[str, str]:
@@ -198,7 +201,8 @@ def find_renaming(changes: tuple[ChangedTexts, ...]) -> dict[str, str]:
     for each in changes:
         is_told = each.is_whole and each.modes[0] == each.modes[1] and bool(each.before) and bool(each.after)
         old, new = _PARTS.findall(each.before), _PARTS.findall(each.after)
-        if not is_told or len(old) != len(new) or not (each.path.endswith(".py") or is_document(each)):
+        is_read = each.path.endswith((".py", *SCRIPTS)) or is_document(each)
+        if not is_told or len(old) != len(new) or not is_read:
             return {}
         for was, now in zip(old, new, strict=True):
             if was != now and found.setdefault(was, now) != now:

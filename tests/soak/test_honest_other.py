@@ -10,7 +10,7 @@ HONEST = table("honest")
 
 
 def test_most_of_them_end_verified_and_hardly_any_asks() -> None:
-    assert sum(case.code == 0 for case in HONEST) >= 0.6 * len(HONEST)
+    assert sum(case.code == 0 for case in HONEST) >= 0.8 * len(HONEST)
     assert sum(case.code == 75 for case in HONEST) <= 0.05 * len(HONEST)
 
 

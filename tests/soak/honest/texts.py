@@ -29,7 +29,7 @@ TEXTS: tuple[Entry, ...] = (
           "fix the typo in the comment in tests/test_account.py",
           (Edit("tests/test_account.py", "more then", "more than"),)),
     Entry("typo in an option's words", "typo", COMMAND, "fix the typo 'were' in the help text of --file in todo/cli.py",
-          (Edit("todo/cli.py", '"were items', '"where items'),), ends=frozenset({0, 4}), caveat="unproved"),
+          (Edit("todo/cli.py", '"were items', '"where items'),)),
     Entry("readme explained further", "docs", FLAT, "explain in README.md what separator= does",
           (Edit("README.md", "Title')\n", "Title')\n\nWords are joined by `separator`, a hyphen unless one is given.\n"),)),
     Entry("a page of documentation is new", "docs", SRC, "write docs/rounding.md about how tax is rounded",
