@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from agentflow.core.evidence import Surface
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
+from agentflow.core.verdict import Remark, Tampering
 
 _EXAMPLE = ">>> "
 _TEST = "test "
@@ -82,6 +83,31 @@ def list_test_files(path: str, text: str) -> Iterator[str]:
         yield from (
             (str(place.parent / named),) if named else (f"{folder}/{module}.rs", f"{folder}/{module}/mod.rs")
         )
+
+
+def find_own_checks(path: str, before: str, after: str) -> Iterator[Remark]:
+    """Yield where a Python file compares results when it runs as a program, and does so otherwise now."""
+    old, new = _list_started(path, before), _list_started(path, after)
+    known = {ast.dump(node) for node in old}
+    for node in new if old else ():
+        if ast.dump(node) not in known and any(map(_compares, ast.walk(node))):
+            said = "the file checks itself here when it runs as a program"
+            yield Remark(kind=Tampering.EXPECTATION, path=path, line=node.lineno, text=said, is_sure=False)
+
+
+def _list_started(path: str, text: str) -> list[ast.If]:
+    """Return what a Python file does when it runs as a program."""
+    if not path.endswith(".py") or not _is_python(text):
+        return []
+    blocks = [node for node in ast.parse(text).body if isinstance(node, ast.If)]
+    return [node for node in blocks if "__name__" in ast.unparse(node.test)]
+
+
+def _compares(node: ast.AST) -> bool:
+    """Tell whether a statement may fail by a comparison."""
+    is_asked = isinstance(node, ast.If) and "__name__" not in ast.unparse(node.test)
+    inner = [each for part in node.body for each in ast.walk(part)] if is_asked else []  # type: ignore[attr-defined]
+    return isinstance(node, ast.Assert) or any(isinstance(each, ast.Raise) for each in inner)
 
 
 def _is_python(text: str) -> bool:

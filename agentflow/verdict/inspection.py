@@ -20,7 +20,7 @@ from agentflow.verdict.equivalence import (
     is_document_path,
     is_same_behaviour,
 )
-from agentflow.verdict.inline_tests import extract_checks, has_parts
+from agentflow.verdict.inline_tests import extract_checks, find_own_checks, has_parts
 from agentflow.verdict.inlining import find_extracted
 from agentflow.verdict.moved_code import find_moved
 from agentflow.verdict.other_tests import find_added_tests
@@ -75,9 +75,15 @@ def inspect_change(git: Git, task: TaskState) -> Inspection:
     changed = [one for each in found for one in _to_changed(each, task.surface)]
     code = {each.path for each in changed if not each.surface}
     findings = find_tampering(changed, _tests(git, task) if code else ())
+    own = (
+        one
+        for each in found
+        if each.path in code
+        for one in find_own_checks(each.path, each.before, each.after)
+    )
     return Inspection(
         checks=tuple(_surface_change(each, each.surface, findings) for each in changed if each.surface),
-        code=tuple(finding for finding in findings if finding.path in code),
+        code=(*(finding for finding in findings if finding.path in code), *own),
         same_behaviour=_is_same_behaviour(git, task, found) or _is_moved(git, task, found),
         changed_tests=_find_changed_tests(found, changed),
         new_fixtures=_find_new_fixtures(found, task.surface),

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.verdict import Hunk, Proof, ProofKind
+from agentflow.core.wording import list_some
 from agentflow.verdict.case import Case
 from agentflow.verdict.equivalence import is_document, is_document_path
 from agentflow.verdict.name_uses import home_of, is_plain, reaches_by_name
@@ -58,10 +59,18 @@ def what_would_prove(case: Case, hunks: Iterable[Hunk]) -> tuple[str, ...]:
     """Return for each unproved line the one thing that would prove it."""
     lines = [f"{hunk.place}: {_explain_wanted(case, hunk)}" for hunk in hunks]
     if not lines:
-        lines = [f"{path}: let each new or changed test fail when the code is broken" for path in case.tested]
+        lines = [f"{path}: let {_list_new(case, path)} fail when the code is broken" for path in case.tested]
     if not lines:
         lines = [f"{path}: nothing that runs here shows what it does: read the diff" for path in case.unshown]
     return tuple(lines) or ("add a test that fails without this change and passes with it",)
+
+
+def _list_new(case: Case, path: str) -> str:
+    """Return the new tests that a file may hold, by name where they can be told."""
+    known = frozenset[str]().union(*(run.outcomes for run in case.before))
+    new = sorted(frozenset[str]().union(*(run.outcomes for run in case.after)) - known)
+    own = [test for test in new if test.startswith(path) or len(case.tested) == 1]
+    return list_some(own) if own else "each new or changed test"
 
 
 def _explain_wanted(case: Case, hunk: Hunk) -> str:
