@@ -15,6 +15,7 @@ from agentflow.core.routing import Routing
 from agentflow.frontmatter import read_yaml
 
 PROJECT_FILE = ".claude/agentflow.yaml"
+PLUGIN_MANIFEST = ".claude-plugin/plugin.json"
 _OWN = "a repository says checks, routing, limits and surface; everything else is for your own config.yaml"
 MODEL_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
 """Any of them in the user's environment makes `anthropic` the default model."""
@@ -200,6 +201,10 @@ class Folders(Record):
     config: Path
     claude: Path
     """Roles and skills of the user, shared with other tools of that format."""
+    plugins: Path
+    """Copies of the plugins that the user added."""
+    plugin_record: Path
+    """What was added, and what it held then."""
 
 
 def folders(environ: Mapping[str, str]) -> Folders:
@@ -208,7 +213,14 @@ def folders(environ: Mapping[str, str]) -> Folders:
     named = Path(environ.get("XDG_CONFIG_HOME", ""))
     moved = "AGENTFLOW_HOME" in environ or not named.is_absolute()
     base = home / ".config" if moved else named
-    return Folders(config=base / "agentflow" / "config.yaml", claude=home / ".claude")
+    shared = Path(environ.get("XDG_DATA_HOME", ""))
+    kept = home / ".local/share" if "AGENTFLOW_HOME" in environ or not shared.is_absolute() else shared
+    return Folders(
+        config=base / "agentflow" / "config.yaml",
+        claude=home / ".claude",
+        plugins=kept / "agentflow" / "plugins",
+        plugin_record=base / "agentflow" / "plugins.json",
+    )
 
 
 def load_settings(environ: Mapping[str, str]) -> Settings:

@@ -21,9 +21,16 @@ from agentflow.hooks.matching import may_see
 from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import Roles, list_subagents, load_roles, require_known
 from agentflow.library.skill_file import Skill
-from agentflow.library.skills import SkillFolder, Skills, describe_unknown_skill, load_skills, skill_places
+from agentflow.library.skills import (
+    SkillFolder,
+    Skills,
+    describe_unknown_skill,
+    find_named,
+    load_skills,
+    skill_places,
+)
 from agentflow.permissions.rules import Rules, find_denied_tools, find_named_tools, load_rules
-from agentflow.settings import Approvals, Settings, folders, load_settings, model_name
+from agentflow.settings import PLUGIN_MANIFEST, Approvals, Settings, folders, load_settings, model_name
 from agentflow.tools.registry import Toolbox, build_toolbox
 
 
@@ -36,7 +43,7 @@ class Content(Record):
 
     def role(self, name: str) -> Role:
         """Return the role of a name. Raises UnknownRole."""
-        found = next((role for role in self.roles.all if role.name == name), None)
+        found = find_named(self.roles.all, name)
         if found is None:
             raise UnknownRole(f"there is no role {name}", hint="agentflow agents list shows them")
         return found
@@ -66,6 +73,11 @@ def load_rules_here(root: Path) -> Rules:
 def load_hooks_here(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
     """Return the hooks that count here, with warnings; the repository's own only where they are trusted."""
     hooks, warnings = load_hooks(user_places(find_bundled("hooks"), folders(os.environ).claude))
+    if has_plugins(root):
+        from agentflow.api.plugins import list_plugin_hooks
+
+        brought, told = load_hooks(list_plugin_hooks(root))
+        hooks, warnings = (*hooks, *brought), (*warnings, *told)
     theirs, notes = load_project_hooks(root)
     left_out = summarize_untrusted(list_untrusted(root))
     return (*hooks, *theirs), (*warnings, *notes, *((left_out,) if left_out else ()))
@@ -107,11 +119,17 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
 
     A wrong file that plays no part of the pipeline may be for other tools: it is left out with a warning.
     """
-    roles = load_roles(
-        folders(os.environ).claude, list_trusted_roles(root), load_settings(os.environ).limits.calls
-    )
-    skills = _mark_trusted(load_skills(list_skill_folders(root)), root)
-    used, warnings = [], [*roles.warnings, *skills.warnings]
+    calls = load_settings(os.environ).limits.calls
+    roles = load_roles(folders(os.environ).claude, list_trusted_roles(root), calls)
+    skills, notes = load_skills_here(root)
+    warnings = [*roles.warnings, *notes]
+    if has_plugins(root):
+        from agentflow.api.plugins import load_plugin_roles
+
+        brought, notes = load_plugin_roles(root, calls)
+        roles = roles.replace(all=(*roles.all, *brought))
+        warnings.extend(notes)
+    used = []
     for role in roles.all:
         toolbox.select_for(role)
         if role.part is None and toolbox.gives_nothing(role):
@@ -131,6 +149,22 @@ def describe_no_tools(role: Role) -> str:
     """Return why a sub-agent whose list names no tool of this program cannot be run."""
     listed = ", ".join(map(str, role.tools))
     return f"{role.place('tools')}: tools: role {role.name} lists {listed}, and none of them exists here"
+
+
+def load_skills_here(root: Path) -> tuple[Skills, tuple[str, ...]]:
+    """Return the skills that there are, those of plugins under the plugins' names, and warnings."""
+    skills = _mark_trusted(load_skills(list_skill_folders(root)), root)
+    if not has_plugins(root):
+        return skills, skills.warnings
+    from agentflow.api.plugins import load_plugin_skills
+
+    brought, notes = load_plugin_skills(root)
+    return skills.replace(all=(*skills.all, *brought)), (*skills.warnings, *notes)
+
+
+def has_plugins(root: Path) -> bool:
+    """Return whether the user added a plugin, or the repository may be one."""
+    return folders(os.environ).plugin_record.is_file() or (root / PLUGIN_MANIFEST).is_file()
 
 
 def list_skill_folders(root: Path) -> tuple[SkillFolder, ...]:

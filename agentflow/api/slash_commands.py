@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from agentflow.api.boundary import Wish, find_secrets, make_sandbox
-from agentflow.api.content import list_skill_folders, load_rules_here
+from agentflow.api.content import has_plugins, load_rules_here, load_skills_here
 from agentflow.api.trust import load_project, load_trust_here
 from agentflow.core.errors import Halted, ToolError, UsageError
 from agentflow.core.evidence import Command
@@ -15,11 +15,10 @@ from agentflow.core.record import Record
 from agentflow.core.role import Role, ToolRule
 from agentflow.core.task import Invoked
 from agentflow.library.skill_file import SKILL_FILE, Skill, list_skill_files
-from agentflow.library.skills import load_skills
 from agentflow.library.slash_commands import (
     CommandFolder,
-    SlashCommand,
-    SlashCommands,
+    PromptCommand,
+    PromptCommands,
     list_command_places,
     load_commands,
     read_command,
@@ -105,21 +104,26 @@ def expand_command(start: Path, text: str, wish: Wish) -> Expanded | None:
     return _expand(place, found, text, rest)
 
 
-def find_command(root: Path, name: str) -> SlashCommand | None:
+def find_command(root: Path, name: str) -> PromptCommand | None:
     """Return the command of a name, or the skill of that name as one."""
     command = load_commands_here(root).find(name)
     if command is not None:
         return command
-    skill = load_skills(list_skill_folders(root)).find(name)
+    skill = load_skills_here(root)[0].find(name)
     return None if skill is None else _to_command(skill)
 
 
-def load_commands_here(root: Path) -> SlashCommands:
+def load_commands_here(root: Path) -> PromptCommands:
     """Return the commands of the user, of the repository and of plugins, trusted or not."""
-    return load_commands(list_command_places(folders(os.environ).claude, root))
+    places = list_command_places(folders(os.environ).claude, root)
+    if has_plugins(root):
+        from agentflow.api.plugins import list_plugin_commands
+
+        places = (*places, *list_plugin_commands(root))
+    return load_commands(places)
 
 
-def _to_command(skill: Skill) -> SlashCommand:
+def _to_command(skill: Skill) -> PromptCommand:
     """Return a skill as a command that is called by its name."""
     path = Path(skill.source)
     command = read_command(path, CommandFolder(path=path, root=skill.root, origin=skill.origin))
@@ -128,14 +132,14 @@ def _to_command(skill: Skill) -> SlashCommand:
     return command.replace(name=skill.name, description=skill.description, body=command.body + note)
 
 
-def is_counting(root: Path, command: SlashCommand) -> bool:
+def is_counting(root: Path, command: PromptCommand) -> bool:
     """Return whether a command may be called: all but those of a repository that is not trusted."""
     if command.origin != "project" or command.path.name == SKILL_FILE:
         return True
     return load_trust_here(root).covers(command.path.relative_to(root).as_posix())
 
 
-def _require_trusted(root: Path, command: SlashCommand) -> None:
+def _require_trusted(root: Path, command: PromptCommand) -> None:
     if not is_counting(root, command):
         file = command.path.relative_to(root)
         raise UsageError(f"/{command.called} is not trusted: {file}", hint="review it with: agentflow trust")
@@ -145,7 +149,7 @@ def _explain_unknown(root: Path, name: str) -> UsageError:
     found = load_commands_here(root)
     names = {command.name: command.called for command in found.all}
     names |= {command.called: command.called for command in found.all}
-    names |= {skill.name: skill.name for skill in load_skills(list_skill_folders(root)).all}
+    names |= {skill.name: skill.name for skill in load_skills_here(root)[0].all}
     near = dict.fromkeys(names[each] for each in get_close_matches(name, names, n=_NEAR, cutoff=0.5))
     meant = f"; did you mean {' or '.join(f'/{each}' for each in near)}?" if near else ""
     left = next((each for each in found.warnings if f"/{name}.md" in each), "")
@@ -155,13 +159,14 @@ def _explain_unknown(root: Path, name: str) -> UsageError:
     )
 
 
-def _expand(place: _Place, command: SlashCommand, typed: str, rest: str) -> Expanded:
+def _expand(place: _Place, command: PromptCommand, typed: str, rest: str) -> Expanded:
+    folders_named = {"CLAUDE_PROJECT_DIR": str(place.git.root), "CLAUDE_SKILL_DIR": str(command.path.parent)}
     given = Arguments(
         text=rest,
         words=split_arguments(rest),
         names=command.names,
         first=command.first,
-        places={"CLAUDE_PROJECT_DIR": str(place.git.root), "CLAUDE_SKILL_DIR": str(command.path.parent)},
+        places=folders_named | command.places,
     )
     warnings: list[str] = []
     files: dict[str, str] = {}
@@ -170,9 +175,9 @@ def _expand(place: _Place, command: SlashCommand, typed: str, rest: str) -> Expa
         match part.kind:
             case PartKind.TEXT:
                 written.append(substitute(part.text, given))
-            case PartKind.COMMAND if _is_only_text(command):
+            case PartKind.COMMAND if not _may_run(command, place.git.root):
                 written.append(f"!`{part.text}`")
-                warnings.append("a shell line in a skill of this repository is not run")
+                warnings.append("a shell line in a skill that is not trusted is not run")
             case PartKind.COMMAND:
                 written.append(_run_line(place, command, substitute_in_shell(part.text, given)))
             case PartKind.FILE:
@@ -191,9 +196,11 @@ def _expand(place: _Place, command: SlashCommand, typed: str, rest: str) -> Expa
     )
 
 
-def _is_only_text(command: SlashCommand) -> bool:
-    """Return whether nothing of a command is run: a skill of a repository is offered before any trust."""
-    return command.origin == "project" and command.path.name == SKILL_FILE
+def _may_run(command: PromptCommand, root: Path) -> bool:
+    """Return whether the shell lines of a command may run: those of a repository's skill need its trust."""
+    if command.origin != "project":
+        return True
+    return load_trust_here(root).covers(command.path.relative_to(root).as_posix())
 
 
 def _read_along(place: _Place, name: str, files: dict[str, str]) -> Iterator[str]:
@@ -214,7 +221,7 @@ def _read_along(place: _Place, name: str, files: dict[str, str]) -> Iterator[str
     files[found] = _clip(text, MAX_FILE)
 
 
-def _run_line(place: _Place, command: SlashCommand, line: str) -> str:
+def _run_line(place: _Place, command: PromptCommand, line: str) -> str:
     """Run a shell line in the sandbox of a role that only reads, and return what it prints.
 
     Raises Halted where a rule, or the command's own list of tools, forbids it.
@@ -235,7 +242,7 @@ def _run_line(place: _Place, command: SlashCommand, line: str) -> str:
     return _clip(strip_colours(printed).strip(), MAX_OUTPUT) + note
 
 
-def _find_refusal(place: _Place, command: SlashCommand, line: str, runner: Sandbox) -> str | None:
+def _find_refusal(place: _Place, command: PromptCommand, line: str, runner: Sandbox) -> str | None:
     """Return the rule that forbids a shell line, or None."""
     said = apply_rules(place.rules, BASH, {"command": line}, place.git.root)
     if said.decision is Decision.DENY:

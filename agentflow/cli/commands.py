@@ -162,6 +162,9 @@ _SET_UP = (
         "Review and trust this repository's hooks, roles, rules and checks. Any later change asks again.",
         "agentflow trust",
     ),
+    CommandRow(
+        "plugins", "plugins", "Add, list, update or remove plugins.", "agentflow plugins add ./review-kit"
+    ),
     CommandRow("mcp", "mcp", "List and try MCP servers, or serve agentflow as one.", "agentflow mcp test"),
     CommandRow("config", "config", "Show each setting and where it came from.", "agentflow config --explain"),
     CommandRow("check", "check", "Validate settings, roles, skills and hooks.", "agentflow check"),

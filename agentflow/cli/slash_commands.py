@@ -9,7 +9,7 @@ from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say, say_json, show
 
 if TYPE_CHECKING:
-    from agentflow.library.slash_commands import SlashCommand
+    from agentflow.library.slash_commands import PromptCommand
 
 commands = typer.Typer(
     help="List the commands that you can call as /name.",
@@ -25,7 +25,7 @@ def top() -> None:
 
 
 @commands.command(name="list", epilog="Example: agentflow commands list --json")
-def list_commands(json: bool = JSON, folder: Path = FOLDER) -> None:
+def list_prompt_commands(json: bool = JSON, folder: Path = FOLDER) -> None:
     """List the commands with their arguments and where they come from."""
     from agentflow.api.slash_commands import is_counting, load_commands_here
     from agentflow.view.text import Style, column, line, span
@@ -43,13 +43,13 @@ def list_commands(json: bool = JSON, folder: Path = FOLDER) -> None:
         called = f"/{row['name']} {row['argument_hint']}".rstrip()
         state = row["source"] if row["trusted"] else f"{row['source']}, not trusted: agentflow trust"
         place = f"{state}, {row['folder']}" if row["folder"] else state
-        show([line(column(called, 32, Style.BOLD), span(row["description"]), hang=4)])
+        show([line(column(called, 32, Style.BOLD), span(f"  {row['description']}"), hang=4)])
         show([line("  ", span(place, Style.DIM), hang=4)])
     for warning in found.warnings:
         show([line(span(f"! {warning}", Style.WARN), hang=2)])
 
 
-def _to_row(command: "SlashCommand", *, counts: bool) -> dict[str, Any]:
+def _to_row(command: "PromptCommand", *, counts: bool) -> dict[str, Any]:
     return {
         "name": command.called,
         "description": command.description,

@@ -19,6 +19,7 @@ from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.core.wording import list_some
 from agentflow.library.relevance import rank_by_words
 from agentflow.library.roles import list_subagents
+from agentflow.library.skills import find_named
 from agentflow.loop.lifecycle import last_said
 from agentflow.loop.prompts import prompt_text
 from agentflow.redact import visible
@@ -77,10 +78,11 @@ class Subagents(Record):
         rules = self.role.rules_for(DELEGATE)
         everyone = any(rule.pattern is None for rule in rules)
         named = {name for rule in rules for name in rule.names}
-        return tuple(role for role in self.known if everyone or role.name in named)
+        listed = {role.name for name in named if (role := find_named(self.known, name)) is not None}
+        return tuple(role for role in self.known if everyone or role.name in listed)
 
     def find(self, name: str) -> Role | None:
-        return next((role for role in self.offered if role.name == name), None)
+        return find_named(self.offered, name)
 
     def install_context(self, context: ContextChannel) -> None:
         if not self.offered:

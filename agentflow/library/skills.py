@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from itertools import accumulate
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.record import Record
@@ -33,6 +34,24 @@ class SkillFolder(Record):
     """The repository it belongs to; its skills may not lie elsewhere."""
 
 
+class Named(Protocol):
+    """Something with a name, which may begin with that of a plugin."""
+
+    @property
+    def name(self) -> str: ...
+
+
+N = TypeVar("N", bound=Named)
+
+
+def find_named(found: Iterable[N], name: str) -> N | None:
+    """Return what has a name, or is the only one that has it within a plugin, as in `plugin:name`."""
+    found = tuple(found)
+    exact = next((each for each in found if each.name == name), None)
+    ending = [each for each in found if each.name.endswith(f":{name}")]
+    return exact or (ending[0] if len(ending) == 1 else None)
+
+
 class Skills(Record):
     """The skills that were found, one of each name, and warnings."""
 
@@ -40,7 +59,8 @@ class Skills(Record):
     warnings: tuple[str, ...] = ()
 
     def find(self, name: str) -> Skill | None:
-        return next((skill for skill in self.all if skill.name == name), None)
+        """Return the skill of a name, also by the name within its plugin where no other has it."""
+        return find_named(self.all, name)
 
 
 class Offer(Record):

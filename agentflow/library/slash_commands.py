@@ -29,7 +29,7 @@ class CommandFolder(Record):
     """The plugin that its commands belong to."""
 
 
-class SlashCommand(Record):
+class PromptCommand(Record):
     """One command, its body included."""
 
     name: str
@@ -46,6 +46,8 @@ class SlashCommand(Record):
     """The tools that are left while it is carried out; None for all."""
     model: str | None = None
     plugin: str = ""
+    places: dict[str, str] = {}
+    """What `${NAME}` stands for in it."""
     folder: str = ""
     """The folder that it lies in, below that of all commands."""
 
@@ -60,13 +62,13 @@ class SlashCommand(Record):
         return 0 if "$0" in self.body else 1
 
 
-class SlashCommands(Record):
+class PromptCommands(Record):
     """The commands that were found, and warnings about those left out."""
 
-    all: tuple[SlashCommand, ...] = ()
+    all: tuple[PromptCommand, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    def find(self, name: str) -> SlashCommand | None:
+    def find(self, name: str) -> PromptCommand | None:
         """Return the command of a name: one of the repository, of the user, or the only one of a plugin."""
         exact = [command for command in self.all if command.called == name]
         if exact:
@@ -82,9 +84,9 @@ def list_command_places(claude: Path, root: Path) -> tuple[CommandFolder, ...]:
     return user, CommandFolder(path=theirs, root=root, origin="project")
 
 
-def load_commands(places: Iterable[CommandFolder]) -> SlashCommands:
+def load_commands(places: Iterable[CommandFolder]) -> PromptCommands:
     """Return the commands of all places; a file that is wrong is left out with a warning."""
-    found: dict[tuple[str, str], SlashCommand] = {}
+    found: dict[tuple[str, str], PromptCommand] = {}
     warnings: list[str] = []
     for place in places:
         for path in list_command_files(place):
@@ -94,10 +96,10 @@ def load_commands(places: Iterable[CommandFolder]) -> SlashCommands:
                 warnings.append(f"command left out: {error}")
                 continue
             found[command.plugin, command.name] = command
-    return SlashCommands(all=tuple(sorted(found.values(), key=_rank)), warnings=tuple(warnings))
+    return PromptCommands(all=tuple(sorted(found.values(), key=_rank)), warnings=tuple(warnings))
 
 
-def _rank(command: SlashCommand) -> tuple[str, str]:
+def _rank(command: PromptCommand) -> tuple[str, str]:
     return command.plugin, command.name
 
 
@@ -116,7 +118,7 @@ def _walk(folder: Path) -> Iterator[Path]:
         yield from (Path(inside, name) for name in files if name.endswith(".md") and name != "README.md")
 
 
-def read_command(path: Path, place: CommandFolder) -> SlashCommand:
+def read_command(path: Path, place: CommandFolder) -> PromptCommand:
     """Return the command in a file, which may have no head. Raises InvalidFile."""
     source = str(path)
     try:
@@ -126,7 +128,7 @@ def read_command(path: Path, place: CommandFolder) -> SlashCommand:
     has_head = text.split("\n", 1)[0].rstrip() == _FENCE
     head, body, _ = read_public(text, source) if has_head else PublicText({}, text)
     below = PurePosixPath(path.relative_to(place.path)) if path != place.path else PurePosixPath(path.name)
-    return SlashCommand(
+    return PromptCommand(
         name=path.stem,
         path=path,
         origin=place.origin,
@@ -137,6 +139,7 @@ def read_command(path: Path, place: CommandFolder) -> SlashCommand:
         tools=_read_tools(head.get("allowed-tools"), text, source),
         model=None if _take_text(head, "model") in ("", INHERIT) else _take_text(head, "model"),
         plugin=place.plugin,
+        places={"CLAUDE_PLUGIN_ROOT": str(place.root)} if place.plugin else {},
         folder="" if str(below.parent) == "." else str(below.parent),
     )
 

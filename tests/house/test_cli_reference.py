@@ -15,6 +15,7 @@ INSIDE = {
     "tools": _LISTED,
     "permissions": ("test",),
     "mcp": ("list", "test", "serve"),
+    "plugins": ("add", "list", "update", "remove"),
 }
 COMMANDS: tuple[tuple[str, ...], ...] = (
     (),

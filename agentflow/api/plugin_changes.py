@@ -1,0 +1,138 @@
+"""Adds, updates and removes the user's plugins: files are fetched, shown, and copied once a person agrees."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agentflow.api.plugins import open_store
+from agentflow.api.trust_items import Item, list_plugin_items
+from agentflow.core.errors import ConfigError, InvalidFile, UsageError
+from agentflow.core.record import Record, encode
+from agentflow.library.marketplace import MARKETPLACE, PluginSource, choose_entry, find_marketplace
+from agentflow.library.plugin_store import InstalledPlugin, copy_plugin_files
+from agentflow.library.plugins import Plugin, hash_files, read_plugin
+from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.settings import PLUGIN_MANIFEST
+from agentflow.workspace.git_fetch import fetch_files, is_address
+
+_PARTS = ("agents", "skills", "commands", "hooks/hooks.json", ".mcp.json")
+
+
+class PluginCandidate(Record):
+    """A plugin as it was fetched, before anybody agreed to it."""
+
+    plugin: Plugin
+    record: InstalledPlugin
+    items: tuple[Item, ...]
+    folder: Path
+
+    def list_differences(self, before: InstalledPlugin | None) -> tuple[str, ...]:
+        """Return the files that differ from what was added, each with A, M or D before it."""
+        old, new = before.files if before else {}, self.record.files
+        marks = {name: "M" if name in old else "A" for name in new if old.get(name) != new[name]}
+        marks |= {name: "D" for name in old if name not in new}
+        return tuple(f"{marks[name]} {name}" for name in sorted(marks))
+
+
+class _Fetched(Record):
+    """A folder with a plugin in it, somewhere below the files that were fetched."""
+
+    folder: Path
+    top: Path
+    commit: str = ""
+    manifest: dict[str, object] = {}
+
+
+@contextmanager
+def fetch_plugin(source: str, entry: str = "") -> Iterator[PluginCandidate]:
+    """Yield the plugin of a folder, a git address or a marketplace, in a copy of its own.
+
+    Raises UsageError for a source that is none, InvalidFile for a wrong plugin, and ConfigError where it
+    cannot be fetched.
+    """
+    with scratch_folder() as scratch:
+        found = _find(source, entry, scratch)
+        if not found.folder.resolve().is_relative_to(found.top.resolve()) or not found.folder.is_dir():
+            raise InvalidFile(source, "the plugin's folder does not exist or lies elsewhere")
+        folder = scratch / "plugin"
+        copy_plugin_files(found.folder, folder, hash_files(found.folder))
+        _complete_manifest(folder, found)
+        plugin = read_plugin(folder, "plugin")
+        record = InstalledPlugin(
+            name=plugin.name,
+            source=source,
+            entry=entry,
+            version=plugin.version,
+            commit=found.commit,
+            files=hash_files(folder),
+        )
+        items = tuple(list_plugin_items(plugin))
+        yield PluginCandidate(plugin=plugin, record=record, items=items, folder=folder)
+
+
+def _find(source: str, entry: str, scratch: Path) -> _Fetched:
+    """Return where the plugin of a source lies, its files fetched where they are elsewhere."""
+    place = Path(source).expanduser()
+    if place.exists() and not source.startswith("-"):
+        commit, top = "", place
+    else:
+        address, _, reference = source.partition("#")
+        if not is_address(address):
+            hint = "name a folder, a marketplace file, or an https, ssh or file address"
+            raise UsageError(f"{source} is no folder and no git address", hint=hint)
+        top = scratch / "source"
+        commit = fetch_files(address, reference, top)
+    has_manifest = (top / PLUGIN_MANIFEST).is_file()
+    market = None if has_manifest and not entry else find_marketplace(top)
+    if market is None:
+        if entry:
+            raise UsageError(f"{source} has no {MARKETPLACE}, so {entry} cannot be found in it")
+        return _Fetched(folder=top, top=top, commit=commit, manifest={"name": top.resolve().name})
+    base = market.parent.parent if market.name == Path(MARKETPLACE).name else market.parent
+    return _follow(choose_entry(market, entry), base, commit, scratch)
+
+
+def _follow(said: PluginSource, base: Path, commit: str, scratch: Path) -> _Fetched:
+    """Return where a marketplace says that a plugin lies."""
+    if not said.address:
+        return _Fetched(folder=base / said.folder, top=base, commit=commit, manifest=said.manifest)
+    top = scratch / "entry"
+    commit = fetch_files(said.address, said.reference, top)
+    return _Fetched(folder=top / said.folder, top=top, commit=commit, manifest=said.manifest)
+
+
+def _complete_manifest(folder: Path, found: _Fetched) -> None:
+    """Write the manifest of a plugin that has none, which is optional, by what else is known of it."""
+    place = folder / PLUGIN_MANIFEST
+    if place.exists():
+        return
+    if not any((folder / part).exists() for part in _PARTS) and "skills" not in found.manifest:
+        raise ConfigError(f"{found.folder} is no plugin: it has neither {PLUGIN_MANIFEST} nor {_PARTS[0]}/")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(encode(found.manifest) + b"\n")
+
+
+def require_new_name(candidate: PluginCandidate) -> None:
+    """Raise UsageError where another plugin has this one's name."""
+    known = open_store().find(candidate.plugin.name)
+    same = known and (known.source, known.entry) == (candidate.record.source, candidate.record.entry)
+    if known and not same:
+        raise UsageError(
+            f"there is a plugin {known.name} already, from {known.source}",
+            hint=f"agentflow plugins remove {known.name}",
+        )
+
+
+def install_plugin(candidate: PluginCandidate) -> None:
+    """Copy a plugin that a person agreed to, and write down what it holds."""
+    open_store().install(candidate.record, candidate.folder)
+
+
+def require_installed(name: str) -> InstalledPlugin:
+    """Return the plugin of a name. Raises UsageError."""
+    store = open_store()
+    found = store.find(name)
+    if found is None:
+        names = ", ".join(each.name for each in store.load()) or "none"
+        raise UsageError(f"there is no plugin {name}; added: {names}")
+    return found

@@ -1,0 +1,167 @@
+"""What one file of a repository or plugin may do once a person trusts it."""
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentflow.core.errors import InvalidFile
+from agentflow.core.hook import Hook, Origin, Script
+from agentflow.core.record import Record
+from agentflow.hooks.entries import HookFile, load_hooks
+from agentflow.library.bundled import find_bundled
+from agentflow.library.roles import read_role
+from agentflow.library.skill_file import SKILL_FILE
+from agentflow.permissions.written_files import find_outputs
+from agentflow.redact import one_line
+from agentflow.settings import PLUGIN_MANIFEST
+
+if TYPE_CHECKING:
+    from agentflow.library.plugins import Plugin, PluginServers
+    from agentflow.library.slash_commands import CommandFolder
+
+_ROOT = "./"
+_PROJECT_DIR = re.compile(r"\$\{?CLAUDE_(?:PROJECT_DIR|PLUGIN_ROOT)\}?/?")
+"""A repository with hooks of a plugin is that plugin's root."""
+
+
+class Item(Record):
+    """One file, and what it may do once it is trusted."""
+
+    kind: str
+    """`hook`, `script`, `role`, `rules`, `settings`, `checks`, `command`, `plugin`, `skill` and the like."""
+    file: str
+    does: str
+    sha256: str = ""
+
+
+def list_scripts(hook: Hook, root: Path) -> tuple[str, ...]:
+    """Return the files of a repository that a hook's command may run or read, relative to it."""
+    written = list_written(hook)
+    return tuple(name for name in list_named(hook) if name not in written and (root / name).is_file())
+
+
+def list_written(hook: Hook) -> frozenset[str]:
+    """Return the files of the repository that a hook's command only writes."""
+    assert isinstance(hook.body, Script)
+    if hook.body.args is not None or hook.body.shell == "powershell":
+        return frozenset()
+    outputs = find_outputs(_PROJECT_DIR.sub(_ROOT, hook.body.command))
+    named = (os.path.normpath(path.removeprefix(_ROOT)) for path in outputs)
+    return frozenset(name for name in named if name != "." and not name.startswith(("/", "..")))
+
+
+def list_named(hook: Hook) -> tuple[str, ...]:
+    """Return the words of a hook's command as paths below the repository."""
+    assert isinstance(hook.body, Script)
+    words = [word for text in (hook.body.command, *(hook.body.args or ())) for word in _split_words(text)]
+    named = dict.fromkeys(os.path.normpath(_PROJECT_DIR.sub("", word)) for word in words if word)
+    return tuple(name for name in named if name != "." and not name.startswith(("/", "..")))
+
+
+def _split_words(text: str) -> list[str]:
+    try:
+        return [piece for word in shlex.split(text) for piece in (word, *re.split(r"[\s;|&()<>=]+", word))]
+    except ValueError:
+        return re.split(r"[\s;|&()<>=\"']+", text)
+
+
+def describe_hooks(hooks: Iterable[Hook], file: str, root: Path) -> Iterator[Item]:
+    """Yield what the hooks of a file do once it is trusted, with the files that they run."""
+    for hook in hooks:
+        yield Item(kind="hook", file=file, does=f"run at {hook.point}, outside the sandbox: {hook.name}")
+        for script in list_scripts(hook, root):
+            yield Item(kind="script", file=script, does=f"be run by a hook at {hook.point}")
+
+
+def describe_role(path: Path, root: Path) -> Item:
+    """Return what a role file may do once it is trusted."""
+    try:
+        role, _ = read_role(path, "project")
+        part = f"play the {role.part} with" if role.part else f"be the role {role.name} with"
+        does = f"{part} {', '.join(map(str, role.tools)) or 'the tools of its caller'}"
+    except InvalidFile as error:
+        does = f"do nothing, as it is not valid: {error.problem}"
+    return Item(kind="role", file=to_relative(path, root), does=one_line(does))
+
+
+def describe_command(path: Path, place: "CommandFolder", root: Path) -> Item:
+    """Return what a command may do once it is trusted; its shell lines are run as it is called."""
+    from agentflow.library.slash_commands import read_command
+    from agentflow.library.substitution import PartKind, split_body
+
+    try:
+        command = read_command(path, place)
+        lines = [part.text for part in split_body(command.body) if part.kind is PartKind.COMMAND]
+        runs = f", which runs in the sandbox: {'; '.join(lines)}" if lines else ""
+        does = f"be called as /{command.called}{runs}"
+    except InvalidFile as error:
+        does = f"do nothing, as it is not valid: {error.problem}"
+    return Item(kind="command", file=to_relative(path, root), does=one_line(does))
+
+
+def read_own_plugin(root: Path) -> "Plugin | None":
+    """Return the plugin that a repository is, if any. Raises InvalidFile where its manifest is wrong."""
+    from agentflow.library.plugins import read_plugin
+
+    is_developed = find_bundled("agents").parent.resolve() == root.resolve()
+    return None if is_developed or not (root / PLUGIN_MANIFEST).is_file() else read_plugin(root, "project")
+
+
+def list_plugin_items(plugin: "Plugin") -> Iterator[Item]:
+    """Yield an item for each part of a plugin, the files that it runs among them."""
+    unused = f"; not used here: {', '.join(plugin.unused)}" if plugin.unused else ""
+    does = f"be the plugin {plugin.name} {plugin.version}".rstrip() + unused
+    yield Item(kind="plugin", file=PLUGIN_MANIFEST, does=one_line(does))
+    yield from (describe_role(path, plugin.root) for path in plugin.agents)
+    from agentflow.library.slash_commands import CommandFolder
+
+    for path in plugin.commands:
+        place = CommandFolder(path=path, root=plugin.root, origin=plugin.origin, plugin=plugin.name)
+        yield describe_command(path, place, plugin.root)
+    for folder in plugin.skills:
+        yield Item(
+            kind="skill",
+            file=to_relative(folder / SKILL_FILE, plugin.root),
+            does=f"be offered as {plugin.name}:{folder.name}",
+        )
+        for script in sorted(folder.glob("scripts/**/*")):
+            if script.is_file():
+                yield Item(
+                    kind="skill script", file=to_relative(script, plugin.root), does="be run by a skill"
+                )
+    for path in plugin.hooks:
+        yield from _list_hooks(path, plugin)
+    for servers in plugin.servers:
+        yield from _describe_servers(servers, plugin)
+
+
+def _list_hooks(path: Path, plugin: "Plugin") -> Iterator[Item]:
+    file = to_relative(path, plugin.root)
+    try:
+        hooks, warnings = load_hooks((HookFile(path=path, origin=Origin.PLUGIN, plugin=plugin.root),))
+    except InvalidFile as error:
+        if plugin.origin == "plugin":
+            raise
+        yield Item(kind="hooks", file=file, does=f"do nothing, as it is not valid: {error.problem}")
+        return
+    yield from describe_hooks(hooks, file, plugin.root)
+    yield from (
+        Item(kind="hooks", file=file, does=f"not be used whole: {one_line(said)}") for said in warnings
+    )
+
+
+def _describe_servers(servers: "PluginServers", plugin: "Plugin") -> Iterator[Item]:
+    if plugin.origin == "project" and servers.path.parent == plugin.root:
+        return  # it is the repository's own file of servers
+    from agentflow.library.plugins import describe_plugin_servers
+
+    for name, starts in describe_plugin_servers(servers.path).items():
+        does = one_line(f"start the MCP server plugin_{plugin.name}_{name}: {starts}")
+        yield Item(kind="server", file=to_relative(servers.path, plugin.root), does=does)
+
+
+def to_relative(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix()

@@ -1,0 +1,232 @@
+"""A plugin: a folder with agents, skills, commands, hooks and MCP servers, and a manifest that names it."""
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from agentflow.core.errors import InvalidFile
+from agentflow.core.record import Record
+from agentflow.core.regex import regex
+from agentflow.library.skill_file import SKILL_FILE
+from agentflow.parse import decode, parse
+from agentflow.settings import PLUGIN_MANIFEST
+from agentflow.trust import content
+
+SERVERS = ".mcp.json"
+MAX_PLUGIN_FILES = 3_000
+MAX_PLUGIN_BYTES = 100_000_000
+_NAME = regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_SKIPPED = (".git",)
+_LINKED = "is a link that leads out of the plugin"
+_Places = str | tuple[str, ...] | None
+
+
+class _Manifest(Record, rename={"servers": "mcpServers"}):
+    """The keys of a manifest that have a meaning here."""
+
+    name: str
+    version: str = ""
+    description: str = ""
+    agents: _Places = None
+    skills: _Places = None
+    commands: _Places = None
+    hooks: str | tuple[str, ...] | dict[str, Any] | None = None
+    servers: str | tuple[str, ...] | dict[str, Any] | None = None
+
+
+_KEYS = frozenset(field.encode_name for field in msgspec.structs.fields(_Manifest))
+_UNUSED_KEYS = ("lspServers", "outputStyles", "settings", "themes", "monitors", "channels")
+_UNUSED_FILES = (".lsp.json", "settings.json", "output-styles", "bin", "themes", "monitors")
+"""What other tools read of a plugin, and nothing here does."""
+
+
+class PluginServers(Record):
+    """A file of a plugin that configures MCP servers."""
+
+    plugin: str
+    root: Path
+    path: Path
+
+
+class Plugin(Record):
+    """A plugin's manifest, and the files that it brings."""
+
+    name: str
+    root: Path
+    origin: str
+    """`plugin` for an installed one, `project` for the repository itself."""
+    version: str = ""
+    description: str = ""
+    agents: tuple[Path, ...] = ()
+    skills: tuple[Path, ...] = ()
+    """Folders, each with a SKILL.md."""
+    commands: tuple[Path, ...] = ()
+    hooks: tuple[Path, ...] = ()
+    servers: tuple[PluginServers, ...] = ()
+    unused: tuple[str, ...] = ()
+    """What it has and nothing here reads."""
+
+    @property
+    def manifest(self) -> Path:
+        return self.root / PLUGIN_MANIFEST
+
+
+def read_plugin(root: Path, origin: str) -> Plugin:
+    """Return the plugin in a folder. Raises InvalidFile for a wrong manifest and for a link out of it."""
+    source = root / PLUGIN_MANIFEST
+    top = decode(dict[str, Any], _read(source), str(source))
+    said = parse(_Manifest, {key: value for key, value in top.items() if key in _KEYS}, str(source))
+    if not _NAME.fullmatch(said.name):
+        raise InvalidFile(str(source), f"name: {said.name!r} must be letters, digits, dots and hyphens")
+    paths = _Paths(root=root, source=str(source))
+    unused = (
+        *(key for key in _UNUSED_KEYS if key in top),
+        *(n for n in _UNUSED_FILES if (root / n).exists()),
+    )
+    return Plugin(
+        name=said.name,
+        root=root,
+        origin=origin,
+        version=said.version,
+        description=" ".join(said.description.split()),
+        agents=paths.list_texts("agents", said.agents),
+        commands=paths.list_texts("commands", said.commands),
+        skills=paths.list_skills(said.skills),
+        hooks=paths.list_files("hooks", "hooks/hooks.json", said.hooks),
+        servers=tuple(
+            PluginServers(plugin=said.name, root=root, path=path)
+            for path in paths.list_files("mcpServers", SERVERS, said.servers)
+        ),
+        unused=unused,
+    )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return content(path)
+    except OSError as error:
+        raise InvalidFile(str(path), f"cannot be read: {error.strerror}") from None
+
+
+class _Paths(Record):
+    """Finds what a manifest names, all of it inside of the plugin."""
+
+    root: Path
+    source: str
+
+    def list_texts(self, key: str, named: _Places) -> tuple[Path, ...]:
+        """Return Markdown files: those that the manifest names, else those of the usual folder."""
+        places = [self.root / key] if named is None else [self.find(key, name) for name in _to_names(named)]
+        found = (path for place in places for path in self._list_below(place, "*.md"))
+        return tuple(dict.fromkeys(path for path in found if path.name != "README.md"))
+
+    def list_skills(self, named: _Places) -> tuple[Path, ...]:
+        """Return folders with a SKILL.md: those of the usual folder, and those that the manifest adds."""
+        places = [self.root / "skills", *(self.find("skills", name) for name in _to_names(named or ()))]
+        found = (path.parent for place in places for path in self._list_below(place, SKILL_FILE))
+        return tuple(dict.fromkeys(found))
+
+    def list_files(
+        self, key: str, usual: str, named: str | tuple[str, ...] | dict[str, Any] | None
+    ) -> tuple[Path, ...]:
+        """Return the usual file, if any, with those that the manifest names, or the manifest itself."""
+        found = list(self._list_below(self.root / usual, usual))
+        if isinstance(named, dict):
+            if key == "hooks" and isinstance(named.get(key), dict):
+                raise InvalidFile(self.source, "hooks: write the events directly below this key")
+            found.append(self.root / PLUGIN_MANIFEST)
+        else:
+            found += [self.find(key, name) for name in _to_names(named or ())]
+        return tuple(dict.fromkeys(found))
+
+    def find(self, key: str, name: str) -> Path:
+        """Return the place of a name in the manifest. Raises InvalidFile unless it is one of the plugin."""
+        pure = PurePosixPath(name)
+        if pure.is_absolute() or ".." in pure.parts or name.startswith("~") or "\0" in name:
+            raise InvalidFile(self.source, f"{key}: {name} is no path inside of the plugin")
+        place = self.root / pure
+        if not place.exists():
+            raise InvalidFile(self.source, f"{key}: there is no {name}")
+        self._require_inside(place)
+        return place
+
+    def _list_below(self, place: Path, pattern: str) -> Iterator[Path]:
+        """Yield a file, or the files of a name below a folder. Raises InvalidFile for a link out of it."""
+        if os.path.lexists(place):
+            self._require_inside(place)
+        if place.is_file():
+            yield place
+            return
+        for path in sorted(place.rglob(pattern)):
+            self._require_inside(path)
+            yield path
+
+    def _require_inside(self, place: Path) -> None:
+        if not place.resolve().is_relative_to(self.root.resolve()):
+            raise InvalidFile(str(place), _LINKED)
+
+
+def _to_names(named: str | Iterable[str]) -> tuple[str, ...]:
+    return (named,) if isinstance(named, str) else tuple(named)
+
+
+def count_parts(plugin: Plugin) -> dict[str, int]:
+    """Return how many of each kind a plugin brings; of hooks and servers, how many files."""
+    return {
+        "agents": len(plugin.agents),
+        "skills": len(plugin.skills),
+        "commands": len(plugin.commands),
+        "hook files": len(plugin.hooks),
+        "servers": sum(len(describe_plugin_servers(each.path)) for each in plugin.servers),
+    }
+
+
+def hash_files(root: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file of a plugin, by path.
+
+    Raises InvalidFile for a link out of it, for what is no plain file, and for too much of it.
+    """
+    found: dict[str, str] = {}
+    size = 0
+    for path in _walk(root):
+        raw = _read(path)
+        size += len(raw)
+        found[path.relative_to(root).as_posix()] = hashlib.sha256(raw).hexdigest()
+        if len(found) > MAX_PLUGIN_FILES or size > MAX_PLUGIN_BYTES:
+            limits = f"{MAX_PLUGIN_FILES:,} files or {MAX_PLUGIN_BYTES:,} bytes"
+            raise InvalidFile(str(root), f"has more than {limits}")
+    return found
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    """Yield the files of a folder, without git's own. Raises InvalidFile for a link out of it."""
+    top = root.resolve()
+    for inside, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+        for path in (Path(inside, name) for name in (*folders, *sorted(files))):
+            if path.is_symlink() and (path.is_dir() or not path.resolve().is_relative_to(top)):
+                raise InvalidFile(str(path), "is a link to a folder" if path.is_dir() else _LINKED)
+        yield from (Path(inside, name) for name in sorted(files) if name not in _SKIPPED)
+
+
+def describe_plugin_servers(path: Path) -> dict[str, str]:
+    """Return the MCP servers that a file of a plugin configures, each with what would be started or asked.
+
+    Raises InvalidFile.
+    """
+    top = decode(dict[str, Any], _read(path), str(path))
+    named = top.get("mcpServers", {} if path.name == PurePosixPath(PLUGIN_MANIFEST).name else top)
+    if not isinstance(named, dict):
+        raise InvalidFile(str(path), "mcpServers: must be an object of servers")
+    return {str(name): _describe_server(entry) for name, entry in named.items()}
+
+
+def _describe_server(entry: object) -> str:
+    said = entry if isinstance(entry, dict) else {}
+    words = said.get("args")
+    command = " ".join(map(str, (said.get("command", ""), *(words if isinstance(words, list) else ()))))
+    return str(said.get("url") or command.strip() or "nothing")

@@ -1,0 +1,92 @@
+"""Files of a repository elsewhere, by its address; no program that it names is run, nobody is prompted."""
+
+import os
+import tarfile
+from io import BytesIO
+from pathlib import Path
+
+from agentflow.core.errors import ConfigError, UsageError
+from agentflow.core.regex import regex
+from agentflow.process import capture
+from agentflow.sandbox.throwaway import scratch_folder
+
+_ADDRESS = regex(
+    r"(?:https://[\w.-]+(?::\d+)?/\S+|ssh://(?:[\w.-]+@)?[\w.-]+(?::\d+)?/\S+|file:///\S+"
+    r"|[\w][\w.-]*@[\w][\w.-]*:(?!:)[^\s:-]\S*)"
+)
+_REFERENCE = regex(r"[A-Za-z0-9_][\w./+@-]{0,200}")
+_COMMIT = regex(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_SECONDS = 300.0
+_MAX_BYTES = 500_000_000
+_OPTIONS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.pager=cat",
+    "protocol.ext.allow=never",
+    "submodule.recurse=false",
+    "fetch.recurseSubmodules=false",
+    "transfer.bundleURI=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+)
+_ENVIRONMENT = {
+    "GIT_ALLOW_PROTOCOL": "https:ssh:file",
+    "GIT_ASKPASS": "false",
+    "GIT_LFS_SKIP_SMUDGE": "1",
+    "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oConnectTimeout=20",
+    "GIT_TERMINAL_PROMPT": "0",
+    "SSH_ASKPASS_REQUIRE": "never",
+}
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text is an address that git may be asked: https, ssh or file."""
+    return _ADDRESS.fullmatch(text) is not None
+
+
+def fetch_files(address: str, reference: str, into: Path) -> str:
+    """Put the files of a commit into a folder, without its history, and return the commit.
+
+    Raises UsageError for an address or a reference that could mean something else to git, and ConfigError
+    where git cannot fetch it.
+    """
+    if not is_address(address):
+        raise UsageError(f"{address} is no https, ssh or file address of a git repository")
+    if reference and (not _REFERENCE.fullmatch(reference) or ".." in reference):
+        raise UsageError(f"{reference} is no branch, tag or commit")
+    with scratch_folder() as folder:
+        _call(folder, "init", "-q", "--bare", "--template=")
+        wanted = reference or "HEAD"
+        _call(
+            folder, "fetch", "-q", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", address, wanted
+        )
+        commit = _call(folder, "rev-parse", "--verify", "FETCH_HEAD^{commit}").decode().strip()
+        if _COMMIT.fullmatch(reference) and commit != reference:
+            raise ConfigError(f"{address} gave the commit {commit} for {reference}")
+        _unpack(_call(folder, "archive", "--format=tar", commit), into)
+    return commit
+
+
+def _call(folder: Path, *words: str) -> bytes:
+    options = (word for option in _OPTIONS for word in ("-c", option))
+    try:
+        finished = capture(("git", *options, *words), cwd=folder, env=_ENVIRONMENT, timeout=_SECONDS)
+    except TimeoutError as error:
+        raise ConfigError(str(error)) from None
+    if finished.returncode:
+        said = finished.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise ConfigError(f"git {words[0]} failed: {said[-1] if said else finished.returncode}")
+    return finished.stdout
+
+
+def _unpack(archive: bytes, into: Path) -> None:
+    """Write the files of an archive below a folder. Raises ConfigError for one that would lie elsewhere."""
+    if not hasattr(tarfile, "data_filter"):
+        raise ConfigError("this Python cannot unpack files safely; it needs 3.11.4 or newer")
+    if len(archive) > _MAX_BYTES:
+        raise ConfigError(f"the repository has more than {_MAX_BYTES:,} bytes of files")
+    try:
+        with tarfile.open(fileobj=BytesIO(archive), mode="r:") as tar:
+            tar.extractall(os.fspath(into), filter="data")
+    except (tarfile.TarError, OSError) as error:
+        raise ConfigError(f"its files cannot be written: {error}") from None
