@@ -13,7 +13,7 @@ from agentflow.checks.interchange import junit_xml, sarif
 from agentflow.checks.repository import QUICK_LIMITS, WellKnown, apply_own_commands
 from agentflow.checks.run import Shown
 from agentflow.core.errors import ConfigError, Exit
-from agentflow.core.evidence import RED, Check, CheckName, Fault, describe_end, describe_repeats
+from agentflow.core.evidence import RED, Check, CheckName, Fault, describe_result
 from agentflow.core.record import Record, encode, plain
 from agentflow.core.wording import list_some
 from agentflow.sandbox.run import Sandbox, likely_reason
@@ -21,7 +21,7 @@ from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.settings import Patience, Settings, load_settings
 from agentflow.verdict.runner import PATIENCE, WHOLE, CheckResult, Known, Place, find_flaky
 from agentflow.view.text import Line, Span, Style, column, line, span
-from agentflow.view.words import counts, duration, pass_mark, plural
+from agentflow.view.words import duration, pass_mark, plural
 from agentflow.workspace.git import open_repository
 from agentflow.workspace.path_guard import PathGuard
 
@@ -218,10 +218,8 @@ def _run_and_repeat(
 
 
 def _describe_runs(shown: Shown, earlier: Sequence[Shown], chance: Sequence[str]) -> str:
-    tests = counts(shown.counts) if shown.counts and not shown.execution.timed_out else ""
-    before = describe_repeats([run.execution for run in earlier], chance)
     names = f": {list_some(list(chance))}" if chance else ""
-    return f"{describe_end(shown.execution)}{', ' if tests else ''}{tests}{before}{names}"
+    return describe_result(shown.execution, shown.counts, [run.execution for run in earlier], chance) + names
 
 
 def _make_row(

@@ -236,17 +236,30 @@ def describe_end(run: Ended) -> str:
     return "killed" if run.exit_code is None else f"exit {run.exit_code}"
 
 
-def describe_tries(evidence: Evidence) -> str:
-    """Return the note for a run that repeats earlier runs of its check on its tree, or nothing."""
-    return describe_repeats(evidence.tries, evidence.flaky)
+def describe_counts(tests: TestCounts) -> str:
+    """Return how many tests passed, failed and so on, without what there was none of."""
+    broken = "error" if tests.errors == 1 else "errors"
+    numbers = (tests.passed, tests.failed, tests.errors, tests.skipped)
+    words = ("passed", "failed", broken, "skipped")
+    told = (f"{number} {word}" for number, word in zip(numbers, words, strict=True) if number)
+    return ", ".join(told if tests.ran else ("no test ran", *told))
 
 
-def describe_repeats(tries: Sequence[Ended], flaky: Sequence[str]) -> str:
-    """Return the note for a run that repeats these tries on the same tree, or nothing."""
-    if not tries:
-        return ""
+def describe_result(
+    run: Ended, tests: TestCounts | None, tries: Sequence[Ended] = (), flaky: Sequence[str] = ()
+) -> str:
+    """Return what a command showed: its end, its tests, and the tries on the same tree before it."""
+    parts = [f"{describe_end(run)} after {run.seconds:.0f} s" if run.timed_out else describe_end(run)]
+    parts += [describe_counts(tests)] if tests and not run.timed_out else []
     before = ", ".join(describe_end(each) for each in tries)
-    return f", flaky ({before} before)" if flaky else f", the same in {len(tries) + 1} runs"
+    if tries:
+        parts.append(f"flaky ({before} before)" if flaky else f"the same in {len(tries) + 1} runs")
+    return ", ".join(parts)
+
+
+def summarize_evidence(evidence: Evidence) -> str:
+    """Return what a command showed, in a few words."""
+    return describe_result(evidence, evidence.tests, evidence.tries, evidence.flaky)
 
 
 class CheckRun(Record):

@@ -103,6 +103,25 @@ class ProbeKind(StrEnum):
     TESTS_ONLY = "tests_only"
     """New and changed tests with all of the code broken, where nothing else changed."""
 
+    @property
+    def meaning(self) -> str:
+        """What is wrong on purpose, in words for people."""
+        match self:
+            case ProbeKind.CANARY:
+                return "tests that always fail"
+            case ProbeKind.BROKEN_CODE:
+                return "with the changed code broken"
+            case ProbeKind.WITHOUT_HUNK:
+                return "without a part of the change"
+            case ProbeKind.ORACLE:
+                return "with other values expected"
+            case ProbeKind.UNTRIED:
+                return "with each new branch and condition watched"
+            case ProbeKind.PLANTED:
+                return "with an unknown name planted"
+            case ProbeKind.TESTS_ONLY:
+                return "new and changed tests with all code broken"
+
 
 class ProbeEnd(StrEnum):
     RED_AS_IT_MUST = "red as it must"
@@ -111,6 +130,23 @@ class ProbeEnd(StrEnum):
     """Nothing shows that the broken code was in place, so the result says nothing."""
     LEFT_OUT = "left out"
     """All probes together would have taken too long."""
+
+
+def describe_probe(kind: ProbeKind, end: ProbeEnd) -> str:
+    """Return what a probe came to, in words for people."""
+    match end:
+        case ProbeEnd.NOT_APPLIED:
+            return "not applied: nothing shows that the changed files were read"
+        case ProbeEnd.LEFT_OUT:
+            return "left out: the probes before it took too long"
+        case ProbeEnd.RED_AS_IT_MUST if kind is ProbeKind.UNTRIED:
+            return "the tests try all of it"
+        case ProbeEnd.SILENT if kind is ProbeKind.UNTRIED:
+            return "the tests do not try all of it"
+        case ProbeEnd.RED_AS_IT_MUST:
+            return "failed, as it must"
+        case ProbeEnd.SILENT:
+            return "passed, although it had to fail"
 
 
 class ProbeResult(Record):

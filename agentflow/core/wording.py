@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable
 
+PLAUSIBLE = "plausible: it passes these checks"
+"""What a change by the built-in repair engine is called."""
+
 
 def list_some(names: Iterable[str], most: int = 5, between: str = ", ") -> str:
     """Return names in one line: the first few, and how many more there are."""

@@ -22,12 +22,11 @@ from agentflow.core.role import (
     Review,
     ReviewVerdict,
 )
+from agentflow.core.wording import PLAUSIBLE
 from agentflow.parse import decode
 from agentflow.repair.case import Case
 from agentflow.repair.target import ADVICE, Brief, read_brief, read_record
 from agentflow.sandbox.run import Sandbox
-
-LABEL = "plausible: it passes these checks"
 
 NOTHING = "no candidate makes the failing tests pass"
 
@@ -154,7 +153,7 @@ def _plan(case: Case) -> Plan:
             *(f"{test} passes" for test in case.target.failing),
             *(f"{shown.name}: {read_record(root, shown).command}" for shown in case.brief.before),
         ),
-        risks=(f"an edit found by search is {LABEL}",),
+        risks=(f"an edit found by search is {PLAUSIBLE}",),
     )
 
 
@@ -183,7 +182,9 @@ def _submit_change(request: Request) -> Reply:
         raise ModelRejected(edits[-1].text if edits else NOTHING, hint=ADVICE)
     title = edits[-1].text
     path = title.partition(":")[0]
-    return _reply_with(request, [_call("SubmitChange", Change(summary=f"{title}; {LABEL}", files=(path,)))])
+    return _reply_with(
+        request, [_call("SubmitChange", Change(summary=f"{title}; {PLAUSIBLE}", files=(path,)))]
+    )
 
 
 def _review(brief: Brief) -> Review:
@@ -198,7 +199,7 @@ def _verdict(brief: Brief) -> Judgement:
         reasons = tuple(f"{shown.name} is red" for shown in red) or ("no check was run after the change",)
         return Judgement(verdict=Claim.FAILED, evidence=cited, reasons=reasons)
     reasons = tuple(f"{shown.name} is green" for shown in brief.after)
-    return Judgement(verdict=Claim.VERIFIED, evidence=cited, reasons=(*reasons, LABEL))
+    return Judgement(verdict=Claim.VERIFIED, evidence=cited, reasons=(*reasons, PLAUSIBLE))
 
 
 def _refuse_errors(request: Request) -> None:

@@ -4,11 +4,11 @@ from typing import Any
 
 from agentflow.core.errors import Exit
 from agentflow.core.events import IntentTold
-from agentflow.core.evidence import CheckRun, Side, describe_end, describe_tries, select_runs
+from agentflow.core.evidence import CheckRun, Side, select_runs, summarize_evidence
 from agentflow.core.record import plain
 from agentflow.core.task import Failure, GateStatus, TaskState
-from agentflow.core.verdict import ProbeResult, Proof
-from agentflow.core.wording import list_some
+from agentflow.core.verdict import ProbeResult, Proof, describe_probe
+from agentflow.core.wording import PLAUSIBLE, list_some
 from agentflow.redact import nest, visible
 from agentflow.report.answer import format_answer
 from agentflow.report.material import Material, RoleSpending, Spending, fence_text
@@ -18,8 +18,6 @@ from agentflow.verdict.paths import explain
 from agentflow.workspace.git import FileChange
 
 UNKNOWN = "unknown, the files could not be read"
-
-PLAUSIBLE = "plausible: it passes these checks, and nothing more is claimed"
 
 
 def format_report(
@@ -129,7 +127,7 @@ def _facts(task: TaskState) -> str:
         gaps = f"; not isolated: {', '.join(task.gaps)}" if task.gaps else ""
         lines.append(f"- sandbox: {nest(task.sandbox)}{nest(gaps)}")
     if task.model == "repair" and task.ending.exit_code is Exit.VERIFIED:
-        lines.append(f"- {PLAUSIBLE}")
+        lines.append(f"- {PLAUSIBLE}, and nothing more is claimed")
     return "\n".join(lines)
 
 
@@ -137,13 +135,11 @@ def _check(run: CheckRun) -> str:
     evidence = run.evidence
     if evidence is None:
         return f"- {run.check.name}: not run ({nest(str(run.check.missing))})"
-    tests = evidence.tests
-    counts = f", {tests.passed} passed, {tests.failed + tests.errors} failed" if tests else ""
     took = f"{evidence.seconds:.1f} s, {evidence.id}"
     hint = f"\n  - {nest(run.hint)}" if run.hint else ""
     taken = f", as {evidence.taken_from} showed" if evidence.taken_from else ""
-    end = f"{describe_end(evidence)}{counts}{describe_tries(evidence)}{taken}"
-    return f"- {run.check.name}: `{nest(evidence.command)}` {end} ({took}){hint}"
+    end = f"{summarize_evidence(evidence)}{taken} ({took})"
+    return f"- {run.check.name}: `{nest(evidence.command)}` {end}{hint}"
 
 
 def _list_without_change(runs: tuple[CheckRun, ...]) -> list[str]:
@@ -154,7 +150,8 @@ def _list_without_change(runs: tuple[CheckRun, ...]) -> list[str]:
 def _probe(result: ProbeResult) -> str:
     about = ", ".join(result.subjects) or str(result.check)
     code = ", on the code from before the task" if result.code is Side.BASE else ""
-    return f"- {result.kind}: {nest(about)}{code}: {result.end} ({result.seconds:.1f} s)"
+    end = describe_probe(result.kind, result.end)
+    return f"- {result.kind} ({result.kind.meaning}): {nest(about)}{code}: {end} ({result.seconds:.1f} s)"
 
 
 def _sameness(task: TaskState) -> list[str]:

@@ -18,8 +18,7 @@ from agentflow.core.evidence import (
     TestCounts,
     TestOutcome,
     Try,
-    describe_end,
-    describe_tries,
+    summarize_evidence,
 )
 from agentflow.core.ports import Observer
 from agentflow.core.record import Record, copy_shared, encode, plain
@@ -242,21 +241,6 @@ def read_outcomes(folder: Path, evidence: Evidence) -> dict[str, TestOutcome]:
     lines = (folder / evidence.tests.ids_file).read_text("utf-8").split("\n")[:-1]
     pairs = (line.partition(" ") for line in lines)
     return {_unescape(test): TestOutcome(outcome) for outcome, _, test in pairs}
-
-
-def summarize_evidence(evidence: Evidence) -> str:
-    """Return what a command showed, in a few words; mixed results are never left out."""
-    words = [
-        f"{describe_end(evidence)} after {evidence.seconds:.0f} s"
-        if evidence.timed_out
-        else describe_end(evidence)
-    ]
-    if evidence.tests is not None and not evidence.timed_out:
-        tests = evidence.tests
-        broken = "error" if tests.errors == 1 else "errors"
-        parts = ((tests.passed, "passed"), (tests.failed, "failed"), (tests.errors, broken))
-        words += [f"{number} {word}" for number, word in parts if number] or ["no test ran"]
-    return ", ".join(words) + describe_tries(evidence)
 
 
 def list_evidence_files(evidence: Evidence) -> tuple[str, ...]:

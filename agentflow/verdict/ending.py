@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from agentflow.core.errors import Exit
 from agentflow.core.events import GatesMerged
-from agentflow.core.evidence import RED, CheckRun, describe_end, describe_tries
+from agentflow.core.evidence import RED, CheckRun, summarize_evidence
 from agentflow.core.role import Claim, Issue, Judgement, Review, ReviewVerdict, Severity
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.core.verdict import Caveat, FailReason, Verdict
+from agentflow.core.wording import list_some
 from agentflow.process import timestamp
 from agentflow.routing.route import is_stalled
 from agentflow.workspace.git import FileChange
@@ -99,10 +100,9 @@ def check_line(run: CheckRun) -> str:
     if evidence is None:
         return f"- {run.check.name}: not run ({run.check.missing})"
     failing = sorted(run.ids(*RED))
-    names = f": {', '.join(failing[:5])}" if failing else ""
+    names = f": {list_some(failing)}" if failing else ""
     hint = f"\n  {run.hint}" if run.hint else ""
-    end = f"{describe_end(evidence)}{describe_tries(evidence)}"
-    return f"- `{run.check.command}` {end} (evidence {evidence.id}){names}{hint}"
+    return f"- `{run.check.command}` {summarize_evidence(evidence)} (evidence {evidence.id}){names}{hint}"
 
 
 def weigh(verdict: Verdict, judgement: Judgement, changed: tuple[FileChange, ...]) -> Verdict:

@@ -21,6 +21,7 @@ from agentflow.core.evidence import (
     TestOutcome,
     describe_end,
     settle_outcomes,
+    summarize_evidence,
 )
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, Status, TaskState
@@ -30,7 +31,7 @@ from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.throwaway import scratch_folder
-from agentflow.store.ledger import EvidenceLedger, find_damages, summarize_evidence
+from agentflow.store.ledger import EvidenceLedger, find_damages
 from agentflow.store.reading import EVENTS, events, fold_state, read_evidence
 from agentflow.verdict.case import Case, find_hook_files, is_written_by_hooks
 from agentflow.verdict.ending import conclude

@@ -30,7 +30,7 @@ from agentflow.core.messages import Stop
 from agentflow.core.regex import regex
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import GateStatus, Phase
-from agentflow.core.verdict import ProbeEnd
+from agentflow.core.verdict import ProbeEnd, describe_probe
 from agentflow.redact import one_line
 from agentflow.view.text import Span, Style, span
 from agentflow.view.words import (
@@ -55,10 +55,6 @@ _OFFLINE = ("repair", "script:", "replay:")
 """Models for which the id that stands for a role's tier means nothing."""
 _EXIT = regex(r"^exit 0(, )?|^exit \d+, (?=\d)")
 _FAILURES = regex(r"(\d+) (?:failed|errors?)\b")
-_PROBE_ENDS = {
-    ProbeEnd.RED_AS_IT_MUST: "failed, as it must",
-    ProbeEnd.SILENT: "passed, although it had to fail",
-}
 _MARKS = {Style.GOOD: "✓ ", Style.DIM: "· ", Style.WARN: "! ", Style.BAD: "✗ "}
 _FINE = (RunOutcome.SUBMITTED, RunOutcome.ANSWERED)
 _USUAL = (Stop.END_TURN, Stop.TOOL_USE)
@@ -296,7 +292,7 @@ def _failures(summary: str) -> int:
 def _tell_probe(event: Probed, _memory: Memory) -> tuple[Row, ...]:
     style = Style.WARN if event.end is ProbeEnd.SILENT else Style.DIM
     about = one_line(", ".join(event.subjects) or str(event.check), _SUBJECT)
-    end = _PROBE_ENDS.get(event.end, event.end)
+    end = describe_probe(event.kind, event.end)
     said = f"probe {event.kind}  {about}{side_words(Side.FINAL, event.code)}  {end}"
     return ((span(f"    {_MARKS[style]}", style), span(said, style), _took(event.seconds)),)
 

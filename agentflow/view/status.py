@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agentflow.core.evidence import By, CheckName, Evidence, Side, describe_end
+from agentflow.core.evidence import By, CheckName, Evidence, Side, describe_counts, describe_end
 from agentflow.core.pending import APPROVED, Pending, PendingKind, to_letter
 from agentflow.core.role import PlanStep
 from agentflow.core.task import GateStatus, Phase, RequiredCheck, Status, TaskState
@@ -12,7 +12,6 @@ from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Span, Style, cells, clip, column, label_row, line, span
 from agentflow.view.words import (
     RESUMABLE,
-    counts,
     duration,
     evidence_mark,
     gate_mark,
@@ -180,7 +179,7 @@ def _check(snapshot: Snapshot, base: RequiredCheck | None, final: RequiredCheck 
     shown = _change(before, after) if final else (span(f"{describe_end(after)} at the start"),)
     is_empty = after.tests is not None and after.tests.ran == 0
     mark = pass_mark(after.exit_code == 0 and not is_empty) if final else span("○ ", Style.DIM)
-    tests = f"  {counts(after.tests)}" if after.tests else ""
+    tests = f"  {describe_counts(after.tests)}" if after.tests else ""
     return line("  ", mark, name, *shown, tests, command, span(f"  {after.id}", Style.DIM), hang=6)
 
 
@@ -353,7 +352,9 @@ def evidence_detail(evidence: Evidence, output: str) -> tuple[Line, ...]:
             f"  {one_line(evidence.command, _TASK_ID)}",
         ),
         label_row(
-            "exit", span(describe_end(evidence), colour(evidence)), span(f"  {counts(evidence.tests)}")
+            "exit",
+            span(describe_end(evidence), colour(evidence)),
+            span(f"  {describe_counts(evidence.tests) if evidence.tests else ''}"),
         ),
         *_tries(evidence),
         label_row("chosen by", span(chosen), span(f"  iteration {evidence.iteration}", Style.DIM)),

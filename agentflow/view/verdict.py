@@ -7,7 +7,7 @@ from shlex import quote
 from agentflow.core.record import Record
 from agentflow.core.task import Failure, Phase, RequiredCheck, Status, TaskState
 from agentflow.core.verdict import Verdict, explain_caveat
-from agentflow.core.wording import list_some
+from agentflow.core.wording import PLAUSIBLE, list_some
 from agentflow.redact import one_line, visible
 from agentflow.store.reading import TASKS
 from agentflow.view.status import check_rows, diff_style, draw_pending, plan_rows
@@ -270,7 +270,7 @@ def _cautions(state: TaskState) -> Iterator[Line]:
     if state.sandbox != "full":
         yield label_row("sandbox", sandbox(state))
     if state.model == REPAIR and state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
-        yield label_row("claim", span("plausible: it passes these checks"))
+        yield label_row("claim", span(PLAUSIBLE))
 
 
 def _list_unproved(shown: Verdict | None) -> tuple[str, ...]:

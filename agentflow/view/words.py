@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import Enum
 
 from agentflow.core.events import EvidenceRecorded
-from agentflow.core.evidence import Evidence, Side, TestCounts
+from agentflow.core.evidence import Evidence, Side
 from agentflow.core.task import GateStatus, Status, TaskState
 from agentflow.view.text import Span, Style, span
 
@@ -98,19 +98,6 @@ def is_without_change(evidence: Evidence | EvidenceRecorded) -> bool:
 
 def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def counts(tests: TestCounts | None) -> str:
-    """Return what tests gave, leaving out what there was none of."""
-    if tests is None:
-        return ""
-    parts = (
-        f"{tests.passed} passed" if tests.passed else "",
-        f"{tests.failed} failed" if tests.failed else "",
-        plural(tests.errors, "error") if tests.errors else "",
-        f"{tests.skipped} skipped" if tests.skipped else "",
-    )
-    return ", ".join(filter(None, parts)) or "no test ran"
 
 
 def tree_words(tree: str | None) -> str:

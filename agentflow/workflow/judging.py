@@ -6,14 +6,13 @@ from functools import partial
 from types import MappingProxyType
 
 from agentflow.core.errors import Exit
-from agentflow.core.evidence import CheckRun
+from agentflow.core.evidence import CheckRun, summarize_evidence
 from agentflow.core.pending import Answer, Pending, PendingKind
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Ending, Failure, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.core.verdict import FailReason, Verdict
 from agentflow.process import timestamp
 from agentflow.routing.route import JUDGING
-from agentflow.store.ledger import summarize_evidence
 from agentflow.verdict.case import Case, describe_drift
 from agentflow.verdict.ending import (
     add_review_caveats,

@@ -10,9 +10,8 @@ from agentflow.core.evidence import (
     CheckRun,
     Side,
     TestOutcome,
-    describe_end,
-    describe_repeats,
     find_same_check,
+    summarize_evidence,
 )
 from agentflow.core.role import Limits, Plan, Role
 from agentflow.core.routing import ROLE_OF, Access
@@ -317,23 +316,15 @@ def _check_line(run: CheckRun, material: Material) -> str:
     if (evidence.surface, evidence.code) == (Side.BASE, Side.FINAL):
         name = f"{name}, as they stood before the task"
     colour = "green" if run.green else "red"
-    end = f"{describe_end(evidence)}{describe_repeats(evidence.tries, evidence.flaky)}{_counts(run)}"
     output = f"{material.folder}/evidence/{evidence.id}.out"
     lines = [
-        f"- {name}: {colour}, {end}, evidence {evidence.id}, output in {output}",
+        f"- {name}: {colour}, {summarize_evidence(evidence)}, evidence {evidence.id}, output in {output}",
         f"  `{run.check.command}`",
     ]
     failing = () if run.green else sorted(run.ids(*RED))
     if failing:
         lines.append(f"  failing: {list_some(failing, MAX_FAILING)}")
     return "\n".join(lines)
-
-
-def _counts(run: CheckRun) -> str:
-    if run.counts is None:
-        return ""
-    failed = run.counts.failed + run.counts.errors
-    return f", {run.counts.passed} passed, {failed} failed, {run.counts.skipped} skipped"
 
 
 def _findings(task: TaskState) -> str:

@@ -8,7 +8,8 @@ import pytest
 
 from agentflow.core.errors import ModelRejected
 from agentflow.core.messages import Reply, Request, ToolCall, ToolResult, ToolSpec
-from agentflow.repair.policy import LABEL, Repair
+from agentflow.core.wording import PLAUSIBLE
+from agentflow.repair.policy import Repair
 from tests.support.boxes import boxed
 from tests.support.records import a_request, user
 from tests.unit.repair.bugs import BUGS, Bug, module_tests
@@ -40,7 +41,7 @@ def test_a_seeded_bug_is_mended_by_one_edit(bug: Bug, tmp_path: Path) -> None:
     assert path == "shop/core.py"
     assert len(old) <= 1
     assert len(new) <= 1 or bug.name == "missing guard"
-    assert summary.endswith(f"; {LABEL}")
+    assert summary.endswith(f"; {PLAUSIBLE}")
 
 
 def test_the_demo_shows_a_rejected_attempt_and_then_the_real_edit(tmp_path: Path) -> None:

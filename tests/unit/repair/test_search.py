@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import ModelRejected
-from agentflow.repair.policy import LABEL, Repair
+from agentflow.core.wording import PLAUSIBLE
+from agentflow.repair.policy import Repair
 from agentflow.sandbox.run import Sandbox
 from tests.support.boxes import boxed, landlocked
 from tests.unit.repair.bugs import module_tests
@@ -75,7 +76,7 @@ def test_a_candidate_that_ends_the_process_that_tries_it_is_a_lost_one_and_told(
     stage = Stage(tmp_path, {"core.py": code, "tests/test_core.py": module_tests("core", TRUTHS)}, UNITTEST)
     (summary,) = stage.mend(Repair(box(stage.root)))
     assert set(stage.changed()) == {"core.py"}
-    assert re.search(rf" \(workers that crashed and were replaced: \d+\); {LABEL}$", summary)
+    assert re.search(rf" \(workers that crashed and were replaced: \d+\); {PLAUSIBLE}$", summary)
 
 
 def test_a_search_whose_processes_all_end_says_so_by_name(box: Boxed, tmp_path: Path) -> None:

@@ -4,8 +4,17 @@ import msgspec
 import pytest
 
 from agentflow.core.events import Event, EvidenceRecorded
-from agentflow.core.evidence import By, CheckName, Evidence, Execution, Side, TestCounts, TestOutcome
-from agentflow.store.ledger import Binding, EvidenceLedger, TreeLedger, summarize_evidence
+from agentflow.core.evidence import (
+    By,
+    CheckName,
+    Evidence,
+    Execution,
+    Side,
+    TestCounts,
+    TestOutcome,
+    summarize_evidence,
+)
+from agentflow.store.ledger import Binding, EvidenceLedger, TreeLedger
 from tests.support.records import an_execution
 from tests.unit.tools.bench import a_record
 from tests.unit.verdict.cases import a_task
@@ -160,7 +169,7 @@ def test_a_verifier_may_cite_its_own_commands_of_this_iteration_only(
         (a_record("e", exit_code=None), "killed"),
         (a_record("e", timed_out=True, seconds=600.2), "timed out after 600 s"),
         (a_record("e", tests=TestCounts()), "exit 0, no test ran"),
-        (a_record("e", tests=TestCounts(skipped=3)), "exit 0, no test ran"),
+        (a_record("e", tests=TestCounts(skipped=3)), "exit 0, no test ran, 3 skipped"),
         (a_record("e", exit_code=1, tests=TestCounts(passed=2, errors=1)), "exit 1, 2 passed, 1 error"),
     ],
 )
