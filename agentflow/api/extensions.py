@@ -7,13 +7,18 @@ from pathlib import Path
 
 from agentflow.api.content import list_skill_folders
 from agentflow.api.trust import list_untrusted
+from agentflow.api.trust_items import read_own_plugin
 from agentflow.core.errors import InvalidFile
 from agentflow.core.record import Record
 from agentflow.hooks.entries import load_hooks, project_places
+from agentflow.library.plugins import Plugin, count_parts
 from agentflow.library.roles import read_role
 from agentflow.library.skill_file import SKILL_FILE, read_skill
 from agentflow.library.skills import find_skill_folders
+from agentflow.library.slash_commands import CommandFolder, list_command_files, read_command
+from agentflow.settings import PLUGIN_MANIFEST
 from agentflow.trust import content
+from agentflow.view.words import plural
 
 MAX_EXTENSIONS = 500
 """The most parts of one kind that are named."""
@@ -110,18 +115,45 @@ def _list_hooks(repository: RepositoryTrust) -> Iterator[Extension]:
 
 
 def _list_commands(repository: RepositoryTrust) -> Iterator[Extension]:
-    for folder in (".claude/commands", "commands"):
-        for path in sorted((repository.root / folder).glob("**/*.md")):
-            yield Extension(
-                name=f"/{path.stem}", file=repository.name_file(path), standing=Standing.UNSUPPORTED
-            )
+    place = CommandFolder(path=repository.root / ".claude/commands", root=repository.root, origin="project")
+    for path in list_command_files(place):
+        file = repository.name_file(path)
+        try:
+            command = read_command(path, place)
+        except InvalidFile as error:
+            yield Extension(name=f"/{path.stem}", file=file, standing=Standing.LEFT_OUT, reason=error.problem)
+            continue
+        yield Extension(name=f"/{command.called}", file=file, standing=_stand(repository, file))
 
 
 def _list_plugins(repository: RepositoryTrust) -> Iterator[Extension]:
-    manifest = repository.root / ".claude-plugin/plugin.json"
-    if manifest.is_file():
-        file = repository.name_file(manifest)
-        yield Extension(name=_read_name(manifest), file=file, standing=Standing.UNSUPPORTED)
+    manifest = repository.root / PLUGIN_MANIFEST
+    if not manifest.is_file():
+        return
+    file = repository.name_file(manifest)
+    try:
+        plugin = read_own_plugin(repository.root)
+    except InvalidFile as error:
+        yield Extension(
+            name=_read_name(manifest), file=file, standing=Standing.LEFT_OUT, reason=error.problem
+        )
+        return
+    if plugin is None:
+        reason = "its parts are those of agentflow itself"
+        yield Extension(name=_read_name(manifest), file=file, standing=Standing.COUNTS, reason=reason)
+    else:
+        reason = _describe_plugin(plugin, repository)
+        yield Extension(name=plugin.name, file=file, standing=_stand(repository, file), reason=reason)
+
+
+def _describe_plugin(plugin: Plugin, repository: RepositoryTrust) -> str:
+    """Return what a plugin at the repository's root brings, what of it waits, and what is not used."""
+    brings = ", ".join(plural(count, part) for part, count in count_parts(plugin).items() if count)
+    parts = (*plugin.agents, *plugin.commands, *plugin.hooks, *(one / SKILL_FILE for one in plugin.skills))
+    waiting = sum(not repository.is_trusted(repository.name_file(path)) for path in parts)
+    left = f"{plural(waiting, 'file')} of it waiting for trust" if waiting else ""
+    unused = f"not used: {', '.join(plugin.unused)}" if plugin.unused else ""
+    return "; ".join(filter(None, (brings, left, unused)))
 
 
 def _list_servers(repository: RepositoryTrust) -> Iterator[Extension]:

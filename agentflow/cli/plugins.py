@@ -42,6 +42,7 @@ def list_plugins(json: bool = JSON) -> None:
     from agentflow.api.plugins import open_store
     from agentflow.core.errors import AgentflowError
     from agentflow.library.plugins import count_parts
+    from agentflow.view.words import plural
 
     store = open_store()
     rows: list[dict[str, Any]] = []
@@ -63,7 +64,7 @@ def list_plugins(json: bool = JSON) -> None:
         say_json(rows)
         return
     for row in rows:
-        brings = ", ".join(f"{count} {part}" for part, count in row["parts"].items() if count)
+        brings = ", ".join(plural(count, part) for part, count in row["parts"].items() if count)
         state = f"CHANGED, nothing runs: {row['changed'][0]}" if row["changed"] else brings or "nothing"
         say(f"{row['name']} {row['version']}".rstrip())
         say(f"  {state}")

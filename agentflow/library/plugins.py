@@ -177,11 +177,11 @@ def _to_names(named: str | Iterable[str]) -> tuple[str, ...]:
 def count_parts(plugin: Plugin) -> dict[str, int]:
     """Return how many of each kind a plugin brings; of hooks and servers, how many files."""
     return {
-        "agents": len(plugin.agents),
-        "skills": len(plugin.skills),
-        "commands": len(plugin.commands),
-        "hook files": len(plugin.hooks),
-        "servers": sum(len(describe_plugin_servers(each.path)) for each in plugin.servers),
+        "agent": len(plugin.agents),
+        "skill": len(plugin.skills),
+        "command": len(plugin.commands),
+        "hook file": len(plugin.hooks),
+        "server": sum(len(describe_plugin_servers(each.path)) for each in plugin.servers),
     }
 
 
