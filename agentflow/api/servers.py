@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from agentflow.api.content import has_plugins
 from agentflow.core.errors import InvalidFile
 from agentflow.core.events import Warned
 from agentflow.core.messages import ToolResult, ToolSpec
@@ -25,13 +26,14 @@ from agentflow.model.tiers import REPAIR
 from agentflow.parse import decode
 from agentflow.permissions.rules import SERVER_PREFIX, parse_rules
 from agentflow.sandbox.run import Sandbox
-from agentflow.settings import Settings, folders
+from agentflow.settings import PLUGIN_MANIFEST, Settings, folders
 from agentflow.store.journal import load_run
 from agentflow.store.reading import find
 from agentflow.store.tasks import TaskStore
 from agentflow.trust import Trusted, content, load_trust
 
 _ON, _OFF, _ALL = "enabledMcpjsonServers", "disabledMcpjsonServers", "enableAllProjectMcpServers"
+_PLUGIN_ROOT = "CLAUDE_PLUGIN_ROOT"
 _UNTRUSTED = "waits for your trust: agentflow trust"
 
 
@@ -43,10 +45,30 @@ def find_accepted_file() -> Path:
 def list_server_files(root: Path) -> tuple[ServerFile, ...]:
     """Return the files that may configure servers here."""
     own = folders(os.environ).claude.with_name(".claude.json")
+    is_plugin = (root / PLUGIN_MANIFEST).is_file()
+    variables = {_PLUGIN_ROOT: str(root)} if is_plugin else {}
     return (
         ServerFile(path=own, source=ServerSource.LOCAL),
-        ServerFile(path=root / SERVERS_FILE, source=ServerSource.PROJECT),
+        ServerFile(path=root / SERVERS_FILE, source=ServerSource.PROJECT, variables=variables),
         ServerFile(path=own, source=ServerSource.USER),
+        *_list_plugin_files(root),
+    )
+
+
+def _list_plugin_files(root: Path) -> tuple[ServerFile, ...]:
+    """Return the files of plugins, whose servers are named `plugin_PLUGIN_SERVER`."""
+    if not has_plugins(root):
+        return ()
+    from agentflow.api.plugins import list_plugin_servers
+
+    return tuple(
+        ServerFile(
+            path=each.path,
+            source=ServerSource.PLUGIN,
+            prefix=f"plugin_{each.plugin}_",
+            variables={_PLUGIN_ROOT: str(each.root)},
+        )
+        for each in list_plugin_servers(root)
     )
 
 

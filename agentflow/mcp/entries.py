@@ -140,7 +140,9 @@ def _read_table(place: ServerFile, root: Path) -> dict[str, Any]:
     top: Any = decode(dict[str, Any], content(place.path), str(place.path))
     for key in ("projects", str(root)) if place.source is ServerSource.LOCAL else ():
         top = top.get(key, {}) if isinstance(top, dict) else {}
-    table = top.get(SERVERS_KEY, {}) if isinstance(top, dict) else {}
+    # a plugin's own file may name its servers at the top; its manifest names other things there
+    is_bare = place.source is ServerSource.PLUGIN and place.path.name != "plugin.json"
+    table = top.get(SERVERS_KEY, top if is_bare else {}) if isinstance(top, dict) else {}
     if not isinstance(table, dict):
         raise InvalidFile(str(place.path), f"{SERVERS_KEY}: must be an object of servers")
     return table
