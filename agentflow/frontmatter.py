@@ -34,6 +34,7 @@ _MAX_VALUES = 2_000
 _PLAIN_VALUE = regex(r"^(\s*[\w-]+:[ \t]+)([^\s\"'\[{|>&*!].*?|\[[^\]]*\][ \t]*[^\s#].*?)[ \t]*$")
 _MERGED = regex(rf"(?:(?!\n{FENCE}).)*?<<\s*:", re.DOTALL)
 """Merged keys may make many of few before any value can be counted."""
+_KEY = regex(r"([^\s:#\"'-][^:]*):")
 _FORBIDDEN = regex("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -248,10 +249,14 @@ def join(head: dict[str, Any], body: str) -> str:
 
 def key_line(text: str, key: str) -> int | None:
     """Return the line on which a key of the head stands, from 1."""
-    for number, line in _head_lines(text):
-        if line.startswith(f"{key}:"):
-            return number
-    return None
+    return key_lines(text).get(key)
+
+
+def key_lines(text: str) -> dict[str, int]:
+    """Return the line of each key of the head, from 1."""
+    lines = ((_KEY.match(line), number) for number, line in _head_lines(text))
+    found = [(key[1], number) for key, number in lines if key]
+    return dict(reversed(found))
 
 
 def _head_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -131,8 +131,9 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
         warnings.extend(notes)
     used = []
     for role in roles.all:
-        toolbox.select_for(role)
-        if role.part is None and toolbox.gives_nothing(role):
+        if role.part:
+            toolbox.select_for(role)
+        elif toolbox.gives_nothing(role):
             warnings.append(f"role left out: {describe_no_tools(role)}")
             continue
         used.append(role)

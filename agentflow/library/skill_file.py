@@ -9,7 +9,7 @@ from typing import Any
 
 from agentflow.core.errors import InvalidFile, OutsideWorkspace, ToolError
 from agentflow.core.record import Record
-from agentflow.frontmatter import PublicText, key_line, read_public, split
+from agentflow.frontmatter import PublicText, key_lines, read_public, split
 from agentflow.library.substitution import PartKind, split_body
 from agentflow.permissions.rules import parse_rules
 from agentflow.redact import one_line
@@ -93,7 +93,7 @@ def read_skill(folder: Path, root: Path, origin: str) -> tuple[Skill, tuple[Oddi
     text = _text(folder, root)
     parsed = _parse(text, source, origin)
     head = parsed.head
-    lines = {key: key_line(text, key) or 1 for key in (*STANDARD_KEYS, *head)}
+    lines = {**dict.fromkeys((*STANDARD_KEYS, *head), 1), **key_lines(text)}
     for key in head.keys() - STANDARD_KEYS - _ELSEWHERE:
         if near := difflib.get_close_matches(key, STANDARD_KEYS, n=1, cutoff=0.8):
             raise InvalidFile(source, f"unknown key {key!r}; did you mean {near[0]!r}?", line=lines[key])
@@ -178,6 +178,8 @@ def _text(folder: Path, root: Path) -> str:
 
 def _read(folder: Path, root: Path, name: str) -> bytes:
     """Return the bytes of a file in a skill's folder; links may not lead out of it."""
+    if root == folder and name == SKILL_FILE and not (folder / name).is_symlink():
+        return _read_own(folder / name)  # the user's: read at every start, and no link to follow
     fence, below = PathGuard(root), folder.relative_to(root)
     home, place = fence.relative(str(below)), PurePosixPath(fence.relative(str(below / name)))
     if home != below.as_posix() or not place.is_relative_to(home):
@@ -189,6 +191,13 @@ def split_leniently(text: str, source: str) -> tuple[dict[str, Any], str]:
     """Return head and body of a file that may be written for other tools. Raises InvalidFile."""
     found = read_public(text, source)
     return found.head, found.body
+
+
+def _read_own(path: Path) -> bytes:
+    try:
+        return content(path)
+    except (OSError, InvalidFile) as error:
+        raise OutsideWorkspace(f"{path}: cannot be read: {error}") from None
 
 
 def _parse(text: str, source: str, origin: str) -> PublicText:
