@@ -1,4 +1,4 @@
-"""`agents`, `skills` and `tools`: what there is, and where it comes from."""
+"""`agents` and `tools`: what there is, and where it comes from; a start for a new role."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ from agentflow.api.content import (
 )
 from agentflow.api.models import choose_tiers
 from agentflow.api.wiring import list_shared_capabilities
-from agentflow.cli.arguments import JSON
+from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say, say_json, show
 from agentflow.compose.agents import Handoffs
 from agentflow.compose.builder import Draft, NoModel
@@ -32,7 +32,6 @@ from agentflow.core.run import Run
 from agentflow.core.tool import Category, Tool
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import list_subagents
-from agentflow.library.skill_file import Skill
 from agentflow.library.skills import Offer, offer_skills
 from agentflow.loop.open_skills import SKILL_TOOL
 from agentflow.model.tiers import first_ids, model_id, tier
@@ -40,12 +39,13 @@ from agentflow.settings import load_settings, model_name
 from agentflow.tools.registry import Toolbox
 
 NAME = typer.Argument(..., metavar="NAME", help="A name from `list`.")
-_UNOWNED = "every role, as it names no owner"
+NEW_NAME = typer.Argument(..., metavar="NAME", help="Lower-case letters, digits and hyphens.")
+USER = typer.Option(False, "--user", help="Write it below your home folder, for all repositories.")
 agents = typer.Typer(
-    help="List the roles, or show one.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
-)
-skills = typer.Typer(
-    help="List the skills, or show one.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
+    help="List, show or write roles.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
 )
 tools = typer.Typer(
     help="List the tools, or show one.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
@@ -55,15 +55,15 @@ tools = typer.Typer(
 @agents.command(name="list", epilog="Example: agentflow agents list --json")
 def list_agents(json: bool = JSON) -> None:
     """List the roles with their tools and skills."""
-    content = _content()
+    content = load_content_here()
     rows = [_role_row(role) for role in content.roles.all]
     if json:
         say_json(rows)
         return
     for row in rows:
         tools, skills = ", ".join(row["tools"]), ", ".join(row["skills"])
-        _entry(row["name"], row["tier"], {"": row["description"], "tools": tools, "skills": skills})
-    _notes(content)
+        show_entry(row["name"], row["tier"], {"": row["description"], "tools": tools, "skills": skills})
+    tell_warnings(content)
 
 
 @agents.command(name="show", epilog="Example: agentflow agents show implementer")
@@ -71,9 +71,9 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
     """Show a role as it would run: prompt, tools, hooks, limits and skills, and where each comes from."""
     from agentflow.view.text import Style, label_row, span
 
-    content = _content()
+    content = load_content_here()
     found = content.role(name)
-    role = resolve_role(found, content, _root())
+    role = resolve_role(found, content, find_root())
     if json:
         say_json({**_role_row(found), **role.told})
         return
@@ -84,39 +84,18 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
         label_row(label, span(", ".join(values)), span(f"  [{source}]" if source else "", Style.DIM))
         for (label, source), values in grouped.items()
     )
-    _body(role.prompt)
+    show_body(role.prompt)
 
 
-@skills.command(name="list", epilog="Example: agentflow skills list --json")
-def list_skills(json: bool = JSON) -> None:
-    """List the skills and the roles that use them."""
-    content = _content()
-    rows = [_skill_row(skill, content) for skill in content.skills.all]
-    if json:
-        say_json(rows)
-        return
-    for row in rows:
-        users = ", ".join(filter(None, (row["owner"], *row["consumers"]))) or _UNOWNED
-        _entry(row["name"], row["source"], {"": row["description"], "roles": users})
-    _notes(content)
+@agents.command(name="new", epilog="Example: agentflow agents new release-notes")
+def new_agent(name: str = NEW_NAME, user: bool = USER, folder: Path = FOLDER) -> None:
+    """Write a commented role file to start from. `check` passes on it as it is."""
+    from agentflow.cli.starters import find_own_folder, write_start
 
-
-@skills.command(name="show", epilog="Example: agentflow skills show verification-gates")
-def show_skill(name: str = NAME, json: bool = JSON) -> None:
-    """Show a skill: its owner, its files, and the text that a role reads."""
-    from agentflow.core.errors import UnknownSkill
-    from agentflow.library.skill_file import list_skill_files, open_body
-
-    content = _content()
-    found = content.skills.find(name)
-    if found is None:
-        raise UnknownSkill(f"there is no skill {name}", hint="agentflow skills list shows them")
-    row = {**_skill_row(found, content), "path": found.source, "files": list_skill_files(found)}
-    if json:
-        say_json({**row, "body": open_body(found).text})
-        return
-    _facts(row, "description", "owner", "consumers", "source", "path", "files")
-    _body(open_body(found).text)
+    path = find_own_folder("agents", folder, of_user=user) / f"{name}.md"
+    write_start("agent.md", path, name)
+    say(f"Wrote {path}.")
+    say("It is used by the implementer at once." if user else "It counts once you run `agentflow trust`.")
 
 
 @tools.command(name="list", epilog="Example: agentflow tools list --json")
@@ -150,7 +129,7 @@ def _find_tools() -> dict[str, tuple[Tool, list[str]]]:
     from agentflow.tools.todos import todo_update
     from agentflow.tools.web import WEB_FETCH, WEB_SEARCH
 
-    root, content = _root(), _content()
+    root, content = find_root(), load_content_here()
     known: dict[str, tuple[Tool, list[str]]] = {
         tool.name: (tool, []) for tool in (*open_toolbox(root).tools, WEB_FETCH, WEB_SEARCH)
     }
@@ -180,7 +159,7 @@ def show_tool(name: str = NAME, json: bool = JSON) -> None:
     if json:
         say_json(row)
         return
-    _facts(row, "name", "category", "effect", "description", "roles")
+    show_facts(row, "name", "category", "effect", "description", "roles")
     say("\ninput")
     for key, value in row["input"]["properties"].items():
         need = "" if key in row["input"].get("required", ()) else "optional; "
@@ -188,7 +167,7 @@ def show_tool(name: str = NAME, json: bool = JSON) -> None:
         show([label_row(f"  {key}", span(told), width=17)])
 
 
-def _root() -> Any:
+def find_root() -> Any:
     """Return the repository here, or this folder where there is none."""
     from pathlib import Path
 
@@ -201,14 +180,14 @@ def _root() -> Any:
         return Path.cwd()
 
 
-def _content() -> Content:
+def load_content_here() -> Content:
     from agentflow.api.content import load_content
     from agentflow.tools.registry import standard
 
-    return load_content(_root(), standard())
+    return load_content(find_root(), standard())
 
 
-def _notes(content: Content) -> None:
+def tell_warnings(content: Content) -> None:
     import sys
 
     from agentflow.redact import visible
@@ -231,18 +210,6 @@ def _role_row(role: Role) -> dict[str, Any]:
     }
 
 
-def _skill_row(skill: Skill, content: Content) -> dict[str, Any]:
-    listing = (role.name for role in content.roles.all if skill.name in role.skills)
-    consumers = {*skill.consumers, *listing} - {skill.owner}
-    return {
-        "name": skill.name,
-        "description": skill.description,
-        "owner": skill.owner,
-        "consumers": sorted(consumers),
-        "source": skill.origin,
-    }
-
-
 def _tool_row(tool: Tool) -> dict[str, Any]:
     return {
         "name": tool.name,
@@ -252,7 +219,7 @@ def _tool_row(tool: Tool) -> dict[str, Any]:
     }
 
 
-def _entry(name: str, note: str, told: dict[str, str]) -> None:
+def show_entry(name: str, note: str, told: dict[str, str]) -> None:
     """Show one thing of a list: its name, and below it what is told of it."""
     from agentflow.view.text import Style, line, span
 
@@ -262,7 +229,7 @@ def _entry(name: str, note: str, told: dict[str, str]) -> None:
         show([line("  ", *said, span(text), hang=4)] if text else [])
 
 
-def _facts(row: dict[str, Any], *labels: str) -> None:
+def show_facts(row: dict[str, Any], *labels: str) -> None:
     from agentflow.view.text import label_row, span
 
     for label in labels:
@@ -271,7 +238,7 @@ def _facts(row: dict[str, Any], *labels: str) -> None:
         show([label_row(label, span(text), width=13)])
 
 
-def _body(text: str) -> None:
+def show_body(text: str) -> None:
     """Show a text of Markdown, after an empty line."""
     from agentflow.view.text import BLANK, line, span
 

@@ -23,6 +23,7 @@ from agentflow.hooks.entries import HookFile, project_places, read_hooks, user_p
 from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import find_direct_problems, list_subagents, read_role, require_known
 from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill, read_skill_file
+from agentflow.library.skill_tests import read_situations
 from agentflow.library.skills import SkillFolder, Skills, describe_unknown_skill, find_skill_folders
 from agentflow.permissions.rules import parse_rules
 from agentflow.redact import one_line
@@ -110,7 +111,7 @@ def validate(root: Path) -> Validation:
             problems.append(problem_of(str(path), error))
             continue
         roles.append(role)
-        problems.extend(Problem(file=str(path), message=note, severity=WARNING) for note in notes)
+        problems.extend(_problem_of_note(str(path), note) for note in notes)
     known = list_subagents(tuple(roles))
     problems.extend(problem for role in roles for problem in _role_problems(role, toolbox, known))
     played = {role.part for role in roles}
@@ -131,6 +132,13 @@ def validate(root: Path) -> Validation:
         if (missing := describe_unknown_skill(role, Skills(all=looked.skills)))
     )
     return Validation(problems=tuple(problems), agents=len(paths), skills=looked.folders, hooks=hooks)
+
+
+def _problem_of_note(file: str, note: str) -> Problem:
+    """Return a warning of the reader of role files, which names the file and perhaps the line."""
+    place, _, message = note.partition(": ")
+    line = place.removeprefix(f"{file}:")
+    return name_problem(file, message, int(line) if line.isdecimal() else None, WARNING)
 
 
 def _settings_files(root: Path) -> tuple[int, list[Problem]]:
@@ -300,7 +308,7 @@ def look(places: Iterable[SkillFolder], roles: frozenset[str]) -> Looked:
             continue
         skills.append(skill)
         problems.extend(name_problem(odd.source, odd.problem, odd.line, WARNING) for odd in oddities)
-        problems.extend((*_of_owners(skill, roles), *_of_links(skill)))
+        problems.extend((*_of_owners(skill, roles), *_of_links(skill), *_of_tests(skill)))
     return Looked(skills=tuple(skills), folders=len(found), problems=tuple(problems))
 
 
@@ -315,6 +323,14 @@ def _of_owners(skill: Skill, roles: frozenset[str]) -> Iterator[Problem]:
         for name in sorted(set(names) - roles):
             message = f"metadata.{key}: there is no role {name}; known are {known}"
             yield name_problem(skill.source, message, line, mild)
+
+
+def _of_tests(skill: Skill) -> Iterator[Problem]:
+    """Yield why the tests of a skill cannot be run."""
+    try:
+        read_situations(skill)
+    except InvalidFile as error:
+        yield problem_of(error.source, error)
 
 
 def _of_links(skill: Skill) -> Iterator[Problem]:

@@ -130,8 +130,8 @@ _LOOK = (
         "agentflow route fix the off-by-one in pager.py",
         is_text=True,
     ),
-    CommandRow("agents", "catalog", "List the roles, or show one.", "agentflow agents show implementer"),
-    CommandRow("skills", "catalog", "List the skills, or show one.", "agentflow skills list"),
+    CommandRow("agents", "catalog", "List, show or write roles.", "agentflow agents show implementer"),
+    CommandRow("skills", "skills", "List, show, write or test skills.", "agentflow skills list"),
     CommandRow(
         "commands",
         "slash_commands",

@@ -17,6 +17,8 @@ from agentflow.trust import content
 from agentflow.workspace.path_guard import PathGuard
 
 SKILL_FILE = "SKILL.md"
+SKILL_TESTS = "tests.yaml"
+"""For people; no role is told of it."""
 STANDARD_KEYS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
 """The keys of the open standard."""
 _ELSEWHERE = frozenset(
@@ -157,9 +159,9 @@ def list_skill_files(skill: Skill) -> tuple[str, ...]:
     """Return the files beside SKILL.md, two levels deep, without links and hidden ones."""
     inside = [path for pattern in ("*", "*/*") for path in skill.folder.glob(pattern)]
     names = [path.relative_to(skill.folder).as_posix() for path in inside if _is_plain(path)]
-    return tuple(sorted(name for name in names if name != SKILL_FILE and not name.startswith(".")))[
-        :_MAX_FILES
-    ]
+    return tuple(
+        sorted(name for name in names if name not in (SKILL_FILE, SKILL_TESTS) and not name.startswith("."))
+    )[:_MAX_FILES]
 
 
 def _is_plain(path: Path) -> bool:

@@ -17,6 +17,7 @@ SKILL_TOOL = "Skill"
 _NEVER_BOUND = (Category.STATE, Category.ASK)
 ALREADY_OPEN, CLOSED = "is already open above", "is closed"
 _USED = regex(rf'\A<skill name="|\A\S+ (?:{ALREADY_OPEN}|{CLOSED})\Z')
+_BEGINNING = regex(r'(?m)^<skill name="(?P<name>[^"\n]*)"')
 _ALLOWED = regex(r'<skill name="[^"\n]*" allowed-tools="(?P<tools>[^"\n]*)">')
 
 
@@ -37,6 +38,17 @@ def is_skill_open(run: Run, name: str, call_id: str) -> bool:
         if is_meant and (result is None or _shows(result, name)):
             return True
     return False
+
+
+def list_opened_names(run: Run) -> tuple[tuple[str, bool], ...]:
+    """Return the skills that a run shows, and whether each was open from the beginning."""
+    started = {found["name"]: True for found in _BEGINNING.finditer(run.head.system)}
+    called = {
+        str(call.input.get("skill")): False
+        for call, result in _list_openings(run)
+        if result and _shows(result, str(call.input.get("skill")))
+    }
+    return tuple((started | called).items())
 
 
 def find_skill_bounds(run: Run) -> Role | None:

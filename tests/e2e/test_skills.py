@@ -1,5 +1,6 @@
 """Skills of the program, the user and the repository, as a role meets them."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -384,17 +385,66 @@ def test_allowed_tools_narrow_while_a_skill_is_in_use(repo: Repo) -> None:
     assert 'when its work is done, call Skill with {"skill": "log", "close": true}' in said[3]
 
 
-def test_two_hundred_skills_stay_within_the_listing_and_the_nearest_come_first(repo: Repo) -> None:
+def test_with_two_hundred_skills_and_roles_a_request_is_small_and_the_nearest_come_first(repo: Repo) -> None:
     for number in range(200):
-        give_skill(repo, f"skill-{number:03}", f"How thing {number} is done. Use when thing {number} is due.")
+        told = f"How thing {number} is done, with all the care that it takes. Use when thing {number} is due."
+        give_skill(repo, f"skill-{number:03}", told)
+        head = f"name: Agent-{number:03}\ndescription: {told}\ntools: Read, Grep\ncolor: red\n"
+        repo.give_role(f"agent-{number:03}", f"---\n{head}---\nLook.\n")
     give_skill(repo, "adding-sums", "How numbers are added. Use when a sum is returned wrongly.")
     done = repo.task(script=mending(turn(call("Skill", skill="thing 177"))))
     assert done.code == 0, done.err
     assert done.err.count("208 skills: each role is shown the nearest to the task") == 1
-    for head in heads(repo).values():
+    for name, head in heads(repo).items():
+        sent = len(head["system"]) + len(json.dumps(head["tools"])) + len(repo.runs(name)[0].brief)
+        assert sent / 4 < 4_000
         lines = [line for line in head["system"].splitlines() if line.startswith("- skill-")]
         assert 20 < len(lines) < 80
         assert sum(map(len, lines)) < 4_000
     system = heads(repo)["implementer"]["system"]
+    assert "more are installed. Call Agent with words of the work" in system
     assert system.index("- adding-sums") < system.index("- skill-")
     assert results(repo)[0].splitlines()[1].startswith("- skill-177")
+
+
+def test_a_start_for_a_skill_or_role_passes_check_and_its_own_test(repo: Repo) -> None:
+    for words in (("skills", "new", "dates"), ("agents", "new", "scout", "--user")):
+        assert repo.run(*words).code == 0
+        again = repo.run(*words)
+        assert (again.code, "exists already" in again.err) == (2, True)
+        assert repo.run(*words[:2], "No Name").code == 2
+    checked = repo.run("check", "--json")
+    assert (checked.code, checked.json["problems"]) == (0, [])
+    assert repo.run("skills", "test", "dates").code == 0
+    assert "may        read files only" in repo.run("agents", "show", "scout").out
+
+
+def test_tests_of_a_skill_say_what_did_not_happen_and_check_reads_them(repo: Repo) -> None:
+    tests = ".claude/skills/money/tests.yaml"
+    repo.write(
+        {
+            tests: "- {task: change a price, role: planner, offered: true, fires: true}\n"
+            "- {task: change a price, role: verifier, offered: true}\n"
+            "- {task: rename a price, fires: false}\n"
+        }
+    )
+    done = repo.run("skills", "test", "money", "--json")
+    assert done.code == 1
+    assert [row["problem"] for row in done.json] == ["", "was not offered", "was fired"]
+    assert done.json[0]["words"] == ["change", "price"]
+    assert "FAILED money, verifier: change a price: was not offered" in repo.run("skills", "test").out
+    repo.write({tests: "- {tusk: x}\n"})
+    (problem,) = [
+        each for each in repo.run("check", "--json").json["problems"] if each["severity"] == "error"
+    ]
+    assert (Path(problem["file"]), problem["line"]) == (repo.root / tests, 1)
+
+
+def test_a_task_says_which_skills_its_roles_opened_and_why(repo: Repo) -> None:
+    give_skill(repo, "sums", "How a sum is returned.", more="metadata: {roles: verifier}\n")
+    assert repo.task(script=mending(turn(OPEN))).code == 0
+    rows = repo.run("skills", "list", repo.folder.name, "--json").json
+    assert [(row["skill"], row["role"]) for row in rows] == [("money", "implementer"), ("sums", "verifier")]
+    assert rows[0]["why"].startswith("the role opened it")
+    assert rows[1]["why"] == "open from the beginning (roles verifier)"
+    assert "sums  verifier, run " in repo.run("skills", "list", repo.folder.name).out

@@ -1,0 +1,128 @@
+"""`skills`: list, show, write and test them, and tell which of them a task opened."""
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from agentflow.api.content import Content
+from agentflow.cli.arguments import FOLDER, JSON
+from agentflow.cli.catalog import (
+    NAME,
+    NEW_NAME,
+    USER,
+    load_content_here,
+    show_body,
+    show_entry,
+    show_facts,
+    tell_warnings,
+)
+from agentflow.cli.printing import say, say_json
+from agentflow.core.errors import Exit
+from agentflow.core.record import plain
+from agentflow.library.skill_file import Skill
+
+_UNOWNED = "every role, as it names no owner"
+ONE_NAME = typer.Argument(None, metavar="NAME", help="A name from `list`; all that have tests by default.")
+USED_IN = typer.Argument(None, metavar="TASK", help="A task's id or its beginning.")
+skills = typer.Typer(
+    help="List, show, write or test skills.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+
+@skills.command(name="list", epilog="Example: agentflow skills list --json")
+def list_skills(task: str | None = USED_IN, json: bool = JSON, folder: Path = FOLDER) -> None:
+    """List the skills and the roles that use them, or those that a task opened and why."""
+    if task is not None:
+        _list_used(task, folder, json=json)
+        return
+    content = load_content_here()
+    rows = [_skill_row(skill, content) for skill in content.skills.all]
+    if json:
+        say_json(rows)
+        return
+    for row in rows:
+        users = ", ".join(filter(None, (row["owner"], *row["consumers"]))) or _UNOWNED
+        show_entry(row["name"], row["source"], {"": row["description"], "roles": users})
+    tell_warnings(content)
+
+
+@skills.command(name="show", epilog="Example: agentflow skills show verification-gates")
+def show_skill(name: str = NAME, json: bool = JSON) -> None:
+    """Show a skill: its owner, its files, and the text that a role reads."""
+    from agentflow.core.errors import UnknownSkill
+    from agentflow.library.skill_file import list_skill_files, open_body
+
+    content = load_content_here()
+    found = content.skills.find(name)
+    if found is None:
+        raise UnknownSkill(f"there is no skill {name}", hint="agentflow skills list shows them")
+    row = {**_skill_row(found, content), "path": found.source, "files": list_skill_files(found)}
+    if json:
+        say_json({**row, "body": open_body(found).text})
+        return
+    show_facts(row, "description", "owner", "consumers", "source", "path", "files")
+    show_body(open_body(found).text)
+
+
+@skills.command(name="new", epilog="Example: agentflow skills new money")
+def new_skill(name: str = NEW_NAME, user: bool = USER, folder: Path = FOLDER) -> None:
+    """Write a commented skill to start from, with a test. `check` passes on it as it is."""
+    from agentflow.cli.starters import find_own_folder, write_start
+
+    place = find_own_folder("skills", folder, of_user=user) / name
+    write_start("skill.md", place / "SKILL.md", name)
+    write_start("skill-tests.yaml", place / "tests.yaml", name)
+    say(f"Wrote {place}/SKILL.md and tests.yaml.")
+    say(f"Edit them, then run `agentflow skills test {name}`.")
+
+
+@skills.command(name="test", epilog="Example: agentflow skills test money")
+def check_skills(name: str | None = ONE_NAME, json: bool = JSON) -> int:
+    """Test for which tasks a skill is offered and comes first, by its tests.yaml. No model is asked."""
+    from agentflow.core.errors import UnknownSkill
+    from agentflow.library.skill_tests import run_skill_tests
+
+    content = load_content_here()
+    chosen = [skill for skill in content.skills.all if name in (None, skill.name)]
+    if not chosen:
+        raise UnknownSkill(f"there is no skill {name}", hint="agentflow skills list shows them")
+    found = [row for skill in chosen for row in run_skill_tests(skill, content.skills, content.roles)]
+    if json:
+        say_json([plain(row) for row in found])
+    else:
+        for row in found:
+            say(row.text)
+        say(f"{len(found)} tests" if found else "No tests found. Write tests.yaml beside SKILL.md.")
+    return Exit.VERIFIED if all(row.passed for row in found) else Exit.NOT_VERIFIED
+
+
+def _list_used(task: str, folder: Path, *, json: bool) -> None:
+    """Show the skills that a task opened: by whom, and why they were offered."""
+    from agentflow.store.reading import find
+    from agentflow.view.skills import list_opened_skills
+    from agentflow.workspace.git import open_repository
+
+    rows = list_opened_skills(find(open_repository(folder).root, task), load_content_here().skills)
+    if json:
+        say_json([plain(row) for row in rows])
+        return
+    for row in rows:
+        say(f"{row.skill}  {row.role}, run {row.run}: {row.why}")
+    if not rows:
+        say("This task opened no skill.")
+
+
+def _skill_row(skill: Skill, content: Content) -> dict[str, Any]:
+    listing = (role.name for role in content.roles.all if skill.name in role.skills)
+    consumers = {*skill.consumers, *listing} - {skill.owner}
+    return {
+        "name": skill.name,
+        "description": skill.description,
+        "owner": skill.owner,
+        "consumers": sorted(consumers),
+        "source": skill.origin,
+    }
