@@ -9,9 +9,9 @@ from agentflow.cli.commands import COMMANDS as TABLE
 
 _LISTED = ("list", "show")
 INSIDE = {
-    "agents": _LISTED,
+    "agents": (*_LISTED, "new"),
     "commands": ("list",),
-    "skills": _LISTED,
+    "skills": (*_LISTED, "new", "test"),
     "tools": _LISTED,
     "permissions": ("test",),
     "mcp": ("list", "test", "serve"),
