@@ -126,8 +126,8 @@ def _judged(attempt: Attempt, change: Mapping[str, str]) -> Spent:
         assert task.wait() == 0
     (wall,) = (each["seconds"] for each in attempt.repo.events("PhaseEnded") if each["phase"] == _PHASE)
     probes = defaultdict[str, float](float)
-    for event in attempt.repo.events("Probed"):
-        probes[event["kind"]] += event["seconds"]
+    for each in attempt.repo.events("Probed"):
+        probes[each["kind"]] += each["seconds"]
     return Spent(wall=wall, cpu=read["PhaseEnded"] - read["PhaseStarted"], probes=probes)
 
 
