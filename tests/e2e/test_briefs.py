@@ -81,8 +81,8 @@ def test_each_role_is_told_where_it_works_and_what_was_seen_before(new_repo: New
     for judge in ("reviewer", "verifier"):
         assert "## Plan\nmend add\n1. mend it (calc.py)" in first[judge]
         assert "## Files that the implementer names\n- named: calc.py" in first[judge]
-        assert re.search(r"tests: red, exit 1, \d passed, \d failed, 0 skipped", first[judge])
-    assert re.search(r"tests: green, exit 0, \d passed, 0 failed, 0 skipped", first["verifier"])
+        assert re.search(r"tests: red, exit 1, \d passed, \d failed, evidence", first[judge])
+    assert re.search(r"tests: green, exit 0, \d passed, evidence", first["verifier"])
     assert "## Review\nAPPROVED" in first["verifier"]
 
 
