@@ -188,6 +188,7 @@ class EvidenceRecorded(Record, tag=True):
     tree: str | None
     summary: str
     seconds: float
+    failing: int = 0  # of its tests
     files: dict[str, str] = {}  # by path in the task folder, the hash of what each holds
     surface: Side = Side.FINAL
     code: Side = Side.FINAL

@@ -54,7 +54,6 @@ _REASONS = 12
 _OFFLINE = ("repair", "script:", "replay:")
 """Models for which the id that stands for a role's tier means nothing."""
 _EXIT = regex(r"^exit 0(, )?|^exit \d+, (?=\d)")
-_FAILURES = regex(r"(\d+) (?:failed|errors?)\b")
 _MARKS = {Style.GOOD: "✓ ", Style.DIM: "· ", Style.WARN: "! ", Style.BAD: "✗ "}
 _FINE = (RunOutcome.SUBMITTED, RunOutcome.ANSWERED)
 _USUAL = (Stop.END_TURN, Stop.TOOL_USE)
@@ -277,15 +276,10 @@ def _tone(event: EvidenceRecorded, memory: Memory) -> Style:
     if is_without_change(event):
         return Style.DIM
     if memory.phase is Phase.REFINEMENT:
-        memory.failed[event.check] = _failures(event.summary)
+        memory.failed[event.check] = event.failing
         return Style.DIM
-    is_known = _failures(event.summary) <= memory.failed.get(event.check, -1)
+    is_known = event.failing <= memory.failed.get(event.check, -1)
     return Style.WARN if is_known or event.surface is Side.BASE else Style.BAD
-
-
-def _failures(summary: str) -> int:
-    """Return how many tests failed by the words of an outcome."""
-    return sum(map(int, _FAILURES.findall(summary)))
 
 
 @rows.register

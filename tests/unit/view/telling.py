@@ -46,6 +46,7 @@ def recorded(record: Evidence, summary: str) -> EvidenceRecorded:
         tree=record.tree_before,
         summary=summary,
         seconds=record.seconds,
+        failing=record.tests.failed + record.tests.errors if record.tests else 0,
     )
 
 
