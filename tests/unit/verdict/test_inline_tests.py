@@ -2,7 +2,7 @@ import pytest
 
 from agentflow.core.evidence import CheckName
 from agentflow.verdict.comments import describe_suppressions
-from agentflow.verdict.inline_tests import extract_checks, list_test_files, mix_parts
+from agentflow.verdict.inline_tests import extract_checks, find_own_checks, list_test_files, mix_parts
 
 RUST = """pub fn total(cart: &[u32]) -> u32 { %s }
 
@@ -122,3 +122,28 @@ def test_a_new_suppression_is_told_where_its_check_is_required(line: str, check:
 )
 def test_other_words_are_none(line: str) -> None:
     assert not describe_suppressions("a.x", "", line, list(CheckName))
+
+
+OWN = """def pages(total):
+    return total // 10
+
+
+if __name__ == "__main__":
+    for total, wanted in [(40, 4)]:
+        if pages(total) != wanted:
+            raise SystemExit(total)
+"""
+
+
+def find_places(before: str, after: str) -> list[int | None]:
+    return [each.line for each in find_own_checks("a.py", before, after)]
+
+
+def test_a_check_of_itself_that_expects_something_else_is_found() -> None:
+    assert find_places(OWN, OWN.replace("4)", "5)")) == [5]
+    assert find_places(OWN, OWN.replace("// 10", "// 9")) == []
+
+
+def test_a_program_that_only_starts_otherwise_is_no_check() -> None:
+    started = 'if __name__ == "__main__":\n    raise SystemExit(main())\n'
+    assert find_places(started, started.replace("main()", "main(1)")) == []

@@ -572,3 +572,11 @@ def test_an_uncited_failure_is_a_caveat_that_shows_both_sides(judgement: Judgeme
 def test_no_word_of_a_verifier_raises_a_verdict(claim: Claim, evidence: tuple[str, ...]) -> None:
     failed = a_verdict("tests: exit 1")
     assert not weigh(failed, said(claim, "all is well", evidence=evidence), CHANGED).passed
+
+
+def test_new_tests_that_prove_nothing_are_told_by_name() -> None:
+    old, new = {"adds": PASSED}, {"adds": PASSED, "rounds": PASSED}
+    case = a_case((ran(TESTS, new),), (before(TESTS, old),), tested=("test/cart.test.js",))
+    assert judge(case).unproved == ("test/cart.test.js: let rounds fail when the code is broken",)
+    several = case.replace(tested=("test/cart.test.js", "test/more.test.js"))
+    assert judge(several).unproved[0].endswith(": let each new or changed test fail when the code is broken")
