@@ -11,7 +11,7 @@ from agentflow.core.record import Record
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.library.relevance import rank_by_words
 from agentflow.library.skill_file import Skill, SkillBody, list_skill_files, open_body, read_skill_file
-from agentflow.library.skills import Offer, format_skill_line
+from agentflow.library.skills import Offer, find_named, format_skill_line
 from agentflow.library.substitution import (
     Arguments,
     PartKind,
@@ -71,7 +71,7 @@ class UseSkills(Record):
 
     def _open(self, wanted: SkillInput, context: ToolContext) -> Output:
         """Read a skill, or a file of it."""
-        skill = next((skill for skill in self.offer.all if skill.name == wanted.skill), None)
+        skill = find_named(self.offer.all, wanted.skill)
         if skill is None:
             return self._search(wanted.skill)
         if wanted.file:

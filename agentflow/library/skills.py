@@ -183,8 +183,8 @@ def describe_unknown_skill(role: Role, skills: Skills) -> str | None:
 
 
 def _is_open(skill: Skill, role: Role, phase: Phase | None, paths: tuple[str, ...]) -> bool:
-    """Return whether a skill is open from the beginning; a repository's never is."""
-    if skill.origin == "project":
+    """Return whether a skill is open from the beginning; that of a repository or a plugin never is."""
+    if skill.origin in ("project", "plugin"):
         return False
     if not _names(role).isdisjoint(skill.roles) or phase in skill.phases:
         return True
