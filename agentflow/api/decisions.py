@@ -9,9 +9,11 @@ from agentflow.core.errors import InvalidFile, StateError, TaskNotFound, UsageEr
 from agentflow.core.events import Answered, Warned
 from agentflow.core.pending import APPROVED, Answer, Budget, Pending, read_answer
 from agentflow.core.record import Record
+from agentflow.core.task import Status
 from agentflow.parse import decode
 from agentflow.process import timestamp
 from agentflow.settings import folders, load_settings
+from agentflow.store.inbox import add_message
 from agentflow.store.ownership import is_own, record_begun, writer_lock
 from agentflow.store.reading import TASKS, events, find, fold_state, tasks
 from agentflow.store.tasks import TaskStore
@@ -147,3 +149,15 @@ def take_over(store: TaskStore, model: str) -> None:
     )
     store.emit(Warned(message=_TAKEN))
     record_own_task(store)
+
+
+def send_message(git: Git, folder: Path, text: str) -> None:
+    """Leave a message for the role that works in a task. Raises StateError for a task that is over."""
+    require_own(git, folder)
+    task = fold_state(folder, tuple(events(folder)))
+    if task.status not in (Status.RUNNING, Status.SUSPENDED):
+        raise StateError(
+            f"task {folder.name} is over: {task.status}",
+            hint="start another task, or a follow-up of it in a session",
+        )
+    add_message(folder, text)

@@ -76,6 +76,13 @@ _RUN = (
         "Commit exactly what a verified task changed. Your other changes are left alone.",
         "agentflow commit --branch fix-paging",
     ),
+    CommandRow(
+        "say",
+        "waiting",
+        "Tell a running task something. The role that works reads it before its next turn.",
+        "agentflow say leave the public functions as they are",
+        is_text=True,
+    ),
     CommandRow("cancel", "waiting", "Stop a task. `resume` can still continue it.", "agentflow cancel"),
     CommandRow(
         "undo",
@@ -115,6 +122,12 @@ _LOOK = (
         "session",
         "List the sessions of this repository.",
         "agentflow sessions --json",
+    ),
+    CommandRow(
+        "watch",
+        "tasks",
+        "Show a task as it goes on, from any terminal.",
+        "agentflow watch",
     ),
     CommandRow("log", "tasks", "Show what happened in a task, step by step.", "agentflow log 20260102T03"),
     CommandRow(

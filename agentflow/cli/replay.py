@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import groupby, zip_longest
 from operator import itemgetter
@@ -18,12 +18,13 @@ from agentflow.cli.arguments import FOLDER, JSON, TASK
 from agentflow.cli.printing import say, say_json
 from agentflow.cli.tasks import folder_of
 from agentflow.core.errors import Exit, StateError
-from agentflow.core.events import Stamped, StateChanged, TaskEnded
+from agentflow.core.events import PersonSaid, Stamped, StateChanged, TaskEnded
 from agentflow.core.pending import Consent
 from agentflow.core.record import Record, encode, plain
 from agentflow.core.task import Status, TaskState
 from agentflow.model.scripted import first_difference, steady
 from agentflow.parse import fit
+from agentflow.store.inbox import read_messages
 from agentflow.store.reading import TASKS, events, fold_state
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.reverify import lay_out, share_environments
@@ -101,7 +102,7 @@ def replay_task(folder: Path, task_id: str | None) -> Replayed:
         setup = prepare(root, f"replay:{path.name}", task.task, wish)
         setup = setup.replace(sandbox=share_environments(setup.sandbox, git.root))
         store = TaskStore.create(root, _begin_again(setup, happened, task))
-        ended = _run(setup, store, task)
+        ended = _run(setup, store, task, _recall_messages(path))
         told = _difference(happened, tuple(events(store.folder)), (str(git.root), str(root)))
     assert ended.ending is not None
     same = (ended.status, ended.ending.exit_code) == (task.status, task.ending and task.ending.exit_code)
@@ -130,9 +131,11 @@ def _begin_again(setup: Setup, happened: tuple[Stamped, ...], recorded: TaskStat
     return fit(TaskState, {**first, **{key: plain(fresh)[key] for key in keys}, **then})
 
 
-def _run(setup: Setup, store: TaskStore, recorded: TaskState) -> TaskState:
-    """Run to the end; what a person decided then is decided so again."""
-    crew = assemble(setup, store, Consent.SUSPEND)
+def _run(
+    setup: Setup, store: TaskStore, recorded: TaskState, recall: Callable[[int, int], tuple[str, ...]]
+) -> TaskState:
+    """Run to the end; what a person decided and said then is decided and said so again."""
+    crew = assemble(setup, store, Consent.SUSPEND).replace(recall_messages=recall)
     task = anyio.run(run_task, crew, store.task)
     while task.status is Status.SUSPENDED:
         known = [item for item in task.pending if item.id in recorded.answers]
@@ -142,6 +145,14 @@ def _run(setup: Setup, store: TaskStore, recorded: TaskState) -> TaskState:
             task = record_answer(task, item, recorded.answers[item.id])
         task = anyio.run(run_task, crew, go_on(task, is_told=True))
     return task
+
+
+def _recall_messages(folder: Path) -> Callable[[int, int], tuple[str, ...]]:
+    """Return what gives a run, before a turn, the messages that a person sent it in the recorded task."""
+    happened = (one.event for one in events(folder))
+    places = [(event.run, event.turn) for event in happened if isinstance(event, PersonSaid)]
+    messages = tuple(zip(places, read_messages(folder), strict=False))
+    return lambda run, turns: tuple(text for place, text in messages if place == (run, turns))
 
 
 @contextmanager

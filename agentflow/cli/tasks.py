@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from agentflow.cli.arguments import FOLDER, JSON, TASK
+from agentflow.cli.arguments import FOLDER, JSON, PLAIN, TASK
 from agentflow.cli.printing import say, say_json, say_line, show, tell_edits
 
 if TYPE_CHECKING:
@@ -119,6 +119,25 @@ def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) ->
         return
     tell = Story()
     show(line for event in events(found) for line in tell(event))
+
+
+def watch(task_id: str | None = TASK, plain: bool = PLAIN, folder: Path = FOLDER) -> None:
+    """Show a task as it goes on, from any terminal. Ctrl-C leaves, and the task goes on."""
+    import os
+
+    from agentflow.store.ownership import is_at_work
+    from agentflow.store.reading import follow_events
+    from agentflow.view.progress import Progress
+    from agentflow.view.status import picture
+    from agentflow.view.tasks import load
+    from agentflow.view.text import choose
+
+    root, found = _task(folder, task_id)
+    medium = choose(sys.stdout, os.environ)
+    with Progress(sys.stdout, medium.replace(live=medium.live and not plain)) as progress:
+        for event in follow_events(found, lambda: is_at_work(root)):
+            progress(event)
+    show(picture(load(found), at_work=is_at_work(root)))
 
 
 def evidence(

@@ -22,7 +22,8 @@ from agentflow.cli.arguments import (
     consent_of,
     detail_of,
 )
-from agentflow.cli.printing import say, say_json, tell_edits
+from agentflow.cli.printing import say as write
+from agentflow.cli.printing import say_json, tell_edits
 
 if TYPE_CHECKING:
     from agentflow.core.pending import Answer
@@ -138,7 +139,30 @@ def cancel(
     tell_edits(root, found)
     ending = cancel_task(folder, found.name)
     said = "was asked to stop, and is still ending" if ending.is_pending else str(ending.status)
-    say(f"{found.name} {said}")
+    write(f"{found.name} {said}")
+
+
+def say(
+    words: list[str] = typer.Argument(
+        ...,
+        metavar="[TASK] TEXT",
+        help="What the role that works should know. [default task: the newest]",
+    ),
+    folder: Path = FOLDER,
+) -> None:
+    """Tell a running task something. The role that works reads it before its next turn."""
+    from agentflow.api.decisions import send_message
+    from agentflow.cli.tasks import folder_of, split_task_id
+    from agentflow.core.errors import UsageError
+    from agentflow.workspace.git import open_repository
+
+    git = open_repository(folder)
+    task_id, said = split_task_id(git.root, words)
+    if not said:
+        raise UsageError(f"say what {task_id} should be told", hint="agentflow say TASK use the new parser")
+    found = folder_of(git.root, task_id, prefer=lambda task: task.active)
+    send_message(git, found, " ".join(said))
+    write(f"{found.name} will read it before its next turn")
 
 
 def _decide(folder: Path, pending_id: str, decision: "Answer") -> None:
@@ -149,9 +173,9 @@ def _decide(folder: Path, pending_id: str, decision: "Answer") -> None:
     tell_edits(root, find_pending(root, pending_id))
     told = decide_approval(folder, pending_id, decision)
     if told.before:
-        say(f"{pending_id} was decided before: {told.word}")
+        write(f"{pending_id} was decided before: {told.word}")
     else:
-        say(f"{pending_id} {told.word}. Continue with: agentflow resume {told.task_id}")
+        write(f"{pending_id} {told.word}. Continue with: agentflow resume {told.task_id}")
 
 
 _GET_BACK = "GIT_ALTERNATE_OBJECT_DIRECTORIES=$(git rev-parse --git-path agentflow/objects) git show {}:FILE"
@@ -187,20 +211,20 @@ def _show(task_id: str, told: dict[str, Any]) -> None:
     from agentflow.redact import one_line
 
     if told["state"] == "already_undone":
-        say(f"task {task_id} was undone {told['at'] or 'before'}; nothing to do")
+        write(f"task {task_id} was undone {told['at'] or 'before'}; nothing to do")
         return
     if told["state"] == "nothing_to_undo":
-        say(f"task {task_id} left no change that is still there; nothing to do")
+        write(f"task {task_id} left no change that is still there; nothing to do")
         return
     is_plan = told["state"] == "would_undo"
-    say(f"{'would undo' if is_plan else 'undid'} task {task_id}")
+    write(f"{'would undo' if is_plan else 'undid'} task {task_id}")
     for verb in ("restored", "removed"):
         for path in told[verb]:
             note = "  (changed since)" if path in told["in_the_way"] else ""
-            say(f"  {verb.removesuffix('d') if is_plan else verb:<9} {one_line(path)}{note}")
+            write(f"  {verb.removesuffix('d') if is_plan else verb:<9} {one_line(path)}{note}")
     for path in told["kept"][:MOST_LISTED]:
-        say(f"  {'keep' if is_plan else 'kept':<9} {one_line(path)}  (not changed by the task)")
+        write(f"  {'keep' if is_plan else 'kept':<9} {one_line(path)}  (not changed by the task)")
     if told["in_the_way"] and told["replaced"]:
-        say(f"what was there is kept: {_GET_BACK.format(told['replaced'])}")
+        write(f"what was there is kept: {_GET_BACK.format(told['replaced'])}")
     if is_plan and told["in_the_way"]:
-        say(f"{len(told['in_the_way'])} of these changed since: it takes --force, and they are kept")
+        write(f"{len(told['in_the_way'])} of these changed since: it takes --force, and they are kept")

@@ -242,6 +242,15 @@ class Answered(Record, tag=True):
     by: str
 
 
+class PersonSaid(Record, tag=True):
+    """A role was told what a person said while it worked."""
+
+    run: int
+    turn: int
+    """How many turns the run had had."""
+    text: str
+
+
 class HandEdited(Record, tag=True):
     """A person edited `task.md`, and it counts or is kept."""
 
@@ -273,6 +282,7 @@ Event = (
     TaskStarted
     | StateChanged
     | Classified
+    | PersonSaid
     | GatesMerged
     | IntentTold
     | PlanChanged

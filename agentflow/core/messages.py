@@ -70,6 +70,8 @@ class Notice(StrEnum):
     HOOK = "hook"
     HELD = "held"
     TODOS = "todos"
+    PERSON = "person"
+    """A person said it while the role worked."""
 
 
 class Message(Record):

@@ -183,6 +183,14 @@ class Invoked(Record):
     """The model of every role, or None where the command names none."""
 
 
+class Said(Record):
+    """A message of a person while the task ran, and where a role was told it."""
+
+    text: str
+    phase: Phase
+    iteration: int
+
+
 class TaskState(Record):
     """All that is known of a task; the next step is a function of it."""
 
@@ -215,6 +223,8 @@ class TaskState(Record):
     """The tree that a follow-up began with; None where that is `base_tree`."""
     earlier: str = ""
     """The tasks before it in the session, what they did and how they ended, for every task prompt."""
+    said: tuple[Said, ...] = ()
+    """What a person said while it ran, as far as a role was told."""
     goes_on_from: str | None = None
     """The tree from which a stopped task continues; `tree` is the one it ended with."""
     route: str = ""

@@ -1,6 +1,6 @@
 """An agent: a role with everything one run of it needs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,8 @@ class Surroundings(Record):
     """The files that its task prompt shows whole."""
     watch: Watch | None = None
     """Told when hooks or the role may change files."""
+    hear: Callable[[int], tuple[str, ...]] | None = None
+    """Returns what a person has said since a role was told last; it takes the number of the run's turns."""
     changed: ListChanged | None = None
     """Looks at what the task has changed so far."""
 

@@ -7,7 +7,7 @@ from itertools import takewhile
 import anyio
 
 from agentflow.core.errors import ModelError, ModelUnavailable, PromptTooLong
-from agentflow.core.events import Asked, HandedOff, Replied, RunEnded, RunStarted
+from agentflow.core.events import Asked, HandedOff, PersonSaid, Replied, RunEnded, RunStarted
 from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import Message, Notice, Reply, Speaker, ToolCall, ToolResult
 from agentflow.core.pending import Answer
@@ -120,7 +120,7 @@ PARALLEL_CHILDREN = 3
 
 async def ask(agent: Agent, run: Run) -> Run:
     """Send the run to the model and keep its reply, unless a hook keeps one of the two back."""
-    run = await announce_turn(agent, run)
+    run = await announce_turn(agent, pass_on_messages(agent, run))
     if is_stopped(run):
         return run
     messages = repair_messages(agent, run.messages, run.sent)
@@ -141,6 +141,14 @@ async def ask(agent: Agent, run: Run) -> Run:
             raise
         return after
     return await _keep_reply(agent, run, reply, round(time.monotonic() - begin, 3))
+
+
+def pass_on_messages(agent: Agent, run: Run) -> Run:
+    """Tell the role what a person has said since its last turn."""
+    for text in agent.around.hear(run.turns) if agent.around.hear else ():
+        agent.observe(PersonSaid(run=agent.around.number, turn=run.turns, text=one_line(text)))
+        run = say(agent, run, prompt_text("said.md").format(text=text), Notice.PERSON)
+    return run
 
 
 async def _keep_reply(agent: Agent, run: Run, reply: Reply, seconds: float) -> Run:

@@ -2,7 +2,9 @@
 
 import os
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
@@ -30,6 +32,7 @@ EVIDENCE = "evidence"
 _RECORD = re.compile(r"ev-[0-9]{4,}")
 _TASK_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-z]+")
 _UNCHANGED = "nothing was changed; look at the file"
+_LOOK_SECONDS = 0.2
 _SECOND = len("20260102T030405Z")
 _KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}
 
@@ -107,6 +110,19 @@ def events(folder: Path) -> Iterator[Stamped]:
                 yield one
     except OSError as error:
         raise CorruptState(f"{path}: {error.strerror}") from None
+
+
+def follow_events(folder: Path, is_at_work: Callable[[], bool]) -> Iterator[Stamped]:
+    """Yield the events of a task, also those to come, until it has ended or nobody works on it."""
+    known = 0
+    while True:
+        works = is_at_work()
+        for one in islice(events(folder), known, None):
+            known += 1
+            yield one
+        if not works:
+            return
+        time.sleep(_LOOK_SECONDS)
 
 
 def parse_event(line: bytes, source: str = EVENTS) -> Stamped | None:

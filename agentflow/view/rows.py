@@ -10,6 +10,7 @@ from agentflow.core.events import (
     GatesMerged,
     HandedOff,
     IntentTold,
+    PersonSaid,
     PhaseEnded,
     PhaseStarted,
     Probed,
@@ -86,7 +87,7 @@ def rows(_event: object, _memory: Memory) -> tuple[Row, ...]:
 
 def brief_rows(event: Event, memory: Memory) -> tuple[Row, ...]:
     """Return what a person needs while a task runs: one row for each phase that ends, and warnings."""
-    if isinstance(event, Warned | Retried | TaskUndone):
+    if isinstance(event, Warned | Retried | PersonSaid | TaskUndone):
         return rows(event, memory)
     if isinstance(event, PhaseStarted):
         memory.phase = event.phase
@@ -311,6 +312,11 @@ def _describe_savings(event: RunEnded) -> str:
 @rows.register
 def _tell_warning(event: Warned, _memory: Memory) -> tuple[Row, ...]:
     return ((span("! ", Style.WARN), span(one_line(event.message, _SAID), Style.WARN)),)
+
+
+@rows.register
+def _tell_message(event: PersonSaid, _memory: Memory) -> tuple[Row, ...]:
+    return ((span("  > ", Style.ACCENT), span(one_line(event.text, _SAID))),)
 
 
 @rows.register

@@ -12,7 +12,7 @@ from agentflow.core.ports import Model, ToolSource, Watch, Workspace
 from agentflow.core.record import Record
 from agentflow.core.role import Limits, Role
 from agentflow.core.routing import PIPELINE, ROLE_OF
-from agentflow.core.task import Phase, TaskState
+from agentflow.core.task import Phase, Said, TaskState
 from agentflow.core.tool import Tool
 from agentflow.hooks.chain import Chain
 from agentflow.library.relevance import rank_by_words
@@ -24,6 +24,7 @@ from agentflow.redact import redact_text
 from agentflow.report.material import Material
 from agentflow.routing.table import Table
 from agentflow.sandbox.run import Sandbox
+from agentflow.store.inbox import read_messages
 from agentflow.store.journal import RunFile, load_run
 from agentflow.store.ledger import EvidenceLedger, TreeLedger
 from agentflow.store.reading import TASKS
@@ -37,6 +38,8 @@ from agentflow.workspace.git import FileChange, Git
 from agentflow.workspace.path_guard import PathGuard, WithDeleted
 from agentflow.workspace.snapshot import TaskSnapshots
 
+JUDGED_BY = (Phase.REVIEW, Phase.VERIFICATION)
+"""The phases of judges, who take no instructions while they judge."""
 _LEAST_COST = 1e-9
 """A limit of money that is used up: none at all would be no limit."""
 
@@ -83,6 +86,8 @@ class Crew(Record):
     """The MCP servers; None where none is configured."""
     denied: Callable[[tuple[Tool, ...]], frozenset[str]] = lambda _: frozenset()
     """Which of the tools of servers the user's rules take away as a whole."""
+    recall_messages: Callable[[int, int], tuple[str, ...]] | None = None
+    """Returns what a person said in the recorded task, by run and turns, where a task is replayed."""
 
     async def with_servers(self, phase: Phase) -> "Crew":
         """Return the crew with the tools of the MCP servers that the role of a phase may use."""
@@ -132,6 +137,7 @@ class Crew(Record):
             transcript=path,
             angle="",
             shown=(),
+            hear=None,
         )
         return SubagentPlace(
             around=around,
@@ -161,8 +167,21 @@ class Crew(Record):
             if phase is Phase.IMPLEMENTATION
             else (),
             watch=self.watch,
+            hear=None if phase in JUDGED_BY else partial(self._take_messages, phase, number),
             changed=self._compare if phase is Phase.IMPLEMENTATION else None,
         )
+
+    def _take_messages(self, phase: Phase, number: int, turns: int) -> tuple[str, ...]:
+        """Return what a person has said since a role was told last, and write down that it was told."""
+        task = self.store.task
+        if self.recall_messages is None:
+            new = read_messages(self.store.folder)[len(task.said) :]
+        else:
+            new = self.recall_messages(number, turns)
+        if new:
+            told = (Said(text=text, phase=phase, iteration=task.iteration) for text in new)
+            self.store.save(task.replace(said=(*task.said, *told)))
+        return new
 
     def _compare(self) -> dict[str, bool]:
         """Return the files that differ from before the task now, and whether the task itself changed each."""

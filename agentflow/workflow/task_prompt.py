@@ -15,7 +15,7 @@ from agentflow.core.evidence import (
 )
 from agentflow.core.role import Limits, Plan, Role
 from agentflow.core.routing import ROLE_OF, Access
-from agentflow.core.task import Excerpt, Failure, Instruction, Phase, TaskState
+from agentflow.core.task import Excerpt, Failure, Instruction, Phase, Said, TaskState
 from agentflow.core.wording import list_some
 from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, select_instructions
 from agentflow.loop.prompts import prompt_text
@@ -52,7 +52,7 @@ _WRITES = {
 def write_task_prompt(task: TaskState, phase: Phase, material: Material) -> str:
     """Return the prompt of a phase's role, the same before and after the role's own result."""
     task = task.replace(**_RESULTS.get(phase, {}))
-    head = (write_opening(task, phase, material), _task(task), _exploration(task, phase))
+    head = (write_opening(task, phase, material), _task(task, phase), _exploration(task, phase))
     if task.reads_only:
         parts = [*head, *_parts_to_read(task, phase, material)]
     else:
@@ -251,17 +251,23 @@ def _review(task: TaskState) -> str:
     return "\n".join(("## Review", str(task.review.verdict), *issues))
 
 
-def _task(task: TaskState) -> str:
+def _task(task: TaskState, phase: Phase) -> str:
     intent = task.intent
+    told = "\n".join(f"- {each.text}" for each in task.said if not _is_told_here(each, task, phase))
     named = (
         ("Description", _beyond(intent.goal, intent.description)),
         ("Actions", _beyond(intent.goal, intent.actions)),
         ("Constraints", intent.constraints),
         ("Assumptions", intent.assumptions),
     )
-    around = (("Earlier in this session", task.earlier), ("Context", task.context))
+    around = (("Earlier in this session", task.earlier), ("Said since", told), ("Context", task.context))
     said = [f"## {title}\n{text}" for title, text in (*named, *around) if text]
     return "\n\n".join((f"# Task\n{intent.goal or task.task}", *said))
+
+
+def _is_told_here(said: Said, task: TaskState, phase: Phase) -> bool:
+    """Tell whether the conversation that this prompt begins has a message itself."""
+    return (said.phase, said.iteration) == (phase, task.iteration)
 
 
 def _beyond(goal: str, text: str) -> str:
