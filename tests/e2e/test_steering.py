@@ -15,17 +15,19 @@ def repo(tmp_path: Path) -> Repo:
 
 
 def test_a_message_reaches_the_role_that_works_and_later_ones_and_the_replay(repo: Repo) -> None:
-    pause = turn(call("Bash", command="until [ -e go.log ]; do sleep 0.1; done"))
+    is_replayed = f"[ \"$PWD\" != '{repo.root}' ]"  # where nobody says anything
+    pause = turn(call("Bash", command=f"until [ -e go.log ] || {is_replayed}; do sleep 0.1; done"))
     script = support.crew(pause, *MENDED, support.submit("calc.py"), evidence="ev-0003")
-    process = repo.start_task(script)
-    eventually(lambda: any(event["tool"] == "Bash" for event in repo.events("ToolStarted")))
-    watching = repo.start("watch")
-    said = repo.run("say", "keep", "double", "as", "it", "is,", "key", "{x}")
-    assert said.code == 0, said.err
-    repo.write({"go.log": ""})
-    assert process.wait(120) == 0, process.communicate()[1]
-    shown, _ = watching.communicate(timeout=60)
-    assert watching.returncode == 0
+    with repo.start_task(script) as process:
+        eventually(lambda: any(event["tool"] == "Bash" for event in repo.events("ToolStarted")))
+        watching = repo.start("watch")
+        said = repo.run("say", "keep", "double", "as", "it", "is,", "key", "{x}")
+        assert said.code == 0, said.err
+        repo.write({"go.log": ""})
+        _, told = process.communicate(timeout=120)
+        with watching:
+            shown, _ = watching.communicate(timeout=60)
+    assert (process.returncode, watching.returncode) == (0, 0), told
     assert "> keep double as it is" in shown, shown
     assert "verified" in shown
     (implementer,), (verifier,) = repo.runs("implementer"), repo.runs("verifier")
@@ -45,11 +47,11 @@ def test_a_message_reaches_the_role_that_works_and_later_ones_and_the_replay(rep
 
 def test_a_message_that_waits_is_read_after_a_kill_once(repo: Repo) -> None:
     pause = turn(call("Bash", command="sleep 30"))
-    process = repo.start_task(support.crew(pause, *MENDED, support.submit("calc.py"), evidence="ev-0002"))
-    eventually(lambda: any(event["tool"] == "Bash" for event in repo.events("ToolStarted")))
-    repo.run("say", "mind the zero")
-    process.kill()
-    process.wait()
+    script = support.crew(pause, *MENDED, support.submit("calc.py"), evidence="ev-0002")
+    with repo.start_task(script) as process:
+        eventually(lambda: any(event["tool"] == "Bash" for event in repo.events("ToolStarted")))
+        assert repo.run("say", "mind the zero").code == 0
+        process.kill()
     resumed = repo.run("resume")
     assert resumed.code == 0, resumed.err
     told = [Recorded(path).notices.count("person") for path in (repo.folder / "runs").glob("*-implementer*")]
