@@ -14,7 +14,7 @@ _LEAST = 3
 _IN_NAME = 2
 
 
-class Described(Protocol):
+class HasDescription(Protocol):
     """Something that is chosen by its name and description."""
 
     @property
@@ -24,7 +24,7 @@ class Described(Protocol):
     def description(self) -> str: ...
 
 
-T = TypeVar("T", bound=Described)
+T = TypeVar("T", bound=HasDescription)
 
 
 def rank_by_words(text: str, items: Iterable[T]) -> tuple[tuple[T, float], ...]:
@@ -44,7 +44,7 @@ def rank_by_words(text: str, items: Iterable[T]) -> tuple[tuple[T, float], ...]:
     return tuple(sorted(scored, key=lambda each: (-each[1], each[0].name)))
 
 
-def list_shared_words(text: str, item: Described) -> tuple[str, ...]:
+def list_shared_words(text: str, item: HasDescription) -> tuple[str, ...]:
     """Return the words of a text that a name or a description has too, in their order."""
     have = _stems(f"{item.name} {item.description}")
     words = dict.fromkeys(_WORD.findall(text.casefold()))

@@ -19,7 +19,7 @@ from agentflow.redact import one_line, visible
 
 MAX_LISTING = 4_000
 """Characters of the lines in one prompt, about 1,000 tokens; the others are found by words."""
-MAX_LINE = 180
+MAX_ROW_CHARS = 180
 _MAX_NAMES = 12
 _MAX_DEPTH = 6
 _MAX_FOLDERS = 2000
@@ -168,7 +168,7 @@ def format_skill_line(skill: Skill) -> str:
     """Return a skill in one line of a listing: its name, and what it is for."""
     whose = " (of this repository)" if skill.origin == "project" else ""
     line = visible(f"- {skill.name}{whose}: {skill.description}")
-    return line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 1]}…"
+    return line if len(line) <= MAX_ROW_CHARS else f"{line[: MAX_LINE - 1]}…"
 
 
 def describe_unknown_skill(role: Role, skills: Skills) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from agentflow.core.record import Record
 from agentflow.repair.candidates import Candidate, Place, list_candidates, localise
-from agentflow.repair.search import Bench, SearchResult, find_first_plausible, watch
+from agentflow.repair.search import Bench, SearchResult, find_first_plausible, trace_tests
 from agentflow.repair.sources import apply_mutation, read_sources
 from agentflow.repair.target import Brief, Target, read_base_tree, read_target, widen_target
 from agentflow.sandbox.run import Sandbox
@@ -44,7 +44,7 @@ class Case:
     def places(self) -> tuple[Place, ...]:
         """The suspicious lines, the most suspicious first."""
         return self._once(
-            "places", lambda: localise(self.sources, watch(self._bench(self.target), trace=True))
+            "places", lambda: localise(self.sources, trace_tests(self._bench(self.target), trace=True))
         )
 
     @property

@@ -71,7 +71,7 @@ def find_first_plausible(bench: Bench, candidates: tuple[Candidate, ...]) -> Sea
     """
     if not candidates:
         return SearchResult()
-    seen = watch(bench, trace=False)
+    seen = trace_tests(bench, trace=False)
     if not set(seen.outcomes.values()) & set(RED):
         raise ModelRejected("the failing tests pass in a copy of the repository", hint=ADVICE)
     with scratch_folder() as folder, open_copy(bench) as pristine:
@@ -156,7 +156,7 @@ def open_copy(bench: Bench) -> Iterator[Path]:
         yield copy
 
 
-def watch(bench: Bench, *, trace: bool) -> TestTrace:
+def trace_tests(bench: Bench, *, trace: bool) -> TestTrace:
     """Return what the tests do on the code as it was. Raises ModelRejected when they cannot be run."""
     with open_copy(bench) as copy, scratch_folder() as folder:
         report = folder / "report.json"
