@@ -48,7 +48,7 @@ class Part(Record):
 
 
 class Watched(Record):
-    """Changed code that leaves an empty file beside it for each part that is tried."""
+    """Changed code that creates an empty file for each branch and condition that is tried."""
 
     text: str
     path: str
@@ -58,7 +58,7 @@ class Watched(Record):
     """The number of the first part; that of the load of the file stands before it."""
 
     def is_loaded(self, left: Collection[str]) -> bool:
-        """Tell whether the code was read, by the files that a run left."""
+        """Tell whether a run loaded the code."""
         return self._has(left, self.first - 1, _RAN)
 
     def list_untried(self, left: Collection[str]) -> Iterator[Hunk]:
@@ -72,7 +72,7 @@ class Watched(Record):
                 yield part.hunk(f"in which `{part.text}` is {outcomes}")
 
     def list_tried(self, left: Collection[str]) -> Iterator[Hunk]:
-        """Yield the conditions that came out both ways."""
+        """Yield the conditions that were both true and false."""
         for number, part in enumerate(self.parts, self.first):
             if part.text and all(self._has(left, number, each) for each in (_TRUE, _FALSE)):
                 yield part.hunk("").replace(proved=True)
@@ -82,7 +82,7 @@ class Watched(Record):
 
 
 def watch_change(change: ChangedTexts, word: str, first: int) -> Watched | None:
-    """Return changed Python code that records what of it is tried; None where there is nothing to try."""
+    """Return changed Python code that records its tried branches; None if it has none."""
     try:
         before, tree = ast.parse(change.before), ast.parse(change.after)
         watch = _Watch(change, word, first, _list_known(before))
@@ -99,7 +99,7 @@ def watch_change(change: ChangedTexts, word: str, first: int) -> Watched | None:
 
 
 class _Watch(ast.NodeTransformer):
-    """Puts a call of the recorder around conditions, and first into branches, that are new."""
+    """Adds calls of the recorder to new conditions and branches."""
 
     def __init__(
         self, change: ChangedTexts, word: str, first: int, known: frozenset[tuple[str, str]]
@@ -188,7 +188,7 @@ class _Watch(ast.NodeTransformer):
         return node
 
     def _branch(self, node: _Node, told: ast.expr | ast.pattern) -> _Node:
-        """Return a node whose body begins with a call of the recorder, if what leads to it is new."""
+        """Return a node whose body begins with a call of the recorder, if the branch is new."""
         is_new = self._is_new(told)
         self.generic_visit(node)
         if is_new:
@@ -196,7 +196,7 @@ class _Watch(ast.NodeTransformer):
         return node
 
     def _condition(self, node: ast.expr) -> ast.expr:
-        """Return a condition that tells its outcome; of several that are joined each one does."""
+        """Return a condition that records its outcome; joined conditions each record theirs."""
         if isinstance(node, ast.BoolOp):
             node.values = [self._condition(each) for each in node.values]
             return node
@@ -210,7 +210,7 @@ class _Watch(ast.NodeTransformer):
         return self._condition(node) if isinstance(node, ast.Compare) else node
 
     def _is_new(self, node: ast.expr | ast.pattern) -> bool:
-        """Tell whether a node stands on a changed line, and not so in the function of that name before."""
+        """Tell whether a node is on a changed line and was not in the same function before."""
         lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
         return not self._lines.isdisjoint(lines) and (self._owner, ast.dump(node)) not in self._known
 
@@ -228,7 +228,7 @@ class _Watch(ast.NodeTransformer):
 
 
 def _list_known(tree: ast.Module) -> frozenset[tuple[str, str]]:
-    """Return what decides in the functions of a module, and their arguments, with the function's name."""
+    """Return the conditions and signatures of a module's functions, each with the function's name."""
     return frozenset(
         (owner, ast.dump(part)) for owner, node in _with_owners(tree, "") for part in _find_decisions(node)
     )
@@ -242,7 +242,7 @@ def _with_owners(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _find_decisions(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what decides which part of a node runs."""
+    """Yield the conditions, loops and patterns of a node."""
     match node:
         case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
             yield from _leaves(test)
@@ -263,7 +263,7 @@ def _find_decisions(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _leaves(node: ast.expr) -> Iterator[ast.expr]:
-    """Yield the conditions that are joined by `and`, `or` and `not`."""
+    """Yield the conditions joined by `and`, `or` and `not`."""
     if isinstance(node, ast.BoolOp):
         yield from (leaf for each in node.values for leaf in _leaves(each))
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -273,7 +273,7 @@ def _leaves(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _is_told(node: ast.expr, word: str) -> bool:
-    """Tell whether a condition has its call of the recorder already."""
+    """Tell whether a condition already calls the recorder."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == word
 
 
@@ -282,7 +282,7 @@ def _is_for_types(node: ast.expr) -> bool:
 
 
 def _is_guard(node: ast.If) -> bool:
-    """Tell whether it starts a program by one call when its file is run, and does nothing else."""
+    """Tell whether a node is `if __name__ == '__main__'` with one call."""
     if ast.unparse(node.test) != "__name__ == '__main__'" or len(node.body) != 1 or node.orelse:
         return False
     parts = [each for each in ast.walk(node.body[0]) if isinstance(each, ast.expr)]
@@ -290,7 +290,7 @@ def _is_guard(node: ast.If) -> bool:
 
 
 def _is_empty(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Tell whether a function only stands for others that do something."""
+    """Tell whether a function has no body to try, such as an abstract one."""
     rest = [each for each in node.body if not (isinstance(each, ast.Expr) and _is_constant(each.value))]
     return all(isinstance(each, ast.Pass) or _is_unimplemented(each) for each in rest)
 
@@ -304,7 +304,7 @@ def _is_unimplemented(node: ast.stmt) -> bool:
 
 
 def _insert(tree: ast.Module, recorder: Iterable[ast.stmt]) -> None:
-    """Put the recorder where a module begins to do something."""
+    """Add the recorder behind the docstring and the future imports."""
     place = 1 if ast.get_docstring(tree, clean=False) is not None else 0
     for at, node in enumerate(tree.body):
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":

@@ -12,6 +12,7 @@ from agentflow.checks.run import Shown
 from agentflow.core.evidence import Check, CheckName, TestOutcome
 from agentflow.core.languages import language_of
 from agentflow.core.record import Record
+from agentflow.verdict.comments import parse_python
 from agentflow.verdict.target_tests import PYTEST, UNITTEST
 from agentflow.workspace.mixed_tree import ChangedTexts
 
@@ -25,7 +26,7 @@ _TOUCH = "__import__('pathlib').Path(__file__).with_name({name!r}).touch()"
 
 
 class Marks(Record):
-    """Words that stand nowhere else, by which broken code tells that it was there."""
+    """Random words by which broken code shows that it was loaded and called."""
 
     word: str
     """It is told by code that was reached."""
@@ -36,7 +37,7 @@ class Marks(Record):
 
 
 def break_functions(path: str, text: str) -> str | None:
-    """Return code in which each function fails; None for code without any, and for an unknown language."""
+    """Return code in which every function fails; None if there are none or the language is unknown."""
     statement = _statement(path, "broken on purpose")
     if path.endswith(".py"):
         return _break_nodes(text, lambda _: True, statement)
@@ -46,13 +47,13 @@ def break_functions(path: str, text: str) -> str | None:
 
 
 def _statement(path: str, word: str) -> str:
-    """Return what fails as the first statement of a function; empty where it is not known for a language."""
+    """Return the statement that makes a function fail; empty for an unknown language."""
     language = language_of(path)
     return (language.breaks or "").format(word=word) if language else ""
 
 
 def break_change(change: ChangedTexts, marks: Marks) -> str:
-    """Return a changed file in which each function that was changed fails, or that cannot be used at all."""
+    """Return a changed file in which each changed function fails, or which cannot be read at all."""
     if change.path.endswith(".py"):
         return _break_python(change, marks) or refuse(change.after, marks.word)
     statement = _statement(change.path, marks.word)
@@ -60,12 +61,12 @@ def break_change(change: ChangedTexts, marks: Marks) -> str:
 
 
 def refuse(text: str, word: str) -> str:
-    """Return a file that no program can read."""
+    """Return a text that no program can parse."""
     return f"{text}\n)({word}\n"
 
 
 def find_changed_lines(change: ChangedTexts) -> frozenset[int]:
-    """Return which lines of a file are new or stand where others were, counted from 1."""
+    """Return the numbers of the added and replaced lines, and of the lines around removed ones."""
     sides = (change.before.splitlines(), change.after.splitlines())
     found = SequenceMatcher(None, *sides, autojunk=False).get_opcodes()
     spans = ((start, max(end, start + 1)) for kind, _, _, start, end in found if kind != "equal")
@@ -73,7 +74,7 @@ def find_changed_lines(change: ChangedTexts) -> frozenset[int]:
 
 
 def _break_python(change: ChangedTexts, marks: Marks) -> str | None:
-    """Return Python in which changed functions raise; all do where something beside functions changed."""
+    """Return Python in which the changed functions fail; all of them if other lines changed as well."""
     lines = _find_code_lines(change)
     touch = f"try:\n    {_TOUCH.format(name=marks.reached)}\nfinally:\n    raise RuntimeError({marks.word!r})"
     try:
@@ -89,7 +90,7 @@ def _break_python(change: ChangedTexts, marks: Marks) -> str | None:
 
 
 def _break_script(text: str, lines: Collection[int], touch: str) -> str:
-    """Return Python without functions that fails where it changed first: at its end all would be done."""
+    """Return Python without functions that fails at its first changed statement."""
     first, rows = min(lines, default=1), text.splitlines()
     meant = (each for each in ast.parse(text).body if (each.end_lineno or 0) >= first and not _is_head(each))
     node = next(meant, None)
@@ -99,7 +100,7 @@ def _break_script(text: str, lines: Collection[int], touch: str) -> str:
 
 
 def _is_head(node: ast.stmt) -> bool:
-    """Tell whether a statement has to stand first in a file."""
+    """Tell whether a statement must stay first in its file."""
     is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return is_text or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
 
@@ -131,7 +132,7 @@ def _break_nodes(text: str, is_meant: Callable[[ast.AST], bool], statement: str)
 
 
 def _break_braces(change: ChangedTexts, statement: str) -> str | None:
-    """Return code in which a failing statement opens each changed function; None where one has no opening."""
+    """Return code whose changed functions begin with a failing statement; None if one has no opening line."""
     if not statement:
         return None
     lines = change.after.splitlines()
@@ -144,7 +145,7 @@ def _break_braces(change: ChangedTexts, statement: str) -> str | None:
 
 
 def _insert(lines: list[str], openings: Collection[int | None], statement: str) -> str:
-    """Return lines with a statement behind some of them."""
+    """Return lines with a statement added behind some of them."""
     return "".join(
         f"{text}\n{statement}\n" if at in openings else f"{text}\n" for at, text in enumerate(lines)
     )
@@ -155,7 +156,7 @@ def _is_code(lines: list[str], at: int) -> bool:
 
 
 def _find_opening(lines: list[str], at: int) -> int | None:
-    """Return the line that opens the function around a line: the next one above that stands further out."""
+    """Return the line that opens the function around a line."""
     depth = _indent(lines[at])
     for above in range(at, -1, -1):
         if above != at and (not lines[above].strip() or _indent(lines[above]) >= depth):
@@ -171,7 +172,7 @@ def _indent(line: str) -> int:
 
 
 def _fail_at_end(change: ChangedTexts, statement: str, word: str) -> str:
-    """Return a file that fails once all else of it was done, or that no program can read."""
+    """Return a file that fails when it is run, or that cannot be parsed."""
     text, language = change.after, language_of(change.path)
     match language.fails_at if language else "":
         case "end":
@@ -184,7 +185,7 @@ def _fail_at_end(change: ChangedTexts, statement: str, word: str) -> str:
 
 
 def has_mark(name: str, word: str, shown: Shown, said: str) -> bool:
-    """Tell whether a run left a file of this name, or printed the word."""
+    """Tell whether a run created a file of this name or printed the word."""
     return word in said or any(path.endswith(name) for path in shown.execution.changed)
 
 
@@ -238,13 +239,12 @@ _CLAIMS = (
 )
 """One is softened where the others may not be, and for one kind of value."""
 
-_DEFS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 _MOST = 40
 
 
 class Canary(Record):
-    """A file of tests that fail whatever the code does, and the check that runs it alone."""
+    """A file of tests that always fail, and the check that runs only this file."""
 
     path: str
     text: str
@@ -252,7 +252,7 @@ class Canary(Record):
 
 
 def make_canary(check: Check, beside: str, changed: Iterable[str]) -> Canary | None:
-    """Return a canary in the folder of a test, with the changed code loaded; None for an unknown runner."""
+    """Return a canary beside a test, which loads the changed code; None for an unknown runner."""
     pytest = PYTEST.search(check.command)
     found = pytest or UNITTEST.search(check.command)
     if check.name is not CheckName.TESTS or found is None:
@@ -274,12 +274,12 @@ def make_canary(check: Check, beside: str, changed: Iterable[str]) -> Canary | N
 
 
 def is_silent(shown: Shown) -> bool:
-    """Return whether the runner did not tell that tests failed which had to."""
+    """Return whether the runner reported success although tests had to fail."""
     return shown.execution.exit_code == 0 or TestOutcome.PASSED in shown.outcomes.values()
 
 
 def _modules(path: str) -> tuple[str, ...]:
-    """Return as what a file of code may be imported."""
+    """Return the dotted names under which a file may be imported."""
     place = PurePosixPath(path.removeprefix("src/"))
     if place.suffix != ".py":
         return ()
@@ -288,7 +288,7 @@ def _modules(path: str) -> tuple[str, ...]:
 
 
 class Planted(Record):
-    """A function with a name in it that is defined nowhere."""
+    """A function that contains an undefined name."""
 
     place: str
     """The file and the function, by which it is found on another tree."""
@@ -296,7 +296,7 @@ class Planted(Record):
 
 
 def plant_names(texts: Mapping[str, str], word: str) -> tuple[dict[str, str | None], tuple[Planted, ...]]:
-    """Return Python files with an unknown name first in each function, and where each name stands."""
+    """Return Python files with an undefined name in each function, and the place of each."""
     files, found = dict[str, str | None](), list[Planted]()
     for path, text in texts.items():
         lines = text.splitlines(keepends=True)
@@ -311,25 +311,21 @@ def plant_names(texts: Mapping[str, str], word: str) -> tuple[dict[str, str | No
 
 
 def _functions(text: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """Yield the functions of a module and of its classes, in their order."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return
-    for node in tree.body:
-        if isinstance(node, _DEFS):
+    """Yield the functions of a module and the methods of its classes."""
+    for node in parse_python(text).body:
+        if isinstance(node, _FUNCTIONS):
             yield node.name, node
         for inner in node.body if isinstance(node, ast.ClassDef) else ():
-            if isinstance(inner, _DEFS):
+            if isinstance(inner, _FUNCTIONS):
                 yield f"{getattr(node, 'name', '')}.{inner.name}", inner
 
 
 def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int | None:
-    """Return the line before which another statement may stand; None where there is no such line."""
+    """Return the line before which a statement can be inserted; None where there is no such line."""
     is_told = ast.get_docstring(node, clean=False) is not None
     body = node.body[1:] if is_told else node.body
     if not body or body[0].lineno == node.lineno or (is_told and body[0].lineno == node.body[0].end_lineno):
         return None
     first = body[0]
-    marks = first.decorator_list if isinstance(first, (*_DEFS, ast.ClassDef)) else []
+    marks = first.decorator_list if isinstance(first, (*_FUNCTIONS, ast.ClassDef)) else []
     return min([first.lineno, *(each.lineno for each in marks)])

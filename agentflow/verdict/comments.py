@@ -5,6 +5,7 @@ import io
 import re
 import sys
 import tokenize
+import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
@@ -57,6 +58,15 @@ _SILENCED: Mapping[CheckName, re.Pattern[str]] = MappingProxyType(
         ),
     }
 )
+
+
+def parse_python(text: str) -> ast.Module:
+    """Return the tree of Python code; an empty one for a text that is none, or too deep to look at."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return ast.Module(body=[], type_ignores=[])
 
 
 def code_lines(path: str, text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Results of checks that ran before on the very tree in the same surroundings, and need not run again."""
+"""Earlier results of a check on the same tree in the same surroundings, reused instead of a new run."""
 
 import hashlib
 import os
@@ -40,7 +40,7 @@ class Taken(Record):
 
 
 def mark_surroundings(sandbox: Sandbox, marks: Mapping[str, str], check: Check) -> str:
-    """Return a mark of everything beside the tree on which the result of a check may depend.
+    """Return a fingerprint of everything beside the tree that may affect a check's result.
 
     That is this machine, the programs of its command with what is installed beside them, ignored files and
     environments by their `marks`, all variables, and the boundary.
@@ -57,7 +57,7 @@ def mark_surroundings(sandbox: Sandbox, marks: Mapping[str, str], check: Check) 
 
 
 def _programs(command: str, root: Path) -> Iterator[Path]:
-    """Yield the programs that a command names, and the folders of packages beside them."""
+    """Yield the programs that a command names, and their package folders."""
     for word in dict.fromkeys(_WORD.findall(command)):
         found = shutil.which(root / word if "/" in word else word)
         if found is not None:
@@ -72,7 +72,7 @@ def _mark(place: Path) -> tuple[str, int, int]:
 
 
 class EarlierRuns:
-    """The runs of this task, and of the latest before it that this user began."""
+    """The runs of this task and of the user's latest tasks before it."""
 
     def __init__(self, store: TaskStore, is_own: Callable[[Path], bool]) -> None:
         self._store = store
@@ -133,7 +133,7 @@ def _is_whole(folder: Path, evidence: Evidence, sums: Mapping[str, str]) -> bool
 
 
 def _read(folder: Path, evidence: Evidence, sink: Path) -> Taken | None:
-    """Return the result in a record; None if its output or the files that its tests read are unknown."""
+    """Return the result in a record; None if its output or the list of read files is missing."""
     is_tests = evidence.check is CheckName.TESTS
     reads = folder / evidence.reads_file if evidence.reads_file else None
     try:
@@ -154,12 +154,12 @@ def _read(folder: Path, evidence: Evidence, sink: Path) -> Taken | None:
 
 
 def evidence_name(folder: Path, evidence: Evidence) -> str:
-    """Return the name of a record among those of all tasks, the first run of one that was taken over."""
+    """Return a record's name among all tasks: that of the original run if it was reused."""
     return evidence.taken_from or f"{folder.name}/{evidence.id}"
 
 
 def reads_told(reads: Reads | None) -> bytes | None:
-    """Return what a run read, to be kept; None where a name cannot be written down."""
+    """Return the files that a run read, encoded; None if a name cannot be encoded."""
     try:
         return encode(reads) if reads is not None else None
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""A change in pieces that can each be taken back alone, to see which of them a test needs."""
+"""A change cut into pieces that can each be reverted alone, to see which of them a test needs."""
 
 import ast
 import re
@@ -26,7 +26,7 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class Span(Record):
-    """Lines of one file that differ; counted from 0, the ends excluded."""
+    """Changed lines of one file; counted from 0, the ends excluded."""
 
     path: str
     old: tuple[int, int]
@@ -40,7 +40,7 @@ class Span(Record):
 
 
 class Piece(Record):
-    """Hunks that only make sense together."""
+    """Changed lines that have to be reverted together."""
 
     hunks: tuple[Span, ...]
 
@@ -55,7 +55,7 @@ class Piece(Record):
 
 
 def split_change(changes: Iterable[ChangedTexts], most: int) -> tuple[Piece, ...]:
-    """Return the pieces of a change that may alter what code does, neighbours joined where there are more."""
+    """Return a change in at most so many pieces, without those that cannot change behaviour."""
     files = {each.path: each for each in changes if each.is_whole}
     pieces = [piece for each in files.values() for piece in _loadable(each, _pieces(each))]
     pieces = _with_users(files, _with_targets(files, _with_definitions(files, pieces)))
@@ -66,7 +66,7 @@ def split_change(changes: Iterable[ChangedTexts], most: int) -> tuple[Piece, ...
 
 
 def take_back(changes: Iterable[ChangedTexts], piece: Piece) -> dict[str, str | None]:
-    """Return the files as they are without one piece; None for a file that is not there then."""
+    """Return the files with one piece reverted; None for a file that is then missing."""
     files = {each.path: each for each in changes}
     found: dict[str, str | None] = {}
     for path in dict.fromkeys(hunk.path for hunk in piece.hunks):
@@ -84,7 +84,7 @@ def _join(pieces: Sequence[Piece]) -> Piece:
 
 
 def _without(change: ChangedTexts, piece: Piece) -> str:
-    """Return a file in which the lines of these hunks are as they were."""
+    """Return the text of a file with the lines of a piece reverted."""
     old, new = _lines(change.before), _lines(change.after)
     parts, place = list[str](), 0
     for hunk in (each for each in piece.hunks if each.path == change.path):
@@ -112,7 +112,7 @@ def _pieces(change: ChangedTexts) -> list[Piece]:
 
 
 def _by_definition(change: ChangedTexts, hunk: Span) -> Iterator[Span]:
-    """Yield inserted lines of Python cut where functions and classes begin."""
+    """Yield inserted Python lines, cut where functions and classes begin."""
     begins = _begins(change) if hunk.old[0] == hunk.old[1] else ()
     first, last = hunk.new
     cuts = sorted({first, *(line for line in begins if first < line < last)})
@@ -133,7 +133,7 @@ def _begins(change: ChangedTexts) -> tuple[int, ...]:
 
 
 def _loadable(change: ChangedTexts, pieces: list[Piece]) -> list[Piece]:
-    """Return pieces without each of which a Python file can still be read: neighbours are joined until so."""
+    """Return pieces joined until the file still parses without any one of them."""
     if not change.path.endswith(".py") or _parse(change) is None:
         return pieces
     found = list[Piece]()
@@ -158,7 +158,7 @@ def _parse_text(text: str) -> ast.Module | None:
 
 
 def _with_users(files: Mapping[str, ChangedTexts], pieces: list[Piece]) -> list[Piece]:
-    """Join imports with the first piece of their file that uses one of their names."""
+    """Join a piece of imports with the first piece of its file that uses one of the names."""
     kept = list(pieces)
     for piece in pieces:
         names = _find_imports(files, piece)
@@ -172,7 +172,7 @@ def _with_users(files: Mapping[str, ChangedTexts], pieces: list[Piece]) -> list[
 
 
 def _find_imports(files: Mapping[str, ChangedTexts], piece: Piece) -> frozenset[str]:
-    """Return the names that a piece imports, if it does nothing else."""
+    """Return the names that a piece imports; none if the piece does anything else."""
     path = piece.hunks[0].path
     texts = (_lines_added(files, piece), _lines_removed(files, piece))
     trees = [_parse_text(textwrap.dedent(text)) for text in texts]
@@ -185,7 +185,7 @@ def _find_imports(files: Mapping[str, ChangedTexts], piece: Piece) -> frozenset[
 
 
 def _with_definitions(files: Mapping[str, ChangedTexts], pieces: list[Piece]) -> list[Piece]:
-    """Join declarations of functions in C, without which compilers only warn, with what defines them."""
+    """Join declarations of C functions with the piece that defines them, since compilers only warn."""
     kept = list(pieces)
     for piece in pieces:
         lines = _core(_lines_added(files, piece)).splitlines()
@@ -200,7 +200,7 @@ def _with_definitions(files: Mapping[str, ChangedTexts], pieces: list[Piece]) ->
 
 
 def _with_targets(files: Mapping[str, ChangedTexts], pieces: list[Piece]) -> list[Piece]:
-    """Join lines that are gone with the piece that has them elsewhere: code was moved."""
+    """Join removed lines with the piece that adds the same lines elsewhere: the code was moved."""
     kept = list(pieces)
     for piece in pieces:
         gone = _core(_lines_removed(files, piece))
@@ -226,7 +226,7 @@ def _lines_removed(files: Mapping[str, ChangedTexts], piece: Piece) -> str:
 
 
 def _is_neutral(files: Mapping[str, ChangedTexts], piece: Piece) -> bool:
-    """Tell whether nothing that a program does depends on a piece."""
+    """Tell whether a piece cannot change what the program does."""
     paths = dict.fromkeys(hunk.path for hunk in piece.hunks)
     taken = [
         files[path].replace(before=_without(files[path], piece), modes=(files[path].modes[1],) * 2)
@@ -236,13 +236,13 @@ def _is_neutral(files: Mapping[str, ChangedTexts], piece: Piece) -> bool:
 
 
 def _is_equal(change: ChangedTexts) -> bool:
-    """Tell whether a program is equal but for what it says; a document is here since the program reads it."""
+    """Tell whether a file differs in comments, formatting or examples only; no document does."""
     is_equal = is_same_behaviour((change,)) or is_equal_but_examples(change) or _is_commented(change)
     return is_equal and not is_document(change)
 
 
 def _is_commented(change: ChangedTexts) -> bool:
-    """Tell whether only blank lines and comments differ in a file that is no Python."""
+    """Tell whether a file in another language than Python differs in comments and blank lines only."""
     if change.path.endswith(".py") or not change.before:
         return False
     sides = (change.before, change.after)

@@ -2,11 +2,13 @@
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from http import HTTPStatus
+from typing import TypeVar
 
 from agentflow.core.regex import regex
 from agentflow.core.verdict import Remark, Tampering
+from agentflow.verdict.comments import parse_python
 
 COMMON = frozenset(
     {12, 15, 16, 24, 32, 60, 64, 128, 255, 256, 365, 404, 512, 1024, 3600, *range(10, 2001, 10)}
@@ -28,6 +30,7 @@ _ABOUT_STATUS = regex(r"(?i)status|code|http")
 _WINDOW = 3
 """So many lines a condition and its result may take."""
 Value = float | str
+_Node = TypeVar("_Node", bound=ast.AST)
 
 
 class Known:
@@ -109,17 +112,24 @@ def find_asking_rows(added: Iterable[tuple[int, str]], tests: Iterable[str]) -> 
 
 def find_known_lines(before: str, after: str, known: Known) -> Iterator[tuple[int, str]]:
     """Yield the new conditions and tables of Python code that hold values of the tests."""
+    for node in _find_new(before, after, _find_decisions):
+        if _knows(node, known):
+            yield getattr(node, "lineno", 1), ast.unparse(node).partition("\n")[0]
+
+
+def _find_new(before: str, after: str, find: Callable[[ast.Module], Iterator[_Node]]) -> Iterator[_Node]:
+    """Yield the nodes that only the new code has; none where the old code cannot be parsed."""
     try:
-        old, new = (list(_find_decisions(ast.parse(text))) for text in (before, after))
+        old, new = (list(find(ast.parse(text))) for text in (before, after))
     except (SyntaxError, ValueError, RecursionError):
         return
-    left = Counter(ast.dump(each) for each in old)
+    left = Counter(map(ast.dump, old))
     for node in new:
         dump = ast.dump(node)
         if left[dump]:
             left[dump] -= 1
-        elif _knows(node, known):
-            yield getattr(node, "lineno", 1), ast.unparse(node).partition("\n")[0]
+        else:
+            yield node
 
 
 def _find_decisions(tree: ast.Module) -> Iterator[ast.AST]:
@@ -253,16 +263,8 @@ def find_switches(before: str, after: str) -> Iterator[tuple[int, str, bool]]:
 
     Each comes with whether it asks for nothing but variables of the environment that a test may set.
     """
-    try:
-        old, new = (list(_conditions(ast.parse(text))) for text in (before, after))
-    except (SyntaxError, ValueError, RecursionError):
-        return
-    left = Counter(map(ast.dump, old))
-    for node in new:
-        dump = ast.dump(node)
-        if left[dump]:
-            left[dump] -= 1
-        elif _is_switch(node):
+    for node in _find_new(before, after, _conditions):
+        if _is_switch(node):
             yield node.lineno, ast.unparse(node).partition("\n")[0], _is_setting(node)
 
 
@@ -368,11 +370,7 @@ def find_careless_comparisons(path: str, before: str, after: str) -> Iterator[Re
 
 
 def _careless(text: str) -> Iterator[ast.FunctionDef | ast.Lambda]:
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return
-    for node in ast.walk(tree):
+    for node in ast.walk(parse_python(text)):
         match node:
             case ast.FunctionDef(name=name) if name in _COMPARED:
                 found: list[ast.AST] = [node]

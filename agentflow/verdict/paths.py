@@ -15,6 +15,7 @@ from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
 from agentflow.core.wording import list_some
 from agentflow.verdict.checking import JudgeContext
+from agentflow.verdict.comments import parse_python
 from agentflow.verdict.equivalence import is_document_path
 from agentflow.verdict.reach import find_check_only, find_holders, find_leads
 from agentflow.verdict.runner import CheckJob
@@ -27,7 +28,7 @@ _TOPS = ("src/", "lib/")
 
 
 class PathKind(StrEnum):
-    """What a path of a change is to the verdict."""
+    """The three kinds of a changed path."""
 
     PRODUCT = "product"
     CHECK = "check"
@@ -35,7 +36,7 @@ class PathKind(StrEnum):
 
 
 class ChangedPath(Record):
-    """A path of a change with what it is, and why."""
+    """A changed path with its kind and the reason."""
 
     path: str
     kind: PathKind
@@ -43,7 +44,7 @@ class ChangedPath(Record):
 
 
 class Observed(Record):
-    """What observation tells beyond names: paths with reasons."""
+    """The check files and product files that a run revealed, each with the reason."""
 
     checks: Mapping[str, str] = {}
     product: Mapping[str, str] = {}
@@ -52,7 +53,7 @@ class Observed(Record):
 
 
 class Observation(Record):
-    """A tree, and what a run of its checks read there."""
+    """The files of a tree, and which of them a run of its checks read."""
 
     files: frozenset[str]
     texts: Mapping[str, str]
@@ -71,7 +72,7 @@ class Observation(Record):
 
 
 def observe(seen: Observation) -> Observed:
-    """Return what the files are that a run read, and the sources that only checks lead to."""
+    """Return the kinds of the files that a run read, and the source files that only checks use."""
     leads = {path: set(named) for path, named in find_leads(seen.texts).items()}
     for path, reader in seen.by_code:
         if is_source(path) and reader in leads and path in leads:
@@ -97,7 +98,7 @@ def _is_product(reader: str, judging: Collection[str]) -> bool:
 
 
 def _read_by(path: str, seen: Observation, judging: Collection[str]) -> tuple[bool, str]:
-    """Return whether a file that is no source is a check, as what reads it is, and the reason."""
+    """Return whether a data file is a check file, as its readers are, and the reason."""
     readers = sorted({reader for name, reader in seen.by_code if name == path and reader})
     first = next((reader for reader in readers if reader in judging), "")
     if first:
@@ -114,13 +115,13 @@ def _read_by(path: str, seen: Observation, judging: Collection[str]) -> tuple[bo
 
 
 def _find_naming(path: str, texts: Mapping[str, str]) -> list[str]:
-    """Return the sources and checks that name a file."""
+    """Return the source and check files that mention a file's name."""
     name = path.rpartition("/")[2]
     return sorted(each for each, text in texts.items() if name in text and each != path)
 
 
 def explain(path: str, surface: Surface) -> ChangedPath:
-    """Return what a path of a change is; what cannot be shown to be product or document is a check."""
+    """Return the kind of a changed path; what cannot be shown to be product or document is a check."""
     kind = kind_for_verdict(path, surface)
     if kind is not None:
         reason = surface.observed.get(path, kind) if kind is Kind.OBSERVED else kind
@@ -144,7 +145,7 @@ def _usual_reason(path: str, *, is_document: bool) -> str:
 def find_shadows(
     texts: Mapping[str, str], loaded: Collection[str], new: Collection[str]
 ) -> Mapping[str, str]:
-    """Return the new Python files in place of what checks imported before, each with the reason."""
+    """Return new Python files that replace a package which checks imported before, each with the reason."""
     own = {_top_name(path) for path in texts if path not in new}
     found: dict[str, str] = {}
     for path in sorted(each for each in new if each.endswith(".py") and _top_name(each) not in own):
@@ -155,17 +156,14 @@ def find_shadows(
 
 
 def _top_name(path: str) -> str:
-    """Return the first name by which a file of Python may be imported."""
+    """Return the top-level name under which a Python file may be imported."""
     place = next((path.removeprefix(top) for top in _TOPS if path.startswith(top)), path)
     return place.partition("/")[0].removesuffix(".py")
 
 
 def _always_imported(text: str) -> frozenset[str]:
-    """Return the packages without which a file cannot be loaded."""
-    try:
-        body = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError):
-        return frozenset()
+    """Return the packages that a file imports at its top level."""
+    body = parse_python(text).body
     names = [each.name for node in body if isinstance(node, ast.Import) for each in node.names]
     names += [node.module or "" for node in body if isinstance(node, ast.ImportFrom) and not node.level]
     return frozenset(name.partition(".")[0] for name in names)
@@ -216,7 +214,7 @@ def describe_surface(git: Git, task: TaskState) -> tuple[str, ...]:
 
 
 class _Known(Record):
-    """What an observation knows beside the tree and the files that were read."""
+    """Facts about the task that an observation needs beside its tree."""
 
     new: frozenset[str] = frozenset()
     loaded: frozenset[str] = frozenset()
@@ -224,7 +222,7 @@ class _Known(Record):
 
 
 def observe_before(context: JudgeContext, task: TaskState) -> Surface:
-    """Return which files belong to the checks, by what the tests read before the task."""
+    """Return the check files, by what the tests read before the task."""
     assert task.base_tree is not None
     reads = context.checking.reads(task.base_tree)
     told = _Known(tests=frozenset(test for test in _tests_before(context, task) if "::" not in test))
@@ -243,7 +241,7 @@ def observe_before(context: JudgeContext, task: TaskState) -> Surface:
 
 
 def observe_after(context: JudgeContext, task: TaskState) -> Surface:
-    """Return the same, with what the tests on the change read of files that were undecided."""
+    """Return the check files, with what the tests read of new and undecided files."""
     assert task.tree is not None
     assert task.base_tree is not None
     surface = forget_late(task.surface)
@@ -273,7 +271,7 @@ def observe_after(context: JudgeContext, task: TaskState) -> Surface:
 
 
 def forget_late(surface: Surface) -> Surface:
-    """Return what was known before the change."""
+    """Return the check files as they were known before the change."""
     late = set(surface.late)
     return surface.replace(
         observed={path: why for path, why in surface.observed.items() if path not in late},
@@ -284,7 +282,7 @@ def forget_late(surface: Surface) -> Surface:
 
 
 def is_open(context: JudgeContext, task: TaskState) -> bool:
-    """Return whether a changed path is undecided until the checks ran on the change."""
+    """Return whether the kind of a changed path is known only after the checks ran on it."""
     changed = (each.path for each in context.changes(task))
     return any(kind_for_verdict(path, task.surface) is Kind.UNKNOWN for path in changed)
 

@@ -1,4 +1,4 @@
-"""Which source files lead to which: what the product consists of, and what only its checks reach."""
+"""Which source files use which: what the product consists of, and what only checks use."""
 
 import ast
 import re
@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from agentflow.core.languages import is_source
 from agentflow.core.regex import regex
+from agentflow.verdict.comments import parse_python
 
 _SCRIPT = frozenset({".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts", ".vue", ".svelte"})
 _NAMED = regex(
@@ -42,13 +43,13 @@ Graph = Mapping[str, frozenset[str]]
 
 
 def find_leads(texts: Mapping[str, str]) -> Graph:
-    """Return which files each source names, as far as its text tells."""
+    """Return the files that each source file names in its imports, includes and strings."""
     known = frozenset(texts)
     return {path: frozenset(_leads(path, text, known)) - {path} for path, text in texts.items()}
 
 
 def find_reachable(leads: Graph, roots: Iterable[str]) -> frozenset[str]:
-    """Return the files that some lead to, themselves among them."""
+    """Return all files that can be reached from some files, these included."""
     found: set[str] = set()
     todo = [root for root in roots if root in leads]
     while todo:
@@ -66,7 +67,7 @@ def find_check_only(
     new: Collection[str] = (),
     opened: Collection[str] = (),
 ) -> Mapping[str, str]:
-    """Return the sources that nothing but checks leads to, each with the reason.
+    """Return the source files that only checks use, each with the reason.
 
     Where a product is told by its manifest, its packages or its entry points, that is all that lies outside
     of them and is used by a check that uses the product, too; else, and among new files, what asserts, holds
@@ -98,7 +99,7 @@ def find_check_only(
 
 
 def _turn_round(leads: Graph) -> Graph:
-    """Return which files name each source."""
+    """Return the files that name each source file."""
     found: dict[str, set[str]] = {path: set() for path in leads}
     for path, named in leads.items():
         for each in named:
@@ -109,7 +110,7 @@ def _turn_round(leads: Graph) -> Graph:
 def find_holders(
     texts: Mapping[str, str], leads: Graph, checks: Collection[str], tests: Iterable[str]
 ) -> Mapping[str, str]:
-    """Return the sources that alone say the names of tests which ran, and that no other source uses."""
+    """Return the unused source files that alone contain the names of tests which ran."""
     own = {path: text for path, text in texts.items() if path not in checks and is_source(path)}
     used = frozenset[str]().union(*(leads[path] for path in own))
     found: dict[str, str] = {}
@@ -121,17 +122,14 @@ def find_holders(
 
 
 def _is_kin(path: str, other: str) -> bool:
-    """Tell whether two files are written in one language, as far as their endings tell."""
+    """Tell whether two files are written in the same language, by their suffixes."""
     endings = {PurePosixPath(path).suffix, PurePosixPath(other).suffix}
     return len(endings) == 1 or endings <= _SCRIPT
 
 
 def _leads(path: str, text: str, known: Collection[str]) -> Iterator[str]:
     if path.endswith((".py", ".pyi")):
-        try:
-            yield from _imports(path, ast.parse(text), known)
-        except (SyntaxError, ValueError, RecursionError):
-            return
+        yield from _imports(path, parse_python(text), known)
         started = (place for word in _FILE.findall(text) for place in _places(path, word))
         yield from (place for place in started if place in known)
     elif _is_shell(path):
@@ -155,7 +153,7 @@ def _imports(path: str, tree: ast.Module, known: Collection[str]) -> Iterator[st
 
 
 def _modules(path: str, node: ast.AST) -> Iterator[str]:
-    """Yield what an import may name, as a dotted path from some folder."""
+    """Yield the modules that a node may import, as dotted paths from the repository's root."""
     if isinstance(node, ast.Import):
         for each in node.names:
             parts = each.name.split(".")
@@ -179,7 +177,7 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _places(path: str, word: str) -> Iterator[str]:
-    """Yield where a file may lie that another one names."""
+    """Yield the paths that a word in a file may mean."""
     folder = PurePosixPath(path).parent
     word = word.replace("::", "/")
     for start in (folder, PurePosixPath()):
@@ -211,7 +209,7 @@ def _is_entry(path: str, text: str) -> bool:
 
 
 def _find_declared(texts: Mapping[str, str], own: Collection[str]) -> set[str]:
-    """Return the sources that manifests name: as an entry point, or as the package itself."""
+    """Return the source files that a manifest declares as an entry point or as the package."""
     found: set[str] = set()
     for name in ("pyproject.toml", "setup.cfg", "setup.py"):
         modules = _ENTRY.findall(texts.get(name, ""))
@@ -228,7 +226,7 @@ def _files_of(module: str) -> Iterator[str]:
 
 
 def _is_public(path: str, texts: Mapping[str, str]) -> bool:
-    """Tell whether a file is how a package is used: its first module, or code where libraries lie."""
+    """Tell whether a file is the first module of a package, or lies where libraries usually lie."""
     folder = PurePosixPath(path).parent
     if path.endswith("__init__.py"):
         return f"{folder.parent}/__init__.py".removeprefix("./") not in texts
@@ -237,7 +235,7 @@ def _is_public(path: str, texts: Mapping[str, str]) -> bool:
 
 
 def _is_packaged(path: str, texts: Mapping[str, str], product: Collection[str]) -> bool:
-    """Tell whether a module lies in a package, or in a folder, that holds product."""
+    """Tell whether a module lies in a package or folder together with product code."""
     folder = PurePosixPath(path).parent
     if path.endswith(".py") and f"{folder}/__init__.py".removeprefix("./") not in texts:
         return path.startswith("src/")
@@ -247,7 +245,7 @@ def _is_packaged(path: str, texts: Mapping[str, str], product: Collection[str]) 
 def _is_aid(
     path: str, texts: Mapping[str, str], leads: Graph, checks: Collection[str], own: Collection[str]
 ) -> bool:
-    """Tell whether a module serves tests by what it is: it asserts, holds values only, or judges results."""
+    """Tell whether a module only helps tests: it asserts, holds expected values, or judges results."""
     if _asserts(path, texts[path]):
         return True
     users = [by for by in checks if path in leads.get(by, ())]
@@ -260,23 +258,20 @@ def _is_aid(
 
 
 def _asserts(path: str, text: str) -> bool:
-    """Tell whether code fails where something is not as it should be."""
+    """Tell whether a file contains assertions."""
     return bool((_ASSERTS if path.endswith(".py") else _ASSERTS_ELSEWHERE).search(text))
 
 
 def _compares(path: str, text: str, test: str) -> bool:
-    """Tell whether a test of another language hands the result of a call to what a file defines."""
+    """Tell whether a test in another language passes the result of a call to a function of a file."""
     names = {PurePosixPath(path).stem, *(name for found in _DEFINED.findall(text) for name in found if name)}
     called = rf"(?m)(?:^|=>|[;{{!(])[ \t]*(?:{'|'.join(map(re.escape, names))})"
     return bool(re.search(rf"{called}(?:\([ \t]*(?:await )?[\w.:]+\(|[ \t][^\n]*(?:\$\(|`))", test))
 
 
 def _holds_values(text: str) -> bool:
-    """Tell whether a module is nothing but named values."""
-    try:
-        body = [node for node in ast.parse(text).body if not isinstance(node, ast.Import | ast.ImportFrom)]
-    except (SyntaxError, ValueError, RecursionError):
-        return False
+    """Tell whether a module consists of named values only."""
+    body = [node for node in parse_python(text).body if not isinstance(node, ast.Import | ast.ImportFrom)]
     nodes = [
         node for node in body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
     ]
@@ -284,11 +279,8 @@ def _holds_values(text: str) -> bool:
 
 
 def _judges(path: str, text: str, others: Collection[str]) -> bool:
-    """Tell whether a test hands results of other code to functions of a module, and takes their word."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return False
+    """Tell whether a test passes results of other code to a module and relies on its answer."""
+    tree = parse_python(text)
     own, foreign = _names_from(tree, {path}), _names_from(tree, others)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _first(node.func) in own]
     words = {id(each) for node in ast.walk(tree) for each in _find_trusted(node)}
@@ -298,7 +290,7 @@ def _judges(path: str, text: str, others: Collection[str]) -> bool:
 
 
 def _names_from(tree: ast.Module, paths: Collection[str]) -> set[str]:
-    """Return the names that a file has from modules."""
+    """Return the names that a file imports from some modules."""
     stems = {
         (place.parent if place.stem == "__init__" else place).stem for place in map(PurePosixPath, paths)
     }
@@ -314,7 +306,7 @@ def _names_from(tree: ast.Module, paths: Collection[str]) -> set[str]:
 
 
 def _find_given(node: ast.AST, foreign: Collection[str]) -> Iterator[str]:
-    """Yield the names that get their value from other code."""
+    """Yield the variables whose value comes from other code."""
     if isinstance(node, ast.Assign) and _mentions(node.value, foreign):
         yield from (
             each.id for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)
@@ -333,7 +325,7 @@ def _find_trusted(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _first(function: ast.expr) -> str:
-    """Return the name with which an expression begins."""
+    """Return the first name of an expression such as `a.b.c`."""
     while isinstance(function, ast.Attribute):
         function = function.value
     return function.id if isinstance(function, ast.Name) else ""

@@ -1,4 +1,4 @@
-"""Which files belong to the checks by name and settings, and which parts of shared settings files do."""
+"""Which files are check files by their names and settings, and which tables of shared settings files are."""
 
 import configparser
 import io
@@ -22,7 +22,7 @@ from agentflow.verdict.equivalence import is_document_path
 
 
 class Kind(StrEnum):
-    """Why a file belongs to the surface, as a report says it."""
+    """Why a file is a check file, as a report says it."""
 
     TESTS = "tests"
     FIXTURES = "fixtures and snapshots"
@@ -71,7 +71,7 @@ _RULE = regex(r"(?m)^([^\s#:=][^\n:=]*):(?!=)([^\n]*(?:\n\t[^\n]*)*)")
 
 
 def kind_of(path: str, surface: Surface) -> Kind | None:
-    """Return why a path belongs to the surface; None for the code that the checks judge."""
+    """Return why a path is a check file; None for any other path."""
     if surface.removed and _any(surface.removed).fullmatch(path):
         return None
     if surface.added and _any(surface.added).fullmatch(path):
@@ -85,7 +85,7 @@ def kind_of(path: str, surface: Surface) -> Kind | None:
 
 
 def kind_for_verdict(path: str, surface: Surface) -> Kind | None:
-    """Return the same of a path that differs: what is not shown to be product is a check."""
+    """Return why a changed path counts as a check file; a path not shown to be product does."""
     kind = kind_of(path, surface)
     is_told = kind is not None or path in surface.product or not surface.is_watched
     if is_told or (surface.removed and _any(surface.removed).fullmatch(path)):
@@ -95,18 +95,18 @@ def kind_for_verdict(path: str, surface: Surface) -> Kind | None:
 
 
 def stands(surface: Surface, path: str) -> bool:
-    """Return whether a path that differs stays as it was before, where the checks from before are run."""
+    """Return whether the original checks keep a changed path as it was before the task."""
     return kind_for_verdict(path, surface) is not None
 
 
 def belongs(surface: Surface, path: str) -> bool:
-    """Return whether a path is one of the checks, not of the code that they judge."""
+    """Return whether a path is a check file."""
     return kind_of(path, surface) is not None
 
 
 @lru_cache(maxsize=100_000)
 def _usual(path: str) -> Kind | None:
-    """Return why a path belongs to the surface of any repository."""
+    """Return why a path is a check file in any repository, by its name alone."""
     if _shadows(path):
         return Kind.START
     found = _pattern_of_kinds().fullmatch(path)
@@ -121,21 +121,21 @@ def _shadows(path: str) -> bool:
 
 @cache
 def _pattern_of_kinds() -> re.Pattern[str]:
-    """Return what fully matches the usual names, the group that did being their kind: the first that can."""
+    """Return an expression that matches the usual names; the name of the matching group is the kind."""
     kinds = ((kind.name, "|".join(map(to_expression, globs))) for kind, globs in _GLOBS.items())
     return re.compile("|".join(f"(?P<{name}>{paths})" for name, paths in kinds), re.DOTALL)
 
 
 @cache
 def _any(globs: tuple[str, ...]) -> re.Pattern[str]:
-    """Return what fully matches a path that one of the globs names."""
+    """Return an expression that matches a path if one of the globs does."""
     return re.compile("|".join(f"(?:{compile_glob(glob).pattern})" for glob in globs), re.DOTALL)
 
 
 def find_surface(
     repository: Repository, checks: Iterable[Check], added: tuple[str, ...], removed: tuple[str, ...]
 ) -> Surface:
-    """Return the surface of a repository as it stands; to be asked before anybody changes it."""
+    """Return the check files of a repository, as it stands before the task."""
     checks = tuple(checks)
     named = {*_scripts(repository, checks), *_plugins(repository), *_aids(repository)}
     return Surface(
@@ -147,7 +147,7 @@ def find_surface(
 
 
 def _dot_folders(repository: Repository, checks: Iterable[Check]) -> Iterator[str]:
-    """Yield the dot folders that a check runs Python tests of, by its command or the settings of pytest."""
+    """Yield the dot folders with Python tests that a check or the settings of pytest name."""
     commands = " ".join(text for text in (*(check.command for check in checks), *_recipes(repository)))
     hidden = (name for name in repository.files if name.endswith(".py") and dot_folder(name))
     yield from (
@@ -156,7 +156,7 @@ def _dot_folders(repository: Repository, checks: Iterable[Check]) -> Iterator[st
 
 
 def _scripts(repository: Repository, checks: Iterable[Check]) -> Iterator[str]:
-    """Yield the scripts that commands of checks name, where scripts usually lie."""
+    """Yield the scripts that the commands of checks start."""
     commands = (check.command for check in checks)
     for text in (*commands, *_recipes(repository)):
         for name in _SCRIPT.findall(text):
@@ -169,7 +169,7 @@ def _scripts(repository: Repository, checks: Iterable[Check]) -> Iterator[str]:
 
 
 def _find_built(repository: Repository, program: str) -> Iterator[str]:
-    """Yield the source of a program that a Makefile builds for its test target alone."""
+    """Yield the source file of a program that a Makefile builds for its test target only."""
     text = next(filter(None, map(repository.read, MAKEFILES)), "")
     rules = [(head.split(), body) for head, body in _RULE.findall(text) if not head.startswith(".")]
     users = [heads for heads, body in rules if program in body.replace("./", " ").split()]
@@ -182,7 +182,7 @@ def _find_built(repository: Repository, program: str) -> Iterator[str]:
 
 
 def _main_of(repository: Repository, module: str) -> Iterator[str]:
-    """Yield what a command starts by the name of a module, where there is other code for it to check."""
+    """Yield the file that `python -m MODULE` starts, if other code is left for it to check."""
     if "." in module:
         return
     others = (name for name in repository.files if name.endswith(".py") and not name.startswith(f"{module}/"))
@@ -200,7 +200,7 @@ def _recipes(repository: Repository) -> tuple[str, ...]:
 
 
 def _aids(repository: Repository) -> Iterator[str]:
-    """Yield the modules beside the product that assert for tests."""
+    """Yield the modules that tests import and that contain assertions."""
     bare = Surface()
     tests = [name for name in repository.files if name.endswith(".py") and kind_of(name, bare) in _IMPORTING]
     found = {match for name in tests for match in _IMPORTED.findall(repository.read(name))}
@@ -211,7 +211,7 @@ def _aids(repository: Repository) -> Iterator[str]:
 
 
 def _plugins(repository: Repository) -> Iterator[str]:
-    """Yield the files that may hold a plugin that pytest is told to load."""
+    """Yield the files of pytest plugins that conftest files or settings load."""
     conftests = (name for name in repository.files if name.rpartition("/")[2] == "conftest.py")
     listed = (found for name in conftests for found in _PLUGINS.findall(repository.read(name)))
     modules = [module for words in listed for module in _MODULE.findall(words)]
@@ -220,7 +220,7 @@ def _plugins(repository: Repository) -> Iterator[str]:
 
 
 def _files_of(module: str) -> Iterator[str]:
-    """Yield where a module of the repository may lie."""
+    """Yield the paths at which a module may lie."""
     place = module.replace(".", "/")
     yield from (f"{top}{place}{end}" for top in ("", "src/") for end in (".py", "/__init__.py"))
 
@@ -239,12 +239,12 @@ Keys = tuple[str, ...]
 
 
 def is_shared(path: str) -> bool:
-    """Return whether a file holds both kinds of settings."""
+    """Return whether a settings file may hold tables of checkers beside those of the product."""
     return path.rpartition("/")[2] in _MIXERS
 
 
 def mix(path: str, before: str, now: str) -> str:
-    """Return a shared file with the checkers' settings of `before` and the product's of `now`.
+    """Return a settings file with the checkers' tables of `before` and the product's tables of `now`.
 
     Where the two cannot be told apart for certain, it is the file as it was before.
     """
@@ -290,7 +290,7 @@ def _mix_toml(before: str, now: str) -> str:
 
 
 def _merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Return what the mixed document has to say, by which the text is then tested."""
+    """Return the mixed document as data, to verify the mixed text against."""
     merged = {key: value for key, value in new.items() if key in _PRODUCT_TABLES}
     merged |= {key: value for key, value in old.items() if key not in {*_PRODUCT_TABLES, "tool"}}
     tools = {key: value for key, value in new.get("tool", {}).items() if key in _PRODUCT_TOOLS}
@@ -300,7 +300,7 @@ def _merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_plugins(document: dict[str, Any], plugins: object) -> dict[str, Any]:
-    """Return the document with these plugins of pytest and no others."""
+    """Return a document in which pytest loads exactly these plugins."""
     project = dict(document.get("project", {}))
     points = {key: value for key, value in project.pop("entry-points", {}).items() if key != "pytest11"}
     points |= {"pytest11": plugins} if plugins else {}
