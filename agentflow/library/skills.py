@@ -168,7 +168,7 @@ def format_skill_line(skill: Skill) -> str:
     """Return a skill in one line of a listing: its name, and what it is for."""
     whose = " (of this repository)" if skill.origin == "project" else ""
     line = visible(f"- {skill.name}{whose}: {skill.description}")
-    return line if len(line) <= MAX_ROW_CHARS else f"{line[: MAX_LINE - 1]}…"
+    return line if len(line) <= MAX_ROW_CHARS else f"{line[: MAX_ROW_CHARS - 1]}…"
 
 
 def describe_unknown_skill(role: Role, skills: Skills) -> str | None:
