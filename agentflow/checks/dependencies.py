@@ -267,7 +267,6 @@ _OFFLINE = regex(
     r"ENETUNREACH|EAI_AGAIN|ENOTFOUND|[Cc]ould not resolve host|Temporary failure in name resolution"
     r"|dial tcp: lookup|[Nn]etwork is unreachable"
 )
-_CLAUSE = regex(r"(?P<sign>~=|==|!=|<=|>=|<|>)\s*(?P<version>\d+(?:\.\d+)*)(?P<star>\.\*)?")
 
 Version = tuple[int, ...]
 
@@ -309,7 +308,7 @@ def _why_tests_cannot_run(run: CheckRun, output: str, repository: Repository, ru
     if run.check.name is not CheckName.TESTS:
         return ""
     wanted = read_required_python(repository)
-    if wanted and running and not fits(running, wanted):
+    if wanted and running and not _fits(running, wanted):
         return f"requires-python {wanted}, running {'.'.join(map(str, running))}"
     modules = _foreign(run, output, repository)
     listed = next((name for name in _LISTS if repository.has(name)), "")
@@ -331,27 +330,11 @@ def _foreign(run: CheckRun, output: str, repository: Repository) -> list[str]:
     return sorted(tops) if own.isdisjoint(tops) and tops.isdisjoint(sys.stdlib_module_names) else []
 
 
-def fits(running: Version, wanted: str) -> bool:
-    """Return whether a version satisfies every clause; a clause of another form is taken as satisfied."""
-    return all(_holds(running, clause) for clause in _CLAUSE.finditer(wanted))
+def _fits(running: Version, wanted: str) -> bool:
+    """Return whether a version satisfies every clause; what is no list of clauses is taken as satisfied."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415  # few checks need it
 
-
-def _holds(running: Version, clause: Mapping[str, str] | re.Match[str]) -> bool:
-    wanted = tuple(int(part) for part in clause["version"].split("."))
-    size = max(len(running), len(wanted))
-    now, then = _pad(running, size), _pad(wanted, size)
-    same = running[: len(wanted)] == wanted if clause["star"] else now == then
-    holds = {
-        "==": same,
-        "!=": not same,
-        ">=": now >= then,
-        "<=": now <= then,
-        ">": now > then,
-        "<": now < then,
-        "~=": now >= then and running[: len(wanted) - 1] == wanted[:-1],
-    }
-    return holds[clause["sign"]]
-
-
-def _pad(version: Version, size: int) -> Version:
-    return (*version, *(0,) * (size - len(version)))
+    try:
+        return SpecifierSet(wanted).contains(".".join(map(str, running)), prereleases=True)
+    except InvalidSpecifier:
+        return True

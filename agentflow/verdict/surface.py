@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cache, lru_cache
-from itertools import pairwise
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any
@@ -234,7 +233,6 @@ _PRODUCT_SECTION = re.compile(r"metadata|options(?:\..*)?|bdist_wheel|sdist|egg_
 _CHECKER_KEYS = frozenset(
     {"scripts", "jest", "vitest", "mocha", "ava", "nyc", "c8", "eslintConfig", "eslintIgnore", "babel", "tap"}
 )
-_HEADER = re.compile(r"(?m)^[ \t]*\[\[?([^\[\]\n]+)\]\]?[ \t]*(?:#.*)?$")
 Keys = tuple[str, ...]
 
 
@@ -277,15 +275,15 @@ def read_checker_settings(path: str, text: str) -> Mapping[str, object]:
 def _mix_toml(before: str, now: str) -> str:
     from tomllib import loads  # noqa: PLC0415
 
+    from tomlkit import dumps  # noqa: PLC0415  # only where a project file changed on both sides
+
     old, new = loads(before), loads(now)
     wanted = _merge(old, new)
     if wanted == new:
         return now
     if wanted == old:
         return before
-    kept = [text for keys, text in _blocks(now) if _is_product(keys)]
-    kept += [text for keys, text in _blocks(before) if not _is_product(keys)]
-    found = "\n".join(kept)
+    found = dumps(wanted)
     return found if loads(found) == wanted else before
 
 
@@ -312,28 +310,6 @@ def _at(document: Any, keys: Keys) -> Any:
     for key in keys:
         document = document.get(key) if isinstance(document, Mapping) else None
     return document
-
-
-def _blocks(text: str) -> list[tuple[Keys, str]]:
-    """Return the tables of a TOML document as they are written, each with the keys of its header."""
-    starts = [0, *(match.start() for match in _HEADER.finditer(text)), len(text)]
-    parts = (text[begin:end] for begin, end in pairwise(starts))
-    return [(_keys(part), part) for part in parts if part.strip()]
-
-
-def _keys(block: str) -> Keys:
-    match = _HEADER.match(block)
-    return tuple(word.strip().strip("\"'") for word in match[1].split(".")) if match else ()
-
-
-def _is_product(keys: Keys) -> bool:
-    if keys[:3] == _PLUGIN_POINT:
-        return False
-    return keys[:1] != () and (keys[0] in _PRODUCT_TABLES or (keys[:1] == ("tool",) and _is_tool(keys[1:2])))
-
-
-def _is_tool(name: Keys) -> bool:
-    return not _PRODUCT_TOOLS.isdisjoint(name)
 
 
 def _mix_ini(before: str, now: str) -> str:

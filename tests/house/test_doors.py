@@ -51,6 +51,8 @@ DOORS: dict[str, tuple[str, ...]] = {
     "httpx2": ("agentflow/model/http.py", "agentflow/tools/web.py", "agentflow/mcp/client.py"),
     "mcp": ("agentflow/mcp/client.py", "agentflow/mcp/server.py"),
     "mcp_types": (),
+    "packaging": ("agentflow/checks/dependencies.py",),
+    "tomlkit": ("agentflow/verdict/surface.py",),
     "git": ("agentflow/workspace/commit.py",),
     "frontmatter": ("agentflow/frontmatter.py",),
     "pydantic": (),

@@ -40,6 +40,14 @@ def test_the_product_is_as_now_and_the_checkers_as_before() -> None:
     assert mixed["tool"]["uv"] == {"dev-dependencies": ["pytest"]}
 
 
+@pytest.mark.parametrize("tools", ["tool.mypy.strict = true\n", "tool = {mypy = {strict = true}}\n"])
+def test_tables_of_any_form_are_told_apart(tools: str) -> None:
+    before = f'{tools}[project]\nname = "pager"\nversion = "1.0"\n'
+    now = '[project]\nname = "pager"\nversion = "1.1"\n'
+    wanted = {"project": {"name": "pager", "version": "1.1"}, "tool": {"mypy": {"strict": True}}}
+    assert tomllib.loads(mix("pyproject.toml", before, now)) == wanted
+
+
 def test_a_file_whose_checkers_are_the_same_stays_as_it_is() -> None:
     assert mix("pyproject.toml", BEFORE, NOW) == NOW
 
