@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from agentflow.api.content import list_skill_folders
+from agentflow.api.servers import UNTRUSTED, load_entries
 from agentflow.api.trust import list_untrusted
 from agentflow.api.trust_items import read_own_plugin
 from agentflow.core.errors import InvalidFile
@@ -16,6 +17,7 @@ from agentflow.library.roles import read_role
 from agentflow.library.skill_file import SKILL_FILE, read_skill
 from agentflow.library.skills import find_skill_folders
 from agentflow.library.slash_commands import CommandFolder, list_command_files, read_command
+from agentflow.mcp.entries import SERVERS_FILE, ServerSource
 from agentflow.settings import PLUGIN_MANIFEST
 from agentflow.trust import content
 from agentflow.view.words import plural
@@ -157,10 +159,13 @@ def _describe_plugin(plugin: Plugin, repository: RepositoryTrust) -> str:
 
 
 def _list_servers(repository: RepositoryTrust) -> Iterator[Extension]:
-    file = repository.root / ".mcp.json"
-    found = _read_table(file).get("mcpServers")
-    for name in found if isinstance(found, dict) else ():
-        yield Extension(name=str(name), file=repository.name_file(file), standing=Standing.UNSUPPORTED)
+    for entry in load_entries(repository.root).all:
+        if entry.source is not ServerSource.PROJECT:
+            continue
+        stands = {"": Standing.COUNTS, UNTRUSTED: Standing.WAITS}
+        standing = stands.get(entry.problem, Standing.LEFT_OUT)
+        reason = entry.problem if standing is Standing.LEFT_OUT else ""
+        yield Extension(name=entry.name, file=SERVERS_FILE, standing=standing, reason=reason)
 
 
 EXTENSION_KINDS = (

@@ -3,8 +3,9 @@
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentflow.api.content import has_plugins
 from agentflow.core.errors import InvalidFile
@@ -32,9 +33,12 @@ from agentflow.store.reading import find
 from agentflow.store.tasks import TaskStore
 from agentflow.trust import Trusted, content, load_trust
 
+if TYPE_CHECKING:
+    from agentflow.mcp.servers import ServerPlace
+
 _ON, _OFF, _ALL = "enabledMcpjsonServers", "disabledMcpjsonServers", "enableAllProjectMcpServers"
 _PLUGIN_ROOT = "CLAUDE_PLUGIN_ROOT"
-_UNTRUSTED = "waits for your trust: agentflow trust"
+UNTRUSTED = "waits for your trust: agentflow trust"
 
 
 def find_accepted_file() -> Path:
@@ -77,11 +81,11 @@ def load_entries(root: Path) -> ServerEntries:
     found = read_entries(list_server_files(root), root)
     trusted = load_trust(folders(os.environ).config, root)
     is_on = _read_choices(root, trusted)
-    everyone = tuple(_judge(entry, trusted, is_on, root) for entry in found.all)
+    everyone = tuple(_judge(entry, is_on, root) for entry in found.all)
     return found.replace(all=everyone)
 
 
-def _judge(entry: ServerEntry, trusted: Trusted, choices: "dict[str, Any]", root: Path) -> ServerEntry:
+def _judge(entry: ServerEntry, choices: dict[str, Any], root: Path) -> ServerEntry:
     """Return an entry of the repository with the reason for which it is not used."""
     if entry.source is not ServerSource.PROJECT or entry.problem:
         return entry
@@ -89,8 +93,14 @@ def _judge(entry: ServerEntry, trusted: Trusted, choices: "dict[str, Any]", root
         return entry.replace(problem=f"is named in {_OFF}")
     if choices[_ON] and not choices[_ALL] and entry.name not in choices[_ON]:
         return entry.replace(problem=f"is not named in {_ON}")
-    is_whole = all(map(trusted.covers, (SERVERS_FILE, *list_server_scripts(entry, root))))
-    return entry if is_whole else entry.replace(problem=_UNTRUSTED)
+    return entry if is_trusted_server(entry, root) else entry.replace(problem=UNTRUSTED)
+
+
+def is_trusted_server(entry: ServerEntry, root: Path) -> bool:
+    """Return whether a server may be started, as its files are now."""
+    trusted = load_trust(folders(os.environ).config, root)
+    files = (SERVERS_FILE, *list_server_scripts(entry, root))
+    return entry.source is not ServerSource.PROJECT or all(map(trusted.covers, files))
 
 
 def _read_choices(root: Path, trusted: Trusted) -> dict[str, Any]:
@@ -142,10 +152,18 @@ def open_servers(
         return RecordedServers(find(sandbox.root, model.removeprefix("replay:")))
     if not entries or model == REPAIR:  # which asks nobody
         return None
-    from agentflow.mcp.servers import ServerPlace, Servers
+    from agentflow.mcp.servers import Servers
 
-    place = ServerPlace(sandbox=sandbox, logs=store.folder / "outputs", accepted=find_accepted_file())
+    place = place_servers(sandbox, store.folder / "outputs")
     return Servers(entries, place, lambda message: store.emit(Warned(message=message)))
+
+
+def place_servers(sandbox: Sandbox, logs: Path) -> "ServerPlace":
+    """Return where servers run, and where they may not."""
+    from agentflow.mcp.servers import ServerPlace
+
+    may_start = partial(is_trusted_server, root=sandbox.root)
+    return ServerPlace(sandbox=sandbox, logs=logs, accepted=find_accepted_file(), may_start=may_start)
 
 
 class RecordedServers:

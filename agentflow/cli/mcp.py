@@ -9,7 +9,7 @@ import typer
 
 from agentflow.api.boundary import Wish, find_secrets, make_sandbox
 from agentflow.api.content import load_rules_here
-from agentflow.api.servers import find_accepted_file, load_entries
+from agentflow.api.servers import find_accepted_file, load_entries, place_servers
 from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import ConfigError, Exit, ToolError, UsageError
@@ -122,7 +122,7 @@ def _try_all(entries: tuple[ServerEntry, ...], git: Git, *, no_sandbox: bool) ->
         masked = find_secrets(git, load_rules_here(git.root))
         sandbox = sandbox.replace(opened=sandbox.opened.replace(masked=masked))
     with scratch_folder() as logs:
-        place = ServerPlace(sandbox=sandbox, logs=logs, accepted=find_accepted_file())
+        place = place_servers(sandbox, logs)
         return anyio.run(_inspect, entries, place)
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -47,7 +48,7 @@ class ServerFile(Record):
     prefix: str = ""
     """What the names of a plugin's servers begin with."""
     variables: Mapping[str, str] = {}
-    """What can be named in it as `${NAME}` beside the environment."""
+    """What can be named in it as `${NAME}` beside the environment, and is told to its servers: folders."""
 
 
 class ServerEntry(Record):
@@ -137,7 +138,7 @@ def _read_table(place: ServerFile, root: Path) -> dict[str, Any]:
     """Return the servers that a file names, by name. Raises InvalidFile."""
     if not place.path.is_file():
         return {}
-    top: Any = decode(dict[str, Any], content(place.path), str(place.path))
+    top: Any = decode(dict[str, Any], content(place.path).removeprefix(BOM_UTF8), str(place.path))
     for key in ("projects", str(root)) if place.source is ServerSource.LOCAL else ():
         top = top.get(key, {}) if isinstance(top, dict) else {}
     # a plugin's own file may name its servers at the top; its manifest names other things there
@@ -172,13 +173,16 @@ class _Reading:
         words = (written.command, *written.args) if written.command else ()
         entry = bare.replace(
             command=tuple(self._expand(name, word) for word in words),
-            env={key: self._expand(name, item) for key, item in written.env.items()},
+            env={**place.variables, **{key: self._expand(name, item) for key, item in written.env.items()}},
             cwd=self._expand(name, written.cwd),
             url=self._expand(name, written.url),
             headers={key: self._expand(name, item) for key, item in written.headers.items()},
             network=written.network,
             writable=tuple(self._expand(name, item) for item in written.writable),
-            readable=tuple(self._expand(name, item) for item in written.readable),
+            readable=(
+                *(self._expand(name, item) for item in written.readable),
+                *(place.variables.values() if place.source is ServerSource.PLUGIN else ()),
+            ),
             timeout=written.timeout / 1000,
         )
         return entry.replace(problem=_find_problem(written), does=_describe(name, written))

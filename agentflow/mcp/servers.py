@@ -51,6 +51,8 @@ class ServerPlace(Record):
     """A folder for what they say of themselves."""
     accepted: Path
     """The file of the tools that were accepted."""
+    may_start: Callable[[ServerEntry], bool]
+    """Whether the files of a server are as they were trusted."""
 
 
 @dataclass(slots=True)
@@ -161,6 +163,9 @@ class Servers:
         from agentflow.mcp.client import describe_failure  # noqa: PLC0415  # the SDK costs half a second
 
         assert self._group is not None
+        if not self._place.may_start(server.entry):
+            server.problem = "its files have changed since they were trusted: agentflow trust"
+            return
         seconds = _find_start_seconds()
         server.over = anyio.Event()
         try:

@@ -1,6 +1,7 @@
 """MCP servers as tools of roles: real servers over stdio and HTTP, behind the installed command."""
 
 import json
+import re
 import shutil
 import signal
 import socket
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, WHOLE_CREW, NewRepo, Repo, call, findings, mending, role, turn
+from tests.support.repo import CALC, WHOLE_CREW, NewRepo, Recorded, Repo, call, findings, mending, role, turn
 
 SERVER = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
 TOKEN = "small-token-0123456789"
@@ -250,8 +251,7 @@ def test_tools_that_change_are_not_offered_until_they_are_accepted(repo: Repo) -
 
 def test_a_server_of_a_repository_is_started_only_once_it_is_trusted(new_repo: NewRepo) -> None:
     own = Path(SERVER).read_text("utf-8")
-    touch = f"from pathlib import Path\nPath({str(Path('/tmp'))!r})\n"
-    repo = new_repo({**CALC, "tools/server.py": own + touch})
+    repo = new_repo({**CALC, "tools/server.py": own})
     args = {"command": sys.executable, "args": ["tools/server.py"], "env": {"KEY": "${ANTHROPIC_API_KEY}"}}
     servers = {
         "mine": args,
@@ -286,7 +286,19 @@ def test_a_server_of_a_repository_is_started_only_once_it_is_trusted(new_repo: N
     assert "sk-ant-hidden" not in listed.out
     tried = repo.run("mcp", "test", "mine", "--json")
     assert [tool["name"] for tool in tried.json[0]["tools"]][:2] == ["mcp__mine__add", "mcp__mine__Bash"]
-    (repo.root / "tools/server.py").write_text(own.replace("a + b", "a - b"), "utf-8")
+    changing = (
+        *(turn(call("Read", file_path="tools/server.py")),),
+        turn(call("Edit", file_path="tools/server.py", old_string="a + b", new_string="a - b")),
+        turn(call("mcp__mine__die")),
+        turn(call("mcp__mine__add", a=1)),
+    )
+    done = repo.task(script=mending(*changing))
+    run = max((run for run in repo.tasks), key=lambda path: path.name)
+    said = [
+        result["content"] for _, result in Recorded(next((run / "runs").glob("*-implementer.jsonl"))).calls
+    ]
+    assert "its files have changed since they were trusted" in said[2]
+    assert "is not there any more" in said[3]
     assert repo.run("mcp", "test", "mine").code == 1
     assert "waits for your trust" in repo.run("mcp", "list").out
 
@@ -320,3 +332,28 @@ def test_without_the_sdk_one_line_says_how_to_install_it(repo: Repo, tmp_path: P
     done = repo.run(*words, command=(sys.executable, str(program)))
     assert done.code == 0, done.err
     assert done.err.count("pip install 'agentflow[mcp]'") == 1
+
+
+def test_the_example_of_the_guide_runs(new_repo: NewRepo) -> None:
+    guide = (Path(__file__).parents[2] / "docs/guide/mcp.md").read_text("utf-8")
+    shown = dict(reversed(re.findall(r"^```(\w+)\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)))
+    servers = shown["json"].replace('"python3"', json.dumps(sys.executable))
+    repo = new_repo({**CALC, ".mcp.json": servers, "tools/clock.py": shown["python"]})
+    assert repo.run("trust", "--yes").code == 0
+    listed = repo.run("mcp", "list").out
+    assert (
+        f"clock                project  ready\n{'':<20} start the MCP server clock: {sys.executable}"
+        in listed
+    )
+    tried = repo.run("mcp", "test", "clock")
+    assert re.match(
+        r"clock: clock 1\.0, 1 tools, \d+\.\d\d s\n  mcp__clock__now, only reads: Tell the time", tried.out
+    )
+    settings = re.search(r"^```yaml\n(mcp_tools:.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    assert settings is not None
+    config = repo.home / ".config/agentflow/config.yaml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(settings[1], "utf-8")
+    assert repo.task(script=mending()).code == 0
+    checked = repo.run("check", "--json").json
+    assert [row["standing"] for row in checked["extensions"] if row["kind"] == "MCP server"] == ["counts"]
