@@ -49,8 +49,7 @@ def open_session(folder: Path, run: Callable[[Sequence[str]], int], *, goes_on: 
     git = open_repository(folder)
     saved = find_session(git.root, None) if goes_on else new_session()
     chat = Chat(root=git.root, saved=saved, plain=plain, run=run)
-    summaries = {name: command.summary for name, command in SLASH_COMMANDS.items()}
-    editor = make_line_editor(git, summaries, plain=plain)
+    editor = make_line_editor(git, _summarize_commands(git.root), plain=plain)
     say(f"agentflow in {git.root}")
     say("Type a question or a task. /help lists commands, /quit leaves.")
     if goes_on:
@@ -67,6 +66,14 @@ def open_session(folder: Path, run: Callable[[Sequence[str]], int], *, goes_on: 
     if chat.saved.tasks:
         say("Continue with: agentflow --continue")
     return Exit.VERIFIED
+
+
+def _summarize_commands(root: Path) -> dict[str, str]:
+    """Return what each command does: the user's, the repository's and those of a session, which win."""
+    from agentflow.api.slash_commands import load_commands_here
+
+    brought = {f"/{command.called}": command.description for command in load_commands_here(root).all}
+    return {**brought, **{name: command.summary for name, command in SLASH_COMMANDS.items()}}
 
 
 def _handle(chat: Chat, typed: str) -> Chat:
@@ -220,8 +227,8 @@ def _show_help(chat: Chat, _: list[str]) -> Chat:
 
     for row in _HELP:
         say(row)
-    for name, command in SLASH_COMMANDS.items():
-        say(f"  {name:<11}{command.summary}")
+    for name, summary in _summarize_commands(chat.root).items():
+        say(f"  {name:<11} {summary}")
     return chat
 
 

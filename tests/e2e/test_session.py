@@ -67,10 +67,15 @@ def test_a_follow_up_is_judged_with_the_task_before_it_and_undone_alone(repo: Re
     first = script(repo, "first.yaml", support.mending())
     added = support.crew(*write_triple(), support.submit("calc.py", "tests/test_triple.py"))
     second = script(repo, "second.yaml", added)
+    command = repo.home / ".claude/commands/greet.md"
+    command.parent.mkdir(parents=True)
+    command.write_text("---\ndescription: Say hello.\n---\nAnswer with a greeting.\n")
     idle = script(repo, "idle.yaml", support.crew(support.submit("calc.py")))
     with open_terminal(repo, env={"AGENTFLOW_MODEL": first}) as terminal:
         terminal.wait_for("/help lists commands")
         assert "no task yet" in ask(terminal, "/undo", "no task yet")
+        ask(terminal, "/nothing", "there is no command /nothing")
+        assert "/greet" in ask(terminal, "/help", "Say hello.")
         ask(terminal, WHOLE_CREW, "✓ verified")
         ask(terminal, f"/model {second}", "model: script")
         ask(terminal, "now also add triple with a test", "✓ verified")
