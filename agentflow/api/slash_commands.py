@@ -105,8 +105,10 @@ def expand_command(start: Path, text: str, wish: Wish) -> Expanded | None:
 
 
 def find_command(root: Path, name: str) -> PromptCommand | None:
-    """Return the command of a name, or the skill of that name as one."""
-    command = load_commands_here(root).find(name)
+    """Return the command of a name, one that counts before any other, or the skill of that name as one."""
+    found = load_commands_here(root)
+    counting = found.replace(all=tuple(each for each in found.all if is_counting(root, each)))
+    command = counting.find(name) or found.find(name)
     if command is not None:
         return command
     skill = load_skills_here(root)[0].find(name)

@@ -69,7 +69,7 @@ class PromptCommands(Record):
     warnings: tuple[str, ...] = ()
 
     def find(self, name: str) -> PromptCommand | None:
-        """Return the command of a name: one of the repository, of the user, or the only one of a plugin."""
+        """Return the command of a name: the repository's, else the user's, else the only one of a plugin."""
         exact = [command for command in self.all if command.called == name]
         if exact:
             return exact[-1]
@@ -86,7 +86,7 @@ def list_command_places(claude: Path, root: Path) -> tuple[CommandFolder, ...]:
 
 def load_commands(places: Iterable[CommandFolder]) -> PromptCommands:
     """Return the commands of all places; a file that is wrong is left out with a warning."""
-    found: dict[tuple[str, str], PromptCommand] = {}
+    found: dict[tuple[str, str, str], PromptCommand] = {}
     warnings: list[str] = []
     for place in places:
         for path in list_command_files(place):
@@ -95,7 +95,7 @@ def load_commands(places: Iterable[CommandFolder]) -> PromptCommands:
             except InvalidFile as error:
                 warnings.append(f"command left out: {error}")
                 continue
-            found[command.plugin, command.name] = command
+            found[command.plugin, command.name, command.origin] = command
     return PromptCommands(all=tuple(sorted(found.values(), key=_rank)), warnings=tuple(warnings))
 
 

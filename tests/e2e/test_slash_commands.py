@@ -132,6 +132,18 @@ def test_commands_are_listed_with_what_they_need(repo: Repo) -> None:
     assert "not trusted: agentflow trust" in shown
 
 
+def test_a_command_of_the_user_is_replaced_by_a_trusted_one_only(repo: Repo) -> None:
+    mine = repo.home / ".claude/commands/find.md"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("Mine.\n", "utf-8")
+    assert ask(repo, "/find")[0] == 0
+    assert repo.state()["task"] == "Mine."
+    repo.folder.rename(repo.home / "first")
+    allow(repo)
+    assert ask(repo, "/find add calc.py")[0] == 0
+    assert repo.state()["task"].startswith("Where is add of calc.py")
+
+
 def test_a_wrong_command_is_named_and_never_runs(repo: Repo) -> None:
     repo.write({".claude/commands/bad.md": "---\nallowed-tools: Bash(rm\n---\n!`echo x`\n"})
     code, said = ask(repo, "/bad")

@@ -25,6 +25,7 @@ SETUP = (
 )
 PAGES = (
     "README.md",
+    "docs/guide/claude-code.md",
     "docs/guide/getting-started.md",
     "docs/guide/waiting.md",
     "docs/guide/writing-a-role.md",
