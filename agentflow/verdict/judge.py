@@ -27,7 +27,7 @@ from agentflow.verdict.case import (
     list_late,
     note_probes,
 )
-from agentflow.verdict.proofs import find_loaded_now, find_proofs, find_unproved, not_loaded, what_would_prove
+from agentflow.verdict.proofs import find_loaded_now, find_proofs, find_unproved, not_loaded
 
 _LOOKING = (CheckName.LINT, CheckName.FORMAT, CheckName.TYPES)
 """The checks that read the code and run none of it."""
@@ -44,23 +44,23 @@ def judge(case: Case) -> Verdict:
         return Verdict(passed=False, reasons=(FailReason.NOTHING_CHANGED.of(),), evidence=evidence)
     case = _without_skipped(case)
     failures = _failures(case) or _explain_silence(case) or _find_open_targets(case)
-    is_approved = case.approval is not None and case.approval.approved
-    to_approve = bool(case.weakened) and not (failures or is_approved)
-    changed = case.weakened if to_approve else ()
-    reasons = failures or tuple(FailReason.CHECKS_CHANGED.of(line) for line in changed)
-    found = () if failures else find_proofs(case)
-    lines = None if failures else find_unproved(case, found)
+    told = (*_list_overrides(case), *remarks(case))
+    if failures:
+        return Verdict(passed=False, reasons=failures, evidence=evidence, notes=told, weakened=case.weakened)
+    found = find_proofs(case)
+    unproved = find_unproved(case, found)
+    to_approve = () if case.approval is not None and case.approval.approved else case.weakened
     return Verdict(
-        passed=not reasons,
-        reasons=reasons,
+        passed=not to_approve,
+        reasons=tuple(FailReason.CHECKS_CHANGED.of(line) for line in to_approve),
         evidence=evidence,
-        caveats=() if reasons else _caveats(case),
-        notes=(*_list_overrides(case), *([] if reasons else _note_no_tests(case)), *remarks(case)),
+        caveats=() if to_approve else tuple(dict.fromkeys(_list_caveats(case, is_proved=not unproved))),
+        notes=told if to_approve else (*_note_no_tests(case), *told),
         proof=found,
-        unproved=() if lines is None else what_would_prove(case, lines),
+        unproved=unproved,
         weakened=case.weakened,
-        to_approve=to_approve,
-        approvals=() if reasons else _approvals(case),
+        to_approve=bool(to_approve),
+        approvals=() if to_approve else _approvals(case),
     )
 
 
@@ -97,31 +97,32 @@ def _explain_silence(case: Case) -> tuple[str, ...]:
     return explain_silence(case.probes)
 
 
-def _caveats(case: Case) -> tuple[str, ...]:
-    """Return the caveats of a pass."""
-    caveats = [Caveat.CHECK_SKIPPED.of(override.check) for override in case.overrides]
-    caveats += [
-        Caveat.CHECK_NOT_RUN.of(run.check.name)
-        for run in case.after
-        if case.is_blocked(run) or run.check.left_out or run.check.name in case.blocked
-    ]
-    caveats += (
-        [Caveat.CHECK_NOT_RUN.of(CheckName.TESTS)] if _note_no_tests(case) and not case.same_behaviour else []
-    )
+def _list_caveats(case: Case, *, is_proved: bool) -> Iterator[str]:
+    """Yield the caveats of a pass."""
+    yield from (Caveat.CHECK_SKIPPED.of(override.check) for override in case.overrides)
+    yield from (Caveat.CHECK_NOT_RUN.of(name) for name in _list_not_run(case))
     able = [run for run in case.after if not case.is_blocked(run)]
-    caveats += _caveats_of_counts(case, able)
+    yield from _caveats_of_counts(case, able)
     if any(not run.green and not case.excuses(run) for run in able):
-        caveats.append(Caveat.ALREADY_RED)
+        yield Caveat.ALREADY_RED
     if any(set(run.flaky) - case.known for run in case.runs):
-        caveats.append(Caveat.FLAKY)
-    if find_unproved(case, find_proofs(case)) is not None:
-        caveats.append(Caveat.UNPROVED)
-    caveats += _caveats_of_probes(case)
+        yield Caveat.FLAKY
+    if not is_proved:
+        yield Caveat.UNPROVED
+    yield from _caveats_of_probes(case)
     if any(each.is_sure for each in case.suspicions):
-        caveats.append(Caveat.KNOWS_THE_TESTS)
+        yield Caveat.KNOWS_THE_TESTS
     if any(each.doubts for each in case.dependencies):
-        caveats.append(Caveat.DEPENDENCIES)
-    return tuple(dict.fromkeys(caveats))
+        yield Caveat.DEPENDENCIES
+
+
+def _list_not_run(case: Case) -> Iterator[CheckName]:
+    """Yield the checks that cannot run here, or could not before the task, and tests where there are none."""
+    for run in case.after:
+        if case.is_blocked(run) or run.check.left_out or run.check.name in case.blocked:
+            yield run.check.name
+    if _note_no_tests(case) and not case.same_behaviour:
+        yield CheckName.TESTS
 
 
 def _caveats_of_probes(case: Case) -> Iterator[str]:

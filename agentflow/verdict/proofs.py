@@ -4,7 +4,7 @@ import ast
 import builtins
 import keyword
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome
@@ -42,21 +42,12 @@ def find_proofs(case: Case) -> tuple[Proof, ...]:
     return tuple(found)
 
 
-def find_unproved(case: Case, found: Iterable[Proof]) -> tuple[Hunk, ...] | None:
-    """Return the changed lines that nothing proves; None if every line is proved.
-
-    It may be empty: then nothing is proved, and no line of code can be pointed at.
-    """
-    known = tuple(found)
-    if not known:
-        return case.changed
-    if any(each.kind is not ProofKind.FAIL_TO_PASS for each in known):
-        return None
-    return tuple(hunk for hunk in case.hunks if not hunk.proved) or None
-
-
-def what_would_prove(case: Case, hunks: Iterable[Hunk]) -> tuple[str, ...]:
-    """Return for each unproved line the one thing that would prove it."""
+def find_unproved(case: Case, found: Collection[Proof]) -> tuple[str, ...]:
+    """Return the changed places that nothing proves, each with what would prove it."""
+    hunks = [hunk for hunk in case.hunks if not hunk.proved] if found else case.changed
+    is_covered = any(each.kind is not ProofKind.FAIL_TO_PASS for each in found)
+    if is_covered or (found and not hunks):
+        return ()
     lines = [f"{hunk.place}: {_explain_wanted(case, hunk)}" for hunk in hunks]
     if not lines:
         lines = [f"{path}: let {_list_new(case, path)} fail when the code is broken" for path in case.tested]
