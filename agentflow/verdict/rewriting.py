@@ -30,6 +30,7 @@ _SEES_FRAMES = frozenset(
         *("locals", "vars", "eval", "exec", "dir", "globals", "f_locals", "_getframe", "currentframe"),
         *("inspect", "stack", "trace", "traceback", "settrace", "setprofile", "warn", "warnings"),
         *("getsource", "findCaller", "gc", "weakref", "getrefcount", "__class__", "super", "__traceback__"),
+        *("stacklevel", "jit", "njit", "numba"),
     }
 )
 """Words of code that may see which function runs, the names in it, or how long a value lives."""
