@@ -24,10 +24,10 @@ _OBEYED = regex(
     r"|cppcheck|iwyu|lcov|gcov|fall|falls|fallthrough|fallthru|shellcheck|ignore|disable|enable|sourcemappingurl"
     r"|sourceurl|webpack\w*|vite|flow|jsx|pragma|generated|noinspection)\b)"
 )
-"""What makes a line of a comment one that a program may obey."""
+"""Comment lines that tools may act on."""
 
 _CONTROL = regex("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
-"""Some of them end a line, and with it a comment, for one compiler and not for another."""
+"""Characters that end a line, and so a comment, in some compilers only."""
 
 _DOCUMENTED = regex(r"//[/!]|/\*[*!]")
 
@@ -70,7 +70,7 @@ def parse_python(text: str) -> ast.Module:
 
 
 def code_lines(path: str, text: str) -> list[str]:
-    """Return all lines of a text, those of comments and docstrings empty where they can be told."""
+    """Return the lines of a file without comments and docstrings, as far as these can be recognised."""
     return _python_lines(text) if path.endswith(".py") else _other_lines(text)
 
 
@@ -92,7 +92,7 @@ def _python_lines(text: str) -> list[str]:
 
 
 def _docstrings(tree: ast.Module) -> Iterator[Span]:
-    """Yield where texts stand that are statements of their own."""
+    """Yield the places of strings that are statements."""
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.Expr)
@@ -115,7 +115,7 @@ def _other_lines(text: str) -> list[str]:
 
 
 def is_equal_but_comments(path: str, before: str, after: str) -> bool:
-    """Tell whether two texts of a program differ in nothing but comments that no program obeys."""
+    """Tell whether two versions of a file differ only in comments that no tool acts on."""
     language = lexer_of(path)
     if language is None or not before or not after:
         return False
@@ -124,7 +124,7 @@ def is_equal_but_comments(path: str, before: str, after: str) -> bool:
 
 
 def _list_obeyed(comment: str) -> list[str]:
-    """Return the lines of a comment from the first on that a program may obey."""
+    """Return the lines of a comment from the first one that a tool may act on."""
     lines = [line.strip() for line in comment.splitlines()]
     first = next((at for at, line in enumerate(lines) if _OBEYED.search(line)), len(lines))
     return lines[first:]
@@ -169,7 +169,7 @@ def _split_wholly(language: Lexer, text: str) -> list[tuple[str, str]] | None:
 
 
 def _split(language: Lexer, text: str) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a text up to one that no rule fits."""
+    """Yield the parts of a file up to the first that no rule matches."""
     pattern, place = _pattern(language), 0
     while found := pattern.match(text, place):
         yield found.lastgroup or "", found[0]
@@ -212,7 +212,7 @@ def find_suppressions(
 def describe_suppressions(
     path: str, before: str, after: str, checks: Collection[CheckName]
 ) -> tuple[str, ...]:
-    """Return the same in words."""
+    """Return each new suppression as a line of text."""
     found = find_suppressions(before, after, checks)
     return tuple(f"{path}:{number}: {said} keeps {check} from looking" for number, said, check in found)
 
@@ -244,7 +244,7 @@ def sort_imports(tree: ast.Module, own: Collection[str]) -> None:
 
 
 def take_out_unused(old: ast.Module, new: ast.Module, own: Collection[str]) -> None:
-    """Take out of old code the imports and private functions that new code has not, and says nothing of."""
+    """Remove from the old code the unused imports and private functions that the new code no longer has."""
     gone = {name for _, name in _find_dropped(old, new, own)}
     defined = [node for node in old.body if getattr(node, "name", "") in gone]
     if defined:  # what other code calls is no dead code
@@ -286,7 +286,7 @@ def is_taken(path: str, names: Collection[str], text: str) -> bool:
 
 
 def looks_up(text: str) -> bool:
-    """Tell whether code may find a function by a name that it makes up."""
+    """Tell whether code may look up a function by a computed name."""
     try:
         nodes = tuple(ast.walk(ast.parse(text)))
     except (SyntaxError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Whether a change leaves the behaviour of the code as it was: told by the files, never by a task's words."""
+"""Same behaviour: whether the changed files leave what the code does as it was."""
 
 import ast
 import builtins
@@ -23,14 +23,14 @@ _DOCUMENT_NAME = regex(
     re.IGNORECASE,
 )
 _DESCRIBES = frozenset({"description", "authors", "maintainers", "keywords", "classifiers", "urls"})
-"""What a manifest tells people of a project."""
+"""Keys of a manifest that describe a project to people."""
 _DOCUMENT_FOLDERS = frozenset({"doc", "docs", "documentation"})
 _DOCUMENT_ENDINGS = frozenset({".md", ".rst", ".adoc", ".markdown"})
 _OBEYED = regex(
     r"#.*(?:\b(?:noqa|pragma|pylint|ruff|flake8|mypy|pyright|pyre|ty|type|nosec|nosemgrep|fmt|isort|yapf|doctest)\b"
     r"|ignore|disable|skip|coding[:=]|/// )"
 )
-"""A comment that a program may obey."""
+"""Comments that tools act on."""
 READS_TEXTS = (
     "__doc__",
     "getdoc",
@@ -42,7 +42,7 @@ READS_TEXTS = (
     "docopt",
     "yacc",
 )
-"""Words of code by which docstrings or annotations are a part of what a program does."""
+"""Names whose use makes docstrings or annotations part of what a program does."""
 _READS_TEXTS = regex(
     rf"\b(?:{'|'.join(READS_TEXTS)}|getsource|signature|singledispatch|Cmd)\b"
     r"|\b(?:attrs?|beartype|cattrs|click|dataclass_json|fastapi|fire|injector|msgspec|ply|pydantic|strawberry|typer)\b"
@@ -56,12 +56,12 @@ _ARITY: Mapping[str, int] = MappingProxyType(
         **dict.fromkeys(("dict", "Dict", "Mapping", "MutableMapping"), 2),
     }
 )
-"""How many parameters a generic class takes that can be named in a hint."""
+"""The number of parameters of each generic class that a hint may name."""
 _PLAIN, _EXECUTABLE, _ABSENT = "100644", "100755", "000000"
 
 
 def is_same_behaviour(changes: Iterable[ChangedTexts], own: Collection[str] = ()) -> bool:
-    """Tell whether all files that differ are documents, or code with an equal meaning.
+    """Tell whether every changed file is a document, or code that does the same.
 
     Comments may differ in any language that is known; in Python docstrings, formatting and annotations too,
     where nothing in the file reads them, and the order of imports from the standard library. `own` are the
@@ -100,7 +100,7 @@ def is_document_path(name: str) -> bool:
 
 
 def is_equal_but_examples(change: ChangedTexts, own: Collection[str] = ()) -> bool:
-    """Tell whether Python code has an equal meaning, but for examples in docstrings, which are tests."""
+    """Tell whether Python code does the same, without comparing the examples in its docstrings."""
     before, after = change.before, change.after
     is_code = change.path.endswith(".py") and change.is_whole and before != after
     if not is_code or set(change.modes) not in ({_PLAIN}, {_EXECUTABLE}) or _marks(before) != _marks(after):
@@ -131,7 +131,7 @@ def _is_alike(old: ast.Module, new: ast.Module) -> bool:
 
 
 def is_description(change: ChangedTexts) -> bool:
-    """Tell whether a project's manifest differs in nothing but what it says about it to people."""
+    """Tell whether a project's manifest differs only in how it describes the project."""
     if change.path != "pyproject.toml" or set(change.modes) != {_PLAIN}:
         return False
     from tomllib import loads  # noqa: PLC0415  # only where there is one
@@ -147,7 +147,7 @@ def is_description(change: ChangedTexts) -> bool:
 
 
 def _examples(text: str) -> list[object]:
-    """Return the examples of docstrings that a check may run; of what cannot be read, the text."""
+    """Return the examples in docstrings; of code that cannot be parsed, the text."""
     from doctest import DocTestParser  # noqa: PLC0415  # it loads a debugger and a test runner
 
     try:
@@ -163,7 +163,7 @@ def _examples(text: str) -> list[object]:
 
 
 def _marks(text: str) -> list[str]:
-    """Return what programs obey beside the code: the first line of a script, comments, ends of lines."""
+    """Return what tools act on beside the code: a script's first line, comments, ends of lines."""
     first = text.split("\n", 1)[0] if text.startswith("#!") else ""
     told = re.findall(r"(?m)^#.*", text) if "# /// " in text else []  # a script says there what it needs
     return [first, str(text.count("\r")), *told, *(found[0] for found in _OBEYED.finditer(text))]
@@ -224,7 +224,7 @@ class _Bare(ast.NodeTransformer):
             node.returns = None
 
     def _is_harmless(self, node: ast.expr) -> bool:
-        """Tell whether to evaluate an annotation cannot raise."""
+        """Tell whether evaluating an annotation cannot raise."""
         if self._is_lazy or (isinstance(node, ast.Constant) and isinstance(node.value, str | None)):
             return True
         match node:
@@ -325,7 +325,7 @@ _READS_NAMES = frozenset(
         "trace",
     }
 )
-"""Words of code that may read the names of local variables."""
+"""Names whose use may read the names of local variables."""
 _Functions = dict[tuple[str, int], frozenset[str]]
 
 
@@ -343,7 +343,7 @@ def without_local_names(tree: ast.Module, text: str) -> ast.Module:
 
 
 def _collect(table: symtable.SymbolTable, functions: _Functions) -> None:
-    """Note the names that are known in one function alone."""
+    """Collect the names that only one function knows."""
     if isinstance(table, symtable.Function) and not table.get_children():
         names = (each for each in table.get_symbols() if each.is_local() and not each.is_parameter())
         functions[table.get_name(), table.get_lineno()] = frozenset(

@@ -1,4 +1,4 @@
-"""Source files with tests inside: the tests as before, the code as now."""
+"""Source files that contain tests: the original tests with the new code."""
 
 import ast
 import re
@@ -27,27 +27,27 @@ class Part(Record):
     """A piece of a file that is a check, from one character to another."""
 
     name: str
-    """What it belongs to, by which it is found in another version of the file."""
+    """The name by which the part is found in another version of the file."""
     begin: int
     end: int
     text: str
     is_named: bool = True
-    """Whether there is anything to be checked in it; else it is only the place for that."""
+    """Whether the part contains a check; otherwise it only marks where one could stand."""
 
 
 def has_parts(surface: Surface, path: str) -> bool:
-    """Tell whether a source file may hold checks of its own: by its language, or as a run showed."""
+    """Tell whether a source file may contain checks, by its language or by an earlier run."""
     suffix = PurePosixPath(path).suffix
     return suffix == ".rs" or (suffix == ".py" and (surface.has_doctests or path in surface.parted))
 
 
 def extract_checks(path: str, text: str) -> str:
-    """Return what of a source file is a check."""
+    """Return the parts of a source file that are checks."""
     return "\n".join(part.text for part in _parts(path, text) if part.is_named)
 
 
 def mix_parts(path: str, before: str, now: str) -> str:
-    """Return the file of now with the checks that it held before, and with no others."""
+    """Return the new file with exactly the checks of the old one."""
     if path.endswith(".py") and not _is_python(now):
         return now
     old = {part.name: part for part in _parts(path, before) if part.is_named}
@@ -62,7 +62,7 @@ def mix_parts(path: str, before: str, now: str) -> str:
 
 
 def _alone(path: str, part: Part) -> str:
-    """Return a check whose place is gone in a way in which it still runs."""
+    """Return a check whose place no longer exists, in a form that still runs."""
     if path.endswith(".rs"):
         return "" if part.name.startswith(("doc ", "file")) else part.text
     if part.name.startswith(_TEST):
@@ -76,7 +76,7 @@ def _alone(path: str, part: Part) -> str:
 
 
 def list_test_files(path: str, text: str) -> Iterator[str]:
-    """Yield where the modules may lie that a Rust file has for its tests alone."""
+    """Yield the possible paths of the modules that a Rust file declares for its tests."""
     place = PurePosixPath(path)
     folder = place.parent if place.stem in ("lib", "main", "mod") else place.with_suffix("")
     for named, module in _TEST_FILE.findall(text) if path.endswith(".rs") else ():
@@ -86,7 +86,7 @@ def list_test_files(path: str, text: str) -> Iterator[str]:
 
 
 def find_own_checks(path: str, before: str, after: str) -> Iterator[Remark]:
-    """Yield where a Python file compares results when it runs as a program, and does so otherwise now."""
+    """Yield the changed comparisons that a Python file makes when it runs as a program."""
     old, new = _list_started(path, before), _list_started(path, after)
     known = {ast.dump(node) for node in old}
     for node in new if old else ():
@@ -96,7 +96,7 @@ def find_own_checks(path: str, before: str, after: str) -> Iterator[Remark]:
 
 
 def _list_started(path: str, text: str) -> list[ast.If]:
-    """Return what a Python file does when it runs as a program."""
+    """Return the blocks of a Python file that run only when it is started as a program."""
     if not path.endswith(".py") or not _is_python(text):
         return []
     blocks = [node for node in ast.parse(text).body if isinstance(node, ast.If)]
@@ -119,7 +119,7 @@ def _is_python(text: str) -> bool:
 
 
 def _parts(path: str, text: str) -> list[Part]:
-    """Return the checks in a file in their order, and where in it others could be."""
+    """Return the checks in a file and the places where others could stand, in order."""
     found = [*_modules(text), *_doc_blocks(text)] if path.endswith(".rs") else list(_docstrings(text))
     inner = [part for part in found if any(each.begin < part.begin < each.end for each in found)]
     return sorted((part for part in found if part not in inner), key=lambda part: part.begin)

@@ -1,4 +1,4 @@
-"""A private function put in the place of its calls: what its extraction from other code leaves equal."""
+"""Extracted functions: private functions of Python put back in the place of their calls."""
 
 import ast
 import re
@@ -17,17 +17,17 @@ SCOPES = (
 )
 PAUSES = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
 GUARDS = (ast.Try, ast.TryStar, ast.With, ast.AsyncWith)
-"""What still does something when a statement in it has failed, or has returned."""
+"""Statements that still act after a statement inside them failed or returned."""
 _UNFIT = (
     *(*SCOPES, *PAUSES, *GUARDS),
     *(ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.Delete, ast.Match),
 )
-"""What a function has not that can be put in the place of its calls."""
+"""Syntax that a function must not contain to be put in the place of its calls."""
 _PRIVATE = re.compile(r"_[A-Za-z]\w+")
 
 
 def find_extracted(before: str, after: str) -> frozenset[str]:
-    """Return the private functions of one side that the other says nothing of, and calls may stand for."""
+    """Return the private functions that only one side has and that may replace their calls."""
     try:
         old, new = ast.parse(before), ast.parse(after)
     except (SyntaxError, ValueError, RecursionError):
@@ -42,7 +42,7 @@ def words_of(tree: ast.AST) -> frozenset[str]:
 
 
 def names_said(*nodes: ast.AST) -> Counter[str]:
-    """Return how often each name stands in code, by whatever part of its syntax."""
+    """Return how often each name occurs in code, in any syntactic role."""
     found = Counter[str]()
     for each in (each for node in nodes for each in ast.walk(node)):
         for field, value in ast.iter_fields(each):
@@ -54,7 +54,7 @@ def names_said(*nodes: ast.AST) -> Counter[str]:
 
 
 def names_bound(*nodes: ast.AST) -> frozenset[str]:
-    """Return the names that code does more with than to read them."""
+    """Return the names that code binds or otherwise uses beside reading them."""
     read = (each for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name))
     loads = Counter(each.id for each in read if isinstance(each.ctx, ast.Load))
     return frozenset(names_said(*nodes) - loads)
@@ -73,7 +73,7 @@ def _list_extracted(side: ast.Module, other: ast.Module) -> list[ast.FunctionDef
 
 
 def _is_fit(node: ast.FunctionDef) -> bool:
-    """Tell whether a function is a row of statements with a result at its end, and sets its names first."""
+    """Tell whether a function only returns at its end and sets each local name before reading it."""
     given, body = node.args, node.body
     is_plain = not (node.decorator_list or given.defaults or given.kwonlyargs or given.vararg or given.kwarg)
     inner = [each for part in body for each in ast.walk(part)]
@@ -99,7 +99,7 @@ def list_parameters(node: AnyFunction) -> list[str]:
 
 
 def _is_set_first(name: str, body: list[ast.stmt]) -> bool:
-    """Tell whether the first that a row of statements does with a name is to give it a value."""
+    """Tell whether the first statement that uses a name assigns it."""
     first = next(node for node in body if name in names_said(node))
     match first:
         case ast.Assign(targets=[ast.Name(id=target)], value=value):
@@ -109,7 +109,7 @@ def _is_set_first(name: str, body: list[ast.stmt]) -> bool:
 
 
 def put_in_functions(side: ast.Module, other: ast.Module) -> ast.Module:
-    """Return a side without the private functions that the other lacks, put in the place of their calls."""
+    """Return a side with the private functions that the other lacks put in the place of their calls."""
     for extracted in _list_extracted(side, other):
         tried = _Calls(deepcopy(side), extracted).put_in()
         if tried is not None:
@@ -207,7 +207,7 @@ class _Calls(ast.NodeTransformer):
         return body if isinstance(node, ast.Expr) else node
 
     def _is_fit(self, call: ast.Call) -> bool:
-        """Tell whether a call hands over what is bound, and each name means there what it does inside."""
+        """Tell whether all arguments are bound and every name of the function means the same at the call."""
         names, inner = list_parameters(self._extracted), names_said(*self._extracted.body)
         is_own = isinstance(call.func, ast.Name) and call.func.id == self._extracted.name
         if not (is_own and self._around and len(call.args) == len(names)) or call.keywords:
@@ -221,7 +221,7 @@ class _Calls(ast.NodeTransformer):
 
 
 def is_handed(node: ast.expr, function: AnyFunction) -> bool:
-    """Tell whether an argument is a constant or a parameter that nobody deletes: to read it does nothing."""
+    """Tell whether an argument is a constant or an undeleted parameter, so that reading it has no effect."""
     if isinstance(node, ast.Constant):
         return True
     deleted = (each for part in ast.walk(function) if isinstance(part, ast.Delete) for each in part.targets)
@@ -232,13 +232,13 @@ def is_handed(node: ast.expr, function: AnyFunction) -> bool:
 
 
 class Filled(ast.NodeTransformer):
-    """Puts what is handed over in the place of parameters."""
+    """Puts arguments in the place of parameters."""
 
     def __init__(self, given: Mapping[str, ast.expr]) -> None:
         self._given = given
 
     def put_in(self, node: _Code) -> _Code:
-        """Return a copy of code, filled."""
+        """Return a copy of code with its parameters replaced."""
         filled: _Code = self.visit(deepcopy(node))
         return filled
 
@@ -247,7 +247,7 @@ class Filled(ast.NodeTransformer):
 
 
 def _is_there_in_time(side: ast.Module, name: str) -> bool:
-    """Tell whether nothing can call a function while its module is loaded and has not come to it."""
+    """Tell whether nothing can call a function before its module has defined it."""
     places = [place for place, node in enumerate(side.body) if getattr(node, "name", "") == name]
     users = [
         place for place, node in enumerate(side.body) if name in names_said(node) and place not in places
@@ -258,7 +258,7 @@ def _is_there_in_time(side: ast.Module, name: str) -> bool:
 
 
 def _only_defines(node: ast.stmt) -> bool:
-    """Tell whether a statement runs nothing but a definition."""
+    """Tell whether a statement only defines something."""
     if isinstance(node, ast.ClassDef):
         is_plain = not (node.bases or node.keywords or node.decorator_list)
         return is_plain and all(_only_defines(each) or isinstance(each, ast.Pass) for each in node.body)

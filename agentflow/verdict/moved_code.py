@@ -1,4 +1,4 @@
-"""Whether a change does nothing but move functions and classes to other modules: told by all Python texts."""
+"""Moved code: whether a change only moves Python functions and classes to other modules."""
 
 import ast
 import re
@@ -17,12 +17,12 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _TELLS_HOME = frozenset({"__module__", "__qualname__", "__file__", "__globals__", "__code__"})
 _STARTED = regex(r"__|test|conftest|setup|main|app|wsgi|asgi|manage|settings|(?:site|user)customize")
-"""How modules are named that programs look for."""
+"""Names of modules that programs look for."""
 _CALLED = regex(r"__|pytest_|test|Test|set_?[uU]p|tear_?[dD]own|load_tests")
-"""How functions and classes are named that programs look for in a module."""
+"""Names of functions and classes that programs look for in a module."""
 _CONFTEST = "conftest.py"
 _SIMPLE = (*_DEFINITIONS, ast.Assign, ast.AnnAssign)
-"""Statements at the top of a module that do nothing to what is defined elsewhere in it."""
+"""Top-level statements that do not affect the other definitions of a module."""
 
 
 def find_moved(before: Texts, after: Texts) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ def _is_free(path: str, known: Texts, trees: Iterable[ast.Module]) -> bool:
 
 
 class _Module(Record):
-    """One side of a file, by what stands at its top."""
+    """A module before or after the change, by its top-level names."""
 
     path: str
     body: tuple[ast.stmt, ...]
@@ -107,14 +107,14 @@ def _imports(tree: ast.Module, path: str) -> Iterator[tuple[str, str]]:
 
 
 class _Move(Record):
-    """What moved, from which module as it was to which as it is now."""
+    """The moved definitions, each with its old and its new module."""
 
     homes: Mapping[str, tuple[_Module, _Module]]
     texts: Texts
-    """All files as they are now."""
+    """All Python files after the change."""
 
     def is_kept(self, was: _Module, now: _Module) -> bool:
-        """Tell whether a file is the same beside what moved and the imports that this needs."""
+        """Tell whether a file differs only in moved definitions and the imports that these need."""
         old, new = (
             [ast.dump(node) for node in side.body if getattr(node, "name", None) not in self.homes]
             for side in (was, now)
@@ -129,7 +129,7 @@ class _Move(Record):
         return self._has_right_imports(was, now) and self._misses_nothing(was, now)
 
     def _has_right_imports(self, was: _Module, now: _Module) -> bool:
-        """Tell whether each name that is imported is the same thing as before."""
+        """Tell whether each import still means the same object."""
         came = {name: old for name, (old, new) in self.homes.items() if new is now}
         for name, target in now.imported.items():
             source = was.imported.get(name)
@@ -146,7 +146,7 @@ class _Move(Record):
         return True
 
     def _misses_nothing(self, was: _Module, now: _Module) -> bool:
-        """Tell whether nobody takes a name from a module that it binds no more."""
+        """Tell whether nothing imports a name that its module no longer has."""
         gone = {*was.imported, *was.defined} - {*now.imported, *now.defined}
         gone -= {name for name in gone & self.homes.keys() if self._is_found(name)}
         said = frozenset[str]().union(*map(_names, now.body), *(text.split() for text in _texts(now.body)))
@@ -158,12 +158,12 @@ class _Move(Record):
         return f"{self.homes[name][1].name}:{name}" if name in self.homes else ""
 
     def _follow(self, target: str) -> str:
-        """Return from where something has to be imported now."""
+        """Return where an imported object has to be imported from after the change."""
         module, _, name = target.rpartition(":")
         return self._place(name) if name in self.homes and self.homes[name][0].name == module else target
 
     def means_the_same(self, name: str) -> bool:
-        """Tell whether a definition is what it was where it stands now, and comes to be as it did."""
+        """Tell whether a moved definition is unchanged and still loaded in the same way."""
         was, now = self.homes[name]
         future = "annotations"
         if was.imported.get(future) != now.imported.get(future) or ast.dump(was.defined[name]) != ast.dump(
@@ -191,7 +191,7 @@ class _Move(Record):
         return is_beside and all(map(self._is_found, came))
 
     def _is_found(self, name: str) -> bool:
-        """Tell whether it is a fixture in a conftest, found by the same tests and asked for by no other."""
+        """Tell whether a moved definition is a pytest fixture that the same tests, and no others, use."""
         was, now = self.homes[name]
         folder, node = PurePosixPath(now.path).parent, was.defined[name]
         is_above = PurePosixPath(now.path).name == _CONFTEST and folder in PurePosixPath(was.path).parents
@@ -203,12 +203,12 @@ class _Move(Record):
         return is_above and _is_fixture(node) and not any(_asks_for(name, tree) for tree in others)
 
     def _is_back(self, name: str) -> bool:
-        """Tell whether the old module still has what moved, so that it is loaded as before."""
+        """Tell whether the old module imports the moved definition back."""
         old = _Module.of(self.homes[name][0].path, self.texts.get(self.homes[name][0].path, ""))
         return old.imported.get(name) == self._place(name)
 
     def is_reached_from(self, tree: ast.Module) -> bool:
-        """Tell whether code may put something else in the place of what moved code takes from its module."""
+        """Tell whether other code may replace a name that the moved code uses."""
         used = {
             used for name, (was, _) in self.homes.items() for used in _names(was.defined[name]) & was.bound
         }
@@ -218,7 +218,7 @@ class _Move(Record):
         return is_named or any(each.attr in used and not isinstance(each.ctx, ast.Load) for each in stored)
 
     def _is_said(self, name: str) -> bool:
-        """Tell whether code may mean it by a text."""
+        """Tell whether a string in the code contains the name."""
         return any(
             re.search(rf"\b{name}\b", said)
             for text in self.texts.values()
@@ -243,7 +243,7 @@ def _is_text(node: ast.stmt) -> bool:
 
 
 def _stores(node: ast.stmt, names: Mapping[str, object]) -> bool:
-    """Tell whether code binds one of the names anew, or an attribute of something at the top of a module."""
+    """Tell whether a statement rebinds one of the names, or sets an attribute at the top of a module."""
     for each in ast.walk(node):
         if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load) and each.id in names:
             return True
@@ -289,6 +289,6 @@ def _texts(body: tuple[ast.stmt, ...] | list[ast.stmt]) -> list[str]:
 
 
 def _tells_home(tree: ast.Module) -> bool:
-    """Tell whether code finds other code by its name, or asks where it stands."""
+    """Tell whether code finds other code by its name or its module."""
     attributes = (node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
     return reaches_by_name(tree) or not _TELLS_HOME.isdisjoint(attributes)

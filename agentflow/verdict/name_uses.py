@@ -1,4 +1,4 @@
-"""Where a name stands in the code of a repository, and whether nobody else can know the thing by it."""
+"""Uses of a Python name in a repository, and whether all of them are known."""
 
 import ast
 import builtins
@@ -19,7 +19,7 @@ _BY_NAME = frozenset(
         *("pydoc", "rpyc", "xmlrpc", "ctypes"),
     }
 )
-"""Words of code that reaches other code by its name."""
+"""Names whose use may reach other code by its name."""
 _RESOURCES = frozenset({"importlib", "resources", "metadata", "files", "as_file", "version", "distribution"})
 """What code imports to read files and versions of packages, and no function."""
 Trees = Mapping[str, ast.Module]
@@ -29,11 +29,11 @@ _PLAIN_DECORATORS = frozenset({"property", "staticmethod", "classmethod"})
 _FOR_CLASSES = frozenset(
     {"isinstance", "issubclass", "raises", "assertRaises", "assertRaisesRegex", "assertIsInstance"}
 )
-"""What is called with a class and does nothing else with it than to compare."""
+"""Functions that only compare with a class that they are given."""
 
 
 def is_plain(name: str, code: Mapping[str, str], trees: Trees) -> bool:
-    """Tell whether a name is that of one definition, or of parameters and own attributes, in every place."""
+    """Tell whether every use of a name means one definition, or parameters and attributes of `self`."""
     definers = [path for path, tree in trees.items() for node in tree.body if _defines(node, name, trees)]
     if len(definers) > 1 or any(not path.endswith(".py") for path in definers):
         return False
@@ -57,7 +57,7 @@ def _defines(node: ast.stmt, name: str, trees: Trees) -> bool:
 
 
 def _is_plain_class(node: ast.ClassDef, trees: Trees) -> bool:
-    """Tell whether nobody else makes something of a class: no decorator, no base from elsewhere."""
+    """Tell whether a class has no decorator and no base from outside the repository."""
     own = {each.name for tree in trees.values() for each in tree.body if isinstance(each, ast.ClassDef)}
     bases = [each.id if isinstance(each, ast.Name) else "" for each in node.bases]
     known = all(each in own or isinstance(getattr(builtins, each, None), type) for each in bases)
@@ -144,13 +144,13 @@ def _is_local(name: str, trees: Trees) -> bool:
 
 
 def _is_usual(decorator: ast.expr) -> bool:
-    """Tell whether a decorator hands nobody else the function: or one that gives a test its cases."""
+    """Tell whether a decorator is built in or only parametrizes a test."""
     word = ast.unparse(decorator).partition("(")[0]
     return word in _PLAIN_DECORATORS or word.endswith("mark.parametrize")
 
 
 def _is_passed_on(owners: set[str], tree: ast.Module) -> bool:
-    """Tell whether code hands on a callable of these names, or calls one with what it has from elsewhere."""
+    """Tell whether code passes on a callable of these names, or calls one with `**` arguments."""
     known = set[int]()
     for node in ast.walk(tree):
         known |= {id(each) for part in _for_classes(node) if part for each in ast.walk(part)}
@@ -255,7 +255,7 @@ def _file(module: str, trees: Trees) -> str:
 
 
 def reaches_by_name(tree: ast.Module) -> bool:
-    """Tell whether code may find a function by its name, or leave one's name to somebody else."""
+    """Tell whether code may look up a function by its name, or expose its name."""
     for node in ast.walk(tree):
         match node:
             case ast.Name(id=word) if word in _BY_NAME:

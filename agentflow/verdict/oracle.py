@@ -1,4 +1,4 @@
-"""Tests that have to fail: clones of tests that expect something else than the code gives."""
+"""Oracle probes of Python tests: copies that expect another value and therefore have to fail."""
 
 import ast
 import copy
@@ -15,22 +15,22 @@ _MAY_FAIL = re.compile(r"xfail|expectedFailure|flaky|skip")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _OFFSET = 7_919
 _MOST_LEAVES = 4
-"""Of one assertion; a table of a hundred rows is not tried row by row."""
+"""The most copies made of one assertion."""
 _ROUGH = re.compile(r"approx|almost|close|near|tol|delta|places|digits|round", re.IGNORECASE)
-"""An assertion that itself says that neighbours may do."""
+"""Assertions that accept neighbouring values."""
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Clone(Record):
-    """A copy of a test that has to fail."""
+    """A copy of a test that must fail."""
 
     name: str
     control: str
-    """The copy that fails as soon as the same assertion is reached; where it does not, nothing follows."""
+    """The copy that fails when the same assertion is reached; if it passes, the result proves nothing."""
     said: str
     """What was changed, in words."""
     group: str
-    """Of clones that only tell something together, the same word; else its own name."""
+    """The same word for copies that count only together; otherwise the copy's name."""
 
 
 class Oracle(Record):
@@ -70,7 +70,7 @@ def clone_tests(text: str, tests: Collection[str], word: str, most: int) -> Orac
 
 
 def find_softened(clones: Iterable[Clone], outcomes: Mapping[str, TestOutcome]) -> tuple[str, ...]:
-    """Return what was changed without that any of its tests failed, although it was reached."""
+    """Return the changed values that no test noticed although their assertions were reached."""
     groups: dict[str, list[Clone]] = {}
     for clone in clones:
         groups.setdefault(clone.group, []).append(clone)
@@ -91,7 +91,7 @@ def _names(clone: Clone) -> tuple[str, str]:
 
 
 def _cases(outcomes: Mapping[str, TestOutcome], name: str) -> dict[str, TestOutcome]:
-    """Return what each case of a test came to."""
+    """Return the result of each case of a test."""
     found = {}
     for test, outcome in outcomes.items():
         head, bracket, case = test.partition("[")
@@ -110,7 +110,7 @@ def _passes(told: Mapping[str, Mapping[str, TestOutcome]], clone: Clone) -> bool
 
 
 class _Maker:
-    """Makes clones, and knows how many there may be."""
+    """Makes the copies of tests, up to a limit."""
 
     def __init__(self, word: str, most: int, imported: Collection[str]) -> None:
         self.made: list[Clone] = []
@@ -204,7 +204,7 @@ class _Spot:
     ) -> None:
         self.node = node
         self.far = far
-        """Values that nothing takes for the first, made with a word that stands nowhere else."""
+        """Values that are not equal to the expected one."""
         self.near = near
 
 
@@ -284,7 +284,7 @@ def _others(number: float, others: Iterable[float]) -> tuple[ast.expr, ...]:
 
 
 def _other(value: bool | str | bytes | None, word: str) -> bool | str | bytes:
-    """Return a value that nothing takes for the first."""
+    """Return a value that is not equal to the given one."""
     match value:
         case bool():
             return not value

@@ -1,4 +1,4 @@
-"""Names in JavaScript, TypeScript, Go and Rust: whether another one is all that differs, by the tokens."""
+"""Renamed parameters, variables and functions in JavaScript, TypeScript, Go and Rust, by tokens."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -68,16 +68,16 @@ _NAMES_MATTER = frozenset(
         ),
     }
 )
-"""Words of code that may read how a name is spelt."""
+"""Names whose use may read the spelling of other names."""
 _MACROS = frozenset(
     {
         *("println", "print", "eprintln", "eprint", "format", "write", "writeln", "panic", "vec", "matches"),
         *("unreachable", "todo", "assert_eq", "assert_ne"),
     }
 )
-"""Macros of Rust that show no name but those in their texts."""
+"""Macros of Rust that show no names except those in their format strings."""
 _TYPES = frozenset({"class", "struct", "enum", "interface", "impl", "trait", "type", "namespace", "union"})
-"""Words of code behind which names are those of members."""
+"""Keywords whose blocks contain names of members."""
 _GLOBALS = ("globalThis", "window", "global", "self")
 _ATTRIBUTES = frozenset(
     {
@@ -85,19 +85,19 @@ _ATTRIBUTES = frozenset(
         *("deprecated", "default", "should_panic", "ignore", "forbid", "non_exhaustive", "expect"),
     }
 )
-"""What may stand before a function of Rust and does nothing with the names in it."""
+"""Attributes of Rust that do not read the names of a function."""
 
 
 class _Tokens(Record):
-    """A program as tokens; comments are left out, a string is one token that is no name."""
+    """A program as tokens, without comments; a string is one token."""
 
     path: str
     text: str
     words: tuple[str, ...]
     places: tuple[int, ...]
-    """Where in the text each begins."""
+    """The offset of each token in the text."""
     partners: Mapping[int, int]
-    """To each bracket that opens the one that closes it, and back."""
+    """The matching bracket of each bracket."""
     around: tuple[int, ...]
     """The innermost bracket in which each token stands; -1 for none."""
 
@@ -118,7 +118,7 @@ class _Tokens(Record):
 
 
 def _read(path: str, text: str) -> _Tokens | None:
-    """Return a program as tokens; None where it cannot be parted for certain."""
+    """Return a program as tokens; None if it cannot be split reliably."""
     parts = split_program(path, text)
     if parts is None or path.endswith((".c", ".h", ".cc", ".cpp", ".hpp", ".sh", ".bash")):
         return None
@@ -143,7 +143,7 @@ def _read(path: str, text: str) -> _Tokens | None:
 
 
 def restore_local_names(path: str, before: str, after: str) -> str | None:
-    """Return the new text with the old names of parameters and variables; None if others differ as well."""
+    """Return the new text with the old names of local variables; None if other names differ too."""
     old, new = _read(path, before), _read(path, after)
     if old is None or new is None or len(old.words) != len(new.words):
         return None
@@ -169,7 +169,7 @@ def restore_local_names(path: str, before: str, after: str) -> str | None:
 
 
 def _has_plain_attributes(code: _Tokens) -> bool:
-    """Tell whether no attribute of Rust may do something with the function that follows it."""
+    """Tell whether all attributes of a Rust file are known not to read names."""
     starts = [place + 1 + (code.word(place + 1) == "!") for place in code.places_of("#")]
     if code.is_script:
         return "@" not in code.words
@@ -177,7 +177,7 @@ def _has_plain_attributes(code: _Tokens) -> bool:
 
 
 def _is_renamed_in(region: range, old: _Tokens, new: _Tokens, names: tuple[str, str]) -> bool:
-    """Tell whether all that a name means in a region has the other name, which stood nowhere in it."""
+    """Tell whether every use of a name in a region got the new name, which was unused there."""
     was, now = names
     uses = [place for place in region if old.words[place] == was]
     said = (old.string(place) for place in region)
@@ -200,7 +200,7 @@ def _is_odd_macro(code: _Tokens, place: int) -> bool:
 
 
 def _names_function(code: _Tokens, place: int) -> bool:
-    """Tell whether a function has its own name from here."""
+    """Tell whether a function takes its `name` from this place."""
     if code.word(place - 1) == "function":
         return True
     behind = place + 2
@@ -209,7 +209,7 @@ def _names_function(code: _Tokens, place: int) -> bool:
 
 
 def _is_member(code: _Tokens, place: int, start: int) -> bool:
-    """Tell whether a name may be that of a field, a key, a label, a method or a path."""
+    """Tell whether a name may be a field, a key, a label, a method or a path."""
     last, following = code.word(place - 1), code.word(place + 1)
     is_given = code.around[place] == start or place == start
     is_short = last in ("{", ",") and following in (",", "}") and code.word(code.around[place]) == "{"
@@ -221,7 +221,7 @@ def _is_member(code: _Tokens, place: int, start: int) -> bool:
 
 
 def _regions(code: _Tokens, name: str) -> Iterator[range]:
-    """Yield where a name is that of a parameter or of a variable of one block, the widest first."""
+    """Yield the functions and blocks in which a name is a parameter or a local variable."""
     for place in code.places_of(name):
         begin = code.around[place]
         if code.word(place + 1) == "=>" and code.is_script and code.word(place - 1) != ".":
@@ -246,7 +246,7 @@ def _is_parameter(code: _Tokens, place: int) -> bool:
 
 
 def _is_variable(code: _Tokens, place: int) -> bool:
-    """Tell whether a name is declared here, first in its block, and not by what it was outside."""
+    """Tell whether a name is declared here, before any other use in its block."""
     begin, last = code.around[place], code.word(place - 1)
     is_declared = last in ("let", "const") or (last == "mut" and code.word(place - 2) == "let")
     if not is_declared or code.path.endswith(".go") or code.word(place + 1) not in ("=", ":"):
@@ -286,7 +286,7 @@ def _end_of_arrow(code: _Tokens, arrow: int) -> int:
 
 
 def is_function_of_scripts(name: str, texts: Mapping[str, str], is_document: Callable[[str], bool]) -> bool:
-    """Tell whether a name is that of one function of JavaScript or TypeScript in every place where it stands.
+    """Tell whether every use of a name means one function of JavaScript or TypeScript.
 
     It is defined once, only called, exported, and imported from files of the repository by its name; no code
     lists what a module has, or makes up names.
@@ -313,7 +313,7 @@ def is_function_of_scripts(name: str, texts: Mapping[str, str], is_document: Cal
 
 
 def _takes_names_plainly(code: _Tokens) -> bool:
-    """Tell whether a script has modules of the repository by names alone, and asks for no list of them."""
+    """Tell whether a script imports modules of the repository only by fixed names."""
     if not _NAMES_MATTER.isdisjoint(code.words) or "@" in code.words:
         return False
     if any(code.word(place + 1) == "[" for each in _GLOBALS for place in code.places_of(each)):
@@ -332,7 +332,7 @@ def _takes_names_plainly(code: _Tokens) -> bool:
 
 
 def _is_plain_load(code: _Tokens, place: int) -> bool:
-    """Tell whether a module is loaded by a string, and one of the repository into names or one name."""
+    """Tell whether a `require` has a fixed path, and binds a module of the repository to names."""
     text, begin = code.string(place + 2), code.word(place - 2)
     is_told = code.word(place + 1) == "(" and bool(text) and code.word(place + 3) == ")"
     is_bound = begin == "}" or code.word(place - 3) in ("const", "let", "var")
@@ -340,7 +340,7 @@ def _is_plain_load(code: _Tokens, place: int) -> bool:
 
 
 def _places_of_modules(code: _Tokens) -> Iterator[int]:
-    """Yield where a name is bound that is a module of the repository as a whole."""
+    """Yield the places where a whole module of the repository is bound to a name."""
     for place in range(len(code.words)):
         is_own = code.string(place)[1:2] == "."
         if is_own and code.word(place - 2) == "require" and code.word(place - 4).isidentifier():
@@ -350,7 +350,7 @@ def _places_of_modules(code: _Tokens) -> Iterator[int]:
 
 
 def _kind_of_use(code: _Tokens, place: int) -> str:
-    """Return what a name is used for: defined, called or listed; empty for anything else."""
+    """Return how a name is used: defined, called, reached or listed; empty for anything else."""
     last, following = code.word(place - 1), code.word(place + 1)
     if last == "function" and following == "(" and code.around[place] == -1:
         return "defined"
@@ -371,7 +371,7 @@ def _is_in_class(code: _Tokens, place: int) -> bool:
 
 
 def _is_list_of_names(code: _Tokens, begin: int) -> bool:
-    """Tell whether a bracket holds what is exported, or imported from a file of the repository."""
+    """Tell whether a brace lists exports, or imports from a file of the repository."""
     end = code.partners[begin]
     if code.around[begin] != -1:
         return False

@@ -1,4 +1,4 @@
-"""Tests of other languages than Python, as text: the literals that they expect, and which tests are new."""
+"""Tests in other languages than Python: the literals they expect, and the tests a change adds."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -53,7 +53,7 @@ _SPLIT = regex(rf"{_LITERAL}|[(\[{{]|[)\]}}]|,")
 _STEP = 37
 
 _BOUND_STEPS = (100_000_007, 1_000_000_007)
-"""By which bounds are moved; any integer of 32 bits holds them."""
+"""Steps by which bounds are moved; they fit into 32 bits."""
 
 _OPENING, _CLOSING = "([{", ")]}"
 
@@ -76,11 +76,11 @@ class Expected(Record):
     """A literal that a test expects, and where it stands."""
 
     test: str
-    """The id of the test; empty where nobody tells one from another."""
+    """The id of the test; empty where tests cannot be told apart."""
     line: int
     span: tuple[int, int]
     sign: str = ""
-    """Of a bound, the side on which the result has to lie."""
+    """For a bound, the side on which the result must lie."""
 
 
 def find_begin(line: str) -> str:
@@ -105,13 +105,13 @@ def find_expected(path: str, text: str, tests: Collection[str]) -> tuple[Expecte
 
 
 def _find_named(line: str, tests: Collection[str]) -> str | None:
-    """Return the test whose name an assertion tells itself, as in TAP."""
+    """Return the test that an assertion names, as in TAP."""
     names = [text[1:-1] for text in _QUOTED.findall(line) if text[1:-1].strip()]
     return next((test for test in tests for name in names if re.split("::", test)[-1] == name), None)
 
 
 def expect_other(text: str, found: Collection[Expected], word: str, direction: int) -> str:
-    """Return a file in which these literals are others, numbers by a step up or down."""
+    """Return a test file with these literals changed, numbers by a step up or down."""
     lines = text.splitlines(keepends=True)
     for each in found:
         line, (start, end) = lines[each.line - 1], each.span
@@ -131,7 +131,7 @@ def _other(literal: str, word: str, direction: int) -> str:
 
 
 def _move(literal: str, sign: str, direction: int) -> str:
-    """Return a bound that no result keeps: one far above a lower bound, one far below an upper one."""
+    """Return a bound that no result satisfies."""
     step = _BOUND_STEPS[direction < 0]
     return str(int(float(literal)) + (step if sign == ">" else -step))
 
@@ -219,12 +219,12 @@ def _imports_more(old: str, new: str) -> bool:
 
 
 class _File(Record):
-    """A file of tests, line by line, with what of each is neither comment nor text."""
+    """A test file line by line, each with its code alone."""
 
     lines: tuple[str, ...]
     bare: tuple[str, ...]
     depths: tuple[int, ...]
-    """In how many brackets each line begins."""
+    """The bracket depth at which each line begins."""
 
     @classmethod
     def of(cls, path: str, text: str) -> "_File | None":

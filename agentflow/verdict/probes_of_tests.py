@@ -1,4 +1,4 @@
-"""Probes of what tests expect: with other literals than they should, and with the code they cover broken."""
+"""Probes of tests: with other expected values, and with the code under test broken."""
 
 from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
@@ -26,7 +26,7 @@ _OTHERS = (PROBED | {".bats", ".t", ""}) - {".py"}
 _TESTED = (Kind.TESTS, Kind.OBSERVED, Kind.NAMED)
 
 _SLOW = 20.0
-"""Seconds of all tests from which on one direction has to do."""
+"""Run time of all tests above which values are moved in one direction only."""
 
 _FILE_BYTES = 1_000_000
 
@@ -34,7 +34,7 @@ _GO = "go test ./..."
 
 _MOST_FIXTURES = 8
 _MOST_GO = 8
-"""Each of its tests runs by itself: one that panics ends all others."""
+"""Languages whose tests run one by one, since a panic ends all others."""
 
 
 def probe_expectations(context: ProbeContext) -> tuple[Probe, ...]:
@@ -46,7 +46,7 @@ def probe_expectations(context: ProbeContext) -> tuple[Probe, ...]:
 
 
 def _clone(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
-    """Yield the proving Python tests beside clones that expect other values."""
+    """Yield the proving Python tests together with copies that expect other values."""
     word, names = make_word(), {*context.proving}
     files, clones = dict[str, str | None](), list[Clone]()
     for path, tests in _by_file(context).items():

@@ -1,4 +1,4 @@
-"""What proves a change: pure functions of a case, and whether a change only gives things other names."""
+"""What proves a change: pure functions of a case, and the rule for renamings."""
 
 import ast
 import builtins
@@ -57,7 +57,7 @@ def find_unproved(case: Case, found: Collection[Proof]) -> tuple[str, ...]:
 
 
 def _list_new(case: Case, path: str) -> str:
-    """Return the new tests that a file may hold, by name where they can be told."""
+    """Return the names of the new tests of a file, or a general phrase where they are unknown."""
     known = frozenset[str]().union(*(run.outcomes for run in case.before))
     new = sorted(frozenset[str]().union(*(run.outcomes for run in case.after)) - known)
     own = [test for test in new if test.startswith(path) or len(case.tested) == 1]
@@ -95,7 +95,7 @@ def find_proof(case: Case) -> tuple[str, ...]:
 
 
 def _as_it_stood(case: Case) -> list[str]:
-    """Return what turned green under the original checks, if the new checks no longer have it."""
+    """Return the tests that pass now under the original checks and no longer exist in the new checks."""
     stood = find_turned(case.before, case.select(checks=Side.BASE))
     now = frozenset[str]().union(*(run.outcomes for run in case.after))
     return stood if case.weakened else [each for each in stood if now and each not in {*now, *CheckName}]
@@ -196,7 +196,7 @@ def is_renamed(before: Mapping[str, str], after: Mapping[str, str], names: Mappi
 
 
 def find_renaming(changes: tuple[ChangedTexts, ...]) -> dict[str, str]:
-    """Return the one mapping of words that makes the files of now of those before, if there is one."""
+    """Return the one mapping of words that turns the old files into the new ones, if there is one."""
     found = dict[str, str]()
     for each in changes:
         is_told = each.is_whole and each.modes[0] == each.modes[1] and bool(each.before) and bool(each.after)
@@ -229,7 +229,7 @@ def find_moved_module(before: Files, after: Files) -> dict[str, str]:
 
 
 def _may_change(old: str, new: str) -> bool:
-    """Tell whether nobody but the repository itself can know a function by either name."""
+    """Tell whether only the repository itself can use either name."""
     is_of_tests = old.startswith("test_") and new.startswith("test_")
     return all(
         _NAME.fullmatch(name)
@@ -248,7 +248,7 @@ def _says(text: str, names: Iterable[str]) -> bool:
 
 
 def _are_plain(names: Mapping[str, str], texts: Mapping[str, str]) -> bool:
-    """Tell whether each place where a name stands is known, and no code finds things by name."""
+    """Tell whether every use of each name is known, and no code looks things up by name."""
     code = {path: text for path, text in texts.items() if path.endswith((".py", ".pyi"))}
     try:
         trees = {path: ast.parse(text) for path, text in code.items()}
@@ -260,7 +260,7 @@ def _are_plain(names: Mapping[str, str], texts: Mapping[str, str]) -> bool:
 
 
 def _names(tree: ast.Module) -> frozenset[str]:
-    """Return the names in code as Python reads them, which may be other letters than those of the text."""
+    """Return the names in code as Python normalises them."""
     return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
@@ -285,7 +285,7 @@ def _is_said(place: PurePosixPath, texts: Files) -> bool:
 
 
 def _texts_in(text: str) -> list[str]:
-    """Return the texts in code; of what cannot be read, all of it."""
+    """Return the strings in code; of code that cannot be parsed, all of it."""
     try:
         nodes = ast.walk(ast.parse(text))
     except (SyntaxError, ValueError, RecursionError):
@@ -294,7 +294,7 @@ def _texts_in(text: str) -> list[str]:
 
 
 def _is_alike(old: PurePosixPath, now: PurePosixPath, before: Files, after: Files) -> bool:
-    """Tell whether all code is that of before, importing the module by its new name."""
+    """Tell whether all code is unchanged but for imports of the module by its new name."""
     for path in before.keys() & after.keys():
         if path.endswith(".py"):
             was, tree = ast.parse(before[path]), ast.parse(after[path])
@@ -309,7 +309,7 @@ def _is_alike(old: PurePosixPath, now: PurePosixPath, before: Files, after: File
 
 
 def _reaches_otherwise(tree: ast.Module, stem: str) -> bool:
-    """Tell whether code may reach the module as a part of its package, and not by an import of its names."""
+    """Tell whether code may reach the module as an attribute of its package."""
     nodes = tuple(ast.walk(tree))
     attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     imports = (node.names for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))

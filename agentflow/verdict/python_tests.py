@@ -1,4 +1,4 @@
-"""Python tests before and after a change, as syntax: gone, weaker, changed, new or moved."""
+"""Python tests before and after a change: removed, weaker, changed, new or moved."""
 
 import ast
 import re
@@ -19,7 +19,7 @@ _LOOSE = frozenset({"approx", "ANY", "isclose", "assertAlmostEqual", "match"})
 
 
 def compare_tests(path: str, before: str, after: str) -> Iterator[Remark]:
-    """Yield what tests of one file lost; nothing where either cannot be read."""
+    """Yield what the tests of one file lost; nothing if either version cannot be parsed."""
     try:
         old, new = _tests(ast.parse(before)), _tests(ast.parse(after))
     except (SyntaxError, ValueError, RecursionError):
@@ -73,7 +73,7 @@ def _compare_assertions(path: str, name: str, old: Function, new: Function) -> I
 
 
 def _marks(test: Function) -> frozenset[str]:
-    """Return the words of a test that let it not run, or fail."""
+    """Return the marks and calls by which a test is skipped or may fail."""
     named = {_last_word(node) for mark in test.decorator_list for node in ast.walk(mark)}
     called = {_last_word(node.func) for node in ast.walk(test) if isinstance(node, ast.Call)}
     return frozenset((named | called) & _SKIPS)
@@ -125,7 +125,7 @@ def _assertions(test: Function) -> Iterator[str]:
 
 
 def _is_weak(assertion: str) -> bool:
-    """Return whether an assertion holds for many results."""
+    """Return whether an assertion accepts many results."""
     try:
         (statement,) = ast.parse(assertion).body
     except (SyntaxError, ValueError):
@@ -192,7 +192,7 @@ def _functions_of(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _rest(tree: ast.Module, left_out: Collection[str]) -> list[str]:
-    """Return what stands in a test module beside some functions and the imports."""
+    """Return the rest of a test module without some functions and the imports."""
     return list(_rest_of(tree, "", left_out))
 
 

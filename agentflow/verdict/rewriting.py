@@ -1,4 +1,4 @@
-"""Python code that is written in another way and does the same: loops, variables, private functions, help."""
+"""Refactored Python code in one form: loops, variables, private functions, help texts."""
 
 import ast
 import builtins
@@ -33,11 +33,11 @@ _SEES_FRAMES = frozenset(
         *("stacklevel", "jit", "njit", "numba"),
     }
 )
-"""Words of code that may see which function runs, the names in it, or how long a value lives."""
+"""Names whose use may reveal the running function, its variables, or how long a value lives."""
 _MAKES_HELP = frozenset({"SUPPRESS", "_actions", "format_help", "format_usage", "Action"})
-"""Words of code that does more with the help of an option than to show it."""
+"""Names whose use does more with the help of an option than show it."""
 _SHOWN = {"add_argument": ("help",), "add_parser": ("help",), "ArgumentParser": ("description", "epilog")}
-"""Which arguments of argparse are told to people and nothing else."""
+"""Arguments of argparse that are only shown to people."""
 _MAKES_PARSERS = frozenset(
     {"ArgumentParser", "add_subparsers", "add_parser", "add_argument_group", "add_mutually_exclusive_group"}
 )
@@ -45,7 +45,7 @@ _ENDS_LOOPS = frozenset({"next", "StopIteration", "__next__"})
 
 
 def to_one_form(old: ast.Module, new: ast.Module, own: Collection[str]) -> tuple[ast.Module, ast.Module]:
-    """Return both sides as code that does the same and is written in one way.
+    """Return both versions as code that does the same, written in one form.
 
     `own` are the names of the repository's modules. Without them no function is put in the place of its
     calls, since that rests on what the other files say.
@@ -78,7 +78,7 @@ def _gather_loops(function: AnyFunction) -> None:
 
 
 def _rows(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    """Yield the rows of statements of a function, but those where something happens after one has failed."""
+    """Yield the statement lists of a function, without those inside `try` and `with`."""
     for field in ("body", "orelse"):
         row = getattr(node, field, [])
         yield row
@@ -125,7 +125,7 @@ def _split_condition(step: ast.stmt) -> tuple[list[ast.expr], ast.stmt]:
 
 
 def _targets(node: ast.expr) -> frozenset[str]:
-    """Return the names that a loop binds, if it binds nothing else."""
+    """Return the names that a loop binds; nothing if it binds anything but names."""
     parts = node.elts if isinstance(node, ast.Tuple) else [node]
     names = [each.id for each in parts if isinstance(each, ast.Name)]
     return frozenset(names) if len(names) == len(parts) else frozenset()
@@ -134,7 +134,7 @@ def _targets(node: ast.expr) -> frozenset[str]:
 def _is_of_loop(
     name: str, names: frozenset[str], pair: tuple[ast.stmt, ast.stmt], function: AnyFunction
 ) -> bool:
-    """Tell whether the names that a loop binds stand nowhere else, and nobody sees its list being filled."""
+    """Tell whether a loop's names are used nowhere else, and its list is not read while it grows."""
     everywhere, here = names_said(function), names_said(*pair)
     inner = [each for each in ast.walk(function) if isinstance(each, SCOPES) and each is not function]
     declared = [each for each in ast.walk(function) if isinstance(each, ast.Global | ast.Nonlocal)]
@@ -150,7 +150,7 @@ def _is_of_loop(
 
 
 def _put_in_variables(function: AnyFunction, inertness: "_Inertness") -> None:
-    """Put each value that is used once, by the return that follows, in the place of its variable."""
+    """Replace each variable that only the following `return` uses by its value."""
     if has_kind(function, (ast.Nonlocal, ast.Global)):
         return
     inert = partial(inertness.is_inert, function)
@@ -168,7 +168,7 @@ def _put_in_variables(function: AnyFunction, inertness: "_Inertness") -> None:
 
 
 def _comes_first(name: str, result: ast.expr, inert: _Inert) -> bool:
-    """Tell whether a result takes a name before it does anything, and is done once it has used it."""
+    """Tell whether a result reads a name before it has any effect, and does nothing after using it."""
     if _is_named(result, name):
         return True
     match result:
@@ -189,7 +189,7 @@ def _is_named(node: ast.expr, name: str) -> bool:
 
 
 def _parts(node: ast.expr) -> list[ast.expr]:
-    """Return the parts of an expression in the order in which they are evaluated, all of them once."""
+    """Return the parts of an expression that are evaluated exactly once, in order."""
     match node:
         case ast.Call(func=func, args=args, keywords=keywords):
             is_plain = not any(isinstance(each, ast.Starred) for each in args) and all(
@@ -207,7 +207,7 @@ def _parts(node: ast.expr) -> list[ast.expr]:
 
 
 class _Inertness:
-    """Which expressions have no effect, cannot fail, and are the same whatever else is evaluated first."""
+    """Which expressions have no effect, cannot fail, and do not depend on what is evaluated before."""
 
     def __init__(self, side: ast.Module, own: Collection[str]) -> None:
         tops = [node for node in side.body if isinstance(node, ast.Import | ast.ImportFrom | AnyFunction)]
@@ -245,7 +245,7 @@ class _Inertness:
 
 
 def _name_bound(node: ast.stmt) -> str:
-    """Return the one name that an import or a definition binds; a name that cannot be for more than one."""
+    """Return the name that an import or a definition binds; empty for an import of several names."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return (node.names[0].asname or node.names[0].name.partition(".")[0]) if len(node.names) == 1 else ""
     return str(getattr(node, "name", ""))
@@ -255,7 +255,7 @@ def _name_bound(node: ast.stmt) -> str:
 
 
 def _list_what_is_joined(side: ast.Module) -> None:
-    """Write what a text joins as a list, which it makes of it anyhow, if nothing in it ends loops."""
+    """Write each generator that a string joins as a list, unless something in it could end it early."""
     bound = names_bound(side)
     for node in ast.walk(side):
         match node:
@@ -269,7 +269,7 @@ def _list_what_is_joined(side: ast.Module) -> None:
 
 
 def _cannot_end(node: ast.GeneratorExp, bound: Collection[str]) -> bool:
-    """Tell whether a generator calls nothing that might end it from within."""
+    """Tell whether a generator calls nothing that could raise StopIteration."""
     calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
     known = all(
         (isinstance(each, ast.Name) and hasattr(builtins, each.id) and each.id not in bound)
@@ -280,7 +280,7 @@ def _cannot_end(node: ast.GeneratorExp, bound: Collection[str]) -> bool:
 
 
 def _blank_help(side: ast.Module) -> None:
-    """Take out what options and commands of argparse say of themselves, but not what is filled in."""
+    """Remove the help texts of argparse, but keep their placeholders."""
     words = words_of(side)
     if "argparse" not in words or not _MAKES_HELP.isdisjoint(words):
         return
@@ -296,7 +296,7 @@ def _blank_help(side: ast.Module) -> None:
 
 
 def _list_parsers(side: ast.Module) -> frozenset[str]:
-    """Return the names that are those of argparse and what its calls return, and never of anything else."""
+    """Return the names that only ever mean argparse or what its calls return."""
     imports = [each for node in side.body if isinstance(node, ast.Import) for each in node.names]
     bound, made = Counter[str](), Counter(each.name for each in imports if each.name == "argparse")
     for node in ast.walk(side):

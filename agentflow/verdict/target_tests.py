@@ -1,4 +1,4 @@
-"""Target tests: which a task has to turn green, where a test lies by its id, a check that runs only some."""
+"""Target tests: which tests a task must make pass, the file of a test, and narrowed check commands."""
 
 import re
 import shlex
@@ -38,7 +38,7 @@ _ONE = {
     "mvn": "{} -Dtest=CLASS#METHOD",
     "gradle": "{} --tests CLASS.METHOD",
 }
-"""How other runners are told of one test, by what stands in their command."""
+"""How other runners select one test, by a part of their command."""
 
 _IDENTIFIER = regex(r"[A-Za-z_]\w*")
 
@@ -106,14 +106,14 @@ def _file_in(test: str, modules: dict[str, dict[str, str]]) -> str | None:
 
 
 def find_target_tests(git: Git, before: str | None, text: str, failing: frozenset[str]) -> Targets:
-    """Return the failing tests that a task has to turn green."""
+    """Return the failing tests that a task must make pass."""
     return find_targets(text, failing, partial(_find_by_names, git, before, failing))
 
 
 def _find_by_names(
     git: Git, tree: str | None, tests: frozenset[str], names: frozenset[str]
 ) -> frozenset[str]:
-    """Return the tests in whose files one of the names stands."""
+    """Return the tests whose files contain one of the names."""
     if tree is None:
         return frozenset()
     files = find_test_files(git.paths(tree), tests)
