@@ -264,7 +264,7 @@ def _end_of_function(code: _Tokens, begin: int) -> int:
     if code.is_script:
         if code.word(end + 1) == "=>":
             return _end_of_arrow(code, end + 1)
-        is_function = "function" in (code.word(begin - 1), code.word(begin - 2)) or _is_in_class(code, begin)
+        is_function = "function" in (code.word(begin - 1), code.word(begin - 2)) or _is_method(code, begin)
         body = end + 1
         if code.word(body) == ":":  # of TypeScript: what it returns
             body = next((at for at in range(body, len(code.words)) if code.word(at) in ("{", ";")), body)
@@ -363,6 +363,13 @@ def _kind_of_use(code: _Tokens, place: int) -> str:
         return ("called" if is_plain else "reached" if is_own else "") if is_call else ""
     is_listed = last in ("{", ",") and following in (",", "}") and code.word(code.around[place]) == "{"
     return "listed" if is_listed and _is_list_of_names(code, code.around[place]) else ""
+
+
+def _is_method(code: _Tokens, begin: int) -> bool:
+    """Tell whether the bracket follows the name of a method, right in the body of a class."""
+    block = code.around[begin]
+    head = code.words[max(block - 4, 0) : block]
+    return code.word(block) == "{" and "class" in head and ")" not in head and "." not in head
 
 
 def _is_in_class(code: _Tokens, place: int) -> bool:

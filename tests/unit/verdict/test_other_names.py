@@ -19,6 +19,12 @@ LOCAL: Mapping[str, tuple[str, str, str, str]] = {
     "a parameter of TypeScript": ("a.ts", OFF.replace("cents,", "cents: number,"), "cents", "money"),
     "a parameter of Rust": ("a.rs", TIP, "percent", "part"),
     "a parameter of Go": ("a.go", CUT, "percent", "part"),
+    "a parameter of a method": (
+        "a.js",
+        "class A extends B {\n  f(part) {\n    return part;\n  }\n}\n",
+        "part",
+        "share",
+    ),
     "a comment beside it": ("a.js", f"// of all\n{OFF}", "part", "share"),
 }
 OTHER: Mapping[str, tuple[str, ...]] = {
@@ -40,6 +46,10 @@ OTHER: Mapping[str, tuple[str, ...]] = {
     "the argument of a call before a block": (
         "a.js",
         *(f"let y, z;\nfoo({name})\n{{ bar({name}); }}\n" for name in "yz"),
+    ),
+    "such a call where a type is asked for": (
+        "a.js",
+        *(f"let y, z;\nif (type) {{ foo({name})\n{{ bar({name}); }} }}\n" for name in "yz"),
     ),
     "a variable of what it was outside": (
         "a.rs",
