@@ -85,11 +85,10 @@ def _is_clipped(role: Role, kit: Kit) -> bool:
     """Return whether a role may get clipped results, and so needs RecallOutput from the beginning.
 
     The tools of a run never change, which would empty the provider's cache. The explorer only lists and
-    quotes files: it narrows its commands.
+    quotes files: it narrows its commands, though not what an MCP server answers.
     """
-    return role.part != PIPELINE[0] and any(
-        tool.category is Category.SHELL for tool in kit.toolbox.select_for(role)
-    )
+    offered = {tool.category for tool in kit.toolbox.select_for(role)}
+    return Category.MCP in offered or (role.part != PIPELINE[0] and Category.SHELL in offered)
 
 
 def describe_capabilities(capabilities: tuple[Capability, ...]) -> tuple[str, ...]:

@@ -112,6 +112,7 @@ def test_a_role_calls_the_tools_of_servers_that_the_user_configured(repo: Repo, 
     assert said[5].endswith("The harvest begins.")
     assert len(said[6]) < 40_000
     assert "[clipped;" in said[6]
+    assert "RecallOutput" in repo.runs("explorer")[0].tools
     assert "mcp__small__add takes a, b (optional)" in said[7]
     (run,) = repo.runs("explorer")
     offered = {tool["name"]: tool for tool in run.head["tools"]}
