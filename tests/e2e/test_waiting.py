@@ -1,4 +1,6 @@
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -280,19 +282,22 @@ def killed_after(repo: Repo, kind: str, **fields: Any) -> None:
     (repo.folder / "report.md").unlink()
 
 
-@pytest.mark.parametrize("name", ["explorer", "planner", "implementer", "verifier"])
 def test_killed_right_after_a_role_had_its_result_the_role_is_not_run_again(
-    new_repo: NewRepo, name: str
+    new_repo: NewRepo, tmp_path: Path
 ) -> None:
     repo = new_repo(COUNTING)
     assert repo.task(script=submitting(COUNTED, *MENDED)).code == 0
     used = repo.state()["usage"]
-    repo.git("checkout", "-q", "calc.py") if name in {"explorer", "planner"} else None
-    killed_after(repo, "RunEnded", role=name)
-    done = repo.run("resume")
-    assert done.code == 0, done.err
-    assert all(len(repo.runs(role)) == 1 for role in ("explorer", "planner", "implementer", "verifier"))
-    assert repo.state()["usage"] == used
+    shutil.copytree(repo.root, tmp_path / "finished", symlinks=True)
+    for name in ("explorer", "planner", "implementer", "verifier"):
+        shutil.rmtree(repo.root)
+        shutil.copytree(tmp_path / "finished", repo.root, symlinks=True)
+        repo.git("checkout", "-q", "calc.py") if name in {"explorer", "planner"} else None
+        killed_after(repo, "RunEnded", role=name)
+        done = repo.run("resume")
+        assert done.code == 0, (name, done.err)
+        assert all(len(repo.runs(role)) == 1 for role in ("explorer", "planner", "implementer", "verifier"))
+        assert repo.state()["usage"] == used
 
 
 def test_killed_before_the_end_was_told_resume_tells_it(new_repo: NewRepo) -> None:
