@@ -249,10 +249,10 @@ def join(head: dict[str, Any], body: str) -> str:
 
 def key_line(text: str, key: str) -> int | None:
     """Return the line on which a key of the head stands, from 1."""
-    return key_lines(text).get(key)
+    return find_key_lines(text).get(key)
 
 
-def key_lines(text: str) -> dict[str, int]:
+def find_key_lines(text: str) -> dict[str, int]:
     """Return the line of each key of the head, from 1."""
     lines = ((_KEY.match(line), number) for number, line in _head_lines(text))
     found = [(key[1], number) for key, number in lines if key]

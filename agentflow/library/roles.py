@@ -14,7 +14,7 @@ from agentflow.core.regex import regex
 from agentflow.core.role import INHERIT, Limits, Role, ToolRule
 from agentflow.core.routing import PIPELINE
 from agentflow.core.tool import Effect, Tool
-from agentflow.frontmatter import PublicText, key_line, key_lines, read_public, split
+from agentflow.frontmatter import PublicText, find_key_lines, key_line, read_public, split
 from agentflow.library.bundled import find_bundled
 from agentflow.library.skill_file import COLON
 from agentflow.parse import Mismatch, fit
@@ -189,7 +189,7 @@ def _to_role(head: RoleHead, prompt: str, file: _File, calls: int) -> Role:
         write_paths=head.write_paths,
         direct=tuple(map(str, file.rules("metadata", head.metadata.get(DIRECT_KEY, "")))),
         concatenates=MERGE_KEY in head.metadata,
-        lines={key: line for key, line in key_lines(file.text).items() if key in _KNOWN},
+        lines={key: line for key, line in find_key_lines(file.text).items() if key in _KNOWN},
     )
 
 

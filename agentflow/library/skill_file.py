@@ -9,7 +9,7 @@ from typing import Any
 
 from agentflow.core.errors import InvalidFile, OutsideWorkspace, ToolError
 from agentflow.core.record import Record
-from agentflow.frontmatter import PublicText, key_lines, read_public, split
+from agentflow.frontmatter import PublicText, find_key_lines, read_public, split
 from agentflow.library.substitution import PartKind, split_body
 from agentflow.permissions.rules import parse_rules
 from agentflow.redact import one_line
@@ -95,7 +95,7 @@ def read_skill(folder: Path, root: Path, origin: str) -> tuple[Skill, tuple[Oddi
     text = _text(folder, root)
     parsed = _parse(text, source, origin)
     head = parsed.head
-    lines = {**dict.fromkeys((*STANDARD_KEYS, *head), 1), **key_lines(text)}
+    lines = {**dict.fromkeys((*STANDARD_KEYS, *head), 1), **find_key_lines(text)}
     for key in head.keys() - STANDARD_KEYS - _ELSEWHERE:
         if near := difflib.get_close_matches(key, STANDARD_KEYS, n=1, cutoff=0.8):
             raise InvalidFile(source, f"unknown key {key!r}; did you mean {near[0]!r}?", line=lines[key])

@@ -29,6 +29,8 @@ PAGES = (
     "docs/guide/getting-started.md",
     "docs/guide/waiting.md",
     "docs/guide/writing-a-role.md",
+    "docs/guide/skills.md",
+    "docs/guide/sub-agents.md",
 )
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
