@@ -10,7 +10,7 @@ import anyio
 
 from agentflow.core.events import ToolStarted
 from agentflow.core.task import TaskState
-from agentflow.model.reply import Assembly, events
+from agentflow.model.reply import Assembly, read_events
 from agentflow.process import timestamp
 from agentflow.store.journal import AppendFile
 from agentflow.store.reading import TASKS
@@ -99,7 +99,7 @@ def streamed_us() -> float:
         assembly = Assembly()
         assembly.take(begun)
         begin = time.thread_time()
-        async for event in events(chunks()):
+        async for event in read_events(chunks()):
             assembly.take(event)
         return (time.thread_time() - begin) / _BATCH * 1e6
 

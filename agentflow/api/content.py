@@ -109,9 +109,9 @@ def _has_search(model: str, settings: Settings, root: Path) -> bool:
         from agentflow.api.models import has_offered_search
 
         return has_offered_search(model, root)
-    from agentflow.model.credentials import searches
+    from agentflow.model.credentials import can_search
 
-    return searches(model, settings, os.environ)
+    return can_search(model, settings, os.environ)
 
 
 def load_content(root: Path, toolbox: Toolbox) -> Content:

@@ -67,7 +67,7 @@ class Manifest(Record):
     audit: str = ""
 
 
-class Known(Record):
+class KnownDependencies(Record):
     manifests: tuple[Manifest, ...]
     well_known: tuple[tuple[str, ...], ...]
     """Names that others are made to look like."""
@@ -242,9 +242,9 @@ def _describe_version(spec: Any) -> str:
 
 
 @cache
-def load_known() -> Known:
+def load_known() -> KnownDependencies:
     text = Path(__file__).with_name("dependencies.yaml").read_text("utf-8")
-    return read_yaml(Known, text, "dependencies.yaml")
+    return read_yaml(KnownDependencies, text, "dependencies.yaml")
 
 
 _MISSING = regex(r"\bModuleNotFoundError: No module named '(?P<module>[\w.]+)'")

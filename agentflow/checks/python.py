@@ -258,7 +258,7 @@ def _discovery(top: PurePosixPath, paths: Sequence[PurePosixPath]) -> str:
 
 def find_tools(repository: Repository, names: Sequence[str]) -> Tools:
     """Look once which of the named tools the repository's Python has, and which stand on PATH."""
-    chosen = choose(repository)
+    chosen = choose_interpreter(repository)
     importable = _importable(repository.sandbox, chosen, names) if names else frozenset()
     others = [name for name in names if name not in importable]
     return Tools(
@@ -268,7 +268,7 @@ def find_tools(repository: Repository, names: Sequence[str]) -> Tools:
     )
 
 
-def choose(repository: Repository) -> Interpreter:
+def choose_interpreter(repository: Repository) -> Interpreter:
     """Return the Python of this repository: VIRTUAL_ENV, .venv, uv or poetry, PATH."""
     root = repository.root
     if (folder := find_environment(root)) is not None:
@@ -285,7 +285,7 @@ def choose(repository: Repository) -> Interpreter:
 
 def version(repository: Repository) -> tuple[int, ...] | None:
     """Return the version of this repository's Python, or None when it cannot be started."""
-    said = _ask(repository.sandbox, (*choose(repository).words, "-c", _VERSION)) or ""
+    said = _ask(repository.sandbox, (*choose_interpreter(repository).words, "-c", _VERSION)) or ""
     lines = [line for line in said.splitlines() if line.startswith(_ANSWER)]
     return tuple(int(part) for part in lines[-1].split()[1:]) if lines else None
 

@@ -114,7 +114,7 @@ JSON = typer.Option(False, "--json", help="Print JSON.")
 ONE_JSON = typer.Option(False, "--json", help="Print one JSON object on stdout and nothing else.")
 
 
-MAX_CHARS = 100_000
+MAX_TASK_CHARS = 100_000
 
 
 def text_of(words: list[str], example: str = "agentflow task make the failing tests pass") -> str:
@@ -123,8 +123,8 @@ def text_of(words: list[str], example: str = "agentflow task make the failing te
     text = redact_text(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").strip())
     if not text:
         raise UsageError("say what to do", hint=f"for example: {example}")
-    if len(text) > MAX_CHARS:
-        raise UsageError(f"the text is longer than {MAX_CHARS:,} characters")
+    if len(text) > MAX_TASK_CHARS:
+        raise UsageError(f"the text is longer than {MAX_TASK_CHARS:,} characters")
     return text
 
 

@@ -29,7 +29,7 @@ from agentflow.loop.agent import Agent
 from agentflow.parse import Mismatch, decode_or_none, fit
 from agentflow.redact import redact_text, redact_values
 
-INTERRUPTED = "interrupted: there is no result of this call, and whether it was done is unknown"
+INTERRUPTED_CALL = "interrupted: there is no result of this call, and whether it was done is unknown"
 
 
 def request_of(run: Run, force: str | None = None) -> Request:
@@ -90,7 +90,9 @@ def _pair(owed: tuple[ToolCall, ...], message: Message | None, problems: list[st
     stray = len(_result_ids(parts)) - (len(owed) - len(missing))
     problems.extend(f"call {call_id} had no result" for call_id in missing)
     problems.extend(f"{stray} results of no call before them" for _ in range(stray > 0))
-    lost = {call_id: ToolResult(call_id=call_id, content=INTERRUPTED, is_error=True) for call_id in missing}
+    lost = {
+        call_id: ToolResult(call_id=call_id, content=INTERRUPTED_CALL, is_error=True) for call_id in missing
+    }
     first = tuple((results | lost)[call.id] for call in owed)
     others = tuple(part for part in parts if not isinstance(part, ToolResult))
     if not first and not others:

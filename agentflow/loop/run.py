@@ -64,10 +64,10 @@ async def continue_run(agent: Agent, run: Run, answer: Answer | None) -> Run:
     if run.pause is not None and answer is not None:
         settled = answer if answer.input is not None else answer.replace(input=run.pause.pending.input)
         run = note(agent, run, PauseAnswered(call_id=run.pause.call_id, answer=settled))
-    return run if run.pause else await _drive(agent, settle(agent, run).replace(sent=0))
+    return run if run.pause else await _drive(agent, settle_calls(agent, run).replace(sent=0))
 
 
-def settle(agent: Agent, run: Run) -> Run:
+def settle_calls(agent: Agent, run: Run) -> Run:
     """Answer each call that had begun and could have changed something; others are made again."""
     for call in run.pending:
         tool = agent.tool(call.name)

@@ -49,7 +49,7 @@ SUBMIT_SUMMARY = ToolSpec(
 )
 
 
-class Told(Record):
+class ToldSummary(Record):
     """A summary as the role reads it, and what came of asking for it."""
 
     text: str
@@ -57,7 +57,7 @@ class Told(Record):
     failure: str | None = None
 
 
-async def summarize(agent: Agent, run: Run, old: tuple[Message, ...], advice: str) -> Told:
+async def summarize(agent: Agent, run: Run, old: tuple[Message, ...], advice: str) -> ToldSummary:
     """Return a summary of messages; where the model gives none, the program's list of calls."""
     most = agent.room.summary_tokens * CHARACTERS_A_TOKEN
     reply, failure = await _ask_model(agent, _build_request(agent, run, old, advice))
@@ -65,11 +65,13 @@ async def summarize(agent: Agent, run: Run, old: tuple[Message, ...], advice: st
     if reply is not None and said:
         names = f"## Calls that were made\n{_clip_to_newest(_list_calls(old), most // 2)}"
         text = prompt_text("summarized.md").format(summary=f"{said}\n\n{names}")
-        return Told(text=redact_text(to_writable(text)), reply=reply)
+        return ToldSummary(text=redact_text(to_writable(text)), reply=reply)
     before = [message.text[: most // 2] for message in old[:1] if message.speaker is Speaker.USER]
     listed = _clip_to_newest(_list_calls(old), most // 2)
     text = prompt_text("truncated.md").format(summary="\n".join((*before, listed)))
-    return Told(text=redact_text(to_writable(text)), reply=reply, failure=failure or "the summary was empty")
+    return ToldSummary(
+        text=redact_text(to_writable(text)), reply=reply, failure=failure or "the summary was empty"
+    )
 
 
 def _build_request(agent: Agent, run: Run, old: tuple[Message, ...], advice: str) -> Request:

@@ -33,7 +33,7 @@ def endpoint(environ: Mapping[str, str], settings: Settings) -> Endpoint:
     return Endpoint(address=named.rstrip("/"), key=key, token=token)
 
 
-def searches(name: str, settings: Settings, environ: Mapping[str, str]) -> bool:
+def can_search(name: str, settings: Settings, environ: Mapping[str, str]) -> bool:
     """Return whether a model's endpoint runs searches of the web itself, as far as that is known."""
     kind = choice_of(name).kind
     if kind == REPAIR:

@@ -10,7 +10,7 @@ import anyio
 import h11
 from anyio.abc import ByteStream, SocketAttribute
 
-from agentflow.model.wire import Answer, Endpoint, decompress_body, to_connection_error, unread
+from agentflow.model.wire import Endpoint, ServerAnswer, decompress_body, to_connection_error, unread
 from agentflow.settings import Deadlines
 
 _IDLE_SECONDS = 5.0
@@ -35,7 +35,7 @@ class Direct:
         self._idle: list[_Connection] = []
 
     @asynccontextmanager
-    async def open(self, body: bytes, *, stream: bool) -> AsyncIterator[Answer]:
+    async def open(self, body: bytes, *, stream: bool) -> AsyncIterator[ServerAnswer]:
         accept = "text/event-stream" if stream else "application/json"
         headers = {**self._headers, "accept": accept, "content-length": str(len(body))}
         with _failures_told(self._address):
@@ -47,7 +47,7 @@ class Direct:
                     h11.Request(method="POST", target=self._path, headers=encoded), body
                 )
             found = {name.decode("latin-1"): value.decode("latin-1") for name, value in response.headers}
-            yield Answer(
+            yield ServerAnswer(
                 status=response.status_code, headers=found, chunks=decompress_body(connection.chunks(), found)
             )
         finally:

@@ -13,9 +13,9 @@ from agentflow.core.errors import ConfigError
 from agentflow.model.wire import (
     CANNOT_UNPACK,
     MAX_ERROR_BYTES,
-    Answer,
     BadReply,
     Endpoint,
+    ServerAnswer,
     decompress_body,
     to_connection_error,
     unread,
@@ -61,7 +61,7 @@ class Http:
         self._client: httpx2.AsyncClient | None = self._connect()
 
     @asynccontextmanager
-    async def open(self, body: bytes, *, stream: bool) -> AsyncIterator[Answer]:
+    async def open(self, body: bytes, *, stream: bool) -> AsyncIterator[ServerAnswer]:
         accept = "text/event-stream" if stream else "application/json"
         headers = {**self._headers, "accept": accept}
         self._client = client = self._client or self._connect()
@@ -95,12 +95,12 @@ def _has_proxy(address: str) -> bool:
     return place.scheme in getproxies() and not proxy_bypass(place.hostname or "")
 
 
-def answer(response: httpx2.Response) -> Answer:
+def answer(response: httpx2.Response) -> ServerAnswer:
     headers = {name.lower(): value for name, value in response.headers.items()}
     if response.is_stream_consumed:  # the SDK has read it
-        return Answer(status=response.status_code, headers=headers, chunks=response.aiter_bytes())
+        return ServerAnswer(status=response.status_code, headers=headers, chunks=response.aiter_bytes())
     chunks = decompress_body(response.aiter_raw(), headers)
-    return Answer(status=response.status_code, headers=headers, chunks=chunks)
+    return ServerAnswer(status=response.status_code, headers=headers, chunks=chunks)
 
 
 class _Short(httpx2.AsyncByteStream):

@@ -19,7 +19,7 @@ from agentflow.model.reply import (
     Assembly,
     ErrorEvent,
     RawTurn,
-    events,
+    read_events,
     reply,
     whole_body,
 )
@@ -28,10 +28,10 @@ from agentflow.model.tiers import choice_of, fallbacks
 from agentflow.model.wire import (
     ADDRESS,
     MAX_ERROR_BYTES,
-    Answer,
     BadReply,
     ModelUnfit,
     NobodyThere,
+    ServerAnswer,
     ServerGone,
     Source,
     TryFailed,
@@ -242,7 +242,7 @@ class _Reading:
             raise TryFailed("the model's endpoint sent nothing new for too long")
         return found
 
-    async def _read_answer(self, answer: Answer, scope: anyio.CancelScope) -> RawTurn:
+    async def _read_answer(self, answer: ServerAnswer, scope: anyio.CancelScope) -> RawTurn:
         if answer.status != 200:
             raise _to_error(answer, await _read(answer.chunks, MAX_ERROR_BYTES))
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -257,10 +257,10 @@ class _Reading:
             raise BadReply(TOO_LONG)
         return whole_body(body)
 
-    async def _read_stream(self, answer: Answer, scope: anyio.CancelScope) -> RawTurn:
+    async def _read_stream(self, answer: ServerAnswer, scope: anyio.CancelScope) -> RawTurn:
         limit = scope.deadline
         scope.deadline = min(limit, anyio.current_time() + self._deadlines.idle)
-        async for event in events(answer.chunks):
+        async for event in read_events(answer.chunks):
             text = self._assembly.take(event)
             if text is None:
                 continue
@@ -281,7 +281,7 @@ async def _read(chunks: AsyncIterator[bytes], limit: int) -> bytes:
     return bytes(found[:limit])
 
 
-def _to_error(answer: Answer, body: bytes) -> ModelError:
+def _to_error(answer: ServerAnswer, body: bytes) -> ModelError:
     if 300 <= answer.status < 400:
         host = urlsplit(answer.headers.get("location", "")).netloc.rpartition("@")[2]
         where = f" to {host}" if host else ""

@@ -56,7 +56,7 @@ class RawTurn(Record):
     """Kinds of event and delta that we do not know."""
 
 
-async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
+async def read_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
     """Yield the objects of a stream of server-sent events. Raises BadReply."""
     received, lines = 0, list[bytes]()
     async for line in _lines(chunks):

@@ -10,7 +10,7 @@ import anthropic
 
 from agentflow.core.errors import ModelRejected
 from agentflow.model.http import answer, failures_told, new_client
-from agentflow.model.wire import Answer, Endpoint, to_connection_error
+from agentflow.model.wire import Endpoint, ServerAnswer, to_connection_error
 from agentflow.redact import one_line
 from agentflow.settings import Deadlines
 
@@ -49,7 +49,7 @@ class Sdk:
         self._streams = streams
 
     @asynccontextmanager
-    async def open(self, body: bytes, *, stream: bool) -> AsyncIterator[Answer]:
+    async def open(self, body: bytes, *, stream: bool) -> AsyncIterator[ServerAnswer]:
         """Send one request; where a stream would have frames of the platform's own, the reply comes whole."""
         fields = json.loads(body)
         if stream and not self._streams:
@@ -59,7 +59,7 @@ class Sdk:
             async with AsyncExitStack() as stack:
                 yield await self._send(stack, fields)
 
-    async def _send(self, stack: AsyncExitStack, fields: dict[str, Any]) -> Answer:
+    async def _send(self, stack: AsyncExitStack, fields: dict[str, Any]) -> ServerAnswer:
         try:
             sending = self._client.messages.with_streaming_response.create(**fields)
             response = await stack.enter_async_context(sending)

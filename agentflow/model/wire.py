@@ -66,7 +66,7 @@ class Endpoint(Record):
         return tuple(secret.value for secret in (self.key, self.token) if secret is not None)
 
 
-class Answer(Record):
+class ServerAnswer(Record):
     """An HTTP response whose body is still to be read."""
 
     status: int
@@ -102,7 +102,7 @@ class Source(Protocol):
     def secrets(self) -> tuple[str, ...]:
         """What must not stand in any message."""
 
-    def open(self, body: bytes, *, stream: bool) -> AbstractAsyncContextManager[Answer]:
+    def open(self, body: bytes, *, stream: bool) -> AbstractAsyncContextManager[ServerAnswer]:
         """Send one request; raise TryFailed when it does not get through, ModelRejected when none will."""
 
     async def reach(self) -> None:

@@ -20,7 +20,7 @@ from agentflow.repair.sources import (
     parse_code,
 )
 
-MOST = 400
+MOST_CANDIDATES = 400
 """Candidates tried before we say that nothing mends it."""
 
 _RULES = (mutate_operators, mutate_names, mutate_statements)
@@ -42,7 +42,7 @@ class TestTrace(Record):
     seconds: float
 
 
-class Place(Record):
+class EditPlace(Record):
     """A line of production code, and how much it is suspected."""
 
     path: str
@@ -59,7 +59,7 @@ class Place(Record):
         return f"executed by {self.failing} failing and {self.passing} passing tests"
 
 
-def localise(sources: Sources, seen: TestTrace) -> tuple[Place, ...]:
+def localise(sources: Sources, seen: TestTrace) -> tuple[EditPlace, ...]:
     """Return the lines that failing tests execute, the most suspicious first."""
     reds = {test for test, outcome in seen.outcomes.items() if outcome in RED}
     touched = {test: _lines(seen, test) for test in seen.outcomes}
@@ -87,12 +87,12 @@ def _place(
     reds: set[str],
     touched: dict[str, set[tuple[str, int]]],
     innermost: Iterable[tuple[str, int]],
-) -> Place:
+) -> EditPlace:
     tests = {test for test, lines in touched.items() if line in lines}
     failing, passing = len(tests & reds), len(tests - reds)
     score = failing / math.sqrt(len(reds) * (failing + passing))
     distances = [abs(number - line[1]) for path, number in innermost if path == line[0]]
-    return Place(
+    return EditPlace(
         path=line[0],
         line=line[1],
         score=round(score, 6),
@@ -158,13 +158,13 @@ class Candidate(Record):
         return (self.cost, self.distance, self.path, edit.start, edit.end - edit.start, edit.text)
 
 
-def list_candidates(sources: Sources, places: tuple[Place, ...]) -> tuple[Candidate, ...]:
+def list_candidates(sources: Sources, places: tuple[EditPlace, ...]) -> tuple[Candidate, ...]:
     """Return the edits to try: nearest and smallest first, no two alike."""
     ordered = sorted(_all(sources, places), key=lambda candidate: candidate.rank)
     texts = {place.path: sources.read(place.path) for place in places}
     found: dict[tuple[str, bytes], Candidate] = {}
     for candidate in ordered:
-        if len(found) == MOST:
+        if len(found) == MOST_CANDIDATES:
             break
         changed = apply_mutation(texts[candidate.path], candidate.mutation)
         if changed != texts[candidate.path]:
@@ -172,7 +172,7 @@ def list_candidates(sources: Sources, places: tuple[Place, ...]) -> tuple[Candid
     return tuple(found.values())
 
 
-def _all(sources: Sources, places: tuple[Place, ...]) -> Iterator[Candidate]:
+def _all(sources: Sources, places: tuple[EditPlace, ...]) -> Iterator[Candidate]:
     levels = {
         score: level for level, score in enumerate(sorted({place.score for place in places}, reverse=True))
     }
@@ -190,7 +190,7 @@ def _all(sources: Sources, places: tuple[Place, ...]) -> Iterator[Candidate]:
                 yield Candidate(path=path, mutation=mutation, cost=cost, distance=place.distance)
 
 
-def _place_of(code: Code, node: ast.AST, lines: Mapping[int, Place]) -> Place | None:
+def _place_of(code: Code, node: ast.AST, lines: Mapping[int, EditPlace]) -> EditPlace | None:
     """Return the most suspicious line of the statement that a node is a part of."""
     statement = code.statement(node)
     if statement is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from agentflow.core.record import Record
-from agentflow.repair.candidates import Candidate, Place, list_candidates, localise
+from agentflow.repair.candidates import Candidate, EditPlace, list_candidates, localise
 from agentflow.repair.search import Bench, SearchResult, find_first_plausible, trace_tests
 from agentflow.repair.sources import apply_mutation, read_sources
 from agentflow.repair.target import Brief, Target, read_base_tree, read_target, widen_target
@@ -25,7 +25,7 @@ class Replacement(Record):
     replace_all: bool = False
 
 
-class Case:
+class RepairCase:
     """Everything here follows from the brief and the files; `known` only saves doing it twice."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Case:
         self._key = (self.sources.digest, self.target.interpreter, self.target.arguments, self.target.files)
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[EditPlace, ...]:
         """The suspicious lines, the most suspicious first."""
         return self._once(
             "places", lambda: localise(self.sources, trace_tests(self._bench(self.target), trace=True))

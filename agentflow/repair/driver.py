@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-RED = ("failed", "error")
+_RED = ("failed", "error")
 _TICK = 0.05
 _CHUNK = 1 << 16
 
@@ -132,8 +132,8 @@ def is_green(outcomes: dict[str, str], before: dict[str, str]) -> bool:
     """
     passed = {test for test, outcome in outcomes.items() if outcome == "passed"}
     stood = {test for test, outcome in before.items() if outcome == "passed"}
-    red_before = {test for test, outcome in before.items() if outcome in RED and test in outcomes}
-    is_red = any(outcome in RED for outcome in outcomes.values())
+    red_before = {test for test, outcome in before.items() if outcome in _RED and test in outcomes}
+    is_red = any(outcome in _RED for outcome in outcomes.values())
     return not is_red and stood | red_before <= passed and len(passed) > len(stood)
 
 

@@ -24,7 +24,7 @@ from agentflow.core.role import (
 )
 from agentflow.core.wording import PLAUSIBLE
 from agentflow.parse import decode
-from agentflow.repair.case import Case
+from agentflow.repair.case import RepairCase
 from agentflow.repair.target import ADVICE, Brief, read_brief, read_record
 from agentflow.sandbox.run import Sandbox
 
@@ -93,7 +93,7 @@ class Repair:
     def _reply(self, request: Request, stop: threading.Event) -> Reply:
         told = (message.text for message in request.messages if message.speaker is Speaker.USER)
         brief = read_brief(next(told, ""))
-        open_case = partial(Case, self._sandbox, brief, stop.is_set, self._known)
+        open_case = partial(RepairCase, self._sandbox, brief, stop.is_set, self._known)
         submit = next((tool.name for tool in request.tools if tool.name.startswith("Submit")), "")
         match submit:
             case "SubmitFindings":
@@ -131,7 +131,7 @@ def explain_refusal(task: str) -> str | None:
     return None if _MENDING.search(text) and not _READING.fullmatch(first) else REFUSAL
 
 
-def _explore(request: Request, case: Case) -> Reply:
+def _explore(request: Request, case: RepairCase) -> Reply:
     """Open the most suspicious files, then say which lines are."""
     places = case.places[:_SHOWN]
     if not _turn(request) and not request.force and places:
@@ -144,7 +144,7 @@ def _explore(request: Request, case: Case) -> Reply:
     return _reply_with(request, [_call("SubmitFindings", result)])
 
 
-def _plan(case: Case) -> Plan:
+def _plan(case: RepairCase) -> Plan:
     edits, root = case.candidates, case.sources.root
     return Plan(
         summary=f"try {len(edits)} single edits in order, in throw-away copies; make the first that passes",
@@ -157,7 +157,7 @@ def _plan(case: Case) -> Plan:
     )
 
 
-def _implement(request: Request, open_case: Callable[[], Case]) -> Reply:
+def _implement(request: Request, open_case: Callable[[], RepairCase]) -> Reply:
     """Read what is to be edited, edit it, submit; each turn follows from the ones before it."""
     _refuse_errors(request)
     if _turn(request) >= 2 or request.force:

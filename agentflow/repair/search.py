@@ -16,7 +16,7 @@ from agentflow.parse import Mismatch, fit
 from agentflow.repair.candidates import Candidate, TestTrace
 from agentflow.repair.sources import Sources
 from agentflow.repair.target import ADVICE, Target
-from agentflow.sandbox.profile import REPAIR
+from agentflow.sandbox.profile import REPAIR_ENGINE
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.workspace.working_copy import copy_files, to_pythonpath
@@ -190,7 +190,7 @@ def drive(bench: Bench, copy: Path, folder: Path, spec: dict[str, Any], timeout:
     order = Command(argv=argv, cwd=str(copy), timeout=timeout, env=env)
     try:
         # it may write its own folders and what the drivers share
-        sandbox = bench.sandbox.of(REPAIR, copy, folder, *bench.sandbox.writable)
+        sandbox = bench.sandbox.of(REPAIR_ENGINE, copy, folder, *bench.sandbox.writable)
         return sandbox.run(order, folder / "output", bench.cancelled)
     except OSError as error:
         raise ModelRejected(

@@ -123,7 +123,7 @@ def _parse_checks(lines: Iterable[str]) -> tuple[CheckLine, ...]:
     )
 
 
-class Runner(StrEnum):
+class RepairRunner(StrEnum):
     PYTEST = "pytest"
     UNITTEST = "unittest"
 
@@ -132,7 +132,7 @@ class Target(Record):
     """How to run the tests that matter."""
 
     interpreter: str
-    runner: Runner
+    runner: RepairRunner
     arguments: tuple[str, ...]
     is_module: bool
     """Started with `-m`, which puts the working folder on the import path."""
@@ -229,10 +229,14 @@ def _parse_command(root: Path, command: str) -> Target:
         env[found[1]] = found[2]
         words = words[1:]
     program = Path(words[0]).name if words else ""
-    if len(words) > 2 and _PYTHON.match(program) and words[1] == "-m" and words[2] in set(Runner):
-        interpreter, runner, arguments = _locate(root, words[0]), Runner(words[2]), words[3:]
+    if len(words) > 2 and _PYTHON.match(program) and words[1] == "-m" and words[2] in set(RepairRunner):
+        interpreter, runner, arguments = _locate(root, words[0]), RepairRunner(words[2]), words[3:]
     elif program in {"pytest", "py.test"}:
-        interpreter, runner, arguments = _read_interpreter(_locate(root, words[0])), Runner.PYTEST, words[1:]
+        interpreter, runner, arguments = (
+            _read_interpreter(_locate(root, words[0])),
+            RepairRunner.PYTEST,
+            words[1:],
+        )
     else:
         raise ModelRejected(f"repair runs pytest and unittest only, not: {command}", hint=ADVICE)
     return Target(

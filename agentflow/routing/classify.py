@@ -79,7 +79,7 @@ _LAST_SCORES = (2, 4, 6)
 """The highest score of each level but the last."""
 
 
-class Choice(NamedTuple):
+class RouteChoice(NamedTuple):
     """A class, its route, and why."""
 
     complexity: Complexity
@@ -119,7 +119,7 @@ def classify(text: str, table: Table) -> Classification:
     )
 
 
-def _steps_if_failing(text: str, choice: Choice, table: Table) -> tuple[Phase, ...]:
+def _steps_if_failing(text: str, choice: RouteChoice, table: Table) -> tuple[Phase, ...]:
     """Return the phases of a task that turns out to be about a failing check."""
     wanted = find_targets(text, frozenset({"any"}), lambda _: frozenset())
     is_about_failures = choice.route in SHORTENED and wanted != Targets()
@@ -167,7 +167,7 @@ def _mood_of(said: tuple[Clause, ...], changes: tuple[Clause, ...], *, is_report
     return next((mood for mood in Mood if mood in moods), Mood.CHANGE)
 
 
-def _choose_reading(mood: Mood, said: tuple[Clause, ...], table: Table) -> Choice:
+def _choose_reading(mood: Mood, said: tuple[Clause, ...], table: Table) -> RouteChoice:
     """Choose among the routes that change nothing."""
     spoken = " ; ".join(clause.text for clause in said if clause.mood is not Mood.LIMIT)
     sayings = [phrase for phrase in table.routing.keywords.get(Complexity.RESEARCH, ()) if " " in phrase]
@@ -175,10 +175,10 @@ def _choose_reading(mood: Mood, said: tuple[Clause, ...], table: Table) -> Choic
         mood = Mood.RESEARCH
     reason = f"{mood}: changes nothing"
     complexity = Complexity.RESEARCH if mood is Mood.RESEARCH else Complexity.EXPLORATORY
-    return Choice(complexity, str(mood), (reason,), hints=tuple(_hints(spoken, table)))
+    return RouteChoice(complexity, str(mood), (reason,), hints=tuple(_hints(spoken, table)))
 
 
-def _choose_change(text: str, said: tuple[Clause, ...], table: Table) -> Choice:
+def _choose_change(text: str, said: tuple[Clause, ...], table: Table) -> RouteChoice:
     """Choose among the routes of a change: high risk first, then its kind, then its size."""
     heard = tuple(clause for clause in said if clause.mood is not Mood.LIMIT)
     spoken = " ; ".join(clause.text for clause in heard)
@@ -193,7 +193,7 @@ def _choose_change(text: str, said: tuple[Clause, ...], table: Table) -> Choice:
     return choice._replace(reasons=reasons, hints=tuple(dict.fromkeys(hints)))
 
 
-def _choose_by_risk(heard: tuple[Clause, ...], spoken: str, table: Table) -> Choice | None:
+def _choose_by_risk(heard: tuple[Clause, ...], spoken: str, table: Table) -> RouteChoice | None:
     """Return the route of high risk, if the words name one; documentation carries none."""
     found = find_risks(spoken, table)
     if not found or all(is_about_text(clause.text) for clause in _orders(heard)):
@@ -201,21 +201,21 @@ def _choose_by_risk(heard: tuple[Clause, ...], spoken: str, table: Table) -> Cho
     routes = {rule.route for rule, _ in found}
     route = routes.pop() if len(routes) == 1 else "full"
     why = (*(rule.reason for rule, _ in found), *(f"complex: {', '.join(words)}" for _, words in found))
-    return Choice(Complexity.COMPLEX, route, why, forced=True)
+    return RouteChoice(Complexity.COMPLEX, route, why, forced=True)
 
 
-def _choose_by_size(kind: str | None, files: tuple[str, ...], spoken: str, table: Table) -> Choice:
+def _choose_by_size(kind: str | None, files: tuple[str, ...], spoken: str, table: Table) -> RouteChoice:
     """Return the route by the kind of change, or else by how many files it touches."""
     count = class_by_size(len(files)) if files else Complexity.IMPLEMENTATION
     if kind == "refactor":
-        return Choice(Complexity.COMPLEX, kind, (kind,))
+        return RouteChoice(Complexity.COMPLEX, kind, (kind,))
     if count is Complexity.COMPLEX or _is_wide(files, spoken, table):
-        return Choice(Complexity.COMPLEX, "full", ())
+        return RouteChoice(Complexity.COMPLEX, "full", ())
     if kind:
-        return Choice(Complexity.IMPLEMENTATION, kind, (kind,))
+        return RouteChoice(Complexity.IMPLEMENTATION, kind, (kind,))
     if not files:
-        return Choice(Complexity.IMPLEMENTATION, "default", ())
-    return Choice(count, "single_file" if count is Complexity.TRIVIAL else "several_files", ())
+        return RouteChoice(Complexity.IMPLEMENTATION, "default", ())
+    return RouteChoice(count, "single_file" if count is Complexity.TRIVIAL else "several_files", ())
 
 
 def _is_wide(files: tuple[str, ...], spoken: str, table: Table) -> bool:

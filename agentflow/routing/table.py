@@ -11,7 +11,7 @@ from agentflow.frontmatter import read_yaml
 Words = tuple[str, ...]
 
 
-class Files(Record):
+class FileWords(Record):
     """How a file is recognised in a text."""
 
     suffixes: Words
@@ -47,7 +47,7 @@ class Table(Record):
     polite: Words
     kinds: dict[str, Words]
     report: Words
-    files: Files
+    files: FileWords
     weights: dict[str, int]
     signs: dict[str, Words]
     readings: dict[str, Words]

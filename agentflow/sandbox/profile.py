@@ -23,13 +23,13 @@ class Level(StrEnum):
 
 CHECKS = "checks"
 """Who runs the required checks: the program."""
-REPAIR = "repair"
+REPAIR_ENGINE = "repair"
 """Who tries edits under the tests: the program, on copies of its own."""
 ACCESS: Mapping[str, Access] = MappingProxyType(
     {
         **{role.part: role.access for role in FIVE_ROLES},
         CHECKS: Access.THROW_AWAY,
-        REPAIR: Access.COPY,
+        REPAIR_ENGINE: Access.COPY,
     }
 )
 """By who runs the command; everybody else only reads."""

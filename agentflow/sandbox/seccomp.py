@@ -161,7 +161,7 @@ _MARKED = 10
 _ALLOW = 0x7FFF0000
 _EPERM, _EACCES, _ENOSYS, _EPROTONOSUPPORT, _EOPNOTSUPP = (0x00050000 + n for n in (1, 13, 38, 93, 95))
 
-Step = tuple[int, int, int, int]
+SeccompStep = tuple[int, int, int, int]
 """Operation, how far to jump if true and if false, operand."""
 
 
@@ -170,7 +170,7 @@ def program(also: Collection[Also] = (), machine: str = "") -> bytes | None:
     known = ARCHITECTURES.get(machine or platform.machine())
     if known is None:
         return None
-    steps: list[Step] = [(_LOAD, 0, 0, _AUDIT), *_refuse_unless(known.audit), (_LOAD, 0, 0, _NUMBER)]
+    steps: list[SeccompStep] = [(_LOAD, 0, 0, _AUDIT), *_refuse_unless(known.audit), (_LOAD, 0, 0, _NUMBER)]
     if known.has_x32:
         steps += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _EPERM)]
     attributes = known.attributes if Also.ATTRIBUTES in also else {}
@@ -195,16 +195,16 @@ def program(also: Collection[Also] = (), machine: str = "") -> bytes | None:
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
 
 
-def _refuse_unless(audit: int) -> list[Step]:
+def _refuse_unless(audit: int) -> list[SeccompStep]:
     return [(_EQUAL, 1, 0, audit), (_RETURN, 0, 0, _EPERM)]
 
 
-def _only_for(number: int, steps: list[Step]) -> list[Step]:
+def _only_for(number: int, steps: list[SeccompStep]) -> list[SeccompStep]:
     """Let the steps be taken for one system call only; the number is loaded before and after."""
     return [(_EQUAL, 0, len(steps) + 1, number), *steps, (_LOAD, 0, 0, _NUMBER)]
 
 
-def _new_mark() -> list[Step]:
+def _new_mark() -> list[SeccompStep]:
     """Refuse to set the limit; whoever only asks gives no address of a new one."""
     return [
         *((_LOAD, 0, 0, _SECOND), (_EQUAL, 0, 5, _MARKED)),
@@ -213,15 +213,15 @@ def _new_mark() -> list[Step]:
     ]
 
 
-def _flags() -> list[Step]:
+def _flags() -> list[SeccompStep]:
     refused = [step for word in _SET_FLAGS for step in ((_EQUAL, 0, 1, word), (_RETURN, 0, 0, _EPERM))]
     return [(_LOAD, 0, 0, _SECOND), *refused]
 
 
-def _sockets(also: Collection[Also]) -> list[Step]:
+def _sockets(also: Collection[Also]) -> list[SeccompStep]:
     """Refuse every socket but those of this machine, and of the internet by TCP and UDP."""
     if Also.INTERNET in also:
-        internet: list[Step] = [(_RETURN, 0, 0, _EACCES)]
+        internet: list[SeccompStep] = [(_RETURN, 0, 0, _EACCES)]
     else:
         kinds = _refuse_but(_STREAM_OR_DATAGRAM, _EPROTONOSUPPORT)
         internet = [
@@ -229,7 +229,7 @@ def _sockets(also: Collection[Also]) -> list[Step]:
             *((_LOAD, 0, 0, _THIRD), *_refuse_but(_PROTOCOLS, _EPROTONOSUPPORT)),
         ]
     netlink = [(_LOAD, 0, 0, _THIRD), *_refuse_but((_ROUTES, _SOCKETS), _EPROTONOSUPPORT)]
-    load: Step = (_LOAD, 0, 0, _FIRST)
+    load: SeccompStep = (_LOAD, 0, 0, _FIRST)
     first, second = _INTERNET
     return [
         *(load, *_refuse_but((_UNIX, _NETLINK, *_INTERNET), _EPERM)),
@@ -238,7 +238,7 @@ def _sockets(also: Collection[Also]) -> list[Step]:
     ]
 
 
-def _refuse_but(known: Sequence[int], error: int) -> list[Step]:
+def _refuse_but(known: Sequence[int], error: int) -> list[SeccompStep]:
     """Refuse what is loaded unless it is one of these."""
     jumps = [(_EQUAL, len(known) - place, 0, one) for place, one in enumerate(known)]
     return [*jumps, (_RETURN, 0, 0, error)]

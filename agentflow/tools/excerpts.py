@@ -19,9 +19,9 @@ WHOLE_CHARS = 4_000
 """A file up to these is shown whole."""
 NEAR = 6
 """Lines on either side of a cited one."""
-MAX_CHARS = 12_000
+MAX_EXCERPT_CHARS = 12_000
 """Of all excerpts together."""
-MOST = 30
+MOST_EXCERPTS = 30
 """Lines of one block."""
 DEFINITION = regex(
     r"(?m)^(?P<depth>[ \t]*)"
@@ -50,7 +50,9 @@ def block_of(workspace: Workspace, path: str, name: str) -> Excerpt | None:
     if place is None:
         return None
     begin, depth, end = _first_decorator(lines, place), _depth(lines[place]), place + 1
-    while end < min(len(lines), place + MOST) and (not lines[end].strip() or _depth(lines[end]) > depth):
+    while end < min(len(lines), place + MOST_EXCERPTS) and (
+        not lines[end].strip() or _depth(lines[end]) > depth
+    ):
         end += 1
     end += end < len(lines) and lines[end].strip()[:1] in _CLOSING
     return Excerpt(path=path, first=begin + 1, lines=tuple("\n".join(lines[begin:end]).rstrip().split("\n")))
@@ -61,7 +63,7 @@ def excerpts_of(workspace: Workspace, findings: Iterable[Finding]) -> tuple[Exce
     places: dict[str, set[int]] = {}
     for one in findings:
         places.setdefault(one.path, set()).add(one.line)
-    found, left = list[Excerpt](), MAX_CHARS
+    found, left = list[Excerpt](), MAX_EXCERPT_CHARS
     for path, numbers in places.items():
         whole = short_file(workspace, path)
         for each in (whole,) if whole else _near(path, _lines(workspace, path), numbers):
@@ -101,7 +103,7 @@ def _find_definition(lines: tuple[str, ...], name: str) -> int | None:
 def _first_decorator(lines: tuple[str, ...], place: int) -> int:
     """Return where the decorators of a definition begin."""
     begin, above = place, place - 1
-    while above >= max(0, place - MOST) and lines[above].strip():
+    while above >= max(0, place - MOST_EXCERPTS) and lines[above].strip():
         if lines[above].lstrip().startswith("@") and _depth(lines[above]) == _depth(lines[place]):
             begin = above
         above -= 1

@@ -15,10 +15,10 @@ from agentflow.core.regex import compile_glob
 from agentflow.core.role import Role
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.redact import MARK, redact_text
-from agentflow.workspace.path_guard import MAX_BYTES
+from agentflow.workspace.path_guard import MAX_READ_BYTES
 
 MAX_LINES = 2000
-MAX_CHARS = 2000
+MAX_READ_CHARS = 2000
 """A longer line is cut when shown."""
 SNIFFED = 8000
 """A NUL among the first bytes makes a file binary, as for git."""
@@ -54,7 +54,7 @@ def is_binary(content: bytes) -> bool:
 def read(wanted: ReadInput, context: ToolContext) -> Output:
     """Show a text file, or a part of it, with line numbers."""
     with context.workspace.open(wanted.file_path) as file:
-        if os.fstat(file.fileno()).st_size > MAX_BYTES:
+        if os.fstat(file.fileno()).st_size > MAX_READ_BYTES:
             return _page(wanted, file)
     content = _text_bytes(context.workspace, wanted.file_path)
     lines = redact_text(content.decode("utf-8", "replace")).removeprefix(_BOM).split("\n")
@@ -142,7 +142,7 @@ def _page(wanted: ReadInput, file: IO[bytes]) -> Output:
     if is_binary(file.read(SNIFFED)):
         raise InvalidInput(f"{wanted.file_path} is binary")
     file.seek(0)
-    rest = iter(lambda: file.readline(MAX_BYTES), b"")
+    rest = iter(lambda: file.readline(MAX_READ_BYTES), b"")
     taken = b"".join(islice(rest, wanted.offset - 1, wanted.offset - 1 + wanted.limit))
     if not taken:
         raise InvalidInput(f"{wanted.file_path} has fewer lines than {wanted.offset}")
@@ -155,8 +155,8 @@ def _page(wanted: ReadInput, file: IO[bytes]) -> Output:
 
 def _number_line(number: int, line: str) -> str:
     text = line.removesuffix("\r")
-    cut = f"{text[:MAX_CHARS]}… [{len(text) - MAX_CHARS} more characters]"
-    return f"{number:6}\t{text if len(text) <= MAX_CHARS else cut}"
+    cut = f"{text[:MAX_READ_CHARS]}… [{len(text) - MAX_READ_CHARS} more characters]"
+    return f"{number:6}\t{text if len(text) <= MAX_READ_CHARS else cut}"
 
 
 def _place(first: int, last: int, count: int) -> str:

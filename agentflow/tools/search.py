@@ -55,7 +55,7 @@ _FOUND = regex(rb"([^\0]+)\0(\d+)[:\0]([^\n]*)\n?")
 _LINE_END = regex(r"\r+(?=\n|\Z)")
 BATCH_BYTES = 500_000
 """Names handed to one process; systems take at least twice that."""
-Place = tuple[str, int]
+FoundPlace = tuple[str, int]
 """A path and the number of a line."""
 
 
@@ -91,13 +91,13 @@ class Query(Record):
         return (path for path in named if not os.path.islink(_full(self, path)))  # noqa: PTH114
 
 
-class Line(Record):
+class FoundLine(Record):
     path: str
     number: int
     text: str
 
 
-Engine = Callable[[Query], tuple[Line, ...] | None]
+Engine = Callable[[Query], tuple[FoundLine, ...] | None]
 """Returns the lines that match, by path and number, or None when it cannot tell."""
 
 
@@ -133,7 +133,7 @@ def grep(wanted: GrepInput, context: ToolContext) -> Output:
         below=_require_existing(wanted.path, context),
         multiline=wanted.multiline,
     )
-    return _to_output(_in_mode(wanted, lines(query)), wanted.head_limit, "no matches")
+    return _to_output(_in_mode(wanted, find_lines(query)), wanted.head_limit, "no matches")
 
 
 GLOB = Tool(
@@ -157,7 +157,7 @@ def _require_existing(path: str, context: ToolContext) -> str:
     return below
 
 
-def _in_mode(wanted: GrepInput, found: tuple[Line, ...]) -> list[str]:
+def _in_mode(wanted: GrepInput, found: tuple[FoundLine, ...]) -> list[str]:
     counts = Counter(line.path for line in found)
     match wanted.output_mode:
         case "files_with_matches":
@@ -168,7 +168,7 @@ def _in_mode(wanted: GrepInput, found: tuple[Line, ...]) -> list[str]:
             return [_line(line, numbered=wanted.line_numbers) for line in found]
 
 
-def _line(line: Line, *, numbered: bool) -> str:
+def _line(line: FoundLine, *, numbered: bool) -> str:
     text = line.text if len(line.text) <= MAX_TEXT else f"{line.text[:MAX_TEXT]}…"
     return f"{line.path}:{line.number}:{text}" if numbered else f"{line.path}:{text}"
 
@@ -196,11 +196,11 @@ def compile_regex(pattern: str, *, ignore_case: bool = False, multiline: bool = 
         raise InvalidInput(f"pattern is no regular expression: {error}") from None
 
 
-def ripgrep(query: Query) -> tuple[Line, ...] | None:
+def ripgrep(query: Query) -> tuple[FoundLine, ...] | None:
     if not query.is_shared or which("rg") is None:
         return None
     case = ("--ignore-case",) if query.regex.flags & re.IGNORECASE else ()
-    found: list[Place] = []
+    found: list[FoundPlace] = []
     for names in batches(query.files()):
         said = capture((*_RIPGREP, *case, "-e", query.regex.pattern, "--", *names), cwd=query.workspace.root)
         if said.returncode not in {0, 1}:
@@ -209,7 +209,7 @@ def ripgrep(query: Query) -> tuple[Line, ...] | None:
     return _confirm(query, found)
 
 
-def git_grep(query: Query) -> tuple[Line, ...] | None:
+def git_grep(query: Query) -> tuple[FoundLine, ...] | None:
     if not query.is_shared or query.is_one_file:
         return None
     # a search that includes untracked files leaves out those that are ignored and tracked all the same
@@ -218,7 +218,7 @@ def git_grep(query: Query) -> tuple[Line, ...] | None:
     searches = ((*_UNTRACKED, "--", query.below), *(("--", *batch) for batch in batches(names)))
     case = ("--ignore-case",) if query.regex.flags & re.IGNORECASE else ()
     pattern = _UNICODE_AND_CRLF + query.regex.pattern
-    found: list[Place] = []
+    found: list[FoundPlace] = []
     for search in searches:
         said = _git(query, *_GREP, *case, "-e", pattern, *search)
         if said is None:
@@ -233,9 +233,9 @@ def _git(query: Query, *arguments: str) -> bytes | None:
     return said.stdout if said.returncode in {0, 1} else None
 
 
-def python_re(query: Query) -> tuple[Line, ...]:
+def python_re(query: Query) -> tuple[FoundLine, ...]:
     quick = re.compile(query.regex.pattern, query.regex.flags | re.MULTILINE) if query.is_shared else None
-    found: list[Line] = []
+    found: list[FoundLine] = []
     for path in query.files():
         text = _text(query, path)
         if text is None or (quick is not None and not quick.search(text)):
@@ -243,14 +243,14 @@ def python_re(query: Query) -> tuple[Line, ...]:
         texts = _texts(text)
         single = (index for index, line in enumerate(texts) if query.regex.search(line))
         hits = _find_spanned_lines(query, texts, text) if query.multiline else single
-        found.extend(Line(path=path, number=hit + 1, text=texts[hit]) for hit in hits)
+        found.extend(FoundLine(path=path, number=hit + 1, text=texts[hit]) for hit in hits)
     return tuple(sorted(found, key=lambda line: (line.path, line.number)))
 
 
 ENGINES: tuple[Engine, ...] = (ripgrep, git_grep, python_re)
 
 
-def lines(query: Query) -> tuple[Line, ...]:
+def find_lines(query: Query) -> tuple[FoundLine, ...]:
     """Return the lines that match, from the fastest engine that can tell."""
     answers = (engine(query) for engine in ENGINES)
     return next(answer for answer in answers if answer is not None)
@@ -270,12 +270,12 @@ def batches(names: Iterable[str], limit: int = BATCH_BYTES) -> Iterator[list[str
         yield batch
 
 
-def _parse_output(output: bytes) -> Iterator[Place]:
+def _parse_output(output: bytes) -> Iterator[FoundPlace]:
     for name, number, _ in _FOUND.findall(output):
         yield os.fsdecode(name).removeprefix("./"), int(number)
 
 
-def _confirm(query: Query, found: Iterable[Place]) -> tuple[Line, ...]:
+def _confirm(query: Query, found: Iterable[FoundPlace]) -> tuple[FoundLine, ...]:
     """Return the lines that Python's `re` matches too, as they stand in files that may be searched.
 
     What an engine printed is not passed on: it may have followed a link that somebody swapped in.
@@ -283,12 +283,12 @@ def _confirm(query: Query, found: Iterable[Place]) -> tuple[Line, ...]:
     places: dict[str, set[int]] = {}
     for path, number in found:
         places.setdefault(path, set()).add(number)
-    agreed: list[Line] = []
+    agreed: list[FoundLine] = []
     for path in sorted(places):
         texts = dict(enumerate(_texts(_text(query, path) or ""), 1))
         known = (number for number in sorted(places[path]) if number in texts)
         found_too = (number for number in known if query.regex.search(texts[number]))
-        agreed.extend(Line(path=path, number=number, text=texts[number]) for number in found_too)
+        agreed.extend(FoundLine(path=path, number=number, text=texts[number]) for number in found_too)
     return tuple(agreed)
 
 

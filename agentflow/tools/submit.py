@@ -162,7 +162,7 @@ class Option(Record):
     description: str = ""
 
 
-class Question(Record):
+class AskedQuestion(Record):
     question: Annotated[str, Meta(min_length=1)]
     options: Annotated[
         tuple[Option, ...], Meta(min_length=2, max_length=12, description="The first is the default.")
@@ -173,7 +173,7 @@ class Question(Record):
 
 
 class AskInput(Record):
-    questions: Annotated[tuple[Question, ...], Meta(min_length=1, max_length=4)]
+    questions: Annotated[tuple[AskedQuestion, ...], Meta(min_length=1, max_length=4)]
 
     @property
     def choices(self) -> tuple[str, ...]:

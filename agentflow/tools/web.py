@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 SECONDS = 20
-MAX_BYTES = 5_000_000
+MAX_PAGE_BYTES = 5_000_000
 MAX_REDIRECTS = 5
-SHOWN = 24_000
+SHOWN_CHARS = 24_000
 """Characters of a page that the model sees."""
 _JSON = "application/json"
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
@@ -65,7 +65,7 @@ class WebSearchInput(Record):
     query: Annotated[str, Meta(min_length=1)]
 
 
-class Target(Record):
+class PageAddress(Record):
     """An address of the web in its parts, none of which can be read in two ways."""
 
     scheme: str
@@ -87,7 +87,7 @@ class Target(Record):
 class Hop(Record):
     """One request: to the address that was judged, or by the user's proxy, which resolves names itself."""
 
-    target: Target
+    target: PageAddress
     address: str | None
     proxy: str | None = None
 
@@ -142,7 +142,7 @@ async def read_page(url: str, resolve: Resolve, connect: Connect) -> Page:
     raise ToolError(f"{url} redirects more than {MAX_REDIRECTS} times")
 
 
-async def _judge_address(asked: Target, resolve: Resolve) -> Hop:
+async def _judge_address(asked: PageAddress, resolve: Resolve) -> Hop:
     """Return where to connect to. Raises InvalidInput for a name with an address that is not public."""
     named = getproxies_environment()
     proxy = named.get(asked.scheme) or named.get("all")
@@ -190,7 +190,7 @@ async def connect_to(hop: Hop) -> AsyncIterator["Response"]:
         raise ToolError(f"{asked.host} gave no page: {str(error) or type(error).__name__}") from None
 
 
-async def _text(here: Target, response: "Response") -> str:
+async def _text(here: PageAddress, response: "Response") -> str:
     """Return what a page says. Raises ToolError for an error, for what is no text, and for too much of it."""
     if not response.is_success:
         raise ToolError(f"{here.url} answered {response.status_code}")
@@ -202,8 +202,8 @@ async def _text(here: Target, response: "Response") -> str:
     raw = bytearray()
     async for chunk in response.aiter_bytes():
         raw += chunk
-        if len(raw) > MAX_BYTES:
-            raise ToolError(f"{here.url} is larger than {MAX_BYTES // 1_000_000} MB")
+        if len(raw) > MAX_PAGE_BYTES:
+            raise ToolError(f"{here.url} is larger than {MAX_PAGE_BYTES // 1_000_000} MB")
     try:
         text = raw.decode(response.charset_encoding or "utf-8", "replace")
     except (LookupError, ValueError):
@@ -213,12 +213,12 @@ async def _text(here: Target, response: "Response") -> str:
 
 def parts_about(prompt: str, text: str) -> str:
     """Return a text, or of a long one the paragraphs that share most words with a prompt, in their order."""
-    if len(text) <= SHOWN:
+    if len(text) <= SHOWN_CHARS:
         return text
     words = {word for word in prompt.lower().split() if len(word) > 2}
-    parts = [part[:SHOWN] for part in text.split("\n\n")]
+    parts = [part[:SHOWN_CHARS] for part in text.split("\n\n")]
     hits = [sum(word in part.lower() for word in words) for part in parts]
-    left, kept = SHOWN, set[int]()
+    left, kept = SHOWN_CHARS, set[int]()
     for number in sorted(range(len(parts)), key=lambda each: -hits[each]):
         if len(parts[number]) <= left:
             kept.add(number)
@@ -251,7 +251,7 @@ async def _cancel_with(cancelled: Callable[[], bool], scope: anyio.CancelScope) 
     scope.cancel()
 
 
-def target(url: str) -> Target:
+def target(url: str) -> PageAddress:
     """Return what an address names. Raises InvalidInput for one that may not be asked."""
     if _ODD.search(url):
         raise InvalidInput("url: holds a space, a control character or a backslash")
@@ -267,7 +267,7 @@ def target(url: str) -> Target:
     host = (parts.hostname or "").removesuffix(".")
     _require_public(host)
     path = quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""), safe=_PRINTABLE)
-    return Target(scheme=parts.scheme, host=host, port=port or PORTS[parts.scheme], path=path)
+    return PageAddress(scheme=parts.scheme, host=host, port=port or PORTS[parts.scheme], path=path)
 
 
 def is_public(address: str) -> bool:

@@ -13,7 +13,7 @@ from anyio import to_thread
 from agentflow.checks.dependencies import blockage, read_required_python
 from agentflow.checks.detect import detect
 from agentflow.checks.observing import Reads
-from agentflow.checks.python import choose, version
+from agentflow.checks.python import choose_interpreter, version
 from agentflow.checks.repository import Repository, WellKnown, apply_own_commands
 from agentflow.checks.results import findings
 from agentflow.checks.run import TAIL_CHARS
@@ -220,7 +220,7 @@ class Checking:
         files = PathGuard(self._git.root).files()
         if not any(name.endswith(".py") for name in files):
             return ()
-        return find_installed_paths(self._sandbox, choose(self.repository(files)).words)
+        return find_installed_paths(self._sandbox, choose_interpreter(self.repository(files)).words)
 
     def _keep(self, task: TaskState, order: CheckJob, ran: CheckResult) -> RequiredCheck:
         if not ran.runs:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agentflow.checks.detect import detect
-from agentflow.checks.python import choose
+from agentflow.checks.python import choose_interpreter
 from agentflow.checks.repository import KNOWN_FAILURES, Repository, WellKnown, apply_own_commands
 from agentflow.checks.results import findings
 from agentflow.checks.run import Shown
@@ -105,7 +105,7 @@ def _imports(bench: Copies, place: Path) -> str:
     if not any(is_python_environment(root / name) for name in SHARED):
         return ""
     files = PathGuard(root).files()
-    words = choose(Repository(sandbox=bench.sandbox, files=files, known=frozenset(files))).words
+    words = choose_interpreter(Repository(sandbox=bench.sandbox, files=files, known=frozenset(files))).words
     return to_pythonpath(place, find_import_paths(bench.sandbox, words[0], {})) if len(words) == 1 else ""
 
 

@@ -44,11 +44,11 @@ _SECTIONS = {
     "Quick reference": ("build", "testing"),
 }
 
-NOTES = "Notes"
+NOTES_TITLE = "Notes"
 
 ANGLES = ("structure", "architecture", "conventions", "anti-patterns", "build", "testing")
 
-MOST = 16
+MOST_EXPLORERS = 16
 """Explorers at most."""
 
 _FILES_EACH = 100
@@ -115,7 +115,7 @@ def choose_angles(files: tuple[str, ...], focus: str) -> tuple[Angle, ...]:
     fixed = (Angle(name=name, told=f"{head}\n\n{prompt_text(f'explore/{name}.md')}") for name in ANGLES)
     area = prompt_text("explore/area.md")
     more = (Angle(name=name, told=f"{head}\n\n{area.format(area=name)}") for name in _areas(files))
-    return (*fixed, *islice(more, MOST - len(ANGLES)))
+    return (*fixed, *islice(more, MOST_EXPLORERS - len(ANGLES)))
 
 
 def _areas(files: tuple[str, ...]) -> tuple[str, ...]:
@@ -161,8 +161,10 @@ def format_exploration(seen: tuple[Exploration, ...], focus: str, commit: str | 
     }
     by_name = {one.angle.name: one for one in seen}
     sections = {title: [by_name.pop(name) for name in names] for title, names in _SECTIONS.items()}
-    sections[NOTES] = list(by_name.values())
-    parts = (_section(title, looks, seen if title == NOTES else ()) for title, looks in sections.items())
+    sections[NOTES_TITLE] = list(by_name.values())
+    parts = (
+        _section(title, looks, seen if title == NOTES_TITLE else ()) for title, looks in sections.items()
+    )
     return join(head, "\n\n".join(("# Deep exploration", *parts)) + "\n")
 
 

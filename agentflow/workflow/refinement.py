@@ -8,7 +8,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from agentflow.checks.python import choose
+from agentflow.checks.python import choose_interpreter
 from agentflow.core.events import Warned
 from agentflow.core.evidence import RED, CheckName
 from agentflow.core.languages import is_source, language_of
@@ -48,7 +48,7 @@ _BRANCH = "ref: refs/heads/"
 
 _WORD = re.compile(r"[\w./-]*\w")
 
-QUESTION = "refine-1"
+QUESTION_ID = "refine-1"
 
 _SENTENCE = re.compile(r"(?<=[.!?])[ \t]+|\n+")
 
@@ -94,7 +94,7 @@ def _record_start(crew: Crew, task: TaskState) -> TaskState:
 
 def _clarify(crew: Crew, task: TaskState) -> TaskState:
     """Return the task with what is unclear assumed, or suspended where a person can be asked at once."""
-    if QUESTION in task.answers or task.focus is not None:
+    if QUESTION_ID in task.answers or task.focus is not None:
         return _assume_answer(task)
     found = classify_words(task, crew.table)
     gap = _find_gap(task, found, crew.table)
@@ -134,7 +134,7 @@ def _find_gap(task: TaskState, found: Classification, table: Table) -> Pending |
     }
     advice = {"advice": table.split_advice} if found.action is Action.SPLIT else {}
     return Pending(
-        id=QUESTION,
+        id=QUESTION_ID,
         kind=PendingKind.QUESTION,
         tool=None,
         input={"task": task.task, **advice, "questions": [asked]},
@@ -145,7 +145,7 @@ def _find_gap(task: TaskState, found: Classification, table: Table) -> Pending |
 
 def _assume_answer(task: TaskState) -> TaskState:
     """Return the task with the answer to that question as an assumption."""
-    answer = task.answers.get(QUESTION)
+    answer = task.answers.get(QUESTION_ID)
     if answer is None or f"- {answer.text}" in task.intent.assumptions.split("\n"):
         return task
     return add_assumption(task, answer.text)
@@ -172,7 +172,7 @@ def _lines(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[str]
     yield f"top level: {list_some(map(one_line, top), MAX_NAMES, ' ') or 'empty'}"
     yield f"not committed: {_status(crew, task)}"
     if found := find_languages(files):
-        python = choose(crew.checking.repository(files)).command if "Python" in found else ""
+        python = choose_interpreter(crew.checking.repository(files)).command if "Python" in found else ""
         yield f"languages: {', '.join(found)}" + (f"; interpreter: `{python}`" if python else "")
 
 
@@ -253,8 +253,8 @@ _NAMED = 3
 """How much more a file counts that a test itself names than one that is only used behind it."""
 MAX_SOURCES = 300
 """In a repository of more files nobody looks for what the tests use."""
-MAX_BYTES = 200_000
-MAX_CHARS = 4_000
+SHORT_FILE_BYTES = 200_000
+SHORT_FILE_CHARS = 4_000
 """Of all files that are shown for what they define."""
 _NAME = regex(r"[A-Za-z_]\w*")
 
@@ -303,7 +303,7 @@ def _show(
     crew: Crew, paths: Iterable[str], product: Mapping[str, str], names: frozenset[str]
 ) -> Iterator[Excerpt]:
     """Yield short files whole, and of longer ones the definitions of these names, as far as there is room."""
-    left = MAX_CHARS
+    left = SHORT_FILE_CHARS
     for path in paths:
         whole = short_file(crew.workspace, path)
         defined = sorted(names & _definitions(product[path]))
@@ -321,7 +321,7 @@ def _sources(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Mapping[str
     if len(paths) > MAX_SOURCES:
         return {}
     objects = [f"{task.base_tree}:{path}" for path in paths]
-    return dict(zip(paths, crew.git.texts(objects, MAX_BYTES), strict=True))
+    return dict(zip(paths, crew.git.texts(objects, SHORT_FILE_BYTES), strict=True))
 
 
 def _places(

@@ -219,7 +219,7 @@ def end_early(crew: Crew, status: Status, exit_code: Exit, reason: str) -> TaskS
     return finish(crew, task)
 
 
-PLAN = "plan-1"
+PLAN_ID = "plan-1"
 
 CHOICES = ("confirm", f"correct the plan: {OWN_WORDS}", f"adjust the scope: {OWN_WORDS}")
 
@@ -264,7 +264,7 @@ def _reclassify(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, C
 
 def _find_unconfirmed(task: TaskState) -> Pending | None:
     """Return the plan as a pending item, if a person has to confirm it and was not asked yet."""
-    if task.plan is None or task.reads_only or PLAN in task.answers:
+    if task.plan is None or task.reads_only or PLAN_ID in task.answers:
         return None
     files = {file for step in task.plan.steps for file in step.files}
     if not task.forced and len(files) <= MOST_FILES:
@@ -278,7 +278,7 @@ def _find_unconfirmed(task: TaskState) -> Pending | None:
         "plan": _format_plan(task.plan),
     }
     return Pending(
-        id=PLAN,
+        id=PLAN_ID,
         kind=PendingKind.PLAN,
         tool=None,
         input={key: text for key, text in shown.items() if text},

@@ -19,7 +19,7 @@ from agentflow.workspace.private_git import (
     make_unfiltered_git,
     use_own_objects,
 )
-from agentflow.workspace.tree import Trees, is_ours
+from agentflow.workspace.tree import TreeWriter, is_ours
 
 _QUIET = (
     "core.fsmonitor=false",
@@ -77,8 +77,8 @@ class Git(Record):
     root: Path
     options: tuple[str, ...]
     source: GitSource
-    trees: Trees
-    exact: Trees
+    trees: TreeWriter
+    exact: TreeWriter
     """The same byte for byte, and with objects of our own."""
     exclude: Path
     """Where git keeps ignore rules that are not part of the files; may be a link."""
@@ -252,8 +252,8 @@ def _to_git(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
         root=root,
         options=options,
         source=source,
-        trees=Trees(origin),
-        exact=Trees(origin, AS_IT_IS, use_own_objects(source)),
+        trees=TreeWriter(origin),
+        exact=TreeWriter(origin, AS_IT_IS, use_own_objects(source)),
         exclude=named,
         head=head,
         folders=tuple(dict.fromkeys((folder, common))),

@@ -24,7 +24,7 @@ from agentflow.sandbox.protection import find_links, follow_links
 from agentflow.workspace.git import Git
 from agentflow.workspace.openat import HERE, find_opener, open_folder
 
-MAX_BYTES = 10_000_000
+MAX_READ_BYTES = 10_000_000
 """Larger files are read in pages only."""
 MAX_PATH = 4096
 OWN_FOLDER = ".claude/agentflow/"
@@ -95,9 +95,9 @@ class PathGuard:
         """Return a file's bytes; raise InvalidInput unless it is a regular file of at most MAX_BYTES."""
         with self.open(path) as file:
             size = os.fstat(file.fileno()).st_size
-            if size > MAX_BYTES:
-                raise InvalidInput(f"{path} has {size:,} bytes; the limit is {MAX_BYTES:,}")
-            return file.read(MAX_BYTES)
+            if size > MAX_READ_BYTES:
+                raise InvalidInput(f"{path} has {size:,} bytes; the limit is {MAX_READ_BYTES:,}")
+            return file.read(MAX_READ_BYTES)
 
     @contextmanager
     def open(self, path: str) -> Iterator[IO[bytes]]:
@@ -129,7 +129,7 @@ class PathGuard:
         try:
             with self._file(name, name) as file:
                 size = os.fstat(file.fileno()).st_size
-                return file.read(MAX_BYTES) if size <= MAX_BYTES else None
+                return file.read(MAX_READ_BYTES) if size <= MAX_READ_BYTES else None
         except ToolError:
             return None
 

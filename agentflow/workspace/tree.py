@@ -115,7 +115,7 @@ class Shadow(Record):
         return self.call(*arguments, env={**self.env, **(env or {})}, stdin=stdin)
 
 
-class Trees:
+class TreeWriter:
     """The trees of one kind of a repository; what the first saw of git's own files holds for all.
 
     It is kept in memory: whoever may write to the disk can change neither the rules nor the index.

@@ -1,5 +1,5 @@
 from agentflow.frontmatter import split
-from agentflow.workflow.deep import ANGLES, MOST, choose_angles
+from agentflow.workflow.deep import ANGLES, MOST_EXPLORERS, choose_angles
 from tests.support.repo import CALC, MENDED, WHOLE_CREW, NewRepo, Repo, findings, plan, role, submit
 
 DOCUMENT = ".claude/deep-dive.local.md"
@@ -90,7 +90,7 @@ def test_what_is_large_gets_more_explorers() -> None:
     assert len(choose_angles((*small, "src/m100.py"), "")) == 7
     assert len(choose_angles(("a/b/c/d/x.py", "a/b/c/e/x.py"), "")) == 8
     assert len(choose_angles(("x.py", "web/package.json", "web/x.ts"), "")) == 8
-    assert len(choose_angles(tuple(f"f{number}/x.py" for number in range(9000)), "")) == MOST
+    assert len(choose_angles(tuple(f"f{number}/x.py" for number in range(9000)), "")) == MOST_EXPLORERS
     assert all("folder lib of" in angle.told for angle in choose_angles(("lib/x.py",), "lib"))
 
 

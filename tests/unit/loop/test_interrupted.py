@@ -6,7 +6,7 @@ import pytest
 from agentflow.core.messages import Reply, ToolCall, ToolResult
 from agentflow.core.run import CallAnswered, CallsStarted, ReplyReceived, RequestSent, Run
 from agentflow.loop.agent import Agent, note, open_run
-from agentflow.loop.run import continue_run, settle
+from agentflow.loop.run import continue_run, settle_calls
 from agentflow.store.journal import RunFile, load_run
 from tests.unit.loop.stage import Stage, script, submit, turn
 
@@ -33,7 +33,7 @@ def test_a_call_that_could_have_changed_something_is_not_made_again(
     stage: Stage, started: tuple[str, ...], settled: list[str]
 ) -> None:
     agent = stage.agent(script())
-    settle(agent, begun(agent, "Look", "Change", "Nothing", started=started))
+    settle_calls(agent, begun(agent, "Look", "Change", "Nothing", started=started))
     assert [result.call_id for result in stage.results] == settled
     assert all(result.is_error and "interrupted" in result.content for result in stage.results)
     assert stage.spans == []
@@ -43,7 +43,7 @@ def test_a_call_that_has_its_answer_keeps_it(stage: Stage) -> None:
     agent = stage.agent(script())
     run = begun(agent, "Change", "Refusing", started=("Change",))
     run = note(agent, run, CallAnswered(result=ToolResult(call_id="Change", content="changed x")))
-    settle(agent, run.replace(started=("Change", "Refusing")))
+    settle_calls(agent, run.replace(started=("Change", "Refusing")))
     assert [(result.call_id, result.is_error) for result in stage.results] == [
         ("Change", False),
         ("Refusing", True),

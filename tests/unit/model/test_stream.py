@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agentflow.core.errors import ModelRejected
 from agentflow.core.messages import Reply, Text, ToolCall
 from agentflow.core.record import encode
-from agentflow.model.reply import Assembly, ErrorEvent, events, reply
+from agentflow.model.reply import Assembly, ErrorEvent, read_events, reply
 from agentflow.model.wire import BadReply
 from tests.support.messages_server import Plays, delta_event, sse, text, use
 
@@ -27,7 +27,7 @@ def read(*chunks: bytes) -> list[dict[str, Any]]:
             yield chunk
 
     async def run() -> list[dict[str, Any]]:
-        return [event async for event in events(source())]
+        return [event async for event in read_events(source())]
 
     return anyio.run(run)
 

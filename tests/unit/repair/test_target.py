@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import ModelRejected
-from agentflow.repair.target import Brief, Runner, locate_tests, read_brief, read_target
+from agentflow.repair.target import Brief, RepairRunner, locate_tests, read_brief, read_target
 from tests.unit.repair.stage import Stage
 
 FILES = ("src/a.py", "tests/test_a.py", "tests/deep/test_a.py", "tests/test_b.py", "test_b.py")
@@ -21,23 +21,29 @@ def brief(root: Path, command: str) -> Brief:
 @pytest.mark.parametrize(
     ("command", "interpreter", "runner", "arguments", "env"),
     [
-        ("python3 -m pytest -q", "PATH/python3", Runner.PYTEST, ("-q",), {}),
+        ("python3 -m pytest -q", "PATH/python3", RepairRunner.PYTEST, ("-q",), {}),
         (
             "PYTHONPATH=src A=b python3 -m unittest",
             "PATH/python3",
-            Runner.UNITTEST,
+            RepairRunner.UNITTEST,
             (),
             {"PYTHONPATH": "src", "A": "b"},
         ),
-        (".venv/bin/python -m pytest", "ROOT/.venv/bin/python", Runner.PYTEST, (), {}),
-        ("bin/pytest tests -k 'a or b'", "/opt/bin/python3.12", Runner.PYTEST, ("tests", "-k", "a or b"), {}),
-        ("other/pytest", "ROOT/other/python3", Runner.PYTEST, (), {}),
+        (".venv/bin/python -m pytest", "ROOT/.venv/bin/python", RepairRunner.PYTEST, (), {}),
+        (
+            "bin/pytest tests -k 'a or b'",
+            "/opt/bin/python3.12",
+            RepairRunner.PYTEST,
+            ("tests", "-k", "a or b"),
+            {},
+        ),
+        ("other/pytest", "ROOT/other/python3", RepairRunner.PYTEST, (), {}),
     ],
 )
 def test_a_command_is_understood(
     command: str,
     interpreter: str,
-    runner: Runner,
+    runner: RepairRunner,
     arguments: tuple[str, ...],
     env: dict[str, str],
     tmp_path: Path,

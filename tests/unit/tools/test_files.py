@@ -5,7 +5,7 @@ import pytest
 from agentflow.core.errors import InvalidInput, OutsideWorkspace
 from agentflow.core.messages import Reply, Text, ToolCall, ToolResult
 from agentflow.core.run import CallAnswered, ReplyReceived
-from agentflow.tools.files import EDIT, MAX_CHARS, READ, WRITE
+from agentflow.tools.files import EDIT, MAX_READ_CHARS, READ, WRITE
 from agentflow.tools.inputs import check_input
 from tests.unit.tools.bench import Bench
 
@@ -43,10 +43,10 @@ def test_read_pages_through_a_long_file(bench: Bench) -> None:
 
 
 def test_read_cuts_a_long_line_and_says_so(bench: Bench) -> None:
-    bench.file("min.js", "x" * (MAX_CHARS + 5) + "\n" + "y" * MAX_CHARS)
+    bench.file("min.js", "x" * (MAX_READ_CHARS + 5) + "\n" + "y" * MAX_READ_CHARS)
     first, second, _ = bench(READ, file_path="min.js").content.splitlines()
-    assert first == f"     1\t{'x' * MAX_CHARS}… [5 more characters]"
-    assert second == f"     2\t{'y' * MAX_CHARS}"
+    assert first == f"     1\t{'x' * MAX_READ_CHARS}… [5 more characters]"
+    assert second == f"     2\t{'y' * MAX_READ_CHARS}"
 
 
 def test_read_refuses_what_is_no_text(bench: Bench) -> None:

@@ -18,8 +18,8 @@ from agentflow.tools.search import (
     Query,
     batches,
     compile_regex,
+    find_lines,
     git_grep,
-    lines,
     python_re,
     ripgrep,
 )
@@ -140,13 +140,13 @@ def test_engines_find_the_same_lines(tree: Bench, engine: Engine, *, ignore_case
 
 
 def test_the_answer_itself_is_right(tree: Bench) -> None:
-    found = {line.path for line in lines(query(tree, "^foo"))}
+    found = {line.path for line in find_lines(query(tree, "^foo"))}
     assert found == {
         *("crlf.txt", "noeol.txt", ".hidden/e.py", "src-2/d.py", "-", "--pre=x", "untracked.py"),
         *("odd names/a b.txt", "odd names/co:lon:1:.txt", "odd names/-dash.txt", "odd names/*.txt"),
         *("odd names/qu\"o'te\\.txt", "odd names/ünï.txt", "tracked.log", "ignored/f.py", "late.dat"),
     }
-    crlf = [line.text for line in lines(query(tree, "foo$")) if line.path == "crlf.txt"]
+    crlf = [line.text for line in find_lines(query(tree, "foo$")) if line.path == "crlf.txt"]
     assert crlf == ["foo", "last foo"]
 
 
@@ -192,8 +192,8 @@ def test_what_engines_read_differently_is_left_to_python(
     asked = query(tree, pattern)
     assert ripgrep(asked) is None
     assert git_grep(asked) is None
-    assert {*expected} <= {line.path for line in lines(asked)}
-    assert lines(asked) == python_re(asked)
+    assert {*expected} <= {line.path for line in find_lines(asked)}
+    assert find_lines(asked) == python_re(asked)
 
 
 def test_an_engine_that_is_absent_is_passed_over(
@@ -202,10 +202,10 @@ def test_an_engine_that_is_absent_is_passed_over(
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "git").symlink_to(str(which("git")))
-    expected = lines(query(tree, "foo"))
+    expected = find_lines(query(tree, "foo"))
     monkeypatch.setenv("PATH", str(programs))
     assert ripgrep(query(tree, "foo")) is None
-    assert lines(query(tree, "foo")) == expected
+    assert find_lines(query(tree, "foo")) == expected
 
 
 def test_names_are_handed_over_in_batches_and_never_as_options() -> None:

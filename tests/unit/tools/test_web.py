@@ -6,7 +6,7 @@ import pytest
 
 from agentflow.core.errors import InvalidInput, ToolError
 from agentflow.tools.markdown import to_markdown
-from agentflow.tools.web import SHOWN, WEB_FETCH, Hop, Page, connect_to, parts_about, read_page
+from agentflow.tools.web import SHOWN_CHARS, WEB_FETCH, Hop, Page, connect_to, parts_about, read_page
 from tests.support.web_server import Content, WebServer, pages
 from tests.unit.tools.bench import Bench
 
@@ -186,9 +186,9 @@ def test_of_a_long_page_the_parts_that_were_asked_for_are_shown() -> None:
     shown = parts_about("Timeouts in seconds", text)
     assert shown.endswith("timeouts are in seconds")
     assert "nearest to the prompt" in shown.splitlines()[0]
-    assert len(shown) < SHOWN + 200
+    assert len(shown) < SHOWN_CHARS + 200
     assert parts_about("anything", "short") == "short"
-    assert len(parts_about("x", "y" * 100_000)) < SHOWN + 200
+    assert len(parts_about("x", "y" * 100_000)) < SHOWN_CHARS + 200
 
 
 PAGES = {

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import InvalidInput, OutsideWorkspace, ToolError
-from agentflow.workspace.path_guard import MAX_BYTES, PathGuard
+from agentflow.workspace.path_guard import MAX_READ_BYTES, PathGuard
 
 
 @pytest.fixture
@@ -142,10 +142,10 @@ def test_only_regular_files_are_read_or_replaced(root: Path, fence: PathGuard) -
 
 def test_a_file_above_the_limit_is_not_read(root: Path, fence: PathGuard) -> None:
     with (root / "big").open("wb") as file:
-        file.truncate(MAX_BYTES)
-    assert len(fence.read("big")) == MAX_BYTES
+        file.truncate(MAX_READ_BYTES)
+    assert len(fence.read("big")) == MAX_READ_BYTES
     with (root / "big").open("wb") as file:
-        file.truncate(MAX_BYTES + 1)
+        file.truncate(MAX_READ_BYTES + 1)
     with pytest.raises(InvalidInput, match="10,000,001 bytes"):
         fence.read("big")
 
