@@ -69,7 +69,8 @@ def _list_extracted(side: ast.Module, other: ast.Module) -> list[ast.FunctionDef
     private = [
         node for node in side.body if isinstance(node, ast.FunctionDef) and _PRIVATE.fullmatch(node.name)
     ]
-    return [node for node in private if node.name not in words_of(other) and _is_fit(node)] if private else []
+    known = words_of(other) if private else frozenset[str]()
+    return [node for node in private if node.name not in known and _is_fit(node)]
 
 
 def _is_fit(node: ast.FunctionDef) -> bool:
