@@ -28,7 +28,10 @@ from agentflow.cli.app import command as run_installed
 _MOST = 60_000
 """Bytes that fit a pipe and a message."""
 _START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC")
-_LEFT_OUT = ("__main__", "_bundled", "checks.reading_hook", "model.sdk", "workspace.commit")
+_LEFT_OUT = (
+    *("__main__", "_bundled", "checks.reading_hook", "model.sdk", "workspace.commit"),
+    *("mcp", "cli.line_editor"),
+)
 """What runs on import, is run elsewhere, or is seldom used and imports a large library."""
 
 
