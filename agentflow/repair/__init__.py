@@ -1,1 +1,1 @@
-"""The embedded model: it plays every role by searching for a small edit that turns failing checks green."""
+"""The built-in repair engine: it plays every role and looks for one small edit that fixes failing checks."""

@@ -1,4 +1,4 @@
-"""From what failing tests execute to suspicious lines, and from these to the single edits that are tried."""
+"""Suspicious lines, found from what failing tests execute, and the single edits of them that are tried."""
 
 import ast
 import hashlib
@@ -30,7 +30,7 @@ FAR = 1_000_000
 
 
 class TestTrace(Record):
-    """What the driver saw of one run of the tests."""
+    """The outcomes and executed lines of one run of the tests."""
 
     outcomes: Mapping[str, str]
     lines: Mapping[str, tuple[tuple[str, int], ...]]
@@ -76,7 +76,7 @@ def localise(sources: Sources, seen: TestTrace) -> tuple[EditPlace, ...]:
 
 
 def _lines(seen: TestTrace, test: str) -> set[tuple[str, int]]:
-    """Return what a test executed; one that could not be loaded executed what was loaded."""
+    """Return the lines that a test executed; for a test that failed to load, the lines that ran at import."""
     own = set(seen.lines.get(test, ())) | set(seen.frames.get(test, ()))
     is_unloaded = test not in seen.lines or "_FailedTest" in test
     return own | set(seen.lines.get("", ())) if is_unloaded else own
@@ -132,7 +132,7 @@ def _constants(code: Code) -> Iterator[tuple[str, range]]:
 
 
 def _reads(code: Code) -> Iterator[tuple[str, int]]:
-    """Return each name that is read, and where."""
+    """Return each name that an expression reads, with the line."""
     for node in ast.walk(code.tree):
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
             yield (node.id if isinstance(node, ast.Name) else node.attr), node.lineno
@@ -191,7 +191,7 @@ def _all(sources: Sources, places: tuple[EditPlace, ...]) -> Iterator[Candidate]
 
 
 def _place_of(code: Code, node: ast.AST, lines: Mapping[int, EditPlace]) -> EditPlace | None:
-    """Return the most suspicious line of the statement that a node is a part of."""
+    """Return the most suspicious line of the statement around a node."""
     statement = code.statement(node)
     if statement is None:
         return None

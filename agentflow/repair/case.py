@@ -1,4 +1,4 @@
-"""One task as the engine sees it: what follows from its prompt and the files, and the edits it comes to."""
+"""One repair task: target, suspicious lines, candidates and edits, computed from prompt and files."""
 
 import difflib
 import re
@@ -87,7 +87,7 @@ class RepairCase:
         )
 
     def _index_of_attempt(self) -> int:
-        """Return where the change so far stands among the candidates, or -1; all before it were rejected."""
+        """Return the index of the candidate that was tried last, or -1; all before it were rejected."""
         if len(self.sources.overlay) != 1:
             return -1
         ((path, raw),) = self.sources.overlay.items()
@@ -119,7 +119,7 @@ def find_replacements(path: str, before: str, after: str) -> Iterator[Replacemen
 
 
 def _unique(path: str, lines: list[str], span: tuple[int, int], fresh: list[str]) -> Replacement:
-    """Return an edit of some lines, with as many neighbours as make its old text unique."""
+    """Return an edit of some lines, with enough lines around them to make the old text unique."""
     text = "".join(lines)
     for extra in range(len(lines) + 1):
         low, high = max(0, span[0] - extra), min(len(lines), span[1] + extra)

@@ -155,14 +155,14 @@ def is_beaten(spec: dict[str, Any], index: int) -> bool:
 
 
 def signature() -> dict[Path, tuple[int, ...]]:
-    """Return the mark of each file of the copy."""
+    """Return what identifies the content of each file of the copy."""
     return {
         path: mark_of(path) for folder, _, names in os.walk(".") for path in map(Path(folder).joinpath, names)
     }
 
 
 def mark_of(path: Path) -> tuple[int, ...]:
-    """Return by what a change of a file is noticed."""
+    """Return what identifies the content of a file."""
     seen = path.lstat()
     return (seen.st_size, seen.st_mtime_ns, seen.st_mode)
 

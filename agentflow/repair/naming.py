@@ -101,7 +101,7 @@ def _attribute(code: Code, node: ast.Attribute) -> Iterator[Mutation]:
 
 
 def _word(code: Code, node: ast.Constant) -> Iterator[Mutation]:
-    """Exchange a word that selects something for another that the same function selects by."""
+    """Replace a key, compared text or argument by another text of the same function."""
     if not isinstance(code.parents.get(node), ast.Subscript | ast.Compare | ast.Call):
         return
     words = [

@@ -1,4 +1,4 @@
-"""Single edits that use no other name: of operators, constants, guards, returns and jumps."""
+"""Single edits without another name: operators, constants, guards, returns and jumps."""
 
 import ast
 import re

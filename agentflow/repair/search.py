@@ -36,7 +36,7 @@ WATCH_SECONDS = 120.0
 
 
 class SearchResult(Record):
-    """What a search came to."""
+    """The result of a search."""
 
     winner: Candidate | None = None
     crashed: int = 0
@@ -46,14 +46,14 @@ class SearchResult(Record):
 
     @property
     def note(self) -> str:
-        """What a person should know of a search that was not a smooth one; else empty."""
+        """Workers that crashed and candidates not tried in time, for a person; else empty."""
         crashed = f"workers that crashed and were replaced: {self.crashed}" if self.crashed else ""
         late = f"not tried within {SEARCH_SECONDS:.0f} s: {self.untried}" if self.untried else ""
         return "; ".join(filter(None, (crashed, late)))
 
 
 class Bench(Record):
-    """All it takes to run the tests that matter, somewhere else."""
+    """What is needed to run the target tests in a copy."""
 
     sandbox: Sandbox
     sources: Sources
@@ -93,7 +93,7 @@ def find_first_plausible(bench: Bench, candidates: tuple[Candidate, ...]) -> Sea
 
 
 def _share(sandbox: Sandbox, board: Path, pristine: Path) -> Sandbox:
-    """Let all drivers write the board and read the code as it was."""
+    """Let all drivers share the list of results and the original code."""
     opened = sandbox.opened.replace(readable=(*sandbox.opened.readable, pristine))
     return sandbox.replace(writable=(board,), opened=opened)
 
@@ -116,7 +116,7 @@ def _work(bench: Bench, folder: Path, number: int, spec: dict[str, object], dead
 
 
 def _find_unfinished(board: Path, number: int) -> list[int]:
-    """Return what a driver claimed and did not try to the end."""
+    """Return the candidates that a driver claimed and did not finish."""
     claims = {int(path.name.removeprefix("claimed-")): path.read_text() for path in board.glob("claimed-*")}
     known = _read_marks(board, "lost") | _read_marks(board, "won") | _read_marks(board, "crashed")
     return [index for index, by in claims.items() if by == str(number) and index not in known]

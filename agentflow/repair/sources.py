@@ -42,7 +42,7 @@ class Sources(Record):
 
     @property
     def digest(self) -> str:
-        """What the Python files say, as one word."""
+        """A hash of all Python files."""
         total = hashlib.sha256()
         for path in self.files:
             if path.endswith(".py") and (self.root / path).is_file():
@@ -157,7 +157,7 @@ class Code:
         return self.mutation(self.span(node), text, kind, weight)
 
     def exchange(self, left: ast.expr, right: ast.expr, kind: str) -> Mutation:
-        """Return the edit that lets two nodes of a line change places."""
+        """Return the edit that swaps two nodes of a line."""
         (start, end), (begin, stop) = self.span(left), self.span(right)
         between = self.raw[end:begin].decode("utf-8", "replace")
         return self.mutation((start, stop), self.text(right) + between + self.text(left), kind, 2)

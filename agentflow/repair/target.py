@@ -1,4 +1,4 @@
-"""What is to be repaired: the checks that the prompt names, and the tests that fail in them."""
+"""The target of a repair: the failing checks that the prompt names, and their failing tests."""
 
 import re
 import shlex
@@ -39,7 +39,7 @@ Sections = tuple[tuple[str, list[str]], ...]
 
 
 class CheckLine(Record):
-    """One check as the brief tells of it."""
+    """One check as the task prompt lists it."""
 
     name: str
     is_green: bool
@@ -106,7 +106,7 @@ def _is_closing(bare: str, fence: str) -> bool:
 
 
 def _below(sections: Sections, title: str) -> Iterator[str]:
-    """Return the lines below each heading that begins so."""
+    """Return the lines below each heading that begins with a text."""
     return (line for name, body in sections if name.startswith(title) for line in body)
 
 
@@ -144,7 +144,7 @@ class Target(Record):
 
 
 def read_target(root: Path, brief: Brief, files: Iterable[str]) -> Target:
-    """Return what has to turn green. Raises ModelRejected when that is nothing or not ours to run."""
+    """Return the tests that must pass. Raises ModelRejected when there are none or they cannot be run."""
     reds = [shown for shown in brief.before if shown.name == CheckName.TESTS and not shown.is_green]
     if not reds and brief.not_run:
         raise ModelRejected(
