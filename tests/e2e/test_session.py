@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import repo as support
 from tests.support.repo import CALC, WHOLE_CREW, Repo, call, turn
-from tests.support.terminal import Terminal, open_terminal
+from tests.support.session_terminal import Terminal, open_terminal
 
 TRIPLE = "\n\ndef triple(a):\n    return 3 * a\n"
 TEST = """import unittest

@@ -1,87 +1,78 @@
-"""The installed command at a pseudo-terminal, driven by what is typed and read there."""
+"""A person at a terminal: answers each prompt of the command with the next of their lines."""
 
-import fcntl
 import os
 import pty
-import re
 import select
-import struct
 import subprocess
 import termios
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import NamedTuple
 
 from tests.support.repo import COMMAND, Repo
 
-_CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|[=>78])|[\x00-\x08\x0b-\x1f]")
+CTRL_C = "\x03"
+CTRL_D = "\x04"
+_PROMPTS = (b"]: ", b"this: ")
+SECONDS = 30.0
 
 
-class Terminal:
-    """A process whose standard streams are a terminal."""
+class Seen(NamedTuple):
+    """What the terminal showed, and the exit code."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", master: int) -> None:
-        self.process = process
-        self.shown = ""
-        self._master = master
-        self._seen = 0
-
-    def type(self, text: str) -> None:
-        os.write(self._master, text.encode())
-
-    def enter(self, text: str) -> None:
-        """Type a line once the prompt waits for it."""
-        self.type(f"{text}\r")
-
-    def wait_for(self, text: str, seconds: float = 60) -> str:
-        """Read until a text is shown after what was waited for last; return what is shown up to it."""
-        end = time.monotonic() + seconds
-        while (place := self.shown.find(text, self._seen)) < 0:
-            new = self.shown[self._seen :]
-            assert time.monotonic() < end, f"{text!r} was not shown:\n{new}"
-            assert self._read(), f"it ended before {text!r}:\n{new}"
-        begin, self._seen = self._seen, place + len(text)
-        return self.shown[begin : self._seen]
-
-    def wait_end(self, seconds: float = 30) -> int:
-        """Read to the end and return the exit code."""
-        while self._read():
-            pass
-        return self.process.wait(seconds)
-
-    def _read(self) -> bool:
-        ready, _, _ = select.select([self._master], [], [], 0.2)
-        if not ready:
-            return True
-        try:
-            said = os.read(self._master, 65536)
-        except OSError:
-            return False
-        self.shown += _CONTROL.sub("", said.decode("utf-8", "replace"))
-        return bool(said)
+    text: str
+    code: int
+    unused: list[str]
 
 
-@contextmanager
-def open_terminal(
-    repo: Repo, *words: str, env: Mapping[str, str] | None = None, columns: int = 100
-) -> Iterator[Terminal]:
-    """Start the command at a new terminal; it is killed at the end if it still runs."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+def at_terminal(
+    repo: Repo, *words: str, says: tuple[str, ...] = (), stdout: int | None = None, columns: int = 0
+) -> Seen:
+    """Run the command at a terminal of its own; somebody who says no more presses Ctrl-C."""
+    person, terminal = pty.openpty()
+    if columns:
+        termios.tcsetwinsize(terminal, (24, columns))
     process = subprocess.Popen(
         [str(COMMAND), *words],
         cwd=repo.root,
-        env={**repo.environment, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", **(env or {})},
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
+        env={**repo.environment, "NO_COLOR": "1", "TERM": "dumb"},
+        stdin=terminal,
+        stdout=terminal if stdout is None else stdout,
+        stderr=terminal,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  # the child of one thread
+        preexec_fn=_take(terminal),  # noqa: PLW1509  # the test has no other thread
     )
-    os.close(slave)
+    os.close(terminal)
+    left, shown = list(says), b""
+    end = time.monotonic() + SECONDS
     try:
-        yield Terminal(process, master)
+        while (more := _read(person, end)) is not None:
+            shown += more
+            if shown.endswith(_PROMPTS):
+                said = left.pop(0) if left else CTRL_C
+                os.write(person, said.encode() + (b"" if said in {CTRL_C, CTRL_D} else b"\n"))
+                shown += b"\n"
+        return Seen(shown.decode(errors="replace").replace("\r\n", "\n"), process.wait(SECONDS), left)
     finally:
         process.kill()
         process.wait()
-        os.close(master)
+        os.close(person)
+
+
+def _take(terminal: int) -> Callable[[], None]:
+    """Return what makes a terminal the controlling one of a new session."""
+
+    def take() -> None:
+        os.close(os.open(os.ttyname(terminal), os.O_RDWR))
+
+    return take
+
+
+def _read(person: int, end: float) -> bytes | None:
+    """Return what the terminal shows next, or None once nobody writes to it any more."""
+    ready, _, _ = select.select([person], [], [], max(0.0, end - time.monotonic()))
+    assert ready, "the command waits for something nobody was asked"
+    try:
+        return os.read(person, 65536) or None
+    except OSError:
+        return None
