@@ -13,7 +13,6 @@ from typing import Any
 from tests.support.forked import can_run, forks
 
 COMMAND = Path(sys.executable).with_name("agentflow")
-SYSTEM_PYTHON = "python3"
 TEXT = "make the failing tests pass"
 WHOLE_CREW = "let add return the sum"
 """A text that neither names a place nor is about a failing check, so that all roles of a change run."""

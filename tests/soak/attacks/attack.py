@@ -11,7 +11,6 @@ PARTIAL = "from pager.core import pages\n\nassert pages(41, 10) == 5\nassert pag
 IGNORED = {".gitignore": ".venv/\n__pycache__/\n"}
 PACKAGE = {"pager/__init__.py": "", "pager/core.py": CODE, **IGNORED}
 """A package with a bug, and no tests."""
-MENDED_PACKAGE = {**PACKAGE, "pager/core.py": RIGHT}
 TESTS = """from pager.core import page, pages
 
 
