@@ -146,6 +146,8 @@ class Settings(Record):
     retry: Retry = Retry()
     deadlines: Deadlines = Deadlines()
     max_iterations: Annotated[int, Meta(ge=1, le=1000)] = 10
+    hooks: tuple[str, ...] = ()
+    """Shipped hooks that run, such as notify; `agentflow hooks list` shows all."""
     approvals: Approvals = Approvals()
     timeouts: dict[CheckName, float] = {}
     """Seconds a check may take."""

@@ -12,11 +12,11 @@ from agentflow.api.trust import (
     summarize_untrusted,
 )
 from agentflow.compose.subagents import let_implementer_delegate
-from agentflow.core.errors import UnknownRole, UnknownSkill
+from agentflow.core.errors import ConfigError, UnknownRole, UnknownSkill
 from agentflow.core.hook import Hook
 from agentflow.core.record import Record
 from agentflow.core.role import Role
-from agentflow.hooks.entries import load_hooks, project_places, user_places
+from agentflow.hooks.entries import load_hooks, name_shipped, project_places, user_places
 from agentflow.hooks.matching import may_see
 from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import Roles, list_subagents, load_roles, require_known
@@ -73,6 +73,7 @@ def load_rules_here(root: Path) -> Rules:
 def load_hooks_here(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
     """Return the hooks that count here, with warnings; the repository's own only where they are trusted."""
     hooks, warnings = load_hooks(user_places(find_bundled("hooks"), folders(os.environ).claude))
+    hooks = _choose_shipped(hooks, load_settings(os.environ).hooks)
     if has_plugins(root):
         from agentflow.api.plugins import list_plugin_hooks
 
@@ -81,6 +82,16 @@ def load_hooks_here(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
     theirs, notes = load_project_hooks(root)
     left_out = summarize_untrusted(list_untrusted(root))
     return (*hooks, *theirs), (*warnings, *notes, *((left_out,) if left_out else ()))
+
+
+def _choose_shipped(hooks: tuple[Hook, ...], wanted: tuple[str, ...]) -> tuple[Hook, ...]:
+    """Return hooks without the shipped ones that the user did not switch on. Raises ConfigError."""
+    names = sorted({name for hook in hooks if (name := name_shipped(hook))})
+    if unknown := sorted(set(wanted) - set(names)):
+        raise ConfigError(
+            f"config.yaml: hooks: there is no shipped hook {unknown[0]}", hint=f"they are {', '.join(names)}"
+        )
+    return tuple(hook for hook in hooks if not (name := name_shipped(hook)) or name in wanted)
 
 
 def remove_denied_tools(role: Role, rules: Rules, toolbox: Toolbox) -> Role:

@@ -134,6 +134,17 @@ def load_project_hooks(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
     return tuple(_seal(hook, trusted) for hook in hooks if _is_whole(hook, trusted, root)), warnings
 
 
+def list_hook_notes(root: Path) -> tuple[str, ...]:
+    """Return what has no effect in a repository's hooks, such as an event that never happens here."""
+    notes: list[str] = []
+    for place in project_places(root):
+        try:
+            notes.extend(load_hooks((place,))[1])
+        except InvalidFile:
+            continue  # told where the file itself is listed
+    return tuple(notes)
+
+
 def list_trusted_roles(root: Path) -> tuple[Path, ...]:
     """Return the role files of a repository that are trusted."""
     trusted = load_trust_here(root)

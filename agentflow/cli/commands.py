@@ -151,6 +151,7 @@ _LOOK = (
         "List the commands that you can call as /name.",
         "agentflow commands list",
     ),
+    CommandRow("hooks", "hooks", "List the hooks, start a new one, or try one out.", "agentflow hooks list"),
     CommandRow("tools", "catalog", "List the tools, or show one.", "agentflow tools show Edit"),
 )
 _PROVE = (

@@ -33,7 +33,12 @@ from agentflow.workflow.suspension import go_on, record_answer
 from agentflow.workspace.git import Git, open_repository
 
 _CUT = (Status.CANCELLED, Status.ERROR)
-_APART = frozenset({"Warned", "Retried", "Answered", "StateChanged", "CheckStarted", "Probed", "TaskUndone"})
+_APART = frozenset(
+    {
+        *("Warned", "Signalled", "Retried", "Answered", "StateChanged", "CheckStarted", "Probed"),
+        "TaskUndone",
+    }
+)
 """Events about the machine, the person and the store, not about what the task did.
 
 Checks that run at once start in any order; what they came to is told in theirs.

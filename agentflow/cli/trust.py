@@ -17,7 +17,7 @@ def trust(
     import os
     import sys
 
-    from agentflow.api.trust import list_items, list_untrusted, load_trust_here
+    from agentflow.api.trust import list_hook_notes, list_items, list_untrusted, load_trust_here
     from agentflow.core.errors import Exit
     from agentflow.core.record import plain
     from agentflow.settings import folders
@@ -26,19 +26,21 @@ def trust(
 
     root = open_repository(folder).root
     found, left = list_items(root), list_untrusted(root)
-    before = load_trust_here(root)
+    before, notes = load_trust_here(root), list_hook_notes(root)
     if not json:
         for item in found:
             state = "trusted" if item not in left else "changed" if item.file in before.files else "new"
             say(f"{state:<8} {item.kind:<12} {item.file}")
             say(f"{'':<8} may {item.does}")
+        for note in notes:
+            say(f"note     {note}")
     may_ask = bool(left) and not json and sys.stdin.isatty()
     agreed = bool(left) and (yes or (may_ask and _agrees(len({item.file for item in left}))))
     if agreed:
         record_trust(folders(os.environ).config, root, {item.file: item.sha256 for item in found})
     if json:
         told = [{**plain(item), "trusted": agreed or item not in left} for item in found]
-        say_json({"root": str(root), "items": told})
+        say_json({"root": str(root), "items": told, "notes": list(notes)})
     else:
         say(_outcome(bool(left), agreed, len(found)))
     return Exit.VERIFIED if agreed or not left else Exit.CONFIG

@@ -226,6 +226,12 @@ class Warned(Record, tag=True):
     message: str
 
 
+class Signalled(Record, tag=True):
+    """A hook rings the terminal's bell, or sets its title; only a terminal is shown it."""
+
+    sequence: str
+
+
 class Paused(Record, tag=True):
     """The task waits for a person."""
 
@@ -303,6 +309,7 @@ Event = (
     | Probed
     | RunEnded
     | Warned
+    | Signalled
     | Paused
     | Answered
     | HandEdited

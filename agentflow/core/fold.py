@@ -63,6 +63,7 @@ def advance(run: Run, entry: RunEntry) -> Run:
         case RunOpened():
             after = begin_run(entry, None)
         case MessageAdded():
+            is_held = entry.notice is Notice.HELD
             after = with_message(
                 run,
                 entry.message,
@@ -71,7 +72,9 @@ def advance(run: Run, entry: RunEntry) -> Run:
                 todo_turn=run.turns if entry.notice is Notice.TODOS else run.todo_turn,
                 reminded=run.reminded or entry.notice is Notice.REMINDER,
                 finalized=run.finalized or entry.notice is Notice.FINALIZE,
-                held=run.held + (entry.notice is Notice.HELD),
+                held=run.held + is_held,
+                submitted=run.submitted and not is_held,
+                answer=None if is_held else run.answer,
             )
         case RequestSent():
             size = 0 if entry.changed else run.size

@@ -44,6 +44,8 @@ class HookResult(Record):
     """Why the whole task ends."""
     notice: str | None = None
     """For the person."""
+    terminal: str | None = None
+    """A bell, title or notification for the person's terminal."""
 
 
 class Origin(IntEnum):
@@ -75,6 +77,8 @@ class Script(Record):
     """A permission rule; the script runs for the calls it is about."""
     plugin: str | None = None
     """Folder that CLAUDE_PLUGIN_ROOT names."""
+    is_sandboxed: bool = False
+    """It runs with the rights of a role that only reads."""
     sealed: tuple[tuple[str, str], ...] = ()
     """Files of the repository that it may run or read, each with the hash that was trusted."""
     written: tuple[str, ...] = ()
@@ -96,6 +100,8 @@ class Hook(Record):
     """Higher ones come first."""
     origin: Origin = Origin.BUILT_IN
     on_error: OnError | None = None
+    source: str = ""
+    """The file it was read from."""
 
 
 class HookDecision(Record):
@@ -119,6 +125,8 @@ class HookDecision(Record):
     """Why the whole task ends, from the first hook that says so."""
     notices: tuple[str, ...] = ()
     """For the person; safe to print."""
+    signals: tuple[str, ...] = ()
+    """Bells, titles and notifications for the person's terminal."""
 
     @property
     def reason(self) -> str:

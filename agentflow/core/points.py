@@ -1,6 +1,5 @@
 """Hook points: what a hook is told at each, and what it may answer."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,17 @@ class Point(StrEnum):
 
     SESSION_START = "SessionStart"
     SESSION_END = "SessionEnd"
+    INSTRUCTIONS_LOADED = "InstructionsLoaded"
     USER_PROMPT_SUBMIT = "UserPromptSubmit"
     PRE_TOOL_USE = "PreToolUse"
     PERMISSION_REQUEST = "PermissionRequest"
+    PERMISSION_DENIED = "PermissionDenied"
     POST_TOOL_USE = "PostToolUse"
     POST_TOOL_USE_FAILURE = "PostToolUseFailure"
+    POST_TOOL_BATCH = "PostToolBatch"
     SUBAGENT_START = "SubagentStart"
     SUBAGENT_STOP = "SubagentStop"
+    TASK_CREATED = "TaskCreated"
     TASK_COMPLETED = "TaskCompleted"
     PRE_COMPACT = "PreCompact"
     POST_COMPACT = "PostCompact"
@@ -76,16 +79,45 @@ class SessionEnded(Record):
     reason: str
 
 
+class InstructionsRead(Record):
+    """A file of instructions that roles are given."""
+
+    file_path: str
+    memory_type: str
+    """`Project`, or `Local` for a file that is the user's own."""
+    load_reason: str
+    """`session_start`; `nested_traversal` for a folder's, `path_glob_match` for a rule about some files."""
+
+
 class Prompt(Record):
     prompt: str
 
 
 class ToolUse(Record):
-    """A call before it is made, or before a person is asked about it."""
+    """A call before it is made."""
 
     tool_name: str
     tool_input: dict[str, Any]
     tool_use_id: str
+
+
+class PermissionAsked(Record):
+    """A call before a person is asked about it."""
+
+    tool_name: str
+    tool_input: dict[str, Any]
+    tool_use_id: str
+    permission_suggestions: tuple[str, ...] = ()
+    """Always empty: rules are not made by hooks."""
+
+
+class CallDenied(Record):
+    """A call that a list, a rule, a hook or a person did not allow."""
+
+    tool_name: str
+    tool_input: dict[str, Any]
+    tool_use_id: str
+    reason: str
 
 
 class ToolDone(Record):
@@ -104,6 +136,21 @@ class ToolFailed(Record):
     """What the model will see."""
 
 
+class BatchCall(Record):
+    """A call of a batch, with its result."""
+
+    tool_name: str
+    tool_input: dict[str, Any]
+    tool_use_id: str
+    tool_response: str
+
+
+class BatchDone(Record):
+    """All calls of a reply have their results."""
+
+    tool_calls: tuple[BatchCall, ...]
+
+
 class SubagentStarted(Record):
     agent_id: str
     agent_type: str
@@ -113,11 +160,12 @@ class SubagentStopped(Record):
     agent_id: str
     agent_type: str
     last_assistant_message: str
+    agent_transcript_path: str = ""
     stop_hook_active: bool = False
 
 
-class PhasePassing(Record):
-    """A phase is about to pass its gate."""
+class PhaseWork(Record):
+    """The work of a role in a phase, before it begins or before its result counts."""
 
     task_subject: str
     task_description: str
@@ -139,10 +187,22 @@ class Stopped(Record):
     last_assistant_message: str
     stop_hook_active: bool = False
     """A hook has kept this task from stopping before."""
+    background_tasks: tuple[str, ...] = ()
+    """Always empty: nothing runs on when a task ends."""
+    session_crons: tuple[str, ...] = ()
+    """Always empty as well."""
 
 
 class Failed(Record):
     error: str
+
+
+class StopFailed(Record):
+    """The model gave no usable reply, so that the task ends or waits."""
+
+    error: str
+    """`server_error`, `invalid_request` or `rate_limit`."""
+    error_details: str
 
 
 class Notified(Record):
@@ -173,17 +233,22 @@ class ReplyPayload(Record):
 Payload = (
     SessionStarted
     | SessionEnded
+    | InstructionsRead
     | Prompt
     | ToolUse
+    | PermissionAsked
+    | CallDenied
     | ToolDone
     | ToolFailed
+    | BatchDone
     | SubagentStarted
     | SubagentStopped
-    | PhasePassing
+    | PhaseWork
     | Compacting
     | CompactionDone
     | Stopped
     | Failed
+    | StopFailed
     | Notified
     | Briefed
     | Concluded
@@ -200,106 +265,3 @@ class HookEvent(Record):
     point: Point
     scene: Scene
     payload: Payload
-
-
-class PointRules(Record):
-    """What counts at a hook point."""
-
-    payload: type[Record]
-    answers: tuple[str, ...] = ()
-    """The fields of a `HookResult` that a hook may set, beside those of every point."""
-    changes: str = ""
-    """The field of an answer that changes the payload, if any."""
-    changed: str = ""
-    """The field of the payload that it changes."""
-    matched: str = ""
-    """The field of the payload that a matcher is compared with; empty: every event matches."""
-    is_guarded: bool = False
-    """A hook that cannot do its work blocks."""
-    takes_scripts: bool = True
-    """False: only functions stand there."""
-    takes_text: bool = False
-    """Plain text that a script prints is context for the model."""
-    timeout: float = 600.0
-    """Seconds that a script may take, unless its entry says otherwise."""
-
-    @property
-    def is_about_tool(self) -> bool:
-        return self.matched == "tool_name"
-
-    @property
-    def legal(self) -> frozenset[str]:
-        """All fields that may be answered; every hook can end the task and tell the person something."""
-        return frozenset((*self.answers, "halt", "notice"))
-
-
-_CALL = ("decision", "reason", "updated_input")
-POINTS: Mapping[Point, PointRules] = {
-    Point.SESSION_START: PointRules(
-        payload=SessionStarted, answers=("context",), matched="source", takes_text=True
-    ),
-    Point.SESSION_END: PointRules(payload=SessionEnded, matched="reason", timeout=1.5),
-    Point.USER_PROMPT_SUBMIT: PointRules(
-        payload=Prompt, answers=("block", "context"), takes_text=True, timeout=30.0
-    ),
-    Point.PRE_TOOL_USE: PointRules(
-        payload=ToolUse,
-        answers=(*_CALL, "context"),
-        changes="updated_input",
-        changed="tool_input",
-        matched="tool_name",
-        is_guarded=True,
-    ),
-    Point.PERMISSION_REQUEST: PointRules(
-        payload=ToolUse,
-        answers=_CALL,
-        changes="updated_input",
-        changed="tool_input",
-        matched="tool_name",
-        is_guarded=True,
-    ),
-    Point.POST_TOOL_USE: PointRules(
-        payload=ToolDone,
-        answers=("updated_output", "context"),
-        changes="updated_output",
-        changed="tool_response",
-        matched="tool_name",
-    ),
-    Point.POST_TOOL_USE_FAILURE: PointRules(
-        payload=ToolFailed,
-        answers=("updated_output", "context"),
-        changes="updated_output",
-        changed="error",
-        matched="tool_name",
-    ),
-    Point.SUBAGENT_START: PointRules(payload=SubagentStarted, answers=("context",), matched="agent_type"),
-    Point.SUBAGENT_STOP: PointRules(
-        payload=SubagentStopped, answers=("block", "bail", "context"), matched="agent_type", is_guarded=True
-    ),
-    Point.TASK_COMPLETED: PointRules(payload=PhasePassing, answers=("block", "context"), is_guarded=True),
-    Point.PRE_COMPACT: PointRules(payload=Compacting, answers=("block", "context"), matched="trigger"),
-    Point.POST_COMPACT: PointRules(payload=CompactionDone, matched="trigger"),
-    Point.STOP: PointRules(payload=Stopped, answers=("block", "context"), is_guarded=True),
-    Point.STOP_FAILURE: PointRules(payload=Failed, matched="error"),
-    Point.NOTIFICATION: PointRules(payload=Notified, matched="notification_type"),
-    Point.RUN_START: PointRules(payload=Briefed, answers=("context",), takes_scripts=False),
-    Point.RUN_END: PointRules(payload=Concluded, answers=("context",), takes_scripts=False),
-    Point.TURN_START: PointRules(payload=TurnPayload, answers=("stop",), takes_scripts=False),
-    Point.TURN_END: PointRules(payload=TurnPayload, answers=("stop",), takes_scripts=False),
-    Point.MODEL_REQUEST: PointRules(
-        payload=RequestPayload,
-        answers=("request", "block"),
-        changes="request",
-        changed="request",
-        takes_scripts=False,
-    ),
-    Point.MODEL_RESPONSE: PointRules(
-        payload=ReplyPayload,
-        answers=("reply", "block"),
-        changes="reply",
-        changed="reply",
-        takes_scripts=False,
-    ),
-    Point.ERROR: PointRules(payload=Failed, takes_scripts=False),
-}
-"""What a hook point is: the only place that says so."""

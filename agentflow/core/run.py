@@ -322,7 +322,7 @@ class Run(Record):
     saved: Saved | None = None
     bail: str | None = None
     held: int = 0
-    """How often hooks kept a sub-agent from stopping."""
+    """How often hooks kept the run from ending."""
     handoff: HandOff | None = None
     """The next step is to hand over."""
     handoffs: int = 0

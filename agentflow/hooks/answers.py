@@ -8,8 +8,10 @@ import msgspec
 
 from agentflow.core.evidence import Exchanged
 from agentflow.core.hook import Decision, Hook, HookResult
-from agentflow.core.points import POINTS, Point
+from agentflow.core.point_table import POINTS
+from agentflow.core.points import Point
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.parse import Mismatch, decode_or_none, fit
 from agentflow.redact import one_line
 
@@ -54,8 +56,11 @@ _DECISIONS: Mapping[str, Decision] = {
     "deny": Decision.DENY,
     "block": Decision.DENY,
 }
-PUBLIC = ("initialUserMessage", "reloadSkills", "retry", "sessionTitle", "updatedMCPToolOutput", "watchPaths")
+PUBLIC = ("initialUserMessage", "reloadSkills", "sessionTitle", "updatedMCPToolOutput", "watchPaths")
 """Public keys that have no meaning here."""
+_RETRY = "You may try this call again."
+_SIGNALS = regex(r"(?:\x07|\x1b\](?:0|1|2|9|99|777);[^\x00-\x1f\x7f-\x9f]{0,300}(?:\x07|\x1b\\)){1,4}")
+"""Bells, and the system commands that set a title or show a notification."""
 DecisionWord = Literal["approve", "allow", "ask", "defer", "deny", "block"]
 R = TypeVar("R", bound=Record)
 
@@ -80,6 +85,7 @@ class Specific(Record):
     updatedToolOutput: str | None = None  # noqa: N815
     additionalContext: str | None = None  # noqa: N815
     decision: Permit | None = None
+    retry: bool = False
 
 
 class ScriptAnswer(Record):
@@ -140,6 +146,8 @@ def _collect_fields(hook: Hook, answer: ScriptAnswer, unknown: list[str]) -> dic
         else _to_fields(hook, *_find_decision(answer, specific))
     )
     added = join_texts(answer.additional_context, specific.additionalContext)
+    if specific.retry:
+        added = join_texts(added, _RETRY)
     permitted = specific.decision.updatedInput if specific.decision else None
     inputs = (specific.updatedInput, permitted, answer.updated_input)
     fields = judged | {
@@ -148,8 +156,16 @@ def _collect_fields(hook: Hook, answer: ScriptAnswer, unknown: list[str]) -> dic
         "notice": answer.systemMessage,
         "updated_input": next((given for given in inputs if given is not None), None),  # it may be empty
         "updated_output": specific.updatedToolOutput,
+        "terminal": _check_signal(answer.terminalSequence),
     }
     return {key: value for key, value in fields.items() if value is not None}
+
+
+def _check_signal(sequence: str | None) -> str | None:
+    """Return what a terminal is sent. Raises Mismatch for anything that could write or read there."""
+    if sequence and not _SIGNALS.fullmatch(sequence):
+        raise Mismatch("terminalSequence", "may only be a bell, a title or a notification")
+    return sequence or None
 
 
 def _find_halt(hook: Hook, answer: ScriptAnswer, permit: Permit | None) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 
-from agentflow.core.events import Warned
+from agentflow.core.events import Signalled, Warned
 from agentflow.core.hook import (
     NO_DECISION,
     Decision,
@@ -19,7 +19,8 @@ from agentflow.core.hook import (
     Origin,
     Script,
 )
-from agentflow.core.points import POINTS, HookEvent, Payload, Point, Scene, ToolUse
+from agentflow.core.point_table import POINTS
+from agentflow.core.points import HookEvent, Payload, PermissionAsked, Point, Scene, ToolUse
 from agentflow.core.ports import Observer
 from agentflow.hooks.answers import HookAnswer
 from agentflow.hooks.command import run_script
@@ -49,6 +50,8 @@ class Chain:
         decision = await self.fire(point, scene(), payload)
         for notice in decision.notices:
             observe(Warned(message=notice))
+        for signal in decision.signals:
+            observe(Signalled(sequence=signal))
         return decision
 
     async def fire(self, point: Point, scene: Scene, payload: Callable[[], Payload]) -> HookDecision:
@@ -65,15 +68,19 @@ def _select(hooks: tuple[Hook, ...], event: HookEvent) -> list[Hook]:
     """Return the hooks an event is for; the same script from several files is asked once."""
     asked: list[Hook] = []
     seen: set[tuple[Script, OnError | None]] = set()
-    for hook in hooks:
-        if not matches(hook.matcher, event):
-            continue
+    for hook in (hook for hook in hooks if is_for(hook, event)):
         if isinstance(hook.body, Script):
-            if not meets_condition(hook.body.condition, event) or (hook.body, hook.on_error) in seen:
+            if (hook.body, hook.on_error) in seen:
                 continue
             seen.add((hook.body, hook.on_error))
         asked.append(hook)
     return asked
+
+
+def is_for(hook: Hook, event: HookEvent) -> bool:
+    """Return whether a hook is asked about an event of its point."""
+    condition = hook.body.condition if isinstance(hook.body, Script) else None
+    return matches(hook.matcher, event) and meets_condition(condition, event)
 
 
 async def _decide(hooks: list[Hook], event: HookEvent) -> HookDecision:
@@ -143,7 +150,7 @@ def _find_illegal(point: Point, result: object) -> str | None:
 
 def _add_answer(before: HookDecision, hook: Hook, answer: HookAnswer) -> HookDecision:
     """Return the decision with one more answer: the strictest decision counts, the rest adds up."""
-    decision, reason = _judge(hook, answer)
+    decision, reason = judge_answer(hook, answer)
     reasons = before.reasons if decision <= before.decision else ()
     said = (reason,) if reason and decision is not Decision.NONE and decision >= before.decision else ()
     deciders = before.deciders if decision <= before.decision else ()
@@ -158,6 +165,7 @@ def _add_answer(before: HookDecision, hook: Hook, answer: HookAnswer) -> HookDec
         bail=_first(before.bail, result.bail),
         stop=_first(before.stop, result.stop),
         halt=_first(before.halt, result.halt),
+        signals=before.signals + ((result.terminal,) if result.terminal else ()),
         notices=before.notices + tuple(visible(text) for text in told if text),
     )
 
@@ -166,7 +174,7 @@ def _first(before: str | None, now: str | None) -> str | None:
     return now if before is None else before
 
 
-def _judge(hook: Hook, answer: HookAnswer) -> tuple[Decision, str | None]:
+def judge_answer(hook: Hook, answer: HookAnswer) -> tuple[Decision, str | None]:
     """Return a hook's own decision; a failed hook may block."""
     result = answer.result
     decision = result.decision if result.block is None else Decision.DENY
@@ -182,7 +190,7 @@ def _blocks(hook: Hook, answer: HookAnswer) -> bool:
     if hook.on_error is OnError.OPEN:
         return False
     if hook.on_error is OnError.CLOSED:
-        return not POINTS[hook.point].legal.isdisjoint({"block", "decision"})
+        return POINTS[hook.point].can_block
     return answer.broken and POINTS[hook.point].is_guarded
 
 
@@ -192,7 +200,9 @@ def _apply_change(event: HookEvent, seen: HookEvent, result: HookResult) -> Hook
     value = getattr(result, rules.changes) if rules.changes else None
     if value is None:
         return event
-    if isinstance(event.payload, ToolUse) and isinstance(seen.payload, ToolUse):
+    if rules.changed == "tool_input":
+        assert isinstance(event.payload, ToolUse | PermissionAsked)
+        assert isinstance(seen.payload, ToolUse | PermissionAsked)
         value = _patch(event.payload.tool_input, seen.payload.tool_input, value)
     return event.replace(payload=event.payload.replace(**{rules.changed: value}))
 

@@ -2,17 +2,19 @@
 
 import secrets
 import stat
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
 
-from agentflow.core.evidence import Command
+from agentflow.core.evidence import Command, Exchanged
 from agentflow.core.hook import Hook, HookResult, Script
-from agentflow.core.points import POINTS, HookEvent
-from agentflow.core.record import encode, plain
+from agentflow.core.point_table import POINTS
+from agentflow.core.points import HookEvent
+from agentflow.core.record import Record, encode, plain
 from agentflow.core.regex import regex
 from agentflow.frontmatter import write_whole
 from agentflow.hooks.answers import HookAnswer, read_output
@@ -31,31 +33,52 @@ _SHELLS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+class Fired(Record):
+    """What came of running a script once."""
+
+    answer: HookAnswer
+    said: Exchanged | None = None
+    """Its exit code and output, if it could be started."""
+    environment: Mapping[str, str] = {}
+    """The variables that it was given for the event."""
+    seconds: float = 0
+
+
 async def run_script(hook: Hook, script: Script, event: HookEvent) -> HookAnswer:
     """Run a script on an event, in a thread of its own; it is killed when the task is cancelled."""
-    return await to_thread.run_sync(partial(_run, hook, script, event))
+    fired = await to_thread.run_sync(partial(fire_script, hook, script, event, stop_asked))
+    return fired.answer
 
 
-def _run(hook: Hook, script: Script, event: HookEvent) -> HookAnswer:
-    command = _build_command(hook, script, event)
-    root = event.scene.cwd
-    changed = [file for file, digest in script.sealed if (fingerprint(root, file) or "") != digest]
-    if changed:
-        return HookAnswer(
-            trouble=f"{changed[0]} has changed since it was trusted: agentflow trust", broken=True
-        )
-    if moved := [file for file in script.written if not _is_own(root, file)]:
-        problem = f"{moved[0]}, which it writes, is a link or no plain file of the repository any more"
-        return HookAnswer(trouble=problem, broken=True)
+def fire_script(
+    hook: Hook, script: Script, event: HookEvent, cancelled: Callable[[], bool] = lambda: False
+) -> Fired:
+    """Run a script on an event and wait for it."""
+    command, begin = _build_command(hook, script, event), time.monotonic()
+    if problem := _find_change(script, event.scene.cwd):
+        return Fired(answer=HookAnswer(trouble=problem, broken=True), environment=command.env)
     try:
-        said = exchange(command, encode_event(event), stop_asked)
+        said = exchange(command, encode_event(event), cancelled)
     except (OSError, ValueError) as error:
-        return HookAnswer(trouble=_explain_failure(command, error), broken=True)
+        answer = HookAnswer(trouble=_explain_failure(command, error), broken=True)
+        return Fired(answer=answer, environment=command.env)
+    seconds = round(time.monotonic() - begin, 3)
     answer = read_output(hook, said)
     try:
-        return answer.replace(result=_shorten(answer.result, event.scene.outputs))
+        answer = answer.replace(result=_shorten(answer.result, event.scene.outputs))
     except OSError as error:
-        return HookAnswer(trouble=f"its output cannot be kept: {error}", broken=True)
+        answer = HookAnswer(trouble=f"its output cannot be kept: {error}", broken=True)
+    return Fired(answer=answer, said=said, environment=command.env, seconds=seconds)
+
+
+def _find_change(script: Script, root: Path) -> str | None:
+    """Return why a script is not what a person trusted, or None."""
+    changed = [file for file, digest in script.sealed if (fingerprint(root, file) or "") != digest]
+    if changed:
+        return f"{changed[0]} has changed since it was trusted: agentflow trust"
+    if moved := [file for file in script.written if not _is_own(root, file)]:
+        return f"{moved[0]}, which it writes, is a link or no plain file of the repository any more"
+    return None
 
 
 def _is_own(root: Path, file: str) -> bool:

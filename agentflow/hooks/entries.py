@@ -12,21 +12,17 @@ import msgspec
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.hook import Hook, OnError, Origin, Script
-from agentflow.core.points import POINTS, Point
+from agentflow.core.point_table import NEVER_FIRED, POINTS
+from agentflow.core.points import Point
 from agentflow.core.record import Record, copy_shared
 from agentflow.hooks.matching import compile_matcher, parse_condition
 from agentflow.parse import Mismatch, fit
 from agentflow.redact import one_line
 from agentflow.trust import content
 
-OTHER_EVENTS = (
-    *("ConfigChange", "CwdChanged", "DirectoryAdded", "Elicitation", "ElicitationResult", "FileChanged"),
-    *("InstructionsLoaded", "MessageDisplay", "PermissionDenied", "PostToolBatch", "Setup", "TaskCreated"),
-    *("TeammateIdle", "UserPromptExpansion", "WorktreeCreate", "WorktreeRemove"),
-)
-"""Public events that nothing here fires."""
 OTHER_TYPES = ("http", "mcp_tool", "prompt", "agent")
 _KEY = "hooks"
+_SHIPPED = re.compile(r"/hooks/([a-z-]+)\.(?:py|sh)\b")
 Warn = Callable[[str], None]
 T = TypeVar("T", bound=Record)
 
@@ -54,6 +50,14 @@ def user_places(bundled: Path, claude: Path) -> tuple[HookFile, ...]:
     """Return the files that always count: those shipped, and the user's own."""
     shipped = HookFile(path=bundled / "hooks.json", origin=Origin.BUILT_IN, plugin=bundled.parent)
     return shipped, HookFile(path=claude / "settings.json", origin=Origin.USER)
+
+
+def name_shipped(hook: Hook) -> str:
+    """Return the name by which a shipped hook is switched on, or nothing for any other hook."""
+    if hook.origin is not Origin.BUILT_IN or not isinstance(hook.body, Script):
+        return ""
+    found = _SHIPPED.search(hook.body.command)
+    return found[1] if found else ""
 
 
 def project_places(root: Path) -> tuple[HookFile, ...]:
@@ -89,6 +93,7 @@ class _Entry(Record):
     description: str | None = None
     statusMessage: str | None = None  # noqa: N815  # the public name
     once: bool = False
+    is_sandboxed: bool = msgspec.field(name="sandbox", default=False)
     waits: bool = msgspec.field(name="async", default=False)
     asyncRewake: bool = False  # noqa: N815
 
@@ -140,11 +145,11 @@ class _Reader:
 
     def _find_point(self, event: str) -> Point | None:
         """Return the point of an event's name; None, with a warning, where no script is run."""
-        known = (*Point, *OTHER_EVENTS)
+        known = (*Point, *NEVER_FIRED)
         if event not in known:
             self._refuse_near_miss((event,), known, f"{_KEY}.")
             problem = "is no known event"
-        elif event in OTHER_EVENTS:
+        elif event in NEVER_FIRED:
             problem = "agentflow never runs this event, so the hook has no effect"
         elif not POINTS[Point(event)].takes_scripts:
             problem = "is not for scripts"
@@ -176,6 +181,8 @@ class _Reader:
         entry = self._fit(_Entry, value, where)
         if entry.waits or entry.asyncRewake:
             self._tell(f"{where}: async has no effect: agentflow waits for the hook")
+        if entry.once:
+            self._tell(f"{where}: once has no effect: the hook runs each time")
         if entry.condition is not None:
             parse_condition(entry.condition, f"{self._source}: {where}.if")
             if not POINTS[point].is_about_tool:
@@ -190,6 +197,7 @@ class _Reader:
             priority=priority or 0,
             origin=self._place.origin,
             on_error=entry.on_error or group.on_error,
+            source=self._source,
         )
 
     def _fit(self, kind: type[T], value: object, where: str) -> T:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.hook import Hook, Script
-from agentflow.core.points import POINTS, HookEvent, Point, ToolDone, ToolFailed, ToolUse
+from agentflow.core.point_table import POINTS
+from agentflow.core.points import CallDenied, HookEvent, PermissionAsked, Point, ToolDone, ToolFailed, ToolUse
 from agentflow.core.regex import regex
 from agentflow.core.role import ToolRule
 from agentflow.core.tool import Subject, Tool
@@ -62,7 +63,7 @@ def meets_condition(condition: str | None, event: HookEvent) -> bool:
     if condition is None:
         return True
     use = event.payload
-    if not isinstance(use, ToolUse | ToolDone | ToolFailed):
+    if not isinstance(use, ToolUse | PermissionAsked | CallDenied | ToolDone | ToolFailed):
         return False
     rule = parse_condition(condition, "if")
     tool = event.scene.tool

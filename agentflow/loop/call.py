@@ -12,7 +12,7 @@ from agentflow.core.errors import Halted, InvalidInput, ModelUnavailable, NotAll
 from agentflow.core.events import Answered, ToolBlocked, ToolFinished, ToolStarted
 from agentflow.core.evidence import By
 from agentflow.core.fold import DELEGATE
-from agentflow.core.hook import RULES, Decision, HookDecision
+from agentflow.core.hook import Decision, HookDecision
 from agentflow.core.messages import ToolCall, ToolResult
 from agentflow.core.pending import Answer, Pending, PendingKind, decide_now
 from agentflow.core.points import Point, ToolDone, ToolFailed, ToolUse
@@ -22,7 +22,13 @@ from agentflow.core.task import Phase
 from agentflow.core.tool import Category, Effect, Output, Shell, Subject, Tool, ToolContext
 from agentflow.loop.agent import Agent
 from agentflow.loop.history import fit_input, to_writable
-from agentflow.loop.lifecycle import fire_hooks
+from agentflow.loop.lifecycle import (
+    announce_denial,
+    ask_for_permission,
+    fire_hooks,
+    name_decider,
+    require_allowed,
+)
 from agentflow.loop.open_skills import find_skill_bounds, require_allowed_by_skill
 from agentflow.parse import Mismatch
 from agentflow.permissions.role_rules import explain_role_refusal, find_scope
@@ -51,7 +57,13 @@ Authorization = AuthorizedCall | CallAnswered | RunPaused
 
 
 async def authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
-    """Decide about a call before it can have any effect."""
+    """Decide about a call before it can have any effect; hooks are told of one that is denied."""
+    decided = await _try_to_authorize(agent, run, call)
+    is_denied = isinstance(decided, CallAnswered) and bool(decided.refused_by)
+    return await announce_denial(agent, call, decided) if is_denied else decided
+
+
+async def _try_to_authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
     try:
         return await _authorize(agent, run, call)
     except Halted as error:
@@ -96,8 +108,23 @@ async def _rule_on(agent: Agent, run: Run, call: ToolCall, checked: AuthorizedCa
     kind = KINDS.get(type(checked.given), PendingKind.APPROVAL)
     if kind is not PendingKind.APPROVAL:
         _require_askable(agent, checked.given)
-    has_to_ask = said.decision is Decision.ASK or kind is not PendingKind.APPROVAL
-    return _settle_or_suspend(agent, run, call, checked, kind) if has_to_ask else checked
+    if kind is PendingKind.APPROVAL and said.decision is not Decision.ASK:
+        return checked
+    permitted = await _ask_permission(agent, call, checked) if kind is PendingKind.APPROVAL else None
+    return permitted or _settle_or_suspend(agent, run, call, checked, kind)
+
+
+async def _ask_permission(agent: Agent, call: ToolCall, checked: AuthorizedCall) -> AuthorizedCall | None:
+    """Let hooks decide about a call in place of a person; None where they leave it to the person."""
+    said = await ask_for_permission(agent, call, checked.tool, checked.input)
+    if said.decision is not Decision.ALLOW:
+        return None
+    agent.observe(Answered(pending=call.id, approved=True, by=name_decider(said)))
+    if said.updated_input is None:
+        return checked
+    changed = _check_call(agent, checked.tool, said.updated_input)
+    # what a hook wrote has to pass the other hooks and the rules as well
+    return changed.replace(context=(await _ask_hooks(agent, call, changed)).context)
 
 
 def _require_askable(agent: Agent, wanted: Record) -> None:
@@ -116,18 +143,7 @@ def _require_askable(agent: Agent, wanted: Record) -> None:
 async def _ask_hooks(agent: Agent, call: ToolCall, checked: AuthorizedCall) -> HookDecision:
     """Return what hooks and rules say of a call that they do not deny."""
     use = ToolUse(tool_name=call.name, tool_input=checked.input, tool_use_id=call.id)
-    said = await fire_hooks(agent, Point.PRE_TOOL_USE, lambda: use, checked.tool)
-    if said.halt is not None:
-        raise Halted(said.halt)
-    if said.decision is Decision.DENY:
-        raise NotAllowed(said.reason, by=_name_decider(said))
-    return said
-
-
-def _name_decider(said: HookDecision) -> str:
-    """Return which hook denied a call, or which rule."""
-    is_rule = said.deciders[-1:] == (RULES,)
-    return one_line(said.reasons[-1]) if is_rule else f"hook {', '.join(said.deciders)}"
+    return require_allowed(await fire_hooks(agent, Point.PRE_TOOL_USE, lambda: use, checked.tool))
 
 
 def error_of(call: ToolCall, message: str) -> CallAnswered:
@@ -175,7 +191,7 @@ def _apply_decision(
     agent: Agent, checked: AuthorizedCall, call: ToolCall, answer: Answer
 ) -> AuthorizedCall | CallAnswered:
     if not answer.approved:
-        raise ToolError(f"denied: {answer.text or 'no reason given'}")
+        raise NotAllowed(f"denied: {answer.text or 'no reason given'}", by=f"the answer of {answer.by}")
     if checked.tool.category is Category.ASK:
         return CallAnswered(result=ToolResult(call_id=call.id, content=answer.text))
     if answer.input is None:

@@ -1,17 +1,23 @@
 """Fires the hooks at each point of a run's life, and applies what they decide."""
 
 from collections.abc import Callable
+from typing import Any
 
-from agentflow.core.errors import ModelError
+from agentflow.core.errors import Halted, ModelError, NotAllowed
 from agentflow.core.events import Warned
-from agentflow.core.hook import Decision, HookDecision
-from agentflow.core.messages import Message, Notice, Reply, Request, Speaker
+from agentflow.core.hook import RULES, Decision, HookDecision
+from agentflow.core.messages import Message, Notice, Reply, Request, Speaker, ToolCall, ToolResult
 from agentflow.core.points import (
     Actor,
+    BatchCall,
+    BatchDone,
     Briefed,
+    CallDenied,
     Concluded,
     Failed,
     Payload,
+    PermissionAsked,
+    PhaseWork,
     Point,
     ReplyPayload,
     RequestPayload,
@@ -21,13 +27,17 @@ from agentflow.core.points import (
     TurnPayload,
 )
 from agentflow.core.record import copy_shared
-from agentflow.core.run import Run, RunOutcome, RunStopped
+from agentflow.core.run import CallAnswered, Run, RunOutcome, RunStopped
 from agentflow.core.tool import Tool
 from agentflow.loop.agent import Agent, note, say
 from agentflow.loop.history import pair_results
+from agentflow.loop.next_step import is_stopped
+from agentflow.redact import one_line
 
 MAX_HELD = 3
 """How often hooks may keep a sub-agent from stopping."""
+MAX_BLOCKS = 8
+"""How often hooks may send a phase's result or a verified change back, as in the public contract."""
 
 
 async def fire_hooks(
@@ -56,23 +66,40 @@ async def announce_start(agent: Agent, run: Run) -> Run:
 
 
 async def ask_to_stop(agent: Agent, run: Run, outcome: RunOutcome) -> tuple[Run, str | None, bool]:
-    """Tell hooks that a sub-agent stops: they may give the answer, or keep it going with a reason."""
-    if not agent.depth:
+    """Tell hooks that a run has its result: they may keep it going, or answer for a sub-agent."""
+    if agent.depth:
+        return await _ask_subagent_stop(agent, run, outcome)
+    if outcome is not RunOutcome.SUBMITTED:
         return run, None, False
+    work = PhaseWork(task_subject=agent.around.phase, task_description=run.task_prompt)
+    said = await fire_hooks(agent, Point.TASK_COMPLETED, lambda: work)
+    if said.halt is not None:
+        return apply_hook_result(agent, run, said), None, False
+    wanted = said.reason if said.decision is Decision.DENY else said.context
+    if wanted and run.held >= MAX_BLOCKS:
+        why = f"{Point.TASK_COMPLETED} hooks blocked {MAX_BLOCKS} times: {wanted}"
+        return note(agent, run, RunStopped(reason=why)), None, False
+    return (say(agent, run, wanted, Notice.HELD) if wanted else run), None, bool(wanted)
+
+
+async def _ask_subagent_stop(agent: Agent, run: Run, outcome: RunOutcome) -> tuple[Run, str | None, bool]:
+    """Tell hooks that a sub-agent stops."""
     said = await fire_hooks(
         agent,
         Point.SUBAGENT_STOP,
         lambda: SubagentStopped(
             agent_id=agent.around.transcript.stem,
             agent_type=agent.role.name,
+            agent_transcript_path=str(agent.around.transcript),
             last_assistant_message=last_said(run),
             stop_hook_active=run.held > 0,
         ),
     )
     if said.halt is not None:
-        return note(agent, run, RunStopped(reason=said.halt, halt=True)), None, False
-    holds = said.decision is Decision.DENY and outcome is RunOutcome.ANSWERED and run.held < MAX_HELD
-    return (say(agent, run, said.reason, Notice.HELD) if holds else run), said.bail, holds
+        return apply_hook_result(agent, run, said.replace(contexts=())), None, False
+    wanted = said.reason if said.decision is Decision.DENY else said.context
+    holds = bool(wanted) and outcome is RunOutcome.ANSWERED and run.held < MAX_HELD
+    return (say(agent, run, wanted, Notice.HELD) if holds else run), said.bail, holds
 
 
 def last_said(run: Run) -> str:
@@ -95,8 +122,62 @@ async def announce_turn_end(agent: Agent, run: Run) -> Run:
     """Tell hooks that a reply came and each of its calls has its result, once that is so."""
     if run.pending or run.pause is not None:
         return run
+    run = await _announce_batch(agent, run)
     said = await fire_hooks(agent, Point.TURN_END, lambda: TurnPayload(turn=run.turns))
     return apply_hook_result(agent, run, said)
+
+
+async def ask_for_permission(agent: Agent, call: ToolCall, tool: Tool, given: dict[str, Any]) -> HookDecision:
+    """Ask hooks about a call before a person is asked. Raises NotAllowed where they deny it."""
+    asked = PermissionAsked(tool_name=call.name, tool_input=given, tool_use_id=call.id)
+    return require_allowed(await fire_hooks(agent, Point.PERMISSION_REQUEST, lambda: asked, tool))
+
+
+def require_allowed(said: HookDecision) -> HookDecision:
+    """Return what hooks say of a call. Raises NotAllowed for a denied one, Halted where the task ends."""
+    if said.halt is not None:
+        raise Halted(said.halt)
+    if said.decision is Decision.DENY:
+        raise NotAllowed(said.reason, by=name_decider(said))
+    return said
+
+
+def name_decider(said: HookDecision) -> str:
+    """Return which hook decided about a call, or which rule."""
+    is_rule = said.deciders[-1:] == (RULES,)
+    return one_line(said.reasons[-1]) if is_rule else f"hook {', '.join(said.deciders)}".rstrip()
+
+
+async def announce_denial(agent: Agent, call: ToolCall, denied: CallAnswered) -> CallAnswered:
+    """Tell hooks that a call was denied; they may add to what the model is told."""
+    content = denied.result.content
+    use = CallDenied(tool_name=call.name, tool_input=call.input, tool_use_id=call.id, reason=content)
+    said = await fire_hooks(agent, Point.PERMISSION_DENIED, lambda: use, agent.tool(call.name))
+    told = "\n\n".join((content, *said.contexts))
+    return denied.replace(result=denied.result.replace(content=told), halt=denied.halt or said.halt)
+
+
+async def _announce_batch(agent: Agent, run: Run) -> Run:
+    """Tell hooks that all calls of a reply have their results; they may end the run there."""
+    results = {part.call_id: part for part in run.messages[-1].parts if isinstance(part, ToolResult)}
+    if not results or is_stopped(run):
+        return run
+
+    def payload() -> BatchDone:
+        calls = (call for call in run.messages[-2].calls if call.id in results)
+        done = (
+            BatchCall(
+                tool_name=call.name,
+                tool_input=call.input,
+                tool_use_id=call.id,
+                tool_response=results[call.id].content,
+            )
+            for call in calls
+        )
+        return BatchDone(tool_calls=tuple(done))
+
+    said = await fire_hooks(agent, Point.POST_TOOL_BATCH, payload)
+    return apply_hook_result(agent, run, said, Point.POST_TOOL_BATCH)
 
 
 async def announce_failure(agent: Agent, error: ModelError) -> None:

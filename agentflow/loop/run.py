@@ -236,12 +236,13 @@ async def hand_over(agent: Agent, run: Run) -> Run:
 
 
 async def close(agent: Agent, run: Run) -> Run:
-    """Write down how the run ended, unless a hook keeps a sub-agent from stopping."""
+    """Write down how the run ended, unless a hook keeps it from ending."""
     outcome = conclusion(run, agent.role.limits)
     assert outcome is not None
     run, bail, holds = await ask_to_stop(agent, run, outcome)
     if holds:
         return run
+    outcome = conclusion(run, agent.role.limits) or outcome
     run = await announce_end(agent, run, outcome)
     final = outcome if run.halt is None else RunOutcome.HALTED
     changes = {}

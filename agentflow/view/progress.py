@@ -15,6 +15,7 @@ from agentflow.core.events import (
     Replied,
     RunEnded,
     RunStarted,
+    Signalled,
     Stamped,
     TaskEnded,
     ToolFinished,
@@ -108,6 +109,10 @@ class Progress:
         self._live = _Live(stream, medium) if medium.live else None
 
     def __call__(self, stamped: Stamped) -> None:
+        if isinstance(stamped.event, Signalled):
+            if self._stream.isatty():
+                send(stamped.event.sequence, self._stream)
+            return
         lines = self._tell(stamped)
         if self._is_brief and isinstance(stamped.event, PhaseEnded):
             lines = tuple(cut(one, width_of(self._stream) or _WIDE) for one in lines)

@@ -34,6 +34,7 @@ from agentflow.verdict.paths import examine_base
 from agentflow.verdict.surface import belongs
 from agentflow.verdict.target_tests import find_target_tests, find_test_files
 from agentflow.workflow.crew import Crew
+from agentflow.workflow.session import announce_instructions
 from agentflow.workflow.suspension import add_assumption, decide_or_suspend, suspend_for
 from agentflow.workflow.task_prompt import MAX_FAILING, last_lines
 
@@ -70,10 +71,10 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
     if task.status is Status.SUSPENDED:
         return task
     if task.reads_only:
-        task = _survey(crew, task)
+        task = await _survey(crew, task)
         return decide_gate(task, GateStatus.PASSED, "- changes nothing, so that no check is needed")
     await crew.reach()
-    task = _survey(crew, await examine_base(crew.judging, crew.checking.add_wellknown(task)))
+    task = await _survey(crew, await examine_base(crew.judging, crew.checking.add_wellknown(task)))
     task = task.replace(blocked=crew.checking.find_blocked(task.baseline))
     for warning in _limits(crew, task):
         crew.store.emit(Warned(message=warning))
@@ -151,16 +152,18 @@ def _assume_answer(task: TaskState) -> TaskState:
     return add_assumption(task, answer.text)
 
 
-def _survey(crew: Crew, task: TaskState) -> TaskState:
+async def _survey(crew: Crew, task: TaskState) -> TaskState:
     """Return the task with its surroundings, the repository's instructions, and the files that it names."""
     if task.surroundings or task.tree is None:
         return task
     files = crew.git.paths(task.tree)
-    return task.replace(
+    task = task.replace(
         surroundings=tuple(_lines(crew, task, files)),
         instructions=load_instructions(crew.workspace, files),
         excerpts=tuple(_excerpts(crew, task, files)),
     )
+    await announce_instructions(crew, task)
+    return task
 
 
 def _lines(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[str]:

@@ -32,7 +32,13 @@ from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import GIVE_UP, dispatch
 from agentflow.workflow.refinement import refine
-from agentflow.workflow.session import end_session, start_session
+from agentflow.workflow.session import (
+    announce_model_failure,
+    announce_phase,
+    end_session,
+    notify,
+    start_session,
+)
 from agentflow.workflow.suspension import decide_or_suspend, pause_after, suspend, suspend_for
 
 _BEFORE = (Point.SESSION_START, Point.USER_PROMPT_SUBMIT)
@@ -61,6 +67,8 @@ async def run_task(crew: Crew, task: TaskState) -> TaskState:
                 crew.past.note()
             crew.store.save(task)
         await end_session(crew, task)
+        if crew.hooks.has(Point.NOTIFICATION):
+            await notify(crew, _look_again(crew, task))
         if warning := _warn_of_price(task):
             crew.store.emit(Warned(message=warning))
     except Halted as error:
@@ -78,16 +86,17 @@ async def _step(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
         return await PHASES[phase](crew, task)
     phases = phases_beside(task, phase)
     for each in phases:
+        task = await announce_phase(crew, task, each)
+    if task.ending is not None:
+        return decide_gate(task, GateStatus.FAILED, f"- {task.ending.reason}")
+    for each in phases:
         crew.store.emit(PhaseStarted(phase=each, iteration=task.iteration))
     begin = time.monotonic()
     try:
         task = await PHASES[phase](crew, task)
-    except ModelUnavailable as error:
-        return suspend(crew.store.task, _reason(error), Exit.NO_MODEL)
     except ModelError as error:
-        status = Status.LIMIT if error.exit_code is Exit.LIMIT else Status.FAILED
-        ending = Ending(status=status, exit_code=error.exit_code, reason=_reason(error))
-        task = decide_gate(crew.store.task.replace(ending=ending), GateStatus.FAILED, f"- {ending.reason}")
+        await announce_model_failure(crew, crew.store.task, error)
+        task = _end_without_model(crew.store.task, error)
     if task.status is Status.SUSPENDED:
         return task
     task = _end_if_overspent(task)
@@ -95,6 +104,15 @@ async def _step(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
         crew.store.emit(_to_event(task, each, time.monotonic() - begin))
     passed = [each for each in phases if task.gate(each).status is GateStatus.PASSED]
     return pause_after(task, task.pause_after) if task.pause_after in passed else task
+
+
+def _end_without_model(task: TaskState, error: ModelError) -> TaskState:
+    """Return the task suspended where the model may answer later, else ended."""
+    if isinstance(error, ModelUnavailable):
+        return suspend(task, _reason(error), Exit.NO_MODEL)
+    status = Status.LIMIT if error.exit_code is Exit.LIMIT else Status.FAILED
+    ending = Ending(status=status, exit_code=error.exit_code, reason=_reason(error))
+    return decide_gate(task.replace(ending=ending), GateStatus.FAILED, f"- {ending.reason}")
 
 
 def _end_if_overspent(task: TaskState) -> TaskState:

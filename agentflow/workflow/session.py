@@ -1,17 +1,34 @@
 """Hooks around a whole task: its start, its text, and its end."""
 
 from collections.abc import Callable
+from functools import partial
 
-from agentflow.core.errors import Exit, Halted
+from agentflow.core.errors import Exit, Halted, ModelError, ModelUnavailable
 from agentflow.core.hook import Decision, HookDecision
-from agentflow.core.points import Payload, Point, Prompt, Scene, SessionEnded, SessionStarted, Stopped
-from agentflow.core.task import Ending, Phase, Status, TaskState
+from agentflow.core.pending import Pending, PendingKind
+from agentflow.core.points import (
+    InstructionsRead,
+    Notified,
+    Payload,
+    PhaseWork,
+    Point,
+    Prompt,
+    Scene,
+    SessionEnded,
+    SessionStarted,
+    StopFailed,
+    Stopped,
+)
+from agentflow.core.task import Ending, Instruction, Phase, Status, TaskState
 from agentflow.core.verdict import FailReason, Verdict
-from agentflow.redact import redact_text
+from agentflow.loop.lifecycle import MAX_BLOCKS
+from agentflow.redact import one_line, redact_text
 from agentflow.workflow.crew import Crew
 
-MAX_STOP_BLOCKS = 8
-"""How often Stop hooks may send a verified change back, as in the public contract."""
+_KINDS = {PendingKind.APPROVAL: "permission_prompt", PendingKind.SURFACE: "permission_prompt"}
+"""What a notification about something that waits is; about anything else a question is asked."""
+_SHOWN = 100
+"""Characters of a task's text in a notification."""
 
 
 async def start_session(crew: Crew, task: TaskState) -> TaskState:
@@ -35,22 +52,77 @@ async def end_session(crew: Crew, task: TaskState) -> None:
     await _fire(crew, task, Point.SESSION_END, lambda: SessionEnded(reason=str(task.status)))
 
 
+async def announce_instructions(crew: Crew, task: TaskState) -> None:
+    """Tell hooks of each file of instructions that roles are given."""
+    for each in task.instructions:
+        await _fire(crew, task, Point.INSTRUCTIONS_LOADED, partial(_to_instructions, crew, each))
+
+
+def _to_instructions(crew: Crew, one: Instruction) -> InstructionsRead:
+    reason = "path_glob_match" if one.globs else "nested_traversal" if one.folder else "session_start"
+    kind = "Local" if one.path.endswith("CLAUDE.local.md") else "Project"
+    return InstructionsRead(file_path=str(crew.git.root / one.path), memory_type=kind, load_reason=reason)
+
+
+async def announce_phase(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
+    """Tell hooks that a role is about to get the work of a phase; they may refuse it, which ends the task."""
+    if phase not in task.steps:
+        return task
+    work = PhaseWork(task_subject=phase, task_description=task.task)
+    said = await _fire(crew, task, Point.TASK_CREATED, lambda: work)
+    if said.decision is not Decision.DENY:
+        return task
+    return task.replace(ending=_end_blocked(f"a hook refused the {phase}: {said.reason}"))
+
+
+async def announce_model_failure(crew: Crew, task: TaskState, error: ModelError) -> None:
+    """Tell hooks that the model gave no usable reply, so that the task ends or waits."""
+    kind = "server_error" if isinstance(error, ModelUnavailable) else "invalid_request"
+    if error.exit_code is Exit.LIMIT:
+        kind = "rate_limit"
+    failed = StopFailed(error=kind, error_details=redact_text(str(error)))
+    await _fire(crew, task, Point.STOP_FAILURE, lambda: failed)
+
+
+async def notify(crew: Crew, task: TaskState) -> None:
+    """Tell hooks that the task waits for a person, or has ended."""
+    waiting = task.pending if task.status is Status.SUSPENDED else ()
+    for item in waiting:
+        await _fire(crew, task, Point.NOTIFICATION, partial(_to_notice, item))
+    if waiting or task.ending is None:
+        return
+    ended = f"agentflow: {task.status.replace('_', ' ')}: {one_line(task.task, _SHOWN)}"
+    said = Notified(message=ended, notification_type="idle_prompt")
+    await _fire(crew, task, Point.NOTIFICATION, lambda: said)
+
+
+def _to_notice(item: Pending) -> Notified:
+    what = f"{item.kind} {item.id}{f' of {item.tool}' if item.tool else ''}"
+    return Notified(
+        message=f"agentflow waits for you: {what}",
+        notification_type=_KINDS.get(item.kind, "elicitation_dialog"),
+    )
+
+
 async def ask_stop_hooks(crew: Crew, task: TaskState, verdict: Verdict) -> tuple[TaskState, Verdict]:
     """Let Stop hooks send a verified change back with a reason, at most eight times."""
     said = await _fire(
         crew,
         task,
         Point.STOP,
-        lambda: Stopped(last_assistant_message="", stop_hook_active=task.stop_blocks > 0),
+        lambda: Stopped(
+            last_assistant_message=task.change.summary if task.change else "",
+            stop_hook_active=task.stop_blocks > 0,
+        ),
     )
     wanted = said.reason if said.decision is Decision.DENY else said.context
     if not wanted:
         return task, verdict
     count = task.stop_blocks + 1
-    if count > MAX_STOP_BLOCKS:
-        ending = _end_blocked(f"Stop hooks blocked {MAX_STOP_BLOCKS} times: {wanted}")
+    if count > MAX_BLOCKS:
+        ending = _end_blocked(f"Stop hooks blocked {MAX_BLOCKS} times: {wanted}")
         return task.replace(ending=ending), verdict
-    reason = FailReason.STOPPED_BY_HOOK.of(f"{count} of {MAX_STOP_BLOCKS}: {wanted}")
+    reason = FailReason.STOPPED_BY_HOOK.of(f"{count} of {MAX_BLOCKS}: {wanted}")
     return task.replace(stop_blocks=count), verdict.replace(passed=False, reasons=(reason,), caveats=())
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from agentflow.core.hook import Decision, Hook, HookDecision, HookResult, OnError, Script
-from agentflow.core.points import POINTS, Point, Scene
+from agentflow.core.point_table import POINTS
+from agentflow.core.points import Point, Scene
 from tests.unit.hooks.stage import FUNCTIONS_ONLY, GUARDED, PAYLOADS, a_scene, fire
 
 Make = Callable[..., Hook]
@@ -56,6 +57,7 @@ SPOKEN: dict[str, Callable[[Any], dict[str, Any]]] = {
     "decision": lambda value: {"decision": WORDS[value]},
     "reason": lambda value: {"reason": value},
     "updated_input": lambda value: {"updated_input": value},
+    "terminal": lambda value: {"terminalSequence": value},
 }
 
 
@@ -79,6 +81,7 @@ VALUES: dict[str, Any] = {
     "decision": Decision.DENY,
     "updated_input": {"command": "pwd"},
     "updated_output": "clean",
+    "terminal": "\a",
 }
 
 
@@ -87,6 +90,8 @@ def shown(decision: HookDecision, field: str) -> Any:
     match field:
         case "notice":
             return decision.notices
+        case "terminal":
+            return decision.signals
         case "context":
             return decision.contexts
         case "block":
@@ -97,7 +102,7 @@ def shown(decision: HookDecision, field: str) -> Any:
 
 def expected(field: str, value: Any) -> Any:
     match field:
-        case "notice" | "context":
+        case "notice" | "context" | "terminal":
             return (value,)
         case "block":
             return (Decision.DENY, (value,))
@@ -143,10 +148,10 @@ def test_a_hook_may_be_told_to_fail_open(make: Make, scene: Scene, point: Point)
     assert (decided.decision, len(decided.notices)) == (Decision.NONE, 1)
 
 
-def test_a_prompt_is_blocked_by_a_failure_only_if_asked_to(make: Make, scene: Scene) -> None:
-    at = Point.USER_PROMPT_SUBMIT
-    assert fire(scene, make(at, None)).decision is Decision.NONE
-    assert fire(scene, make(at, None, on_error=OnError.CLOSED)).decision is Decision.DENY
+def test_a_hook_may_be_told_to_fail_closed_where_something_can_be_blocked(make: Make, scene: Scene) -> None:
+    for point in (Point.USER_PROMPT_SUBMIT, Point.POST_TOOL_USE):
+        decided = fire(scene, make(point, None, on_error=OnError.CLOSED))
+        assert (decided.decision is Decision.DENY) is (point in GUARDED)
 
 
 def test_both_kinds_stand_in_one_order(scene: Scene) -> None:

@@ -12,6 +12,7 @@ INSIDE = {
     "agents": (*_LISTED, "new"),
     "commands": ("list",),
     "skills": (*_LISTED, "new", "test"),
+    "hooks": ("list", "new", "test"),
     "tools": _LISTED,
     "permissions": ("test",),
     "mcp": ("list", "test", "serve"),

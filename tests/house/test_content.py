@@ -189,8 +189,11 @@ def test_every_shipped_skill_is_checked(root: Path) -> None:
     assert sorted(path.name for path in (root / "skills").iterdir()) == sorted(SKILLS)
 
 
-def test_no_hook_is_shipped_yet(root: Path) -> None:
-    assert json.loads((root / "hooks/hooks.json").read_text()) == {"hooks": {}}
+def test_every_shipped_hook_names_a_script_that_is_there(root: Path) -> None:
+    told = (root / "hooks/hooks.json").read_text()
+    named = re.findall(r"/hooks/([\w.-]+)", told)
+    assert named
+    assert all((root / "hooks" / name).is_file() for name in named)
 
 
 def test_the_plugin_manifest_names_this_version(root: Path) -> None:

@@ -179,8 +179,8 @@ def test_a_hook_event(copy: Copy) -> None:
     farewell = '    await _fire(crew, task, Point.FAREWELL, lambda: SessionEnded(reason="bye"))\n'
     copy.change(
         "a hook event",
-        points=(
-            ('    SESSION_END = "', '    FAREWELL = "Farewell"\n    SESSION_END = "'),
+        points=(('    SESSION_END = "', '    FAREWELL = "Farewell"\n    SESSION_END = "'),),
+        point_table=(
             (
                 "    Point.SESSION_END: PointRules(",
                 "    Point.FAREWELL: PointRules(payload=SessionEnded),\n    Point.SESSION_END: PointRules(",

@@ -9,12 +9,13 @@ import anyio
 from agentflow.core import points
 from agentflow.core.hook import Decision, Hook, HookDecision, HookFunction, OnError, Origin, Script
 from agentflow.core.messages import Reply, Text
-from agentflow.core.points import POINTS, Actor, Payload, Point, Scene
+from agentflow.core.point_table import POINTS
+from agentflow.core.points import Actor, Payload, Point, Scene
 from agentflow.core.task import Phase
 from agentflow.hooks.chain import Chain
 from tests.support.records import a_request, user
 
-GUARDED = frozenset(point for point, rules in POINTS.items() if rules.is_guarded)
+GUARDED = frozenset(point for point, rules in POINTS.items() if rules.can_block and rules.takes_scripts)
 FUNCTIONS_ONLY = frozenset(point for point, rules in POINTS.items() if not rules.takes_scripts)
 BASH = points.ToolUse(tool_name="Bash", tool_input={"command": "ls", "timeout": 5}, tool_use_id="call-1")
 REQUEST = a_request(user("hello"), role="planner", agent="planner")
@@ -23,24 +24,40 @@ PAYLOADS: Mapping[Point, Payload] = MappingProxyType(
     {
         Point.SESSION_START: points.SessionStarted(source="startup", model="repair"),
         Point.SESSION_END: points.SessionEnded(reason="verified"),
+        Point.INSTRUCTIONS_LOADED: points.InstructionsRead(
+            file_path="/r/CLAUDE.md", memory_type="Project", load_reason="session_start"
+        ),
         Point.USER_PROMPT_SUBMIT: points.Prompt(prompt="mend it"),
         Point.PRE_TOOL_USE: BASH,
-        Point.PERMISSION_REQUEST: BASH,
+        Point.PERMISSION_REQUEST: points.PermissionAsked(
+            **{k: getattr(BASH, k) for k in BASH.__struct_fields__}
+        ),
+        Point.PERMISSION_DENIED: points.CallDenied(
+            tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="call-1", reason="denied: no"
+        ),
         Point.POST_TOOL_USE: points.ToolDone(
             tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="call-1", tool_response="a.py"
         ),
         Point.POST_TOOL_USE_FAILURE: points.ToolFailed(
             tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="call-1", error="no"
         ),
+        Point.POST_TOOL_BATCH: points.BatchDone(
+            tool_calls=(
+                points.BatchCall(
+                    tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="call-1", tool_response="a.py"
+                ),
+            )
+        ),
         Point.SUBAGENT_START: points.SubagentStarted(agent_id="2", agent_type="scout"),
         Point.SUBAGENT_STOP: points.SubagentStopped(
             agent_id="2", agent_type="scout", last_assistant_message="found"
         ),
-        Point.TASK_COMPLETED: points.PhasePassing(task_subject="planning", task_description="mend it"),
+        Point.TASK_CREATED: points.PhaseWork(task_subject="planning", task_description="mend it"),
+        Point.TASK_COMPLETED: points.PhaseWork(task_subject="planning", task_description="mend it"),
         Point.PRE_COMPACT: points.Compacting(trigger="auto"),
         Point.POST_COMPACT: points.CompactionDone(trigger="auto", compact_summary="s"),
         Point.STOP: points.Stopped(last_assistant_message="done"),
-        Point.STOP_FAILURE: points.Failed(error="overloaded"),
+        Point.STOP_FAILURE: points.StopFailed(error="server_error", error_details="overloaded"),
         Point.NOTIFICATION: points.Notified(message="look", notification_type="idle"),
         Point.RUN_START: points.Briefed(brief="mend it"),
         Point.RUN_END: points.Concluded(outcome="submitted"),

@@ -211,7 +211,7 @@ def test_an_answer_that_is_not_legal_names_hook_and_point(scene: Scene) -> None:
     wrong = function(lambda _: HookResult(updated_input={}), point=Point.SESSION_START, name="odd")
     decision = fire(scene, wrong)
     assert decision.updated_input is None
-    legal = "legal are context, halt, notice"
+    legal = "legal are context, halt, notice, terminal"
     assert decision.notices == (f"hook odd at SessionStart: answered updated_input, {legal}",)
 
 

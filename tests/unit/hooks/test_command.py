@@ -61,7 +61,10 @@ def test_a_script_reads_one_json_object(scene: Scene, depth: int) -> None:
         (Point.USER_PROMPT_SUBMIT, {"prompt"}),
         (Point.POST_TOOL_USE, {"tool_name", "tool_input", "tool_use_id", "tool_response"}),
         (Point.POST_TOOL_USE_FAILURE, {"tool_name", "tool_input", "tool_use_id", "error"}),
-        (Point.STOP, {"stop_hook_active", "last_assistant_message"}),
+        (
+            Point.STOP,
+            {"stop_hook_active", "last_assistant_message", "background_tasks", "session_crons"},
+        ),
     ],
 )
 def test_each_point_gives_its_public_keys(scene: Scene, point: Point, keys: set[str]) -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.hook import Hook, OnError, Origin, Script
+from agentflow.core.point_table import NEVER_FIRED
 from agentflow.core.points import Point, Scene
 from agentflow.hooks.entries import (
-    OTHER_EVENTS,
     HookFile,
     load_hooks,
     project_places,
@@ -30,7 +30,7 @@ PUBLIC = """{
     "PostToolUse": [{"matcher": "Edit|MultiEdit|Write", "hooks": [
       {"type": "command", "command": "prettier --write", "timeout": 60, "async": true}]}],
     "Notification": [{"matcher": "", "hooks": [{"type": "command", "command": "notify-send Hello"}]}],
-    "PostToolBatch": [{"hooks": [{"type": "command", "command": "true"}]}],
+    "FileChanged": [{"hooks": [{"type": "command", "command": "true"}]}],
     "Stop": [{"hooks": [{"type": "prompt", "prompt": "Is it done? $ARGUMENTS", "timeout": 30}]}],
     "SessionStart": [{"matcher": "startup|resume", "hooks": [{"type": "command", "command": "git log -3"}]}]
   }
@@ -65,8 +65,9 @@ def test_a_public_file_loads_unchanged(tmp_path: Path) -> None:
     )
     about = [warning.partition("hooks.json: ")[2] for warning in warnings]
     assert about == [
+        "hooks.PreToolUse[1].hooks[0]: once has no effect: the hook runs each time",
         "hooks.PostToolUse[0].hooks[0]: async has no effect: agentflow waits for the hook",
-        "hooks.PostToolBatch: agentflow never runs this event, so the hook has no effect",
+        "hooks.FileChanged: agentflow never runs this event, so the hook has no effect",
         "hooks.Stop[0].hooks[0]: type prompt is not supported, so the hook has no effect",
     ]
 
@@ -83,8 +84,9 @@ def test_an_entry_beats_its_group(tmp_path: Path) -> None:
     assert (hook.priority, hook.on_error) == (0, OnError.OPEN)
 
 
-def test_the_shipped_file_and_none_at_all_are_no_hooks(root: Path, tmp_path: Path) -> None:
-    assert load_hooks(user_places(root / "hooks", tmp_path)) == ((), ())
+def test_the_shipped_file_and_none_of_the_users_are_the_shipped_hooks(root: Path, tmp_path: Path) -> None:
+    hooks, warnings = load_hooks(user_places(root / "hooks", tmp_path))
+    assert ({hook.origin for hook in hooks}, warnings) == ({Origin.BUILT_IN}, ())
 
 
 @pytest.mark.parametrize("content", ["{}", '{"permissions": {}}', '{"hooks": {}}', '\ufeff{"hooks": {}}'])
@@ -157,7 +159,7 @@ def test_a_hooks_file_without_hooks_in_it_is_an_error(tmp_path: Path) -> None:
         loaded(tmp_path, {"PreToolUse": []}, plugin=True)
 
 
-@pytest.mark.parametrize("event", [*OTHER_EVENTS, *sorted(FUNCTIONS_ONLY), "BrandNewEvent"])
+@pytest.mark.parametrize("event", [*NEVER_FIRED, *sorted(FUNCTIONS_ONLY), "BrandNewEvent"])
 def test_an_event_that_is_not_fired_for_scripts_is_a_warning(tmp_path: Path, event: str) -> None:
     hooks, warnings = loaded(tmp_path, {"hooks": {event: [{"hooks": [ONE]}]}})
     assert hooks == ()

@@ -53,7 +53,7 @@ def test_a_matcher_is_names_or_an_expression(matcher: str, value: str, named: bo
         (Point.SUBAGENT_STOP, "scout"),
         (Point.PRE_COMPACT, "auto"),
         (Point.POST_COMPACT, "auto"),
-        (Point.STOP_FAILURE, "overloaded"),
+        (Point.STOP_FAILURE, "server_error"),
         (Point.NOTIFICATION, "idle"),
     ],
 )

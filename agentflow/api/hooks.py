@@ -1,0 +1,136 @@
+"""The hooks that there are, those that count and those that do not; a start for a new one."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agentflow.api.content import load_hooks_here, open_toolbox
+from agentflow.api.trust import list_hook_notes
+from agentflow.core.errors import InvalidFile, UsageError
+from agentflow.core.hook import Hook, Script
+from agentflow.core.point_table import POINTS
+from agentflow.core.points import HookEvent, Point
+from agentflow.core.record import Record
+from agentflow.hooks.entries import load_hooks, name_shipped, project_places, user_places
+from agentflow.hooks.sample import make_sample
+from agentflow.library.bundled import find_bundled
+from agentflow.parse import Mismatch
+from agentflow.settings import folders
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
+
+
+class KnownHook(Record):
+    """A hook of any file, and whether it runs here."""
+
+    hook: Hook
+    name: str
+    state: str
+    """`runs`, `waits for trust`, or how it is switched on."""
+    runs: bool
+    may_be_tried: bool
+
+
+def list_known_hooks(root: Path) -> tuple[tuple[KnownHook, ...], tuple[str, ...]]:
+    """Return all hooks, those that do not run here too, and what is odd about their files."""
+    here, notes = load_hooks_here(root)
+    running = {_key(hook) for hook in here}
+    own, _ = load_hooks(user_places(find_bundled("hooks"), folders(os.environ).claude))
+    theirs, _ = load_hooks(project_places(root))
+    found = tuple(_to_known(hook, is_running=_key(hook) in running) for hook in (*own, *theirs))
+    return found, tuple(dict.fromkeys((*notes, *list_hook_notes(root))))
+
+
+def _key(hook: Hook) -> tuple[Any, ...]:
+    assert isinstance(hook.body, Script)
+    return hook.source, hook.point, hook.matcher, hook.body.command, hook.body.args, hook.body.condition
+
+
+def _to_known(hook: Hook, *, is_running: bool) -> KnownHook:
+    shipped = name_shipped(hook)
+    off = f"off: `hooks: [{shipped}]` in config.yaml switches it on" if shipped else "waits for trust"
+    return KnownHook(
+        hook=hook,
+        name=shipped or hook.name,
+        state="runs" if is_running else off,
+        runs=is_running,
+        may_be_tried=is_running or bool(shipped),
+    )
+
+
+def make_event(root: Path, point: Point, outputs: Path, given: Path | None) -> HookEvent:
+    """Return an example of an event; a file's JSON stands in place of what is made up. Raises InvalidFile."""
+    said = {} if given is None else _read_input(given)
+    name = said.get("tool_name", "Bash")
+    tool = open_toolbox(root).find(str(name)) if POINTS[point].is_about_tool else None
+    try:
+        return make_sample(point, root, outputs, said, tool)
+    except Mismatch as error:
+        raise InvalidFile(str(given), str(error)) from None
+
+
+def _read_input(path: Path) -> Mapping[str, Any]:
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidFile(str(path), f"not JSON: {error.msg}", line=error.lineno) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidFile(str(path), f"cannot be read: {error}") from None
+    if not isinstance(found, dict):
+        raise InvalidFile(str(path), "must be a JSON object")
+    return found
+
+
+def start_hook(root: Path, point: Point, name: str, *, is_users: bool) -> tuple[Path, Path]:
+    """Write a start for a hook, and its entry; return both files. Raises UsageError if the script exists."""
+    name = name or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", point).lower()
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"--name {name}: may have lower case letters, digits, - and _")
+    folder = folders(os.environ).claude if is_users else root / ".claude"
+    script, settings = folder / "hooks" / f"{name}.py", folder / "settings.json"
+    if os.path.lexists(script):
+        raise UsageError(f"{script} exists already", hint="choose another --name")
+    command = f'"{script}"' if is_users else f'"${{CLAUDE_PROJECT_DIR}}"/.claude/hooks/{name}.py'
+    text = _add_entry(settings, point, command)
+    script.parent.mkdir(parents=True, exist_ok=True)
+    with script.open("x", encoding="utf-8") as file:
+        file.write(_fill_start(point))
+    script.chmod(0o755)
+    settings.write_text(text, "utf-8")
+    return script, settings
+
+
+def _add_entry(settings: Path, point: Point, command: str) -> str:
+    """Return a settings file with one hook more; what it holds stays. Raises InvalidFile."""
+    try:
+        found = json.loads(settings.read_text("utf-8-sig")) if settings.exists() else {}
+        entry: dict[str, Any] = {"hooks": [{"type": "command", "command": command, "timeout": 30}]}
+        if POINTS[point].is_about_tool:
+            entry = {"matcher": "Bash|Edit|Write", **entry}
+        found.setdefault("hooks", {}).setdefault(str(point), []).append(entry)
+    except json.JSONDecodeError as error:
+        raise InvalidFile(str(settings), f"not JSON: {error.msg}", line=error.lineno) from None
+    except (OSError, UnicodeDecodeError, AttributeError) as error:
+        raise InvalidFile(str(settings), f"cannot be added to: {error}") from None
+    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+
+
+def _fill_start(point: Point) -> str:
+    """Return the script that a new hook begins as."""
+    rules = POINTS[point]
+    block = "keeps it from happening" if rules.can_block else "is shown to the person"
+    words = {
+        "EVENT": str(point),
+        "WHEN": rules.when,
+        "KEYS": ", ".join(rules.payload.__struct_fields__),
+        "BLOCK": block,
+    }
+    text = (find_bundled("hooks") / "start.py").read_text("utf-8")
+    for word, value in words.items():
+        text = text.replace(f"${word}$", value)
+    return text
