@@ -59,8 +59,9 @@ Authorization = AuthorizedCall | CallAnswered | RunPaused
 async def authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
     """Decide about a call before it can have any effect; hooks are told of one that is denied."""
     decided = await _try_to_authorize(agent, run, call)
-    is_denied = isinstance(decided, CallAnswered) and bool(decided.refused_by)
-    return await announce_denial(agent, call, decided) if is_denied else decided
+    if isinstance(decided, CallAnswered) and decided.refused_by:
+        return await announce_denial(agent, call, decided)
+    return decided
 
 
 async def _try_to_authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
