@@ -127,7 +127,7 @@ class UseSkills(Record):
         call_id = f"{context.call_id}-{number}"
         runner = self.reader or context.shell.runner
         try:
-            command = context.authorize_command(call_id, command)
+            command = context.shell.authorize(call_id, command)
         except NotAllowed as error:
             return f"[{command} was not run: {error}]"
         place = context.replace(call_id=call_id, shell=context.shell.replace(runner=runner))

@@ -107,6 +107,11 @@ class Output(Record):
     """What a sub-agent waits for; the call has no result yet and is made again after the decision."""
 
 
+def refuse_commands(_: str, command: str) -> str:
+    """Refuse a command inside a call where nobody can decide about it. Raises NotAllowed."""
+    raise NotAllowed(f"nobody can decide about {command} here")
+
+
 class Shell(Record):
     """How a tool runs commands."""
 
@@ -115,15 +120,12 @@ class Shell(Record):
     """Folder for full outputs, one file a call."""
     shown_bytes: int = DEFAULT_ROOM.result_chars
     """Of an output, to the model."""
+    authorize: Callable[[str, str], str] = refuse_commands
+    """Returns a command inside a call, by an id of its own, as rules and hooks let it run, or raises."""
 
 
 ListChanged = Callable[[], Mapping[str, bool]]
 """Returns the files that differ from before the task, each with whether others than hooks changed it."""
-
-
-def refuse_commands(_: str, command: str) -> str:
-    """Refuse a command inside a call where nobody can decide about it. Raises NotAllowed."""
-    raise NotAllowed(f"nobody can decide about {command} here")
 
 
 class ToolContext(Record):
@@ -142,8 +144,6 @@ class ToolContext(Record):
     """True once the run is to stop."""
     changed: ListChanged | None
     """Lists what the task has changed so far; None where that is not tracked."""
-    authorize_command: Callable[[str, str], str] = refuse_commands
-    """Returns a command inside the call, by an id of its own, as rules and hooks let it run, or raises."""
 
 
 class Tool(Record):

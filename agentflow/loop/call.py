@@ -293,11 +293,11 @@ async def _make(agent: Agent, run: Run, call: ToolCall, admitted: AuthorizedCall
         call_id=call.id,
         run=run,
         cancelled=stop_asked,
-        authorize_command=partial(_authorize_command, agent, run),
         shell=Shell(
             runner=agent.around.runner,
             outputs=agent.around.outputs,
             shown_bytes=agent.room.result_size(run.rate),
+            authorize=partial(_authorize_command, agent, run),
         ),
         **copy_shared(agent.around, ToolContext),
     )

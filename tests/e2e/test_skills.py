@@ -395,10 +395,10 @@ def test_with_two_hundred_skills_and_roles_a_request_is_small_and_the_nearest_co
     done = repo.task(script=mending(turn(call("Skill", skill="thing 177"))))
     assert done.code == 0, done.err
     assert done.err.count("208 skills: each role is shown the nearest to the task") == 1
-    for name, head in heads(repo).items():
-        sent = len(head["system"]) + len(json.dumps(head["tools"])) + len(repo.runs(name)[0].brief)
+    for name, opened in heads(repo).items():
+        sent = len(opened["system"]) + len(json.dumps(opened["tools"])) + len(repo.runs(name)[0].brief)
         assert sent / 4 < 4_000
-        lines = [line for line in head["system"].splitlines() if line.startswith("- skill-")]
+        lines = [line for line in opened["system"].splitlines() if line.startswith("- skill-")]
         assert 20 < len(lines) < 80
         assert sum(map(len, lines)) < 4_000
     system = heads(repo)["implementer"]["system"]
