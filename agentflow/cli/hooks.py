@@ -203,7 +203,6 @@ def _to_row(known: "KnownHook") -> dict[str, Any]:
         "timeout": hook.body.timeout or POINTS[hook.point].timeout,
         "priority": hook.priority,
         "on_error": hook.on_error,
-        "sandbox": hook.body.is_sandboxed,
         "source": hook.origin.name.lower(),
         "file": hook.source,
         "state": known.state,

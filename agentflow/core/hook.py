@@ -77,8 +77,6 @@ class Script(Record):
     """A permission rule; the script runs for the calls it is about."""
     plugin: str | None = None
     """Folder that CLAUDE_PLUGIN_ROOT names."""
-    is_sandboxed: bool = False
-    """It runs with the rights of a role that only reads."""
     sealed: tuple[tuple[str, str], ...] = ()
     """Files of the repository that it may run or read, each with the hash that was trusted."""
     written: tuple[str, ...] = ()

@@ -93,7 +93,6 @@ class _Entry(Record):
     description: str | None = None
     statusMessage: str | None = None  # noqa: N815  # the public name
     once: bool = False
-    is_sandboxed: bool = msgspec.field(name="sandbox", default=False)
     waits: bool = msgspec.field(name="async", default=False)
     asyncRewake: bool = False  # noqa: N815
 
