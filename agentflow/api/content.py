@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from agentflow.api.frontmatter_hooks import load_frontmatter_hooks
 from agentflow.api.trust import (
     list_trusted_roles,
     list_untrusted,
@@ -40,6 +41,8 @@ class Content(Record):
     roles: Roles
     skills: Skills
     warnings: tuple[str, ...]
+    hooks: tuple[Hook, ...] = ()
+    """Those in the frontmatter of the roles and skills."""
 
     def role(self, name: str) -> Role:
         """Return the role of a name. Raises UnknownRole."""
@@ -140,8 +143,10 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
         brought, notes = load_plugin_roles(root, calls)
         roles = roles.replace(all=(*roles.all, *brought))
         warnings.extend(notes)
-    used = []
-    for role in roles.all:
+    hooks = load_frontmatter_hooks(root, roles.all, skills.all)
+    warnings.extend(hooks.warnings)
+    skills, used = skills.replace(all=hooks.skills), []
+    for role in hooks.roles:
         if role.part:
             toolbox.select_for(role)
         elif toolbox.gives_nothing(role):
@@ -154,7 +159,9 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
         if role.part:
             require_known(role, list_subagents(tuple(used)))
     everyone = let_implementer_delegate(tuple(used))
-    return Content(roles=roles.replace(all=everyone), skills=skills, warnings=tuple(warnings))
+    return Content(
+        roles=roles.replace(all=everyone), skills=skills, warnings=tuple(warnings), hooks=hooks.all
+    )
 
 
 def describe_no_tools(role: Role) -> str:

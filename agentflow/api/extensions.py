@@ -1,19 +1,22 @@
 """What a repository brings, one row for each kind of part: whether it counts, waits for trust, or cannot."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
 
 from agentflow.api.content import list_skill_folders
 from agentflow.api.servers import UNTRUSTED, load_entries
-from agentflow.api.trust import list_untrusted
-from agentflow.api.trust_items import read_own_plugin
+from agentflow.api.trust import list_frontmatter_places, list_untrusted
+from agentflow.api.trust_items import list_scripts, read_own_plugin
 from agentflow.core.errors import InvalidFile
+from agentflow.core.hook import Origin
 from agentflow.core.record import Record
-from agentflow.hooks.entries import load_hooks, project_places
+from agentflow.frontmatter import read_public
+from agentflow.hooks.entries import HookFile, list_idle_hooks, load_hooks, project_places
 from agentflow.library.plugins import Plugin, count_parts
-from agentflow.library.roles import read_role
+from agentflow.library.roles import HOOKS_KEY, read_role
 from agentflow.library.skill_file import SKILL_FILE, read_skill
 from agentflow.library.skills import find_skill_folders
 from agentflow.library.slash_commands import CommandFolder, list_command_files, read_command
@@ -87,7 +90,7 @@ def _list_skills(repository: RepositoryTrust) -> Iterator[Extension]:
             continue
         notes = (
             "" if skill.owners else "it names no owner, so every role is offered it",
-            "" if repository.is_trusted(file) else "the commands in it wait for trust",
+            "" if repository.is_trusted(file) else "its commands and hooks wait for trust",
         )
         reason = "; ".join(filter(None, notes))
         yield Extension(name=skill.name, file=file, standing=Standing.COUNTS, reason=reason)
@@ -105,15 +108,52 @@ def _list_agents(repository: RepositoryTrust) -> Iterator[Extension]:
 
 
 def _list_hooks(repository: RepositoryTrust) -> Iterator[Extension]:
-    for place in project_places(repository.root):
-        file = repository.name_file(place.path)
-        try:
-            hooks, _ = load_hooks((place,))
-        except InvalidFile as error:
-            yield Extension(name=place.path.name, file=file, standing=Standing.LEFT_OUT, reason=error.problem)
-            continue
-        for hook in hooks:
-            yield Extension(name=f"{hook.point}: {hook.name}", file=file, standing=_stand(repository, file))
+    for place in (*project_places(repository.root), *list_frontmatter_places(repository.root)):
+        yield from _list_hooks_of(place, repository)
+    try:
+        plugin = read_own_plugin(repository.root)
+    except InvalidFile:
+        return  # told where plugins are listed
+    if plugin is None:
+        return
+    for path in plugin.hooks:
+        place = HookFile(path=path, origin=Origin.PROJECT, plugin=plugin.root)
+        yield from _list_hooks_of(place, repository)
+    for path in (*plugin.agents, *(folder / SKILL_FILE for folder in plugin.skills)):
+        if HOOKS_KEY in _read_head(path):
+            file = repository.name_file(path)
+            reason = "hooks in the agents and skills of a plugin have no effect"
+            yield Extension(name=path.stem, file=file, standing=Standing.UNSUPPORTED, reason=reason)
+
+
+def _list_hooks_of(place: HookFile, repository: RepositoryTrust) -> Iterator[Extension]:
+    """Yield the hooks of one file, those without an effect last."""
+    file = repository.name_file(place.path)
+    try:
+        hooks, _ = load_hooks((place,))
+        idle = list_idle_hooks(place) if os.path.lexists(place.path) else ()
+    except InvalidFile as error:
+        yield Extension(name=place.path.name, file=file, standing=Standing.LEFT_OUT, reason=error.problem)
+        return
+    for hook in hooks:
+        waiting = [
+            name for name in (file, *list_scripts(hook, repository.root)) if name in repository.waiting
+        ]
+        yield Extension(
+            name=f"{hook.point}: {hook.name}",
+            file=file,
+            standing=Standing.WAITS if waiting else Standing.COUNTS,
+            reason=", ".join(name for name in waiting if name != file),
+        )
+    for each in idle:
+        yield Extension(name=each.where, file=file, standing=Standing.UNSUPPORTED, reason=each.reason)
+
+
+def _read_head(path: Path) -> dict[str, object]:
+    try:
+        return dict(read_public(content(path).decode("utf-8", "replace"), str(path)).head)
+    except (InvalidFile, OSError):
+        return {}
 
 
 def _list_commands(repository: RepositoryTrust) -> Iterator[Extension]:

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agentflow.api.content import load_hooks_here, open_toolbox
-from agentflow.api.trust import list_hook_notes
+from agentflow.api.content import load_content, load_hooks_here, open_toolbox
+from agentflow.api.trust import list_frontmatter_places, list_hook_notes
 from agentflow.core.errors import InvalidFile, UsageError
-from agentflow.core.hook import Hook, Script
+from agentflow.core.hook import Hook, Origin, Script
 from agentflow.core.point_table import POINTS
 from agentflow.core.points import HookEvent, Point
 from agentflow.core.record import Record
@@ -40,7 +40,10 @@ def list_known_hooks(root: Path) -> tuple[tuple[KnownHook, ...], tuple[str, ...]
     here, notes = load_hooks_here(root)
     running = {_key(hook) for hook in here}
     own, _ = load_hooks(user_places(find_bundled("hooks"), folders(os.environ).claude))
-    theirs, _ = load_hooks(project_places(root))
+    content = load_content(root, open_toolbox(root))
+    running |= {_key(hook) for hook in content.hooks}
+    theirs, _ = load_hooks((*project_places(root), *list_frontmatter_places(root)))
+    theirs = (*(hook for hook in content.hooks if hook.origin is Origin.USER), *theirs)
     found = tuple(_to_known(hook, is_running=_key(hook) in running) for hook in (*own, *theirs))
     return found, tuple(dict.fromkeys((*notes, *list_hook_notes(root))))
 

@@ -1,18 +1,21 @@
 """The files of a repository that count only when they are trusted, and what each would do."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from agentflow.api.trust_items import (
     Item,
     describe_command,
     describe_hooks,
-    describe_role,
+    find_skill_place,
     list_named,
     list_plugin_items,
+    list_role_items,
     list_scripts,
+    list_skill_hooks,
     list_written,
+    place_role,
     read_own_plugin,
     to_relative,
 )
@@ -29,6 +32,7 @@ from agentflow.core.evidence import CheckName
 from agentflow.core.hook import Hook, Origin, Script
 from agentflow.core.record import plain
 from agentflow.hooks.entries import HookFile, load_hooks, project_places
+from agentflow.library.roles import read_role
 from agentflow.library.skill_file import SKILL_FILE, list_commands
 from agentflow.library.skills import find_skill_folders, list_project_skill_folders
 from agentflow.mcp.entries import SERVERS_FILE, ServerFile, ServerSource, list_server_scripts, read_entries
@@ -129,20 +133,38 @@ def load_project_hooks(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
     """Return the repository's hooks that are trusted with every file they run, and warnings."""
     trusted = load_trust_here(root)
     known = (*project_places(root), *_list_plugin_hooks(root, trusted))
-    places = [place for place in known if trusted.covers(to_relative(place.path, root))]
-    hooks, warnings = load_hooks(places)
+    return load_trusted_hooks(known, root)
+
+
+def load_trusted_hooks(places: Iterable[HookFile], root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
+    """Return the hooks of trusted files of a repository whose scripts are trusted too, and warnings."""
+    trusted = load_trust_here(root)
+    hooks, warnings = load_hooks(place for place in places if trusted.covers(to_relative(place.path, root)))
     return tuple(_seal(hook, trusted) for hook in hooks if _is_whole(hook, trusted, root)), warnings
 
 
 def list_hook_notes(root: Path) -> tuple[str, ...]:
     """Return what has no effect in a repository's hooks, such as an event that never happens here."""
     notes: list[str] = []
-    for place in project_places(root):
+    for place in (*project_places(root), *list_frontmatter_places(root)):
         try:
             notes.extend(load_hooks((place,))[1])
         except InvalidFile:
             continue  # told where the file itself is listed
     return tuple(notes)
+
+
+def list_frontmatter_places(root: Path) -> Iterator[HookFile]:
+    """Yield the role files and skills of a repository that bring hooks, trusted or not."""
+    for path in _list_role_files(root):
+        try:
+            place = place_role(read_role(path, "project")[0])
+        except InvalidFile:
+            continue  # told where role files are read
+        if place is not None:
+            yield place
+    folders_here = (each for place in list_project_skill_folders(root) for each in find_skill_folders(place))
+    yield from filter(None, (find_skill_place(folder, root) for folder in folders_here))
 
 
 def list_trusted_roles(root: Path) -> tuple[Path, ...]:
@@ -184,7 +206,8 @@ def _list_settings(root: Path) -> Iterator[Item]:
 
 
 def _list_roles(root: Path) -> Iterator[Item]:
-    yield from (describe_role(path, root) for path in _list_role_files(root))
+    for path in _list_role_files(root):
+        yield from list_role_items(path, root)
 
 
 def _list_check_files(root: Path) -> Iterator[Item]:
@@ -215,6 +238,7 @@ def _list_commands(root: Path) -> Iterator[Item]:
 def _list_skill_scripts(root: Path) -> Iterator[Item]:
     for place in list_project_skill_folders(root):
         for skill in find_skill_folders(place):
+            yield from list_skill_hooks(skill, root)
             if commands := list_commands(skill / SKILL_FILE):
                 does = f"run, as it is opened, in the sandbox of roles that read: {'; '.join(commands)}"
                 file = to_relative(skill / SKILL_FILE, root)

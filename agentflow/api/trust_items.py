@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 from agentflow.core.errors import InvalidFile
 from agentflow.core.hook import Hook, Origin, Script
 from agentflow.core.record import Record
-from agentflow.hooks.entries import HookFile, load_hooks
+from agentflow.core.role import Role
+from agentflow.hooks.entries import Bearer, HookFile, load_hooks, to_skill_scope
 from agentflow.library.bundled import find_bundled
-from agentflow.library.roles import read_role
-from agentflow.library.skill_file import SKILL_FILE
+from agentflow.library.roles import HOOKS_KEY, read_role
+from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill
 from agentflow.permissions.written_files import find_outputs
 from agentflow.redact import one_line
 from agentflow.settings import PLUGIN_MANIFEST
+from agentflow.trust import content
 
 if TYPE_CHECKING:
     from agentflow.library.plugins import Plugin, PluginServers
@@ -85,6 +87,66 @@ def describe_role(path: Path, root: Path) -> Item:
     except InvalidFile as error:
         does = f"do nothing, as it is not valid: {error.problem}"
     return Item(kind="role", file=to_relative(path, root), does=one_line(does))
+
+
+def list_role_items(path: Path, root: Path) -> Iterator[Item]:
+    """Yield what a role file of a repository may do once it is trusted, its hooks among it."""
+    yield describe_role(path, root)
+    try:
+        place = place_role(read_role(path, "project")[0])
+    except InvalidFile:
+        return
+    if place is not None:
+        yield from _describe_place(place, root)
+
+
+def list_skill_hooks(folder: Path, root: Path) -> Iterator[Item]:
+    """Yield what the hooks of a repository's skill do once its file is trusted."""
+    place = find_skill_place(folder, root)
+    if place is not None:
+        yield from _describe_place(place, root)
+
+
+def find_skill_place(folder: Path, root: Path) -> HookFile | None:
+    """Return the file of a repository's skill if it brings hooks."""
+    try:
+        if HOOKS_KEY.encode() not in content(folder / SKILL_FILE):
+            return None  # most bring none, and all of them are looked at as a command starts
+        return place_skill(read_skill(folder, root, "project")[0])
+    except (InvalidFile, OSError):
+        return None
+
+
+def _describe_place(place: HookFile, root: Path) -> Iterator[Item]:
+    file = to_relative(place.path, root)
+    try:
+        hooks, _ = load_hooks((place,))
+    except InvalidFile as error:
+        yield Item(kind="hooks", file=file, does=f"do nothing, as it is not valid: {error.problem}")
+        return
+    yield from describe_hooks(hooks, file, root)
+
+
+_ORIGINS = {"bundled": Origin.BUILT_IN, "plugin": Origin.PLUGIN, "user": Origin.USER}
+
+
+def place_role(role: Role) -> HookFile | None:
+    """Return the file of a role if it brings hooks."""
+    if HOOKS_KEY not in role.lines:
+        return None
+    bearer = Bearer.ROLE if role.part else Bearer.SUBAGENT
+    origin = _ORIGINS.get(role.origin, Origin.PROJECT)
+    return HookFile(path=Path(role.source), origin=origin, bearer=bearer, scope=role.source)
+
+
+def place_skill(skill: Skill) -> HookFile | None:
+    """Return the file of a skill if it brings hooks."""
+    if HOOKS_KEY not in skill.lines:
+        return None
+    # those of a plugin have its name before their own
+    origin = Origin.PLUGIN if ":" in skill.name else _ORIGINS.get(skill.origin, Origin.PROJECT)
+    scope = to_skill_scope(skill.name)
+    return HookFile(path=Path(skill.source), origin=origin, bearer=Bearer.SKILL, scope=scope)
 
 
 def describe_command(path: Path, place: "CommandFolder", root: Path) -> Item:

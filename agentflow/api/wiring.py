@@ -108,6 +108,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     toolbox = open_toolbox(git.root, model)
     content, rules = load_content(git.root, toolbox), load_rules_here(git.root)
     hooks, warnings = load_hooks_here(git.root)
+    hooks = (*hooks, *content.hooks)
     toolbox = withhold_provider_tools(toolbox, content.roles, hooks, rules, settings.approvals)
     everyone = _narrow_roles(content.roles, rules, toolbox, settings)
     servers = load_entries(git.root)

@@ -1,6 +1,7 @@
 """`agents` and `tools`: what there is, and where it comes from; a start for a new role."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from agentflow.compose.standard import Kit, list_standard_capabilities
 from agentflow.compose.subagents import SubagentRequest, Subagents, only_reads, restrict_subagent
 from agentflow.core.errors import InvalidInput, NotAllowed
 from agentflow.core.fold import DELEGATE
+from agentflow.core.hook import Hook
 from agentflow.core.record import Record, plain
 from agentflow.core.role import INHERIT, Change, Role
 from agentflow.core.routing import ROLE_OF, SUBMITTED_BY
@@ -258,12 +260,18 @@ class Resolved(Record):
     """Those that it is offered, the one that ends its run too."""
 
 
+def _name_hooks(hooks: Iterable[Hook], role: Role) -> list[str]:
+    """Return the hooks that are asked in the runs of a role, without those of skills."""
+    asked = Chain(hooks, (role.source,)).asked
+    return [f"{hook.name} at {hook.point} ({hook.origin.name.lower()})" for hook in asked]
+
+
 def resolve_role(role: Role, content: Content, root: Path) -> Resolved:
     """Return what the capabilities of its crew and the settings here make of a role."""
     settings = load_settings(os.environ)
     settings = choose_tiers(settings, model_name(None, settings, os.environ))
     rules, ids = load_rules_here(root), first_ids(settings.models)
-    hooks, _ = load_hooks_here(root)
+    hooks = (*load_hooks_here(root)[0], *content.hooks)
     toolbox = withhold_provider_tools(open_toolbox(root), content.roles, hooks, rules, settings.approvals)
     role = remove_denied_tools(role, rules, toolbox)
     rights: tuple[Fact, ...] = ()
@@ -277,7 +285,7 @@ def resolve_role(role: Role, content: Content, root: Path) -> Resolved:
     tools = draft.make_tools(*draft.choose_model())
     prompt, limits = draft.write_prompt(tools), plain(role.limits)
     bounds = ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in limits.items() if value)
-    named = [f"{hook.name} at {hook.point} ({hook.origin.name.lower()})" for hook in Chain(draft.hooks).hooks]
+    named = _name_hooks(draft.hooks, role)
     facts: list[Fact] = [
         ("source", role.source, role.origin),
         *rights,

@@ -12,6 +12,7 @@ from typing import Any
 from agentflow.api.content import list_skill_folders
 from agentflow.api.extensions import list_extensions
 from agentflow.api.trust import read_project_file
+from agentflow.api.trust_items import place_role, place_skill
 from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import AgentflowError, Exit, InvalidFile, ToolError
@@ -125,13 +126,23 @@ def validate(root: Path) -> Validation:
         if part not in played
     )
     looked = look(list_skill_folders(root.resolve()), frozenset({*PIPELINE, *(role.name for role in roles)}))
-    problems.extend(looked.problems)
+    own, told = _look_at_hooks(roles, looked.skills, root.resolve())
+    problems.extend((*looked.problems, *told))
     problems.extend(
         Problem(file=role.source, line=role.lines.get("skills"), key="skills", message=missing)
         for role in roles
         if (missing := describe_unknown_skill(role, Skills(all=looked.skills)))
     )
-    return Validation(problems=tuple(problems), agents=len(paths), skills=looked.folders, hooks=hooks)
+    return Validation(problems=tuple(problems), agents=len(paths), skills=looked.folders, hooks=hooks + own)
+
+
+def _look_at_hooks(
+    roles: Iterable[Role], skills: Iterable[Skill], root: Path
+) -> tuple[int, tuple[Problem, ...]]:
+    """Return how many hooks roles and skills bring, and what is wrong with them."""
+    places = (*map(place_role, roles), *map(place_skill, skills))
+    looked = [file_problems(place, root) for place in places if place is not None]
+    return sum(hooks for _, hooks in looked), tuple(problem for found, _ in looked for problem in found)
 
 
 def _problem_of_note(file: str, note: str) -> Problem:

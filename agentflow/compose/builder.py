@@ -74,7 +74,7 @@ class AgentBuilder:
             system=draft.write_prompt(tools),
             submit=draft.choose_submit(),
             tools=tools,
-            hooks=Chain(draft.hooks),
+            hooks=Chain(draft.hooks, (self._role.source,)),
             observe=Audience(tuple(draft.records), tuple(draft.observers)),
             around=self._around,
         )

@@ -100,6 +100,10 @@ class Hook(Record):
     on_error: OnError | None = None
     source: str = ""
     """The file it was read from."""
+    scope: str = ""
+    """The role or skill in whose frontmatter it stands: it is asked only while that is active."""
+    once: bool = False
+    """It is asked once in a run."""
 
 
 class HookDecision(Record):

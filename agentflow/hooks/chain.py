@@ -31,12 +31,28 @@ _SILENT = HookResult()
 
 
 class Chain:
-    """Hooks in the order in which they are asked: by priority, then origin, then as they were given."""
+    """Hooks in the order in which they are asked: by priority, then origin, then as they were given.
 
-    def __init__(self, hooks: Iterable[Hook] = ()) -> None:
+    Those with a scope are asked only where that is one of the active ones.
+    """
+
+    def __init__(
+        self, hooks: Iterable[Hook] = (), active: Iterable[str] = (), spent: set[Hook] | None = None
+    ) -> None:
         self.hooks = tuple(sorted(hooks, key=lambda hook: (-hook.priority, hook.origin)))
-        points = {hook.point for hook in self.hooks}
-        self._at = {point: tuple(hook for hook in self.hooks if hook.point is point) for point in points}
+        self._spent = set[Hook]() if spent is None else spent
+        scopes = {"", *active}
+        self.asked = tuple(hook for hook in self.hooks if hook.scope in scopes)
+        points = {hook.point for hook in self.asked}
+        self._at = {point: tuple(hook for hook in self.asked if hook.point is point) for point in points}
+
+    @property
+    def has_scopes(self) -> bool:
+        return any(hook.scope for hook in self.hooks)
+
+    def activate(self, active: Iterable[str]) -> "Chain":
+        """Return the same hooks with other active scopes."""
+        return Chain(self.hooks, active, self._spent)
 
     def has(self, point: Point) -> bool:
         return point in self._at
@@ -60,7 +76,8 @@ class Chain:
         if hooks is None:
             return NO_DECISION
         event = HookEvent(point=point, scene=scene, payload=payload())
-        asked = _select(hooks, event)
+        asked = [hook for hook in _select(hooks, event) if not (hook.once and hook in self._spent)]
+        self._spent.update(hook for hook in asked if hook.once)
         return await _decide(asked, event) if asked else NO_DECISION
 
 

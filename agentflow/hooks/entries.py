@@ -3,8 +3,9 @@
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -15,6 +16,7 @@ from agentflow.core.hook import Hook, OnError, Origin, Script
 from agentflow.core.point_table import NEVER_FIRED, POINTS
 from agentflow.core.points import Point
 from agentflow.core.record import Record, copy_shared
+from agentflow.frontmatter import key_line, read_public
 from agentflow.hooks.matching import compile_matcher, parse_condition
 from agentflow.parse import Mismatch, fit
 from agentflow.redact import one_line
@@ -27,6 +29,31 @@ Warn = Callable[[str], None]
 T = TypeVar("T", bound=Record)
 
 
+class Bearer(StrEnum):
+    """What kind of file holds hooks."""
+
+    SETTINGS = "settings file"
+    ROLE = "role of the pipeline"
+    SUBAGENT = "sub-agent"
+    SKILL = "skill"
+
+
+_OF_RUNS = frozenset(
+    {
+        *(Point.PRE_TOOL_USE, Point.PERMISSION_REQUEST, Point.PERMISSION_DENIED),
+        *(Point.POST_TOOL_USE, Point.POST_TOOL_USE_FAILURE, Point.POST_TOOL_BATCH),
+        *(Point.PRE_COMPACT, Point.POST_COMPACT),
+    }
+)
+_SUPPORTED: Mapping[Bearer, frozenset[Point]] = {
+    Bearer.SETTINGS: frozenset(Point),
+    Bearer.ROLE: _OF_RUNS | {Point.TASK_COMPLETED},
+    Bearer.SUBAGENT: _OF_RUNS | {Point.SUBAGENT_START, Point.SUBAGENT_STOP},
+    Bearer.SKILL: _OF_RUNS | {Point.TASK_COMPLETED, Point.SUBAGENT_STOP},
+}
+"""The points at which a hook of each kind of file can stand."""
+
+
 class HookFile(Record):
     """A file that may hold hooks."""
 
@@ -34,6 +61,16 @@ class HookFile(Record):
     origin: Origin
     plugin: Path | None = None
     """Folder of the plugin it belongs to; then the file holds hooks and nothing else."""
+    bearer: Bearer = Bearer.SETTINGS
+    scope: str = ""
+    """The role or skill that bears the hooks, as `Hook.scope` names it."""
+
+
+class IdleHook(Record):
+    """A hook, or all hooks of an event, without an effect."""
+
+    where: str
+    reason: str
 
 
 def load_hooks(places: Iterable[HookFile]) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
@@ -64,6 +101,18 @@ def project_places(root: Path) -> tuple[HookFile, ...]:
     """Return a repository's files; they count only once they are trusted."""
     names = ("settings.json", "settings.local.json")
     return tuple(HookFile(path=root / ".claude" / name, origin=Origin.PROJECT) for name in names)
+
+
+def to_skill_scope(name: str) -> str:
+    """Return the scope of the hooks of a skill."""
+    return f"skill {name}"
+
+
+def list_idle_hooks(place: HookFile) -> tuple[IdleHook, ...]:
+    """Return what a file names as hooks and has no effect. Raises InvalidFile."""
+    reader = _Reader(place, lambda _: None)
+    tuple(reader.hooks())
+    return tuple(reader.idle)
 
 
 def read_hooks(place: HookFile, warn: Warn) -> Iterator[Hook]:
@@ -104,6 +153,8 @@ class _Reader:
         self._place = place
         self._source = str(place.path)
         self._warn = warn
+        self._line: int | None = None
+        self.idle: list[IdleHook] = []
 
     def hooks(self) -> Iterator[Hook]:
         top = self._load()
@@ -125,6 +176,9 @@ class _Reader:
     def _load(self) -> dict[str, Any]:
         try:
             text = content(self._place.path).decode("utf-8-sig")
+            if self._place.bearer is not Bearer.SETTINGS:
+                self._line = key_line(text, _KEY)
+                return {_KEY: read_public(text, self._source).head.get(_KEY, {})}
             found = json.loads(text, object_pairs_hook=self._refuse_repeats)
         except json.JSONDecodeError as error:
             raise InvalidFile(self._source, f"not JSON: {error.msg}", line=error.lineno) from None
@@ -147,14 +201,25 @@ class _Reader:
         known = (*Point, *NEVER_FIRED)
         if event not in known:
             self._refuse_near_miss((event,), known, f"{_KEY}.")
-            problem = "is no known event"
+            problem = "is no known event, so the hook has no effect"
         elif event in NEVER_FIRED:
             problem = "agentflow never runs this event, so the hook has no effect"
         elif not POINTS[Point(event)].takes_scripts:
             problem = "is not for scripts"
         else:
-            return Point(event)
-        self._tell(f"{_KEY}.{event}: {problem}")
+            return self._place_point(Point(event))
+        self._leave_out(f"{_KEY}.{event}", problem)
+        return None
+
+    def _place_point(self, point: Point) -> Point | None:
+        """Return the point that an event of this file stands at; None, with a warning, where it cannot."""
+        bearer = self._place.bearer
+        if bearer is Bearer.SUBAGENT and point is Point.STOP:
+            return Point.SUBAGENT_STOP
+        if point in _SUPPORTED[bearer]:
+            return point
+        advice = f"; {Point.TASK_COMPLETED} is its end" if point is Point.STOP else ""
+        self._leave_out(f"{_KEY}.{point}", f"is not supported in the frontmatter of a {bearer}{advice}")
         return None
 
     def _read_event(self, point: Point, groups: object) -> Iterator[Hook]:
@@ -175,12 +240,13 @@ class _Reader:
 
     def _read_hook(self, point: Point, group: _Group, value: dict[str, Any], where: str) -> Hook | None:
         if value.get("type") in OTHER_TYPES:
-            self._tell(f"{where}: type {value['type']} is not supported, so the hook has no effect")
+            self._leave_out(where, f"type {value['type']} is not supported, so the hook has no effect")
             return None
         entry = self._fit(_Entry, value, where)
         if entry.waits or entry.asyncRewake:
             self._tell(f"{where}: async has no effect: agentflow waits for the hook")
-        if entry.once:
+        once = entry.once and self._place.bearer is Bearer.SKILL
+        if entry.once and not once:
             self._tell(f"{where}: once has no effect: the hook runs each time")
         if entry.condition is not None:
             parse_condition(entry.condition, f"{self._source}: {where}.if")
@@ -197,6 +263,8 @@ class _Reader:
             origin=self._place.origin,
             on_error=entry.on_error or group.on_error,
             source=self._source,
+            scope=self._place.scope,
+            once=once,
         )
 
     def _fit(self, kind: type[T], value: object, where: str) -> T:
@@ -208,8 +276,9 @@ class _Reader:
         for key in value:
             if key not in names:
                 self._tell(f"{where}.{key}: has no meaning here")
+        is_lax = self._place.bearer is not Bearer.SETTINGS  # fractions are text there
         try:
-            return fit(kind, {key: item for key, item in value.items() if key in names})
+            return fit(kind, {key: item for key, item in value.items() if key in names}, lax=is_lax)
         except Mismatch as error:
             raise self._wrong(f"{where}.{error}") from None
 
@@ -222,7 +291,11 @@ class _Reader:
                 raise self._wrong(f"{where}{key}: is unknown; did you mean {spelled[close[0]]}?")
 
     def _wrong(self, problem: str) -> InvalidFile:
-        return InvalidFile(self._source, problem)
+        return InvalidFile(self._source, problem, line=self._line)
+
+    def _leave_out(self, where: str, problem: str) -> None:
+        self.idle.append(IdleHook(where=where.removeprefix(f"{_KEY}."), reason=problem))
+        self._tell(f"{where}: {problem}")
 
     def _tell(self, oddity: str) -> None:
         self._warn(f"{self._source}: {oddity}")

@@ -27,12 +27,14 @@ DIRECT_KEY = "agentflow-direct"
 """The key for the sub-agents whose answer becomes the answer of the run."""
 MERGE_KEY = "agentflow-merge"
 """The key that says how several direct answers become one: `concatenate`."""
+HOOKS_KEY = "hooks"
+"""The key of its own hooks, which are read where hooks are."""
 
 _NAME = regex(r"[^\W_](?:[\w .-]{0,62}[\w.])?")
 """Public files also use capitals and spaces."""
 _ELSEWHERE = frozenset(
     {
-        *("background", "color", "effort", "hooks", "initialPrompt", "isolation", "mcpServers", "memory"),
+        *("background", "color", "effort", HOOKS_KEY, "initialPrompt", "isolation", "mcpServers", "memory"),
         *("permissionMode", "version"),
     }
 )
@@ -133,7 +135,10 @@ def read_role(path: Path, origin: str, calls: int = Limits().tool_calls) -> tupl
     if isinstance(given := known.get("metadata"), dict):
         known["metadata"] = {key: str(value) for key, value in given.items()}
     head = _read_head(known, file)
-    return _to_role(head, parsed.body, file, calls), warnings
+    role = _to_role(head, parsed.body, file, calls)
+    if parsed.head.get(HOOKS_KEY):
+        role = role.replace(lines={**role.lines, HOOKS_KEY: key_line(text, HOOKS_KEY) or 1})
+    return role, warnings
 
 
 _KNOWN = frozenset(field.encode_name for field in msgspec.structs.fields(RoleHead))

@@ -14,6 +14,8 @@ from agentflow.core.run import MessageAdded, Run, RunEntry, RunOpened
 from agentflow.core.task import Phase
 from agentflow.core.tool import ListChanged, Tool
 from agentflow.hooks.chain import Chain
+from agentflow.hooks.entries import to_skill_scope
+from agentflow.loop.open_skills import list_active_names
 from agentflow.tools.registry import spec
 from agentflow.tools.shell import RECALL
 
@@ -98,12 +100,15 @@ class Agent(Record):
 
 
 def resolve_agent(agent: Agent, run: Run) -> Agent:
-    """Return the agent as whoever the conversation was handed to, with what a compaction offers it."""
+    """Return the agent as whoever has the conversation now, with the hooks of what is active in the run."""
     if run.active is not None:
         persona = agent.personas[run.active]
         agent = agent.replace(within=(*agent.within, agent.role), **copy_shared(persona, Agent))
     if run.is_archived and agent.tool(RECALL.name) is None:
         agent = agent.replace(tools=(*agent.tools, RECALL))
+    if agent.hooks.has_scopes:
+        active = (agent.role.source, *map(to_skill_scope, list_active_names(run)))
+        agent = agent.replace(hooks=agent.hooks.activate(active))
     return agent
 
 

@@ -51,6 +51,20 @@ def list_opened_names(run: Run) -> tuple[tuple[str, bool], ...]:
     return tuple((started | called).items())
 
 
+def list_active_names(run: Run) -> tuple[str, ...]:
+    """Return the skills that a run has opened, from the beginning or by a call, and not closed since."""
+    active = dict.fromkeys(found["name"] for found in _BEGINNING.finditer(run.head.system))
+    for call, result in _list_openings(run):
+        name = str(call.input.get("skill"))
+        if result is None or not (_shows(result, name) or _USED.search(result.content)):
+            continue
+        if call.input.get("close"):
+            active.pop(name, None)
+        else:
+            active[name] = None
+    return tuple(active)
+
+
 def find_skill_bounds(run: Run) -> Role | None:
     """Return what the skill in use allows, as a role that lists it; None where nothing is bounded.
 
