@@ -47,7 +47,7 @@ def test_the_tools_are_listed_with_what_they_can_do(repo: Repo) -> None:
 def test_the_shipped_files_are_in_order(repo: Repo) -> None:
     done = repo.run("check", "--json")
     assert done.code == 0
-    counts = {"agents": 5, "skills": 6, "hooks": 0, "commands": 0}
+    counts = {"agents": 5, "skills": 6, "hooks": 6, "commands": 0}
     assert done.json == {"problems": [], "counts": counts, "extensions": []}
 
 
@@ -187,7 +187,7 @@ def test_hooks_in_order_are_counted(new_repo: NewRepo, command: str) -> None:
     repo.write({".claude/settings.json": json.dumps(settings)})
     done = repo.run("check", "--json")
     assert done.json["problems"] == []
-    assert (done.code, done.json["counts"]["hooks"]) == (0, 1)
+    assert (done.code, done.json["counts"]["hooks"]) == (0, 7)  # six are shipped
 
 
 def test_every_problem_of_all_files_is_told(new_repo: NewRepo) -> None:
