@@ -73,7 +73,9 @@ def _split_words(text: str) -> list[str]:
 def describe_hooks(hooks: Iterable[Hook], file: str, root: Path) -> Iterator[Item]:
     """Yield what the hooks of a file do once it is trusted, with the files that they run."""
     for hook in hooks:
-        yield Item(kind="hook", file=file, does=f"run at {hook.point}, outside the sandbox: {hook.name}")
+        assert isinstance(hook.body, Script)
+        where = "in the sandbox of roles that read" if hook.body.sandbox else "outside the sandbox"
+        yield Item(kind="hook", file=file, does=f"run at {hook.point}, {where}: {hook.name}")
         for script in list_scripts(hook, root):
             yield Item(kind="script", file=script, does=f"be run by a hook at {hook.point}")
 

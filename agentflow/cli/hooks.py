@@ -80,7 +80,7 @@ def try_hook(
     """Run hooks on an example event and show decision, exit code, output, time and environment."""
     from tempfile import TemporaryDirectory
 
-    from agentflow.api.hooks import list_known_hooks, make_event
+    from agentflow.api.hooks import list_known_hooks, make_event, open_hook_sandbox
 
     root, point = _root(), _find_point(event)
     known, _ = list_known_hooks(root)
@@ -92,6 +92,8 @@ def try_hook(
         )
     with TemporaryDirectory(prefix="agentflow-hook-") as folder:
         made = make_event(root, point, Path(folder), given)
+        if any(isinstance(each.hook.body, Script) and each.hook.body.sandbox for each in wanted):
+            made = made.replace(scene=made.scene.replace(runner=open_hook_sandbox(root)))
         rows = [_try(each, made) for each in wanted]
     if json:
         say_json(rows)
@@ -201,6 +203,7 @@ def _to_row(known: "KnownHook") -> dict[str, Any]:
         "matcher": hook.matcher,
         "command": hook.body.command,
         "timeout": hook.body.timeout or POINTS[hook.point].timeout,
+        "sandbox": hook.body.sandbox,
         "priority": hook.priority,
         "on_error": hook.on_error,
         "source": hook.origin.name.lower(),

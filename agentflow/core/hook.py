@@ -75,6 +75,8 @@ class Script(Record):
     """Seconds; None is the default of the point."""
     condition: str | None = None
     """A permission rule; the script runs for the calls it is about."""
+    sandbox: bool = False
+    """It runs with the rights of a role that only reads, or not at all."""
     plugin: str | None = None
     """Folder that CLAUDE_PLUGIN_ROOT names."""
     sealed: tuple[tuple[str, str], ...] = ()

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.messages import Reply, Request
-from agentflow.core.ports import Watch
+from agentflow.core.ports import Runner, Watch
 from agentflow.core.record import Record
 from agentflow.core.task import Phase
 from agentflow.core.tool import Tool
@@ -67,6 +67,8 @@ class Scene(Record):
     """The tool of a call, at the points of calls."""
     watch: Watch | None = None
     """Told when scripts run, so that their changes are known; None where nobody watches."""
+    runner: Runner | None = None
+    """Runs the scripts that ask for a sandbox; None where there is none."""
 
 
 class SessionStarted(Record):

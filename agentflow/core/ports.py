@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from agentflow.core.events import Event
-    from agentflow.core.evidence import By, Command, Evidence, Execution
+    from agentflow.core.evidence import By, Command, Evidence, Exchanged, Execution
     from agentflow.core.messages import Reply, Request
     from agentflow.core.role import Role
     from agentflow.core.run import RunEntry
@@ -84,6 +84,11 @@ class Runner(Protocol):
 
     def run(self, command: Command, sink: Path, cancelled: Callable[[], bool]) -> Execution:
         """Run a command to its end, its output going to `sink`."""
+
+    def exchange(
+        self, command: Command, given: bytes, readable: Iterable[Path], cancelled: Callable[[], bool]
+    ) -> Exchanged:
+        """Give a program its input and return what it said; it only reads, and is never without a sandbox."""
 
 
 class ToolSource(Protocol):

@@ -136,9 +136,11 @@ async def _run_scripts(hooks: list[Hook], event: HookEvent) -> dict[int, HookAns
 
 
 def _watch_scripts(hooks: list[Hook], event: HookEvent) -> AbstractContextManager[None]:
-    is_shipped = all(hook.origin is Origin.BUILT_IN for hook in hooks if isinstance(hook.body, Script))
+    scripts = (hook for hook in hooks if isinstance(hook.body, Script) and not hook.body.sandbox)
     watch = event.scene.watch
-    return nullcontext() if watch is None or is_shipped else watch.hooks_run()
+    if watch is None or all(hook.origin is Origin.BUILT_IN for hook in scripts):
+        return nullcontext()
+    return watch.hooks_run()
 
 
 async def _call_function(hook: Hook, function: HookFunction, event: HookEvent) -> HookAnswer:

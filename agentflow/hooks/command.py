@@ -1,15 +1,18 @@
 """A script as a hook: what it is given, where it runs, and how long it may take."""
 
+import os
 import secrets
+import shlex
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
 
+from agentflow.core.errors import InvalidFile, NoSandbox
 from agentflow.core.evidence import Command, Exchanged
 from agentflow.core.hook import Hook, HookResult, Script
 from agentflow.core.point_table import POINTS
@@ -19,13 +22,16 @@ from agentflow.core.regex import regex
 from agentflow.frontmatter import write_whole
 from agentflow.hooks.answers import HookAnswer, read_output
 from agentflow.process import exchange, stop_asked
-from agentflow.redact import redact_bytes, redact_text
-from agentflow.trust import fingerprint
+from agentflow.redact import one_line, redact_bytes, redact_text
+from agentflow.sandbox.environment import find_shown
+from agentflow.settings import folders
+from agentflow.trust import fingerprint, load_trust
 
 MAX_HOOK_TEXT = 10_000
 """Characters of a text that are passed on; a longer one is kept in a file."""
 _PREVIEW = 1_000
 _PLACEHOLDER = regex(r"\$\{(CLAUDE_PROJECT_DIR|CLAUDE_PLUGIN_ROOT)\}")
+_HOME = regex(r"^\$(?:HOME|\{HOME\})(?=/)")
 _SHELLS: Mapping[str, tuple[str, ...]] = {
     "sh": ("sh", "-c"),
     "bash": ("bash", "-c"),
@@ -58,7 +64,10 @@ def fire_script(
     if problem := _find_change(script, event.scene.cwd):
         return Fired(answer=HookAnswer(trouble=problem, broken=True), environment=command.env)
     try:
-        said = exchange(command, encode_event(event), cancelled)
+        said = _exchange(command, script, event, cancelled)
+    except NoSandbox as error:
+        trouble = f"was not run, as it asks for a sandbox: {one_line(str(error))}"
+        return Fired(answer=HookAnswer(trouble=trouble, broken=True), environment=command.env)
     except (OSError, ValueError) as error:
         answer = HookAnswer(trouble=_explain_failure(command, error), broken=True)
         return Fired(answer=answer, environment=command.env)
@@ -69,6 +78,30 @@ def fire_script(
     except OSError as error:
         answer = HookAnswer(trouble=f"its output cannot be kept: {error}", broken=True)
     return Fired(answer=answer, said=said, environment=command.env, seconds=seconds)
+
+
+def _exchange(command: Command, script: Script, event: HookEvent, cancelled: Callable[[], bool]) -> Exchanged:
+    """Run a script, in the sandbox if it asks for that. Raises OSError, NoSandbox."""
+    given, runner = encode_event(event), event.scene.runner
+    if not script.sandbox:
+        return exchange(command, given, cancelled)
+    if runner is None:
+        raise NoSandbox("there is none here")
+    return runner.exchange(command, given, tuple(_find_own_files(command, script)), cancelled)
+
+
+def _find_own_files(command: Command, script: Script) -> Iterator[Path]:
+    """Yield what a script is: the files that its command names, and the folder of its plugin."""
+    if script.plugin is not None:
+        yield Path(script.plugin)
+    words = command.argv
+    if script.args is None:
+        try:
+            words = tuple(shlex.split(script.command))
+        except ValueError:
+            return  # its shell says what is wrong
+    named = (_HOME.sub("~", word) for word in words)
+    yield from (place for word in named for place in find_shown(word) if not Path(word).expanduser().is_dir())
 
 
 def _find_change(script: Script, root: Path) -> str | None:
@@ -127,6 +160,7 @@ def _build_command(hook: Hook, script: Script, event: HookEvent) -> Command:
         "AGENTFLOW_DEPTH": str(scene.actor.depth),
         "AGENTFLOW_PHASE": scene.phase,
         "AGENTFLOW_ITERATION": str(scene.iteration),
+        "AGENTFLOW_TRUSTED": ":".join(_list_trusted(scene.cwd)),
     }
     return Command(
         argv=argv,
@@ -134,6 +168,16 @@ def _build_command(hook: Hook, script: Script, event: HookEvent) -> Command:
         timeout=script.timeout or POINTS[hook.point].timeout,
         env=places | variables,
     )
+
+
+def _list_trusted(root: Path) -> list[str]:
+    """Return the files directly in `.claude` that a person has trusted as they are now."""
+    try:
+        trusted = load_trust(folders(os.environ).config, root)
+    except (OSError, InvalidFile):
+        return []
+    own = (file for file in sorted(trusted.files) if str(Path(file).parent) == ".claude")
+    return [file for file in own if trusted.covers(file)]
 
 
 def _explain_failure(command: Command, error: OSError | ValueError) -> str:

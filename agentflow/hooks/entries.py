@@ -144,6 +144,7 @@ class _Entry(Record):
     once: bool = False
     waits: bool = msgspec.field(name="async", default=False)
     asyncRewake: bool = False  # noqa: N815
+    sandbox: bool = False
 
 
 class _Reader:

@@ -30,7 +30,7 @@ from agentflow.mcp.tools import (
 )
 from agentflow.permissions.rules import EVERY_SERVER, SERVER_PREFIX, is_about_tool
 from agentflow.redact import one_line
-from agentflow.sandbox.environment import find_search_path, find_variables, is_python_environment
+from agentflow.sandbox.environment import find_search_path, find_shown, find_variables
 from agentflow.sandbox.profile import ACCESS, find_protected_names, is_protected
 from agentflow.sandbox.run import Sandbox
 
@@ -303,7 +303,7 @@ def confine_server(entry: ServerEntry, sandbox: Sandbox) -> tuple[Sandbox, Comma
     env = find_variables(root) if is_here else {"PATH": find_search_path(root), "VIRTUAL_ENV": ""}
     shown = (
         *map(_to_path, entry.readable),
-        *(place for word in entry.command for place in _find_shown(word)),
+        *(place for word in entry.command for place in find_shown(word)),
     )
     opened = sandbox.opened.replace(
         network=(_WHO,) if entry.network else (),
@@ -322,16 +322,6 @@ def confine_server(entry: ServerEntry, sandbox: Sandbox) -> tuple[Sandbox, Comma
 
 def _to_path(text: str) -> Path:
     return Path(text).expanduser()
-
-
-def _find_shown(word: str) -> Iterator[Path]:
-    """Yield what a word of a command names: a file or folder, and the environment that a program is of."""
-    path = _to_path(word)
-    if not path.is_absolute() or not os.access(path, os.F_OK):
-        return
-    yield path
-    if path.parent.name == "bin" and is_python_environment(path.parent.parent):
-        yield path.parent.parent
 
 
 def _list_writable(entry: ServerEntry, root: Path) -> Iterator[Path]:

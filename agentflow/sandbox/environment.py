@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -70,6 +70,16 @@ def find_active_environment(root: Path) -> str:
     """Return VIRTUAL_ENV, or empty when it is not set or is our own environment."""
     named = os.environ.get("VIRTUAL_ENV", "")
     return "" if named and _is_ours(Path(named), root) else named
+
+
+def find_shown(word: str) -> Iterator[Path]:
+    """Yield what a word of a command names: a file or folder, and the environment that a program is of."""
+    path = Path(word).expanduser()
+    if not path.is_absolute() or not os.access(path, os.F_OK):
+        return
+    yield path
+    if path.parent.name == "bin" and is_python_environment(path.parent.parent):
+        yield path.parent.parent
 
 
 def _build_path(root: Path, found: Path | None) -> str:

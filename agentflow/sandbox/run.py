@@ -13,12 +13,19 @@ from typing import Self
 
 from agentflow import process
 from agentflow.core.errors import NoSandbox
-from agentflow.core.evidence import Command, Execution
+from agentflow.core.evidence import Command, Exchanged, Execution
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.routing import Access
 from agentflow.sandbox import throwaway
-from agentflow.sandbox.confine import STARTED, Ability, confine_command, confine_on_mac, open_descriptors
+from agentflow.sandbox.confine import (
+    STARTED,
+    Ability,
+    StartDescriptors,
+    confine_command,
+    confine_on_mac,
+    open_descriptors,
+)
 from agentflow.sandbox.environment import find_variables
 from agentflow.sandbox.profile import (
     ACCESS,
@@ -110,18 +117,42 @@ class Sandbox(Record):
             if any(place.is_relative_to(self.root) for place in self.writable):
                 stack.enter_context(self.guard_names(aside))
             if self.level is not Level.NONE:
-                scratch = None if self.level is Level.FULL else stack.enter_context(scratch_folder())
-                profile = self._profile(command, Access.READ, self.root, scratch)
-                temporary = _INSIDE if scratch is None else str(scratch)
-                command = command.replace(env={**self._home(temporary), "TMPDIR": temporary, **command.env})
-                if sys.platform == "darwin":
-                    command = confine_on_mac(command, profile)
-                else:
-                    opened = stack.enter_context(open_descriptors(profile, self.ability))
-                    command = confine_command(command, profile, self.ability, opened)
+                command, _ = stack.enter_context(self.confine_reader(command))
             program = process.start(command)
             stack.callback(program.end)
             yield program
+
+    def exchange(
+        self, command: Command, given: bytes, readable: Iterable[Path], cancelled: IsCancelled = lambda: False
+    ) -> Exchanged:
+        """Give a program its input and return what it said; it has the rights of a reader, and no network.
+
+        It may also read hidden places that are named. Raises OSError when it cannot be started, and NoSandbox
+        where it cannot be kept in.
+        """
+        if self.level is Level.NONE:
+            raise NoSandbox(f"there is none: {self.ability.reason}")
+        opened = self.opened.replace(network=(), readable=(*self.opened.readable, *readable))
+        env = {**find_variables(self.root), **self.opened.environment, **command.env}
+        reader = self.of(None).replace(opened=opened)
+        with reader.confine_reader(command.replace(env=env)) as (confined, descriptors):
+            said = process.exchange(confined, given, cancelled)
+            if descriptors is not None and said.exit_code is not None:
+                _require_start(descriptors, said.stderr.decode("utf-8", "replace"))
+        return said
+
+    @contextmanager
+    def confine_reader(self, command: Command) -> Iterator[tuple[Command, StartDescriptors | None]]:
+        """Yield a command as it is started with the rights of a reader, and what tells of its start."""
+        with nullcontext() if self.level is Level.FULL else scratch_folder() as scratch:
+            profile = self._profile(command, Access.READ, self.root, scratch)
+            temporary = _INSIDE if scratch is None else str(scratch)
+            command = command.replace(env={**self._home(temporary), "TMPDIR": temporary, **command.env})
+            if sys.platform == "darwin":
+                yield confine_on_mac(command, profile), None
+                return
+            with open_descriptors(profile, self.ability) as opened:
+                yield confine_command(command, profile, self.ability, opened), opened
 
     def guard_names(self, aside: Path) -> AbstractContextManager[list[str]]:
         """Return what sets aside the protected names that are made meanwhile."""
@@ -234,9 +265,15 @@ class Sandbox(Record):
             finished = process.run(
                 confine_command(command, profile, self.ability, opened, overlay), sink, cancelled
             )
-            if finished.exit_code is not None and not any(word in opened.read_status() for word in STARTED):
-                raise NoSandbox(f"the sandbox could not be set up: {finished.tail.strip()}")
+            if finished.exit_code is not None:
+                _require_start(opened, finished.tail)
         return finished
+
+
+def _require_start(opened: StartDescriptors, said: str) -> None:
+    """Raise NoSandbox where a command was not started, for the reason that was printed."""
+    if not any(word in opened.read_status() for word in STARTED):
+        raise NoSandbox(f"the sandbox could not be set up: {said.strip()}")
 
 
 NETWORK_FAILURE = regex(

@@ -136,6 +136,7 @@ async def _fire(crew: Crew, task: TaskState, point: Point, payload: Callable[[],
         phase=task.current_phase,
         iteration=task.iteration,
         watch=crew.watch,
+        runner=crew.sandbox,
     )
     said = await crew.hooks.ask(point, lambda: scene, payload, crew.store.emit)
     if said.halt is not None:

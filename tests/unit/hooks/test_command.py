@@ -85,6 +85,7 @@ def test_the_environment_is_scrubbed_and_says_where_we_are(scene: Scene) -> None
         "AGENTFLOW_DEPTH": "0",
         "AGENTFLOW_PHASE": "implementation",
         "AGENTFLOW_ITERATION": "2",
+        "AGENTFLOW_TRUSTED": "",
     }
 
 

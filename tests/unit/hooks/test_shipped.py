@@ -27,11 +27,12 @@ class Ran:
 
 @pytest.fixture
 def shipped(root: Path, tmp_path: Path) -> Any:
-    def run(name: str, path: str = os.environ["PATH"], **event: Any) -> Ran:
+    def run(name: str, path: str = os.environ["PATH"], trusted: str | None = None, **event: Any) -> Ran:
         (script,) = (root / "hooks").glob(f"{name}.*")
         argv = ["sh" if script.suffix == ".sh" else "python3", str(script)]
         given = json.dumps({"cwd": str(tmp_path), **event})
         env = {"PATH": path, "CLAUDE_PROJECT_DIR": str(tmp_path)}
+        env |= {} if trusted is None else {"AGENTFLOW_TRUSTED": trusted}
         done = subprocess.run(
             argv, input=given, env=env, cwd=tmp_path, capture_output=True, text=True, check=False
         )
@@ -48,7 +49,9 @@ def test_the_file_holds_every_script_and_is_one_that_a_plugin_may_bring(root: Pa
     assert scripts - {"start"} == set(NAMES)
     allowed = {"type", "command", "timeout"}
     entries = [each for groups in json.loads(place.path.read_text())["hooks"].values() for each in groups]
-    assert all(set(handler) <= allowed for group in entries for handler in group["hooks"])
+    handlers = [handler for group in entries for handler in group["hooks"]]
+    assert all(set(handler) <= {*allowed, "sandbox"} for handler in handlers)
+    assert ["completion-gate" in each["command"] for each in handlers if "sandbox" in each] == [True]
 
 
 VAGUE = "improve the performance and clean up a bit"
@@ -131,6 +134,21 @@ GATE = {
         {"known-test-failures": "t.py::test_a\n"},
         2,
     ),
+    "a test that raises, known and new": (
+        "echo 'ERROR: test_a (t.T.test_a)'; echo 'ERROR: test_b (t.T.test_b)'; false",
+        {"known-test-failures": "t.T.test_a\n"},
+        2,
+    ),
+    "a known test that raises": (
+        "echo 'ERROR: test_a (t.T.test_a)'; false",
+        {"known-test-failures": "t.T.test_a\n"},
+        0,
+    ),
+    "a module that unittest cannot load": (
+        "echo 'ERROR: t (unittest.loader._FailedTest.t)'; false",
+        {"known-test-failures": "unittest.loader._FailedTest.t\n"},
+        2,
+    ),
     "no tests seen": ("echo nothing; false", {}, 2),
     "skipped": ("false", {"skip-test-verification": "no database here\n"}, 0),
 }
@@ -146,6 +164,34 @@ def test_the_completion_gate_counts_new_failures(shipped: Any, tmp_path: Path, n
     assert done.code == code, done.err
     assert ("no database here" in done.out) is (name == "skipped")
     assert shipped("completion-gate", phase="planning").code == 0
+
+
+COMMAND, KNOWN, SKIP = (
+    f".claude/{name}" for name in ("test-command", "known-test-failures", "skip-test-verification")
+)
+FAILING = "echo 'FAILED t.py::test_a'; false"
+TRUST = {
+    "nothing": ("", {KNOWN: "t.py::test_a"}, 0, (COMMAND, KNOWN)),
+    "the command": (COMMAND, {KNOWN: "t.py::test_a"}, 2, (KNOWN,)),
+    "the command and the list": (f"{COMMAND}:{KNOWN}", {KNOWN: "t.py::test_a"}, 0, ()),
+    "not the reason to skip": (COMMAND, {SKIP: "no database here"}, 2, (SKIP,)),
+    "the reason to skip": (f"{COMMAND}:{SKIP}", {SKIP: "no database here"}, 0, ()),
+    "a longer name": (f"{COMMAND}-old", {}, 0, (COMMAND,)),
+}
+
+
+@pytest.mark.parametrize("name", TRUST)
+def test_the_completion_gate_uses_what_is_trusted_and_names_the_rest(
+    shipped: Any, tmp_path: Path, name: str
+) -> None:
+    trusted, files, code, left = TRUST[name]
+    (tmp_path / ".claude").mkdir()
+    for file, text in {COMMAND: FAILING, **files}.items():
+        (tmp_path / file).write_text(f"{text}\n")
+    done = shipped("completion-gate", trusted=trusted, phase="implementation")
+    assert done.code == code, done.err
+    told = json.loads(done.out)["systemMessage"] if done.out else ""
+    assert [file for file in (COMMAND, KNOWN, SKIP) if file in told] == list(left)
 
 
 def test_a_notification_rings_and_is_shown_on_the_desktop(shipped: Any, tmp_path: Path) -> None:
