@@ -5,15 +5,19 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 
+import anyio
+
 from agentflow.api.boundary import Wish, find_secrets, make_sandbox
-from agentflow.api.content import has_plugins, load_rules_here, load_skills_here
+from agentflow.api.content import has_plugins, load_hooks_here, load_rules_here, load_skills_here
 from agentflow.api.trust import load_project, load_trust_here
 from agentflow.core.errors import Halted, ToolError, UsageError
 from agentflow.core.evidence import Command
-from agentflow.core.hook import Decision
+from agentflow.core.hook import NO_DECISION, Decision, HookDecision
+from agentflow.core.points import CommandCalled, Point, Scene
 from agentflow.core.record import Record
 from agentflow.core.role import Role, ToolRule
-from agentflow.core.task import Invoked
+from agentflow.core.task import Invoked, Phase
+from agentflow.hooks.chain import Chain
 from agentflow.library.skill_file import SKILL_FILE, Skill, list_skill_files
 from agentflow.library.slash_commands import (
     CommandFolder,
@@ -41,6 +45,7 @@ from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.settings import folders, load_settings, with_project
+from agentflow.store.reading import state_folder
 from agentflow.tools.files import READ
 from agentflow.tools.shell import BASH
 from agentflow.workspace.git import Git, open_repository
@@ -101,7 +106,39 @@ def expand_command(start: Path, text: str, wish: Wish) -> Expanded | None:
             return None
         raise _explain_unknown(git.root, name)
     _require_trusted(git.root, found)
-    return _expand(place, found, text, rest)
+    said, notices = _ask_hooks(git, found, text, rest)
+    expanded = _expand(place, found, text, rest)
+    return expanded.replace(
+        text=redact_text("\n\n".join((expanded.text, *said.contexts))),
+        warnings=(*expanded.warnings, *notices),
+    )
+
+
+def _ask_hooks(
+    git: Git, command: PromptCommand, typed: str, rest: str
+) -> tuple[HookDecision, tuple[str, ...]]:
+    """Return what hooks say of a called command, and their notices. Raises Halted where they block."""
+    point, hooks = Point.USER_PROMPT_EXPANSION, Chain(load_hooks_here(git.root)[0])
+    if not hooks.has(point):
+        return NO_DECISION, ()
+    called = CommandCalled(
+        command_name=command.called, command_args=rest, command_source=command.origin, prompt=typed
+    )
+    place = state_folder(git.root).parent
+    scene = Scene(  # there is no task yet
+        task_id="",
+        cwd=git.root,
+        transcript=place,
+        outputs=place / "outputs",
+        phase=Phase.REFINEMENT,
+        iteration=0,
+    )
+    said = anyio.run(hooks.fire, point, scene, lambda: called)
+    if said.halt is not None:
+        raise Halted(said.halt)
+    if said.decision is Decision.DENY:
+        raise Halted(f"a hook refused /{command.called}: {said.reason}")
+    return said, said.notices
 
 
 def find_command(root: Path, name: str) -> PromptCommand | None:

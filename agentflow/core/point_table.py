@@ -6,6 +6,7 @@ from agentflow.core.points import (
     BatchDone,
     Briefed,
     CallDenied,
+    CommandCalled,
     Compacting,
     CompactionDone,
     Concluded,
@@ -94,6 +95,14 @@ POINTS: Mapping[Point, PointRules] = {
         payload=Prompt,
         when="with the text of a new task, before anything else happens",
         answers=("block", "context"),
+        takes_text=True,
+        timeout=30.0,
+    ),
+    Point.USER_PROMPT_EXPANSION: PointRules(
+        payload=CommandCalled,
+        when="as a command is called as /name, before it becomes the text of a task",
+        answers=("block", "context"),
+        matched="command_name",
         takes_text=True,
         timeout=30.0,
     ),
@@ -214,6 +223,6 @@ POINTS: Mapping[Point, PointRules] = {
 """What counts at each point: the only place that says so."""
 NEVER_FIRED = (
     *("ConfigChange", "CwdChanged", "DirectoryAdded", "Elicitation", "ElicitationResult", "FileChanged"),
-    *("MessageDisplay", "Setup", "TeammateIdle", "UserPromptExpansion", "WorktreeCreate", "WorktreeRemove"),
+    *("MessageDisplay", "Setup", "TeammateIdle", "WorktreeCreate", "WorktreeRemove"),
 )
 """Public events that never happen here; a hook at one of them is named wherever hooks are read."""

@@ -18,6 +18,7 @@ class Point(StrEnum):
     SESSION_END = "SessionEnd"
     INSTRUCTIONS_LOADED = "InstructionsLoaded"
     USER_PROMPT_SUBMIT = "UserPromptSubmit"
+    USER_PROMPT_EXPANSION = "UserPromptExpansion"
     PRE_TOOL_USE = "PreToolUse"
     PERMISSION_REQUEST = "PermissionRequest"
     PERMISSION_DENIED = "PermissionDenied"
@@ -93,6 +94,18 @@ class InstructionsRead(Record):
 
 class Prompt(Record):
     prompt: str
+
+
+class CommandCalled(Record):
+    """A command that is called by its name, before it becomes a text."""
+
+    command_name: str
+    command_args: str
+    command_source: str
+    """`user`, `project` or `plugin`."""
+    prompt: str
+    """What was typed."""
+    expansion_type: str = "slash_command"
 
 
 class ToolUse(Record):
@@ -237,6 +250,7 @@ Payload = (
     | SessionEnded
     | InstructionsRead
     | Prompt
+    | CommandCalled
     | ToolUse
     | PermissionAsked
     | CallDenied

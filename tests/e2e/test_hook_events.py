@@ -53,7 +53,10 @@ def test_every_event_fires_in_a_task_with_its_payload(new_repo: NewRepo) -> None
     ]
     done = repo.task(script=[*script, verified("ev-0002")])
     assert done.code == 0, done.out + done.err
-    repo.task(script=[role("explorer", {"error": 400})])
+    commands_folder = repo.home / ".claude/commands"
+    commands_folder.mkdir(parents=True)
+    (commands_folder / "look.md").write_text("Look at $1.\n")
+    repo.task("/look calc.py", script=[role("explorer", {"error": 400})])
     said = told(repo)
     seen = {each["hook_event_name"]: each for each in said}
     assert set(SCRIPTED) == set(seen)
@@ -62,6 +65,10 @@ def test_every_event_fires_in_a_task_with_its_payload(new_repo: NewRepo) -> None
         assert set(given) - {"agent_id", "agent_type"} >= (COMMON | payload) - {"agent_id", "agent_type"}, (
             name
         )
+    assert (seen["UserPromptExpansion"]["command_name"], seen["UserPromptExpansion"]["command_args"]) == (
+        "look",
+        "calc.py",
+    )
     assert seen["PermissionDenied"]["reason"] == "rule Bash(curl *)"
     batches = [each for each in said if each["hook_event_name"] == "PostToolBatch"]
     assert ["Agent", "Grep"] in [[call["tool_name"] for call in each["tool_calls"]] for each in batches]

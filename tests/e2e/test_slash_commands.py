@@ -149,3 +149,28 @@ def test_a_wrong_command_is_named_and_never_runs(repo: Repo) -> None:
     code, said = ask(repo, "/bad")
     assert (code, repo.tasks) == (2, [])
     assert "bad.md:2: allowed-tools: the parentheses" in said
+
+
+def test_hooks_may_add_to_a_command_or_refuse_it(repo: Repo) -> None:
+    allow(repo)
+    settings = repo.home / ".claude/settings.json"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+
+    def hook(matcher: str, command: str) -> None:
+        entry = {"matcher": matcher, "hooks": [{"type": "command", "command": command}]}
+        settings.write_text(json.dumps({"hooks": {"UserPromptExpansion": [entry]}}))
+
+    hook("find", "echo not now >&2; exit 2")
+    code, said = ask(repo, "/find add calc.py")
+    assert (code, repo.tasks) == (5, [])
+    assert "a hook refused /find: not now" in said
+    hook("find", "./none.sh")
+    assert ask(repo, "/find add calc.py")[0] == 5
+    answer = {"hookEventName": "UserPromptExpansion", "additionalContext": "It is a sum."}
+    hook("find", f"echo '{json.dumps({'hookSpecificOutput': answer})}'")
+    assert ask(repo, "/find add calc.py")[0] == 0
+    assert repo.state()["task"].endswith("It is a sum.")
+    repo.folder.rename(repo.home / "first")
+    hook("other", "exit 2")
+    assert ask(repo, "/find add calc.py")[0] == 0
+    assert "It is a sum." not in repo.state()["task"]

@@ -28,6 +28,9 @@ PAYLOADS: Mapping[Point, Payload] = MappingProxyType(
             file_path="/r/CLAUDE.md", memory_type="Project", load_reason="session_start"
         ),
         Point.USER_PROMPT_SUBMIT: points.Prompt(prompt="mend it"),
+        Point.USER_PROMPT_EXPANSION: points.CommandCalled(
+            command_name="look", command_args="", command_source="user", prompt="/look"
+        ),
         Point.PRE_TOOL_USE: BASH,
         Point.PERMISSION_REQUEST: points.PermissionAsked(
             **{k: getattr(BASH, k) for k in BASH.__struct_fields__}

@@ -149,7 +149,7 @@ def test_what_a_hook_said_before_its_time_was_over_does_not_count(scene: Scene) 
 @pytest.mark.parametrize("point", sorted(set(Point) - FUNCTIONS_ONLY))
 def test_text_is_context_only_where_a_session_or_a_prompt_begins(scene: Scene, point: Point) -> None:
     decision = fire(scene, script("echo; echo '  remember the guide'", point=point))
-    begins = point in (Point.SESSION_START, Point.USER_PROMPT_SUBMIT)
+    begins = point in (Point.SESSION_START, Point.USER_PROMPT_SUBMIT, Point.USER_PROMPT_EXPANSION)
     assert decision.contexts == (("remember the guide",) if begins else ())
     assert (decision.decision, decision.notices) == (Decision.NONE, ())
 
