@@ -14,7 +14,7 @@ from anyio import to_thread
 
 from agentflow.core.errors import InvalidFile, NoSandbox
 from agentflow.core.evidence import Command, Exchanged
-from agentflow.core.hook import Hook, HookResult, Script
+from agentflow.core.hook import Hook, HookResult, Origin, Script
 from agentflow.core.point_table import POINTS
 from agentflow.core.points import HookEvent
 from agentflow.core.record import Record, encode, plain
@@ -64,7 +64,7 @@ def fire_script(
     if problem := _find_change(script, event.scene.cwd):
         return Fired(answer=HookAnswer(trouble=problem, broken=True), environment=command.env)
     try:
-        said = _exchange(command, script, event, cancelled)
+        said = _exchange(command, hook, event, cancelled)
     except NoSandbox as error:
         trouble = f"was not run, as it asks for a sandbox: {one_line(str(error))}"
         return Fired(answer=HookAnswer(trouble=trouble, broken=True), environment=command.env)
@@ -80,20 +80,23 @@ def fire_script(
     return Fired(answer=answer, said=said, environment=command.env, seconds=seconds)
 
 
-def _exchange(command: Command, script: Script, event: HookEvent, cancelled: Callable[[], bool]) -> Exchanged:
+def _exchange(command: Command, hook: Hook, event: HookEvent, cancelled: Callable[[], bool]) -> Exchanged:
     """Run a script, in the sandbox if it asks for that. Raises OSError, NoSandbox."""
-    given, runner = encode_event(event), event.scene.runner
+    assert isinstance(hook.body, Script)
+    script, given, runner = hook.body, encode_event(event), event.scene.runner
     if not script.sandbox:
         return exchange(command, given, cancelled)
     if runner is None:
         raise NoSandbox("there is none here")
-    return runner.exchange(command, given, tuple(_find_own_files(command, script)), cancelled)
+    return runner.exchange(command, given, tuple(_find_own_files(command, hook, script)), cancelled)
 
 
-def _find_own_files(command: Command, script: Script) -> Iterator[Path]:
-    """Yield what a script is: the files that its command names, and the folder of its plugin."""
+def _find_own_files(command: Command, hook: Hook, script: Script) -> Iterator[Path]:
+    """Yield what a script is: the folder of its plugin, and the files that a command of the user names."""
     if script.plugin is not None:
         yield Path(script.plugin)
+    if hook.origin is not Origin.USER:
+        return
     words = command.argv
     if script.args is None:
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.core.hook import Decision, Hook, OnError, Script
+from agentflow.core.hook import Decision, Hook, OnError, Origin, Script
 from agentflow.core.points import Point, Scene
 from tests.support.boxes import boxed, landlocked, unboxed
 from tests.unit.hooks.stage import BASH, a_scene, fire, script
@@ -69,13 +69,15 @@ def test_a_guard_of_the_users_own_reads_the_call_and_denies_it(scene: Scene, hom
     guard = home / ".claude/hooks/guard.py"
     guard.parent.mkdir(parents=True)
     guard.write_text(GUARD)
-    hook = asking(f'python3 "{guard}"')
+    hook = asking(f'python3 "{guard}"', origin=Origin.USER)
     bad = BASH.replace(tool_input={"command": "rm -r src"})
     said = [fire(scene, hook, payload=payload) for payload in (BASH, bad)]
     assert [(each.decision, each.reason) for each in said] == [
         (Decision.NONE, ""),
         (Decision.DENY, "not rm -r src"),
     ]
+    theirs = fire(scene, asking(f'cat "{guard}" >&2; exit 2', origin=Origin.PROJECT))
+    assert "json.load" not in theirs.reason  # a repository shows itself nothing of the home
 
 
 BOUNDS = {
