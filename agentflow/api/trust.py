@@ -8,6 +8,7 @@ from agentflow.api.trust_items import (
     Item,
     describe_command,
     describe_hooks,
+    find_role_place,
     find_skill_place,
     list_named,
     list_plugin_items,
@@ -15,7 +16,6 @@ from agentflow.api.trust_items import (
     list_scripts,
     list_skill_hooks,
     list_written,
-    place_role,
     read_own_plugin,
     to_relative,
 )
@@ -32,7 +32,6 @@ from agentflow.core.evidence import CheckName
 from agentflow.core.hook import Hook, Origin, Script
 from agentflow.core.record import plain
 from agentflow.hooks.entries import HookFile, load_hooks, project_places
-from agentflow.library.roles import read_role
 from agentflow.library.skill_file import SKILL_FILE, list_commands
 from agentflow.library.skills import find_skill_folders, list_project_skill_folders
 from agentflow.mcp.entries import SERVERS_FILE, ServerFile, ServerSource, list_server_scripts, read_entries
@@ -156,13 +155,7 @@ def list_hook_notes(root: Path) -> tuple[str, ...]:
 
 def list_frontmatter_places(root: Path) -> Iterator[HookFile]:
     """Yield the role files and skills of a repository that bring hooks, trusted or not."""
-    for path in _list_role_files(root):
-        try:
-            place = place_role(read_role(path, "project")[0])
-        except InvalidFile:
-            continue  # told where role files are read
-        if place is not None:
-            yield place
+    yield from filter(None, map(find_role_place, _list_role_files(root)))
     folders_here = (each for place in list_project_skill_folders(root) for each in find_skill_folders(place))
     yield from filter(None, (find_skill_place(folder, root) for folder in folders_here))
 

@@ -94,12 +94,19 @@ def describe_role(path: Path, root: Path) -> Item:
 def list_role_items(path: Path, root: Path) -> Iterator[Item]:
     """Yield what a role file of a repository may do once it is trusted, its hooks among it."""
     yield describe_role(path, root)
-    try:
-        place = place_role(read_role(path, "project")[0])
-    except InvalidFile:
-        return
+    place = find_role_place(path)
     if place is not None:
         yield from _describe_place(place, root)
+
+
+def find_role_place(path: Path) -> HookFile | None:
+    """Return the role file of a repository if it brings hooks."""
+    try:
+        if HOOKS_KEY.encode() not in content(path):
+            return None  # most bring none, and all of them are looked at as a command starts
+        return place_role(read_role(path, "project")[0])
+    except (InvalidFile, OSError):
+        return None
 
 
 def list_skill_hooks(folder: Path, root: Path) -> Iterator[Item]:
@@ -113,7 +120,7 @@ def find_skill_place(folder: Path, root: Path) -> HookFile | None:
     """Return the file of a repository's skill if it brings hooks."""
     try:
         if HOOKS_KEY.encode() not in content(folder / SKILL_FILE):
-            return None  # most bring none, and all of them are looked at as a command starts
+            return None
         return place_skill(read_skill(folder, root, "project")[0])
     except (InvalidFile, OSError):
         return None
