@@ -204,4 +204,4 @@ class RecordedServers:
 
 
 def _is_of_server(name: str) -> bool:
-    return name.startswith(SERVER_PREFIX) or name in ("ListMcpResources", "ReadMcpResource")
+    return name.startswith(SERVER_PREFIX) or name in ("ListMcpResources", "ReadMcpResource", "GetMcpPrompt")

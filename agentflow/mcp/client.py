@@ -118,6 +118,12 @@ class Connection:
         found = await self._limit_time(lambda: self._client.read_resource(uri), uri, seconds)
         return CallResult(text=self._hide("\n".join(map(_resource_text, found.contents))) or "(nothing)")
 
+    async def fill_prompt(self, name: str, given: Mapping[str, str], seconds: float) -> CallResult:
+        """Return a prompt as text, a paragraph for each of its messages. Raises ServerEnded, or ToolError."""
+        found = await self._limit_time(lambda: self._client.get_prompt(name, dict(given)), name, seconds)
+        text = "\n\n".join(f"{each.role}: {_to_text(each.content)}" for each in found.messages)
+        return CallResult(text=self._hide(text) or "(nothing)")
+
     async def _limit_time(self, ask: Callable[[], Any], what: str, seconds: float) -> Any:
         """Return an answer within the time. Raises ServerEnded, or ToolError."""
         try:

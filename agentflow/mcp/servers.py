@@ -126,8 +126,8 @@ class Servers:
             for server in wanted:
                 starting.start_soon(self._require_started, server)
         tools = [tool for server in wanted for tool in self._make_tools(server, role)]
-        known = {each.entry.name: each.listing.resources for each in wanted if each.listing.resources}
-        return (*tools, *(make_resource_tools(known, self._read) if known else ()))
+        known = {each.entry.name: each.listing for each in wanted}
+        return (*tools, *make_resource_tools(known, self._read, self._fill_prompt))
 
     def _make_tools(self, server: _Server, role: Role) -> Iterator[Tool]:
         entry = server.entry
@@ -240,6 +240,9 @@ class Servers:
 
     def _read(self, server: str, uri: str) -> CallResult:
         return from_thread.run(self._ask, server, lambda up, seconds: up.read(uri, seconds))
+
+    def _fill_prompt(self, server: str, prompt: str, given: dict[str, str]) -> CallResult:
+        return from_thread.run(self._ask, server, lambda up, seconds: up.fill_prompt(prompt, given, seconds))
 
     def _guard(self, name: str) -> Any:
         """Return what sets protected names aside that a call makes, where the server may write the tree."""

@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import compress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +20,7 @@ from agentflow.parse import decode
 from agentflow.permissions.rules import SERVER_PREFIX
 from agentflow.redact import visible
 
-LIST_RESOURCES, READ_RESOURCE = "ListMcpResources", "ReadMcpResource"
+LIST_RESOURCES, READ_RESOURCE, GET_PROMPT = "ListMcpResources", "ReadMcpResource", "GetMcpPrompt"
 DESCRIPTION_CHARS = 2_000
 SCHEMA_CHARS = 20_000
 _LONGEST = 128
@@ -85,6 +86,8 @@ CallTool = Callable[[str, str, dict[str, Any]], CallResult]
 """Calls a tool of a server by both names. Raises ToolError."""
 ReadUri = Callable[[str, str], CallResult]
 """Reads a resource of a server. Raises ToolError."""
+FillPrompt = Callable[[str, str, dict[str, str]], CallResult]
+"""Fills a prompt of a server in, by both names. Raises ToolError."""
 
 
 def name_tool(server: str, tool: str) -> str:
@@ -198,7 +201,7 @@ def _make_input(name: str, shown: Mapping[str, Any]) -> type[Record]:
 
 
 class ResourceList(Record):
-    """Which resources the MCP servers have."""
+    """Which resources and prompts the MCP servers have."""
 
     server: Annotated[str, Meta(description="Only those of this server.")] = ""
 
@@ -208,31 +211,58 @@ class ResourceChoice(Record):
     uri: Annotated[str, Meta(min_length=1, description="As ListMcpResources gives it.")]
 
 
-def make_resource_tools(known: Mapping[str, tuple[ServerResource, ...]], read: ReadUri) -> tuple[Tool, ...]:
-    """Return the two tools over resources, of the servers that a role may use."""
+class PromptChoice(Record):
+    server: Annotated[str, Meta(min_length=1)]
+    name: Annotated[str, Meta(min_length=1, description="As ListMcpResources gives it.")]
+    arguments: dict[str, str] = {}
+
+
+def make_resource_tools(
+    known: Mapping[str, ServerListing], read: ReadUri, fill: FillPrompt
+) -> tuple[Tool, ...]:
+    """Return the tools over resources and prompts of servers, where there are any."""
 
     def list_resources(wanted: ResourceList, _context: ToolContext) -> Output:
-        """List what MCP servers offer for reading: server, address, name."""
+        """List what MCP servers offer for reading: resources by server and address, and prompts."""
         rows = (
-            f"{server} {each.uri} {each.name} {each.description}".rstrip()
-            for server, offered in known.items()
-            for each in offered
+            row
+            for server, listing in known.items()
             if wanted.server in ("", server)
+            for row in _list_readable(server, listing)
         )
-        return Output(content=visible("\n".join(rows)) or "no resources")
+        return Output(content=visible("\n".join(rows)) or "nothing to read")
+
+    def get_prompt(wanted: PromptChoice, _context: ToolContext) -> Output:
+        """Read a prompt of an MCP server, with its arguments filled in."""
+        if wanted.server not in known:
+            return Output(content=f"{wanted.server} is no MCP server that you may use", is_error=True)
+        found = fill(wanted.server, wanted.name, wanted.arguments)
+        return Output(content=f"{_NOTE.format(name=wanted.server)}\n{found.text}", is_error=found.is_error)
 
     def read_resource(wanted: ResourceChoice, _context: ToolContext) -> Output:
         """Read a resource of an MCP server."""
         if wanted.server not in known:
-            return Output(content=f"{wanted.server} is no MCP server with resources", is_error=True)
+            return Output(content=f"{wanted.server} is no MCP server that you may use", is_error=True)
         found = read(wanted.server, wanted.uri)
         return Output(content=f"{_NOTE.format(name=wanted.server)}\n{found.text}", is_error=found.is_error)
 
     made = partial(Tool, category=Category.MCP, effect=Effect.EXECUTE, subjects={"server": Subject.NAME})
-    return (
+    has_resources = any(listing.resources for listing in known.values())
+    has_prompts = any(listing.prompts for listing in known.values())
+    tools = (
         made(name=LIST_RESOURCES, input=ResourceList, call=list_resources),
         made(name=READ_RESOURCE, input=ResourceChoice, call=read_resource),
+        made(name=GET_PROMPT, input=PromptChoice, call=get_prompt),
     )
+    is_offered = (has_resources or has_prompts, has_resources, has_prompts)
+    return tuple(compress(tools, is_offered))
+
+
+def _list_readable(server: str, listing: ServerListing) -> Iterator[str]:
+    for each in listing.resources:
+        yield f"{server} {each.uri} {each.name} {each.description}".rstrip()
+    for prompt in listing.prompts:
+        yield f"{server} prompt {prompt.name}({', '.join(prompt.arguments)}) {prompt.description}".rstrip()
 
 
 def make_recorded_tools(specs: Iterable[ToolSpec], answer: Callable[[str], Output]) -> tuple[Tool, ...]:
