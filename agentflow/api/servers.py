@@ -15,11 +15,13 @@ from agentflow.core.ports import ToolSource
 from agentflow.core.role import Role
 from agentflow.core.tool import Output, Tool
 from agentflow.mcp.entries import (
+    PLUGIN_ROOT,
     SERVERS_FILE,
     ServerEntries,
     ServerEntry,
     ServerFile,
     ServerSource,
+    find_project_file,
     list_server_scripts,
     read_entries,
 )
@@ -27,7 +29,7 @@ from agentflow.model.tiers import REPAIR
 from agentflow.parse import decode
 from agentflow.permissions.rules import SERVER_PREFIX, parse_rules
 from agentflow.sandbox.run import Sandbox
-from agentflow.settings import PLUGIN_MANIFEST, Settings, folders
+from agentflow.settings import Settings, folders
 from agentflow.store.journal import load_run
 from agentflow.store.reading import find
 from agentflow.store.tasks import TaskStore
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from agentflow.mcp.servers import ServerPlace
 
 _ON, _OFF, _ALL = "enabledMcpjsonServers", "disabledMcpjsonServers", "enableAllProjectMcpServers"
-_PLUGIN_ROOT = "CLAUDE_PLUGIN_ROOT"
 UNTRUSTED = "waits for your trust: agentflow trust"
 
 
@@ -49,11 +50,9 @@ def find_accepted_file() -> Path:
 def list_server_files(root: Path) -> tuple[ServerFile, ...]:
     """Return the files that may configure servers here."""
     own = folders(os.environ).claude.with_name(".claude.json")
-    is_plugin = (root / PLUGIN_MANIFEST).is_file()
-    variables = {_PLUGIN_ROOT: str(root)} if is_plugin else {}
     return (
         ServerFile(path=own, source=ServerSource.LOCAL),
-        ServerFile(path=root / SERVERS_FILE, source=ServerSource.PROJECT, variables=variables),
+        find_project_file(root),
         ServerFile(path=own, source=ServerSource.USER),
         *_list_plugin_files(root),
     )
@@ -70,7 +69,7 @@ def _list_plugin_files(root: Path) -> tuple[ServerFile, ...]:
             path=each.path,
             source=ServerSource.PLUGIN,
             prefix=f"plugin_{each.plugin}_",
-            variables={_PLUGIN_ROOT: str(each.root)},
+            variables={PLUGIN_ROOT: str(each.root)},
         )
         for each in list_plugin_servers(root)
     )

@@ -34,7 +34,7 @@ from agentflow.core.record import plain
 from agentflow.hooks.entries import HookFile, load_hooks, project_places
 from agentflow.library.skill_file import SKILL_FILE, list_commands
 from agentflow.library.skills import find_skill_folders, list_project_skill_folders
-from agentflow.mcp.entries import SERVERS_FILE, ServerFile, ServerSource, list_server_scripts, read_entries
+from agentflow.mcp.entries import SERVERS_FILE, find_project_file, list_server_scripts, read_entries
 from agentflow.permissions.rules import read_rules
 from agentflow.redact import one_line
 from agentflow.settings import (
@@ -243,7 +243,7 @@ def _list_skill_scripts(root: Path) -> Iterator[Item]:
 
 
 def _list_servers(root: Path) -> Iterator[Item]:
-    place = ServerFile(path=root / SERVERS_FILE, source=ServerSource.PROJECT)
+    place = find_project_file(root)
     if place.path.is_file():
         found = read_entries((place,), root)
         if not found.all:

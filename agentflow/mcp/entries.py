@@ -14,10 +14,12 @@ from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.parse import Mismatch, decode, fit
 from agentflow.redact import KEY_VARIABLES
+from agentflow.settings import PLUGIN_MANIFEST
 from agentflow.trust import content
 
 SERVERS_FILE = ".mcp.json"
 SERVERS_KEY = "mcpServers"
+PLUGIN_ROOT = "CLAUDE_PLUGIN_ROOT"
 DEFAULT_CALL_SECONDS = 300.0
 _NAME = regex(r"[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*", re.ASCII)
 """No two underscores together, none at an end: `mcp__a` would be a rule for other servers too."""
@@ -237,6 +239,13 @@ def _find_problem(written: _Written) -> str:
         return "needs a command to start, or a url with a type"
     is_address = written.url.startswith(("http://", "https://", "${"))
     return "" if is_address or not written.url else "its url is no http address"
+
+
+def find_project_file(root: Path) -> ServerFile:
+    """Return the repository's own file of servers, which may be that of a plugin at its root."""
+    is_plugin = (root / PLUGIN_MANIFEST).is_file()
+    variables = {PLUGIN_ROOT: str(root)} if is_plugin else {}
+    return ServerFile(path=root / SERVERS_FILE, source=ServerSource.PROJECT, variables=variables)
 
 
 def list_server_scripts(entry: ServerEntry, root: Path) -> tuple[str, ...]:

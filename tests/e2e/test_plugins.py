@@ -1,7 +1,9 @@
 """Plugins that the user added or that lie at the root of a repository, and attacks on them."""
 
 import json
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from tests.support.plugin import AGENTS, COMMANDS, SKILLS, copy_plugin
 from tests.support.repo import CALC, Done, NewRepo, Repo, call, mending, role, turn
 
 NAME = "review-kit"
+SERVER = Path(__file__).parents[1] / "support/mcp_server.py"
 WORK = turn(
     call("Skill", skill="rounding-money"),
     call("Bash", command="echo rm -rf /"),
@@ -43,6 +46,14 @@ def write_plugin(folder: Path, manifest: object = None, **files: str) -> Path:
     return folder
 
 
+def add_server(folder: Path) -> None:
+    """Give a plugin a server that answers, in place of those that its file names."""
+    (folder / "servers").mkdir()
+    shutil.copy(SERVER, folder / "servers/clock.py")
+    entry = {"command": sys.executable, "args": ["${CLAUDE_PLUGIN_ROOT}/servers/clock.py"]}
+    (folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"clock": entry}}), "utf-8")
+
+
 def git(folder: Path, *words: str) -> None:
     author = ("-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgSign=false")
     subprocess.run(["git", *author, *words], cwd=folder, check=True, capture_output=True)
@@ -51,9 +62,10 @@ def git(folder: Path, *words: str) -> None:
 @pytest.mark.parametrize("is_added", [True, False], ids=["added", "at the root"])
 def test_all_of_a_public_plugin_counts(repo: Repo, kit: Path, *, is_added: bool) -> None:
     if is_added:
+        add_server(kit)
         assert add(repo, str(kit)).code == 0
     else:
-        copy_plugin(repo.root)
+        add_server(copy_plugin(repo.root))
         assert "review-kit" not in repo.run("agents", "list").out
         repo.commit()
         assert repo.run("trust", "--yes").code == 0
@@ -63,9 +75,10 @@ def test_all_of_a_public_plugin_counts(repo: Repo, kit: Path, *, is_added: bool)
     assert {f"{NAME}:{name}" for name in SKILLS} <= listed
     listed = {row["name"] for row in repo.run("commands", "list", "--json").json}
     assert {f"{NAME}:{name}" for name in COMMANDS} == listed
-    servers = repo.run("mcp", "list").out
-    assert ("plugin_review-kit_clock" if is_added else "clock ") in servers
-    done = repo.task("/fix-money add calc.py", "-v", script=[*mending(WORK), REVIEWED])
+    server = f"plugin_{NAME}_clock" if is_added else "clock"
+    assert f"{server} " in repo.run("mcp", "list").out
+    work = {**WORK, "tools": [*WORK["tools"], call(f"mcp__{server}__add", a=2, b=3)]}
+    done = repo.task("/fix-money add calc.py", "-v", script=[*mending(work), REVIEWED])
     assert done.code in (0, 4), done.err
     state = repo.state()
     assert state["task"] == "Make add in calc.py round half to even."
@@ -77,6 +90,7 @@ def test_all_of_a_public_plugin_counts(repo: Repo, kit: Path, *, is_added: bool)
     assert "Round half to even, once, at the end." in results[0]
     assert "review-kit: not that command" in results[1]
     assert "calc.py looks right" in results[2]
+    assert results[3].endswith("\n5"), results[3]
     assert any("review-kit saw this change" in json.dumps(entry) for entry in run.entries)
     assert repo.runs(f"{NAME}:Code-Reviewer")
 
