@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from agentflow.core.record import Record
-from agentflow.repair.candidates import Candidate, EditPlace, list_candidates, localise
+from agentflow.repair.candidates import Candidate, list_candidates
+from agentflow.repair.locate import EditPlace, localise
 from agentflow.repair.search import Bench, SearchResult, find_first_plausible, trace_tests
 from agentflow.repair.sources import apply_mutation, read_sources
 from agentflow.repair.target import Brief, Target, read_base_tree, read_target, widen_target

@@ -13,7 +13,8 @@ from agentflow.core.errors import ModelRejected
 from agentflow.core.evidence import RED, Command, Execution
 from agentflow.core.record import Record
 from agentflow.parse import Mismatch, fit
-from agentflow.repair.candidates import Candidate, TestTrace
+from agentflow.repair.candidates import Candidate
+from agentflow.repair.locate import TestTrace
 from agentflow.repair.sources import Sources
 from agentflow.repair.target import ADVICE, Target
 from agentflow.sandbox.profile import REPAIR_ENGINE
