@@ -35,6 +35,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "tree_sitter_bash": ("agentflow/permissions/shell_parser.py",),
     "yaml": ("agentflow/frontmatter.py",),
     "typer": ("agentflow/cli/",),
+    "jinja2": ("agentflow/pages/templates.py",),
     "prompt_toolkit": ("agentflow/cli/line_editor.py",),
     "rich": ("agentflow/cli/", "agentflow/view/"),
     "msgspec.convert": ("agentflow/parse.py",),

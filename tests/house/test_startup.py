@@ -17,7 +17,19 @@ try:
 finally:
     print(*sorted(sys.modules), file=sys.stderr)
 """
-NEVER = {"anthropic", "git", "pydantic", "yaml", "anyio", "httpx", "httpx2", "asyncio", "hypothesis", "mcp"}
+NEVER = {
+    "anthropic",
+    "git",
+    "pydantic",
+    "yaml",
+    "anyio",
+    "httpx",
+    "httpx2",
+    "asyncio",
+    "hypothesis",
+    "mcp",
+    "jinja2",
+}
 ONLY_WITH_WORK = NEVER | {"rich", "typer", "click", "msgspec", "subprocess"}
 ROUNDS = 9
 

@@ -1,0 +1,44 @@
+"""Templates to HTML: the one door to Jinja2, where every value is redacted, made visible and escaped."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, PrefixLoader, StrictUndefined
+from markupsafe import Markup
+
+from agentflow.redact import redact_text, visible
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_ROOMS = ("pages", "web")
+"""The rooms with templates; a template is named by its room and its file."""
+
+
+def fill_template(name: str, **values: Any) -> str:
+    """Return the text of a template such as `pages/document.html`; no value in it can add markup."""
+    return _environment().get_template(name).render(**values)
+
+
+def to_markup(rendered: str) -> Markup:
+    """Return text that `fill_template` made as a value that another template inserts as it is."""
+    return Markup(rendered)  # noqa: S704  # each value in it was escaped as it was rendered
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PrefixLoader({room: FileSystemLoader(_PACKAGE / room / "templates") for room in _ROOMS}),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+
+
+def _finalize(value: Any) -> Any:
+    """Return a value as it is shown: what stays of a text without secrets and control characters."""
+    if isinstance(value, Markup):
+        return value
+    return visible(redact_text(str(value)))
