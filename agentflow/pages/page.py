@@ -1,24 +1,233 @@
-"""A task folder read into the record that all pages of the task are made from."""
+"""A task folder read into the record that all its pages are made from; nothing here writes or locks."""
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
+from agentflow.core.errors import AgentflowError, CorruptState, InvalidFile, StateError
+from agentflow.core.events import Stamped, StateChanged
+from agentflow.core.evidence import CheckName, Evidence, TestOutcome
 from agentflow.core.record import Record
-from agentflow.view.tasks import Snapshot, load
+from agentflow.core.task import RequiredCheck, TaskState
+from agentflow.pages.diff import FileView, arrange_diff
+from agentflow.pages.turns import Course, RunView, fold_runs, follow_course
+from agentflow.parse import decode
+from agentflow.redact import one_line, redact_text, strip_colours
+from agentflow.report.material import Spending, sum_spending
+from agentflow.store.ledger import REPORT, read_outcomes
+from agentflow.store.reading import EVIDENCE, events, fold_state
+from agentflow.trust import content
+from agentflow.verdict.case import find_hook_files
+from agentflow.view.tasks import Snapshot
+from agentflow.view.verdict import file_diffs
 from agentflow.workspace.git import Git
+
+_RECORD = re.compile(r"ev-[0-9]{4,}")
+_IDS = re.compile(rf"{EVIDENCE}/ev-[0-9]{{4,}}\.ids")
+_OUTPUT_LINES = 120
+_MOST_BYTES = 16 * 1024 * 1024
+
+
+class TestView(Record):
+    """One test before the task and now; None where it was not there."""
+
+    __test__ = False
+
+    name: str
+    before: TestOutcome | None
+    after: TestOutcome | None
+
+
+class CheckView(Record):
+    """A required check before the task and now."""
+
+    name: CheckName
+    command: str
+    missing: str
+    """Why it cannot run on this machine; empty where it can."""
+    before: Evidence | None
+    after: Evidence | None
+    """None where it was not run on the change yet."""
+    changed: tuple[TestView, ...] = ()
+    """The tests whose result is another one now, and those that fail."""
+    same: tuple[TestView, ...] = ()
+    """All others."""
+
+
+class OutputView(Record):
+    """The end of what a command printed."""
+
+    lines: tuple[str, ...]
+    left_out: int
+    """Lines above."""
 
 
 class TaskPage(Record):
     """All that a page shows of a task at one moment."""
 
     task_id: str
-    snapshot: Snapshot | None
-    """None where the events cannot be read."""
     at_work: bool
     """A process is at work in the repository."""
+    snapshot: Snapshot | None = None
+    """None where the events cannot be read."""
     problems: tuple[str, ...] = ()
     """What could not be read."""
+    files: tuple[FileView, ...] = ()
+    diff: str = ""
+    runs: tuple[RunView, ...] = ()
+    checks: tuple[CheckView, ...] = ()
+    course: Course = Course()
+    spending: Spending = Spending(roles=(), seconds=0, model=0)
 
 
-def read_page(folder: Path, git: Git, *, at_work: bool, before: TaskPage | None = None) -> TaskPage:  # noqa: ARG001
-    """Return the page of a task as its files are now; what the page before has of the diff is taken over."""
-    return TaskPage(task_id=folder.name, snapshot=load(folder), at_work=at_work)
+def read_task_page(folder: Path, git: Git, *, at_work: bool, before: TaskPage | None = None) -> TaskPage:
+    """Return the page of a task as its files are now; the diff of the page before is used while it holds.
+
+    What cannot be read is left out and named.
+    """
+    happened, problems = _read_events(folder)
+    try:
+        state = fold_state(folder, happened)
+    except CorruptState as error:
+        return TaskPage(task_id=folder.name, at_work=at_work, problems=(*problems, _tell(error, folder)))
+    records, damaged = _read_records(folder)
+    told = tuple(one for one in happened if not isinstance(one.event, StateChanged))
+    diff = _take_over(before, state) or _read_diff(folder, git, state)
+    return TaskPage(
+        task_id=folder.name,
+        at_work=at_work,
+        snapshot=Snapshot(folder=folder, state=state, events=told, evidence=records),
+        problems=(*problems, *damaged),
+        files=arrange_diff(file_diffs(diff), state.surface, state.verdict),
+        diff=diff,
+        runs=fold_runs(told),
+        checks=tuple(_compare_checks(folder, state, records)),
+        course=follow_course(told),
+        spending=sum_spending(told),
+    )
+
+
+def _tell(error: AgentflowError, folder: Path) -> str:
+    return one_line(str(error).replace(f"{folder}/", ""), 300)
+
+
+def _read_events(folder: Path) -> tuple[tuple[Stamped, ...], tuple[str, ...]]:
+    """Return the events up to the first that cannot be read, and what is wrong with that one."""
+    found, reading = list[Stamped](), events(folder)
+    try:
+        found.extend(reading)
+    except CorruptState as error:
+        return tuple(found), (_tell(error, folder),)
+    return tuple(found), ()
+
+
+def _read_records(folder: Path) -> tuple[tuple[Evidence, ...], tuple[str, ...]]:
+    """Return the records of commands that can be read, and what is wrong with the others."""
+    found, problems = list[Evidence](), list[str]()
+    for path in sorted((folder / EVIDENCE).glob("ev-*.json"), key=lambda path: (len(path.name), path.name)):
+        if not _RECORD.fullmatch(path.stem):
+            continue
+        try:
+            found.append(decode(Evidence, content(path), path.name))
+        except (InvalidFile, OSError) as error:
+            problems.append(one_line(str(error).replace(f"{folder}/", ""), 300))
+    return tuple(found), tuple(problems)
+
+
+def _take_over(before: TaskPage | None, state: TaskState) -> str:
+    """Return the diff of an earlier page of the same task where its trees are the same still."""
+    known = before.snapshot.state if before and before.snapshot else None
+    trees = (state.base_tree, state.tree, state.hook_files)
+    is_same = known is not None and (known.base_tree, known.tree, known.hook_files) == trees
+    return before.diff if before and is_same else ""
+
+
+def _read_diff(folder: Path, git: Git, state: TaskState) -> str:
+    """Return what the task changed up to its newest tree; from its report where git lost the trees."""
+    if state.base_tree is None or state.tree is None or state.base_tree == state.tree:
+        return ""
+    apart = find_hook_files(state)
+    try:
+        changes = git.changes(state.base_tree, state.tree)
+        paths = [change.path for change in changes if change.path not in apart]
+        return redact_text(git.diff(state.base_tree, state.tree, *(paths if apart else ())) if paths else "")
+    except StateError:
+        return _find_diff_in_report(folder)
+
+
+def _find_diff_in_report(folder: Path) -> str:
+    if not _is_inside(folder, folder / REPORT):
+        return ""
+    try:
+        text = content(folder / REPORT).decode("utf-8", "replace")
+    except (OSError, InvalidFile):
+        return ""
+    _, fence, rest = text.rpartition("```diff\n")
+    return rest.rstrip().rstrip("`") if fence else ""
+
+
+def _compare_checks(folder: Path, state: TaskState, records: tuple[Evidence, ...]) -> Iterator[CheckView]:
+    known = {record.id: record for record in records}
+    base = {one.check.name: one for one in state.baseline}
+    final = {one.check.name: one for one in state.final}
+    for name in CheckName:
+        newest = final.get(name) or base.get(name)
+        if newest is None:
+            continue
+        before, after = (_find(known, side.get(name)) for side in (base, final))
+        tests = tuple(_compare_tests(folder, before, after))
+        yield CheckView(
+            name=name,
+            command=newest.check.command,
+            missing=newest.check.missing or "",
+            before=before,
+            after=after,
+            changed=tuple(test for test in tests if _is_told(test, is_done=after is not None)),
+            same=tuple(test for test in tests if not _is_told(test, is_done=after is not None)),
+        )
+
+
+def _find(known: dict[str, Evidence], required: RequiredCheck | None) -> Evidence | None:
+    return known.get(required.evidence or "") if required else None
+
+
+def _compare_tests(folder: Path, before: Evidence | None, after: Evidence | None) -> Iterator[TestView]:
+    old, new = _read_tests(folder, before), _read_tests(folder, after)
+    for name in dict.fromkeys((*old, *new)):
+        yield TestView(name=name, before=old.get(name), after=new.get(name))
+
+
+def _read_tests(folder: Path, record: Evidence | None) -> dict[str, TestOutcome]:
+    """Return the outcomes that a record names, from a file of the task's folder and no other."""
+    ids = record.tests.ids_file if record and record.tests else None
+    if record is None or ids is None or not _IDS.fullmatch(ids) or not _is_inside(folder, folder / ids):
+        return {}
+    try:
+        return read_outcomes(folder, record)
+    except (OSError, ValueError):
+        return {}
+
+
+def _is_told(test: TestView, *, is_done: bool) -> bool:
+    """Tell whether a test is one to look at: its result changed, or it does not pass."""
+    newest = test.after if is_done else test.before
+    is_fine = newest in (TestOutcome.PASSED, TestOutcome.SKIPPED)
+    return not is_fine or (is_done and test.before is not test.after)
+
+
+def _is_inside(folder: Path, place: Path) -> bool:
+    """Tell whether a place is a plain file of the folder; a link could lead to any file of the user."""
+    return place.is_file() and place.resolve() == folder.resolve() / place.relative_to(folder)
+
+
+def read_output(folder: Path, evidence_id: str, most: int = _OUTPUT_LINES) -> OutputView | None:
+    """Return the end of what a command printed, or None where it was not kept."""
+    place = folder / EVIDENCE / f"{Path(evidence_id).name}.out"
+    if not _is_inside(folder, place):
+        return None
+    with place.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - _MOST_BYTES))
+        text = file.read().decode("utf-8", "replace")
+    printed = redact_text(strip_colours(text)).splitlines()
+    return OutputView(lines=tuple(printed[-most:]), left_out=max(0, len(printed) - most))

@@ -1,9 +1,69 @@
 """The page of a task as HTML: the parts that a live view replaces one by one, and the whole as one file."""
 
-from collections.abc import Mapping
+import hashlib
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from agentflow.pages.page import TaskPage
+from agentflow import __version__
+from agentflow.core.evidence import Evidence, Side
+from agentflow.core.pending import Pending
+from agentflow.core.run import RunOutcome
+from agentflow.core.task import Status, TaskState
+from agentflow.core.verdict import describe_probe, explain_caveat
+from agentflow.core.wording import PLAUSIBLE
+from agentflow.pages.diff import JudgedAs
+from agentflow.pages.page import TaskPage, read_output
+from agentflow.pages.picture import Plot, Stand, draw_plot, draw_route
+from agentflow.pages.templates import fill_template, format_money, to_markup
+from agentflow.pages.turns import CallEnd, RunView
+from agentflow.redact import one_line
+from agentflow.view.verdict import describe_outcome
+from agentflow.view.words import (
+    REPAIR_MODEL,
+    UNSANDBOXED,
+    duration,
+    is_without_change,
+    plural,
+    status_mark,
+    status_style,
+)
+
+LOCAL = "#{}"
+"""The address of a record within the same page."""
+_STANDS: Mapping[Stand, str] = {
+    Stand.PASSED: "✓",
+    Stand.FAILED: "✗",
+    Stand.NOW: "▸",
+    Stand.WAITS: "‖",
+    Stand.STOPPED: "!",
+    Stand.TO_COME: "○",
+    Stand.SKIPPED: "─",
+}
+_ENDS: Mapping[CallEnd, str] = {
+    CallEnd.RUNNING: "▸",
+    CallEnd.DONE: "✓",
+    CallEnd.FAILED: "✗",
+    CallEnd.REFUSED: "⊘",
+}
+_SIGNS: Mapping[JudgedAs, str] = {
+    JudgedAs.PROVED: "✓",
+    JudgedAs.UNPROVED: "?",
+    JudgedAs.CHECK: "⚑",
+    JudgedAs.DOCUMENT: "¶",
+    JudgedAs.SAME: "=",
+    JudgedAs.OPEN: "○",
+}
+_LEGEND: Mapping[JudgedAs, str] = {
+    JudgedAs.PROVED: "a test fails without these lines and passes with them",
+    JudgedAs.UNPROVED: "nothing fails without these lines",
+    JudgedAs.CHECK: "a part of what judges the change",
+    JudgedAs.DOCUMENT: "read by people only",
+    JudgedAs.SAME: "what the program does stays as it was",
+    JudgedAs.OPEN: "there is no verdict on these lines yet",
+}
+_GOOD_ENDS = (RunOutcome.SUBMITTED, RunOutcome.ANSWERED)
 
 
 def read_style() -> str:
@@ -11,6 +71,272 @@ def read_style() -> str:
     return (Path(__file__).parent / "page.css").read_text("utf-8")
 
 
-def render_parts(page: TaskPage, evidence_link: str = "#{}") -> Mapping[str, str]:  # noqa: ARG001
-    """Return the HTML of each element of the page, by its id, in the order of the page."""
-    return {"head": f'<section id="head">{page.task_id}</section>'}
+def render_parts(page: TaskPage, evidence_link: str = LOCAL) -> Mapping[str, str]:
+    """Return the HTML of each element of a page by its id, in the order of the page.
+
+    The element `run-N` is the summary of a run in `runs`, and `turn-N-M` an item of the list `turns-N` there:
+    they come as elements of their own, since they change while the others stay. What waits for a person is
+    left to the page, which has its own ways to decide it.
+    """
+    if page.snapshot is None:
+        return {"head": _render_head(page, evidence_link)}
+    parts = dict(_render_sections(page, evidence_link))
+    if page.runs:
+        parts["runs"] = _render_runs(page, tuple((run, "", ()) for run in page.runs), is_open=True)
+    for run in page.runs:
+        parts[f"run-{run.number}"] = _render_run(page, run)
+        parts |= {f"turn-{run.number}-{number}": text for number, text in _render_turns(run)}
+    parts["evidence"] = _render_evidence(page, evidence_link)
+    parts["cost"] = _render_cost(page)
+    return {name: text for name, text in parts.items() if text}
+
+
+def render_document(page: TaskPage) -> str:
+    """Return a page as one file that needs nothing else, with the outputs of its commands."""
+    parts = {"head": _render_head(page, LOCAL)}
+    if page.snapshot is not None:
+        parts |= dict(_render_sections(page, LOCAL))
+        runs = tuple(
+            (run, _render_run(page, run), tuple(text for _, text in _render_turns(run))) for run in page.runs
+        )
+        parts["waiting"] = _render_waiting(page.snapshot.state)
+        parts["runs"] = _render_runs(page, runs, is_open=False) if runs else ""
+        parts["evidence"] = _render_evidence(page, "")
+        parts["cost"] = _render_cost(page)
+    order = ("head", "waiting", "answer", "route", "diff", "checks", "plan", "runs", "evidence", "cost")
+    style = read_style()
+    return fill_template(
+        "pages/document.html",
+        title=_name(page),
+        style=to_markup(style),
+        style_hash=b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        version=__version__,
+        task_id=page.task_id,
+        body=to_markup("\n".join(parts[name] for name in order if parts.get(name))),
+    )
+
+
+def _name(page: TaskPage) -> str:
+    state = page.snapshot.state if page.snapshot else None
+    return f"{_describe_status(page)[1]}: {one_line(state.task, 80)}" if state else page.task_id
+
+
+def _describe_status(page: TaskPage) -> tuple[str, str, str]:
+    """Return mark, name and tone of where a task stands."""
+    if page.snapshot is None:
+        return "!", "Cannot be read", "bad"
+    state = page.snapshot.state
+    if state.undone is not None:
+        return "!", "Undone", "warn"
+    if state.status is Status.RUNNING and not page.at_work:
+        return "!", "Interrupted", "warn"
+    words = "Waits for you" if state.pending else describe_outcome(page.snapshot)[0].partition(":")[0]
+    mark = status_mark(state.status).text.strip()
+    return mark, words[:1].upper() + words[1:], status_style(state.status).name.lower()
+
+
+def _render_head(page: TaskPage, link: str) -> str:
+    mark, status, tone = _describe_status(page)
+    snapshot, state = page.snapshot, page.snapshot.state if page.snapshot else None
+    verdict = state.verdict if state else None
+    first, _, rest = state.task.strip().partition("\n") if state else ("", "", "")
+    return fill_template(
+        "pages/head.html",
+        page=page,
+        state=state,
+        verdict=verdict,
+        mark=mark,
+        status=status,
+        tone=tone,
+        title=first,
+        rest=rest.strip(),
+        sentence=_explain_outcome(page),
+        caveats=[(word, explain_caveat(word)) for word in verdict.caveats] if verdict else [],
+        facts=tuple(_list_facts(page, state)) if state else (),
+        known={record.id for record in snapshot.evidence} if snapshot else set(),
+        link=link,
+    )
+
+
+def _explain_outcome(page: TaskPage) -> str:
+    """Return in one sentence what shows the result, or what happens next."""
+    if page.snapshot is None:
+        return ""
+    state = page.snapshot.state
+    if state.undone is not None:
+        return f"The files were restored to their state before the task, {state.undone.at}."
+    if state.status is Status.RUNNING:
+        is_live = "It is at work." if page.at_work else "Its process ended before the task did. "
+        return is_live if page.at_work else f"{is_live}agentflow resume {state.task_id} continues it."
+    words, why = describe_outcome(page.snapshot)
+    said = why or words
+    claim = f" The change was found by search: {PLAUSIBLE}." if _is_found(state) else ""
+    return f"{said[:1].upper()}{said[1:]}{'' if said.endswith('.') else '.'}{claim}"
+
+
+def _is_found(state: TaskState) -> bool:
+    is_verified = state.status in (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
+    return state.model == REPAIR_MODEL and is_verified
+
+
+def _list_facts(page: TaskPage, state: TaskState) -> Iterator[tuple[str, str, str]]:
+    """Yield what to know of a task, each with its label and its tone."""
+    yield "Started", f"{state.started_at.replace('T', ' ').removesuffix('Z')} UTC", ""
+    yield "Worked", duration(page.course.seconds), ""
+    yield "Model", state.model, ""
+    route = f", {state.route.replace('_', ' ')} route" if state.route else ""
+    yield "Class", f"{state.task_complexity}{route}", ""
+    if not state.reads_only:
+        yield "Attempts", f"{state.iteration} of at most {state.max_iterations}", ""
+    usage = state.usage
+    yield "Cost", format_money(usage.cost_usd), ""
+    yield "Tokens", f"{usage.tokens - usage.output:,} in, {usage.output:,} out", ""
+    if state.sandbox == "none":
+        yield "Sandbox", UNSANDBOXED, "bad"
+    else:
+        gaps = f", not isolated: {', '.join(state.gaps)}" if state.gaps else ""
+        yield "Sandbox", f"{state.sandbox}{gaps}", "warn" if gaps else ""
+    if state.ending is not None:
+        yield "Exit code", str(int(state.ending.exit_code)), ""
+    if state.base_tree and state.tree:
+        yield "Trees", f"{state.base_tree[:12]} → {state.tree[:12]}", ""
+
+
+def _render_sections(page: TaskPage, link: str) -> Iterator[tuple[str, str]]:
+    """Yield the elements that every page has in the same form."""
+    assert page.snapshot is not None
+    state = page.snapshot.state
+    yield "head", _render_head(page, link)
+    if state.findings is not None and state.reads_only:
+        yield "answer", _render_answer(state)
+    picture = draw_route(state, page.course, at_work=page.at_work)
+    told = ", ".join(f"{box.phase} {box.stand}" for box in picture.boxes)
+    yield "route", fill_template("pages/route.html", picture=picture, told=told, marks=_STANDS)
+    if not state.reads_only:
+        yield "diff", _render_diff(page, state)
+    if page.checks:
+        probes = [(probe, describe_probe(probe.kind, probe.end)) for probe in state.probes or ()]
+        yield "checks", fill_template("pages/checks.html", page=page, probes=probes)
+    if state.plan or state.failures:
+        yield "plan", fill_template("pages/plan.html", state=state)
+
+
+def _render_answer(state: TaskState) -> str:
+    assert state.findings is not None
+    doubts = {
+        **dict.fromkeys(state.unseen_findings, "not seen by the explorer"),
+        **dict.fromkeys(state.flagged_findings, "no such line"),
+    }
+    found = [(finding, doubts.get(finding.place, "")) for finding in state.findings.findings]
+    return fill_template("pages/answer.html", state=state, findings=found)
+
+
+def _render_diff(page: TaskPage, state: TaskState) -> str:
+    marks = [mark for mark in JudgedAs if any(mark in file.marks for file in page.files)]
+    unknown = state.tree is None and state.base_tree is not None
+    return fill_template(
+        "pages/diff.html",
+        page=page,
+        added=sum(file.added for file in page.files),
+        removed=sum(file.removed for file in page.files),
+        legend=[(mark, _LEGEND[mark]) for mark in marks],
+        signs=_SIGNS,
+        none="Nothing is known to be changed yet." if unknown else "No file was changed.",
+    )
+
+
+def _render_waiting(state: TaskState) -> str:
+    """Return what waits for a person, with the commands that decide it."""
+    items = [describe_pending(item, state.task_id) for item in state.pending]
+    return fill_template("pages/waiting.html", items=items) if items else ""
+
+
+def describe_pending(item: Pending, task_id: str) -> Mapping[str, Any]:
+    """Return what a page shows of something that a person has to decide."""
+    questions = [one.text for one in item.questions if one.text]
+    rows = [("question", text) for text in questions]
+    rows += [(key, str(value)) for key, value in item.shown_input.items() if value not in ("", None)]
+    return {
+        "title": f"{item.kind} {item.id}{f': {item.tool}' if item.tool else ''}",
+        "rows": rows,
+        "options": item.questions[0].options,
+        "command": item.tell_how_to_decide(task_id),
+    }
+
+
+_Shown = tuple[RunView, str, tuple[str, ...]]
+
+
+def _render_runs(page: TaskPage, runs: tuple[_Shown, ...], *, is_open: bool) -> str:
+    shown = [
+        (run, to_markup(summary or f'<summary id="run-{run.number}"></summary>'), map(to_markup, turns))
+        for run, summary, turns in runs
+    ]
+    return fill_template("pages/runs.html", page=page, runs=shown, opened=is_open)
+
+
+def _render_run(page: TaskPage, run: RunView) -> str:
+    return fill_template("pages/run.html", page=page, run=run, is_fine=run.outcome in _GOOD_ENDS).strip()
+
+
+def _render_turns(run: RunView) -> Iterator[tuple[int, str]]:
+    for turn in run.turns:
+        yield turn.number, fill_template("pages/turn.html", turn=turn, ends=_ENDS).strip()
+
+
+def _render_evidence(page: TaskPage, link: str) -> str:
+    """Return the recorded commands; without a link to them, with the end of what they printed."""
+    assert page.snapshot is not None
+    records, folder = page.snapshot.evidence, page.snapshot.folder
+    if not records:
+        return ""
+    rows = [
+        (record, _describe_exit(record), _find_tone(record), None if link else read_output(folder, record.id))
+        for record in records
+    ]
+    sides = {record.id: _describe_side(record) for record in records}
+    return fill_template("pages/evidence.html", rows=rows, sides=sides, link=link)
+
+
+def _describe_exit(record: Evidence) -> str:
+    if record.timed_out:
+        return "timed out"
+    return "killed" if record.exit_code is None else f"exit {record.exit_code}"
+
+
+def _find_tone(record: Evidence) -> str:
+    if is_without_change(record):
+        return "plain"
+    return "good" if record.exit_code == 0 else "bad"
+
+
+def _describe_side(record: Evidence) -> str:
+    match record.code, record.surface:
+        case Side.BASE, Side.BASE:
+            return "before the task"
+        case Side.BASE, Side.FINAL:
+            return "without the change"
+        case Side.FINAL, Side.BASE:
+            return "with the original checks"
+        case _:
+            return f"attempt {record.iteration}"
+
+
+def _render_cost(page: TaskPage) -> str:
+    spent, seconds = page.spending, page.course.seconds
+    time = f"{duration(seconds)} of work, of which {duration(spent.model)} waiting for the model."
+    return fill_template("pages/cost.html", plots=tuple(_list_plots(page)), roles=spent.roles, time=time)
+
+
+def _list_plots(page: TaskPage) -> Iterator[tuple[str, Plot, str]]:
+    """Yield what was used over time, where it is known and anything."""
+    used, end = page.course.used, page.course.seconds
+    last = used[-1] if used else None
+    if last is None or not last.tokens:
+        return
+    tokens = [*((one.seconds, float(one.tokens)) for one in used), (end, float(last.tokens))]
+    form = "{:,.0f} s" if end > 10 else "{:,.1f} s"
+    yield f"{plural(last.tokens, 'token')} over time", draw_plot(tokens, (form, "{:,.0f}")), "tokens"
+    if last.cost:
+        costs = [*((one.seconds, one.cost or 0.0) for one in used), (end, last.cost)]
+        yield f"{format_money(last.cost)} over time", draw_plot(costs, (form, "${:,.4f}")), "costs"

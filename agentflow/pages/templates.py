@@ -7,7 +7,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup
 
+from agentflow.core.evidence import summarize_evidence
 from agentflow.redact import redact_text, visible
+from agentflow.view.words import duration, plural
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _ROOMS = ("pages", "web")
@@ -26,7 +28,7 @@ def to_markup(rendered: str) -> Markup:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    made = Environment(
         loader=PrefixLoader({room: FileSystemLoader(_PACKAGE / room / "templates") for room in _ROOMS}),
         autoescape=True,
         undefined=StrictUndefined,
@@ -35,6 +37,16 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
+    filters = {"duration": duration, "count_of": plural, "ended": summarize_evidence, "money": format_money}
+    made.filters.update(filters)
+    return made
+
+
+def format_money(cost: float | None) -> str:
+    """Return a cost as a page shows it."""
+    if cost is None:
+        return "unknown"
+    return f"${cost:.4f}" if 0 < cost < 1 else f"${cost:,.2f}"
 
 
 def _finalize(value: Any) -> Any:

@@ -130,13 +130,17 @@ def _answer(state: TaskState) -> Iterator[Line]:
 
 
 def _headline(snapshot: Snapshot) -> tuple[Line, ...]:
+    status = snapshot.state.status
+    said = ": ".join(filter(None, describe_outcome(snapshot)))
+    return (line(status_mark(status), span(said, status_style(status)), hang=2),)
+
+
+def describe_outcome(snapshot: Snapshot) -> tuple[str, str]:
+    """Return what a task came to in a few words, and what shows it or why."""
     state = snapshot.state
     if state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT} and state.final:
-        said = f"{state.status.replace('_', ' ')}: {_proof(snapshot)}"
-    else:
-        reason = one_line(state.ending.reason, _REASON) if state.ending else ""
-        said = _MEANINGS[state.status] + (f": {reason}" if reason else "")
-    return (line(status_mark(state.status), span(said, status_style(state.status)), hang=2),)
+        return state.status.replace("_", " "), _proof(snapshot)
+    return _MEANINGS[state.status], one_line(state.ending.reason, _REASON) if state.ending else ""
 
 
 def _proof(snapshot: Snapshot) -> str:

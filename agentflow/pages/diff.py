@@ -1,0 +1,202 @@
+"""A git diff side by side, each changed place with what the verdict says of it."""
+
+import re
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from itertools import groupby, zip_longest
+
+from agentflow.core.evidence import Surface
+from agentflow.core.record import Record
+from agentflow.core.verdict import Hunk, ProofKind, Verdict
+from agentflow.verdict.paths import PathKind, explain
+from agentflow.view.verdict import FileDiff
+
+_HEAD = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)")
+_PLACE = re.compile(r"(?P<path>.+?):(?P<line>\d+)(?:-(?P<end>\d+))?: (?P<wanted>.+)")
+_NO_NEWLINE = "\\"
+_MOST_ROWS = 800
+"""Lines of one file that anybody looks at."""
+
+
+class JudgedAs(StrEnum):
+    """What is known of changed lines."""
+
+    PROVED = "proved"
+    UNPROVED = "unproved"
+    CHECK = "changed check"
+    DOCUMENT = "document"
+    SAME = "same behaviour"
+    OPEN = "not judged"
+
+
+class FileLine(Record):
+    """One line of a file, before or after the change."""
+
+    number: int
+    text: str
+    is_changed: bool
+
+
+class SideRow(Record):
+    """A line of the old file beside the line of the new file; one of them may be missing."""
+
+    old: FileLine | None
+    new: FileLine | None
+
+
+class DiffBlock(Record):
+    """Neighbouring lines: either all changed, with a mark, or all unchanged."""
+
+    rows: tuple[SideRow, ...]
+    mark: JudgedAs | None = None
+    """None for unchanged lines."""
+    note: str = ""
+    """Why it is marked so, or what would prove it."""
+
+
+class HunkView(Record):
+    """A part of a diff with the lines around it."""
+
+    title: str
+    """The function or heading it lies in, as git tells it."""
+    blocks: tuple[DiffBlock, ...]
+
+
+class FileView(Record):
+    """One changed file."""
+
+    path: str
+    kind: PathKind
+    reason: str
+    """Why it is of this kind."""
+    added: int
+    removed: int
+    hunks: tuple[HunkView, ...]
+    left_out: int = 0
+    """Lines of a long diff that are not shown."""
+
+    @property
+    def marks(self) -> tuple[JudgedAs, ...]:
+        """The marks in the file, each once, in their order."""
+        found = {block.mark for hunk in self.hunks for block in hunk.blocks}
+        return tuple(mark for mark in JudgedAs if mark in found)
+
+
+def arrange_diff(
+    files: Iterable[FileDiff], surface: Surface, verdict: Verdict | None
+) -> tuple[FileView, ...]:
+    """Return the files of a diff side by side, with the marks of a verdict."""
+    return tuple(_arrange_file(each, surface, verdict) for each in files)
+
+
+def _arrange_file(file: FileDiff, surface: Surface, verdict: Verdict | None) -> FileView:
+    about = explain(file.path, surface)
+    judged = _Marks(path=file.path, kind=about.kind, verdict=verdict)
+    return FileView(
+        path=file.path,
+        kind=about.kind,
+        reason=about.reason,
+        added=file.added,
+        removed=file.removed,
+        hunks=tuple(_arrange_hunk(rows, judged) for rows in _cut(file.hunks[:_MOST_ROWS])),
+        left_out=max(0, len(file.hunks) - _MOST_ROWS),
+    )
+
+
+def _cut(rows: Iterable[str]) -> Iterator[list[str]]:
+    hunk = list[str]()
+    for row in rows:
+        if row.startswith("@@") and hunk:
+            yield hunk
+            hunk = []
+        hunk.append(row)
+    if hunk:
+        yield hunk
+
+
+class _Marks(Record):
+    """What a verdict says of the lines of one file."""
+
+    path: str
+    kind: PathKind
+    verdict: Verdict | None
+
+    def find(self, first: int, last: int) -> tuple[JudgedAs, str]:
+        """Return the mark of changed lines of the new file, and the note beside it."""
+        verdict = self.verdict
+        if self.kind is PathKind.CHECK:
+            return JudgedAs.CHECK, ""
+        if self.kind is PathKind.DOCUMENT:
+            return JudgedAs.DOCUMENT, ""
+        if verdict is None or not (verdict.proof or verdict.unproved):
+            return JudgedAs.OPEN, ""
+        hunk = next((each for each in self.hunks if each.line <= last and first <= each.end), None)
+        if hunk is not None:
+            return (JudgedAs.PROVED, "") if hunk.proved else (JudgedAs.UNPROVED, hunk.wanted)
+        return self._find_whole(verdict)
+
+    def _find_whole(self, verdict: Verdict) -> tuple[JudgedAs, str]:
+        """Return the mark of lines that were not tried alone."""
+        kinds = [each.kind for each in verdict.proof]
+        tried = any(each.hunks for each in verdict.proof)
+        if ProofKind.FAIL_TO_PASS in kinds and not tried:
+            return JudgedAs.PROVED, ""
+        if kinds:  # what has no behaviour is not tried alone
+            other = next((kind for kind in kinds if kind is not ProofKind.FAIL_TO_PASS), None)
+            return JudgedAs.SAME, other.meaning if other else "changes no behaviour by itself"
+        return JudgedAs.UNPROVED, next(iter(verdict.unproved), "")
+
+    @property
+    def hunks(self) -> Iterator[Hunk]:
+        """The places of this file that the verdict names."""
+        assert self.verdict is not None
+        found = (_PLACE.fullmatch(line) for line in self.verdict.unproved)
+        for each in found:
+            if each and each["path"] == self.path:
+                line, end = int(each["line"]), int(each["end"] or each["line"])
+                yield Hunk(path=self.path, line=line, end=end, wanted=each["wanted"])
+        for hunk in (hunk for proof in self.verdict.proof for hunk in proof.hunks):
+            if hunk.path == self.path and hunk.proved:
+                yield hunk
+
+
+def _arrange_hunk(rows: list[str], judged: _Marks) -> HunkView:
+    head = _HEAD.match(rows[0])
+    if head is None:  # no diff of git
+        return HunkView(title="", blocks=())
+    old, new, blocks = int(head[1]), int(head[2]), list[DiffBlock]()
+    lines = (row for row in rows[1:] if not row.startswith(_NO_NEWLINE))
+    for is_changed, group in groupby(lines, lambda row: row[:1] in "+-"):
+        found = list(group)
+        if is_changed:
+            block = _pair(found, old, new, judged)
+        else:
+            block = DiffBlock(rows=tuple(_keep(row, old + at, new + at) for at, row in enumerate(found)))
+        blocks.append(block)
+        old += sum(row.old is not None for row in block.rows)
+        new += sum(row.new is not None for row in block.rows)
+    return HunkView(title=head[3].strip(), blocks=tuple(blocks))
+
+
+def _keep(row: str, old: int, new: int) -> SideRow:
+    text = row[1:]
+    return SideRow(
+        old=FileLine(number=old, text=text, is_changed=False),
+        new=FileLine(number=new, text=text, is_changed=False),
+    )
+
+
+def _pair(rows: list[str], old: int, new: int, judged: _Marks) -> DiffBlock:
+    """Return changed lines, the removed ones beside the added ones."""
+    gone = [
+        FileLine(number=old + at, text=row[1:], is_changed=True)
+        for at, row in enumerate(row for row in rows if row[0] == "-")
+    ]
+    came = [
+        FileLine(number=new + at, text=row[1:], is_changed=True)
+        for at, row in enumerate(row for row in rows if row[0] == "+")
+    ]
+    first = new if came else max(new - 1, 0)
+    mark, note = judged.find(first, max(first, new + len(came) - 1))
+    pairs = tuple(SideRow(old=left, new=right) for left, right in zip_longest(gone, came))
+    return DiffBlock(rows=pairs, mark=mark, note=note)

@@ -1,0 +1,217 @@
+"""The geometry of the pictures: a task's route with where it stands, and plots of numbers over time."""
+
+import math
+from collections.abc import Sequence
+from enum import StrEnum
+from itertools import pairwise
+
+from agentflow.core.record import Record
+from agentflow.core.task import GateStatus, Phase, Status, TaskState
+from agentflow.pages.turns import Course
+
+_BOX = 132
+_HEIGHT = 46
+_GAP = 30
+_TOP = 34
+"""Above the boxes, where the arrow of a new iteration runs."""
+_JUDGES = (Phase.REVIEW, Phase.VERIFICATION)
+_STEPS_OF_A_SCALE = (1, 2, 2.5, 5, 10)
+
+
+class Stand(StrEnum):
+    """Where a phase stands."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOW = "now"
+    WAITS = "waits"
+    STOPPED = "stopped"
+    TO_COME = "to come"
+    SKIPPED = "left out"
+
+
+class PhaseBox(Record):
+    """A phase in the picture of a route."""
+
+    phase: str
+    stand: Stand
+    x: int
+    y: int
+    seconds: float | None
+    """Of all its iterations; None where it did not begin."""
+    width: int = _BOX
+    height: int = _HEIGHT
+
+
+class RoutePicture(Record):
+    """The route of a task as boxes and lines."""
+
+    width: int
+    height: int
+    boxes: tuple[PhaseBox, ...]
+    lines: tuple[str, ...]
+    """Each the `d` of an SVG path."""
+    again: str
+    """The path from the judges back to the implementation; empty where there is none."""
+    again_x: int
+    iterations: int
+    most: int
+
+
+def draw_route(state: TaskState, course: Course, *, at_work: bool) -> RoutePicture:
+    """Return the picture of a task's route, with where it stands."""
+    columns = _arrange_columns(state)
+    rows = max(map(len, columns))
+    height = _TOP + rows * _HEIGHT + (rows - 1) * 14 + 6
+    spent: dict[str, float] = {}
+    for one in course.phases:
+        spent[one.phase] = spent.get(one.phase, 0) + one.end - one.start
+    placed: list[list[PhaseBox]] = []
+    for number, column in enumerate(columns):
+        whole = len(column) * _HEIGHT + (len(column) - 1) * 14
+        top = _TOP + (height - _TOP - 6 - whole) // 2
+        x = 4 + number * (_BOX + _GAP)
+        stands = ((phase, _find_stand(state, phase, at_work=at_work)) for phase in column)
+        placed.append(
+            [
+                PhaseBox(phase=phase, stand=stand, x=x, y=top + at * (_HEIGHT + 14), seconds=spent.get(phase))
+                for at, (phase, stand) in enumerate(stands)
+            ]
+        )
+    lines = (_join(left, right) for one, two in pairwise(placed) for left in one for right in two)
+    again, again_x = _draw_return(placed) if state.iteration > 1 else ("", 0)
+    return RoutePicture(
+        width=8 + len(columns) * _BOX + (len(columns) - 1) * _GAP,
+        height=height,
+        boxes=tuple(box for column in placed for box in column),
+        lines=tuple(lines),
+        again=again,
+        again_x=again_x,
+        iterations=state.iteration,
+        most=state.max_iterations,
+    )
+
+
+def _arrange_columns(state: TaskState) -> list[list[Phase]]:
+    """Return the phases of the route from left to right; those that judge side by side share a column."""
+    listed = [phase for phase in Phase if phase is not Phase.COMPLETE]
+    known = [phase for phase in listed if phase in state.steps or phase in state.gates]
+    route = known if state.steps or state.gates else [Phase.REFINEMENT]
+    if not any(phase is Phase.REFINEMENT for phase in route):
+        route = [Phase.REFINEMENT, *route]
+    is_together = all(phase in route for phase in _JUDGES) and not state.sequential
+    if not is_together:
+        return [[phase] for phase in route]
+    return [*([phase] for phase in route if phase not in _JUDGES), list(_JUDGES)]
+
+
+def _find_stand(state: TaskState, phase: Phase, *, at_work: bool) -> Stand:
+    match state.gate(phase).status:
+        case GateStatus.PASSED:
+            return Stand.PASSED
+        case GateStatus.FAILED:
+            return Stand.FAILED
+        case GateStatus.SKIPPED:
+            return Stand.SKIPPED
+        case GateStatus.IN_PROGRESS if state.status is Status.SUSPENDED:
+            return Stand.WAITS
+        case GateStatus.IN_PROGRESS:
+            return Stand.NOW if at_work and state.ending is None else Stand.STOPPED
+        case GateStatus.PENDING:
+            return Stand.TO_COME if state.ending is None else Stand.SKIPPED
+
+
+def _join(left: PhaseBox, right: PhaseBox) -> str:
+    x, y = left.x + left.width, left.y + left.height // 2
+    to_x, to_y = right.x, right.y + right.height // 2
+    middle = (x + to_x) // 2
+    return f"M{x} {y} C{middle} {y} {middle} {to_y} {to_x} {to_y}"
+
+
+def _draw_return(placed: Sequence[Sequence[PhaseBox]]) -> tuple[str, int]:
+    """Return the path from the last column back to the implementation, and the middle of it."""
+    to = next((box for column in placed for box in column if box.phase == Phase.IMPLEMENTATION), None)
+    last = placed[-1][0]
+    if to is None or last.phase == Phase.IMPLEMENTATION:
+        return "", 0
+    x, to_x, top = last.x + last.width // 2, to.x + to.width // 2, 14
+    out = f"M{x} {last.y} V{top + 8} Q{x} {top} {x - 8} {top}"
+    back = f"H{to_x + 8} Q{to_x} {top} {to_x} {top + 8} V{to.y - 3}"
+    return f"{out} {back}", (x + to_x) // 2
+
+
+class Tick(Record):
+    """A place on an axis with what stands beside it."""
+
+    at: float
+    label: str
+
+
+class Plot(Record):
+    """A line over time, as an SVG template draws it."""
+
+    width: int
+    height: int
+    left: int
+    bottom: int
+    """Where the axis of time lies."""
+    line: str
+    """The `d` of an SVG path."""
+    area: str
+    across: tuple[Tick, ...]
+    up: tuple[Tick, ...]
+
+
+_PLOT = (760, 190)
+_LEFT, _RIGHT, _ABOVE, _BELOW = 64, 16, 12, 26
+
+
+def draw_plot(
+    points: Sequence[tuple[float, float]], label: tuple[str, str], *, is_stepped: bool = True
+) -> Plot:
+    """Return a plot of points whose numbers both begin at 0, with words for its axes.
+
+    `label` is the format of a number of each axis, such as `{:,.0f} s`.
+    """
+    width, height = _PLOT
+    across, up = (_scale(max((point[axis] for point in points), default=0)) for axis in (0, 1))
+    bottom = height - _BELOW
+
+    def place(point: tuple[float, float]) -> tuple[float, float]:
+        x = _LEFT + point[0] / across[-1] * (width - _LEFT - _RIGHT)
+        return round(x, 1), round(bottom - point[1] / up[-1] * (bottom - _ABOVE), 1)
+
+    placed = [place(point) for point in points]
+    path = "".join(_line_to(placed, at, is_stepped=is_stepped) for at in range(len(placed)))
+    return Plot(
+        width=width,
+        height=height,
+        left=_LEFT,
+        bottom=bottom,
+        line=path,
+        area=f"{path}V{bottom}H{placed[0][0]}Z" if placed else "",
+        across=tuple(Tick(at=place((at, 0))[0], label=_say(label[0], at)) for at in across),
+        up=tuple(Tick(at=place((0, at))[1], label=_say(label[1], at)) for at in up),
+    )
+
+
+def _line_to(placed: Sequence[tuple[float, float]], at: int, *, is_stepped: bool) -> str:
+    x, y = placed[at]
+    if at == 0:
+        return f"M{x} {y}"
+    return f"H{x}V{y}" if is_stepped else f"L{x} {y}"
+
+
+def _scale(most: float) -> tuple[float, ...]:
+    """Return round numbers from 0 to at least a number, five or six of them."""
+    if most <= 0 or not math.isfinite(most):
+        return (0, 1)
+    rough = most / 5
+    unit = 10 ** math.floor(math.log10(rough))
+    step = next(unit * factor for factor in _STEPS_OF_A_SCALE if unit * factor >= rough)
+    return tuple(step * number for number in range(math.ceil(most / step - 1e-9) + 1))
+
+
+def _say(form: str, number: float) -> str:
+    text = form.format(number)
+    return text.rstrip("0").rstrip(".") if "." in text and text[-1].isdigit() else text

@@ -1,0 +1,215 @@
+"""Events folded into runs, their turns and their calls, and into what was used as time went by."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from enum import StrEnum
+
+from agentflow.core.events import (
+    Asked,
+    Compacted,
+    Event,
+    PersonSaid,
+    PhaseEnded,
+    PhaseStarted,
+    Replied,
+    Retried,
+    RunEnded,
+    RunStarted,
+    Stamped,
+    TaskEnded,
+    ToolBlocked,
+    ToolFinished,
+    ToolStarted,
+)
+from agentflow.core.messages import Usage
+from agentflow.core.record import Record
+from agentflow.core.run import RunOutcome
+
+
+class CallEnd(StrEnum):
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    REFUSED = "refused"
+
+
+class CallView(Record):
+    """One tool call."""
+
+    id: str
+    tool: str
+    subject: str
+    end: CallEnd
+    told: str = ""
+    """The first line of the result, or why the call was refused."""
+    seconds: float | None = None
+
+
+class TurnView(Record):
+    """One reply of a model, with the calls it asked for."""
+
+    run: int
+    number: int
+    text: str = ""
+    usage: Usage | None = None
+    """None while the model is asked."""
+    seconds: float = 0
+    calls: tuple[CallView, ...] = ()
+    heard: tuple[str, ...] = ()
+    """What a person said before it, and why a request was sent again."""
+
+
+class RunView(Record):
+    """One run of a role."""
+
+    number: int
+    role: str
+    agent: str
+    model: str
+    iteration: int
+    angle: str = ""
+    parent: int | None = None
+    outcome: RunOutcome | None = None
+    """None while it goes on, or where its process was ended."""
+    usage: Usage = Usage()
+    seconds: float = 0
+    turns: tuple[TurnView, ...] = ()
+
+
+def fold_runs(happened: Iterable[Stamped]) -> tuple[RunView, ...]:
+    """Return the runs that events tell of, in the order they began."""
+    runs: dict[int, RunView] = {}
+    for one in happened:
+        event = one.event
+        if isinstance(event, RunStarted):
+            runs[event.run] = _begin_run(event, one.parent)
+        elif (number := getattr(event, "run", None)) in runs:
+            runs[number] = _go_on(runs[number], event)
+    return tuple(runs.values())
+
+
+def _begin_run(event: RunStarted, parent: int | None) -> RunView:
+    return RunView(
+        number=event.run,
+        role=event.role,
+        agent=event.agent,
+        model=event.model,
+        iteration=event.iteration,
+        angle=event.angle,
+        parent=parent,
+    )
+
+
+def _go_on(run: RunView, event: Event) -> RunView:
+    """Return a run after an event of it."""
+    match event:
+        case RunEnded():
+            return run.replace(outcome=event.outcome, usage=event.usage, seconds=event.seconds)
+        case Asked() | Replied() | ToolStarted() | ToolFinished() | ToolBlocked() | PersonSaid() | Retried():
+            turn = _open_turn(run, event)
+            return run.replace(turns=(*(one for one in run.turns if one.number != turn.number), turn))
+        case _:
+            return run
+
+
+_OfTurn = Asked | Replied | ToolStarted | ToolFinished | ToolBlocked | PersonSaid | Retried
+
+
+def _open_turn(run: RunView, event: _OfTurn) -> TurnView:
+    """Return the turn that an event is of, after it."""
+    newest = run.turns[-1].number if run.turns else 0
+    number = {PersonSaid: newest + 1, Retried: max(newest, 1)}.get(type(event), getattr(event, "turn", 0))
+    number = number or max(newest, 1)
+    known = TurnView(run=run.number, number=number)
+    turn = next((one for one in run.turns if one.number == number), known)
+    match event:
+        case Replied():
+            return turn.replace(text=event.text, usage=event.usage, seconds=event.seconds)
+        case PersonSaid():
+            return turn.replace(heard=(*turn.heard, f"A person said: {event.text}"))
+        case Retried():
+            return turn.replace(
+                heard=(*turn.heard, f"Asked again, try {event.attempt} failed: {event.reason}")
+            )
+        case ToolStarted() | ToolFinished() | ToolBlocked():
+            return turn.replace(calls=_put_call(turn.calls, event))
+        case Asked():
+            return turn
+
+
+def _put_call(
+    calls: tuple[CallView, ...], event: ToolStarted | ToolFinished | ToolBlocked
+) -> tuple[CallView, ...]:
+    known = {call.id: call for call in calls}
+    new = CallView(id=event.call_id, tool=event.tool, subject="", end=CallEnd.RUNNING)
+    call = known.get(event.call_id, new)
+    match event:
+        case ToolStarted():
+            call = call.replace(subject=event.subject)
+        case ToolFinished():
+            end = CallEnd.FAILED if event.is_error else CallEnd.DONE
+            call = call.replace(end=end, told=event.summary, seconds=event.seconds)
+        case ToolBlocked():
+            call = call.replace(end=CallEnd.REFUSED, told=event.reason)
+    return tuple({**known, call.id: call}.values())
+
+
+class Used(Record):
+    """What a task had used at a moment."""
+
+    seconds: float
+    """Of work since it began; the time in which it waited for a person does not count."""
+    tokens: int
+    cost: float | None
+
+
+class Stretch(Record):
+    """A phase as it lies in time."""
+
+    phase: str
+    iteration: int
+    start: float
+    end: float
+
+
+class Course(Record):
+    """What a task used over time, and in which phases."""
+
+    seconds: float = 0
+    used: tuple[Used, ...] = ()
+    phases: tuple[Stretch, ...] = ()
+
+
+def follow_course(happened: Iterable[Stamped]) -> Course:
+    """Return the course of a task in seconds of work."""
+    used, phases, begun = [Used(seconds=0, tokens=0, cost=0.0)], list[Stretch](), dict[str, float]()
+    now = 0.0
+    for now, one in _clock(happened):
+        match one.event:
+            case Replied(usage=usage) | Compacted(usage=usage) if usage.tokens or usage.cost_usd:
+                last = used[-1]
+                is_known = last.cost is not None and usage.cost_usd is not None
+                cost = (last.cost or 0) + (usage.cost_usd or 0) if is_known else None
+                used.append(Used(seconds=now, tokens=last.tokens + usage.tokens, cost=cost))
+            case PhaseStarted(phase=phase):
+                begun[phase] = now
+            case PhaseEnded(phase=phase, iteration=iteration) if phase in begun:
+                phases.append(Stretch(phase=phase, iteration=iteration, start=begun.pop(phase), end=now))
+            case _:
+                pass
+    phases += (Stretch(phase=phase, iteration=0, start=start, end=now) for phase, start in begun.items())
+    return Course(seconds=now, used=tuple(used), phases=tuple(phases))
+
+
+def _clock(happened: Iterable[Stamped]) -> Iterator[tuple[float, Stamped]]:
+    """Yield each event with the seconds of work before it."""
+    now, last, is_over = 0.0, None, False
+    for one in happened:
+        try:
+            at = datetime.fromisoformat(one.at)
+            now += max(0.0, (at - last).total_seconds()) if last and not is_over else 0.0
+            last = at
+        except (TypeError, ValueError):
+            pass  # a time that nobody can read takes none
+        is_over = isinstance(one.event, TaskEnded)
+        yield now, one
