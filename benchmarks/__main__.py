@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from benchmarks import commands, imports, sandbox, state, tampering, tokens, turns, verification, work
+from benchmarks import commands, imports, repair, sandbox, state, tampering, tokens, turns, verification, work
 from benchmarks.report import Row, header, json_line, table
 
 LEAST_ROUNDS = 3
@@ -15,6 +15,7 @@ SUITES: Mapping[str, Callable[[int], Iterator[Row]]] = MappingProxyType(
         "turns": turns.short,
         "growth": lambda rounds: turns.growth(turns.MIDDLE, rounds),
         "commands": commands.rows,
+        "repair": repair.rows,
         "imports": imports.rows,
         "tokens": lambda _: tokens.rows((tokens.MIDDLE, tokens.LONG)),
         "state": state.rows,
@@ -31,7 +32,7 @@ def main() -> int:
     load = os.getloadavg()[0]
     rows: list[Row] = []
     for name in chosen.only or SUITES:
-        for row in _measured(name, chosen.rounds, is_long=chosen.long):
+        for row in _measured(name, chosen):
             rows.append(row)
             if chosen.json:
                 print(json_line(row), flush=True)
@@ -42,10 +43,10 @@ def main() -> int:
     return int(any(row.holds is False for row in rows))
 
 
-def _measured(name: str, rounds: int, *, is_long: bool) -> Iterator[Row]:
-    yield from SUITES[name](rounds)
-    if name == "growth" and is_long:
-        yield from turns.growth(turns.LONG, rounds)
+def _measured(name: str, chosen: argparse.Namespace) -> Iterator[Row]:
+    yield from repair.rows(chosen.tenths) if name == "repair" else SUITES[name](chosen.rounds)
+    if name == "growth" and chosen.long:
+        yield from turns.growth(turns.LONG, chosen.rounds)
 
 
 def _arguments() -> argparse.Namespace:
@@ -53,6 +54,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     parser.add_argument("--only", action="append", choices=SUITES, help="measure this alone; may be repeated")
     parser.add_argument("--rounds", type=_rounds, default=LEAST_ROUNDS, help="at least 3; the median counts")
+    parser.add_argument(
+        "--tenths", type=int, default=repair.TENTHS, help="tenths of the bugs that `repair` tries"
+    )
     parser.add_argument("--long", action="store_true", help="runs of 1,000 turns too")
     return parser.parse_args()
 

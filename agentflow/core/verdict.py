@@ -221,6 +221,7 @@ class Caveat(StrEnum):
     NOT_ALL_TRIED = "not_all_tried"
     KNOWS_THE_TESTS = "knows_the_tests"
     DEPENDENCIES = "dependencies"
+    AMBIGUOUS_REPAIR = "ambiguous_repair"
     NOT_REVIEWED = "not_reviewed"
     REVIEWER_DISAGREES = "reviewer_disagrees"
     VERIFIER_DISAGREES = "verifier_disagrees"
@@ -249,6 +250,8 @@ _MEANINGS: Mapping[str, str] = MappingProxyType(
         Caveat.DEPENDS_ON_SURROUNDINGS: "a proving test fails under other conditions: see the notes",
         Caveat.NOT_ALL_TRIED: "the tests are too slow to run every probe: see the notes",
         Caveat.DEPENDENCIES: "the dependencies changed; a person should review them: see the notes",
+        Caveat.AMBIGUOUS_REPAIR: "other edits pass the same tests and do something else on other inputs: "
+        "see the notes",
         Caveat.NOT_REVIEWED: "a task of this class needs a review, which --no-review skipped",
         Caveat.REVIEWER_DISAGREES: "the checks pass, but the reviewer objected without citing a line",
         Caveat.VERIFIER_DISAGREES: "the checks pass, but the verifier did not confirm the change",

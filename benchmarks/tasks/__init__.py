@@ -11,7 +11,7 @@ import yaml
 from agentflow.core.record import Record
 from agentflow.parse import parse
 
-_PYTHON = f'#!/bin/sh\nPYTEST_DISABLE_PLUGIN_AUTOLOAD=1 exec {shlex.quote(sys.executable)} "$@"\n'
+PYTHON = f'#!/bin/sh\nPYTEST_DISABLE_PLUGIN_AUTOLOAD=1 exec {shlex.quote(sys.executable)} "$@"\n'
 
 
 class Edit(Record):
@@ -76,7 +76,7 @@ class Task(Record):
         if "pyproject.toml" in self.files:
             python = root / ".venv/bin/python"
             python.parent.mkdir(parents=True)
-            python.write_text(_PYTHON, "utf-8")
+            python.write_text(PYTHON, "utf-8")
             python.chmod(0o755)
 
 
