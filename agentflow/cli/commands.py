@@ -137,6 +137,18 @@ _LOOK = (
         "agentflow evidence ev-0002",
     ),
     CommandRow(
+        "report",
+        "report",
+        "Show what a task came to, or write it as an HTML page or a comment for a pull request.",
+        "agentflow report --html report.html",
+    ),
+    CommandRow(
+        "stats",
+        "stats",
+        "Show what all tasks came to and what they took, by week and by route.",
+        "agentflow stats --plot",
+    ),
+    CommandRow(
         "route",
         "explain",
         "Show how a task would be classified and which roles would run.",

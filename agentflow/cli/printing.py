@@ -26,6 +26,17 @@ def say(text: str = "") -> None:
     send(f"{visible(text)}\n", sys.stdout)
 
 
+def write_result(place: Path, text: str) -> None:
+    """Write a file that a person asked for. Raises ConfigError where it cannot be written."""
+    from agentflow.core.errors import ConfigError
+    from agentflow.frontmatter import write_whole
+
+    try:
+        write_whole(place, text.encode(), mode=0o644)
+    except OSError as error:
+        raise ConfigError(f"cannot write {place}: {error.strerror}") from None
+
+
 def tell_edits(root: Path, folder: Path, *, goes_on: bool = False) -> None:
     """Say on stderr what was edited by hand in a task's files, unless a process is writing them now.
 

@@ -220,7 +220,7 @@ def _is_inside(folder: Path, place: Path) -> bool:
     return place.is_file() and place.resolve() == folder.resolve() / place.relative_to(folder)
 
 
-def read_output(folder: Path, evidence_id: str, most: int = _OUTPUT_LINES) -> OutputView | None:
+def read_output_end(folder: Path, evidence_id: str, most: int = _OUTPUT_LINES) -> OutputView | None:
     """Return the end of what a command printed, or None where it was not kept."""
     place = folder / EVIDENCE / f"{Path(evidence_id).name}.out"
     if not _is_inside(folder, place):

@@ -1,15 +1,16 @@
 """The geometry of the pictures: a task's route with where it stands, and plots of numbers over time."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from itertools import pairwise
 
 from agentflow.core.record import Record
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
+from agentflow.pages.stats import Came, Numbers, Stats
 from agentflow.pages.turns import Course
 
-_BOX = 132
+_BOX = 138
 _HEIGHT = 46
 _GAP = 30
 _TOP = 34
@@ -99,9 +100,12 @@ def _arrange_columns(state: TaskState) -> list[list[Phase]]:
     route = known if state.steps or state.gates else [Phase.REFINEMENT]
     if not any(phase is Phase.REFINEMENT for phase in route):
         route = [Phase.REFINEMENT, *route]
-    is_together = all(phase in route for phase in _JUDGES) and not state.sequential
+    running = [phase for phase in _JUDGES if state.gate(phase).status is not GateStatus.SKIPPED]
+    is_together = all(phase in route and phase in running for phase in _JUDGES) and not state.sequential
     if not is_together:
-        return [[phase] for phase in route]
+        left_out = (phase for phase in _JUDGES if state.gate(phase).status is GateStatus.SKIPPED)
+        apart = tuple(left_out) if state.iteration > 1 or state.ending else ()
+        return [[phase] for phase in route if phase not in apart]
     return [*([phase] for phase in route if phase not in _JUDGES), list(_JUDGES)]
 
 
@@ -215,3 +219,75 @@ def _scale(most: float) -> tuple[float, ...]:
 def _say(form: str, number: float) -> str:
     text = form.format(number)
     return text.rstrip("0").rstrip(".") if "." in text and text[-1].isdigit() else text
+
+
+class Bar(Record):
+    """A part of a column in the picture of the weeks."""
+
+    came: Came
+    count: int
+    y: float
+    height: float
+
+
+class WeekColumn(Record):
+    """One week in the picture of the weeks."""
+
+    numbers: Numbers
+    x: float
+    width: float
+    middle: float
+    label: str
+    """The day it begins with; empty where there is no room."""
+    bars: tuple[Bar, ...]
+
+
+class WeeksPicture(Record):
+    """Tasks by week as stacked columns, and below them what they cost."""
+
+    width: int
+    height: int
+    left: int
+    bottom: int
+    columns: tuple[WeekColumn, ...]
+    up: tuple[Tick, ...]
+
+
+_WEEKS = (860, 330)
+_TOP_OF_COLUMNS = 84
+_MOST_COLUMNS = 60
+_LABELS = 14
+
+
+def draw_weeks(stats: Stats) -> WeeksPicture:
+    """Return the picture of what tasks came to, week by week."""
+    width, height = _WEEKS
+    weeks, bottom = stats.weeks[-_MOST_COLUMNS:], height - 34
+    up = _scale(max((week.tasks for week in weeks), default=1))
+    room = (width - _LEFT - _RIGHT) / max(len(weeks), 1)
+    unit = (bottom - _TOP_OF_COLUMNS) / up[-1]
+    every = math.ceil(len(weeks) / _LABELS) or 1
+    columns = tuple(
+        WeekColumn(
+            numbers=week,
+            x=round(_LEFT + at * room + room * 0.14, 1),
+            width=round(min(room * 0.72, 60), 1),
+            middle=round(_LEFT + at * room + room * 0.14 + min(room * 0.72, 60) / 2, 1),
+            label=week.name[5:] if at % every == 0 else "",
+            bars=tuple(_stack(week, bottom, unit)),
+        )
+        for at, week in enumerate(weeks)
+    )
+    ticks = (Tick(at=round(bottom - at * unit, 1), label=f"{at:,.0f}") for at in up if at == int(at))
+    return WeeksPicture(
+        width=width, height=height, left=_LEFT, bottom=bottom, columns=columns, up=tuple(ticks)
+    )
+
+
+def _stack(week: Numbers, bottom: float, unit: float) -> Iterator[Bar]:
+    """Yield the parts of a column from the bottom up."""
+    y = bottom
+    for came, count in week.came.items():
+        y -= count * unit
+        if count:
+            yield Bar(came=came, count=count, y=round(y, 1), height=round(count * unit, 1))

@@ -14,7 +14,7 @@ from agentflow.core.task import Status, TaskState
 from agentflow.core.verdict import describe_probe, explain_caveat
 from agentflow.core.wording import PLAUSIBLE
 from agentflow.pages.diff import JudgedAs
-from agentflow.pages.page import TaskPage, read_output
+from agentflow.pages.page import TaskPage, read_output_end
 from agentflow.pages.picture import Plot, Stand, draw_plot, draw_route
 from agentflow.pages.templates import fill_template, format_money, to_markup
 from agentflow.pages.turns import CallEnd, RunView
@@ -118,10 +118,10 @@ def render_document(page: TaskPage) -> str:
 
 def _name(page: TaskPage) -> str:
     state = page.snapshot.state if page.snapshot else None
-    return f"{_describe_status(page)[1]}: {one_line(state.task, 80)}" if state else page.task_id
+    return f"{describe_status(page)[1]}: {one_line(state.task, 80)}" if state else page.task_id
 
 
-def _describe_status(page: TaskPage) -> tuple[str, str, str]:
+def describe_status(page: TaskPage) -> tuple[str, str, str]:
     """Return mark, name and tone of where a task stands."""
     if page.snapshot is None:
         return "!", "Cannot be read", "bad"
@@ -136,7 +136,7 @@ def _describe_status(page: TaskPage) -> tuple[str, str, str]:
 
 
 def _render_head(page: TaskPage, link: str) -> str:
-    mark, status, tone = _describe_status(page)
+    mark, status, tone = describe_status(page)
     snapshot, state = page.snapshot, page.snapshot.state if page.snapshot else None
     verdict = state.verdict if state else None
     first, _, rest = state.task.strip().partition("\n") if state else ("", "", "")
@@ -150,7 +150,7 @@ def _render_head(page: TaskPage, link: str) -> str:
         tone=tone,
         title=first,
         rest=rest.strip(),
-        sentence=_explain_outcome(page),
+        sentence=explain_outcome(page),
         caveats=[(word, explain_caveat(word)) for word in verdict.caveats] if verdict else [],
         facts=tuple(_list_facts(page, state)) if state else (),
         known={record.id for record in snapshot.evidence} if snapshot else set(),
@@ -158,7 +158,7 @@ def _render_head(page: TaskPage, link: str) -> str:
     )
 
 
-def _explain_outcome(page: TaskPage) -> str:
+def explain_outcome(page: TaskPage) -> str:
     """Return in one sentence what shows the result, or what happens next."""
     if page.snapshot is None:
         return ""
@@ -170,7 +170,7 @@ def _explain_outcome(page: TaskPage) -> str:
         return is_live if page.at_work else f"{is_live}agentflow resume {state.task_id} continues it."
     words, why = describe_outcome(page.snapshot)
     said = why or words
-    claim = f" The change was found by search: {PLAUSIBLE}." if _is_found(state) else ""
+    claim = f" It was found by search and is {PLAUSIBLE}." if _is_found(state) else ""
     return f"{said[:1].upper()}{said[1:]}{'' if said.endswith('.') else '.'}{claim}"
 
 
@@ -291,7 +291,12 @@ def _render_evidence(page: TaskPage, link: str) -> str:
     if not records:
         return ""
     rows = [
-        (record, _describe_exit(record), _find_tone(record), None if link else read_output(folder, record.id))
+        (
+            record,
+            _describe_exit(record),
+            _find_tone(record),
+            None if link else read_output_end(folder, record.id),
+        )
         for record in records
     ]
     sides = {record.id: _describe_side(record) for record in records}

@@ -1,0 +1,192 @@
+"""The page of a task as a comment for a pull request, in the Markdown of GitHub."""
+
+import re
+from collections.abc import Iterator
+
+from agentflow.core.evidence import summarize_evidence
+from agentflow.core.task import TaskState
+from agentflow.core.verdict import Verdict, explain_caveat
+from agentflow.pages.diff import JudgedAs
+from agentflow.pages.page import CheckView, TaskPage
+from agentflow.pages.render import describe_status, explain_outcome
+from agentflow.pages.templates import format_money
+from agentflow.redact import one_line, redact_text, visible
+from agentflow.report.material import fence_text
+from agentflow.view.words import duration, plural
+
+_MARKS = {"good": "✅", "warn": "⚠️", "bad": "❌", "accent": "⏳"}
+_BREAK = "\u200b"
+"""Stands, unseen, where a sign would otherwise name a person, an issue or an address."""
+_SPECIAL = re.compile(r"[\\`*_{}\[\]#!|~>$]|^(?:[-+=:]|\d+(?=[.)]))")
+"""What means something in a line, or at its begin."""
+_TAKEN_UP = re.compile(
+    r"@|#(?=\d)|(?i:\b(?:GH|[A-Z]{2,10})-)(?=\d)|(?i:(?:https?|ftps?|mailto|xmpp):|\bwww\.)|\b[0-9a-f]{7,40}\b"
+)
+_MOST_TESTS = 10
+_MOST_FILES = 50
+_MOST_DIFF = 300
+_LINE = 300
+_LIMIT = 60_000
+"""Characters; GitHub refuses a comment above 65,536."""
+
+
+def escape_markdown(text: str, width: int = _LINE) -> str:
+    """Return one line of foreign text that is nothing but text on GitHub.
+
+    No HTML, no link or picture, nobody mentioned and no issue or commit referred to.
+    """
+    shown = one_line(text, width).replace("&", "&amp;").replace("<", "&lt;")
+    cut = _TAKEN_UP.sub(_break_up, shown)
+    return _SPECIAL.sub(_escape_sign, cut)
+
+
+def _escape_sign(found: re.Match[str]) -> str:
+    return f"{found[0]}{_BREAK}" if found[0].isdigit() else f"\\{found[0]}"
+
+
+def _break_up(found: re.Match[str]) -> str:
+    """Return a sign that GitHub would take up, with a break in it that nobody sees."""
+    text = found[0]
+    return f"{text[:3]}{_BREAK}{text[3:]}" if text[:1].isalnum() and len(text) > 3 else f"{text}{_BREAK}"
+
+
+def to_code(text: str, width: int = _LINE) -> str:
+    """Return one line of foreign text as code, which GitHub reads nothing into."""
+    shown = one_line(text, width)
+    ticks = "`" * (max(map(len, re.findall("`+", shown)), default=0) + 1)
+    pad = " " if shown[:1] in "` " or shown[-1:] in "` " else ""
+    return f"{ticks}{pad}{shown}{pad}{ticks}" if shown else ""
+
+
+def _to_cell(text: str, width: int = _LINE) -> str:
+    """Return the same for a cell of a table, where a bar would begin the next cell."""
+    return to_code(text, width).replace("|", "\\|")
+
+
+def format_comment(page: TaskPage) -> str:
+    """Return a task as a comment: what it came to and why, the rest in parts that open."""
+    state = page.snapshot.state if page.snapshot else None
+    _, status, tone = describe_status(page)
+    title = f": {escape_markdown(state.task, 120)}" if state else ""
+    parts = [f"### {_MARKS.get(tone, '❌')} {escape_markdown(status)}{title}"]
+    parts += [f"Cannot be read: {to_code(problem)}" for problem in page.problems]
+    if state is not None:
+        parts += filter(None, _list_parts(page, state))
+    text = "\n\n".join(parts) + "\n"
+    return text if len(text) <= _LIMIT else _shorten(parts)
+
+
+def _shorten(parts: list[str]) -> str:
+    """Return the comment without the long parts at its end that GitHub would refuse."""
+    kept, size = list[str](), 0
+    for part in parts:
+        size += len(part) + 2
+        if size > _LIMIT - 200:
+            continue
+        kept.append(part)
+    return "\n\n".join([*kept, "Some parts are left out, since a comment may not be longer."]) + "\n"
+
+
+def _list_parts(page: TaskPage, state: TaskState) -> Iterator[str]:
+    yield escape_markdown(explain_outcome(page), 600)
+    if state.findings is not None and state.reads_only:
+        yield _quote(state.findings.summary)
+    if page.checks:
+        yield _tabulate_checks(page.checks)
+    verdict = state.verdict
+    if verdict is not None:
+        yield from _explain_verdict(verdict)
+    if page.files:
+        yield _tabulate_files(page)
+        yield _fold("Diff", _cut_diff(page.diff))
+    changed = [test for check in page.checks for test in check.changed]
+    if changed:
+        rows = [
+            f"| {_to_cell(one.name)} | {one.before or '-'} | {one.after or '-'} |" for one in changed[:100]
+        ]
+        more = [f"| {plural(len(changed) - 100, 'more test')} | | |"] if len(changed) > 100 else []
+        table = "\n".join(["| test | before | after |", "| --- | --- | --- |", *rows, *more])
+        yield _fold("Tests whose result changed, or that do not pass", table)
+    if page.snapshot and page.snapshot.evidence:
+        yield _fold("Evidence", _tabulate_evidence(page))
+    yield _tell_facts(page, state)
+
+
+def _quote(text: str) -> str:
+    lines = [escape_markdown(line, 1000) for line in visible(redact_text(text)).strip().split("\n")]
+    return "\n".join(f"> {line}".rstrip() for line in lines[:60])
+
+
+def _fold(title: str, text: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
+
+
+def _tabulate_checks(checks: tuple[CheckView, ...]) -> str:
+    rows = ["| check | before | with the change | command |", "| --- | --- | --- | --- |"]
+    for check in checks:
+        before = escape_markdown(summarize_evidence(check.before)) if check.before else "not run"
+        after = escape_markdown(summarize_evidence(check.after)) if check.after else "not run"
+        is_fine = check.after is not None and check.after.exit_code == 0
+        mark = ("✅ " if is_fine else "❌ ") if check.after else ""
+        rows.append(f"| {check.name} | {before} | {mark}{after} | {_to_cell(check.command, 100)} |")
+    return "\n".join(rows)
+
+
+def _explain_verdict(verdict: Verdict) -> Iterator[str]:
+    """Yield what proves the change, what does not, and what else to know."""
+    lines = list[str]()
+    for proof in verdict.proof:
+        lines.append(f"- {proof.kind.meaning}" + (":" if proof.tests else ""))
+        lines += [f"  - {to_code(test)}" for test in proof.tests[:_MOST_TESTS]]
+        if len(proof.tests) > _MOST_TESTS:
+            lines.append(f"  - {plural(len(proof.tests) - _MOST_TESTS, 'more test')}")
+    yield _list("What proves it", lines)
+    yield _list("What nothing proves", _items(verdict.unproved) if verdict.passed else [])
+    told = (f"- **{to_code(word)}** {explain_caveat(word)}".rstrip() for word in verdict.caveats)
+    yield _list("Caveats", list(told))
+    yield _list("Changes to the checks, approved by a person", _items(verdict.approvals))
+    yield _list("Changes to the checks", [] if verdict.approvals else _items(verdict.weakened))
+    yield _list("Why it is not verified", [] if verdict.passed else _items(verdict.reasons))
+
+
+def _items(lines: tuple[str, ...]) -> list[str]:
+    shown = [f"- {escape_markdown(line)}" for line in lines[:20]]
+    return [*shown, f"- {plural(len(lines) - 20, 'more')}"] if len(lines) > 20 else shown
+
+
+def _list(title: str, lines: list[str]) -> str:
+    return "\n".join([f"**{title}**", "", *lines]) if lines else ""
+
+
+def _tabulate_files(page: TaskPage) -> str:
+    rows = ["| file | lines | what is known |", "| --- | --- | --- |"]
+    for file in page.files[:_MOST_FILES]:
+        marks = ", ".join(file.marks) or JudgedAs.OPEN
+        rows.append(f"| {_to_cell(file.path)} | +{file.added} -{file.removed} | {marks} |")
+    if len(page.files) > _MOST_FILES:
+        rows.append(f"| {plural(len(page.files) - _MOST_FILES, 'more file')} | | |")
+    return "\n".join(rows)
+
+
+def _cut_diff(diff: str) -> str:
+    lines = visible(redact_text(diff)).rstrip().split("\n")
+    more = [f"… {plural(len(lines) - _MOST_DIFF, 'more line')}"] if len(lines) > _MOST_DIFF else []
+    return fence_text("\n".join([*lines[:_MOST_DIFF], *more]), "diff")
+
+
+def _tabulate_evidence(page: TaskPage) -> str:
+    assert page.snapshot is not None
+    rows = ["| id | run by | result | command |", "| --- | --- | --- | --- |"]
+    for one in page.snapshot.evidence[-100:]:
+        by = "the program" if one.by == "program" else escape_markdown(one.role or "a role")
+        result = escape_markdown(summarize_evidence(one))
+        rows.append(f"| {_to_cell(one.id)} | {by} | {result} | {_to_cell(one.command, 100)} |")
+    return "\n".join(rows)
+
+
+def _tell_facts(page: TaskPage, state: TaskState) -> str:
+    attempts = "" if state.reads_only else f"attempt {state.iteration} of at most {state.max_iterations}, "
+    usage = f"{plural(state.usage.tokens, 'token')}, cost {format_money(state.usage.cost_usd)}"
+    spent = f"{attempts}{duration(page.course.seconds)} of work, {usage}"
+    model, task = escape_markdown(state.model, 80), to_code(state.task_id)
+    return f"<sub>agentflow task {task}, model {model}, {spent}. The checks were run by the program.</sub>"

@@ -1,0 +1,235 @@
+"""Numbers over all tasks of a repository: what they came to, what they took, by week and by route."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+
+from agentflow.core.errors import CorruptState
+from agentflow.core.events import (
+    Classified,
+    Compacted,
+    Replied,
+    RunStarted,
+    TaskEnded,
+    TaskStarted,
+    ToolBlocked,
+    ToolStarted,
+)
+from agentflow.core.messages import Usage, total
+from agentflow.core.record import Record
+from agentflow.core.task import Status
+from agentflow.store.journal import lines
+from agentflow.store.reading import EVENTS, TASKS, parse_event, tasks
+from agentflow.view.words import plural
+
+_READ = (TaskStarted, Classified, RunStarted, ToolStarted, ToolBlocked, Replied, Compacted, TaskEnded)
+"""The events that say something here; of all others only the type is looked at."""
+_IS_READ = re.compile(
+    rb'\{"seq":\d+,"at":"[^"]*","type":"(?:%s)"' % b"|".join(kind.__name__.encode() for kind in _READ)
+)
+_DAY = len("20260102")
+_MANY_ATTEMPTS = (1.5, 2.5)
+_MANY_REFUSALS = (0.3, 0.5)
+
+
+class Came(StrEnum):
+    """What tasks came to."""
+
+    VERIFIED = "verified"
+    CAVEAT = "with caveat"
+    ANSWERED = "answered"
+    NOT_VERIFIED = "not verified"
+    OPEN = "open"
+    """It waits, was stopped, or is at work."""
+
+
+_CAME: Mapping[Status | None, Came] = {
+    Status.VERIFIED: Came.VERIFIED,
+    Status.VERIFIED_WITH_CAVEAT: Came.CAVEAT,
+    Status.ANSWERED: Came.ANSWERED,
+    **dict.fromkeys((Status.FAILED, Status.LIMIT, Status.TAMPERED), Came.NOT_VERIFIED),
+    **dict.fromkeys((Status.BLOCKED, Status.ERROR), Came.NOT_VERIFIED),
+}
+
+
+class TaskNumbers(Record):
+    """What one task came to and took."""
+
+    task_id: str
+    week: str
+    """The Monday of the week in which it began, such as `2026-01-05`."""
+    route: str
+    came: Came
+    attempts: int
+    runs: int
+    calls: Mapping[str, int]
+    """Tool calls by tool."""
+    refused: int
+    overreach: int
+    """Refused calls of a tool that another role has."""
+    usage: Usage
+    seconds: float
+    changes: bool
+    """An implementer ran."""
+
+
+class Numbers(Record):
+    """The same of several tasks."""
+
+    name: str
+    tasks: int
+    came: Mapping[Came, int]
+    attempts: int
+    runs: int
+    tokens: int
+    cost_usd: float | None
+    """Of the tasks whose cost is known; None where none is."""
+    unpriced: int
+    """Tasks whose cost is not known."""
+    seconds: float
+
+
+class Stats(Record):
+    """All numbers of a repository."""
+
+    total: Numbers
+    weeks: tuple[Numbers, ...]
+    """From the first to the last with a task, those without one too."""
+    routes: tuple[Numbers, ...]
+    tools: Mapping[str, int]
+    """Calls by tool, the most used first."""
+    refused: int
+    notes: tuple[str, ...]
+    """What stands out."""
+    unreadable: tuple[str, ...]
+    """Tasks that cannot be read."""
+
+
+def read_stats(root: Path) -> Stats:
+    """Return the numbers of all tasks of a repository."""
+    found, unreadable = list[TaskNumbers](), list[str]()
+    for name in tasks(root):
+        try:
+            found.append(_read_task(root / TASKS / name))
+        except (CorruptState, OSError):
+            unreadable.append(name)
+    calls = sum((Counter(one.calls) for one in found), Counter[str]())
+    weeks = {one.week for one in found}
+    return Stats(
+        total=_add_up("all", found),
+        weeks=tuple(_add_up(week, [one for one in found if one.week == week]) for week in _fill(weeks)),
+        routes=tuple(_group(found, lambda one: one.route)),
+        tools=dict(calls.most_common()),
+        refused=sum(one.refused for one in found),
+        notes=tuple(_note(found, calls.total())),
+        unreadable=tuple(unreadable),
+    )
+
+
+def _read_task(folder: Path) -> TaskNumbers:
+    """Return the numbers of a task from those of its events that have some."""
+    route, status, attempts, runs = "", None, 1, 0
+    calls, refused, overreach, seconds = Counter[str](), 0, 0, 0.0
+    used, changes = list[Usage](), False
+    for event in _read_events(folder / EVENTS):
+        match event:
+            case Classified():
+                route = event.route
+            case RunStarted():
+                runs, attempts = runs + 1, max(attempts, event.iteration)
+                changes |= event.role == "implementer"
+            case ToolStarted():
+                calls[event.tool] += 1
+            case ToolBlocked():
+                refused, overreach = refused + 1, overreach + (event.owner is not None)
+            case Replied() | Compacted():
+                used.append(event.usage)
+            case TaskEnded():
+                status, seconds = event.status, seconds + (event.seconds or 0)
+            case _:
+                pass
+    return TaskNumbers(
+        task_id=folder.name,
+        week=_find_week(folder.name),
+        route=route.replace("_", " ") or "none",
+        came=_CAME.get(status, Came.OPEN),
+        attempts=attempts,
+        runs=runs,
+        calls=calls,
+        refused=refused,
+        overreach=overreach,
+        usage=total(used) if used else Usage(cost_usd=0.0),
+        seconds=round(seconds, 3),
+        changes=changes,
+    )
+
+
+def _read_events(path: Path) -> Iterator[object]:
+    for number, line in lines(path):
+        if _IS_READ.match(line):
+            stamped = parse_event(line, f"{path}:{number}")
+            if stamped is not None:
+                yield stamped.event
+
+
+def _find_week(task_id: str) -> str:
+    """Return the Monday of the week that a task began in."""
+    day = datetime.strptime(task_id[:_DAY], "%Y%m%d").date()  # noqa: DTZ007  # a day has no zone
+    return (day - timedelta(days=day.weekday())).isoformat()
+
+
+def _fill(weeks: Iterable[str]) -> Iterator[str]:
+    """Yield each week from the first to the last."""
+    known = sorted(datetime.fromisoformat(week) for week in weeks)
+    now = known[0] if known else None
+    while now is not None and now <= known[-1]:
+        yield now.date().isoformat()
+        now += timedelta(days=7)
+
+
+def _group(found: Iterable[TaskNumbers], key: Callable[[TaskNumbers], str]) -> Iterator[Numbers]:
+    groups: dict[str, list[TaskNumbers]] = {}
+    for one in found:
+        groups.setdefault(key(one), []).append(one)
+    for name, members in sorted(groups.items(), key=lambda each: (-len(each[1]), each[0])):
+        yield _add_up(name, members)
+
+
+def _add_up(name: str, found: list[TaskNumbers]) -> Numbers:
+    counts = Counter(one.came for one in found)
+    costs = [one.usage.cost_usd for one in found if one.usage.cost_usd is not None]
+    return Numbers(
+        name=name,
+        tasks=len(found),
+        came={came: counts[came] for came in Came},
+        attempts=sum(one.attempts for one in found),
+        runs=sum(one.runs for one in found),
+        tokens=sum(one.usage.tokens for one in found),
+        cost_usd=round(sum(costs), 6) if costs else None,
+        unpriced=len(found) - len(costs),
+        seconds=round(sum(one.seconds for one in found), 3),
+    )
+
+
+def _note(found: list[TaskNumbers], calls: int) -> Iterator[str]:
+    """Yield what stands out: many attempts, many refused calls, roles that reach for tools of others."""
+    changing = [one for one in found if one.changes]
+    rate = sum(one.attempts for one in changing) / len(changing) if changing else 0
+    if level := _judge(rate, _MANY_ATTEMPTS):
+        yield f"{level}: {rate:.1f} attempts a task, more than {_MANY_ATTEMPTS[0]}"
+    refused = sum(one.refused for one in found)
+    share = refused / (calls + refused) if calls + refused else 0
+    if level := _judge(share, _MANY_REFUSALS):
+        yield f"{level}: {share:.0%} of the tool calls were refused, more than {_MANY_REFUSALS[0]:.0%}"
+    if overreach := sum(one.overreach for one in found):
+        yield f"look: {plural(overreach, 'refused call')} of a tool that another role has"
+
+
+def _judge(number: float, limits: tuple[float, float]) -> str:
+    low, high = limits
+    if number <= low:
+        return ""
+    return "act" if number > high else "look"
