@@ -86,6 +86,9 @@ def task(
     context: bool = typer.Option(
         False, "--context", help="Use the document of `explore`, if it is complete and recent."
     ),
+    follows: str | None = typer.Option(
+        None, "--follows", metavar="TASK", help="Go on from an earlier task; one verdict covers both."
+    ),
     commit: bool = typer.Option(False, "--commit", help="Commit the change if it is verified (exit code 0)."),
     branch: str | None = typer.Option(
         None, "--branch", metavar="NAME", help="Commit it on a new branch that begins at HEAD."
@@ -122,6 +125,7 @@ def task(
         review=review,
         sequential=sequential,
         context=context,
+        follows=follows,
         budget=Budget(cost=max_cost, tokens=max_tokens, seconds=timeout),
         overrides=overrides_of(skip_check or [], reason),
     )

@@ -50,6 +50,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "h11": ("agentflow/model/direct.py",),
     "httpcore2": ("agentflow/model/direct.py",),
     "httpx2": ("agentflow/model/http.py", "agentflow/tools/web.py", "agentflow/mcp/client.py"),
+    "acp": ("agentflow/editor/",),
     "mcp": ("agentflow/mcp/client.py", "agentflow/mcp/server.py"),
     "mcp_types": (),
     "packaging": ("agentflow/checks/dependencies.py",),

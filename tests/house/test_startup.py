@@ -28,6 +28,7 @@ NEVER = {
     "asyncio",
     "hypothesis",
     "mcp",
+    "acp",
     "jinja2",
 }
 ONLY_WITH_WORK = NEVER | {"rich", "typer", "click", "msgspec", "subprocess"}

@@ -1,0 +1,289 @@
+"""An agent of the Agent Client Protocol: each prompt is a task or question in a process of its own."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import acp
+import anyio
+from acp import helpers, schema
+
+from agentflow import __version__
+from agentflow.api.decisions import answer_question, decide_approval
+from agentflow.api.slash_commands import load_commands_here
+from agentflow.core.errors import AgentflowError, Exit
+from agentflow.core.pending import APPROVED, OWN_WORDS, Answer, Pending, Question, to_letter
+from agentflow.core.record import encode
+from agentflow.core.task import Status
+from agentflow.editor.updates import Updates, to_content
+from agentflow.mcp.own_command import EndedCommand, run_own_command
+from agentflow.parse import decode_or_none
+from agentflow.redact import one_line, visible
+from agentflow.store.reading import find, parse_event
+from agentflow.store.sessions import SavedSession, find_session, load_sessions, new_session, save_session
+from agentflow.view.tasks import Snapshot, load
+from agentflow.view.text import Medium, render
+from agentflow.view.verdict import verdict
+from agentflow.view.words import Detail
+from agentflow.workspace.git import Git, open_repository
+
+_BY = "a person in the editor"
+_YES, _NO = "yes", "no"
+_MOST_SHOWN = 200
+"""Characters of a message in the list of sessions."""
+_PLAIN = Medium(colour=False, ascii=False, live=False)
+
+
+class _Chat:
+    """One session of an editor: its repository, its tasks, and the work that can be cancelled."""
+
+    def __init__(self, git: Git, saved: SavedSession) -> None:
+        self.git = git
+        self.saved = saved
+        self.work: anyio.CancelScope | None = None
+
+    def add_task(self, task_id: str, text: str) -> None:
+        """Record a task that the session began, so that `agentflow --continue` knows it too."""
+        if task_id not in self.saved.tasks:
+            self.saved = self.saved.add_task(task_id, one_line(text, _MOST_SHOWN))
+            save_session(self.git.root, self.saved)
+
+    def load_last(self) -> Snapshot | None:
+        """Return what the files of the newest task say."""
+        return load(find(self.git.root, self.saved.tasks[-1])) if self.saved.tasks else None
+
+
+class EditorAgent:
+    """What an editor calls, by the names of the protocol."""
+
+    def __init__(self, model: str | None = None) -> None:
+        self._model = ("--model", model) if model else ()
+        self._chats: dict[str, _Chat] = {}
+        self._client: acp.Client
+
+    def on_connect(self, conn: acp.Client) -> None:
+        """Keep the editor, to tell it what happens."""
+        self._client = conn
+
+    async def initialize(self, **_: Any) -> schema.InitializeResponse:
+        """Say what we can do; version 1 is the only one that we speak."""
+        return schema.InitializeResponse(
+            protocol_version=acp.PROTOCOL_VERSION,
+            agent_capabilities=schema.AgentCapabilities(
+                load_session=True,
+                prompt_capabilities=schema.PromptCapabilities(embedded_context=True),
+                session_capabilities=schema.SessionCapabilities(list=schema.SessionListCapabilities()),
+            ),
+            agent_info=schema.Implementation(name="agentflow", title="agentflow", version=__version__),
+        )
+
+    async def new_session(self, cwd: str, **_: Any) -> schema.NewSessionResponse:
+        """Begin a session in a repository."""
+        chat = _Chat(_open(cwd), new_session())
+        self._chats[chat.saved.session_id] = chat
+        await self._offer_commands(chat)
+        return schema.NewSessionResponse(session_id=chat.saved.session_id)
+
+    async def load_session(self, cwd: str, session_id: str, **_: Any) -> schema.LoadSessionResponse:
+        """Take an earlier session up: tell again what was said and how each task ended."""
+        git = _open(cwd)
+        try:
+            chat = _Chat(git, find_session(git.root, session_id))
+        except AgentflowError as error:
+            raise acp.RequestError.invalid_params({"message": str(error)}) from None
+        self._chats[session_id] = chat
+        for task_id, said in zip(chat.saved.tasks, chat.saved.said, strict=True):
+            await self._client.session_update(session_id, helpers.update_user_message_text(said))
+            await self._say(chat, _describe_end(git, load(find(git.root, task_id))))
+        await self._offer_commands(chat)
+        return schema.LoadSessionResponse()
+
+    async def list_sessions(self, cwd: str | None = None, **_: Any) -> schema.ListSessionsResponse:
+        """List the sessions of a repository, newest first, those of the terminal too."""
+        if cwd is None:
+            return schema.ListSessionsResponse(sessions=[])
+        found = load_sessions(_open(cwd).root)
+        return schema.ListSessionsResponse(
+            sessions=[
+                schema.SessionInfo(
+                    session_id=one.session_id,
+                    cwd=cwd,
+                    title="; ".join(one.said[:1]),
+                    updated_at=one.started_at,
+                )
+                for one in found
+            ]
+        )
+
+    async def prompt(self, prompt: list[Any], session_id: str, **_: Any) -> schema.PromptResponse:
+        """Carry out what a person asks for and tell each step."""
+        chat = self._require_chat(session_id)
+        if chat.work is not None:
+            raise acp.RequestError.invalid_request({"message": "this session is at work; cancel it first"})
+        chat.work = anyio.CancelScope()
+        with chat.work as scope:
+            try:
+                await self._work(chat, _to_text(prompt, chat.git.root))
+            except AgentflowError as error:
+                await self._say(chat, f"agentflow: {error}" + (f"\n{error.hint}" if error.hint else ""))
+            finally:
+                chat.work = None
+        return schema.PromptResponse(stop_reason="cancelled" if scope.cancel_called else "end_turn")
+
+    async def cancel(self, session_id: str, **_: Any) -> None:
+        """Stop the work of a session; its task can be resumed."""
+        if (chat := self._chats.get(session_id)) and chat.work:
+            chat.work.cancel()
+
+    def _require_chat(self, session_id: str) -> _Chat:
+        if session_id not in self._chats:
+            raise acp.RequestError.resource_not_found(session_id)
+        return self._chats[session_id]
+
+    async def _offer_commands(self, chat: _Chat) -> None:
+        """Tell which commands of the user and of the repository can be called as `/name`."""
+        offered = [
+            schema.AvailableCommand(name=one.called, description=visible(one.description))
+            for one in load_commands_here(chat.git.root).all
+        ]
+        if offered:
+            await self._client.session_update(
+                chat.saved.session_id, helpers.update_available_commands(offered)
+            )
+
+    async def _say(self, chat: _Chat, text: str) -> None:
+        await self._client.session_update(
+            chat.saved.session_id, helpers.update_agent_message_text(visible(text))
+        )
+
+    async def _work(self, chat: _Chat, text: str) -> None:
+        """Run a task to its end, asking the person whatever it waits for."""
+        before = chat.load_last()
+        if before and before.state.pending and before.state.pending[0].kind not in APPROVED:
+            answer_question(chat.git.root, before.state.task_id, (text,))
+            ended = await self._run(chat, ("resume", before.state.task_id), "")
+        else:
+            follows = ("--follows", chat.saved.last) if chat.saved.last else ()
+            ended = await self._run(chat, ("task", *follows, "-"), text)
+        while ended.code == Exit.SUSPENDED and (last := chat.load_last()):
+            if not await self._settle(chat, last):
+                break
+            ended = await self._run(chat, ("resume", last.state.task_id), "")
+        last = chat.load_last()
+        if last is None or last.state.ending is None or last.state.ending.exit_code != ended.code:
+            await self._say(chat, "\n".join(ended.told))  # it did not begin: a message says why
+        else:
+            await self._say(chat, _describe_end(chat.git, last))
+
+    async def _run(self, chat: _Chat, words: tuple[str, ...], text: str) -> EndedCommand:
+        """Run a command that works on a task, and show its events as they come."""
+        updates = Updates(chat.git.root)
+
+        async def show(line: str) -> None:
+            stamped = parse_event(line.encode())
+            task_id = (decode_or_none(line) or {}).get("task_id", "")
+            if words[0] == "task":
+                chat.add_task(task_id, text)
+            for update in updates.draw(stamped, find(chat.git.root, task_id)) if stamped else ():
+                await self._client.session_update(chat.saved.session_id, update)
+
+        options = ("-q", "--plain", "--events", "-", *self._model)
+        return await run_own_command(chat.git.root, (words[0], *options, *words[1:]), text, on_output=show)
+
+    async def _settle(self, chat: _Chat, last: Snapshot) -> bool:
+        """Ask the person about everything that a task waits for; False where something stays undecided."""
+        for item in last.state.pending:
+            if item.kind in APPROVED:
+                said = await self._choose(
+                    chat, item, "", (("Allow", _YES, "allow_once"), ("Deny", _NO, "reject_once"))
+                )
+                if said is None:
+                    return False
+                answer = Answer(
+                    approved=said == _YES, text="" if said == _YES else "denied in the editor", by=_BY
+                )
+                decide_approval(chat.git.root, item.id, answer)
+                continue
+            words = [await self._ask(chat, item, question) for question in item.questions]
+            if not all(words):
+                await self._say(chat, "\nAnswer in the next message.")
+                return False
+            answer_question(chat.git.root, last.state.task_id, [word for word in words if word])
+        return True
+
+    async def _ask(self, chat: _Chat, item: Pending, question: Question) -> str | None:
+        """Return the letter of the option that the person chooses."""
+        options = tuple(
+            (option, to_letter(place), "allow_once")
+            for place, option in enumerate(question.options)
+            if not option.endswith(OWN_WORDS)
+        )
+        return await self._choose(chat, item, question.text, options) if options else None
+
+    async def _choose(
+        self, chat: _Chat, item: Pending, text: str, options: tuple[tuple[str, str, Any], ...]
+    ) -> str | None:
+        """Return the id of the option that a person chooses for what waits; None where they choose none."""
+        shown = [f"{key}: {_to_words(value)}" for key, value in item.shown_input.items()]
+        call = schema.ToolCallUpdate(
+            tool_call_id=item.id,
+            title=visible(f"{item.kind}: {text or item.tool or item.id}"),
+            status="pending",
+            content=to_content("\n".join(shown)),
+            raw_input=item.input,
+        )
+        offered = [
+            schema.PermissionOption(name=visible(name), option_id=key, kind=kind)
+            for name, key, kind in options
+        ]
+        reply = await self._client.request_permission(chat.saved.session_id, call, offered)
+        return reply.outcome.option_id if isinstance(reply.outcome, schema.AllowedOutcome) else None
+
+
+def _open(cwd: str) -> Git:
+    """Return the repository of a folder. Raises RequestError with what is wrong."""
+    try:
+        return open_repository(Path(cwd))
+    except AgentflowError as error:
+        raise acp.RequestError.invalid_params({"message": str(error)}) from None
+
+
+def _to_words(value: object) -> str:
+    return value if isinstance(value, str) else encode(value).decode()
+
+
+def _to_text(prompt: list[Any], root: Path) -> str:
+    """Return the text of a prompt; a linked file is named, an embedded one is given with its text."""
+    return " ".join(_to_part(block, root).strip(" ") for block in prompt).strip()
+
+
+def _to_part(block: Any, root: Path) -> str:
+    match block:
+        case schema.TextContentBlock(text=text):
+            return text
+        case schema.ResourceContentBlock(uri=uri):
+            return f"`{_name_file(uri, root)}`"
+        case schema.EmbeddedResourceContentBlock(resource=schema.TextResourceContents(uri=uri, text=text)):
+            return f"\n`{_name_file(uri, root)}`:\n```\n{text}\n```"
+        case _:
+            return ""
+
+
+def _name_file(uri: str, root: Path) -> str:
+    """Return a file's path in the repository, where it is one; else the address."""
+    parts = urlsplit(uri)
+    path = Path(unquote(parts.path))
+    return path.relative_to(root).as_posix() if parts.scheme == "file" and path.is_relative_to(root) else uri
+
+
+def _describe_end(git: Git, last: Snapshot) -> str:
+    """Return how a task ended, as a person reads it: an answer as it is, a verdict in a fixed font."""
+    state = last.state
+    diff = git.diff(state.base_tree, state.tree) if state.base_tree and state.tree else ""
+    text = render(verdict(last, diff, detail=Detail.BRIEF), _PLAIN, None).strip()
+    return f"\n{text}\n" if state.status is Status.ANSWERED else f"\n```text\n{text}\n```\n"
+
+
+def serve_editor(model: str | None) -> None:
+    """Serve an editor over stdin and stdout until it leaves."""
+    anyio.run(acp.run_agent, EditorAgent(model))  # type: ignore[arg-type]  # it calls what is there

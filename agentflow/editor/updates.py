@@ -1,0 +1,167 @@
+"""The events of a task as the updates that an editor shows: the plan, each call with its diff, each check."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from acp import helpers, schema
+
+from agentflow.core.errors import AgentflowError
+from agentflow.core.events import (
+    CheckStarted,
+    Classified,
+    EvidenceRecorded,
+    PhaseEnded,
+    PhaseStarted,
+    Replied,
+    Stamped,
+    ToolBlocked,
+    ToolFinished,
+    ToolStarted,
+    Warned,
+)
+from agentflow.core.evidence import Side
+from agentflow.core.messages import ToolCall
+from agentflow.core.run import ReplyReceived, RunEntry
+from agentflow.core.task import GateStatus, Phase
+from agentflow.core.tool import Category, Effect, Subject, Tool
+from agentflow.parse import decode
+from agentflow.redact import visible
+from agentflow.store.journal import lines
+from agentflow.tools.registry import standard
+
+_REPLACES = ("old_string", "new_string")
+_WRITES = "content"
+"""The inputs in which a call says what goes and what comes."""
+
+
+class Updates:
+    """Turns the events of one task into updates; it knows where the route stands and which checks run."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._tools = {tool.name: tool for tool in standard().tools}
+        self._phases: dict[Phase, schema.PlanEntryStatus] = {}
+        self._checks: dict[tuple[str, str, Side], str] = {}
+
+    def draw(self, stamped: Stamped, folder: Path) -> Iterator[helpers.SessionUpdate]:
+        """Yield what an editor is to show of an event of the task in `folder`."""
+        match stamped.event:
+            case Classified() | PhaseStarted() | PhaseEnded() as event:
+                yield self._draw_plan(event)
+            case Replied(text=said) | Warned(message=said) if said.strip():
+                yield helpers.update_agent_message_text(f"{visible(said.strip())}\n\n")
+            case ToolStarted() | ToolBlocked() as event:
+                yield self._start_call(event, folder)
+            case ToolFinished() as event:
+                told = to_content(event.summary)
+                yield helpers.update_tool_call(event.call_id, status=_to_status(event.is_error), content=told)
+            case CheckStarted() as event:
+                yield self._start_check(event)
+            case EvidenceRecorded(check=str()) as event:
+                yield self._end_check(event)
+            case _:
+                pass
+
+    def _draw_plan(self, event: Classified | PhaseStarted | PhaseEnded) -> helpers.SessionUpdate:
+        """Return the route with where it stands."""
+        match event:
+            case Classified(steps=steps):
+                self._phases = {phase: self._phases.get(phase, "pending") for phase in steps}
+            case PhaseStarted(phase=phase):
+                self._phases[phase] = "in_progress"
+            case PhaseEnded(phase=phase, status=GateStatus.PASSED | GateStatus.SKIPPED):
+                self._phases[phase] = "completed"
+            case PhaseEnded(phase=phase):
+                self._phases[phase] = "pending"
+        return helpers.update_plan(
+            helpers.plan_entry(one.value, status=status) for one, status in self._phases.items()
+        )
+
+    def _start_call(self, event: ToolStarted | ToolBlocked, folder: Path) -> helpers.SessionUpdate:
+        tool = self._tools.get(event.tool)
+        if isinstance(event, ToolBlocked):
+            return helpers.start_tool_call(
+                event.call_id,
+                event.tool,
+                kind=_choose_kind(tool),
+                status="failed",
+                content=to_content(event.reason),
+            )
+        subject = visible(event.subject)
+        is_file = tool is not None and tool.bound is Subject.PATH
+        place = str(self._root / event.subject)
+        return helpers.start_tool_call(
+            event.call_id,
+            f"{event.tool} {subject}".strip(),
+            kind=_choose_kind(tool),
+            status="in_progress",
+            content=self._draw_edit(event, folder) if _choose_kind(tool) == "edit" else None,
+            locations=[schema.ToolCallLocation(path=place)] if is_file and event.subject else None,
+        )
+
+    def _draw_edit(self, event: ToolStarted, folder: Path) -> list[helpers.ToolCallContentVariant]:
+        """Return the diff that a call makes, from what the run's file says of its input."""
+        call = _find_call(folder, event.run, event.call_id)
+        said = {key: value for key, value in (call.input if call else {}).items() if isinstance(value, str)}
+        old, new = (said.get(name) for name in _REPLACES)
+        new = said.get(_WRITES) if new is None else new
+        if new is None:
+            return []
+        place = str(self._root / event.subject)
+        return [helpers.tool_diff_content(place, visible(new), None if old is None else visible(old))]
+
+    def _start_check(self, event: CheckStarted) -> helpers.SessionUpdate:
+        call_id = f"check-{len(self._checks) + 1}"
+        self._checks[event.check, event.command, event.code] = call_id
+        before = " before the change" if event.code is Side.BASE else ""
+        title = f"{event.check}{before}: {visible(event.command)}"
+        return helpers.start_tool_call(call_id, title, kind="execute", status="in_progress")
+
+    def _end_check(self, event: EvidenceRecorded) -> helpers.SessionUpdate:
+        key = (event.check or "", event.command, event.code)
+        told = to_content(f"{event.evidence}: {event.summary}")
+        status = _to_status(event.exit_code != 0)
+        if call_id := self._checks.get(key):
+            return helpers.update_tool_call(call_id, status=status, content=told)
+        title = f"{event.check}: {visible(event.command)}"
+        return helpers.start_tool_call(event.evidence, title, kind="execute", status=status, content=told)
+
+
+def _choose_kind(tool: Tool | None) -> schema.ToolKind:
+    """Return which of the protocol's kinds a tool is of."""
+    if tool is None or tool.category in (Category.STATE, Category.ASK, Category.AGENT):
+        return "other" if tool is None else "think"
+    if tool.category is Category.NET:
+        return "fetch"
+    match tool.effect:
+        case Effect.EXECUTE:
+            return "execute"
+        case Effect.WRITE:
+            return "edit"
+        case Effect.READ:
+            return "read" if tool.bound is Subject.PATH else "search"
+
+
+def _to_status(is_error: bool) -> schema.ToolCallStatus:
+    return "failed" if is_error else "completed"
+
+
+def to_content(text: str) -> list[helpers.ToolCallContentVariant] | None:
+    return [helpers.tool_content(helpers.text_block(visible(text)))] if text else None
+
+
+def _find_call(folder: Path, run: int, call_id: str) -> ToolCall | None:
+    """Return a call as the file of its run tells it; None where that cannot be read now."""
+    wanted = call_id.encode()
+    try:
+        for path in (folder / "runs").glob(f"{run}-*.jsonl"):
+            for number, line in lines(path):
+                if wanted not in line or b'"ReplyReceived"' not in line:
+                    continue
+                entry: RunEntry = decode(RunEntry, line, f"{path}:{number}")  # type: ignore[arg-type]
+                parts = entry.reply.parts if isinstance(entry, ReplyReceived) else ()
+                calls = (part for part in parts if isinstance(part, ToolCall))
+                return next((call for call in calls if call.id == call_id), None)
+    except (OSError, AgentflowError):
+        return None
+    return None

@@ -1,0 +1,73 @@
+"""A command of agentflow that runs beside a server of ours, each in a process of its own."""
+
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import IO
+
+import anyio
+import anyio.to_thread
+
+from agentflow.core.evidence import Command
+from agentflow.core.record import Record
+from agentflow.mcp.pipes import read_pipe, write_pipe
+from agentflow.process import start
+
+TellLine = Callable[[str], Awaitable[None]]
+_STOP_SECONDS = 10.0
+"""For a task that is cancelled, to write down how far it came."""
+
+
+class EndedCommand(Record):
+    """A command of ours that has ended."""
+
+    code: int | None
+    said: str
+    told: tuple[str, ...]
+    """Its lines on stderr."""
+
+
+async def run_own_command(
+    root: Path,
+    words: tuple[str, ...],
+    text: str = "",
+    *,
+    on_output: TellLine | None = None,
+    on_progress: TellLine | None = None,
+) -> EndedCommand:
+    """Run a command in a repository to its end; where we are cancelled, it is.
+
+    `on_output` is told each line on stdout as it comes, and `on_progress` each on stderr.
+    """
+    argv = (sys.executable, "-P", "-m", "agentflow", words[0], "-C", str(root), *words[1:])
+    program = start(Command(argv=argv, cwd=str(root), timeout=0, env=dict(os.environ)))
+    said, told = list[str](), list[str]()
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_take_lines, program.process.stdout, said, on_output)
+            group.start_soon(_take_lines, program.process.stderr, told, on_progress)
+            await write_pipe(program.process.stdin, text.encode())
+            assert program.process.stdin is not None
+            program.process.stdin.close()
+    finally:
+        with anyio.CancelScope(shield=True):
+            code = await anyio.to_thread.run_sync(program.end, _STOP_SECONDS)
+    return EndedCommand(code=code, said="\n".join(said), told=tuple(filter(None, map(str.strip, told))))
+
+
+async def _take_lines(pipe: IO[bytes] | None, taken: list[str], tell: TellLine | None) -> None:
+    """Read a stream to its end, a line at a time."""
+    rest = b""
+    while chunk := await read_pipe(pipe):
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            await _take(line, taken, tell)
+    await _take(rest, taken, tell)
+
+
+async def _take(raw: bytes, taken: list[str], tell: TellLine | None) -> None:
+    line = raw.decode("utf-8", "replace")
+    taken.append(line)
+    if tell is not None and line.strip():
+        await tell(line.strip())

@@ -1,0 +1,219 @@
+"""agentflow inside an editor, driven by the official client of the Agent Client Protocol."""
+
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import acp
+import anyio
+import anyio.to_thread
+import pytest
+from acp import schema
+
+from tests.support.repo import (
+    CALC,
+    NewRepo,
+    Repo,
+    call,
+    crew,
+    edit,
+    eventually,
+    mending,
+    submit,
+    turn,
+)
+
+Drive = Callable[[acp.Agent, "Editor"], Awaitable[None]]
+
+
+class Editor:
+    """An editor without a screen: it keeps what it is shown and answers as it is told."""
+
+    def __init__(self, choice: str = "yes") -> None:
+        self.choice = choice
+        self.shown: list[Any] = []
+        self.asked: list[tuple[schema.ToolCallUpdate, list[schema.PermissionOption]]] = []
+
+    def on_connect(self, conn: acp.Agent) -> None:
+        """Hear that the agent is there."""
+
+    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
+        assert session_id
+        self.shown.append(update)
+
+    async def request_permission(
+        self,
+        session_id: str,
+        tool_call: schema.ToolCallUpdate,
+        options: list[schema.PermissionOption],
+        **_: Any,
+    ) -> schema.RequestPermissionResponse:
+        assert session_id
+        self.asked.append((tool_call, options))
+        if self.choice not in {option.option_id for option in options}:
+            return schema.RequestPermissionResponse(outcome=schema.DeniedOutcome(outcome="cancelled"))
+        chosen = schema.AllowedOutcome(outcome="selected", option_id=self.choice)
+        return schema.RequestPermissionResponse(outcome=chosen)
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        """Return what was shown of one kind."""
+        return [update for update in self.shown if isinstance(update, kind)]
+
+    @property
+    def text(self) -> str:
+        return "".join(update.content.text for update in self.of(schema.AgentMessageChunk))
+
+
+def drive(repo: Repo, model: str, steps: Drive, editor: Any) -> None:
+    """Start the agent as an editor does, and take these steps."""
+    async def run() -> None:
+        env = {**repo.environment, "AGENTFLOW_MODEL": model}
+        words = ("-P", "-m", "agentflow", "acp")
+        async with acp.spawn_agent_process(editor, sys.executable, *words, env=env, cwd=repo.root) as (
+            agent,
+            _,
+        ):
+            answered = await agent.initialize(protocol_version=1)
+            assert answered.protocol_version == 1
+            await steps(agent, editor)
+
+    anyio.run(run)
+
+
+def text_of(said: str) -> list[Any]:
+    return [acp.text_block(said)]
+
+
+def test_an_editor_sees_each_step_approves_a_call_and_goes_on_from_the_task(new_repo: NewRepo) -> None:
+    repo, editor = new_repo(CALC), Editor()
+    (repo.home / ".claude").mkdir()
+    rules = {"permissions": {"ask": ["Bash(touch *)"]}}
+    (repo.home / ".claude/settings.json").write_text(json.dumps(rules), "utf-8")
+    touched = turn(call("Bash", command="touch made", description="d"), text="a file \x1b[31mfirst")
+    model = repo.scripted(mending(touched, evidence="ev-0003"))
+    ends: list[str] = []
+    codes: list[str] = []
+    marks: list[int] = []
+
+    async def steps(agent: acp.Agent, editor: Editor) -> None:
+        session = await agent.new_session(cwd=str(repo.root), mcp_servers=[])
+        link = schema.ResourceContentBlock(type="resource_link", name="c", uri=f"file://{repo.root}/calc.py")
+        said = [*text_of("let add return the sum, see"), link]
+        ends.append((await agent.prompt(prompt=said, session_id=session.session_id)).stop_reason)
+        codes.append(repo.state()["status"])
+        repo.scripted(crew(*edit("calc.py", "2 * a", "a * 2"), submit("calc.py")))
+        follow = text_of("now also let double multiply from the right")
+        ends.append((await agent.prompt(prompt=follow, session_id=session.session_id)).stop_reason)
+        found = await agent.list_sessions(cwd=str(repo.root))
+        codes.append(found.sessions[0].title or "")
+        marks.append(len(editor.shown))
+        await agent.load_session(cwd=str(repo.root), session_id=session.session_id, mcp_servers=[])
+
+    drive(repo, model, steps, editor)
+
+    assert ends == ["end_turn", "end_turn"]
+    assert codes == ["verified", "let add return the sum, see `calc.py`"]
+    (asked,) = editor.asked
+    assert "touch made" in asked[0].model_dump_json()
+    assert [option.kind for option in asked[1]] == ["allow_once", "reject_once"]
+    assert {entry.status for entry in editor.of(schema.AgentPlanUpdate)[-1].entries} == {"completed"}
+    calls = editor.of(schema.ToolCallStart)
+    (changed, _) = (one for one in calls if one.kind == "edit" and one.content)
+    assert (changed.content[0].old_text, changed.content[0].new_text) == ("a - b", "a + b")
+    assert changed.locations[0].path == str(repo.root / "calc.py")
+    ended = {update.tool_call_id for update in editor.of(schema.ToolCallProgress)}
+    assert {one.tool_call_id for one in calls if one.status == "in_progress"} <= ended
+    assert any(one.kind == "execute" and one.title.startswith("tests") for one in calls)
+    assert "verified: 1 failing check now passes" in editor.text
+    assert "\x1b" not in editor.text
+    # the session taken up again tells both messages, and how each task ended
+    editor.shown = editor.shown[marks[0] :]
+    told = [one.content.text for one in editor.of(schema.UserMessageChunk)]
+    assert told == ["let add return the sum, see `calc.py`", "now also let double multiply from the right"]
+    assert editor.text.count("verified") >= 2
+    assert f'"follows":"{repo.tasks[0].name}"' in (repo.tasks[1] / "events.jsonl").read_text("utf-8")
+    assert "let add return the sum" in repo.run("sessions").out
+
+
+def test_a_call_that_the_editor_denies_or_leaves_alone_is_not_made(new_repo: NewRepo) -> None:
+    repo, editor = new_repo(CALC), Editor("nothing")
+    (repo.home / ".claude").mkdir()
+    rules = {"permissions": {"ask": ["Bash(touch *)"]}}
+    (repo.home / ".claude/settings.json").write_text(json.dumps(rules), "utf-8")
+    model = repo.scripted(mending(turn(call("Bash", command="touch made", description="d"))))
+
+    async def steps(agent: acp.Agent, editor: Editor) -> None:
+        session = await agent.new_session(cwd=str(repo.root), mcp_servers=[])
+        await agent.prompt(prompt=text_of("let add return the sum"), session_id=session.session_id)
+        assert repo.state()["status"] == "suspended"
+        assert "agentflow approve" in editor.text
+        pending = repo.state()["pending"][0]["id"]
+        assert repo.run("deny", pending, "--reason", "no files").code == 0
+        with pytest.raises(acp.RequestError) as unknown:
+            await agent.prompt(prompt=text_of("x"), session_id="unknown")
+        assert "not found" in str(unknown.value)
+
+    drive(repo, model, steps, editor)
+    assert not (repo.root / "made").exists()
+
+
+def test_a_cancelled_prompt_ends_as_cancelled_and_its_task_can_be_resumed(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    script = mending()
+    slow = [{**entry, "delay": 30} if entry["match"]["role"] == "implementer" else entry for entry in script]
+    model = repo.scripted(slow)
+
+    async def steps(agent: acp.Agent, _: Editor) -> None:
+        session = await agent.new_session(cwd=str(repo.root), mcp_servers=[])
+
+        async def cancel() -> None:
+            await anyio.to_thread.run_sync(
+                eventually, lambda: repo.events("RunStarted")[-1]["role"] == "implementer"
+            )
+            await agent.cancel(session_id=session.session_id)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(cancel)
+            reply = await agent.prompt(
+                prompt=text_of("let add return the sum"), session_id=session.session_id
+            )
+            assert reply.stop_reason == "cancelled"
+
+    drive(repo, model, steps, Editor())
+    assert repo.state()["ending"]["exit_code"] == 143
+    assert repo.run("resume", "--model", repo.scripted(script)).code == 0
+
+
+def test_what_cannot_be_done_is_said_in_one_message(new_repo: NewRepo) -> None:
+    repo, editor = new_repo(CALC), Editor()
+    outside = repo.home / "plain"
+    outside.mkdir()
+
+    async def steps(agent: acp.Agent, editor: Editor) -> None:
+        with pytest.raises(acp.RequestError) as refused:
+            await agent.new_session(cwd=str(outside), mcp_servers=[])
+        assert "git" in json.dumps(refused.value.data)
+        session = await agent.new_session(cwd=str(repo.root), mcp_servers=[])
+        reply = await agent.prompt(prompt=text_of("let add return the sum"), session_id=session.session_id)
+        assert reply.stop_reason == "end_turn"
+        assert "nothing.yaml" in editor.text
+
+    drive(repo, f"script:{repo.home}/nothing.yaml", steps, editor)
+    assert not repo.tasks
+
+
+def test_a_question_is_answered_by_an_option_or_by_the_next_message(new_repo: NewRepo) -> None:
+    repo, editor = new_repo(CALC), Editor("A")
+    options = [{"label": "the first", "description": "d"}, {"label": "the second", "description": "d"}]
+    asks = turn(call("AskUserQuestion", questions=[{"question": "Which numbers?", "options": options}]))
+    rest = mending()
+    model = repo.scripted([{**rest[0], "turns": [asks, *rest[0]["turns"]]}, *rest[1:]])
+
+    async def steps(agent: acp.Agent, _: Editor) -> None:
+        session = await agent.new_session(cwd=str(repo.root), mcp_servers=[])
+        await agent.prompt(prompt=text_of("let add return the sum"), session_id=session.session_id)
+
+    drive(repo, model, steps, editor)
+    assert [option.name for option in editor.asked[0][1]] == ["the first", "the second"]
+    assert repo.runs("explorer")[0].results[0]["content"] == "the first"
