@@ -125,14 +125,14 @@ def read_yaml(kind: type[T], text: str, source: str) -> T:
     try:
         return fit(kind, _EMPTY[get_origin(kind) is tuple] if found is None else found, lax=True)
     except Mismatch as error:
-        raise InvalidFile(source, str(error), line=_line_of(text, error)) from None
+        raise InvalidFile(source, str(error), line=find_line(text, error.key, error.problem)) from None
 
 
-def _line_of(text: str, error: Mismatch) -> int | None:
+def find_line(text: str, key: str, problem: str = "") -> int | None:
     """Return the line of the value that does not fit, or of the key that is not known."""
     node = _Loader(text).get_single_node()
-    steps = re.findall(r"[^.\[\]]+", error.key)
-    unknown = re.search(r"unknown field `([^`]+)`", error.problem)
+    steps = re.findall(r"[^.\[\]]+", key)
+    unknown = re.search(r"unknown field `([^`]+)`", problem)
     for step in [*steps, *([unknown[1]] if unknown else [])]:
         below = _below(node, step)
         if below is None:

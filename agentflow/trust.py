@@ -41,6 +41,11 @@ def record_trust(config: Path, root: Path, files: dict[str, str]) -> None:
     write_atomic(place, encode(trusted) + b"\n")
 
 
+def drop_trust(config: Path, root: Path) -> None:
+    """Forget what is trusted of a repository that is about to be removed."""
+    _place(config, root).unlink(missing_ok=True)
+
+
 def _place(config: Path, root: Path) -> Path:
     name = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:32]
     return config.parent / "trust" / f"{name}.json"

@@ -58,6 +58,18 @@ def choose_tiers(settings: Settings, name: str) -> Settings:
 
 
 def _open_live(name: str, settings: Settings, environ: Mapping[str, str]) -> Model:
+    """Return a live model; in a batch it keeps to the limits that all its tasks share at the endpoint."""
+    model, address = _open_messages(name, settings, environ)
+    folder = environ.get("AGENTFLOW_LIMITS")
+    if not folder:
+        return model
+    from agentflow.model.throttle import Throttle
+
+    return model.share_limits(Throttle(Path(folder), address))
+
+
+def _open_messages(name: str, settings: Settings, environ: Mapping[str, str]) -> tuple["Messages", str]:
+    """Return a live model, and the endpoint it asks."""
     from agentflow.model.credentials import endpoint
     from agentflow.model.messages import Messages
     from agentflow.model.wire import VENDOR
@@ -65,7 +77,7 @@ def _open_live(name: str, settings: Settings, environ: Mapping[str, str]) -> Mod
     if name in CLOUDS:
         from agentflow.model.sdk import cloud
 
-        return Messages(name, cloud(name, environ, settings.deadlines), settings)
+        return Messages(name, cloud(name, environ, settings.deadlines), settings), name
     found = endpoint(environ, settings)
     keep_secret(found.secrets)
     if found.address == VENDOR and not found.secrets:
@@ -73,8 +85,8 @@ def _open_live(name: str, settings: Settings, environ: Mapping[str, str]) -> Mod
     if settings.transport == "sdk":
         from agentflow.model.sdk import direct
 
-        return Messages(name, direct(found, settings.deadlines), settings)
-    return Messages(name, _open_source(found, settings.deadlines, environ), settings)
+        return Messages(name, direct(found, settings.deadlines), settings), found.address
+    return Messages(name, _open_source(found, settings.deadlines, environ), settings), found.address
 
 
 def _open_source(found: "Endpoint", deadlines: Deadlines, environ: Mapping[str, str]) -> "Source":

@@ -65,6 +65,12 @@ _RUN = (
         "agentflow explore --focus src/billing",
     ),
     CommandRow(
+        "batch",
+        "batch",
+        "Carry out many tasks, several at once, each in a clone of its own.",
+        "agentflow batch tasks.jsonl --jobs 4",
+    ),
+    CommandRow(
         "resume",
         "waiting",
         "Continue a stopped, killed or waiting task from where it left off.",

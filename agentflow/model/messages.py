@@ -1,7 +1,8 @@
 """The Messages API behind the model port: encode, ask, accept only complete turns, try again."""
 
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -40,6 +41,9 @@ from agentflow.parse import decode_or_none
 from agentflow.redact import one_line
 from agentflow.settings import Settings
 
+if TYPE_CHECKING:
+    from agentflow.model.throttle import Throttle
+
 _LAST_BYTES_SECONDS = 0.5
 """For what follows the final event."""
 _LEAST_ROOM = 1_000
@@ -73,6 +77,7 @@ class Messages:
         """The ids that are not given up yet, by the id that a request names."""
         self._stream = settings.stream or on_delta is not None
         self._meter = meter or Meter(Budget(), Usage())
+        self.throttle: Throttle | None = None
 
     def report_to(self, observe: Observer) -> "Messages":
         """Return the same model, telling an observer of every try that failed."""
@@ -82,9 +87,17 @@ class Messages:
         """Return the same model, sending nothing that does not fit into a budget."""
         return self._with_changes(meter=meter)
 
+    def share_limits(self, throttle: "Throttle") -> "Messages":
+        """Return the same model, keeping to limits that other processes share."""
+        changed = self._with_changes()
+        changed.throttle = throttle
+        return changed
+
     def _with_changes(self, **changes: Any) -> "Messages":
         kept = {"on_delta": self._on_delta, "observe": self._observe, "meter": self._meter}
-        return Messages(self.name, self._source, self._settings, **{**kept, **changes})
+        changed = Messages(self.name, self._source, self._settings, **{**kept, **changes})
+        changed.throttle = self.throttle
+        return changed
 
     def refusal(self, task: str) -> str | None:  # noqa: ARG002  # a live model takes any task
         return None
@@ -156,8 +169,11 @@ class Messages:
         async def attempt() -> Reply:
             room(len(body))  # a try that failed may have used up what was left
             try:
-                found = await self._attempt(body)
+                async with nullcontext() if self.throttle is None else self.throttle.take_turn():
+                    found = await self._attempt(body)
             except TryFailed as failed:
+                if self.throttle is not None and failed.retry_after:
+                    self.throttle.pause(failed.retry_after)
                 if failed.used is not None:
                     count(add_cost(failed.used, price))
                 raise

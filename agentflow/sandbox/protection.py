@@ -226,6 +226,7 @@ def _find_homes(environ: Mapping[str, str]) -> Iterator[str]:
     """Yield every folder that is a home or holds settings of the user."""
     yield from ("/home", "/root")
     yield from (environ[name] for name in ("HOME", "XDG_CONFIG_HOME", "AGENTFLOW_HOME") if environ.get(name))
+    yield from _list_paths(environ, "AGENTFLOW_HIDDEN")  # a batch's file and the results of its tasks
     try:
         yield pwd.getpwuid(os.getuid()).pw_dir
     except KeyError:
@@ -235,10 +236,15 @@ def _find_homes(environ: Mapping[str, str]) -> Iterator[str]:
 def _find_named(environ: Mapping[str, str]) -> Iterator[Path]:
     """Yield the places of tools that the user's own variables name, and the usual ones."""
     yield from (Path(entry) for entry in _entries(environ))
+    yield from map(Path, _list_paths(environ, "AGENTFLOW_SHOWN"))  # packages that a batch's clones share
     named = (Path(environ.get(name) or "/") for name in _ENVIRONMENTS)
     yield from filter(is_python_environment, named)
     homes = dict.fromkeys(_find_homes(environ))
     yield from (Path(f"{home}/{tool}") for home in homes for tool in _TOOLS)
+
+
+def _list_paths(environ: Mapping[str, str], name: str) -> Iterator[str]:
+    return filter(None, environ.get(name, "").split(os.pathsep))
 
 
 def _entries(environ: Mapping[str, str]) -> list[str]:

@@ -29,6 +29,7 @@ _OPTIONS = (
     "gc.auto=0",
     "maintenance.auto=false",
 )
+_AUTHOR = ("-c", "user.name=agentflow", "-c", "user.email=agentflow@localhost")
 _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "https:ssh:file",
     "GIT_ASKPASS": "false",
@@ -90,3 +91,46 @@ def _unpack(archive: bytes, into: Path) -> None:
             tar.extractall(os.fspath(into), filter="data")
     except (tarfile.TarError, OSError) as error:
         raise ConfigError(f"its files cannot be written: {error}") from None
+
+
+def check_out(source: str, reference: str, into: Path) -> str:
+    """Make a repository that holds one commit of another, without its history and remotes.
+
+    Return the commit. The source is an address or the absolute path of a repository of this machine. Raises
+    UsageError or ConfigError.
+    """
+    if reference and (not _REFERENCE.fullmatch(reference) or ".." in reference):
+        raise UsageError(f"{reference} is no branch, tag or commit")
+    if not is_address(source):
+        reference = _find_commit(Path(source), reference or "HEAD")
+    _call(into, "init", "-q", "-b", "main", "--template=")
+    _call(
+        into,
+        "fetch",
+        "-q",
+        "--depth=1",
+        "--no-tags",
+        "--no-recurse-submodules",
+        "--",
+        source,
+        reference or "HEAD",
+    )
+    _call(into, "reset", "-q", "--hard", "FETCH_HEAD")
+    return _call(into, "rev-parse", "HEAD").decode().strip()
+
+
+def _find_commit(root: Path, reference: str) -> str:
+    try:
+        return _call(root, "rev-parse", "-q", "--verify", f"{reference}^{{commit}}").decode().strip()
+    except ConfigError:
+        raise ConfigError(f"{root} has no commit {reference}") from None
+
+
+def commit_files(folder: Path) -> str:
+    """Make a folder a repository with one commit of its files, and return it. Raises ConfigError."""
+    _call(folder, "init", "-q", "-b", "main", "--template=")
+    _call(folder, "add", "-A")
+    tree = _call(folder, "write-tree").decode().strip()
+    commit = _call(folder, *_AUTHOR, "commit-tree", "-m", "Start", tree).decode().strip()
+    _call(folder, "reset", "-q", "--hard", commit)
+    return commit

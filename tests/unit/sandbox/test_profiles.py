@@ -107,3 +107,14 @@ def test_only_folders_are_hidden(tmp_path: Path) -> None:
         hidden = find_hidden_places(tmp_path / "repo", {"HOME": home, "XDG_CONFIG_HOME": "/dev/null"}).hidden
         assert Path("/dev/null") not in hidden
         assert all(place.is_dir() for place in hidden)
+
+
+def test_what_a_batch_hides_is_hidden_but_for_the_packages_that_it_shows(tmp_path: Path) -> None:
+    plans, packages = tmp_path / "plans", tmp_path / "plans/repo/node_modules"
+    packages.mkdir(parents=True)
+    told = {"AGENTFLOW_HIDDEN": f"{plans}{os.pathsep}/opt", "AGENTFLOW_SHOWN": str(packages)}
+    outside = {"HOME": str(tmp_path / "home"), "TMPDIR": "/nowhere"}
+    found = find_hidden_places(tmp_path / "clone", {**outside, **told})
+    assert Path("/opt") in found.hidden
+    assert packages in found.readable
+    assert packages not in find_hidden_places(tmp_path / "clone", outside).readable

@@ -1,0 +1,238 @@
+"""Runs the tasks of a batch, each as a command of its own, several at once, also after a kill."""
+
+import os
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from agentflow.batch.budget import SharedBudget
+from agentflow.batch.folder import (
+    TaskFolder,
+    collect_result,
+    find_environment_variables,
+    prepare_clone,
+    read_clone_state,
+    remove_clone,
+    report_unbegun,
+    try_lock,
+)
+from agentflow.batch.hidden import examine
+from agentflow.batch.results import BatchResult, read_result, save_result
+from agentflow.core.errors import AgentflowError, Exit
+from agentflow.core.evidence import Command
+from agentflow.core.pending import Budget
+from agentflow.core.record import Record
+from agentflow.core.task import Status, TaskState
+from agentflow.mcp.pipes import read_pipe, write_pipe
+from agentflow.model.throttle import SharedLimits
+from agentflow.process import Program, start
+
+_STOP_SECONDS = 10.0
+"""For a task that is stopped, to write down how far it came."""
+_LOOK_SECONDS = 0.1
+_TAIL_BYTES = 8_000
+LIMITS_FOLDER = "limits"
+_STARTS = 2
+"""A task whose process dies is continued once."""
+_OPEN = (Status.RUNNING, Status.SUSPENDED, Status.CANCELLED)
+TellResult = Callable[[BatchResult], None]
+
+
+class BatchOptions(Record):
+    """How the tasks of a batch are run."""
+
+    jobs: int = 1
+    model: str | None = None
+    """For tasks that name none."""
+    budget: Budget = Budget()
+    """Of the whole batch."""
+    timeout: float | None = None
+    """Of each task that says nothing else."""
+    limits: SharedLimits = SharedLimits()
+    """What all tasks together may ask of a model's endpoint."""
+    switches: tuple[str, ...] = ()
+    """Options that every task gets."""
+    seed: int | None = None
+    """For another order."""
+    resume: bool = False
+    fail_fast: bool = False
+    keep: bool = False
+    """Keep the clones."""
+    hidden: Path | None = None
+    """The folder of the plan, which no command of a task sees."""
+
+
+class Pool:
+    """The tasks that are still to be done, and what of the budget is left."""
+
+    def __init__(self, folders: Sequence[TaskFolder], options: BatchOptions, tell: TellResult) -> None:
+        self._options = options
+        self._tell = tell
+        self._budget = SharedBudget(options.budget)
+        found = [(folder, read_result(folder.place)) for folder in folders]
+        for _, result in found:
+            if result is not None and result.is_settled:
+                self._budget.spend(result.usage)
+        left = [folder for folder, result in found if result is None or not result.is_settled]
+        left.sort(key=lambda folder: not folder.clone.exists())  # what has begun goes on first
+        self._waiting = deque(left)
+        self._changed = anyio.Condition()
+        self.is_over = False
+        """Tasks were left out because the budget is used up."""
+
+    async def run(self) -> None:
+        """Do all tasks; those that the budget or a failure leaves out stay as they are."""
+        async with anyio.create_task_group() as group:
+            for _ in range(self._options.jobs):
+                group.start_soon(self._work)
+
+    async def _work(self) -> None:
+        while self._waiting:
+            folder = self._waiting.popleft()
+            state = await anyio.to_thread.run_sync(_read_state, folder)
+            reserved = await self._reserve(folder, state)
+            if reserved is None:
+                self.is_over = True
+                continue
+            result = await do_task(folder, reserved, self._options)
+            async with self._changed:
+                self._budget.settle(reserved, result.usage)
+                self._changed.notify_all()
+            if self._options.fail_fast and result.exit_code not in (Exit.VERIFIED, Exit.CAVEAT):
+                self._waiting.clear()
+            self._tell(result)
+
+    async def _reserve(self, folder: TaskFolder, state: TaskState | None) -> Budget | None:
+        """Set a task's share aside; wait while tasks that run may give something back."""
+        task = folder.task
+        own = Budget(
+            cost=task.max_cost, tokens=task.max_tokens, seconds=task.timeout or self._options.timeout
+        )
+        wanted = own if state is None else state.budget
+        async with self._changed:
+            while True:
+                reserved = self._budget.reserve(wanted, len(self._waiting) + 1)
+                if reserved is not None or self._budget.is_idle:
+                    return reserved
+                await self._changed.wait()
+
+
+def _read_state(folder: TaskFolder) -> TaskState | None:
+    return read_clone_state(folder) if folder.clone.is_dir() else None
+
+
+async def do_task(folder: TaskFolder, reserved: Budget, options: BatchOptions) -> BatchResult:
+    """Do one task to its end, or go on with it, and write down what came of it."""
+    async with _lock(folder) as lock:
+        try:
+            result = await _bring_to_end(folder, reserved, options, lock)
+        except AgentflowError as error:
+            result = report_unbegun(folder, error.exit_code, str(error))
+        except OSError as error:
+            result = report_unbegun(folder, Exit.CONFIG, f"{error.strerror}: {error.filename}")
+        save_result(folder.place, result)
+        if not options.keep and result.is_settled:
+            await anyio.to_thread.run_sync(remove_clone, folder)
+    return result
+
+
+@asynccontextmanager
+async def _lock(folder: TaskFolder) -> AsyncIterator[int]:
+    """Hold the lock of a task; a command that a killed batch left behind is waited for."""
+    while True:
+        with try_lock(folder) as lock:
+            if lock is not None:
+                yield lock
+                return
+        await anyio.sleep(_LOOK_SECONDS)
+
+
+async def _bring_to_end(
+    folder: TaskFolder, reserved: Budget, options: BatchOptions, lock: int
+) -> BatchResult:
+    state, told, code = await anyio.to_thread.run_sync(_read_state, folder), "", None
+    for _ in range(_STARTS):
+        if state is not None and state.status not in _OPEN:
+            break
+        if state is None:
+            await anyio.to_thread.run_sync(prepare_clone, folder)
+        words, text = _to_words(folder, state, reserved, options)
+        code, told = await _run_command(folder, words, text, options, lock)
+        state = await anyio.to_thread.run_sync(_read_state, folder)
+        if state is None:
+            return report_unbegun(folder, Exit.INTERNAL if code is None else code, told)
+        if state.status is not Status.RUNNING:
+            break
+    assert state is not None
+    result = await anyio.to_thread.run_sync(collect_result, folder, state)
+    if state.status is Status.RUNNING:
+        return result.replace(exit_code=Exit.INTERNAL, reason=told or "the process of the task was killed")
+    if folder.task.check is not None and result.is_settled:
+        hidden = await anyio.to_thread.run_sync(partial(examine, folder, state, options.switches))
+        result = result.replace(hidden=hidden)
+    return result
+
+
+def _to_words(
+    folder: TaskFolder, state: TaskState | None, reserved: Budget, options: BatchOptions
+) -> tuple[tuple[str, ...], str]:
+    """Return the command that begins or continues a task, and what it reads from stdin."""
+    task, place = folder.task, ("-q", "-C", str(folder.clone))
+    if state is not None:
+        return ("resume", state.task_id, *place, *options.switches), ""
+    named: dict[str, object] = {
+        "--model": task.model or options.model,
+        "--class": task.named_class or None,
+        "--max-iterations": task.max_iterations,
+        "--max-cost": reserved.cost,
+        "--max-tokens": reserved.tokens,
+        "--timeout": reserved.seconds,
+    }
+    values = (word for name, value in named.items() if value is not None for word in (name, str(value)))
+    review = () if task.review is None else ("--review" if task.review else "--no-review",)
+    return ("task", *place, *values, *review, *options.switches, "-"), task.text
+
+
+async def _run_command(
+    folder: TaskFolder, words: tuple[str, ...], text: str, options: BatchOptions, lock: int
+) -> tuple[int | None, str]:
+    """Run a command of ours to its end; return its exit code and the last lines of what it said on stderr."""
+    env = {
+        **os.environ,
+        **find_environment_variables(folder),
+        "AGENTFLOW_HIDDEN": os.pathsep.join(map(str, filter(None, (folder.place.parent, options.hidden)))),
+        "AGENTFLOW_LIMITS": str(folder.place.parent / LIMITS_FOLDER),
+    }
+    argv = (sys.executable, "-P", "-m", "agentflow", *words)
+    command = Command(argv=argv, cwd=str(folder.clone), timeout=0, env=env, descriptors=(lock,))
+    program = start(command)
+    said = bytearray()
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_drop_output, program)
+            group.start_soon(_keep_tail, program, said)
+            await write_pipe(program.process.stdin, text.encode())
+            assert program.process.stdin is not None
+            program.process.stdin.close()
+    finally:
+        with anyio.CancelScope(shield=True):
+            code = await anyio.to_thread.run_sync(program.end, _STOP_SECONDS)
+    lines = said.decode("utf-8", "replace").strip().splitlines()
+    return code, "\n".join(lines[-3:])
+
+
+async def _drop_output(program: Program) -> None:
+    while await read_pipe(program.process.stdout):
+        pass
+
+
+async def _keep_tail(program: Program, said: bytearray) -> None:
+    while chunk := await read_pipe(program.process.stderr):
+        said += chunk
+        del said[:-_TAIL_BYTES]

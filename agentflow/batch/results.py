@@ -1,0 +1,108 @@
+"""What came of the tasks of a batch: one record each, and all of them as lines, JUnit XML and a table."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from agentflow.core.errors import Exit
+from agentflow.core.messages import Usage
+from agentflow.core.record import Record, encode
+from agentflow.core.task import Status
+from agentflow.frontmatter import write_atomic
+from agentflow.parse import decode
+from agentflow.redact import visible
+
+RESULT = "result.json"
+_FINE = (Exit.VERIFIED, Exit.CAVEAT)
+
+
+class HiddenResult(Record):
+    """What the hidden check said of the final files."""
+
+    resolved: bool
+    reason: str
+
+
+class BatchResult(Record):
+    """How one task of a batch ended."""
+
+    id: str
+    status: Status
+    exit_code: int
+    reason: str
+    group: str = ""
+    repository: str = ""
+    commit: str = ""
+    task_id: str | None = None
+    """None where no task began."""
+    task_complexity: str = ""
+    model: str = ""
+    caveats: tuple[str, ...] = ()
+    files_changed: tuple[str, ...] = ()
+    usage: Usage = Usage()
+    seconds: float = 0
+    hidden: HiddenResult | None = None
+    folder: str = ""
+    """Where its patch and its record are."""
+
+    @property
+    def is_settled(self) -> bool:
+        """TellResult whether the task ran to an end, so that going on with the batch does not touch it."""
+        is_waiting = self.status in (Status.SUSPENDED, Status.CANCELLED, Status.RUNNING)
+        return self.task_id is not None and not is_waiting
+
+
+def read_result(folder: Path) -> BatchResult | None:
+    """Return the result in a task's folder, or None where there is none yet. Raises InvalidFile."""
+    place = folder / RESULT
+    return decode(BatchResult, place.read_bytes(), str(place)) if place.is_file() else None
+
+
+def save_result(folder: Path, result: BatchResult) -> None:
+    """Write a result so that a crash leaves the whole of it or nothing."""
+    write_atomic(folder / RESULT, encode(result) + b"\n", mode=0o644)
+
+
+def choose_batch_exit(results: Sequence[BatchResult], *, missing: bool, over: bool) -> Exit:
+    """Return the exit code of a batch: 0 only where every task is verified.
+
+    `missing` says that tasks were not run, `over` that the budget is the reason.
+    """
+    if over:
+        return Exit.LIMIT
+    bad = {result.exit_code for result in results} - {*_FINE}
+    if bad or missing:
+        return Exit(bad.pop()) if len(bad) == 1 and not missing else Exit.NOT_VERIFIED
+    return Exit.CAVEAT if any(result.exit_code == Exit.CAVEAT for result in results) else Exit.VERIFIED
+
+
+def count_statuses(results: Iterable[BatchResult]) -> dict[Status, int]:
+    """Return how many tasks ended in each way, in the order of the statuses."""
+    counted = Counter(result.status for result in results)
+    return {status: counted[status] for status in Status if counted[status]}
+
+
+def to_junit(results: Iterable[BatchResult], missing: Iterable[str]) -> str:
+    """Return the results as JUnit XML: a test case for each task; those that were not run are skipped."""
+    top = ET.Element("testsuites", {"name": "agentflow batch"})
+    suite = ET.SubElement(top, "testsuite", {"name": "batch"})
+    count = failed = skipped = 0
+    for result in results:
+        count += 1
+        case = _add_case(suite, result.id, result.group, result.seconds)
+        told = {"message": visible(f"{result.status}: {result.reason}"), "type": str(result.status)}
+        if result.exit_code not in _FINE:
+            failed += 1
+            ET.SubElement(case, "failure", told)
+    for name in missing:
+        count, skipped = count + 1, skipped + 1
+        ET.SubElement(_add_case(suite, name, "", 0), "skipped", {"message": "not run"})
+    suite.attrib.update(tests=str(count), failures=str(failed), errors="0", skipped=str(skipped))
+    ET.indent(top)
+    return ET.tostring(top, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _add_case(suite: ET.Element, name: str, group: str, seconds: float) -> ET.Element:
+    told = {"classname": group or "batch", "name": name, "time": f"{seconds:.3f}"}
+    return ET.SubElement(suite, "testcase", told)

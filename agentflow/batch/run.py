@@ -1,0 +1,124 @@
+"""A batch as a folder: what was asked of it, its tasks in the order of the file, and what came of them."""
+
+import fcntl
+import hashlib
+import os
+import random
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskStatus
+
+from agentflow.batch.folder import TaskFolder
+from agentflow.batch.plan import BatchTask
+from agentflow.batch.pool import LIMITS_FOLDER, BatchOptions, Pool, TellResult
+from agentflow.batch.results import BatchResult, choose_batch_exit, read_result
+from agentflow.core.errors import ConfigError, Exit, UsageError
+from agentflow.core.record import Record, encode
+from agentflow.frontmatter import write_atomic
+from agentflow.model.throttle import share_limits
+from agentflow.parse import decode
+
+RESULTS = "results.jsonl"
+_HEAD = "batch.json"
+_SIGNALS = {
+    signal.SIGINT: Exit.INTERRUPTED,
+    signal.SIGTERM: Exit.TERMINATED,
+    signal.SIGHUP: Exit.TERMINATED,
+}
+
+
+class _Head(Record):
+    """What a batch was begun with."""
+
+    plan: str
+    sum: str
+    """Of the tasks."""
+    version: int = 1
+
+
+class BatchOutcome(Record):
+    """What came of a batch: the results, in the order of the file, and the tasks that were not run."""
+
+    results: tuple[BatchResult, ...]
+    missing: tuple[str, ...]
+    exit_code: Exit
+
+
+@contextmanager
+def open_batch(
+    plan: Path, out: Path, tasks: Sequence[BatchTask], *, resume: bool
+) -> Iterator[tuple[TaskFolder, ...]]:
+    """Yield the folders of a batch's tasks, locked against another run of it.
+
+    Raises UsageError where there is an earlier run that is not to be continued, or one of other tasks.
+    """
+    head = _Head(plan=plan.name, sum=hashlib.sha256(encode(tasks)).hexdigest())
+    if (out / _HEAD).is_file():
+        if not resume:
+            hint = "--resume goes on with it, --out DIR begins another"
+            raise UsageError(f"{out} holds a run of this batch already", hint=hint)
+        if decode(_Head, (out / _HEAD).read_bytes(), str(out / _HEAD)).sum != head.sum:
+            hint = "put the tasks back, or begin another run with --out DIR"
+            raise UsageError(f"{plan} has other tasks than the run in {out}", hint=hint)
+    elif out.exists() and any(out.iterdir()):
+        raise UsageError(f"{out} is not empty and holds no batch", hint="name another folder with --out")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with _lock(out):
+            write_atomic(out / ".gitignore", b"*\n", mode=0o644)
+            write_atomic(out / _HEAD, encode(head) + b"\n", mode=0o644)
+            yield tuple(TaskFolder(task=task, place=out / task.id) for task in tasks)
+    except OSError as error:
+        raise ConfigError(f"cannot write {error.filename or out}: {error.strerror}") from None
+
+
+@contextmanager
+def _lock(out: Path) -> Iterator[None]:
+    lock = os.open(out / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise UsageError(f"another process runs the batch in {out}") from None
+    finally:
+        os.close(lock)
+
+
+def run_batch(folders: Sequence[TaskFolder], options: BatchOptions, tell: TellResult) -> BatchOutcome:
+    """Run the tasks that have no result yet, and return what came of all of them."""
+    out = folders[0].place.parent
+    share_limits(out / LIMITS_FOLDER, options.limits)
+    order = list(folders)
+    if options.seed is not None:
+        random.Random(options.seed).shuffle(order)  # noqa: S311  # an order, not a secret
+    pool = Pool(order, options, tell)
+    caught = anyio.run(_run, pool)
+    found = [(folder.task.id, read_result(folder.place)) for folder in folders]
+    results = tuple(result for _, result in found if result is not None)
+    write_atomic(out / RESULTS, b"".join(encode(result) + b"\n" for result in results), mode=0o644)
+    missing = tuple(name for name, result in found if result is None)
+    code = caught or choose_batch_exit(results, missing=bool(missing), over=pool.is_over)
+    return BatchOutcome(results=results, missing=missing, exit_code=code)
+
+
+async def _run(pool: Pool) -> Exit | None:
+    """Run a pool to its end or to the first signal, whose exit code is returned."""
+    caught: list[Exit] = []
+    async with anyio.create_task_group() as group:
+        await group.start(_watch, group.cancel_scope, caught)
+        await pool.run()
+        group.cancel_scope.cancel()
+    return caught[0] if caught else None
+
+
+async def _watch(scope: anyio.CancelScope, caught: list[Exit], *, task_status: TaskStatus[None]) -> None:
+    """Stop all work at the first signal; each task writes down how far it came."""
+    with anyio.open_signal_receiver(*_SIGNALS) as received:
+        task_status.started()
+        async for number in received:
+            caught.append(_SIGNALS[number])
+            scope.cancel()

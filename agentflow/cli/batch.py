@@ -1,0 +1,195 @@
+"""`batch`: many tasks, each in a clone of its own, several at once."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from agentflow.cli.arguments import NETWORK, NO_INPUT, NO_SANDBOX, PLAIN, YES, consent_of
+from agentflow.cli.printing import say_json, show
+
+if TYPE_CHECKING:
+    from agentflow.batch.folder import TaskFolder
+    from agentflow.batch.plan import BatchTask
+    from agentflow.batch.pool import BatchOptions, TellResult
+    from agentflow.batch.results import BatchResult
+    from agentflow.batch.run import BatchOutcome
+    from agentflow.view.text import Line
+
+PLAN_FILE = typer.Argument(..., metavar="FILE", help="The tasks, as JSON lines or a YAML list.")
+OUT = typer.Option(
+    None, "--out", metavar="DIR", help="Where results, patches and records go. [default: FILE with .batch]"
+)
+JOBS = typer.Option(None, "--jobs", min=1, max=256, metavar="N", help="Tasks at once. [default: one a CPU]")
+RESUME = typer.Option(False, "--resume", help="Continue a batch that was stopped or killed, or that waits.")
+BATCH_MODEL = typer.Option(None, "--model", metavar="M", help="The model of tasks that name none.")
+ALL_COST = typer.Option(None, "--max-cost", min=0, metavar="USD", help="What all tasks together may cost.")
+ALL_TOKENS = typer.Option(
+    None, "--max-tokens", min=1, metavar="N", help="Tokens that all tasks together may use."
+)
+TASK_TIMEOUT = typer.Option(None, "--timeout", min=0.1, metavar="S", help="Seconds that each task may take.")
+REQUESTS = typer.Option(
+    None, "--requests", min=1, metavar="N", help="Requests at once to one model endpoint, of all tasks."
+)
+RATE = typer.Option(
+    None, "--rate", min=0.1, metavar="N", help="Requests a minute to one model endpoint, of all tasks."
+)
+FAIL_FAST = typer.Option(False, "--fail-fast", help="Begin no task after the first that is not verified.")
+SHUFFLE = typer.Option(None, "--shuffle", metavar="SEED", help="Begin the tasks in another order.")
+KEEP = typer.Option(False, "--keep", help="Keep the clones in which the tasks worked.")
+JUNIT = typer.Option(None, "--junit", metavar="FILE", help="Write the results as JUnit XML.")
+JSON_LINES = typer.Option(False, "--json", help="Print each result as a line of JSON.")
+
+
+def batch(
+    plan: Path = PLAN_FILE,
+    out: Path | None = OUT,
+    jobs: int | None = JOBS,
+    resume: bool = RESUME,
+    model: str | None = BATCH_MODEL,
+    max_cost: float | None = ALL_COST,
+    max_tokens: int | None = ALL_TOKENS,
+    timeout: float | None = TASK_TIMEOUT,
+    requests: int | None = REQUESTS,
+    rate: float | None = RATE,
+    fail_fast: bool = FAIL_FAST,
+    shuffle: int | None = SHUFFLE,
+    keep: bool = KEEP,
+    yes: bool = YES,
+    no_input: bool = NO_INPUT,
+    no_sandbox: bool = NO_SANDBOX,
+    network: bool = NETWORK,
+    junit: Path | None = JUNIT,
+    json: bool = JSON_LINES,
+    plain: bool = PLAIN,
+) -> int:
+    """Carry out many tasks, several at once, each in a clone of its own.
+
+    Your repositories are not changed: each task leaves its patch and its record. Exit code 0 means that
+    every task is verified.
+    """
+    from agentflow.api.verification import write_file
+    from agentflow.batch.plan import locate_model, read_plan
+    from agentflow.batch.pool import BatchOptions
+    from agentflow.batch.results import to_junit
+    from agentflow.core.pending import Budget
+    from agentflow.model.throttle import SharedLimits
+
+    consent_of(yes=yes, no_input=no_input)
+    switches = {"--yes": yes, "--no-input": no_input, "--no-sandbox": no_sandbox, "--network": network}
+    options = BatchOptions(
+        jobs=jobs or os.cpu_count() or 1,
+        model=locate_model(model, Path()),
+        budget=Budget(cost=max_cost, tokens=max_tokens),
+        timeout=timeout,
+        limits=SharedLimits(at_once=requests, per_minute=rate),
+        switches=tuple(name for name, is_on in switches.items() if is_on),
+        seed=shuffle,
+        fail_fast=fail_fast,
+        keep=keep,
+        resume=resume,
+    )
+    outcome = run_in_front(plan, out, read_plan(plan), options, plain=plain)
+    if junit is not None:
+        write_file(junit, to_junit(outcome.results, outcome.missing))
+    if json:
+        for result in outcome.results:
+            say_json(result)
+    else:
+        show(tabulate_outcome(outcome))
+    return outcome.exit_code
+
+
+def run_in_front(
+    plan: Path, out: Path | None, tasks: "tuple[BatchTask, ...]", options: "BatchOptions", *, plain: bool
+) -> "BatchOutcome":
+    """Run a batch in front of whoever looks on. Raises UsageError or ConfigError."""
+    from agentflow.batch.run import open_batch, run_batch
+
+    out = (plan.with_suffix(".batch") if out is None else out).absolute()
+    options = options.replace(hidden=plan.absolute().parent)
+    with (
+        open_batch(plan, out, tasks, resume=options.resume) as folders,
+        _show_progress(folders, plain=plain) as tell,
+    ):
+        return run_batch(folders, options, tell)
+
+
+@contextmanager
+def _show_progress(folders: "Sequence[TaskFolder]", *, plain: bool) -> "Iterator[TellResult]":
+    """Show each result as it comes: one bar with counts at a terminal, else a line each."""
+    from agentflow.batch.results import read_result
+    from agentflow.view.text import choose, write
+
+    known = [result for folder in folders if (result := read_result(folder.place)) and result.is_settled]
+    done = [*known]
+    if choose(sys.stderr, os.environ).live and not plain:
+        with _draw_bar(len(folders), done) as draw:
+            yield draw
+        return
+
+    def tell(result: "BatchResult") -> None:
+        done.append(result)
+        medium = choose(sys.stderr, os.environ)
+        write((_describe_result(result, f"{len(done)}/{len(folders)}"),), sys.stderr, medium)
+
+    yield tell
+
+
+@contextmanager
+def _draw_bar(total: int, done: "list[BatchResult]") -> "Iterator[TellResult]":
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from agentflow.batch.results import count_statuses
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        row = bar.add_task("", total=total, completed=len(done))
+
+        def draw(result: "BatchResult | None") -> None:
+            done.extend(() if result is None else (result,))
+            counts = count_statuses(done).items()
+            told = ", ".join(f"{number} {status}" for status, number in counts)
+            bar.update(row, completed=len(done), description=told)
+
+        draw(None)
+        yield draw
+
+
+def _describe_result(result: "BatchResult", count: str = "") -> "Line":
+    """Return one result in a line."""
+    from agentflow.view.text import Style, column, line, span
+    from agentflow.view.words import duration, status_mark, status_style
+
+    hidden = "" if result.hidden is None else "  resolved" if result.hidden.resolved else "  not resolved"
+    return line(
+        status_mark(result.status),
+        column(result.id, 24),
+        column(result.status, 22, status_style(result.status)),
+        span(f"{duration(result.seconds):>7}  {count}{hidden}  "),
+        span(result.reason if result.exit_code else "", Style.DIM),
+        hang=4,
+    )
+
+
+def tabulate_outcome(outcome: "BatchOutcome") -> "Iterator[Line]":
+    """Yield the table of a batch, in the order of its file, and what all of it comes to."""
+    from agentflow.batch.results import count_statuses
+    from agentflow.view.text import Style, line, span
+    from agentflow.view.words import plural
+
+    yield from map(_describe_result, outcome.results)
+    for name in outcome.missing:
+        yield line(span(f"○ {name}  not run", Style.DIM))
+    counts = ", ".join(f"{number} {status}" for status, number in count_statuses(outcome.results).items())
+    left = f", {len(outcome.missing)} not run" if outcome.missing else ""
+    tokens = sum(result.usage.tokens for result in outcome.results)
+    costs = [result.usage.cost_usd for result in outcome.results if result.usage.cost_usd is not None]
+    cost = f", ${sum(costs):.2f}" if costs else ""
+    total = plural(len(outcome.results) + len(outcome.missing), "task")
+    yield line(span(f"{total}: {counts or 'none'}{left}; {tokens:,} tokens{cost}", Style.BOLD))

@@ -1,0 +1,162 @@
+"""`batch`: many tasks, each in a clone of its own; stopped, killed and continued."""
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from agentflow.process import capture
+from tests.support.repo import CALC, Done, NewRepo, Repo, call, eventually, mending, role, submit, turn
+
+PLAN = "plan.jsonl"
+HIDDEN = {
+    "command": "python3 -m unittest discover -s tests",
+    "files": {"tests/test_hidden.py": CALC["tests/test_calc.py"].replace("add(1, 2), 3", "add(5, 5), 10")},
+}
+
+
+@pytest.fixture
+def repo(new_repo: NewRepo) -> Repo:
+    return new_repo(CALC)
+
+
+def plan(repo: Repo, *tasks: dict[str, Any], scripts: dict[str, Any] | None = None) -> Path:
+    """Write tasks beside the repository, each in it unless it names another."""
+    folder = repo.root.parent / "plans"
+    folder.mkdir(exist_ok=True)
+    for name, script in (scripts or {"good": mending()}).items():
+        (folder / f"{name}.yaml").write_text(json.dumps(script))
+    common = {"repository": "../repo", "text": "let add return the sum", "model": "script:good.yaml"}
+    path = folder / PLAN
+    path.write_text("".join(json.dumps({**common, **task}) + "\n" for task in tasks))
+    return path
+
+
+def run(repo: Repo, path: Path, *words: str) -> Done:
+    return repo.run("batch", str(path), *words)
+
+
+def results(done: Done) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+def test_each_task_has_a_clone_of_its_own_and_leaves_patch_record_and_result(repo: Repo) -> None:
+    plain = repo.root.parent / "plain"
+    repo.write({"later.txt": "not committed"})
+    for name, text in CALC.items():
+        (plain / name).parent.mkdir(parents=True, exist_ok=True)
+        (plain / name).write_text(text.replace("a - b", "a * b"))
+    planted = {"file": "calc.py", "old": "a * b", "new": "a - b"}
+    path = plan(
+        repo,
+        {"id": "first", "check": HIDDEN},
+        {"id": "planted", "repository": "../plain", "edits": [planted], "group": "plain"},
+        {"id": "wrong", "model": "script:wrong.yaml"},
+        {"id": "nowhere", "commit": "no-such-branch"},
+        scripts={"good": mending(), "wrong": [role("implementer", submit("calc.py"))]},
+    )
+    junit = path.with_name("junit.xml")
+    done = run(repo, path, "--jobs", "2", "--shuffle", "7", "--json", "--junit", str(junit))
+    found = {result["id"]: result for result in results(done)}
+    assert [*found] == ["first", "planted", "wrong", "nowhere"], done.err
+    codes = [result["exit_code"] for result in found.values()]
+    assert (done.code, codes) == (1, [0, 0, 1, 2]), done.err
+    assert found["first"]["hidden"] == {"resolved": True, "reason": "exit 0"}
+    assert "has no commit no-such-branch" in found["nowhere"]["reason"]
+    assert [case.get("name") for case in ET.parse(junit).iter("testcase")] == [*found]
+    assert len([*ET.parse(junit).iter("failure")]) == 2
+
+    assert repo.git("status", "--porcelain") == "?? later.txt\n"
+    assert not repo.tasks
+    for name in ("first", "planted"):
+        place = Path(found[name]["folder"])
+        assert not (place / "work").exists()
+        assert "+    return a + b" in (place / "change.patch").read_text()
+    repo.git("apply", str(Path(found["first"]["folder"]) / "change.patch"))
+    assert "a + b" in repo.read("calc.py")
+
+    again = run(repo, path)
+    assert (again.code, "--resume" in again.err) == (2, True)
+    stamps = {place: place.stat().st_mtime_ns for place in path.with_suffix(".batch").rglob("result.json")}
+    resumed = run(repo, path, "--resume", "--json")
+    assert [result["task_id"] for result in results(resumed)] == [one["task_id"] for one in found.values()]
+    changed = [place.parent.name for place, stamp in stamps.items() if place.stat().st_mtime_ns != stamp]
+    assert changed == ["nowhere"]
+    table = run(repo, path, "--resume").out
+    assert "4 tasks: 2 verified, 1 failed, 1 error" in table
+
+
+def test_a_batch_that_is_killed_goes_on_and_does_nothing_twice(repo: Repo) -> None:
+    slow = [{**entry, "delay": 0.3} for entry in mending()]
+    path = plan(repo, *({"id": f"t{number}"} for number in range(3)), scripts={"good": slow})
+    out = path.with_suffix(".batch")
+    process = repo.start("batch", str(path), "--jobs", "2", stderr=subprocess.DEVNULL)
+    eventually(lambda: len([*out.glob("*/work/.claude/agentflow/*/events.jsonl")]) >= 2)
+    begun = {place.name for place in out.glob("*/work/.claude/agentflow/*Z-*")}
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    refused = repo.start("batch", str(path), "--resume", "--out", str(out / "t0"))
+    assert "holds no batch" in refused.communicate()[1]
+
+    stopped = repo.start("batch", str(path), "--resume", "--jobs", "2", stderr=subprocess.DEVNULL)
+    eventually(lambda: len([*out.glob("*/result.json")]) >= 1)
+    stopped.send_signal(signal.SIGTERM)
+    stopped.communicate()
+    assert stopped.returncode == 143
+
+    done = run(repo, path, "--resume", "--json", "--jobs", "2")
+    assert (done.code, [result["exit_code"] for result in results(done)]) == (0, [0] * 3), done.err
+    assert begun <= {result["task_id"] for result in results(done)}
+
+
+def test_a_budget_of_all_tasks_is_set_aside_before_each(repo: Repo) -> None:
+    script = mending()
+    for entry in script:
+        for each in entry["turns"]:
+            each["usage"] = {"input": 90, "output": 10}
+    tasks = ({"id": name, "max_tokens": 1200} for name in ("first", "second"))
+    path = plan(repo, *tasks, scripts={"good": script})
+    done = run(repo, path, "--max-tokens", "1500", "--jobs", "2")
+    assert (done.code, "○ second  not run" in done.out) == (3, True), done.err
+    assert "2 tasks: 1 verified, 1 not run" in done.out
+
+
+def test_fail_fast_begins_nothing_after_the_first_that_is_not_verified(repo: Repo) -> None:
+    path = plan(repo, {"id": "a", "commit": "nowhere"}, {"id": "b"})
+    done = run(repo, path, "--fail-fast", "--jobs", "1")
+    assert (done.code, "○ b" in done.out) == (1, True)
+
+
+def test_what_waits_goes_on_after_the_decision_and_never_sees_the_file_of_the_batch(repo: Repo) -> None:
+    (repo.home / ".claude").mkdir()
+    rule = {"permissions": {"ask": ["Bash(cat *)"]}}
+    (repo.home / ".claude/settings.json").write_text(json.dumps(rule))
+    look = turn(call("Bash", command="cat ../../../plan.jsonl ../../batch.json"))
+    path = plan(repo, {"id": "asks", "check": HIDDEN}, scripts={"good": mending(look, evidence="ev-0003")})
+    waiting = run(repo, path, "--json")
+    (result,) = results(waiting)
+    assert (waiting.code, result["status"]) == (75, "suspended"), waiting.err
+    clone = Path(result["folder"]) / "work"
+    (pending,) = repo.run("status", "--json", "-C", str(clone)).json["pending"]
+    assert repo.run("approve", pending["id"], "-C", str(clone)).code == 0
+    done = run(repo, path, "--resume", "--keep", "--json")
+    (ended,) = results(done)
+    assert (done.code, ended["task_id"]) == (0, result["task_id"]), done.err
+    assert ended["hidden"]["resolved"]
+    (ran,) = (clone / ".claude/agentflow").glob("*/evidence/ev-0002.out")
+    assert ran.read_text().count("No such file") == 2
+
+
+def test_installed_packages_and_trust_of_the_repository_hold_in_the_clones(repo: Repo) -> None:
+    repo.write({".gitignore": ".venv/\n", ".claude/test-command": "python -m ourtool\n"}).commit()
+    capture(("python3", "-m", "venv", "--without-pip", ".venv"), cwd=repo.root)
+    (packages,) = (repo.root / ".venv/lib").glob("python*/site-packages")
+    (packages / "ourtool.py").write_text("import unittest\nunittest.main('tests.test_calc')\n")
+    assert repo.run("trust", "--yes").code == 0
+    done = run(repo, plan(repo, {}), "--json")
+    (result,) = results(done)
+    assert (done.code, result["caveats"]) == (4, ["tests_not_counted"]), (result, done.err)
