@@ -1,27 +1,40 @@
 """The single edits of suspicious lines that are tried."""
 
 import ast
-import hashlib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from itertools import chain
 
 from agentflow.core.record import Record
-from agentflow.repair.locate import EditPlace
+from agentflow.repair.combining import pair_edits, repeat_edits
+from agentflow.repair.conditions import CONDITION_RULES
+from agentflow.repair.hints import Hints, Rule, read_hints
+from agentflow.repair.literals import LITERAL_RULES
+from agentflow.repair.locate import EditPlace, TestTrace
 from agentflow.repair.naming import mutate_names
-from agentflow.repair.operators import mutate_operators, mutate_statements
-from agentflow.repair.sources import (
-    Code,
-    Mutation,
-    Sources,
-    apply_mutation,
-    header_lines,
-    parse_code,
-)
+from agentflow.repair.operators import mutate_access, mutate_operators, mutate_statements
+from agentflow.repair.sources import Code, Mutation, Sources, header_lines, parse_code
+from agentflow.repair.statements import STATEMENT_RULES
+from agentflow.repair.wrapping import WRAPPING_RULES
 
-MOST_CANDIDATES = 400
+MOST_CANDIDATES = 6_000
 """Candidates tried before we say that nothing mends it."""
 
-_RULES = (mutate_operators, mutate_names, mutate_statements)
+SLACK = 1
+"""How much heavier than the first plausible edit others may be that it is compared with."""
+
+MORE_TRIALS = 400
+"""How many candidates after the first plausible one are tried at most."""
+
+RULES: tuple[Rule, ...] = (
+    Rule((ast.AST,), lambda code, node, _: mutate_operators(code, node)),
+    Rule((ast.Assign, ast.Subscript), lambda code, node, _: mutate_access(code, node)),
+    Rule((ast.AST,), lambda code, node, _: mutate_names(code, node)),
+    Rule((ast.AST,), lambda code, node, _: mutate_statements(code, node)),
+    *LITERAL_RULES,
+    *WRAPPING_RULES,
+    *CONDITION_RULES,
+    *STATEMENT_RULES,
+)
 
 
 class Candidate(Record):
@@ -44,36 +57,73 @@ class Candidate(Record):
         return (self.cost, self.distance, self.path, edit.start, edit.end - edit.start, edit.text)
 
 
-def list_candidates(sources: Sources, places: tuple[EditPlace, ...]) -> tuple[Candidate, ...]:
+def list_candidates(
+    sources: Sources, places: tuple[EditPlace, ...], seen: TestTrace
+) -> tuple[Candidate, ...]:
     """Return the edits to try: nearest and smallest first, no two alike."""
-    ordered = sorted(_all(sources, places), key=lambda candidate: candidate.rank)
+    ordered = sorted(_all(sources, places, seen), key=lambda candidate: candidate.rank)
     texts = {place.path: sources.read(place.path) for place in places}
-    found: dict[tuple[str, bytes], Candidate] = {}
+    found: dict[tuple[str, int, int, bytes], Candidate] = {}
     for candidate in ordered:
         if len(found) == MOST_CANDIDATES:
             break
-        changed = apply_mutation(texts[candidate.path], candidate.mutation)
-        if changed != texts[candidate.path]:
-            found.setdefault((candidate.path, hashlib.sha256(changed).digest()), candidate)
+        key = _core_of(texts[candidate.path], candidate.mutation)
+        if key is not None:
+            found.setdefault((candidate.path, *key), candidate)
     return tuple(found.values())
 
 
-def _all(sources: Sources, places: tuple[EditPlace, ...]) -> Iterator[Candidate]:
+def _core_of(raw: bytes, mutation: Mutation) -> tuple[int, int, bytes] | None:
+    """Return what an edit really replaces, without what stays; None where that is nothing but white space."""
+    old, new = raw[mutation.start : mutation.end], mutation.text.encode()
+    if b"".join(old.split()) == b"".join(new.split()):
+        return None
+    front = _count_alike(old, new)
+    back = _count_alike(old[front:][::-1], new[front:][::-1])
+    return mutation.start + front, mutation.end - back, new[front : len(new) - back]
+
+
+def _count_alike(one: bytes, other: bytes) -> int:
+    """Return how many bytes two texts begin with alike."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
+
+
+def _all(sources: Sources, places: tuple[EditPlace, ...], seen: TestTrace) -> Iterator[Candidate]:
     levels = {
         score: level for level, score in enumerate(sorted({place.score for place in places}, reverse=True))
     }
     for path in sorted({place.path for place in places}):
         lines = {place.line: place for place in places if place.path == path}
         code = parse_code(sources.read(path))
-        if code is None:
-            continue
-        for node in ast.walk(code.tree):
-            place = _place_of(code, node, lines)
-            if place is None:
-                continue
-            for mutation in chain.from_iterable(rule(code, node) for rule in _RULES):
+        if code is not None:
+            for place, mutation in _propose(code, lines, read_hints(sources, seen, path)):
                 cost = levels[place.score] + mutation.weight
                 yield Candidate(path=path, mutation=mutation, cost=cost, distance=place.distance)
+
+
+def _propose(
+    code: Code, lines: Mapping[int, EditPlace], hints: Hints
+) -> Iterator[tuple[EditPlace, Mutation]]:
+    """Yield the edits of one file with their places: single ones, then those of several places at once."""
+    by_scope: dict[ast.AST, list[Mutation]] = defaultdict(list)
+    by_statement: dict[ast.AST | None, list[Mutation]] = defaultdict(list)
+    nearest: dict[ast.AST | None, EditPlace] = {}
+    for node in ast.walk(code.tree):
+        place = _place_of(code, node, lines)
+        if place is None:
+            continue
+        found = [mutation for rule in RULES for mutation in rule.apply(code, node, hints)]
+        statement, scope = code.statement(node), code.scope(node)
+        by_statement[statement] += found
+        by_scope[scope] += found
+        nearest.setdefault(statement, place)
+        nearest[scope] = min(nearest.get(scope, place), place, key=lambda each: -each.score)
+        yield from ((place, mutation) for mutation in found)
+    for around, group in by_scope.items():
+        yield from ((nearest[around], mutation) for mutation in repeat_edits(code, group))
+    for inside, group in by_statement.items():
+        yield from ((nearest[inside], mutation) for mutation in pair_edits(code, group))
 
 
 def _place_of(code: Code, node: ast.AST, lines: Mapping[int, EditPlace]) -> EditPlace | None:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from agentflow.core.record import Record
 from agentflow.repair.candidates import Candidate, list_candidates
-from agentflow.repair.locate import EditPlace, localise
+from agentflow.repair.locate import EditPlace, TestTrace, localise
 from agentflow.repair.search import Bench, SearchResult, find_first_plausible, trace_tests
 from agentflow.repair.sources import apply_mutation, read_sources
 from agentflow.repair.target import Brief, Target, read_base_tree, read_target, widen_target
@@ -42,16 +42,19 @@ class RepairCase:
         self._key = (self.sources.digest, self.target.interpreter, self.target.arguments, self.target.files)
 
     @property
+    def seen(self) -> TestTrace:
+        """What the tests do on the code as it was."""
+        return self._once("seen", lambda: trace_tests(self._bench(self.target), trace=True))
+
+    @property
     def places(self) -> tuple[EditPlace, ...]:
         """The suspicious lines, the most suspicious first."""
-        return self._once(
-            "places", lambda: localise(self.sources, trace_tests(self._bench(self.target), trace=True))
-        )
+        return self._once("places", lambda: localise(self.sources, self.seen))
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """The edits to try, in order."""
-        return self._once("candidates", lambda: list_candidates(self.sources, self.places))
+        return self._once("candidates", lambda: list_candidates(self.sources, self.places, self.seen))
 
     @property
     def searched(self) -> SearchResult:

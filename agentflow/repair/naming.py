@@ -34,6 +34,14 @@ PAIRS = (
     ("difference", "symmetric_difference"),
     ("isalpha", "isalnum"),
     ("isdigit", "isalnum"),
+    ("isupper", "islower"),
+    ("pop", "popleft"),
+    ("append", "appendleft"),
+    ("update", "add"),
+    ("remove", "discard"),
+    ("reversed", "list"),
+    ("len", "max"),
+    ("issubset", "issuperset"),
 )
 _NEAREST = 8
 
@@ -60,6 +68,8 @@ def _call(code: Code, node: ast.Call) -> Iterator[Mutation]:
             yield code.exchange(left, right, "swapped arguments")
     if isinstance(node.func, ast.Name) and len(arguments) == 1 and not node.keywords:
         yield code.swap(node, code.text(arguments[0]), "extra call", 4)
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "pop" and not arguments:
+        yield code.swap(node, f"{code.text(node.func)}(0)", "wrong call", 3)
     if isinstance(node.func, ast.Attribute) and not arguments and not node.keywords:
         yield code.swap(node, code.text(node.func.value), "extra call", 4)
     if isinstance(node.func, ast.Name) and node.func.id == "range" and len(arguments) == 1:

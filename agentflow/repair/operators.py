@@ -15,8 +15,8 @@ _COMPARE: Mapping[type[ast.AST], tuple[tuple[str, int], ...]] = {
     ast.LtE: (("<", 1), (">=", 3), (">", 3)),
     ast.Gt: ((">=", 1), ("<", 3), ("<=", 3)),
     ast.GtE: ((">", 1), ("<=", 3), ("<", 3)),
-    ast.Eq: (("!=", 2), ("<=", 3), (">=", 3)),
-    ast.NotEq: (("==", 2), ("<", 3), (">", 3)),
+    ast.Eq: (("!=", 2), ("<=", 3), (">=", 3), ("<", 3), (">", 3), ("in", 3)),
+    ast.NotEq: (("==", 2), ("<", 3), (">", 3), ("not in", 3)),
     ast.Is: (("is not", 1), ("==", 3)),
     ast.IsNot: (("is", 1), ("!=", 3)),
     ast.In: (("not in", 1),),
@@ -24,15 +24,15 @@ _COMPARE: Mapping[type[ast.AST], tuple[tuple[str, int], ...]] = {
 }
 
 _ARITHMETIC: Mapping[type[ast.AST], tuple[tuple[str, int], ...]] = {
-    ast.Add: (("-", 1), ("*", 2)),
-    ast.Sub: (("+", 1), ("%", 3)),
-    ast.Mult: (("/", 2), ("+", 2), ("**", 3), ("//", 3)),
-    ast.Div: (("//", 1), ("*", 2), ("%", 3)),
-    ast.FloorDiv: (("/", 1), ("%", 2), ("*", 2)),
-    ast.Mod: (("//", 2), ("/", 2), ("*", 3)),
-    ast.Pow: (("*", 2),),
-    ast.BitAnd: (("|", 1), ("^", 2), ("and", 3)),
-    ast.BitOr: (("&", 1), ("^", 2), ("or", 3)),
+    ast.Add: (("-", 1), ("*", 2), ("/", 3), ("//", 3), ("%", 4), ("|", 4)),
+    ast.Sub: (("+", 1), ("%", 3), ("*", 2), ("//", 3), ("/", 3), ("&", 4)),
+    ast.Mult: (("/", 2), ("+", 2), ("**", 3), ("//", 3), ("-", 2), ("%", 3)),
+    ast.Div: (("//", 1), ("*", 2), ("%", 3), ("-", 2), ("+", 3)),
+    ast.FloorDiv: (("/", 1), ("%", 2), ("*", 2), ("-", 3), ("+", 3)),
+    ast.Mod: (("//", 2), ("/", 2), ("*", 3), ("-", 3), ("+", 3)),
+    ast.Pow: (("*", 2), ("//", 3), ("+", 3)),
+    ast.BitAnd: (("|", 1), ("^", 2), ("and", 3), ("-", 3)),
+    ast.BitOr: (("&", 1), ("^", 2), ("or", 3), ("-", 3), ("+", 3)),
     ast.BitXor: (("|", 1), ("&", 1)),
     ast.LShift: ((">>", 1),),
     ast.RShift: (("<<", 1),),
@@ -114,6 +114,27 @@ def _assignment(code: Code, node: ast.AugAssign) -> Iterator[Mutation]:
     yield from _between(code, (node.target, node.value), (*choices, ("=", 3)), "operator")
 
 
+_GATHERING = (("+=", 2), ("-=", 2), ("*=", 3), ("//=", 3), ("|=", 3), ("/=", 4), ("%=", 4))
+
+
+def _accumulate(code: Code, node: ast.Assign, target: ast.expr) -> Iterator[Mutation]:
+    """Yield an assignment that adds to what is there instead of replacing it."""
+    if isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
+        yield from _between(code, (target, node.value), _GATHERING, "operator")
+    if isinstance(target, ast.Subscript):
+        owner, key = code.text(target.value), code.text(target.slice)
+        start = code.span(node.value)[0]
+        yield code.mutation((start, start), f"{owner}.get({key}, 0) + ", "missing term", 4)
+
+
+def _access(code: Code, node: ast.Subscript) -> Iterator[Mutation]:
+    """Yield another way to take an element of a collection."""
+    if not isinstance(node.slice, ast.Slice | ast.Tuple):
+        owner, key = code.text(node.value), code.text(node.slice)
+        for shape in ("{}.get({})", "{}.pop({})", "{}.get({}, 0)", "{}.get({}, [])", "{}.pop({}, None)"):
+            yield code.swap(node, shape.format(owner, key), "wrong access", 4)
+
+
 def _logic(code: Code, node: ast.BoolOp) -> Iterator[Mutation]:
     other = "or" if isinstance(node.op, ast.And) else "and"
     for index in range(len(node.values) - 1):
@@ -162,6 +183,17 @@ def _slots(node: ast.AST) -> Iterator[tuple[ast.expr | None, int]]:
             yield from ((argument, 2) for argument in node.args)
         case ast.Compare():
             yield from ((each, 3) for each in (node.left, *node.comparators))
+        case _:
+            return
+
+
+def mutate_access(code: Code, node: ast.AST) -> Iterator[Mutation]:
+    """Return the edits of one node that add to a place, or take an element of a collection otherwise."""
+    match node:
+        case ast.Assign(targets=[target]):
+            yield from _accumulate(code, node, target)
+        case ast.Subscript(ctx=ast.Load()):
+            yield from _access(code, node)
         case _:
             return
 
