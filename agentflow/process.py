@@ -197,6 +197,42 @@ def start(command: Command) -> Program:
     return Program(process=process, mark=mark, older=older)
 
 
+@dataclass(frozen=True, slots=True)
+class Detached:
+    """A program that goes on when we end."""
+
+    process: subprocess.Popen[bytes]
+    stderr: IO[bytes]
+
+    @property
+    def exit_code(self) -> int | None:
+        """Its exit code, negative for a signal; None while it runs."""
+        return self.process.poll()
+
+    def read_stderr(self) -> str:
+        """Return the end of what it has said on stderr."""
+        descriptor = self.stderr.fileno()
+        size = os.fstat(descriptor).st_size
+        # read at a place of our own: the program writes where this file stands
+        return os.pread(descriptor, SPOKEN_BYTES, max(0, size - SPOKEN_BYTES)).decode("utf-8", "replace")
+
+
+def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Detached:
+    """Start a program in a session of its own, without input. Raises OSError when it cannot be started."""
+    stderr = tempfile.TemporaryFile()  # noqa: SIM115  # it is read as long as the server runs
+    with mark_children():
+        process = subprocess.Popen(
+            argv,
+            cwd=cwd,
+            env=environment(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            start_new_session=True,
+        )
+    return Detached(process=process, stderr=stderr)
+
+
 def _ran(
     command: Command,
     pipes: tuple[int, int, int],

@@ -36,11 +36,13 @@ class DecisionResult(Record):
         return "approved" if self.answer.approved else "denied"
 
 
-def decide_approval(start: Path, pending_id: str, decision: Answer) -> DecisionResult:
-    """Write a decision about a pending item; a later one changes nothing."""
+def decide_approval(
+    start: Path, pending_id: str, decision: Answer, *, task_id: str | None = None
+) -> DecisionResult:
+    """Write a decision about a pending item, of the newest task that has it; a later one changes nothing."""
     git = open_repository(start)
     with writer_lock(git.root):
-        folder = find_pending(git.root, pending_id)
+        folder = find_pending(git.root, pending_id, task_id)
         require_own(git, folder)
         store = TaskStore.reopen(folder)
         if pending_id in store.task.answers:
@@ -91,9 +93,10 @@ def record_decision(store: TaskStore, item: Pending, decision: Answer) -> None:
     store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by))
 
 
-def find_pending(root: Path, pending_id: str) -> Path:
-    """Return the folder of the newest task that waits under an id, or that once did."""
-    folders = [find(root, task_id) for task_id in reversed(tasks(root))]
+def find_pending(root: Path, pending_id: str, task_id: str | None = None) -> Path:
+    """Return the folder of the newest task that waits under an id, or that once did; or of the one named."""
+    known = reversed(tasks(root)) if task_id is None else (task_id,)
+    folders = [find(root, name) for name in known]
     states = [(folder, fold_state(folder, tuple(events(folder)))) for folder in folders]
     waiting = [folder for folder, task in states if any(item.id == pending_id for item in task.pending)]
     decided = [folder for folder, task in states if pending_id in task.answers]

@@ -135,6 +135,12 @@ _LOOK = (
         "Show a task as it goes on, from any terminal.",
         "agentflow watch",
     ),
+    CommandRow(
+        "web",
+        "web",
+        "Show the tasks of this repository in the browser, live, and decide there.",
+        "agentflow web --port 8642",
+    ),
     CommandRow("log", "tasks", "Show what happened in a task, step by step.", "agentflow log 20260102T03"),
     CommandRow(
         "evidence",

@@ -58,6 +58,8 @@ DOORS: dict[str, tuple[str, ...]] = {
     "git": ("agentflow/workspace/commit.py",),
     "frontmatter": ("agentflow/frontmatter.py",),
     "pydantic": (),
+    "starlette": ("agentflow/web/guard.py", "agentflow/web/server.py"),
+    "uvicorn": ("agentflow/web/server.py",),
 }
 """What is used, and the only places that may; nobody, where the list is empty."""
 

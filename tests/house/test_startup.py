@@ -30,6 +30,8 @@ NEVER = {
     "mcp",
     "acp",
     "jinja2",
+    "starlette",
+    "uvicorn",
 }
 ONLY_WITH_WORK = NEVER | {"rich", "typer", "click", "msgspec", "subprocess"}
 ROUNDS = 9

@@ -1,0 +1,1 @@
+"""A local page of a repository's tasks: it reads their files, and does what the commands do."""

@@ -1,0 +1,195 @@
+"""The pages of one repository, made from the files of its tasks as they are now."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from agentflow.api.undo import OPEN
+from agentflow.core.errors import InvalidFile, TaskNotFound
+from agentflow.core.pending import APPROVED, Pending, to_letter
+from agentflow.core.task import Status
+from agentflow.pages.page import TaskPage, read_task_page
+from agentflow.pages.render import describe_pending, render_parts
+from agentflow.pages.templates import fill_template, to_markup
+from agentflow.redact import one_line, strip_colours
+from agentflow.store import reading
+from agentflow.store.sessions import SavedSession, load_sessions
+from agentflow.view.tasks import INTERRUPTED, UNDONE, Described, describe_task
+from agentflow.view.words import status_style
+from agentflow.web.actions import Actions, Continuations
+from agentflow.workspace.git import Git
+
+OUTPUT_PAGE_BYTES = 64 * 1024
+"""How much of an output one page shows."""
+_RESUMABLE = (Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ERROR)
+_TONES: Mapping[str | None, str] = {
+    **{status: status_style(status).name.lower() for status in Status},
+    INTERRUPTED: "warn",
+    UNDONE: "warn",
+    None: "bad",
+}
+"""Of each word that the list has for where a task stands."""
+_INNER = ("run-", "turn-")
+"""Parts that stand in another; the script of the page puts them there."""
+Parts = Mapping[str, str]
+_Stamp = tuple[object, ...]
+
+
+class _KeptTask(NamedTuple):
+    """A task's page, and the state of its files that it was made from."""
+
+    stamp: _Stamp
+    page: TaskPage
+    parts: Parts
+
+
+class Site:
+    """What the server shows; files that did not change are not read again."""
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._continuations = Continuations(git.root)
+        self._tasks: dict[str, _KeptTask] = {}
+        self._rows: dict[str, tuple[_Stamp, Described]] = {}
+        self.actions = Actions(git, self._continuations)
+
+    def find_task(self, task_id: str) -> Path:
+        """Return the folder of a task of this repository. Raises TaskNotFound."""
+        if not reading.is_task_id(task_id) or task_id not in reading.tasks(self._git.root):
+            raise TaskNotFound(f"{one_line(task_id, 60)} is no task of this repository")
+        return self._git.root / reading.TASKS / task_id
+
+    def show_list(self) -> str:
+        """Return the page of all tasks."""
+        return self._fill_page("web/list.html", title="Tasks", up="", parts=self.render_list())
+
+    def render_list(self) -> Parts:
+        """Return the tasks and sessions as parts of a page."""
+        is_at_work = self._continuations.is_at_work()
+        names = reversed(reading.tasks(self._git.root))
+        rows = {name: self._describe(name, is_at_work=is_at_work) for name in names}
+        sessions, problem = self._load_sessions()
+        return {
+            "tasks": fill_template("web/tasks.html", rows=tuple(rows.values()), tones=_TONES),
+            "sessions": fill_template(
+                "web/sessions.html", sessions=sessions, rows=rows, tones=_TONES, problem=problem
+            ),
+        }
+
+    def show_task(self, task_id: str) -> str:
+        """Return the page of a task. Raises TaskNotFound."""
+        parts = self.render_task(task_id)
+        title = self._describe(task_id, is_at_work=False).task or task_id
+        return self._fill_page("web/task.html", title=title, up="../../", parts=parts)
+
+    def render_task(self, task_id: str) -> Parts:
+        """Return the parts of a task's page. Raises TaskNotFound."""
+        folder = self.find_task(task_id)
+        is_at_work = self._continuations.is_at_work()
+        failure = self._continuations.explain_failure(task_id)
+        stamp = (*_stamp_task(folder), is_at_work, failure)
+        kept = self._tasks.get(task_id)
+        if kept is None or kept.stamp != stamp:
+            before = kept.page if kept else None
+            page = read_task_page(folder, self._git, at_work=is_at_work, before=before)
+            kept = _KeptTask(stamp, page, _render_all(page, failure))
+            self._tasks[task_id] = kept
+        return kept.parts
+
+    def show_evidence(self, task_id: str, evidence_id: str, number: int) -> str:
+        """Return a page of what a command printed. Raises TaskNotFound."""
+        folder = self.find_task(task_id)
+        record = next((one for one in reading.read_evidence(folder) if one.id == evidence_id), None)
+        if record is None:
+            raise TaskNotFound(f"there is no evidence {one_line(evidence_id, 60)} in this task")
+        path = folder / reading.EVIDENCE / f"{record.id}.out"
+        size = path.stat().st_size if path.is_file() and not path.is_symlink() else 0
+        pages = max(1, -(-size // OUTPUT_PAGE_BYTES))
+        number = min(max(1, number), pages)
+        return self._fill_page(
+            "web/evidence.html",
+            title=record.id,
+            up="../../../",
+            record=record,
+            output=_read_output_page(path, number) if size else "",
+            number=number,
+            pages=pages,
+            size=size,
+        )
+
+    def _fill_page(self, name: str, *, parts: Parts | None = None, **values: object) -> str:
+        shown = [to_markup(text) for part, text in (parts or {}).items() if not part.startswith(_INNER)]
+        return fill_template(name, repository=self._git.root.name, parts=shown, **values)
+
+    def _describe(self, task_id: str, *, is_at_work: bool) -> Described:
+        """Return a task's row, read again only where its events have changed."""
+        folder = self._git.root / reading.TASKS / task_id
+        stamp = (_stamp(folder / reading.EVENTS), is_at_work)
+        kept = self._rows.get(task_id)
+        if kept is None or kept[0] != stamp:
+            kept = (stamp, describe_task(folder, at_work=is_at_work))
+            self._rows[task_id] = kept
+        return kept[1]
+
+    def _load_sessions(self) -> tuple[tuple[SavedSession, ...], str]:
+        try:
+            return tuple(load_sessions(self._git.root)), ""
+        except InvalidFile as error:
+            return (), str(error)
+
+
+def render_error(message: str, hint: str) -> str:
+    """Return a page that says what is wrong."""
+    return fill_template("web/error.html", message=message, hint=hint)
+
+
+def _render_all(page: TaskPage, failure: str) -> Parts:
+    """Return the parts of a page; what a person can do and decide comes after its head."""
+    parts = dict(render_parts(page, evidence_link="evidence/{}"))
+    if page.snapshot is None:
+        return parts
+    state = page.snapshot.state
+    items = [(item, describe_pending(item, state.task_id), _list_questions(item)) for item in state.pending]
+    controls = fill_template(
+        "web/controls.html",
+        is_open=state.status in OPEN,
+        can_resume=state.status in _RESUMABLE and not items and not page.at_work,
+        can_undo=state.undone is None and not page.at_work and not state.reads_only,
+        failure=failure,
+    )
+    waiting = fill_template("web/waiting.html", items=items, approved=APPROVED) if items else ""
+    mine = {"waiting": waiting, "controls": controls}
+    return {"head": parts.pop("head"), **{name: text for name, text in mine.items() if text}, **parts}
+
+
+def _list_questions(item: Pending) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the questions, and of each the options with their letters."""
+    return [
+        (one.text, [(to_letter(place), option) for place, option in enumerate(one.options)])
+        for one in item.questions
+    ]
+
+
+def _read_output_page(path: Path, number: int) -> str:
+    with path.open("rb") as file:
+        file.seek((number - 1) * OUTPUT_PAGE_BYTES)
+        return strip_colours(file.read(OUTPUT_PAGE_BYTES).decode("utf-8", "replace"))
+
+
+def _stamp_task(folder: Path) -> _Stamp:
+    """Return what differs once a file of a task has changed."""
+    return tuple(_stamp(place) for place in _list_changing(folder))
+
+
+def _list_changing(folder: Path) -> Iterator[Path]:
+    yield folder / reading.EVENTS
+    yield folder / reading.EVIDENCE
+    yield from sorted((folder / "runs").glob("*.jsonl"))
+
+
+def _stamp(path: Path) -> tuple[str, int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return path.name, 0, 0
+    return path.name, found.st_mtime_ns, found.st_size
