@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from signal import Signals
+from signal import SIGINT, Signals
 
 import anyio
 from anyio.abc import TaskStatus
@@ -21,7 +21,7 @@ from agentflow.api.wiring import (
     refuse_unpriced,
 )
 from agentflow.core.errors import AgentflowError, Exit, describe_os_error
-from agentflow.core.events import Warned
+from agentflow.core.events import Stamped, ToolFinished, ToolStarted, Warned
 from agentflow.core.pending import Budget, Consent, Override
 from agentflow.core.record import Record
 from agentflow.core.task import Invoked, Phase, Status, TaskState
@@ -39,7 +39,7 @@ from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import keep_out_of_git
 
 Ask = Callable[[TaskStore], bool]
-"""Asks a person about all pending items; False when the person leaves them waiting."""
+"""Asks a person about all pending items, or how a paused task goes on; False when it is to be left so."""
 
 
 class Order(Record):
@@ -74,6 +74,46 @@ class Session(Record):
     setup: Setup
     store: TaskStore
     consent: Consent
+
+
+class PauseSwitch:
+    """Pauses a task after the tool calls that run, at once where none does; what is cut off is done again."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        """Take what tells the person that the pause is coming."""
+        self.is_asked = False
+        self._tell = tell
+        self._scope: anyio.CancelScope | None = None
+        self._calls: set[tuple[int, str]] = set()
+        """The calls that run."""
+
+    def arm(self, scope: anyio.CancelScope) -> None:
+        """Take what the next pause ends."""
+        self.is_asked, self._scope, self._calls = False, scope, set()
+
+    def ask(self) -> bool:
+        """Ask for a pause; return False where one is asked for already, so that this means: stop now."""
+        if self.is_asked:
+            return False
+        self.is_asked = True
+        self._tell()
+        self._pause()
+        return True
+
+    def __call__(self, stamped: Stamped) -> None:
+        """Take an event of the task, and end the work once no call runs, if a pause is asked for."""
+        match stamped.event:
+            case ToolStarted() as event:
+                self._calls.add((event.run, event.call_id))
+            case ToolFinished() as event:
+                self._calls.discard((event.run, event.call_id))
+                self._pause()
+            case _:
+                pass
+
+    def _pause(self) -> None:
+        if self.is_asked and not self._calls and self._scope is not None:
+            self._scope.cancel()
 
 
 @contextmanager
@@ -150,28 +190,68 @@ def _reopen(git: Git, task_id: str | None, model: str | None, *, is_named: bool)
 
 
 def run_session(
-    session: Session, *, ask: Ask | None = None, signals: Mapping[Signals, Exit] | None = None
+    session: Session,
+    *,
+    ask: Ask | None = None,
+    signals: Mapping[Signals, Exit] | None = None,
+    pauses: PauseSwitch | None = None,
 ) -> tuple[Crew, TaskState]:
-    """Run a task until it ends or waits for an absent person; return its crew and state."""
+    """Run a task until it ends, waits for an absent person or stays paused; return its crew and state."""
     store = session.store
     for warning in session.setup.warnings:
         store.emit(Warned(message=warning))
     crew = assemble(session.setup, store, session.consent, attended=ask is not None)
-    task = anyio.run(_run, crew, store.task, signals or {})
-    while task.pending and ask is not None and ask(store):
-        task = anyio.run(_run, crew, go_on(store.task, is_told=True), signals or {})
+    watch = SignalWatch(signals or {}, pauses)
+    if pauses is not None:
+        store.observers.append(pauses)
+    task = anyio.run(_run, crew, store.task, watch)
+    while (task.pending or watch.is_paused) and ask is not None and ask(store):
+        task = anyio.run(_run, crew, go_on(store.task, is_told=True), watch)
     return crew, task
 
 
-async def _run(crew: Crew, task: TaskState, signals: Mapping[Signals, Exit]) -> TaskState:
-    """Run a task until it or a signal ends it; its state records every kind of end."""
-    caught: list[Exit] = []
+class SignalWatch:
+    """Ends the work at a signal; where a task can be paused, the first Ctrl-C does only that."""
+
+    def __init__(self, signals: Mapping[Signals, Exit], pauses: PauseSwitch | None) -> None:
+        self._signals = signals
+        self._pauses = pauses
+        self.caught: Exit | None = None
+        self.is_paused = False
+        """Whether the work ended because somebody paused it."""
+
+    def end(self, *, is_over: bool) -> None:
+        """Note how the work ended: a pause that came too late is none."""
+        is_asked = self._pauses is not None and self._pauses.is_asked
+        self.is_paused = is_asked and not is_over and self.caught is None
+
+    async def receive(self, scope: anyio.CancelScope, *, task_status: TaskStatus[None]) -> None:
+        """Cancel the work at a signal; commands that run are killed on the way out."""
+        self.caught = None
+        if self._pauses is not None:
+            self._pauses.arm(scope)
+        if not self._signals:
+            task_status.started()
+            return
+        with anyio.open_signal_receiver(*self._signals) as received:
+            task_status.started()
+            async for number in received:
+                if number is SIGINT and self._pauses is not None and self._pauses.ask():
+                    continue
+                self.caught = self._signals[number]
+                scope.cancel()
+
+
+async def _run(crew: Crew, task: TaskState, watch: SignalWatch) -> TaskState:
+    """Run a task until it, a signal or a pause ends it; its state records every kind of end."""
+    is_over = False
     try:
         async with anyio.create_task_group() as group:
-            await group.start(_watch, group.cancel_scope, signals, caught)
+            await group.start(watch.receive, group.cancel_scope)
             with anyio.move_on_after(task.budget.seconds) as clock:
                 async with nullcontext() if crew.servers is None else crew.servers.keep_open():
                     task = await run_phases(crew, task)
+                    is_over = True
             group.cancel_scope.cancel()
     except ExceptionGroup as wrapped:
         failure: Exception = wrapped
@@ -182,8 +262,11 @@ async def _run(crew: Crew, task: TaskState, signals: Mapping[Signals, Exit]) -> 
         raise failure from None
     finally:
         await close_model(crew.model)
-    if caught:
-        return end_early(crew, Status.CANCELLED, caught[0], "stopped by a signal")
+    if watch.caught is not None:
+        return end_early(crew, Status.CANCELLED, watch.caught, "stopped by a signal")
+    watch.end(is_over=is_over or clock.cancelled_caught)
+    if watch.is_paused:
+        return end_early(crew, Status.SUSPENDED, Exit.SUSPENDED, "paused; nothing is lost")
     if clock.cancelled_caught:
         over = end_at_limit(f"{task.budget.seconds:g} s are over (--timeout)")
         return end_early(crew, over.status, over.exit_code, over.reason)
@@ -196,21 +279,3 @@ def _explain(failure: Exception) -> tuple[Exit, str]:
         return Exit.CONFIG, describe_os_error(failure)
     code = failure.exit_code if isinstance(failure, AgentflowError) else Exit.INTERNAL
     return code, f"{type(failure).__name__}: {failure}"
-
-
-async def _watch(
-    scope: anyio.CancelScope,
-    signals: Mapping[Signals, Exit],
-    caught: list[Exit],
-    *,
-    task_status: TaskStatus[None],
-) -> None:
-    """Cancel the work at the first signal; commands that run are killed on the way out."""
-    if not signals:
-        task_status.started()
-        return
-    with anyio.open_signal_receiver(*signals) as received:
-        task_status.started()
-        async for number in received:
-            caught.append(signals[number])
-            scope.cancel()

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from agentflow.api.models import stream_model
 from agentflow.api.session import Ask, Order, Session, begin_session, resume_session, run_session
@@ -20,11 +20,15 @@ from agentflow.core.pending import Consent
 from agentflow.core.task import TaskState
 from agentflow.redact import Redacting, visible
 from agentflow.store.tasks import TaskStore
-from agentflow.view.progress import Progress
-from agentflow.view.text import choose, send, write
+from agentflow.view.board import Board
+from agentflow.view.progress import Progress, open_region
+from agentflow.view.text import Medium, choose, send, write
 from agentflow.view.words import Detail
 from agentflow.workflow.crew import Crew
 from agentflow.workspace.git import Git, open_repository
+
+if TYPE_CHECKING:
+    from agentflow.cli.steering import Steering
 
 _SIGNALS = {
     signal.SIGINT: Exit.INTERRUPTED,
@@ -54,14 +58,14 @@ def _ask(store: TaskStore) -> bool:
     return is_attended(Consent.SUSPEND) and settle(store)
 
 
-def launch(folder: Path, job: Job) -> int:
-    """Do a new task and return its exit code."""
+def launch(folder: Path, job: Job, steering: "Steering | None" = None) -> int:
+    """Do a new task, which a person may steer from a session, and return its exit code."""
     job, warnings = _expand(folder, job) if job.text.startswith("/") else (job, ())
     setup = prepare(folder, job.model, job.text, job.wish.replace(agree=agree))
     setup = setup.replace(warnings=(*setup.warnings, *warnings))
     require_outside(setup.git, job.events)
     with _open_events(job.events) as sink, begin_session(setup, job) as session:
-        return _drive(session, job, sink)
+        return _drive(session, job, sink, steering)
 
 
 def _expand(folder: Path, job: Job) -> tuple[Job, tuple[str, ...]]:
@@ -74,7 +78,7 @@ def _expand(folder: Path, job: Job) -> tuple[Job, tuple[str, ...]]:
     return job.replace(text=found.text, invoked=found.invoked), found.warnings
 
 
-def relaunch(start: Path, task_id: str | None, job: Job) -> int:
+def relaunch(start: Path, task_id: str | None, job: Job, steering: "Steering | None" = None) -> int:
     """Go on with a saved task and return its exit code. Raises TaskOver, or Suspended while it waits."""
     git = open_repository(start)
     require_outside(git, job.events)
@@ -85,10 +89,10 @@ def relaunch(start: Path, task_id: str | None, job: Job) -> int:
         _open_events(job.events) as sink,
         resume_session(git, found.name, job, job.ask, is_named=bool(task_id)) as session,
     ):
-        return _drive(session, job, sink)
+        return _drive(session, job, sink, steering)
 
 
-def _drive(session: Session, job: Job, sink: BinaryIO | None) -> int:
+def _drive(session: Session, job: Job, sink: BinaryIO | None, steering: "Steering | None") -> int:
     """Run a task in front of whoever looks on, and print its result."""
     store = session.store
     with ExitStack() as stack:
@@ -104,10 +108,21 @@ def _drive(session: Session, job: Job, sink: BinaryIO | None) -> int:
             medium = medium.replace(live=False)
         if job.detail is not Detail.VERDICT:
             is_brief = job.detail is Detail.BRIEF and not job.stream
-            store.observers.append(stack.enter_context(Progress(sys.stderr, medium, is_brief=is_brief)))
+            screen = (
+                open_region(store.folder, medium, sys.stderr)
+                if steering is None
+                else steering.open_screen(store, medium)
+            )
+            progress = Progress(sys.stderr, medium, screen, is_brief=is_brief, board=Board.of(store.task))
+            store.observers.append(stack.enter_context(progress))
         if sink is not None:
             store.observers.append(stack.enter_context(_copy_events(store, sink)))
-        crew, task = run_session(session, ask=job.ask, signals=_SIGNALS)
+        crew, task = run_session(
+            session,
+            ask=job.ask if steering is None else steering.ask,
+            signals=_SIGNALS,
+            pauses=None if steering is None else steering.pauses,
+        )
     _answer(crew, task, job)
     assert task.ending is not None
     return task.ending.exit_code

@@ -1,22 +1,34 @@
-"""The input line of a session: history, completion of commands and files, several lines."""
+"""The input line of a session, also below the live region while a task works."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from prompt_toolkit import PromptSession
+from prompt_toolkit import ANSI, PromptSession
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.styles import Style
 
-from agentflow.redact import redact_text, visible
+from agentflow.redact import one_line, redact_text, visible
 from agentflow.settings import folders
+from agentflow.view.board import Board
+from agentflow.view.region import TICK, Painter
+from agentflow.view.text import send, width_of
 from agentflow.workspace.git import Git
 
 _MOST = 50
 _HISTORY = "history"
+_PROMPT = "> "
+_START_SECONDS = 5.0
+_MOST_QUEUED = 3
+_KEYS = " Enter queues the line · Esc or Ctrl-C pauses, twice stops "
 
 
 class _Completions(Completer):
@@ -32,7 +44,7 @@ class _Completions(Completer):
         if word.startswith("/") and word == before:
             for name, summary in self._commands.items():
                 if name.startswith(word):
-                    yield Completion(name, -len(word), display_meta=summary)
+                    yield Completion(name, -len(word), display_meta=visible(summary))
         elif word.startswith("@"):
             for path in self._find_files(word[1:]):
                 yield Completion(path, -len(word), display=visible(path))
@@ -51,22 +63,44 @@ class _SafeHistory(FileHistory):
         super().store_string(redact_text(string))
 
 
-def make_line_editor(git: Git, commands: Mapping[str, str], *, plain: bool) -> PromptSession[str]:
-    """Return what reads a session's lines at the terminal; `plain` does without menus and colours."""
-    bindings = KeyBindings()
+class LineEditor:
+    """Reads a person's lines at the terminal; a plain one does without menus, colours and redrawing."""
 
-    @bindings.add("escape", "enter")
-    def _(event: KeyPressEvent) -> None:
-        event.current_buffer.insert_text("\n")
+    def __init__(self, git: Git, commands: Mapping[str, str], *, plain: bool) -> None:
+        self.plain = plain
+        self._completions = _Completions(git, commands)
+        self._history = _open_history()
+        self._is_colourless = plain or bool(os.environ.get("NO_COLOR"))
+        bindings = KeyBindings()
+        bindings.add("escape", "enter")(_break_line)
+        self._lines = self._open(bindings)
 
-    is_colourless = plain or bool(os.environ.get("NO_COLOR"))
-    return PromptSession(
-        history=_open_history(),
-        completer=_Completions(git, commands),
-        complete_while_typing=not plain,
-        key_bindings=bindings,
-        color_depth=ColorDepth.DEPTH_1_BIT if is_colourless else None,
-    )
+    def _open(self, bindings: KeyBindings, *, erase: bool = False) -> PromptSession[str]:
+        return PromptSession(
+            history=self._history,
+            completer=self._completions,
+            complete_while_typing=not self.plain,
+            key_bindings=bindings,
+            color_depth=ColorDepth.DEPTH_1_BIT if self._is_colourless else None,
+            style=Style.from_dict({"bottom-toolbar": "noreverse ansibrightblack"}),
+            erase_when_done=erase,
+        )
+
+    def read(self, prompt: str = _PROMPT, *, below: str = "", default: str = "") -> str:
+        """Return a line, several where they were broken by hand. Raises EOFError, KeyboardInterrupt."""
+        return self._lines.prompt(prompt, bottom_toolbar=None if self.plain else below, default=default)
+
+    def edit(self, text: str) -> str:
+        """Return a text as the person changed it; Esc Enter breaks the line."""
+        return self._lines.prompt("edit> ", bottom_toolbar=" Enter takes it, Ctrl-C leaves it ", default=text)
+
+    def open_work(self, painter: Painter, take: Callable[[str], None]) -> "WorkPrompt":
+        """Return the input line for while a task works, below what goes on; `take` is given each line."""
+        return WorkPrompt(lambda bindings: self._open(bindings, erase=True), painter, take)
+
+
+def _break_line(event: KeyPressEvent) -> None:
+    event.current_buffer.insert_text("\n")
 
 
 def _open_history() -> History:
@@ -77,3 +111,136 @@ def _open_history() -> History:
     except OSError:
         return InMemoryHistory()
     return _SafeHistory(place)
+
+
+def interrupt() -> None:
+    """Do what Ctrl-C does where the terminal does not pass it on itself."""
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+class WorkPrompt:
+    """The live region with an input line below it, run by a thread so that signals stay with the task."""
+
+    def __init__(
+        self,
+        open_prompt: Callable[[KeyBindings], PromptSession[str]],
+        painter: Painter,
+        take: Callable[[str], None],
+    ) -> None:
+        self._painter = painter
+        self._take = take
+        self._lock = threading.Lock()
+        self._board = Board()
+        self._above: list[str] = []
+        self._ready = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._prompt = open_prompt(self._bind_keys())
+        self._prompt.app.timeoutlen = self._prompt.app.ttimeoutlen = TICK
+        self.queued: tuple[str, ...] = ()
+        """What was said and no role has read."""
+        self.note = ""
+        """What the person is told below the region."""
+        self.typed = ""
+        """What stood in the input line when it was closed."""
+
+    def _bind_keys(self) -> KeyBindings:
+        bindings = KeyBindings()
+
+        @bindings.add("enter")
+        def _(event: KeyPressEvent) -> None:
+            text = event.current_buffer.text.strip()
+            if text:
+                event.current_buffer.append_to_history()
+                self._take(text)
+            event.current_buffer.reset()
+
+        @bindings.add("escape")
+        @bindings.add("c-c")
+        def _(_: KeyPressEvent) -> None:
+            interrupt()
+
+        @bindings.add("c-d")
+        def _(event: KeyPressEvent) -> None:
+            if event.current_buffer.text:
+                event.current_buffer.delete()
+            else:
+                interrupt()
+
+        return bindings
+
+    def open(self, default: str = "") -> None:
+        """Show the region and the input line."""
+        self._ready.clear()
+        self.note = ""
+        self._thread = threading.Thread(
+            target=self._run, args=(default,), name="agentflow-input", daemon=True
+        )
+        self._thread.start()
+        self._ready.wait(_START_SECONDS)
+
+    def show(self, board: Board, text: str) -> None:
+        """Take the newest board, and write finished lines above the region."""
+        with self._lock:
+            self._board = board
+            if text:
+                self._above.append(text)
+            is_open = self._is_open
+        if not is_open:
+            self._flush()
+        elif text and self._prompt.app.loop is not None:
+            self._prompt.app.loop.call_soon_threadsafe(self._write_above)
+
+    @property
+    def _is_open(self) -> bool:
+        return self._thread is not None and self._ready.is_set() and self._prompt.app.is_running
+
+    def close(self) -> None:
+        """Take the region and the input line away; what was typed stays in `typed`."""
+        if self._thread is None:
+            return
+        loop = self._prompt.app.loop
+        if self._is_open and loop is not None:
+            loop.call_soon_threadsafe(self._leave)
+        self._thread.join(_START_SECONDS)
+        self._thread = None
+        self._flush()
+
+    def _leave(self) -> None:
+        self.typed = self._prompt.default_buffer.text
+        if self._prompt.app.is_running and not self._prompt.app.is_done:
+            self._prompt.app.exit(result="")
+
+    def _run(self, default: str) -> None:
+        try:
+            self._prompt.prompt(
+                self._draw,
+                bottom_toolbar=_KEYS,
+                refresh_interval=TICK,
+                default=default,
+                pre_run=self._ready.set,
+                handle_sigint=False,
+                set_exception_handler=False,
+            )
+        except (EOFError, KeyboardInterrupt, OSError):
+            pass  # the terminal has gone; the task goes on without it
+        finally:
+            self._ready.set()
+
+    def _draw(self) -> ANSI:
+        """Return the region and the prompt as the terminal shows them."""
+        width = width_of(sys.stdout) or 80
+        rows = list(self._painter.paint(self._board, width))
+        queued = self.queued[-_MOST_QUEUED:]
+        rows += [f"  » queued: {one_line(text, max(10, width - 13))}" for text in queued]
+        rows += [self.note[: width - 1]] if self.note else []
+        return ANSI("\n".join((*rows, _PROMPT)))
+
+    def _write_above(self) -> None:
+        if self._above:
+            run_in_terminal(self._flush)
+
+    def _flush(self) -> None:
+        with self._lock:
+            text, self._above = "".join(self._above), []
+        if text:
+            send(text, sys.stderr)

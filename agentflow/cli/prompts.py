@@ -1,10 +1,14 @@
 """Questions and approvals at a terminal."""
 
+import difflib
 import os
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
-from agentflow.api.decisions import record_decision
+from agentflow.api.decisions import parse_edited_input, record_decision
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import (
     APPROVED,
@@ -19,12 +23,15 @@ from agentflow.core.pending import (
 from agentflow.core.record import encode
 from agentflow.redact import visible
 from agentflow.store.tasks import TaskStore
-from agentflow.view.status import draw_changed_checks
+from agentflow.view.status import diff_style, draw_changed_checks
 from agentflow.view.text import Line, Style, choose, line, send, span, write
 
 SUSPEND = "s"
+_PERSON = "a person at the terminal"
+_EDITED = {"Bash": "command", "Edit": "new_string", "Write": "content"}
+"""The part of a call's input that a person would change."""
 _MAX_LINES = 40
-"""Of one value; all of it is in `agentflow status --json`."""
+"""Of one value before all of it is asked for."""
 _INDENT = "    "
 
 
@@ -46,35 +53,128 @@ def agree(reason: str) -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-def settle(store: TaskStore) -> bool:
+class StandingApprovals:
+    """What a person of a session has approved for good, and how they change a call's input."""
+
+    def __init__(self, edit: Callable[[str], str] | None = None) -> None:
+        """Take what lets the person edit a text; without it they type it anew."""
+        self._calls: set[str] = set()
+        self.edit = edit
+
+    def keep(self, item: Pending) -> None:
+        """Approve the very same call from now on."""
+        self._calls.add(_identify(item))
+
+    def has(self, item: Pending) -> bool:
+        return item.kind is PendingKind.APPROVAL and _identify(item) in self._calls
+
+
+def _identify(item: Pending) -> str:
+    return encode([item.tool, item.input]).decode()
+
+
+def settle(store: TaskStore, approvals: StandingApprovals | None = None) -> bool:
     """Ask about everything that is pending; return False once the person would rather leave it waiting."""
+    root = store.folder.parents[2]
     for item in store.task.pending:
-        write(draw_item(item), sys.stderr, choose(sys.stderr, os.environ))
+        if approvals is not None and approvals.has(item):
+            record_decision(store, item, Answer(approved=True, by=f"{_PERSON}, for this session"))
+            continue
         try:
-            decision = _approval(item) if item.kind in APPROVED else _answer(item)
+            decision = (
+                _Approval(item, root, approvals).ask() if item.kind in APPROVED else _answer(item, root)
+            )
         except (KeyboardInterrupt, EOFError):
             send("\n", sys.stderr)
             return False
         if decision is None:
             return False
-        record_decision(store, item, decision.replace(by="a person at the terminal"))
+        record_decision(store, item, decision.replace(by=_PERSON))
     return True
 
 
-def _approval(item: Pending) -> Answer | None:
-    reader = "the report says" if item.kind is PendingKind.SURFACE else "the model reads"
-    while True:
-        said = _read_line("approve? y = yes, n = no, s = leave it waiting [s]: ").lower()
-        if said in {"y", "yes"}:
-            return Answer(approved=True)
-        if said in {"n", "no"}:
-            return Answer(approved=False, text=_read_line(f"why not? {reader} this: "))
-        if said in {"", SUSPEND}:
-            return None
+class _Approval:
+    """The question about one call, or about changed checks, until it is decided."""
+
+    def __init__(self, item: Pending, root: Path, approvals: StandingApprovals | None) -> None:
+        self._item = item
+        self._root = root
+        self._approvals = approvals
+        self._is_call = item.kind is PendingKind.APPROVAL
+        self._given: dict[str, Any] | None = None
+        """The input as the person changed it."""
+
+    def ask(self) -> Answer | None:
+        """Return the decision; None leaves it waiting."""
+        self._draw(_MAX_LINES)
+        while True:
+            send(f"{self._list_choices()}\n", sys.stderr)
+            match _read_line("approve? [s]: ").lower():
+                case "y" | "yes":
+                    return Answer(approved=True, input=self._given)
+                case "a" if self._is_call and self._approvals is not None:
+                    self._approvals.keep(self._item)
+                    return Answer(approved=True, input=self._given, comment="for this session")
+                case "n" | "no":
+                    reader = "the model reads" if self._is_call else "the report says"
+                    return Answer(approved=False, text=_read_line(f"why not? {reader} this: "))
+                case "e" if self._is_call:
+                    self._edit()
+                case "m":
+                    self._draw(None)
+                case "" | "s":
+                    return None
+                case _:
+                    continue
+
+    def _list_choices(self) -> str:
+        choices = ["y yes", "n no"]
+        if self._is_call:
+            choices += ["e edit it"]
+            choices += ["a yes, and the same call again"] if self._approvals is not None else []
+        return "  " + " · ".join((*choices, "m show all", "s leave it waiting"))
+
+    def _draw(self, most: int | None) -> None:
+        rows = tuple(draw_item(self._item, self._root, most))
+        if most is None:
+            _page(rows)
+        else:
+            write(rows, sys.stderr, choose(sys.stderr, os.environ))
+
+    def _edit(self) -> None:
+        """Let the person change the input, and show what would be done then."""
+        key = _EDITED.get(self._item.tool or "", "")
+        value = self._item.input.get(key)
+        before = value if isinstance(value, str) else encode(self._item.input).decode()
+        edit = self._approvals.edit if self._approvals is not None else None
+        said = (
+            edit(before) if edit is not None else _read_line(f"{key or 'input, as JSON'}, instead of this: ")
+        )
+        try:
+            changed = {**self._item.input, key: said} if isinstance(value, str) else parse_edited_input(said)
+        except UsageError as error:
+            send(f"{visible(str(error))}\n", sys.stderr)
+            return
+        if not said.strip() or changed is None:
+            return
+        self._given = changed
+        self._item = self._item.replace(input=changed)
+        self._draw(_MAX_LINES)
 
 
-def _answer(item: Pending) -> Answer | None:
+def _page(rows: tuple[Line, ...]) -> None:
+    """Write rows a screen at a time; q ends it."""
+    height = max(5, shutil.get_terminal_size().lines - 2)
+    for start in range(0, len(rows), height):
+        write(rows[start : start + height], sys.stderr, choose(sys.stderr, os.environ))
+        is_last = start + height >= len(rows)
+        if not is_last and _read_line("Enter = more, q = enough [more]: ").lower() == "q":
+            return
+
+
+def _answer(item: Pending, root: Path) -> Answer | None:
     """Return the answer to all questions, asked again until it is one; None leaves them waiting."""
+    write(draw_item(item, root), sys.stderr, choose(sys.stderr, os.environ))
     words = "an option" if item.is_closed else "an option or your own words"
     while True:
         said = []
@@ -102,19 +202,66 @@ def _read_line(prompt: str) -> str:
     return typed.encode("utf-8", "replace").decode().strip()
 
 
-def draw_item(item: Pending) -> Iterator[Line]:
-    """Yield what is to be decided, with the whole input: what is approved is what was seen."""
+def draw_item(item: Pending, root: Path, most: int | None = None) -> Iterator[Line]:
+    """Yield what is to be decided, of each text at most so many lines; what is approved is what was seen."""
     if item.kind is PendingKind.SURFACE:
-        yield from draw_changed_checks(item)
+        yield from draw_changed_checks(item, most)
         return
     yield line(span("? ", Style.WARN), span(f"{item.kind} {item.id}: {item.tool or ''}", Style.BOLD))
+    if item.kind is PendingKind.APPROVAL and (rows := _diff_of_call(item, root)):
+        yield line("  ", span(str(item.input["file_path"]), Style.ACCENT))
+        yield from _cut_rows((line(_INDENT, span(row, diff_style(row)), hang=5) for row in rows), most)
+        return
     for key, value in item.shown_input.items():
-        yield from _value(key, value if isinstance(value, str) else encode(value).decode())
+        text = value if isinstance(value, str) else encode(value).decode()
+        is_command = item.tool == "Bash" and key == "command"
+        yield from _cut_rows(_command(text) if is_command else _value(key, text), most)
+
+
+def _diff_of_call(item: Pending, root: Path) -> list[str]:
+    """Return what a call of Edit or Write would change, as a diff without its heads; else nothing."""
+    given = item.input
+    try:
+        path = root / given["file_path"]
+        before = path.read_text("utf-8") if path.is_file() and path.resolve().is_relative_to(root) else ""
+    except (KeyError, TypeError, OSError, ValueError):
+        return []
+    after = _apply_edit(item.tool, given, before)
+    if after is None or after == before:
+        return []
+    rows = difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=2)
+    return list(rows)[2:]
+
+
+def _apply_edit(tool: str | None, given: Mapping[str, Any], before: str) -> str | None:
+    """Return a file as a call would leave it; None where that is unknown."""
+    if tool == "Write" and isinstance(given.get("content"), str):
+        return str(given["content"])
+    old, new = given.get("old_string"), given.get("new_string")
+    is_edit = tool == "Edit" and isinstance(old, str) and isinstance(new, str) and bool(old)
+    if not is_edit or str(old) not in before:
+        return None
+    return before.replace(str(old), str(new), -1 if given.get("replace_all") else 1)
+
+
+def _command(text: str) -> Iterator[Line]:
+    first, *more = text.split("\n")
+    yield line("  ", span("$ ", Style.DIM), span(first, Style.ACCENT), hang=4)
+    for row in more:
+        yield line(_INDENT, span(row, Style.ACCENT), hang=4)
+
+
+def _cut_rows(rows: Iterable[Line], most: int | None) -> Iterator[Line]:
+    """Yield at most so many rows, and how many more there are."""
+    known = list(rows)
+    yield from known[:most]
+    if most is not None and len(known) > most:
+        yield line(_INDENT, span(f"… {len(known) - most} more lines, m shows them", Style.WARN))
 
 
 def _question(question: Question) -> Iterator[Line]:
     if question.text:
-        yield from _value("", question.text)
+        yield from list(_value("", question.text))[:_MAX_LINES]
     for place, option in enumerate(question.options):
         yield line(_INDENT, span(f"{to_letter(place)}  ", Style.ACCENT), span(option), hang=7)
 
@@ -123,8 +270,5 @@ def _value(key: str, text: str) -> Iterator[Line]:
     rows = text.split("\n")
     head = [span(f"{key}: ", Style.DIM)] if key else []
     yield line("  ", *head, span(rows[0]), hang=4)
-    for row in rows[1:_MAX_LINES]:
+    for row in rows[1:]:
         yield line(_INDENT, span(row), hang=4)
-    if len(rows) > _MAX_LINES:
-        more = f"… {len(rows) - _MAX_LINES} more lines, see agentflow status --json"
-        yield line(_INDENT, span(more, Style.WARN))

@@ -1,93 +1,123 @@
 """`agentflow` alone at a terminal: a session of questions, tasks and follow-ups; and the list of sessions."""
 
+import os
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from shlex import split as split_words
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NoReturn
 
 from agentflow.cli.arguments import FOLDER, JSON
+from agentflow.cli.session_commands import (
+    COMMAND_GROUPS,
+    Chat,
+    end_if_terminated,
+    read_last,
+    summarize_commands,
+)
 from agentflow.core.errors import AgentflowError, Exit
-from agentflow.core.record import Record
-from agentflow.store.sessions import SavedSession, find_session, load_sessions, new_session, save_session
+from agentflow.store.sessions import find_session, load_sessions, new_session, save_session
 from agentflow.view.words import plural
 
 if TYPE_CHECKING:
-    from agentflow.core.task import TaskState
-
-_PROMPT = "> "
-_HELP = (
-    "A message is a question or a task. A task goes on from the one before: one verdict covers both.",
-    "Enter sends, Esc Enter breaks the line, @ completes files. Ctrl-C stops the work, /resume continues it.",
-)
-
-
-class Chat(Record):
-    """A session as it runs: the repository, what was done, and how it is shown."""
-
-    root: Path
-    saved: SavedSession
-    run: Callable[[Sequence[str]], int]
-    """Runs a command of agentflow and tells its errors."""
-    model: str | None = None
-    plain: bool = False
-    is_over: bool = False
-
-
-class SlashCommand(NamedTuple):
-    """A command of the session; `run` takes the words after its name."""
-
-    summary: str
-    run: Callable[[Chat, list[str]], Chat]
+    from agentflow.cli.line_editor import LineEditor
 
 
 def open_session(folder: Path, run: Callable[[Sequence[str]], int], *, goes_on: bool, plain: bool) -> int:
     """Talk with a person until they leave: each message is a question, a task or a follow-up."""
-    from agentflow.cli.line_editor import make_line_editor
+    from agentflow.cli.line_editor import LineEditor
     from agentflow.cli.printing import say
+    from agentflow.cli.steering import Steering
     from agentflow.workspace.git import open_repository
 
     git = open_repository(folder)
     saved = find_session(git.root, None) if goes_on else new_session()
-    chat = Chat(root=git.root, saved=saved, plain=plain, run=run)
-    editor = make_line_editor(git, _summarize_commands(git.root), plain=plain)
+    plain = plain or os.environ.get("TERM") == "dumb"
+    editor = LineEditor(git, summarize_commands(git.root), plain=plain)
+    chat = Chat(root=git.root, saved=saved, plain=plain, run=run, steering=Steering(git, editor))
     say(f"agentflow in {git.root}")
     say("Type a question or a task. /help lists commands, /quit leaves.")
     if goes_on:
         say(f"Continuing session {saved.session_id}, {plural(len(saved.tasks), 'task')}.")
-    while not chat.is_over:
-        try:
-            typed = editor.prompt(_PROMPT, bottom_toolbar=_describe(chat)).strip()
-        except KeyboardInterrupt:
-            continue  # the line is given up, not the session
-        except EOFError:
-            break
-        if typed:
-            chat = _handle(chat, typed)
+        _say_what_waits(chat)
+    left = ""
+    while chat.over is None:
+        chat, left = _take_turn(chat, editor, left)
     if chat.saved.tasks:
+        _say_what_waits(chat)
         say("Continue with: agentflow --continue")
-    return Exit.VERIFIED
+    return chat.over
 
 
-def _summarize_commands(root: Path) -> dict[str, str]:
-    """Return what each command does: the user's, the repository's and those of a session, which win."""
-    from agentflow.api.slash_commands import load_commands_here
+def _take_turn(chat: Chat, editor: "LineEditor", left: str) -> tuple[Chat, str]:
+    """Read a line and do what it says; return what was typed meanwhile and is still to be sent."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave_at_once)  # each task puts its own in place
+    try:
+        typed = editor.read(below=_describe(chat), default=left).strip()
+    except _Terminated:
+        return chat.replace(over=Exit.TERMINATED), ""
+    except KeyboardInterrupt:
+        return chat, ""  # the line is given up, not the session
+    except EOFError:
+        return chat.replace(over=Exit.VERIFIED), ""
+    chat = _handle(chat, typed) if typed else chat
+    later, left = chat.steering.take_left()
+    for command in later:
+        if chat.over is None:
+            chat = _handle(chat, command)
+    if left:
+        _say_unread()
+    return chat, left
 
-    brought = {f"/{command.called}": command.description for command in load_commands_here(root).all}
-    return {**brought, **{name: command.summary for name, command in SLASH_COMMANDS.items()}}
+
+class _Terminated(KeyboardInterrupt):
+    """A signal ends the session while it waits for a line; only such an error leaves the event loop."""
+
+
+def _leave_at_once(_number: int, _frame: object) -> NoReturn:
+    raise _Terminated
+
+
+def _say_unread() -> None:
+    from agentflow.cli.printing import say
+
+    say("The task ended before a role read what you typed. It stands in the input line; Enter sends it.")
+
+
+def _say_what_waits(chat: Chat) -> None:
+    """Say how the last task can go on, if it is not over."""
+    from agentflow.cli.printing import say
+    from agentflow.redact import one_line
+    from agentflow.view.words import RESUMABLE
+
+    task = read_last(chat)
+    if task is None or not (task.status in RESUMABLE or task.active):
+        return
+    say(f"Not finished: {one_line(task.task, 60)}. /resume in the session goes on where it stopped.")
 
 
 def _handle(chat: Chat, typed: str) -> Chat:
     """Run a command or a message; an error ends that, not the session."""
-    from agentflow.cli.printing import tell_error
+    from agentflow.cli.printing import say_error, tell_error
 
     try:
         name, *words = _split(typed)
-        if name in SLASH_COMMANDS:
-            return SLASH_COMMANDS[name].run(chat, words)
-        return _run_message(chat, typed)
+        found = next((rows[name] for rows in COMMAND_GROUPS.values() if name in rows), None)
+        return found.run(chat, words) if found else _run_message(chat, typed)
     except AgentflowError as error:
         tell_error(error)
-        return chat
+    except _Terminated:
+        return chat.replace(over=Exit.TERMINATED)
+    except KeyboardInterrupt:
+        say_error("interrupted", "/resume goes on with a task that had begun", Exit.INTERRUPTED)
+    return _recall_session(chat)
+
+
+def _recall_session(chat: Chat) -> Chat:
+    """Return the session as it was saved last, with a task whose end an error kept from us."""
+    known = next((one for one in load_sessions(chat.root) if one.session_id == chat.saved.session_id), None)
+    return chat.replace(saved=known) if known else chat
 
 
 def _split(typed: str) -> list[str]:
@@ -105,163 +135,25 @@ def _run_message(chat: Chat, text: str) -> Chat:
     from agentflow.redact import one_line
     from agentflow.store.reading import tasks
 
-    known = tasks(chat.root)
+    known = set(tasks(chat.root))
     job = Job(text=text, model=chat.model, plain=chat.plain, follows=chat.saved.last)
+    code = 0
     try:
-        launch(chat.root, job)
+        code = launch(chat.root, job, chat.steering)
     finally:
-        for task_id in tasks(chat.root)[len(known) :]:
+        for task_id in (each for each in tasks(chat.root) if each not in known):
             chat = chat.replace(saved=chat.saved.add_task(task_id, one_line(text, 200)))
             save_session(chat.root, chat.saved)
-    return chat
-
-
-def _run_on_last(*command: str) -> Callable[[Chat, list[str]], Chat]:
-    """Return a command of the session that runs a command of agentflow on the last task."""
-
-    def run(chat: Chat, words: list[str]) -> Chat:
-        chat.run([*command, _require_last(chat), *words, "-C", str(chat.root)])
-        return chat
-
-    return run
-
-
-def _run_and_begin_anew(*command: str) -> Callable[[Chat, list[str]], Chat]:
-    """Return the same for a command after which the next task begins a change of its own."""
-
-    def run(chat: Chat, words: list[str]) -> Chat:
-        code = chat.run([*command, _require_last(chat), *words, "-C", str(chat.root)])
-        return _begin_anew(chat, words) if code == Exit.VERIFIED else chat
-
-    return run
-
-
-def _run_plainly(*command: str) -> Callable[[Chat, list[str]], Chat]:
-    """Return a command of the session that runs a command of agentflow with the words as they are."""
-
-    def run(chat: Chat, words: list[str]) -> Chat:
-        chat.run([*command, *words, "-C", str(chat.root)])
-        return chat
-
-    return run
-
-
-def _require_last(chat: Chat) -> str:
-    from agentflow.core.errors import UsageError
-
-    if not chat.saved.tasks:
-        raise UsageError("this session has no task yet", hint="type one, or leave with /quit")
-    return chat.saved.tasks[-1]
-
-
-def _last_state(chat: Chat) -> "TaskState":
-    from agentflow.store.reading import events, find, fold_state
-
-    folder = find(chat.root, _require_last(chat))
-    return fold_state(folder, tuple(events(folder)))
-
-
-def _begin_anew(chat: Chat, _: list[str]) -> Chat:
-    saved = chat.saved.replace(last=None)
-    if saved.tasks:
-        save_session(chat.root, saved)
-    return chat.replace(saved=saved)
-
-
-def _undo(chat: Chat, words: list[str]) -> Chat:
-    """Undo the last task alone; the next message goes on from the one before it."""
-    code = chat.run(["undo", _require_last(chat), *words, "-C", str(chat.root)])
-    if code != Exit.VERIFIED or "--dry-run" in words:
-        return chat
-    before = _last_state(chat).follows
-    saved = chat.saved.replace(last=before)
-    save_session(chat.root, saved)
-    return chat.replace(saved=saved)
-
-
-def _show_diff(chat: Chat, _: list[str]) -> Chat:
-    from agentflow.cli.printing import show
-    from agentflow.view.status import diff_style
-    from agentflow.view.text import line, span
-    from agentflow.workspace.git import open_repository
-
-    task = _last_state(chat)
-    diff = open_repository(chat.root).diff(task.base_tree, task.tree) if task.base_tree and task.tree else ""
-    rows = diff.splitlines() or ["the last task changed no file"]
-    show(line(span(row, diff_style(row))) for row in rows)
-    return chat
-
-
-def _show_plan(chat: Chat, _: list[str]) -> Chat:
-    from agentflow.cli.printing import say
-    from agentflow.store.task_file import format_plan
-
-    plan = _last_state(chat).plan
-    say(format_plan(plan) if plan else "the last task made no plan")
-    return chat
-
-
-def _show_cost(chat: Chat, _: list[str]) -> Chat:
-    from agentflow.cli.printing import say
-    from agentflow.core.messages import total
-    from agentflow.store.reading import events, find, fold_state
-
-    folders = [find(chat.root, task_id) for task_id in chat.saved.tasks]
-    usage = total(fold_state(folder, tuple(events(folder))).usage for folder in folders)
-    cost = "cost unknown" if usage.cost_usd is None else f"{usage.cost_usd:.4f} USD"
-    say(f"{plural(len(folders), 'task')}, {usage.input:,} tokens in, {usage.output:,} out, {cost}")
-    return chat
-
-
-def _choose_model(chat: Chat, words: list[str]) -> Chat:
-    from agentflow.cli.printing import say
-
-    if words:
-        chat = chat.replace(model=words[0])
-    say(f"model: {chat.model or 'as configured'}")
-    return chat
-
-
-def _show_help(chat: Chat, _: list[str]) -> Chat:
-    from agentflow.cli.printing import say
-
-    for row in _HELP:
-        say(row)
-    for name, summary in _summarize_commands(chat.root).items():
-        say(f"  {name:<11} {summary}")
-    return chat
-
-
-def _quit(chat: Chat, _: list[str]) -> Chat:
-    return chat.replace(is_over=True)
-
-
-SLASH_COMMANDS = {
-    "/help": SlashCommand("Show this list.", _show_help),
-    "/status": SlashCommand("Show how the last task ended or where it stands.", _run_on_last("status")),
-    "/diff": SlashCommand("Show the change so far.", _show_diff),
-    "/evidence": SlashCommand("Show the commands that the last task ran.", _run_on_last("evidence")),
-    "/log": SlashCommand("Show the last task step by step.", _run_on_last("log")),
-    "/plan": SlashCommand("Show the plan of the last task.", _show_plan),
-    "/cost": SlashCommand("Show what this session used.", _show_cost),
-    "/model": SlashCommand("Show or choose the model: /model NAME.", _choose_model),
-    "/undo": SlashCommand("Undo the last task; the ones before it stay.", _undo),
-    "/commit": SlashCommand("Commit the change; then begin a new one.", _run_and_begin_anew("commit")),
-    "/new": SlashCommand("Begin a new change: the next task follows no other.", _begin_anew),
-    "/resume": SlashCommand("Continue the last task where it stopped.", _run_on_last("resume")),
-    "/approve": SlashCommand("Approve what waits: /approve ID.", _run_plainly("approve")),
-    "/deny": SlashCommand("Deny what waits: /deny ID --reason R.", _run_plainly("deny")),
-    "/config": SlashCommand("Show each setting and its source.", _run_plainly("config", "--explain")),
-    "/quit": SlashCommand("Leave. `agentflow --continue` comes back.", _quit),
-}
+    return end_if_terminated(chat, code)
 
 
 def _describe(chat: Chat) -> str:
     """Return the line below the input."""
-    last = f", last {_last_state(chat).status}" if chat.saved.tasks else ""
+    task = read_last(chat)
+    told = f", last {task.status.replace('_', ' ')}" if task else ", the last one cannot be read"
     goes_on = "the next message goes on from it" if chat.saved.last else "the next message begins a change"
-    count = plural(len(chat.saved.tasks), "task")
-    return f" {count}{last}; {goes_on}; model {chat.model or 'as configured'} "
+    count = plural(len(chat.saved.tasks), "task") + (told if chat.saved.tasks else "")
+    return f" {count} · {goes_on} · model {chat.model or 'as configured'}"
 
 
 def sessions(json: bool = JSON, folder: Path = FOLDER) -> None:

@@ -127,14 +127,15 @@ def watch(task_id: str | None = TASK, plain: bool = PLAIN, folder: Path = FOLDER
 
     from agentflow.store.ownership import is_at_work
     from agentflow.store.reading import follow_events
-    from agentflow.view.progress import Progress
+    from agentflow.view.progress import Progress, open_region
     from agentflow.view.status import picture
     from agentflow.view.tasks import load
     from agentflow.view.text import choose
 
     root, found = _task(folder, task_id)
     medium = choose(sys.stdout, os.environ)
-    with Progress(sys.stdout, medium.replace(live=medium.live and not plain)) as progress:
+    medium = medium.replace(live=medium.live and not plain)
+    with Progress(sys.stdout, medium, open_region(found, medium, sys.stdout)) as progress:
         for event in follow_events(found, lambda: is_at_work(root)):
             progress(event)
     show(picture(load(found), at_work=is_at_work(root)))

@@ -21,7 +21,7 @@ _NAMES = (REPAIR, *LIVE, "script:FILE", "replay:TASK")
 _ID = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,199}", re.ASCII)
 _NEAR = 0.75
 """How like a name of ours a word is that is taken for a slip of it."""
-_ADVICE = f"models: {', '.join(_NAMES)}, a model's id, or deep=ID,fast=ID"
+MODEL_ADVICE = f"models: {', '.join(_NAMES)}, a model's id, or deep=ID,fast=ID"
 
 Ids = str | tuple[str, ...]
 """A model id, or several: the first one answers, the next where it fails."""
@@ -64,15 +64,15 @@ def _check_id(name: str) -> str:
     """Return a model's id. Raises ConfigError for what is none, and for a slip of one of our names."""
     kind = name.partition(":")[0]
     if kind in (REPAIR, *LIVE, *_PLAYED):
-        raise ConfigError(f"{name!r} is no id of a model", hint=_ADVICE)
+        raise ConfigError(f"{name!r} is no id of a model", hint=MODEL_ADVICE)
     if name in (DEEP, FAST, *ALIASES):
         raise ConfigError(
             f"{name!r} is a tier, no id of a model", hint=f"such as --model {MODELS[tier(name)]}"
         )
     if not _ID.fullmatch(name):
-        raise ConfigError(f"unknown model {name!r}", hint=_ADVICE)
+        raise ConfigError(f"unknown model {name!r}", hint=MODEL_ADVICE)
     if kind.isalpha() and (near := _near(kind)):
-        raise ConfigError(f"unknown model {name!r}; did you mean {near}?", hint=_ADVICE)
+        raise ConfigError(f"unknown model {name!r}; did you mean {near}?", hint=MODEL_ADVICE)
     return name
 
 

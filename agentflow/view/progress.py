@@ -1,112 +1,50 @@
-"""Events as lines of a log, for `log` and for a running task, with one live line on a terminal."""
+"""Events as lines of a log, for `log` and for a running task, with a live region on a terminal."""
 
-import threading
-import time
+from pathlib import Path
 from types import TracebackType
-from typing import Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
-from agentflow.core.events import (
-    Asked,
-    CheckStarted,
-    Event,
-    EvidenceRecorded,
-    PhaseEnded,
-    PhaseStarted,
-    Replied,
-    RunEnded,
-    RunStarted,
-    Signalled,
-    Stamped,
-    TaskEnded,
-    ToolFinished,
-    ToolStarted,
-)
-from agentflow.core.record import Record
-from agentflow.redact import one_line
+from agentflow.core.events import PhaseEnded, PhaseStarted, RunEnded, RunStarted, Signalled, Stamped
+from agentflow.view.board import Board, update_board
 from agentflow.view.rows import Memory, Row, brief_rows, rows
-from agentflow.view.text import (
-    Line,
-    Medium,
-    Style,
-    cut,
-    in_ascii,
-    line,
-    paint,
-    render,
-    send,
-    span,
-    width_of,
-)
-from agentflow.view.words import clock, seconds_between, side_words, whole_seconds
+from agentflow.view.text import Line, Medium, Style, cut, line, render, send, span, width_of
+from agentflow.view.words import clock, seconds_between
 
-_TICK = 0.1
-"""Seconds between two redraws, at least."""
-_ERASE = "\r\x1b[K"
-_NARROW = 80
+if TYPE_CHECKING:
+    from agentflow.view.region import Region, Screen
+
 _WIDE = 120
 """Columns of a row in short, where the stream is no terminal."""
 
 
-class Doing(Record):
-    """What is going on at a moment."""
+def open_region(folder: Path, medium: Medium, stream: TextIO) -> "Region | None":
+    """Return the live region for a task, where the terminal can redraw; nothing of it is loaded elsewhere."""
+    if not medium.live:
+        return None
+    from agentflow.view.region import Painter, Region  # noqa: PLC0415  # rich is loaded at a terminal alone
 
-    phase: str = ""
-    role: str = ""
-    what: str = ""
-    since: float = 0.0
-    """When `what` began, on the monotonic clock."""
-
-
-def after(doing: Doing, event: Event, now: float) -> Doing:
-    """Return what is going on once an event has happened."""
-    match event:
-        case PhaseStarted():
-            now_doing = Doing(phase=event.phase, since=now)
-        case RunStarted():
-            now_doing = doing.replace(role=event.role, what="", since=now)
-        case RunEnded():
-            now_doing = doing.replace(role="", what="", since=now)
-        case Asked() | ToolStarted() | CheckStarted():
-            now_doing = doing.replace(what=_what(event), since=now)
-        case Replied() | ToolFinished() | EvidenceRecorded():
-            now_doing = doing.replace(what="", since=now)
-        case PhaseEnded() | TaskEnded():
-            now_doing = Doing()
-        case _:
-            now_doing = doing
-    return now_doing
-
-
-def _what(event: Asked | ToolStarted | CheckStarted) -> str:
-    match event:
-        case Asked():
-            return "thinking"
-        case ToolStarted():
-            return f"{event.tool} {one_line(event.subject)}"
-        case CheckStarted():
-            return one_line(event.command) + side_words(event.surface, event.code)
-
-
-def status_line(doing: Doing, now: float) -> Line:
-    """Return what is going on as one line."""
-    parts = " · ".join(filter(None, (doing.role, doing.what)))
-    return line(
-        span("▸ ", Style.ACCENT),
-        span(f"{doing.phase}  ", Style.BOLD),
-        span(f"{whole_seconds(now - doing.since)}  ", Style.DIM),
-        span(parts),
-    )
+    return Region(stream, Painter(medium, folder / "outputs"))
 
 
 class Progress:
-    """An observer that writes what it is told; to be closed, so that the live line goes away."""
+    """An observer that writes what it is told; to be closed, so that the live region goes away."""
 
-    def __init__(self, stream: TextIO, medium: Medium, *, is_brief: bool = False) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        medium: Medium,
+        screen: "Screen | None" = None,
+        *,
+        is_brief: bool = False,
+        board: Board | None = None,
+    ) -> None:
+        """Take where lines go, and at a terminal the screen that also shows where the task stands."""
         self._stream = stream
         self._medium = medium
         self._is_brief = is_brief
         self._tell = Story(is_brief=is_brief)
-        self._live = _Live(stream, medium) if medium.live else None
+        self._screen = screen
+        self._board = board or Board()
 
     def __call__(self, stamped: Stamped) -> None:
         if isinstance(stamped.event, Signalled):
@@ -114,18 +52,19 @@ class Progress:
                 send(stamped.event.sequence, self._stream)
             return
         lines = self._tell(stamped)
+        width = width_of(self._stream)
         if self._is_brief and isinstance(stamped.event, PhaseEnded):
-            lines = tuple(cut(one, width_of(self._stream) or _WIDE) for one in lines)
-        if self._live is None:
-            if lines:
-                send(render(lines, self._medium, None), self._stream)
-        else:
-            self._live.show(stamped.event, lines)
+            lines = tuple(cut(one, width or _WIDE) for one in lines)
+        if self._screen is not None:
+            self._board = update_board(self._board, stamped)
+            self._screen.show(self._board, render(lines, self._medium, width))
+        elif lines:
+            send(render(lines, self._medium, None), self._stream)
 
     def close(self) -> None:
-        """Take the live line away; nothing is written afterwards."""
-        if self._live:
-            self._live.close()
+        """Take the live region away; nothing is written afterwards."""
+        if self._screen is not None:
+            self._screen.close()
 
     def __enter__(self) -> Self:
         return self
@@ -134,58 +73,6 @@ class Progress:
         self, _kind: type[BaseException] | None, _error: object, _trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-class _Live:
-    """One line at the bottom of a terminal, drawn by a thread of its own."""
-
-    def __init__(self, stream: TextIO, medium: Medium) -> None:
-        self._stream = stream
-        self._medium = medium
-        self._lock = threading.Lock()
-        self._doing = Doing()
-        self._drawn = ""
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="agentflow-progress", daemon=True)
-        self._thread.start()
-
-    def show(self, event: Event, lines: tuple[Line, ...]) -> None:
-        with self._lock:
-            self._doing = after(self._doing, event, time.monotonic())
-            if lines and not self._closed.is_set():
-                self._put(self._erase() + render(lines, self._medium, width_of(self._stream)))
-
-    def close(self) -> None:
-        self._closed.set()
-        self._thread.join()
-        with self._lock:
-            self._put(self._erase())
-
-    def _run(self) -> None:
-        while not self._closed.wait(_TICK):
-            with self._lock:
-                self._draw()
-
-    def _draw(self) -> None:
-        wanted = self._paint_live() if self._doing.phase else ""
-        if wanted != self._drawn:
-            self._put(self._erase() + wanted)
-            self._drawn = wanted
-
-    def _paint_live(self) -> str:
-        one = status_line(self._doing, time.monotonic())
-        shown = in_ascii(one) if self._medium.ascii else one
-        return paint(cut(shown, (width_of(self._stream) or _NARROW) - 1), self._medium)
-
-    def _erase(self) -> str:
-        """Return what takes the live line away, if it is there."""
-        erase = _ERASE if self._drawn else ""
-        self._drawn = ""
-        return erase
-
-    def _put(self, text: str) -> None:
-        if text and not send(text, self._stream):
-            self._closed.set()
 
 
 _CLOCK_WIDTH = 8

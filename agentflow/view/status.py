@@ -240,7 +240,7 @@ def _options(item: Pending) -> Iterator[Line]:
             )
 
 
-def draw_changed_checks(item: Pending) -> Iterator[Line]:
+def draw_changed_checks(item: Pending, most: int | None = _DIFF_LINES) -> Iterator[Line]:
     """Yield what was done to the checks, in words and as a diff: enough to decide on."""
     yield label_row("waits", span(f"approval {item.id}: the checks themselves were changed", Style.WARN))
     for change in item.input["changes"]:
@@ -250,10 +250,11 @@ def draw_changed_checks(item: Pending) -> Iterator[Line]:
     if item.input["why"]:
         yield label_row("said", span(one_line(str(item.input["why"]), _MAX_VALUE)))
     rows = str(item.input["diff"]).splitlines()
-    for row in rows[:_DIFF_LINES]:
-        yield line(span(f"    {clip(row, _DIFF_WIDTH)}", diff_style(row)), hang=5)
-    if len(rows) > _DIFF_LINES:
-        yield line(span(f"    … {plural(len(rows) - _DIFF_LINES, 'line')} more in the report", Style.DIM))
+    for row in rows[:most]:
+        shown = row if most is None else clip(row, _DIFF_WIDTH)
+        yield line(span(f"    {shown}", diff_style(row)), hang=5)
+    if most is not None and len(rows) > most:
+        yield line(span(f"    … {plural(len(rows) - most, 'line')} more in the report", Style.DIM))
 
 
 def diff_style(row: str) -> Style:

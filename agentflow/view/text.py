@@ -171,7 +171,7 @@ def _row(spans: list[Span]) -> Line:
     return Line(spans=tuple(spans))
 
 
-_ASCII = str.maketrans(
+ASCII = str.maketrans(
     {
         "✓": "ok",
         "✗": "x ",
@@ -187,6 +187,10 @@ _ASCII = str.maketrans(
         "…": "...",
         "“": '"',
         "”": '"',
+        "━": "=",
+        "╸": "=",
+        "╺": " ",
+        "»": ">>",
     }
 )
 _RESET = "\x1b[0m"
@@ -249,7 +253,7 @@ def paint(one: Line, medium: Medium) -> str:
 
 def in_ascii(one: Line) -> Line:
     """Return a line whose marks are made of ASCII characters."""
-    return one.replace(spans=tuple(part.replace(text=part.text.translate(_ASCII)) for part in one.spans))
+    return one.replace(spans=tuple(part.replace(text=part.text.translate(ASCII)) for part in one.spans))
 
 
 def send(text: str, stream: TextIO | None) -> bool:

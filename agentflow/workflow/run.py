@@ -232,7 +232,8 @@ def _check_drift(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
 def end_early(crew: Crew, status: Status, exit_code: Exit, reason: str) -> TaskState:
     """End a task from outside its loop, after a signal or a bug, with what was saved."""
     ending = Ending(status=status, exit_code=exit_code, reason=reason)
-    task = crew.store.task.replace(ending=ending, status=status, active=False)
+    is_open = status is Status.SUSPENDED
+    task = crew.store.task.replace(ending=ending, status=status, active=is_open)
     crew.store.save(task)
     return finish(crew, task)
 

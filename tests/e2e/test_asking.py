@@ -49,9 +49,10 @@ def task(repo: Repo, *switches: str, says: tuple[str, ...] = (), crew: list[dict
 def test_a_call_is_approved_at_the_terminal_and_the_task_goes_on(repo: Repo) -> None:
     seen = task(repo, says=("y",))
     assert seen.code == 0, seen.text
-    assert (
-        "? approval p3-1: Edit\n  file_path: calc.py\n  old_string: a - b\n  new_string: a + b\n" in seen.text
+    shown = (
+        "? approval p3-1: Edit\n  calc.py\n    @@ -1,4 +1,4 @@\n     def add(a, b):\n    -    return a - b\n"
     )
+    assert f"{shown}    +    return a + b\n" in seen.text
     assert "verified: " in seen.text
     (answered,) = repo.events("Answered")
     assert (answered["pending"], answered["approved"], answered["by"]) == (
@@ -99,7 +100,7 @@ def test_what_is_no_answer_is_asked_again(repo: Repo) -> None:
 def test_the_whole_input_is_seen_and_nothing_of_it_reaches_the_terminal_raw(repo: Repo) -> None:
     crew = [findings(), plan("calc.py"), role("implementer", *edit("calc.py", "a - b", PLANTED), submit())]
     seen = task(repo, says=("s",), crew=crew)
-    assert "new_string: a + b\n    rm -rf / \\x1b[2K\n" in seen.text
+    assert "    +    return a + b\n    +rm -rf / \\x1b[2K\n" in seen.text
     assert "\x1b[2K" not in seen.text
 
 

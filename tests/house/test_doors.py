@@ -37,7 +37,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "typer": ("agentflow/cli/",),
     "jinja2": ("agentflow/pages/templates.py",),
     "prompt_toolkit": ("agentflow/cli/line_editor.py",),
-    "rich": ("agentflow/cli/", "agentflow/view/"),
+    "rich": ("agentflow/view/region.py",),
     "msgspec.convert": ("agentflow/parse.py",),
     "msgspec.json": ("agentflow/core/", "agentflow/parse.py"),
     "asyncio": (),

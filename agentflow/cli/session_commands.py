@@ -1,0 +1,254 @@
+"""The commands of a session, and what a session knows while it runs."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from agentflow.core.errors import AgentflowError, Exit
+from agentflow.core.record import Record
+from agentflow.store.sessions import SavedSession, save_session
+from agentflow.view.words import plural
+
+if TYPE_CHECKING:
+    from agentflow.cli.steering import Steering
+    from agentflow.core.messages import Usage
+    from agentflow.core.task import TaskState
+
+_HELP = (
+    "A message is a question or a task. A task goes on from the one before: one verdict covers both.",
+    "Enter sends, Esc Enter breaks the line, @ completes files. What you type while a role works is read",
+    "by it before its next turn. Esc or Ctrl-C pauses (go on, correct, stop), twice stops at once.",
+)
+
+
+class Chat(Record):
+    """A session as it runs: the repository, what was done, and how it is shown."""
+
+    root: Path
+    saved: SavedSession
+    run: Callable[[Sequence[str]], int]
+    """Runs a command of agentflow and tells its errors."""
+    steering: "Steering"
+    model: str | None = None
+    plain: bool = False
+    over: int | None = None
+    """The exit code of the session, once it is over."""
+
+
+class SlashCommand(NamedTuple):
+    """A command of the session; `run` takes the words after its name."""
+
+    summary: str
+    run: Callable[[Chat, list[str]], Chat]
+
+
+def summarize_commands(root: Path) -> dict[str, str]:
+    """Return what each command does: those of a session, which win, those that people bring, and skills."""
+    from agentflow.api.content import load_skills_here
+    from agentflow.api.slash_commands import load_commands_here
+
+    skills = {f"/{skill.name}": f"skill: {skill.description}" for skill in load_skills_here(root)[0].all}
+    brought = {f"/{command.called}": command.description for command in load_commands_here(root).all}
+    ours = {name: row.summary for rows in COMMAND_GROUPS.values() for name, row in rows.items()}
+    return {**ours, **brought, **skills, **ours}
+
+
+def _resume(chat: Chat, words: list[str]) -> Chat:
+    """Go on with the last task; what it waits for is asked."""
+    from agentflow.cli.launch import Job, relaunch
+
+    job = Job(model=words[0] if words else None, plain=chat.plain)
+    return end_if_terminated(chat, relaunch(chat.root, _require_last(chat), job, chat.steering))
+
+
+def end_if_terminated(chat: Chat, code: int) -> Chat:
+    return chat.replace(over=code) if code == Exit.TERMINATED else chat
+
+
+def _run_on_last(*command: str) -> Callable[[Chat, list[str]], Chat]:
+    """Return a command of the session that runs a command of agentflow on the last task."""
+
+    def run(chat: Chat, words: list[str]) -> Chat:
+        chat.run([*command, _require_last(chat), *words, "-C", str(chat.root)])
+        return chat
+
+    return run
+
+
+def _run_and_begin_anew(*command: str) -> Callable[[Chat, list[str]], Chat]:
+    """Return the same for a command after which the next task begins a change of its own."""
+
+    def run(chat: Chat, words: list[str]) -> Chat:
+        code = chat.run([*command, _require_last(chat), *words, "-C", str(chat.root)])
+        return _begin_anew(chat, words) if code == Exit.VERIFIED else chat
+
+    return run
+
+
+def _run_plainly(*command: str) -> Callable[[Chat, list[str]], Chat]:
+    """Return a command of the session that runs a command of agentflow with the words as they are."""
+
+    def run(chat: Chat, words: list[str]) -> Chat:
+        chat.run([*command, *words, "-C", str(chat.root)])
+        return chat
+
+    return run
+
+
+def _require_last(chat: Chat) -> str:
+    from agentflow.core.errors import UsageError
+
+    if not chat.saved.tasks:
+        raise UsageError("this session has no task yet", hint="type one, or leave with /quit")
+    return chat.saved.tasks[-1]
+
+
+def read_last(chat: Chat) -> "TaskState | None":
+    """Return the last task, or None without one and where it cannot be read."""
+    try:
+        return _last_state(chat)
+    except AgentflowError:
+        return None
+
+
+def _last_state(chat: Chat) -> "TaskState":
+    from agentflow.store.reading import events, find, fold_state
+
+    folder = find(chat.root, _require_last(chat))
+    return fold_state(folder, tuple(events(folder)))
+
+
+def _begin_anew(chat: Chat, _: list[str]) -> Chat:
+    saved = chat.saved.replace(last=None)
+    if saved.tasks:
+        save_session(chat.root, saved)
+    return chat.replace(saved=saved)
+
+
+def _undo(chat: Chat, words: list[str]) -> Chat:
+    """Undo the last task alone; the next message goes on from the one before it."""
+    code = chat.run(["undo", _require_last(chat), *words, "-C", str(chat.root)])
+    if code != Exit.VERIFIED or "--dry-run" in words:
+        return chat
+    before = _last_state(chat).follows
+    saved = chat.saved.replace(last=before)
+    save_session(chat.root, saved)
+    return chat.replace(saved=saved)
+
+
+def _show_diff(chat: Chat, _: list[str]) -> Chat:
+    from agentflow.cli.printing import show
+    from agentflow.view.status import diff_style
+    from agentflow.view.text import line, span
+    from agentflow.workspace.git import open_repository
+
+    task = _last_state(chat)
+    diff = open_repository(chat.root).diff(task.base_tree, task.tree) if task.base_tree and task.tree else ""
+    rows = diff.splitlines() or ["the last task changed no file"]
+    show(line(span(row, diff_style(row))) for row in rows)
+    return chat
+
+
+def _show_plan(chat: Chat, _: list[str]) -> Chat:
+    from agentflow.cli.printing import say
+    from agentflow.store.task_file import format_plan
+
+    plan = _last_state(chat).plan
+    say(format_plan(plan) if plan else "the last task made no plan")
+    return chat
+
+
+def _show_cost(chat: Chat, _: list[str]) -> Chat:
+    from agentflow.cli.printing import say
+    from agentflow.core.messages import Usage, total
+    from agentflow.redact import one_line
+    from agentflow.store.reading import events, find, fold_state
+
+    spent: list[Usage] = []
+    for task_id, said in zip(chat.saved.tasks, chat.saved.said, strict=True):
+        try:
+            folder = find(chat.root, task_id)
+            spent.append(fold_state(folder, tuple(events(folder))).usage)
+            told = _describe_usage(spent[-1])
+        except AgentflowError:
+            told = "cannot be read"
+        say(f"  {told:<44} {one_line(said, 60)}")
+    say(f"{plural(len(chat.saved.tasks), 'task')}: {_describe_usage(total(spent))}")
+    return chat
+
+
+def _describe_usage(usage: "Usage") -> str:
+    cost = "cost unknown" if usage.cost_usd is None else f"{usage.cost_usd:.4f} USD"
+    cached = f" ({usage.cache_read:,} of them from the cache)" if usage.cache_read else ""
+    return f"{usage.input + usage.cache_read + usage.cache_write:,} in{cached}, {usage.output:,} out, {cost}"
+
+
+def _choose_model(chat: Chat, words: list[str]) -> Chat:
+    """Show the model with the id of each tier, or choose another for the tasks to come."""
+    from agentflow.api.models import choose_tiers, list_tier_models
+    from agentflow.cli.printing import say
+    from agentflow.model.tiers import MODEL_ADVICE, choice_of
+    from agentflow.settings import load_settings, model_name
+
+    settings = load_settings(os.environ)
+    name = model_name(words[0] if words else chat.model, settings, os.environ)
+    if choice_of(name).is_live or name == "repair":
+        tiers = list_tier_models(name, choose_tiers(settings, name))
+        told = ", ".join(f"{tier} {model}" for tier, model in tiers.items())
+    else:
+        told = "plays back, asks nobody"
+    chat = chat.replace(model=words[0]) if words else chat
+    say(f"model: {name} ({told})")
+    if not words:
+        say(f"/model NAME chooses another. {MODEL_ADVICE[0].upper()}{MODEL_ADVICE[1:]}")
+    return chat
+
+
+def _show_help(chat: Chat, _: list[str]) -> Chat:
+    from agentflow.cli.printing import say
+    from agentflow.redact import one_line
+
+    for row in _HELP:
+        say(row)
+    for title, rows in COMMAND_GROUPS.items():
+        say(f"\n{title}")
+        for name, command in rows.items():
+            say(f"  {name:<11} {command.summary}")
+    ours = {name for rows in COMMAND_GROUPS.values() for name in rows}
+    brought = {name: told for name, told in summarize_commands(chat.root).items() if name not in ours}
+    if brought:
+        say("\nYours, the repository's and skills")
+    for name, told in brought.items():
+        say(f"  {name:<11} {one_line(told, 100)}")
+    return chat
+
+
+def _quit(chat: Chat, _: list[str]) -> Chat:
+    return chat.replace(over=Exit.VERIFIED)
+
+
+COMMAND_GROUPS = {
+    "Look": {
+        "/status": SlashCommand("Show how the last task ended or where it stands.", _run_on_last("status")),
+        "/diff": SlashCommand("Show the change so far.", _show_diff),
+        "/plan": SlashCommand("Show the plan of the last task.", _show_plan),
+        "/evidence": SlashCommand("Show the commands that the last task ran.", _run_on_last("evidence")),
+        "/log": SlashCommand("Show the last task step by step.", _run_on_last("log")),
+        "/cost": SlashCommand("Show what each task of this session used.", _show_cost),
+    },
+    "Decide": {
+        "/resume": SlashCommand("Continue the last task where it stopped.", _resume),
+        "/approve": SlashCommand("Approve what waits: /approve ID.", _run_plainly("approve")),
+        "/deny": SlashCommand("Deny what waits: /deny ID --reason R.", _run_plainly("deny")),
+        "/undo": SlashCommand("Undo the last task; the ones before it stay.", _undo),
+        "/commit": SlashCommand("Commit the change; then begin a new one.", _run_and_begin_anew("commit")),
+        "/new": SlashCommand("Begin a new change: the next task follows no other.", _begin_anew),
+    },
+    "Session": {
+        "/model": SlashCommand("Show or choose the model: /model NAME.", _choose_model),
+        "/config": SlashCommand("Show each setting and its source.", _run_plainly("config", "--explain")),
+        "/help": SlashCommand("Show this list.", _show_help),
+        "/quit": SlashCommand("Leave. `agentflow --continue` comes back.", _quit),
+    },
+}

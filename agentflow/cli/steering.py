@@ -1,0 +1,166 @@
+"""What a person does while a task of their session works: tell it something, pause it, decide."""
+
+import os
+import select
+import sys
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from agentflow.api.decisions import send_message
+from agentflow.api.session import PauseSwitch
+from agentflow.cli.line_editor import LineEditor, WorkPrompt
+from agentflow.cli.prompts import StandingApprovals, settle
+from agentflow.core.errors import AgentflowError
+from agentflow.core.events import PersonSaid, Stamped
+from agentflow.redact import one_line
+from agentflow.store.tasks import TaskStore
+from agentflow.view.region import Painter
+from agentflow.view.text import Line, Medium, Style, choose, line, send, span, write
+from agentflow.workspace.git import Git
+
+if TYPE_CHECKING:
+    from agentflow.view.board import Board
+
+_LOOK_SECONDS = 0.2
+_PAUSING = "pausing after the call that runs; Ctrl-C once more stops now"
+_STOPS = frozenset({"s", "stop", "/stop", "/quit"})
+
+
+class Steering:
+    """Follows the tasks of one session; keeps what was typed for later."""
+
+    def __init__(self, git: Git, editor: LineEditor) -> None:
+        self._git = git
+        self._editor = editor
+        self._store: TaskStore | None = None
+        self._screen: WorkPrompt | _LineReader | None = None
+        self._queued: list[str] = []
+        """What was sent to the task and no role has read yet."""
+        self._later: list[str] = []
+        """Commands that run when the task has ended."""
+        self.approvals = StandingApprovals(None if editor.plain else editor.edit)
+        self.pauses = PauseSwitch(self._tell_pause)
+
+    def open_screen(self, store: TaskStore, medium: Medium) -> "WorkPrompt | _LineReader":
+        """Show a task at work, and listen to the person."""
+        self._store, self._queued = store, []
+        store.observers.append(self._note)
+        if medium.live and not self._editor.plain:
+            self._screen = self._editor.open_work(Painter(medium, store.folder / "outputs"), self._take)
+        else:
+            self._screen = _LineReader(self._take)
+        self._screen.open()
+        return self._screen
+
+    def ask(self, store: TaskStore) -> bool:
+        """Ask what a task waits for, or how it goes on after a pause; False leaves it as it is."""
+        screen = self._screen
+        assert screen is not None
+        screen.close()
+        goes_on = settle(store, self.approvals) if store.task.pending else self._ask_how_to_go_on(screen)
+        if goes_on:
+            screen.open(screen.typed)
+        return goes_on
+
+    def take_left(self) -> tuple[list[str], str]:
+        """Return what is still to be done: commands, and then text for the input line."""
+        later, self._later = self._later, []
+        typed = self._screen.typed if self._screen is not None else ""
+        left = "\n".join((*self._queued, *([typed] if typed.strip() else [])))
+        self._queued, self._screen = [], None
+        return later, left
+
+    def _ask_how_to_go_on(self, screen: "WorkPrompt | _LineReader") -> bool:
+        _say(
+            span("‖ ", Style.WARN),
+            span("Paused. ", Style.BOLD),
+            "Nothing is lost; the files are as they are.",
+        )
+        _say("  Enter goes on. Type what should be different, or s to stop here.")
+        try:
+            said = self._editor.read("paused> ", default=screen.typed).strip()
+        except (EOFError, KeyboardInterrupt):
+            said = "s"
+        screen.typed = ""
+        if said.lower() in _STOPS:
+            _say("  Stopped. /resume goes on from here, /undo takes the changes back.")
+            return False
+        if said:
+            self._take(said)
+        return True
+
+    def _take(self, text: str) -> None:
+        """Pass a line on to the role that works, or keep a command for later."""
+        assert self._store is not None
+        if text.startswith("/"):
+            self._later.append(text)
+        else:
+            try:
+                send_message(self._git, self._store.folder, text)
+            except AgentflowError:
+                pass  # it has just ended; the line stays for the next message
+            self._queued.append(text)
+        self._show_queue(text)
+
+    def _show_queue(self, new: str = "") -> None:
+        if isinstance(self._screen, WorkPrompt):
+            self._screen.queued = (*self._queued, *self._later)
+        elif new:
+            _say(span("  » ", Style.ACCENT), f"queued: {one_line(new)}")
+
+    def _note(self, stamped: Stamped) -> None:
+        if isinstance(stamped.event, PersonSaid) and self._queued:
+            self._queued.pop(0)
+            self._show_queue()
+
+    def _tell_pause(self) -> None:
+        if isinstance(self._screen, WorkPrompt):
+            self._screen.note = _PAUSING
+        else:
+            _say(span("‖ ", Style.WARN), _PAUSING)
+
+
+def _say(*parts: object) -> None:
+    row: Line = line(*parts)  # type: ignore[arg-type]
+    write([row], sys.stderr, choose(sys.stderr, os.environ))
+
+
+class _LineReader:
+    """Listens for lines where nothing is redrawn; the terminal itself shows what is typed."""
+
+    typed = ""
+
+    def __init__(self, take: Callable[[str], None]) -> None:
+        self._take = take
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def open(self, _: str = "") -> None:
+        """Listen until it is closed."""
+        self._closed.clear()
+        self._thread = threading.Thread(target=self._listen, name="agentflow-input", daemon=True)
+        self._thread.start()
+
+    def show(self, _: "Board", text: str) -> None:
+        """Write finished lines."""
+        if text:
+            send(text, sys.stderr)
+
+    def close(self) -> None:
+        """Listen no longer."""
+        self._closed.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _listen(self) -> None:
+        while not self._closed.is_set():
+            ready, _, _ = select.select([0], [], [], _LOOK_SECONDS)
+            if not ready:
+                continue
+            said = os.read(0, 1 << 16)
+            if not said:
+                return
+            for row in said.decode("utf-8", "replace").splitlines():
+                if row.strip():
+                    self._take(row.strip())

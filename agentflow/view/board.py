@@ -1,0 +1,282 @@
+"""Where a running task stands, folded from its events: what the live region shows."""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import singledispatch
+from pathlib import Path
+
+from agentflow.core.events import (
+    Answered,
+    Asked,
+    CheckStarted,
+    Classified,
+    Compacted,
+    EvidenceRecorded,
+    Paused,
+    PhaseEnded,
+    PhaseStarted,
+    Replied,
+    Retried,
+    RunEnded,
+    RunStarted,
+    Stamped,
+    StateChanged,
+    TaskEnded,
+    ToolFinished,
+    ToolStarted,
+)
+from agentflow.core.messages import Usage, total
+from agentflow.core.pending import Budget
+from agentflow.core.record import Record
+from agentflow.core.regex import regex
+from agentflow.core.task import GateStatus, Phase, TaskState
+from agentflow.parse import Mismatch, fit
+from agentflow.redact import one_line
+from agentflow.view.words import side_words
+
+THINKING = "thinking"
+_COUNTS = regex(r"(\d+) (?:passed|failed|skipped|errors?)")
+_PERCENT = regex(r"\[ *(\d+)%\]")
+_RESULT = regex(
+    r"(?m)\.\.\. (?:ok|FAIL|ERROR|FAILED|ignored|skipped|expected failure)"
+    r"|^(?:not )?ok \d+\b|^ *--- (?:PASS|FAIL|SKIP): "
+    r'|"Action":"(?:pass|fail|skip)"[^}\n]*"Test":|^ *\d+/\d+ +Test +#\d+'
+)
+"""The end of one test, as unittest, cargo, TAP, go and ctest print it."""
+
+
+class CurrentCall(Record):
+    """What a role waits for: a tool, or the model."""
+
+    id: str
+    words: str
+    since: float
+
+
+class Work(Record):
+    """A run of a role that goes on."""
+
+    role: str
+    model: str
+    since: float
+    calls: tuple[CurrentCall, ...] = ()
+
+    def drop(self, call_id: str) -> "Work":
+        return self.replace(calls=tuple(call for call in self.calls if call.id != call_id))
+
+    def begin(self, call_id: str, words: str, since: float) -> "Work":
+        return self.replace(
+            calls=(*self.drop(call_id).calls, CurrentCall(id=call_id, words=words, since=since))
+        )
+
+
+class RunningCheck(Record):
+    """A required check that runs."""
+
+    name: str
+    command: str
+    since: float
+    output: str
+    """How the files of its output are named."""
+    expected: int
+    """How many tests it had before; 0 where nobody knows."""
+
+
+class Board(Record):
+    """Where a task stands; times are seconds since the epoch."""
+
+    gates: dict[Phase, GateStatus] = {}
+    phase: Phase | None = None
+    iteration: int = 1
+    since: float = 0.0
+    works: dict[int, Work] = {}
+    checks: dict[str, RunningCheck] = {}
+    expected: dict[str, int] = {}
+    """How many tests each check had when it ran last."""
+    usage: Usage | None = None
+    budget: Budget = Budget()
+    waiting: tuple[str, ...] = ()
+    """The ids of what waits for a person."""
+
+    @classmethod
+    def of(cls, task: TaskState) -> "Board":
+        """Return the board of a saved task that goes on."""
+        used = task.usage if task.usage.tokens else None
+        gates = {phase: gate.status for phase, gate in task.gates.items()}
+        return cls(gates=gates, usage=used, budget=task.budget).plan(task.steps)
+
+    def plan(self, steps: tuple[Phase, ...]) -> "Board":
+        """Return the board with the phases of a route still to come."""
+        begun = {phase: gate for phase, gate in self.gates.items() if gate is not GateStatus.PENDING}
+        return self.replace(gates={**dict.fromkeys(steps, GateStatus.PENDING), **begun})
+
+    def spend(self, usage: Usage) -> "Board":
+        return self.replace(usage=usage if self.usage is None else total((self.usage, usage)))
+
+    def change(self, run: int, change: Callable[[Work], Work]) -> "Board":
+        """Return the board with the work of a run changed, if it is known."""
+        work = self.works.get(run)
+        return self if work is None else self.replace(works={**self.works, run: change(work)})
+
+
+def update_board(board: Board, stamped: Stamped) -> Board:
+    """Return where the task stands once an event has happened."""
+    return _update(stamped.event, board, _seconds(stamped.at))
+
+
+@singledispatch
+def _update(_event: object, board: Board, _now: float) -> Board:
+    return board
+
+
+@_update.register
+def _spend_summary(event: Compacted, board: Board, _now: float) -> Board:
+    return board.spend(event.usage)
+
+
+@_update.register
+def _plan_phases(event: Classified, board: Board, _now: float) -> Board:
+    return board.plan(event.steps)
+
+
+@_update.register
+def _wait(event: Paused, board: Board, _now: float) -> Board:
+    return board.replace(waiting=(*board.waiting, event.pending))
+
+
+@_update.register
+def _decide(event: Answered, board: Board, _now: float) -> Board:
+    return board.replace(waiting=tuple(one for one in board.waiting if one != event.pending))
+
+
+@_update.register
+def _end_task(_event: TaskEnded, board: Board, _now: float) -> Board:
+    return board.replace(phase=None, works={}, checks={})
+
+
+@_update.register
+def _begin_work(event: RunStarted, board: Board, now: float) -> Board:
+    work = Work(role=event.role, model=event.model, since=now)
+    return board.replace(works={**board.works, event.run: work})
+
+
+@_update.register
+def _end_work(event: RunEnded, board: Board, _now: float) -> Board:
+    return board.replace(works={run: work for run, work in board.works.items() if run != event.run})
+
+
+@_update.register
+def _begin_turn(event: Asked, board: Board, now: float) -> Board:
+    return board.change(event.run, lambda work: work.begin("", THINKING, now))
+
+
+@_update.register
+def _wait_for_model(event: Retried, board: Board, now: float) -> Board:
+    words = f"{one_line(event.reason)}, try {event.attempt + 1}"
+    return board.change(event.run, lambda work: work.begin("", words, now))
+
+
+@_update.register
+def _end_turn(event: Replied, board: Board, _now: float) -> Board:
+    return board.spend(event.usage).change(event.run, lambda work: work.drop(""))
+
+
+@_update.register
+def _begin_call(event: ToolStarted, board: Board, now: float) -> Board:
+    words = one_line(f"{event.tool} {event.subject}")
+    return board.change(event.run, lambda work: work.begin(event.call_id, words, now))
+
+
+@_update.register
+def _end_call(event: ToolFinished, board: Board, _now: float) -> Board:
+    return board.change(event.run, lambda work: work.drop(event.call_id))
+
+
+@_update.register
+def _take_state(event: StateChanged, board: Board, _now: float) -> Board:
+    try:
+        return (
+            board.replace(budget=fit(Budget, event.changed["budget"])) if "budget" in event.changed else board
+        )
+    except Mismatch:
+        return board  # of a later version
+
+
+@_update.register
+def _begin_phase(event: PhaseStarted, board: Board, now: float) -> Board:
+    gates = {**board.gates, event.phase: GateStatus.IN_PROGRESS}
+    return board.replace(gates=gates, phase=event.phase, iteration=event.iteration, since=now, waiting=())
+
+
+@_update.register
+def _end_phase(event: PhaseEnded, board: Board, _now: float) -> Board:
+    board = board.replace(gates={**board.gates, event.phase: event.status})
+    return board.replace(phase=None, checks={}) if board.phase is event.phase else board
+
+
+@_update.register
+def _begin_check(event: CheckStarted, board: Board, now: float) -> Board:
+    output = f"check-{event.check}-{event.surface}-{event.code}"
+    check = RunningCheck(
+        name=event.check,
+        command=one_line(event.command) + side_words(event.surface, event.code),
+        since=now,
+        output=output,
+        expected=board.expected.get(event.check, 0),
+    )
+    return board.replace(checks={**board.checks, output: check})
+
+
+@_update.register
+def _end_check(event: EvidenceRecorded, board: Board, _now: float) -> Board:
+    if event.check is None:
+        return board
+    output = f"check-{event.check}-{event.surface}-{event.code}"
+    known = dict(board.expected)
+    if event.surface is event.code and (number := sum(map(int, _COUNTS.findall(event.summary)))):
+        known[event.check] = number
+    left = {name: check for name, check in board.checks.items() if name != output}
+    return board.replace(checks=left, expected=known)
+
+
+def _seconds(at: str) -> float:
+    try:
+        return datetime.fromisoformat(at).timestamp()
+    except ValueError:
+        return 0.0
+
+
+class TestCounter:
+    """Counts the tests that running checks have done, from what they have printed so far."""
+
+    __test__ = False
+
+    def __init__(self, outputs: Path) -> None:
+        self._outputs = outputs
+        self._read: dict[Path, tuple[int, int]] = {}
+        """How far each file was read, and how many tests had ended by then."""
+
+    def count(self, check: RunningCheck) -> int:
+        """Return how many tests have ended."""
+        files = sorted(self._outputs.glob(f"{check.output}-*.out"))
+        if not files or files[-1].is_symlink():
+            return 0
+        try:
+            return self._count(files[-1], check.expected)
+        except OSError:
+            return 0
+
+    def _count(self, path: Path, expected: int) -> int:
+        start, done = self._read.get(path, (0, 0))
+        with path.open("rb") as file:
+            if file.seek(0, 2) < start:  # it runs again
+                start, done = 0, 0
+            file.seek(start)
+            new = file.read()
+        whole = new[: new.rfind(b"\n") + 1]
+        text = whole.decode("utf-8", "replace")
+        if percents := _PERCENT.findall(text):
+            done = max(done, int(percents[-1]) * expected // 100)
+        done += len(_RESULT.findall(text))
+        self._read[path] = (start + len(whole), done)
+        return done

@@ -1,0 +1,196 @@
+"""The live region of a terminal: where a task stands, drawn by rich and redrawn in place."""
+
+import io
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol, TextIO
+
+from rich.console import Console
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from agentflow.core.task import GateStatus, Phase
+from agentflow.redact import strip_colours, visible
+from agentflow.view.board import Board, RunningCheck, TestCounter, Work
+from agentflow.view.text import ASCII, Medium, cells, send, width_of
+from agentflow.view.words import GATE_MARKS, plural, whole_seconds
+
+TICK = 0.1
+"""Seconds between two redraws, at least."""
+_NARROW = 60
+_BAR = 24
+_MOST_WORKS = 4
+_STYLES = {"": "none", "1": "bold", "2": "dim", "31": "red", "32": "green", "33": "yellow", "36": "cyan"}
+
+
+class Screen(Protocol):
+    """Where a running task is shown."""
+
+    def show(self, board: Board, text: str) -> None:
+        """Take the newest board, and write finished lines above the region."""
+        ...
+
+    def close(self) -> None:
+        """Take the region away; nothing is written afterwards."""
+        ...
+
+
+class Painter:
+    """Draws a board as rows of text for a terminal, colours included."""
+
+    def __init__(self, medium: Medium, outputs: Path) -> None:
+        self._medium = medium
+        self._counter = TestCounter(outputs)
+
+    def paint(self, board: Board, width: int, now: float | None = None) -> tuple[str, ...]:
+        """Return the rows of the region, none of which reaches the edge; none while nothing goes on."""
+        if board.phase is None:
+            return ()
+        now = time.time() if now is None else now
+        console = Console(
+            file=io.StringIO(),
+            force_terminal=True,
+            color_system="standard" if self._medium.colour else None,
+            width=max(width - 1, 8),
+            highlight=False,
+            legacy_windows=False,
+        )
+        with console.capture() as captured:
+            for row in self._rows(board, console.width, now):
+                console.print(row, no_wrap=True, overflow="ellipsis", crop=True)
+        text = captured.get().rstrip("\n")
+        return tuple((text.translate(ASCII) if self._medium.ascii else text).split("\n"))
+
+    def _rows(self, board: Board, width: int, now: float) -> Iterator[Text | Table]:
+        yield _draw_phases(board, width, now)
+        for work in list(board.works.values())[:_MOST_WORKS]:
+            yield _draw_work(work, now)
+        if len(board.works) > _MOST_WORKS:
+            yield Text(f"  and {len(board.works) - _MOST_WORKS} more", style="dim")
+        for check in board.checks.values():
+            yield self._draw_check(check, width, now)
+        if spent := _draw_spending(board):
+            yield spent
+        if board.waiting:
+            yield Text(f"! waits for you: {', '.join(map(visible, board.waiting))}", style="yellow")
+
+    def _draw_check(self, check: RunningCheck, width: int, now: float) -> Text | Table:
+        since = whole_seconds(max(0.0, now - check.since))
+        name, command = Text(f"  {check.name}", style="bold"), Text(visible(check.command), style="dim")
+        done = self._counter.count(check)
+        if not check.expected:
+            return Text.assemble(name, f"  {done:,} done" if done else "", f"  {since}  ", command)
+        told = f" {done:,} of {check.expected:,}  {since}  "
+        row = Table.grid(padding=(0, 1, 0, 0))
+        bar = ProgressBar(
+            total=max(check.expected, done), completed=done, width=min(_BAR, max(6, width - 40))
+        )
+        row.add_row(name, bar, Text(told), command)
+        for column in row.columns:
+            column.no_wrap = True
+        row.columns[3].overflow = "ellipsis"
+        return row
+
+
+def _draw_phases(board: Board, width: int, now: float) -> Text:
+    """Return the phases with the mark of each; where they do not fit, the one that goes on and its place."""
+    assert board.phase is not None
+    since = whole_seconds(max(0.0, now - board.since))
+    again = f" (iteration {board.iteration})" if board.iteration > 1 else ""
+    steps = [phase for phase in Phase if phase in board.gates and phase is not Phase.COMPLETE]
+    row = Text()
+    for phase in steps:
+        gate = board.gates[phase]
+        is_now = gate is GateStatus.IN_PROGRESS
+        mark, style = GATE_MARKS[gate]
+        row.append(f"{mark} ", _STYLES[style.value])
+        row.append(f"{phase}{again if is_now else ''}", "bold" if is_now else "dim")
+        row.append(f" {since}" if is_now else "", "dim")
+        row.append("  ")
+    row.rstrip()
+    if len(steps) > 1 and row.cell_len <= width:
+        return row
+    place = (
+        f"  {steps.index(board.phase) + 1} of {len(steps)}" if len(steps) > 1 and board.phase in steps else ""
+    )
+    return Text.assemble(("▸ ", "cyan"), (f"{board.phase}{again}", "bold"), (f" {since}{place}", "dim"))
+
+
+def _draw_work(work: Work, now: float) -> Text:
+    row = Text.assemble(("  ▸ ", "cyan"), visible(work.role), (f"  {visible(work.model)}", "dim"))
+    if not work.calls:
+        return row
+    newest = work.calls[-1]
+    row.append(f"  {visible(newest.words)}")
+    more = f"  and {plural(len(work.calls) - 1, 'call')} more" if len(work.calls) > 1 else ""
+    row.append(f"  {whole_seconds(max(0.0, now - newest.since))}{more}", "dim")
+    return row
+
+
+def _draw_spending(board: Board) -> Text | None:
+    """Return what was used, against the limits; None before the first reply."""
+    usage, most = board.usage, board.budget
+    if usage is None or not usage.tokens:
+        return None
+    limit = f" of {most.tokens:,}" if most.tokens is not None else ""
+    told = f"  {usage.tokens:,}{limit} tokens"
+    if usage.cost_usd is not None:
+        told += f"  {usage.cost_usd:.4f}{f' of {most.cost:g}' if most.cost is not None else ''} USD"
+    is_near = most.cost is not None and (usage.cost_usd or 0) > 0.8 * most.cost
+    return Text(told, style="yellow" if is_near else "dim")
+
+
+class Region:
+    """Rows at the bottom of a terminal, drawn by a thread of its own, and the lines above them."""
+
+    def __init__(self, stream: TextIO, painter: Painter) -> None:
+        self._stream = stream
+        self._painter = painter
+        self._lock = threading.Lock()
+        self._board = Board()
+        self._drawn: tuple[str, ...] = ()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="agentflow-region", daemon=True)
+        self._thread.start()
+
+    def show(self, board: Board, text: str) -> None:
+        """Take the newest board, and write finished lines above the region."""
+        with self._lock:
+            self._board = board
+            if text and not self._closed.is_set():
+                self._put(text, self._drawn)
+
+    def close(self) -> None:
+        """Take the region away; nothing is written afterwards."""
+        self._closed.set()
+        self._thread.join()
+        with self._lock:
+            self._put("", ())
+
+    def _run(self) -> None:
+        while not self._closed.wait(TICK):
+            with self._lock:
+                wanted = self._painter.paint(self._board, width_of(self._stream) or 80)
+                if wanted != self._drawn:
+                    self._put("", wanted)
+
+    def _put(self, above: str, rows: tuple[str, ...]) -> None:
+        """Write lines and the region over the region of before, without a moment at which it is gone."""
+        if not (above or rows or self._drawn):
+            return
+        written = self._go_up() + "".join(f"\x1b[K{line}\n" for line in above.splitlines())
+        written += "\n".join(f"\x1b[K{row}" for row in rows) + ("\x1b[K" if not rows else "") + "\x1b[J"
+        self._drawn = rows
+        if not send(written, self._stream):
+            self._closed.set()
+
+    def _go_up(self) -> str:
+        """Return what leads to the first row; a terminal that became narrow has broken long rows."""
+        if not self._drawn:
+            return ""
+        width = width_of(self._stream) or 80
+        rows = sum(max(1, -(-cells(strip_colours(row)) // width)) for row in self._drawn)
+        return f"\r\x1b[{rows - 1}A" if rows > 1 else "\r"
