@@ -36,7 +36,11 @@ def main() -> None:
     if spec["candidates"]:
         search(spec, observe)
         return
-    seen = observe(spec, False)
+    if "compare" in spec:
+        compare = runpy.run_path(str(Path(__file__).with_name("compare.py")), run_name="compare")["compare"]
+        seen = compare(spec, observe)
+    else:
+        seen = observe(spec, False)
     Path(spec["report"]).write_text(json.dumps(seen), encoding="utf-8")
 
 
