@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
+from agentflow.api.bundles import export_task, make_patch
 from agentflow.batch.plan import BatchTask
 from agentflow.batch.results import BatchResult
 from agentflow.core.errors import AgentflowError, ConfigError, Exit
@@ -17,15 +18,13 @@ from agentflow.frontmatter import write_atomic
 from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import SHARED
 from agentflow.settings import folders
-from agentflow.store.bundle import pack_record
+from agentflow.store.bundle import PATCH
 from agentflow.store.reading import events, fold_state, tasks
 from agentflow.trust import drop_trust, load_trust, record_trust
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.git_fetch import check_out, commit_files, is_address
 
-PATCH = "change.patch"
 BUNDLE = "task.agentflow"
-_DIFF = ("-r", "-p", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--no-renames")
 
 
 class TaskFolder(Record):
@@ -153,10 +152,9 @@ def collect_result(folder: TaskFolder, state: TaskState) -> BatchResult:
     record = _find_record(folder, state.task_id)
     changed: tuple[str, ...] = ()
     if state.base_tree and state.tree:
-        patch = git.call("diff-tree", *_DIFF, state.base_tree, state.tree)
-        write_atomic(folder.place / PATCH, patch, mode=0o644)
+        write_atomic(folder.place / PATCH, make_patch(git, record), mode=0o644)
         changed = tuple(change.path for change in git.changes(state.base_tree, state.tree))
-    pack_record(record, folder.place / BUNDLE)
+    export_task(git, record, folder.place / BUNDLE)
     ending = state.ending
     return BatchResult(
         id=folder.task.id,

@@ -35,6 +35,8 @@ class CommandRow(NamedTuple):
     example: str
     is_text: bool = False
     """Its arguments are the words of a text, quoted or not."""
+    function: str = ""
+    """Where the name of the command is a word of Python."""
 
 
 _RUN = (
@@ -191,6 +193,20 @@ _PROVE = (
         "Run a task again from its recorded model replies and compare.",
         "agentflow replay 20260102T03",
     ),
+    CommandRow(
+        "export",
+        "bundle",
+        "Write a task into one file: its record, evidence, change and model replies.",
+        "agentflow export 20260102T03 task.agentflow",
+        function="export_bundle",
+    ),
+    CommandRow(
+        "import",
+        "bundle",
+        "Put the task of a file among the tasks of this repository, once it is found undamaged.",
+        "agentflow import task.agentflow",
+        function="import_bundle",
+    ),
 )
 _SET_UP = (
     CommandRow("init", "init", "Set up this repository. Existing files are left alone.", "agentflow init"),
@@ -288,7 +304,7 @@ def top(
 def _build(command: CommandRow) -> "ClickCommand":
     """Import a command and return it as typer runs it."""
     found: typer.Typer | Callable[..., object] = getattr(
-        import_module(f"agentflow.cli.{command.module}"), command.name
+        import_module(f"agentflow.cli.{command.module}"), command.function or command.name
     )
     if isinstance(found, typer.Typer):
         built = get_command(found)

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import typer
 
 from agentflow.api.boundary import Wish
+from agentflow.api.bundles import open_task
 from agentflow.api.decisions import explain_foreign
 from agentflow.api.wiring import Setup, assemble, make_task, prepare
-from agentflow.cli.arguments import FOLDER, JSON, TASK
+from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say, say_json
 from agentflow.cli.tasks import folder_of
 from agentflow.core.errors import Exit, StateError
@@ -62,7 +64,9 @@ _VOLATILE = frozenset(
 
 
 def replay(
-    task_id: str | None = TASK,
+    task_id: str | None = typer.Argument(
+        None, metavar="TASK|FILE", help="A task, or a file that `export` wrote; the newest by default."
+    ),
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> int:
@@ -95,12 +99,23 @@ class Replayed(Record):
 def replay_task(folder: Path, task_id: str | None) -> Replayed:
     """Run a saved task again in a copy of the tree it began on. Raises StateError where that cannot be."""
     git = open_repository(folder)
-    path = folder_of(git.root, task_id)
+    if task_id is None or not Path(task_id).is_file():
+        return _replay(git, folder_of(git.root, task_id))
+    with open_task(git.root, task_id) as path:
+        return _replay(git, path)
+
+
+def _replay(git: Git, path: Path) -> Replayed:
     happened = tuple(events(path))
     task = fold_state(path, happened)
     if task.base_tree is None or not _ran_through(happened):
         raise StateError(
             "only a task that ran to its end can be replayed", hint="agentflow log shows where it stopped"
+        )
+    if not git.has_tree(task.start_tree or task.base_tree):
+        raise StateError(
+            "this repository does not have the files that the task began with",
+            hint="replay it in a clone that has the commit",
         )
     with _copy_repository(git, path, task.start_tree or task.base_tree) as root:
         wish = Wish(no_sandbox=task.sandbox == "none" and not explain_foreign(git, path))

@@ -1,55 +1,184 @@
-"""A task's record as one file, to be looked at in another clone."""
+"""A task as one file: its record alone, to be checked in another clone, or all of it with hashes."""
 
+import gzip
+import hashlib
 import io
 import re
+import shutil
 import tarfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import IO
 
-from agentflow.core.errors import ConfigError
+from agentflow.core.errors import ConfigError, CorruptState, InvalidFile
+from agentflow.core.record import Record, encode
 from agentflow.frontmatter import write_whole
+from agentflow.parse import decode
+from agentflow.redact import redact_bytes
+from agentflow.store.ledger import find_damages
+from agentflow.store.reading import events, fold_state, is_task_id
 
-_PARTS = re.compile(
+BUNDLE_SUFFIX = ".agentflow"
+PATCH = "change.patch"
+_RECORD = re.compile(
     r"events\.jsonl|task\.md|report\.md|evidence/ev-\d+(?:\.try-\d+)?\.(?:json|out|ids|reads)"
 )
-"""What a record is made of; the messages of the runs stay where they are."""
-_ROOM = 1_000_000_000
-"""Bytes that a record may have when it is unpacked."""
+"""What verifying needs."""
+_REST = re.compile(r"change\.patch|runs/\d+-[\w.-]+\.jsonl")
+"""What a whole task has besides: its change, and what was said to a model and came back."""
+_MANIFEST = "manifest.json"
+_MOST_BYTES = 1_000_000_000
+_FREE_BYTES = 64_000_000
+_MOST_RATIO = 200
+"""A file may unpack to a thousand million bytes, beyond the first 64 million to 200 times its own size."""
+_CHUNK = 1 << 20
+
+
+class BundleList(Record):
+    """What a bundle holds: the task, and the hash of each file by its name."""
+
+    task_id: str
+    files: dict[str, str]
+    version: int = 1
 
 
 def pack_record(task: Path, target: Path) -> None:
-    """Write a task's record into a file. Raises ConfigError."""
-    kept = io.BytesIO()
-    with tarfile.open(fileobj=kept, mode="w:gz") as bundle:
-        found = (str(path.relative_to(task)) for path in sorted(task.rglob("*")) if path.is_file())
-        for name in filter(_PARTS.fullmatch, found):
-            bundle.add(task / name, name, recursive=False, filter=_plain)
+    """Write a task's record into a file, without what was said to a model. Raises ConfigError."""
+    _write(target, {name: (task / name).read_bytes() for name in _list_files(task, _RECORD)})
+
+
+def pack_task(task: Path, target: Path, patch: bytes = b"") -> str:
+    """Write all of a task into a file and return its address, the hash of its list of hashes.
+
+    Secrets are taken out of the patch and of the replies. Raises ConfigError, also for a record that holds a
+    secret, because it cannot be changed without becoming another one.
+    """
+    parts = {}
+    for name in _list_files(task, _RECORD):
+        parts[name] = (task / name).read_bytes()
+        if redact_bytes(parts[name]) != parts[name]:
+            raise ConfigError(f"{task / name} holds a secret, so the task is not exported")
+    parts |= {name: redact_bytes((task / name).read_bytes()) for name in _list_files(task, _REST)}
+    if patch:
+        parts[PATCH] = redact_bytes(patch)
+    files = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(parts.items())}
+    listed = encode(BundleList(task_id=task.name, files=files))
+    _write(target, {_MANIFEST: listed, **{name: parts[name] for name in files}})
+    return hashlib.sha256(listed).hexdigest()
+
+
+def _list_files(task: Path, pattern: re.Pattern[str]) -> list[str]:
+    found = (
+        str(path.relative_to(task)) for path in task.rglob("*") if path.is_file() and not path.is_symlink()
+    )
+    return sorted(filter(pattern.fullmatch, found))
+
+
+def _write(target: Path, parts: Mapping[str, bytes]) -> None:
+    """Write an archive that says nothing of the person and the day: equal parts give equal bytes."""
+    packed = io.BytesIO()
+    with (
+        gzip.GzipFile(filename="", fileobj=packed, mode="wb", mtime=0) as squeezed,
+        tarfile.open(fileobj=squeezed, mode="w", format=tarfile.USTAR_FORMAT) as bundle,
+    ):
+        for name, content in parts.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(content), 0o644
+            bundle.addfile(member, io.BytesIO(content))
     try:
-        write_whole(target, kept.getvalue())
+        write_whole(target, packed.getvalue(), mode=0o644)
     except OSError as error:
         raise ConfigError(f"cannot write {target}: {error.strerror}") from None
 
 
 def unpack_record(source: Path, folder: Path) -> None:
-    """Write the parts of a record from a file, and nothing else, into an empty folder. Raises ConfigError."""
-    (folder / "evidence").mkdir()
+    """Write the parts of a record or a task into an empty folder, and nothing else. Raises ConfigError."""
+    hint = "agentflow export TASK FILE writes one, or agentflow evidence TASK --export FILE"
     try:
-        with tarfile.open(source, "r:gz") as bundle:
-            _unpack(bundle, folder)
-    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
-        hint = "agentflow evidence TASK --export FILE writes one"
+        found = _unpack(source, folder)
+        if _MANIFEST in found:
+            _require_listed(folder, found)
+    except (tarfile.TarError, EOFError, OSError, ValueError, InvalidFile) as error:
         raise ConfigError(f"{source} is no whole record: {error}", hint=hint) from None
 
 
-def _unpack(bundle: tarfile.TarFile, folder: Path) -> None:
-    room = _ROOM
+def unpack_task(source: Path, folder: Path) -> str:
+    """Write a whole task into an empty folder and return its id.
+
+    Raises ConfigError for anything but a bundle whose files are those of its list and agree with its events.
+    """
+    unpack_record(source, folder)
+    if not (folder / _MANIFEST).is_file():
+        raise ConfigError(
+            f"{source} holds a record without its list of hashes", hint="agentflow export writes both"
+        )
+    listed = _read_manifest(folder)
+    (folder / _MANIFEST).unlink()
+    try:
+        happened = tuple(events(folder))
+        task = fold_state(folder, happened)
+        broken = next(find_damages(folder, happened, task), None)
+    except (CorruptState, OSError) as error:
+        raise ConfigError(f"{source} is forged or damaged: {str(error).replace(f'{folder}/', '')}") from None
+    if broken is not None:
+        raise ConfigError(f"{source} is forged or damaged: {broken.problem}")
+    if task.task_id != listed.task_id or not is_task_id(task.task_id):
+        raise ConfigError(f"{source} is forged or damaged: its events are of another task than it says")
+    return task.task_id
+
+
+def _read_manifest(folder: Path) -> BundleList:
+    listed = decode(BundleList, (folder / _MANIFEST).read_bytes(), _MANIFEST)
+    if listed.version != 1:
+        raise InvalidFile(_MANIFEST, f"version {listed.version} was written by a newer agentflow")
+    return listed
+
+
+def _require_listed(folder: Path, found: set[str]) -> None:
+    """Raise ValueError unless the files of a bundle are exactly those that its list says."""
+    files = _read_manifest(folder).files
+    if odd := sorted(found.symmetric_difference({_MANIFEST, *files})):
+        raise ValueError(f"{odd[0]!r} is in its list or in it, but not in both")
+    for name, digest in files.items():
+        with (folder / name).open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+                raise ValueError(f"{name} was changed")
+
+
+def _unpack(source: Path, folder: Path) -> set[str]:
+    """Write the files of an archive into a folder and return their names."""
+    room = min(_MOST_BYTES, max(_FREE_BYTES, source.stat().st_size * _MOST_RATIO))
+    plain = folder / ".unpacked"
+    try:
+        with gzip.open(source) as packed, plain.open("wb") as file:
+            for chunk in _read_within(packed, room):
+                file.write(chunk)
+        with tarfile.open(plain, "r:") as bundle:
+            return _take_members(bundle, folder)
+    finally:
+        plain.unlink(missing_ok=True)
+
+
+def _read_within(packed: IO[bytes], room: int) -> Iterator[bytes]:
+    """Yield what a packed file holds. Raises TarError once that is more than there is room for."""
+    while chunk := packed.read(_CHUNK):
+        room -= len(chunk)
+        if room < 0:
+            raise tarfile.TarError("it unpacks to far more than such a file needs")
+        yield chunk
+
+
+def _take_members(bundle: tarfile.TarFile, folder: Path) -> set[str]:
+    """Write the members of an archive, each once. Raises TarError for one that is no part of a task."""
+    found: set[str] = set()
     for member in bundle:
-        room -= member.size
-        if not (member.isfile() and _PARTS.fullmatch(member.name)) or room < 0:
-            raise tarfile.TarError(f"it holds {member.name!r}")
-        file = bundle.extractfile(member)
-        (folder / member.name).write_bytes(file.read() if file else b"")
-
-
-def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Return an entry that says nothing of the person and the day."""
-    return member.replace(uid=0, gid=0, uname="", gname="", mtime=0, mode=0o644, deep=False)
+        name = member.name
+        is_part = name == _MANIFEST or _RECORD.fullmatch(name) or _REST.fullmatch(name)
+        if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or not is_part or name in found:
+            raise tarfile.TarError(f"it holds {name!r}" + " twice" * (name in found))
+        found.add(name)
+        (folder / name).parent.mkdir(exist_ok=True)
+        held = bundle.extractfile(member)
+        with (folder / name).open("wb") as file:
+            shutil.copyfileobj(held or io.BytesIO(), file)
+    return found
