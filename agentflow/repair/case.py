@@ -2,15 +2,17 @@
 
 import difflib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from agentflow.core.evidence import CheckName
 from agentflow.core.record import Record
 from agentflow.repair.candidates import Candidate, list_candidates
 from agentflow.repair.locate import EditPlace, TestTrace, localise
-from agentflow.repair.search import Bench, SearchResult, find_first_plausible, trace_tests
-from agentflow.repair.sources import apply_mutation, read_sources
-from agentflow.repair.target import Brief, Target, read_base_tree, read_target, widen_target
+from agentflow.repair.search import Search, SearchResult, Tell, trace_tests
+from agentflow.repair.sources import read_sources
+from agentflow.repair.target import Brief, CheckLine, Target, read_base_tree, read_target, widen_target
+from agentflow.repair.workers import Bench
 from agentflow.sandbox.run import Sandbox
 from agentflow.workspace.working_copy import find_import_paths
 
@@ -30,7 +32,12 @@ class RepairCase:
     """Everything here follows from the brief and the files; `known` only saves doing it twice."""
 
     def __init__(
-        self, sandbox: Sandbox, brief: Brief, cancelled: Callable[[], bool], known: dict[object, Any]
+        self,
+        sandbox: Sandbox,
+        brief: Brief,
+        cancelled: Callable[[], bool],
+        known: dict[object, Any],
+        tell: Tell,
     ) -> None:
         """Read brief and files; raise ModelRejected when nothing fails, or what fails is not ours to run."""
         self.brief = brief
@@ -39,12 +46,13 @@ class RepairCase:
         self.target = read_target(sandbox.root, brief, self.sources.files)
         self._cancelled = cancelled
         self._known = known
+        self._tell = tell
         self._key = (self.sources.digest, self.target.interpreter, self.target.arguments, self.target.files)
 
     @property
     def seen(self) -> TestTrace:
         """What the tests do on the code as it was."""
-        return self._once("seen", lambda: trace_tests(self._bench(self.target), trace=True))
+        return self._once("seen", lambda: trace_tests(self._bench(self.target)))
 
     @property
     def places(self) -> tuple[EditPlace, ...]:
@@ -58,25 +66,35 @@ class RepairCase:
 
     @property
     def searched(self) -> SearchResult:
-        """The search for the next plausible edit after the one that was tried last."""
-        start = self._index_of_attempt() + 1
-        wide = widen_target(self.sources.root, self.target, self.brief, self.sources.files)
-        bench = self._bench(wide)
-        return self._once(
-            ("winner", start, wide.files), lambda: find_first_plausible(bench, self.candidates[start:])
-        )
+        """The search for the next repair after those that tests rejected."""
+        return self._search(tuple(checks for checks in self.brief.failed if _rejects(checks)))
 
-    def edits(self, winner: Candidate | None) -> tuple[Replacement, ...]:
-        """Return the edits that take an earlier attempt back and then make the winner's."""
-        found: list[Replacement] = []
-        for path, raw in sorted(self.sources.overlay.items()):
-            found += find_replacements(path, self._now(path).decode(), raw.decode())
-        if winner is not None:
-            before = self.sources.read(winner.path)
-            found += find_replacements(
-                winner.path, before.decode(), apply_mutation(before, winner.mutation).decode()
-            )
-        return tuple(found)
+    def _search(self, rejections: tuple[tuple[CheckLine, ...], ...]) -> SearchResult:
+        """Return what the search finds once each rejection has come, the earlier ones taken from before."""
+        earlier = [self._search(rejections[:count]) for count in range(len(rejections))]
+        wide = widen_target(self.sources.root, self.target, rejections, self.sources.files)
+        bench = self._bench(wide)
+
+        def work() -> SearchResult:
+            is_same = wide.files == self.target.files
+            seen = self.seen if is_same else trace_tests(bench)
+            lost = earlier[-1].lost if earlier else frozenset()
+            search = Search(bench, [each.texts for each in earlier], lost, self._choose, self._tell)
+            return search.run(seen, self.candidates)
+
+        return self._once(("searched", len(rejections), wide.files), work)
+
+    def _choose(self, bench: Bench, survivors: Sequence[Candidate]) -> Candidate:
+        return survivors[0]
+
+    def edits(self, found: SearchResult) -> tuple[Replacement, ...]:
+        """Return the edits that take an earlier attempt back and make what was found."""
+        wanted = {**self.sources.overlay, **found.texts}
+        return tuple(
+            each
+            for path, raw in sorted(wanted.items())
+            for each in find_replacements(path, self._now(path).decode(), raw.decode())
+        )
 
     def _bench(self, target: Target) -> Bench:
         places = self._once(
@@ -90,15 +108,6 @@ class RepairCase:
             cancelled=self._cancelled,
         )
 
-    def _index_of_attempt(self) -> int:
-        """Return the index of the candidate that was tried last, or -1; all before it were rejected."""
-        if len(self.sources.overlay) != 1:
-            return -1
-        ((path, raw),) = self.sources.overlay.items()
-        now = self._now(path)
-        tried = (apply_mutation(raw, each.mutation) == now and each.path == path for each in self.candidates)
-        return next((index for index, is_it in enumerate(tried) if is_it), -1)
-
     def _now(self, path: str) -> bytes:
         return (self.sources.root / path).read_bytes()
 
@@ -108,6 +117,11 @@ class RepairCase:
             self._known[key] = work()
         found: T = self._known[key]
         return found
+
+
+def _rejects(checks: Iterable[CheckLine]) -> bool:
+    """Tell whether tests that really ran were red: nothing else says that a repair is a wrong one."""
+    return any(shown.name == CheckName.TESTS and not shown.is_green for shown in checks)
 
 
 def find_replacements(path: str, before: str, after: str) -> Iterator[Replacement]:

@@ -1,8 +1,9 @@
-"""Started as `python driver.py SPEC.json` in a copy of a repository: watches the tests, or tries candidates.
+"""Started as `python driver.py SPEC.json` in a copy of a repository: watches the tests, or tries edits.
 
 It runs in the interpreter of the check (3.8 or newer) and imports nothing but the standard library and the
-tests' own runner. Several drivers share the candidates: each takes the next one that nobody has claimed, so
-that once one has won, all before it have been claimed too.
+tests' own runner. As a worker it takes orders, one JSON object a line, and answers each with one. A warm
+worker has loaded the tests and the code; a fresh one only the runner. Each edit is tried in a forked child,
+and nothing of that child stays.
 """
 
 from __future__ import annotations
@@ -12,53 +13,294 @@ import gc
 import json
 import os
 import runpy
-import select
-import signal
 import sys
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _RED = ("failed", "error")
-_TICK = 0.05
-_CHUNK = 1 << 16
+_MOST_WATCHED = 300
+"""Passing tests whose lines are looked at."""
+_LONGEST_WATCH = 3.0
+"""Seconds after which a passing test is left to the program's own check."""
+_FIRST = 6
+"""Failing tests that are run before an edit is given up, where none of them turns green."""
 
 
 def main() -> None:
     spec = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     sys.path[:1] = [str(Path.cwd())] if spec["module"] else []
     sys.argv[1:] = []
-    observe = runpy.run_path(str(Path(__file__).with_name("observe.py")))["observe"]
-    if spec["candidates"]:
-        search(spec, observe)
-        return
     if "compare" in spec:
-        compare = runpy.run_path(str(Path(__file__).with_name("compare.py")), run_name="compare")["compare"]
-        seen = compare(spec, observe)
+        seen = load("compare").compare(spec, load("observe").observe)
+    elif spec.get("serve") == "warm":
+        Warm(spec).start()
+        return
+    elif spec.get("serve") == "fresh":
+        Fresh(spec).start()
+        return
     else:
-        seen = observe(spec, False)
+        seen = watch(spec)
     Path(spec["report"]).write_text(json.dumps(seen), encoding="utf-8")
 
 
-def search(spec: dict[str, Any], observe: Callable[..., Any]) -> None:
-    """Try candidates in order until one of them, here or in another driver, has made the tests green."""
-    if spec["runner"] == "pytest":
-        load_pytest()
-    gc.freeze()  # what is loaded so far is never collected in a child
-    state = signature()
-    for index, candidate in enumerate(spec["candidates"]):
-        if is_beaten(spec, len(spec["candidates"])):
-            return
-        if not claim(spec, index):
-            continue
-        apply(candidate)
-        outcomes = attempt(spec, observe, index)
-        mark(spec, "won" if is_green(outcomes, spec["before"]) else "lost", index)
-        restore(spec["pristine"], state)
+def load(name: str) -> Any:
+    """Return what a file beside this one defines; the code under test never meets it as a module."""
+    return SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name(f"{name}.py"))))
+
+
+def watch(spec: dict[str, Any]) -> dict[str, Any]:
+    """Run the failing tests and then some others, each within a time, and return what was seen."""
+    observe, sealed = load("observe"), load("sealed")
+    recorder = observe.Recorder(str(Path.cwd()))
+    tracer = load("trace").Tracer(recorder.place)
+    began = time.monotonic()
+    found: dict[str, Any] = {"lines": {}, "types": {}, "took": {}, "slow": [], "load": 0.0}
+
+    def serve(tests: Any) -> None:
+        tracer.end()
+        found["load"] = time.monotonic() - began
+        known = [test for test in spec["failing"] if test in tests.items]
+        others = [test for test in tests.items if test not in set(known)]
+        chosen = known + (others[:_MOST_WATCHED] if known else others)
+        found["unwatched"] = [test for test in tests.items if test not in set(chosen)]
+        while chosen:
+            done = watch_some(sealed, recorder, tracer, tests, chosen, spec["timeout"] if known else None)
+            for each in done:
+                merge(found, recorder, each)
+            if len(done) == len(chosen):
+                return
+            stopped = chosen[len(done)]
+            found["slow"].append(stopped)
+            if stopped in known:
+                recorder.note(stopped, "error")
+            chosen = chosen[len(done) + 1 :]
+
+    tracer.begin("")
+    recorder.begin = tracer.begin
+    observe.collect(spec, recorder, serve)
+    tracer.end()
+    loading = tracer.report()
+    found["lines"][""] = loading["lines"][""]
+    return {**recorder.report(), **found, "seconds": time.monotonic() - began}
+
+
+def watch_some(
+    sealed: Any, recorder: Any, tracer: Any, tests: Any, chosen: list[str], longest: float | None
+) -> list[dict[str, Any]]:
+    """Run tests in a child until one takes too long, and return what was seen of each that ended."""
+
+    def work(tell: Callable[[dict[str, Any]], None]) -> None:
+        state: dict[str, Any] = {"test": "", "since": 0.0}
+
+        def begin(test: str) -> None:
+            if test:
+                state.update(test=test, since=time.monotonic())
+                tracer.begin(test)
+                return
+            tracer.end()
+            if state["test"]:
+                name = state["test"]
+                report = tracer.report()
+                tell(
+                    {
+                        "test": name,
+                        "outcome": recorder.outcomes.get(name, "skipped"),
+                        "frames": recorder.frames.get(name),
+                        "message": recorder.messages.get(name),
+                        "lines": report["lines"].get(name, []),
+                        "types": report["types"],
+                        "seconds": time.monotonic() - state["since"],
+                    }
+                )
+                tracer.types = {}
+                tracer.lines = {"": set()}
+
+        recorder.begin = begin
+        tests.run(chosen, lambda: False)
+
+    return list(sealed.follow(work, longest or _LONGEST_WATCH, len(chosen)))
+
+
+def merge(found: dict[str, Any], recorder: Any, each: dict[str, Any]) -> None:
+    test = each["test"]
+    recorder.note(test, each["outcome"])
+    found["lines"][test] = each["lines"]
+    found["took"][test] = each["seconds"]
+    if each["frames"]:
+        recorder.frames[test] = each["frames"]
+    if each["message"]:
+        recorder.messages[test] = each["message"]
+    for function, values in each["types"].items():
+        known = found["types"].setdefault(function, {})
+        for name, kinds in values.items():
+            known[name] = sorted({*known.get(name, ()), *kinds})
+
+
+class Worker:
+    """Takes orders and answers them."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self.spec = spec
+        self.orders = os.open(spec["orders"], os.O_RDONLY)
+        self.answers = os.open(spec["answers"], os.O_WRONLY)
+        self.observe, self.sealed = load("observe"), load("sealed")
+        self.nearness = load("nearness").Nearness()
+        self.recorder = self.observe.Recorder(str(Path.cwd()))
+        self.plan: dict[str, Any] = {}
+
+    def start(self) -> None:
+        raise NotImplementedError
+
+    def answer(self, order: dict[str, Any]) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def serve(self, hello: dict[str, Any]) -> None:
+        """Answer orders until there are none; the process ends here."""
+        gc.collect()
+        gc.freeze()  # what is loaded so far is never collected in a child
+        self.sealed.adopt_strays()
+        self.copy = self.sealed.Copy(self.spec["pristine"])
+        self.say(hello)
+        buffer = b""
+        while True:
+            while b"\n" not in buffer:
+                chunk = os.read(self.orders, 1 << 16)
+                if not chunk:
+                    os._exit(0)
+                buffer += chunk
+            line, _, buffer = buffer.partition(b"\n")
+            order = json.loads(line)
+            if "quit" in order:
+                os._exit(0)
+            if "plan" in order:
+                self.plan = order["plan"]
+            else:
+                self.say(self.answer(order))
+
+    def say(self, told: dict[str, Any]) -> None:
+        raw = json.dumps(told).encode() + b"\n"
+        while raw:
+            raw = raw[os.write(self.answers, raw) :]
+
+    def attempt(self, edit: dict[str, Any] | None, work: Any) -> dict[str, Any]:
+        """Try an edit in a child, the file written, and put everything back."""
+        kept = self.copy.write(edit) if edit else None
+        answer = self.sealed.run(work, self.plan["cpu"], self.plan["wall"])
+        if edit:
+            self.copy.put_back(edit["path"], kept)
+        if answer.pop("touched", True):
+            self.copy.restore()
+        return dict(answer)
+
+    def judge(self, tests: Any, rest: list[str], enter: Any, is_base: bool) -> dict[str, Any]:
+        """Run the failing tests, and the others as soon as one of them is green."""
+        recorder, nearness = self.recorder, self.nearness
+        recorder.fail = nearness.fail
+        recorder.begin = lambda test: nearness.begin() if test else None
+        failing = [test for test in self.plan["failing"] if test in tests.items]
+
+        def reds() -> int:
+            return sum(recorder.outcomes.get(test) in _RED for test in self.plan["failing"])
+
+        def is_vain() -> bool:
+            ran = sum(test in recorder.outcomes for test in failing)
+            return not is_base and ran >= _FIRST and reds() >= ran
+
+        began = (time.process_time(), time.monotonic())
+        tests.run(failing, is_vain)
+        middle = (time.process_time(), time.monotonic())
+        is_done = is_base or (reds() < len(self.plan["failing"]) and not is_vain())
+        if is_done:
+            enter()
+
+            def is_broken() -> bool:
+                return not is_base and any(recorder.outcomes.get(test) in _RED for test in rest)
+
+            tests.run([test for test in rest if test in tests.items], is_broken)
+        end = (time.process_time(), time.monotonic())
+        return {
+            "end": "ran",
+            "outcomes": recorder.outcomes,
+            "near": nearness.seen,
+            "is_done": is_done,
+            "ids": list(tests.items) if is_done and len(tests.items) < 5000 else [],
+            "cpu": [middle[0] - began[0], end[0] - middle[0]],
+            "wall": [middle[1] - began[1], end[1] - middle[1]],
+        }
+
+
+class Warm(Worker):
+    """Has the tests and the code loaded, and changes functions where they are."""
+
+    def start(self) -> None:
+        self.observe.collect(self.spec, self.recorder, self.take_over)
+        self.say({"ready": False})
+
+    def take_over(self, tests: Any) -> None:
+        self.tests = tests
+        self.recorder.outcomes.clear()
+        self.nearness.watch_unittest()
+        register(tests, self.nearness)
+        self.patcher = load("patch").Patcher(self.recorder.place, self.spec["loaded"])
+        for path in self.spec["paths"]:
+            with contextlib.suppress(SyntaxError, ValueError, OSError):
+                self.patcher.source(path)
+        self.serve({"ready": True, "ids": list(tests.items)})
+
+    def answer(self, order: dict[str, Any]) -> dict[str, Any]:
+        edit = order["edit"]
+        if edit and not self.patcher.can_patch(edit):
+            return {"end": "stale"}
+
+        def work(enter: Any) -> dict[str, Any]:
+            try:
+                is_patched = not edit or self.patcher.patch(edit)
+            except (SyntaxError, ValueError):
+                return {"end": "ran", "outcomes": {}, "is_done": False}  # it is no code
+            if not is_patched:
+                return {"end": "stale"}
+            return self.judge(self.tests, self.plan["guards"], enter, edit is None)
+
+        return self.attempt(edit, work)
+
+
+class Fresh(Worker):
+    """Loads the tests and the code anew for each edit."""
+
+    def start(self) -> None:
+        if self.spec["runner"] == "pytest":
+            load_pytest()
+        self.serve({"ready": True, "ids": []})
+
+    def answer(self, order: dict[str, Any]) -> dict[str, Any]:
+        def work(enter: Any) -> dict[str, Any]:
+            found: dict[str, Any] = {"end": "ran", "outcomes": self.recorder.outcomes, "is_done": False}
+
+            def judge(tests: Any) -> None:
+                self.nearness.watch_unittest()
+                register(tests, self.nearness)
+                skipped = {*self.plan["failing"], *self.plan["skip"]}
+                rest = [test for test in tests.items if test not in skipped]
+                found.update(self.judge(tests, rest, enter, is_base=False))
+
+            self.observe.collect(self.spec, self.recorder, judge)
+            return found
+
+        return self.attempt(order["edit"], work)
+
+
+def register(tests: Any, plugin: Any) -> None:
+    """Let pytest tell the plugin what is compared."""
+    item = next(iter(tests.items.values()), None)
+    config = getattr(item, "config", None)
+    if config is not None:
+        config.pluginmanager.register(plugin, "agentflow-nearness")
 
 
 def load_pytest() -> None:
@@ -75,129 +317,6 @@ def load_pytest() -> None:
     for name, module in list(sys.modules.items()):
         if (getattr(module, "__file__", None) or "").startswith((inside, folder)):
             del sys.modules[name]
-
-
-def apply(candidate: dict[str, Any]) -> None:
-    path = Path(candidate["path"])
-    raw, mode = path.read_bytes(), path.stat().st_mode
-    path.unlink()  # a read-only file can be replaced, not written
-    write_anew(path, raw[: candidate["start"]] + candidate["text"].encode() + raw[candidate["end"] :], mode)
-
-
-def attempt(spec: dict[str, Any], observe: Callable[..., Any], index: int) -> dict[str, str]:
-    """Run the tests in a child of their own; nothing of it stays."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reader)
-        run_child(spec, observe, writer)
-    os.close(writer)
-    answer = answer_of(reader, lambda: is_beaten(spec, index), time.monotonic() + spec["timeout"])
-    os.close(reader)
-    with contextlib.suppress(OSError):
-        os.killpg(child, signal.SIGKILL)
-    with contextlib.suppress(OSError):
-        os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    with contextlib.suppress(ValueError):
-        return dict(json.loads(answer))
-    return {}
-
-
-def run_child(spec: dict[str, Any], observe: Callable[..., Any], writer: int) -> None:
-    try:
-        os.setpgid(0, 0)
-        sink = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):
-            os.dup2(sink, descriptor)
-        answer = json.dumps(observe(spec, True)["outcomes"]).encode() + b"\n"
-        while answer:
-            answer = answer[os.write(writer, answer) :]
-    finally:
-        os._exit(0)
-
-
-def answer_of(reader: int, is_vain: Callable[[], bool], deadline: float) -> bytes:
-    """Read one line, until the time is over or nobody needs it any more."""
-    answer = b""
-    while not answer.endswith(b"\n") and time.monotonic() < deadline and not is_vain():
-        if select.select([reader], [], [], _TICK)[0]:
-            chunk = os.read(reader, _CHUNK)
-            answer += chunk
-            if not chunk:
-                break
-    return answer
-
-
-def is_green(outcomes: dict[str, str], before: dict[str, str]) -> bool:
-    """Say whether nothing is red, what passed still passes, and each test that failed now passes.
-
-    A red file or class that could not even be loaded is gone once it loads.
-    """
-    passed = {test for test, outcome in outcomes.items() if outcome == "passed"}
-    stood = {test for test, outcome in before.items() if outcome == "passed"}
-    red_before = {test for test, outcome in before.items() if outcome in _RED and test in outcomes}
-    is_red = any(outcome in _RED for outcome in outcomes.values())
-    return not is_red and stood | red_before <= passed and len(passed) > len(stood)
-
-
-def mark(spec: dict[str, Any], word: str, index: int) -> None:
-    Path(spec["board"], f"{word}-{index}").touch()
-
-
-def claim(spec: dict[str, Any], index: int) -> bool:
-    try:
-        with Path(spec["board"], f"claimed-{index}").open("x") as file:
-            file.write(str(spec["number"]))
-    except FileExistsError:
-        return False
-    return True
-
-
-def is_beaten(spec: dict[str, Any], index: int) -> bool:
-    return any(int(path.name[4:]) < index for path in Path(spec["board"]).glob("won-*"))
-
-
-def signature() -> dict[Path, tuple[int, ...]]:
-    """Return what identifies the content of each file of the copy."""
-    return {
-        path: mark_of(path) for folder, _, names in os.walk(".") for path in map(Path(folder).joinpath, names)
-    }
-
-
-def mark_of(path: Path) -> tuple[int, ...]:
-    """Return what identifies the content of a file."""
-    seen = path.lstat()
-    return (seen.st_size, seen.st_mtime_ns, seen.st_mode)
-
-
-def restore(pristine: str, state: dict[Path, tuple[int, ...]]) -> None:
-    """Put the copy back as it was, so that no candidate sees what an earlier one left behind."""
-    now = signature()
-    for path in now.keys() - state.keys():
-        path.unlink()
-    for path, seen in state.items():
-        if now.get(path) != seen:
-            with contextlib.suppress(OSError):
-                path.unlink()
-            path.parent.mkdir(parents=True, exist_ok=True)
-            source = Path(pristine, path)
-            if source.is_symlink():
-                path.symlink_to(os.readlink(source))  # noqa: PTH115  # Path has it since 3.9
-            else:
-                write_anew(path, source.read_bytes(), source.stat().st_mode)
-            state[path] = mark_of(path)
-
-
-def write_anew(path: Path, raw: bytes, mode: int) -> None:
-    """Write a new file that has its mode from the start: a sandbox may refuse to set it later."""
-    before = os.umask(0)
-    try:
-        target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode & 0o777)
-    finally:
-        os.umask(before)
-    with os.fdopen(target, "wb") as file:
-        file.write(raw)
 
 
 if __name__ == "__main__":

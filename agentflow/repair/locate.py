@@ -23,6 +23,14 @@ class TestTrace(Record):
     files: tuple[str, ...]
     """The files the tests stand in."""
     seconds: float
+    load: float = 0.0
+    """Seconds until the tests were collected."""
+    took: Mapping[str, float] = {}
+    """Test to the seconds it took."""
+    unwatched: tuple[str, ...] = ()
+    """Tests of the same files that were not run."""
+    slow: tuple[str, ...] = ()
+    """Tests that took too long to be watched."""
     messages: Mapping[str, str] = {}
     """Red test to what its failure said."""
     types: Mapping[str, Mapping[str, tuple[str, ...]]] = {}

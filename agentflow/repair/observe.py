@@ -1,4 +1,4 @@
-"""Runs the tests once and sees outcomes, executed lines and failing frames; loaded by driver.py.
+"""Collects the tests and runs them, and sees outcomes and what failures say; loaded by driver.py.
 
 It runs in the interpreter of the check (3.8 or newer), so it imports nothing but the standard library and
 the tests' own runner.
@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import CodeType, FrameType, TracebackType
+    from collections.abc import Callable, Iterable, Iterator
+    from types import TracebackType
 
 RED = ("failed", "error")
 _VALUED = (
@@ -27,72 +27,93 @@ _VALUED = (
     *("--rootdir", "--ignore", "--deselect", "--confcutdir"),
 )
 """Options of pytest whose value is the next word."""
+_LONGEST_MESSAGE = 2000
 
 
 class Recorder:
-    """What the tests did: outcomes, lines executed, and the frames of what went wrong."""
+    """What the tests did: outcomes, what failures said, and the frames of what went wrong."""
 
-    def __init__(self, root: str, tracing: bool) -> None:
+    def __init__(self, root: str) -> None:
         self.root = root + os.sep
-        self.tracing = tracing
         self.outcomes: dict[str, str] = {}
         self.frames: dict[str, list[tuple[str, int]]] = {}
-        self.lines: dict[str, set[tuple[str, int]]] = {"": set()}
+        self.messages: dict[str, str] = {}
         self.files: set[str] = set()
-        self.seen = self.lines[""]
         self.known: dict[str, str | None] = {}
-
-    def begin(self, test: str) -> None:
-        """Count what is executed from now on for a test; for the loading of tests when it is empty."""
-        self.seen = self.lines.setdefault(test, set())
-        if self.tracing:
-            sys.settrace(self.enter)
+        self.begin: Callable[[str], object] = lambda _test: None
+        """Called with the id of a test that starts, and with an empty one when it has ended."""
+        self.fail: Callable[[str, BaseException], object] = lambda _test, _error: None
+        """Called with what made a test red."""
 
     def note(self, test: str, outcome: str) -> None:
         if self.outcomes.get(test) not in RED:
             self.outcomes[test] = outcome
 
-    def blame(self, test: str, traceback: TracebackType | None) -> None:
+    def blame(self, test: str, error: BaseException | None, traceback: TracebackType | None) -> None:
+        cause = error.__cause__ if type(error).__name__ == "CollectError" and error else None
+        error, traceback = (cause, cause.__traceback__) if cause else (error, traceback)
         found = self.frames.setdefault(test, [])
         while traceback is not None:
-            place = self.place(traceback.tb_frame.f_code)
+            place = self.place(traceback.tb_frame.f_code.co_filename)
             if place is not None and traceback.tb_lineno:
                 found.append((place, traceback.tb_lineno))
             traceback = traceback.tb_next
+        if error is not None:
+            self.messages.setdefault(test, say(error))
+            self.fail(test, error)
+        if isinstance(error, SyntaxError) and error.filename and error.lineno:
+            place = self.place(error.filename)
+            found += [(place, error.lineno)] if place else []
 
-    def place(self, code: CodeType) -> str | None:
-        """Return the file of some code relative to the copy, or None when it lies elsewhere."""
-        name = code.co_filename
+    def place(self, name: str) -> str | None:
+        """Return a file of some code relative to the copy, or None when it lies elsewhere."""
         if name not in self.known:
-            path = str(Path(name).resolve())
+            path = "" if name.startswith("<") else str(Path(name).resolve())
             self.known[name] = path[len(self.root) :] if path.startswith(self.root) else None
         return self.known[name]
 
-    def enter(self, frame: FrameType, _event: str, _: object) -> Any:
-        place = self.place(frame.f_code)
-        if place is None:
-            return None
-        self.seen.add((place, frame.f_lineno))
-
-        def step(inner: FrameType, event: str, _: object) -> Any:
-            if event == "line":
-                self.seen.add((place, inner.f_lineno))
-            return step
-
-        return step
-
     def report(self) -> dict[str, Any]:
-        # no file has the line 0 in which a module begins, and some code has no line at all
-        lines = {test: sorted(line for line in lines if line[1]) for test, lines in self.lines.items()}
-        return {"outcomes": self.outcomes, "lines": lines, "frames": self.frames, "files": sorted(self.files)}
+        return {
+            "outcomes": self.outcomes,
+            "frames": self.frames,
+            "messages": self.messages,
+            "files": sorted(self.files),
+        }
+
+
+def say(error: BaseException) -> str:
+    """Return what an exception says, with its type where it is no failed assertion."""
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001  # whatever the code under test raises
+        said = ""
+    kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+    return f"{kind}{said}"[:_LONGEST_MESSAGE]
+
+
+class Tests:
+    """The collected tests, to be run in any order."""
+
+    def __init__(self, recorder: Recorder, items: dict[str, Any]) -> None:
+        self.recorder = recorder
+        self.items = items
+
+    def run(self, ids: Iterable[str], is_enough: Callable[[], bool]) -> None:
+        """Run tests in order until it is enough."""
+        raise NotImplementedError
+
+
+Serve = Any
+"""What is called with the collected tests."""
 
 
 class UnittestResult(unittest.TestResult):
     """The runner calls a result of its own type; everything goes to the recorder."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, is_enough: Callable[[], bool]) -> None:
         super().__init__()
         self.recorder = recorder
+        self.is_enough = is_enough
         self.buffer = True
 
     def startTest(self, test: unittest.TestCase) -> None:  # noqa: N802
@@ -102,6 +123,8 @@ class UnittestResult(unittest.TestResult):
     def stopTest(self, test: unittest.TestCase) -> None:  # noqa: N802
         self.recorder.begin("")
         super().stopTest(test)
+        if self.is_enough():
+            self.stop()
 
     def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802
         self.recorder.note(test.id(), "passed")
@@ -113,37 +136,55 @@ class UnittestResult(unittest.TestResult):
         self.recorder.note(test.id(), "skipped")
 
     def addFailure(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802
-        self.note_red(test, "failed", err[2])
+        self.note_red(test, "failed", err)
 
     def addError(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802
-        self.note_red(test, "error", err[2])
+        self.note_red(test, "error", err)
 
     def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802
-        self.note_red(test, "failed", None)
+        self.note_red(test, "failed", (None, None, None))
 
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: Any) -> None:  # noqa: ARG002, N802
         if err is not None:
-            self.note_red(test, "failed", err[2])
+            self.note_red(test, "failed", err)
 
-    def note_red(self, test: unittest.TestCase, outcome: str, traceback: TracebackType | None) -> None:
+    def note_red(self, test: unittest.TestCase, outcome: str, err: Any) -> None:
         self.recorder.note(test.id(), outcome)
-        self.recorder.blame(test.id(), traceback)
-        if self.failfast:
-            self.stop()
+        self.recorder.blame(test.id(), err[1], err[2])
+
+
+class UnittestTests(Tests):
+    """Tests of unittest."""
+
+    def run(self, ids: Iterable[str], is_enough: Callable[[], bool]) -> None:
+        chosen = unittest.TestSuite(self.items[test] for test in ids if test in self.items)
+        chosen.run(UnittestResult(self.recorder, is_enough))
+
+
+class PytestTests(Tests):
+    """Tests of pytest."""
+
+    def run(self, ids: Iterable[str], is_enough: Callable[[], bool]) -> None:
+        chosen = [self.items[test] for test in ids if test in self.items]
+        for item, following in zip(chosen, [*chosen[1:], None]):  # noqa: B905  # Python 3.8 has no `strict`
+            item.repr_failure = lambda *_, **__: "red"  # nobody reads it, and it takes most of the time
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if is_enough():
+                return
 
 
 class PytestRecorder:
     """The plugin through which pytest tells the recorder."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, serve: Serve) -> None:
         self.recorder = recorder
+        self.serve = serve
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
             self.recorder.note(report.nodeid, "error")
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self.recorder.files.add(nodeid.partition("::")[0])
         self.recorder.begin(nodeid)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
@@ -158,12 +199,25 @@ class PytestRecorder:
         self.recorder.begin("")
 
     def pytest_exception_interact(self, node: Any, call: Any) -> None:
-        self.recorder.blame(node.nodeid, call.excinfo.tb)
+        self.recorder.blame(node.nodeid, call.excinfo.value, call.excinfo.tb)
 
 
-def run_pytest(spec: dict[str, Any], recorder: Recorder, failfast: bool) -> None:
+class PytestLoop(PytestRecorder):
+    """The same, and what runs the tests in pytest's place."""
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        for item in session.items:
+            if type(item).__name__ != "DoctestItem":  # which stands in the code under test itself
+                self.recorder.files.add(item.nodeid.partition("::")[0])
+        self.recorder.begin("")
+        self.serve(PytestTests(self.recorder, {item.nodeid: item for item in session.items}))
+        return True
+
+
+def run_pytest(spec: dict[str, Any], recorder: Recorder, serve: Serve) -> None:
     import pytest  # noqa: PLC0415  # only where the check is pytest
 
+    PytestLoop.pytest_runtestloop = pytest.hookimpl(tryfirst=True)(PytestLoop.pytest_runtestloop)  # type: ignore[method-assign]
     arguments = pytest_arguments(spec["arguments"], spec["files"])
     are_loaded = not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
     for module, options in (
@@ -172,7 +226,7 @@ def run_pytest(spec: dict[str, Any], recorder: Recorder, failfast: bool) -> None
         ("pytest_cov", ["--no-cov"]),
     ):
         arguments += options if are_loaded and importlib.util.find_spec(module) else []
-    pytest.main(arguments + (["--maxfail=1"] if failfast else []), plugins=[PytestRecorder(recorder)])
+    pytest.main(arguments, plugins=[PytestLoop(recorder, serve)])
 
 
 def pytest_arguments(given: list[str], files: list[str]) -> list[str]:
@@ -187,18 +241,16 @@ def pytest_arguments(given: list[str], files: list[str]) -> list[str]:
     return kept + files
 
 
-def run_unittest(spec: dict[str, Any], recorder: Recorder, failfast: bool) -> None:
+def run_unittest(spec: dict[str, Any], recorder: Recorder, serve: Serve) -> None:
     wanted = {str(Path(path).resolve()) for path in spec["files"]}
-    chosen = unittest.TestSuite()
+    chosen = {}
     for test in flat(unittest.TestSuite(unittest_suites(spec["arguments"], spec["files"]))):
         module = type(test).__module__
         path = str(Path(getattr(sys.modules.get(module), "__file__", None) or "").resolve())
         if not wanted or path in wanted or module == "unittest.loader":
             recorder.files.add(os.path.relpath(path))
-            chosen.addTest(test)
-    result = UnittestResult(recorder)
-    result.failfast = failfast
-    chosen.run(result)
+            chosen[test.id()] = test
+    serve(UnittestTests(recorder, chosen))
 
 
 def unittest_suites(given: list[str], files: list[str]) -> Iterator[unittest.TestSuite]:
@@ -230,12 +282,19 @@ def flat(suite: unittest.TestSuite) -> Iterator[Any]:
 RUNNERS = {"pytest": run_pytest, "unittest": run_unittest}
 
 
+def collect(spec: dict[str, Any], recorder: Recorder, serve: Serve) -> None:
+    """Collect the tests, and call `serve` with them once."""
+    with contextlib.suppress(SystemExit):
+        RUNNERS[spec["runner"]](spec, recorder, serve)
+
+
 def observe(spec: dict[str, Any], failfast: bool = False) -> dict[str, Any]:
     """Run the tests once and return what was seen."""
-    recorder = Recorder(str(Path.cwd()), spec["trace"])
+    recorder = Recorder(str(Path.cwd()))
     began = time.monotonic()
-    with contextlib.suppress(SystemExit):
-        recorder.begin("")
-        RUNNERS[spec["runner"]](spec, recorder, failfast)
-    sys.settrace(None)
-    return {**recorder.report(), "seconds": time.monotonic() - began}
+
+    def is_enough() -> bool:
+        return failfast and any(outcome in RED for outcome in recorder.outcomes.values())
+
+    collect(spec, recorder, lambda tests: tests.run(list(tests.items), is_enough))
+    return {**recorder.report(), "lines": {}, "seconds": time.monotonic() - began}

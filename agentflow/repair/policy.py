@@ -25,6 +25,7 @@ from agentflow.core.role import (
 from agentflow.core.wording import PLAUSIBLE
 from agentflow.parse import decode
 from agentflow.repair.case import RepairCase
+from agentflow.repair.search import Tell
 from agentflow.repair.target import ADVICE, Brief, read_brief, read_record
 from agentflow.sandbox.run import Sandbox
 
@@ -70,6 +71,7 @@ class Repair:
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
         self._known: dict[object, Any] = {}
+        self._tell: Tell = lambda _hope: None
 
     def refusal(self, task: str) -> str | None:
         return explain_refusal(task)
@@ -93,7 +95,7 @@ class Repair:
     def _reply(self, request: Request, stop: threading.Event) -> Reply:
         told = (message.text for message in request.messages if message.speaker is Speaker.USER)
         brief = read_brief(next(told, ""))
-        open_case = partial(RepairCase, self._sandbox, brief, stop.is_set, self._known)
+        open_case = partial(RepairCase, self._sandbox, brief, stop.is_set, self._known, self._tell)
         submit = next((tool.name for tool in request.tools if tool.name.startswith("Submit")), "")
         match submit:
             case "SubmitFindings":
@@ -164,8 +166,8 @@ def _implement(request: Request, open_case: Callable[[], RepairCase]) -> Reply:
         return _submit_change(request)
     case = open_case()
     searched = case.searched
-    edits = case.edits(searched.winner)
-    said = NOTHING if searched.winner is None else searched.winner.title
+    edits = case.edits(searched)
+    said = "; ".join(searched.titles) or NOTHING
     said = f"{said} ({searched.note})" if searched.note else said
     if not edits:
         raise ModelRejected(said, hint=ADVICE)

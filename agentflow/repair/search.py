@@ -1,199 +1,241 @@
-"""Runs of the tests in throw-away copies: as the code was, and under each candidate, on all cores."""
+"""The search for an edit that makes the failing tests pass, or for several, one after the other."""
 
 import json
-import os
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from agentflow.core.errors import ModelRejected
-from agentflow.core.evidence import RED, Command, Execution
+from agentflow.core.evidence import RED
 from agentflow.core.record import Record
 from agentflow.parse import Mismatch, fit
-from agentflow.repair.candidates import Candidate
-from agentflow.repair.locate import TestTrace
-from agentflow.repair.sources import Sources
-from agentflow.repair.target import ADVICE, Target
-from agentflow.sandbox.profile import REPAIR_ENGINE
-from agentflow.sandbox.run import Sandbox
+from agentflow.repair.candidates import MORE_TRIALS, SLACK, Candidate, list_candidates
+from agentflow.repair.locate import TestTrace, localise
+from agentflow.repair.sources import apply_mutation
+from agentflow.repair.target import ADVICE
+from agentflow.repair.workers import Bench, End, Trial, drive, open_copy, open_workers
 from agentflow.sandbox.throwaway import scratch_folder
-from agentflow.workspace.working_copy import copy_files, to_pythonpath
 
 SEARCH_SECONDS = 120.0
+WATCH_SECONDS = 180.0
+_MOST_SURVIVORS = 40
+_MOST_KEPT = 4
+"""Edits that are kept on the way to one that mends the rest."""
+_PATIENCE = 600
+"""Edits that are still tried once one has turned some of the failing tests green."""
+_TELL_SECONDS = 0.5
 
-_SHORTEST = 5.0
 
-_SLOWER = 10
-"""How many times longer than before the tests may take under a candidate."""
+class Hope(Record):
+    """How far a search has come, for a person who waits."""
 
-_MOST_CRASHES = 6
+    tried: int
+    total: int
+    seconds_left: float
+    best: str
+    """The nearest miss so far, or what mends the tests."""
 
-DRIVER = Path(__file__).with_name("driver.py")
 
-WATCH_SECONDS = 120.0
+Tell = Callable[[Hope], object]
 
 
 class SearchResult(Record):
     """The result of a search."""
 
-    winner: Candidate | None = None
+    texts: Mapping[str, bytes] = {}
+    """The files that the repair changes, as they are then; none where there is no repair."""
+    titles: tuple[str, ...] = ()
+    """The edits of the repair."""
+    survivors: tuple[Candidate, ...] = ()
+    """All edits that mend the tests, of which the last of the repair is one."""
+    kinds: Mapping[str, int] = {}
+    """What sorts of edit were tried, and how many."""
+    total: int = 0
     crashed: int = 0
-    """How many candidates ended the worker that tried them."""
-    untried: int = 0
-    """How many the time did not suffice for, where none won."""
+    """How many edits ended the process that tried them."""
+    hung: int = 0
+    is_late: bool = False
+    nearest: Trial | None = None
+    base: float = 0.0
+    """How near the failing tests are without any edit."""
+    lost: frozenset[tuple[str, int, int, str]] = frozenset()
+    """The edits of the code as it was that leave a failing test red."""
+
+    @property
+    def tried(self) -> int:
+        return sum(self.kinds.values())
 
     @property
     def note(self) -> str:
-        """Workers that crashed and candidates not tried in time, for a person; else empty."""
-        crashed = f"workers that crashed and were replaced: {self.crashed}" if self.crashed else ""
-        late = f"not tried within {SEARCH_SECONDS:.0f} s: {self.untried}" if self.untried else ""
-        return "; ".join(filter(None, (crashed, late)))
+        """Workers that crashed, for a person; else empty."""
+        return f"workers that crashed and were replaced: {self.crashed}" if self.crashed else ""
 
 
-class Bench(Record):
-    """What is needed to run the target tests in a copy."""
-
-    sandbox: Sandbox
-    sources: Sources
-    target: Target
-    places: tuple[str, ...]
-    """From where the code is imported, relative to the root."""
-    cancelled: Callable[[], bool] = lambda: False
-
-
-def find_first_plausible(bench: Bench, candidates: tuple[Candidate, ...]) -> SearchResult:
-    """Find the first candidate in order under which the tests that matter pass.
-
-    Time can only end the search without a result, never choose another one. Raises ModelRejected, which names
-    the error, when a worker crashes by itself, or too many do.
-    """
-    if not candidates:
-        return SearchResult()
-    seen = trace_tests(bench, trace=False)
-    if not set(seen.outcomes.values()) & set(RED):
-        raise ModelRejected("the failing tests pass in a copy of the repository", hint=ADVICE)
-    with scratch_folder() as folder, open_copy(bench) as pristine:
-        board = folder / "board"
-        board.mkdir()
-        bench = bench.replace(sandbox=_share(bench.sandbox, board, pristine))
-        spec = {
-            "board": str(board),
-            "pristine": str(pristine),
-            "before": seen.outcomes,
-            "timeout": max(_SHORTEST, _SLOWER * seen.seconds),
-            "candidates": [_plain(candidate) for candidate in candidates],
-        }
-        deadline = time.monotonic() + SEARCH_SECONDS
-        count = min(os.cpu_count() or 1, len(candidates))
-        with ThreadPoolExecutor(count) as pool:
-            list(pool.map(lambda number: _work(bench, folder, number, spec, deadline), range(count)))
-        return _result(board, candidates)
-
-
-def _share(sandbox: Sandbox, board: Path, pristine: Path) -> Sandbox:
-    """Let all drivers share the list of results and the original code."""
-    opened = sandbox.opened.replace(readable=(*sandbox.opened.readable, pristine))
-    return sandbox.replace(writable=(board,), opened=opened)
-
-
-def _work(bench: Bench, folder: Path, number: int, spec: dict[str, object], deadline: float) -> None:
-    """Keep a driver at work until no candidate is left to claim; one that a candidate ended is replaced."""
-    own, board = folder / f"driver-{number}", folder / "board"
-    own.mkdir()
-    while True:
-        with open_copy(bench) as copy:
-            seconds = max(0.0, deadline - time.monotonic())
-            finished = drive(bench, copy, own, {**spec, "number": number}, seconds)
-        if finished.exit_code == 0 or finished.timed_out or bench.cancelled():
-            return
-        left = _find_unfinished(board, number)
-        for index in left:
-            (board / f"crashed-{index}").touch()
-        if not left or len(list(board.glob("crashed-*"))) >= _MOST_CRASHES:
-            raise ModelRejected(f"a worker of the search for a repair crashed: {_last_words(finished)}")
-
-
-def _find_unfinished(board: Path, number: int) -> list[int]:
-    """Return the candidates that a driver claimed and did not finish."""
-    claims = {int(path.name.removeprefix("claimed-")): path.read_text() for path in board.glob("claimed-*")}
-    known = _read_marks(board, "lost") | _read_marks(board, "won") | _read_marks(board, "crashed")
-    return [index for index, by in claims.items() if by == str(number) and index not in known]
-
-
-def _read_marks(board: Path, word: str) -> set[int]:
-    return {int(path.name.removeprefix(f"{word}-")) for path in board.glob(f"{word}-*")}
-
-
-def _last_words(finished: Execution) -> str:
-    said = finished.tail.strip().splitlines()[-1:] or ["it said nothing"]
-    ended = "a signal" if finished.exit_code is None else f"exit {finished.exit_code}"
-    return f"{said[0]} ({ended})"
-
-
-def _plain(candidate: Candidate) -> dict[str, object]:
+def identify(candidate: Candidate) -> tuple[str, int, int, str]:
+    """Return what tells one edit of a text from another."""
     edit = candidate.mutation
-    return {"path": candidate.path, "start": edit.start, "end": edit.end, "text": edit.text}
+    return (candidate.path, edit.start, edit.end, edit.text)
 
 
-def _result(board: Path, candidates: tuple[Candidate, ...]) -> SearchResult:
-    """Return the first candidate that won, if all before it were tried to the end."""
-    won, crashed = sorted(_read_marks(board, "won")), len(_read_marks(board, "crashed"))
-    tried = _read_marks(board, "lost") | _read_marks(board, "crashed")
-    if won and tried.issuperset(range(won[0])):
-        return SearchResult(winner=candidates[won[0]], crashed=crashed)
-    return SearchResult(crashed=crashed, untried=len(candidates) - len(tried) - len(won))
-
-
-@contextmanager
-def open_copy(bench: Bench) -> Iterator[Path]:
-    """Yield a copy of the repository as it was before any attempt."""
-    sources = bench.sources
-    with copy_files(sources.root, sources.files) as copy:
-        for path, raw in sources.overlay.items():
-            (copy / path).write_bytes(raw)
-        yield copy
-
-
-def trace_tests(bench: Bench, *, trace: bool) -> TestTrace:
+def trace_tests(bench: Bench) -> TestTrace:
     """Return what the tests do on the code as it was. Raises ModelRejected when they cannot be run."""
     with open_copy(bench) as copy, scratch_folder() as folder:
         report = folder / "report.json"
-        finished = drive(bench, copy, folder, {"report": str(report), "trace": trace}, WATCH_SECONDS)
+        finished = drive(bench, copy, folder, {"report": str(report)}, WATCH_SECONDS)
         try:
-            return fit(TestTrace, json.loads(report.read_bytes()))
+            seen = fit(TestTrace, json.loads(report.read_bytes()))
         except (OSError, ValueError, Mismatch):
             said = finished.tail.strip().splitlines()[-1:] or ["it said nothing"]
             raise ModelRejected(f"the tests cannot be run in a copy: {said[0]}", hint=ADVICE) from None
+    if not set(seen.outcomes.values()) & set(RED):
+        raise ModelRejected("the failing tests pass in a copy of the repository", hint=ADVICE)
+    return seen
 
 
-def drive(bench: Bench, copy: Path, folder: Path, spec: dict[str, Any], timeout: float) -> Execution:
-    """Run the driver in a copy to its end."""
-    target = bench.target
-    told = {
-        "runner": target.runner,
-        "module": target.is_module,
-        "arguments": target.arguments,
-        "files": target.files,
-        "trace": False,
-        "candidates": [],
-    }
-    (folder / "spec.json").write_text(json.dumps({**told, **spec}), encoding="utf-8")
-    env = {
-        **target.env,
-        "PYTHONPATH": to_pythonpath(copy, bench.places),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONHASHSEED": "0",
-    }
-    argv = (target.interpreter, str(DRIVER), str(folder / "spec.json"))
-    order = Command(argv=argv, cwd=str(copy), timeout=timeout, env=env)
-    try:
-        # it may write its own folders and what the drivers share
-        sandbox = bench.sandbox.of(REPAIR_ENGINE, copy, folder, *bench.sandbox.writable)
-        return sandbox.run(order, folder / "output", bench.cancelled)
-    except OSError as error:
-        raise ModelRejected(
-            f"{target.interpreter} cannot be started: {error.strerror}", hint=ADVICE
-        ) from None
+class Search:
+    """One search: the edits that were rejected are left out, and it ends with its time."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        rejected: Iterable[Mapping[str, bytes]],
+        lost: frozenset[tuple[str, int, int, str]],
+        choose: Callable[[Bench, Sequence[Candidate]], Candidate],
+        tell: Tell,
+    ) -> None:
+        self._bench = bench
+        self._rejected = tuple(rejected)
+        self._lost = set(lost)
+        self._choose = choose
+        self._tell = tell
+        self._told = 0.0
+        self._deadline = time.monotonic() + SEARCH_SECONDS
+        self._result = SearchResult()
+
+    def run(self, seen: TestTrace, candidates: tuple[Candidate, ...]) -> SearchResult:
+        """Return the edits under which the tests that matter pass, or how near the search came.
+
+        Raises ModelRejected, which names the error, when a worker crashes by itself, or too many do.
+        """
+        fresh = [each for each in candidates if identify(each) not in self._lost]
+        self._result = self._result.replace(total=len(fresh))
+        self._hunt(self._bench, seen, fresh, ())
+        return self._result.replace(lost=frozenset(self._lost))
+
+    def _hunt(
+        self, bench: Bench, seen: TestTrace, todo: Sequence[Candidate], kept: tuple[Candidate, ...]
+    ) -> bool:
+        """Try edits on top of those that are kept."""
+        may_keep = len(kept) < _MOST_KEPT
+        while todo:
+            survivors, partial, todo = self._try_some(bench, seen, todo, kept, may_keep=may_keep)
+            if survivors:
+                winner = survivors[0] if len(survivors) == 1 else self._choose(bench, survivors)
+                self._win(bench, (*kept, winner), survivors)
+                return True
+            if partial is None:
+                return False
+            following = keep_edit(bench, partial.candidate)
+            again = trace_tests(following)
+            places = localise(following.sources, again)
+            more = list_candidates(following.sources, places, again)
+            self._result = self._result.replace(total=self._result.total + len(more))
+            if self._hunt(following, again, more, (*kept, partial.candidate)):
+                return True
+            may_keep = False
+        return False
+
+    def _try_some(
+        self,
+        bench: Bench,
+        seen: TestTrace,
+        todo: Sequence[Candidate],
+        kept: tuple[Candidate, ...],
+        *,
+        may_keep: bool,
+    ) -> tuple[list[Candidate], Trial | None, Sequence[Candidate]]:
+        """Return the edits that mend everything, the one that is worth being kept, and what is left."""
+        survivors, partial, last = list[Candidate](), None, len(todo)
+        allowed = [each for each in todo if not self._is_rejected(bench, each)]
+        count = 0
+        with open_workers(bench, seen, self._deadline) as workers:
+            if not kept:
+                self._result = self._result.replace(base=workers.base)
+            for count, trial in enumerate(workers.try_edits(allowed), 1):
+                self._note(trial, is_first=not kept)
+                if trial.is_plausible:
+                    survivors.append(trial.candidate)
+                    last = min(last, count + MORE_TRIALS) if len(survivors) == 1 else last
+                elif may_keep and trial.is_progress and _is_better(trial, partial):
+                    last = count + _PATIENCE if partial is None and not survivors else last
+                    partial = trial
+                is_dear = survivors and trial.candidate.cost > survivors[0].cost + SLACK
+                if is_dear or count >= last or len(survivors) >= _MOST_SURVIVORS:
+                    break
+            if partial is not None and not survivors:
+                (checked,) = tuple(workers.confirm([partial.candidate])) or (partial,)
+                partial = checked if checked.is_progress else None
+            is_late = not workers.seconds_left and count < len(allowed) and not survivors
+        self._result = self._result.replace(is_late=is_late)
+        return survivors, None if is_late else partial, allowed[count:]
+
+    def _note(self, trial: Trial, *, is_first: bool) -> None:
+        found, now = self._result, time.monotonic()
+        kinds = Counter(found.kinds)
+        kinds[trial.candidate.mutation.kind] += 1
+        self._result = found.replace(
+            kinds=dict(kinds),
+            crashed=found.crashed + (trial.end is End.CRASHED),
+            hung=found.hung + (trial.end is End.HUNG),
+            nearest=trial if _is_nearer(trial, found.nearest) else found.nearest,
+        )
+        if is_first and not trial.turned:
+            self._lost.add(identify(trial.candidate))
+        if now > self._told + _TELL_SECONDS:
+            self._told = now
+            self._tell(self._hope(now))
+
+    def _hope(self, now: float) -> Hope:
+        found = self._result
+        best = "" if found.nearest is None else found.nearest.candidate.title
+        left = max(0.0, self._deadline - now)
+        return Hope(tried=found.tried, total=found.total, seconds_left=left, best=best)
+
+    def _is_rejected(self, bench: Bench, candidate: Candidate) -> bool:
+        """Tell whether an edit, with those kept before it, is a repair that was rejected."""
+        texts = keep_edit(bench, candidate).sources.overlay if self._rejected else {}
+        return any(_are_same(bench, texts, rejected) for rejected in self._rejected)
+
+    def _win(self, bench: Bench, edits: tuple[Candidate, ...], survivors: Sequence[Candidate]) -> None:
+        after = keep_edit(bench, edits[-1]).sources
+        paths = sorted({each.path for each in edits})
+        self._result = self._result.replace(
+            texts={path: after.overlay[path] for path in paths},
+            titles=tuple(each.title for each in edits),
+            survivors=tuple(survivors),
+        )
+
+
+def keep_edit(bench: Bench, candidate: Candidate) -> Bench:
+    """Return the bench on which an edit is made."""
+    sources = bench.sources
+    after = apply_mutation(sources.read(candidate.path), candidate.mutation)
+    return bench.replace(sources=sources.replace(overlay={**sources.overlay, candidate.path: after}))
+
+
+def _are_same(bench: Bench, texts: Mapping[str, bytes], others: Mapping[str, bytes]) -> bool:
+    return all(texts.get(path, bench.sources.read(path)) == raw for path, raw in others.items())
+
+
+def _is_better(trial: Trial, other: Trial | None) -> bool:
+    return other is None or len(trial.turned) > len(other.turned)
+
+
+def _is_nearer(trial: Trial, other: Trial | None) -> bool:
+    if trial.end is not End.RAN:
+        return False
+    return other is None or _merit(trial) > _merit(other)
+
+
+def _merit(trial: Trial) -> tuple[bool, int, bool, float]:
+    return (trial.is_plausible, len(trial.turned), not trial.broke, trial.nearness)

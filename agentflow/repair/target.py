@@ -162,9 +162,11 @@ def read_target(root: Path, brief: Brief, files: Iterable[str]) -> Target:
     return target.replace(failing=failing, files=locate_tests(failing, known))
 
 
-def widen_target(root: Path, target: Target, brief: Brief, files: Iterable[str]) -> Target:
+def widen_target(
+    root: Path, target: Target, failed: Iterable[Iterable[CheckLine]], files: Iterable[str]
+) -> Target:
     """Return a target that also holds the files in which earlier attempts failed."""
-    again = {test for checks in brief.failed for shown in checks for test in find_failing_tests(root, shown)}
+    again = {test for checks in failed for shown in checks for test in find_failing_tests(root, shown)}
     more = locate_tests(sorted(again), tuple(files))
     return target.replace(files=tuple(sorted({*target.files, *more})) if target.files else ())
 

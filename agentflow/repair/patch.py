@@ -1,0 +1,167 @@
+"""Puts an edit of a function into a process that has loaded it already; loaded by driver.py.
+
+It runs in the interpreter of the check (3.8 or newer) and imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import gc
+import sys
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_FUTURE = 0
+for _name in __future__.all_feature_names:
+    _FUTURE |= getattr(__future__, _name).compiler_flag
+
+
+class Source:
+    """A file that was loaded: its lines, its tree, and where each line begins."""
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+        self.tree = ast.parse(raw)
+        self.lines = raw.splitlines(keepends=True)
+        self.starts = [0]
+        for line in self.lines:
+            self.starts.append(self.starts[-1] + len(line))
+
+    def above(self, start: int, end: int) -> list[Any]:
+        """Return the statements around a span of bytes, outermost first."""
+        found: list[Any] = []
+        body: list[Any] = self.tree.body
+        while True:
+            inner = next((each for each in body if self.holds(each, start, end)), None)
+            if inner is None:
+                return found
+            found.append(inner)
+            body = [
+                each
+                for each in ast.iter_child_nodes(inner)
+                if isinstance(each, (ast.stmt, ast.excepthandler))
+            ]
+
+    def holds(self, node: Any, start: int, end: int) -> bool:
+        first: int = self.starts[node.lineno - 1] + node.col_offset
+        last: int = self.starts[node.end_lineno - 1] + node.end_col_offset
+        return first <= start and end <= last
+
+    def indent(self, node: Any) -> bytes:
+        line: bytes = self.lines[node.lineno - 1]
+        return line[: len(line) - len(line.lstrip())]
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class Patcher:
+    """All functions of the repository that a process has loaded."""
+
+    def __init__(self, place: Callable[[str], str | None], loaded: dict[str, list[int]]) -> None:
+        """Take the lines that ran while the tests were loaded: what they made is not made again."""
+        self.functions: dict[tuple[str, int, str], list[FunctionType]] = {}
+        self.loaded = {path: set(lines) for path, lines in loaded.items()}
+        self.sources: dict[str, Source] = {}
+        for each in gc.get_objects():
+            if type(each) is FunctionType:
+                code = each.__code__
+                path = place(code.co_filename)
+                if path is not None:
+                    self.functions.setdefault((path, code.co_firstlineno, code.co_name), []).append(each)
+        self.modules = {
+            place(name) for module in list(sys.modules.values()) if (name := _file_of(module)) is not None
+        }
+
+    def source(self, path: str) -> Source:
+        """Return a file, read once: forked children share it."""
+        if path not in self.sources:
+            self.sources[path] = Source(Path(path).read_bytes())
+        return self.sources[path]
+
+    def can_patch(self, edit: dict[str, Any]) -> bool:
+        """Tell whether an edit shows in this process; else a new one has to load it."""
+        if edit["path"] not in self.modules:
+            return True  # a test loads it by itself
+        around = self.source(edit["path"]).above(edit["start"], edit["end"])
+        functions = [each for each in around if isinstance(each, _FUNCTIONS)]
+        if not functions:
+            return False
+        outer: Any = functions[0]
+        inner: Any = functions[-1]
+        body = range(inner.body[0].lineno, inner.end_lineno + 1)
+        is_loaded = not self.loaded.get(edit["path"], set()).isdisjoint(body)
+        begin = self.source(edit["path"]).starts
+        is_inside = edit["start"] >= begin[inner.body[0].lineno - 1] and inner.body[0].lineno > inner.lineno
+        return is_inside and not is_loaded and self.key(edit["path"], outer) in self.functions
+
+    def key(self, path: str, function: Any) -> tuple[str, int, str]:
+        first = min([function.lineno, *(each.lineno for each in function.decorator_list)])
+        return (path, first, function.name)
+
+    def patch(self, edit: dict[str, Any]) -> bool:
+        """Let the functions that an edit changes run its code; raise SyntaxError for what is none."""
+        path = edit["path"]
+        if path not in self.modules:
+            return True
+        source = self.source(path)
+        around = source.above(edit["start"], edit["end"])
+        outer = next(each for each in around if isinstance(each, _FUNCTIONS))
+        owners = around[: around.index(outer)]
+        found = self.functions[self.key(path, outer)]
+        old = found[0].__code__
+        text = _cut_out(source, owners, outer, edit)
+        new = _find_code(compile(text, old.co_filename, "exec", old.co_flags & _FUTURE, True), owners, outer)
+        return new is not None and all(self.exchange(path, *pair) for pair in _pairs(old, new))
+
+    def exchange(self, path: str, old: CodeType, new: CodeType) -> bool:
+        for function in self.functions.get((path, old.co_firstlineno, old.co_name), ()):
+            if function.__code__ is old or function.__code__ == old:
+                if old.co_freevars != new.co_freevars:
+                    return False
+                function.__code__ = new
+        return True
+
+
+def _file_of(module: Any) -> str | None:
+    name = getattr(module, "__file__", None)
+    return name if isinstance(name, str) else None
+
+
+def _cut_out(source: Source, owners: list[Any], function: Any, edit: dict[str, Any]) -> bytes:
+    """Return a function as the only thing in its file, edited, on its line and in its class."""
+    heads = [
+        source.indent(each) + (f"class {each.name}:" if isinstance(each, ast.ClassDef) else "if 1:").encode()
+        for each in owners
+    ]
+    begin, end = source.starts[function.lineno - 1], source.starts[function.end_lineno]
+    blank: bytes = b"\n" * max(0, function.lineno - 1 - len(heads))
+    body: bytes = source.raw[begin : edit["start"]] + edit["text"].encode() + source.raw[edit["end"] : end]
+    return blank + b"".join(head + b"\n" for head in heads) + body
+
+
+def _find_code(module: CodeType, owners: list[Any], function: Any) -> CodeType | None:
+    names = [each.name for each in owners if isinstance(each, ast.ClassDef)] + [function.name]
+    found: CodeType | None = module
+    for name in names:
+        inner = [each for each in _inner(found) if each.co_name == name] if found else []
+        found = inner[-1] if inner else None
+    return found
+
+
+def _inner(code: CodeType | None) -> list[CodeType]:
+    return [each for each in code.co_consts if isinstance(each, CodeType)] if code else []
+
+
+def _pairs(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
+    """Yield a function and each one inside, as they were and as they are."""
+    yield old, new
+    before, after = _inner(old), _inner(new)
+    if [each.co_name for each in before] == [each.co_name for each in after]:
+        for pair in zip(before, after):  # noqa: B905  # Python 3.8 has no `strict`
+            yield from _pairs(*pair)

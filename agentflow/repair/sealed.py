@@ -1,0 +1,313 @@
+"""Runs work in a forked child of which nothing stays, and puts a copy back; loaded by driver.py.
+
+It runs in the interpreter of the check (3.8 or newer) and imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_CHUNK = 1 << 16
+_ROOM = 3 << 30
+"""Bytes of memory that a child may take beside what is loaded."""
+_ADOPT = 36
+"""PR_SET_CHILD_SUBREAPER: what leaves a child's group becomes a child of ours."""
+_STARTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.exec", "os.system")
+_CHANGES = (
+    *("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod"),
+    *("os.utime", "os.chown", "os.mkfifo", "os.mknod", "sqlite3.connect", "ctypes.dlopen"),
+)
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+_FORK, _READ, _WRITE, _EXIT, _WAIT, _KILL = os.fork, os.read, os.write, os._exit, os.waitpid, os.kill
+"""As they are before the code under test is loaded."""
+
+
+def run(
+    work: Callable[[Callable[[], None]], dict[str, Any]], cpu: list[float], wall: list[float]
+) -> dict[str, Any]:
+    """Return what some work in a child answers, and how the child ended.
+
+    The work calls what it is given when it begins its second part; each part has its own limits.
+    """
+    touched: list[str] = []
+
+    def inside(tell: Callable[[dict[str, Any]], None]) -> None:
+        limit_memory()
+        limit_time(cpu[0])
+        watch_changes(touched)
+
+        def enter() -> None:
+            limit_time(cpu[1])
+            tell({"part": 2})
+
+        answer = work(enter)
+        tell({**answer, "touched": bool(touched)})
+
+    with open_child(inside) as child:
+        lines = Lines(child.reader, wall[0])
+        for told in lines:
+            if "part" not in told:
+                return told
+            lines.deadline = time.monotonic() + wall[1]
+        child.end()
+    is_hung = lines.is_late or (os.WIFSIGNALED(child.status) and os.WTERMSIG(child.status) == signal.SIGPROF)
+    return {"end": "hung" if is_hung else "crashed"}
+
+
+def follow(
+    work: Callable[[Callable[[dict[str, Any]], None]], None], longest: float, count: int
+) -> list[dict[str, Any]]:
+    """Return what a child tells, until it has told enough or is silent for too long."""
+    found: list[dict[str, Any]] = []
+    with open_child(work) as child:
+        lines = Lines(child.reader, longest)
+        for told in lines:
+            found.append(told)
+            lines.deadline = time.monotonic() + longest
+            if len(found) == count:
+                break
+    return found
+
+
+class Child:
+    """A forked process."""
+
+    def __init__(self, number: int, reader: int) -> None:
+        self.number = number
+        self.reader = reader
+        self.status = 0
+        self.is_over = False
+
+    def end(self) -> None:
+        """End the child, its group and whatever left it."""
+        if self.is_over:
+            return
+        self.is_over = True
+        for kill in (os.killpg, _KILL):
+            with contextlib.suppress(OSError):
+                kill(self.number, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            self.status = _WAIT(self.number, 0)[1]
+        end_strays()
+
+
+@contextlib.contextmanager
+def open_child(work: Callable[[Callable[[dict[str, Any]], None]], None]) -> Iterator[Child]:
+    """Yield a child that does some work and tells of it; it and all it started end with the block."""
+    reader, writer = os.pipe()
+    folder = tempfile.mkdtemp()
+    number = _FORK()
+    if number == 0:
+        try:
+            enter_child(reader, folder)
+            work(lambda told: write_line(writer, told))
+        finally:
+            _EXIT(0)
+    os.close(writer)
+    child = Child(number, reader)
+    try:
+        yield child
+    finally:
+        child.end()
+        os.close(reader)
+        remove(folder)
+
+
+def enter_child(reader: int, folder: str) -> None:
+    """Give a child its own group, no input or output, and a folder of its own for temporary files."""
+    os.setpgid(0, 0)
+    os.close(reader)
+    sink = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(sink, descriptor)
+    os.environ["TMPDIR"] = folder
+    tempfile.tempdir = None
+
+
+def write_line(writer: int, told: dict[str, Any]) -> None:
+    raw = json.dumps(told).encode() + b"\n"
+    while raw:
+        raw = raw[_WRITE(writer, raw) :]
+
+
+class Lines:
+    """What a child tells, line by line, until the time is over or the child is gone."""
+
+    def __init__(self, reader: int, seconds: float) -> None:
+        self.reader = reader
+        self.deadline = time.monotonic() + seconds
+        self.is_late = False
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        buffer = b""
+        while True:
+            left = self.deadline - time.monotonic()
+            if left <= 0 or not select.select([self.reader], [], [], left)[0]:
+                self.is_late = True
+                return
+            chunk = _READ(self.reader, _CHUNK)
+            if not chunk:
+                return
+            *lines, buffer = (buffer + chunk).split(b"\n")
+            for line in lines:
+                try:
+                    yield json.loads(line)
+                except ValueError:
+                    return  # what the code under test wrote there
+
+
+def end_strays() -> None:
+    """End every child that is not one of the first: only what a tried edit left behind is another."""
+    with contextlib.suppress(OSError):
+        while _WAIT(-1, os.WNOHANG)[0] or children() - _first:
+            for stray in children() - _first:
+                with contextlib.suppress(OSError):
+                    _KILL(stray, signal.SIGKILL)
+                    _WAIT(stray, 0)
+
+
+def children() -> set[int]:
+    own, found = str(os.getpid()).encode(), set()
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():  # noqa: PTH112, PTH208  # at every stray
+        with contextlib.suppress(OSError):
+            if (
+                name.isdigit()
+                and Path("/proc", name, "stat").read_bytes().rpartition(b") ")[2].split()[1] == own
+            ):
+                found.add(int(name))
+    return found
+
+
+_first: set[int] = set()
+"""What the loading of the tests started."""
+
+
+def adopt_strays() -> None:
+    """Become the parent of whatever leaves the group of a child."""
+    _first.update(children())
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_ADOPT, 1, 0, 0, 0)
+
+
+def limit_memory() -> None:
+    with contextlib.suppress(OSError, ValueError):
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        most = pages * resource.getpagesize() + _ROOM
+        resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def limit_time(seconds: float) -> None:
+    """Let the system end this process once it has used so much processor time."""
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+def watch_changes(touched: list[str]) -> None:
+    """Note whether this process may have changed a file of the copy, or started another that may."""
+    root = str(Path.cwd()) + os.sep
+
+    def see(event: str, given: tuple[Any, ...]) -> None:
+        if event == "open":
+            path, mode, flags = given
+            is_write = isinstance(mode, str) and any(sign in mode for sign in "wax+")
+            if (is_write or (mode is None and flags & _WRITES)) and lies_inside(path):
+                touched.append(event)
+        elif event in _STARTS or (event in _CHANGES and any(map(lies_inside, given[:2]))):
+            touched.append(event)
+
+    def lies_inside(path: object) -> bool:
+        if not isinstance(path, (str, bytes, os.PathLike)):
+            return False
+        return (os.path.abspath(os.fsdecode(path)) + os.sep).startswith(root)  # noqa: PTH100  # at every file
+
+    sys.addaudithook(see)
+
+
+def remove(folder: str) -> None:
+    try:
+        os.rmdir(folder)  # noqa: PTH106  # at every edit
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Copy:
+    """The files of the working folder, to be put back as they were."""
+
+    def __init__(self, pristine: str) -> None:
+        self.pristine = pristine
+        self.state = signature()
+        self.folders = {folder for folder, _, _ in os.walk(".")}
+
+    def write(self, edit: dict[str, Any]) -> bytes:
+        """Make an edit in its file and return what the file held."""
+        path = Path(edit["path"])
+        raw, mode = path.read_bytes(), path.stat().st_mode
+        path.unlink()  # a read-only file can be replaced, not written
+        write_anew(path, raw[: edit["start"]] + edit["text"].encode() + raw[edit["end"] :], mode)
+        return raw
+
+    def put_back(self, name: str, raw: bytes | None) -> None:
+        path = Path(name)
+        with contextlib.suppress(OSError):
+            path.unlink()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_anew(path, raw or b"", self.state[path][2])
+        self.state[path] = mark_of(path)
+
+    def restore(self) -> None:
+        """Put the copy back as it was, so that no edit sees what an earlier one left behind."""
+        now = signature()
+        for path in now.keys() - self.state.keys():
+            path.unlink()
+        for path, seen in self.state.items():
+            if now.get(path) != seen:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+                path.parent.mkdir(parents=True, exist_ok=True)
+                source = Path(self.pristine, path)
+                if source.is_symlink():
+                    path.symlink_to(os.readlink(source))  # noqa: PTH115  # Path has it since 3.9
+                else:
+                    write_anew(path, source.read_bytes(), source.stat().st_mode)
+                self.state[path] = mark_of(path)
+        for folder in sorted({folder for folder, _, _ in os.walk(".")} - self.folders, reverse=True):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def signature() -> dict[Path, tuple[int, ...]]:
+    """Return what identifies the content of each file of the copy."""
+    return {
+        path: mark_of(path) for folder, _, names in os.walk(".") for path in map(Path(folder).joinpath, names)
+    }
+
+
+def mark_of(path: Path) -> tuple[int, ...]:
+    """Return what identifies the content of a file."""
+    seen = path.lstat()
+    return (seen.st_size, seen.st_mtime_ns, seen.st_mode)
+
+
+def write_anew(path: Path, raw: bytes, mode: int) -> None:
+    """Write a new file that has its mode from the start: a sandbox may refuse to set it later."""
+    before = os.umask(0)
+    try:
+        target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode & 0o777)
+    finally:
+        os.umask(before)
+    with os.fdopen(target, "wb") as file:
+        file.write(raw)

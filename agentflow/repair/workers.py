@@ -1,0 +1,438 @@
+"""Workers that try edits in copies of the repository, one for each core, inside the sandbox."""
+
+import itertools
+import json
+import os
+import select
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from agentflow.core.errors import ModelRejected
+from agentflow.core.evidence import RED, Command, Execution
+from agentflow.core.record import Record
+from agentflow.repair.candidates import Candidate
+from agentflow.repair.locate import TestTrace
+from agentflow.repair.sources import Sources
+from agentflow.repair.target import ADVICE, Target
+from agentflow.sandbox.profile import REPAIR_ENGINE
+from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.workspace.working_copy import copy_files, to_pythonpath
+
+DRIVER = Path(__file__).with_name("driver.py")
+
+_SLOWER = 8
+"""How many times longer than before the tests may take under an edit."""
+_SHORTEST_CPU = (0.3, 1.0)
+_SHORTEST_WALL = (2.0, 5.0)
+"""Seconds that they may take in any case: the failing ones, and then the others."""
+_START_SECONDS = 60.0
+_MOST_CRASHES = 6
+_MOST_GUARD_SECONDS = 5.0
+"""Slow tests that passed are left to the program's own check."""
+_TICK = 0.05
+_AHEAD = 64
+"""Edits that may be tried ahead of the one whose result is waited for, for each worker."""
+
+
+class Bench(Record):
+    """What is needed to run the target tests in a copy."""
+
+    sandbox: Sandbox
+    sources: Sources
+    target: Target
+    places: tuple[str, ...]
+    """From where the code is imported, relative to the root."""
+    cancelled: Callable[[], bool] = lambda: False
+
+
+@contextmanager
+def open_copy(bench: Bench) -> Iterator[Path]:
+    """Yield a copy of the repository as it was before any attempt."""
+    sources = bench.sources
+    with copy_files(sources.root, sources.files) as copy:
+        for path, raw in sources.overlay.items():
+            (copy / path).unlink(missing_ok=True)
+            (copy / path).write_bytes(raw)
+        yield copy
+
+
+def drive(bench: Bench, copy: Path, folder: Path, spec: Mapping[str, Any], timeout: float) -> Execution:
+    """Run the driver in a copy to its end."""
+    target = bench.target
+    told = {
+        "runner": target.runner,
+        "module": target.is_module,
+        "arguments": target.arguments,
+        "files": target.files,
+        "failing": target.failing,
+        "timeout": timeout,
+    }
+    (folder / "spec.json").write_text(json.dumps({**told, **spec}), encoding="utf-8")
+    env = {
+        **target.env,
+        "PYTHONPATH": to_pythonpath(copy, bench.places),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+    }
+    argv = (target.interpreter, str(DRIVER), str(folder / "spec.json"))
+    order = Command(argv=argv, cwd=str(copy), timeout=timeout, env=env)
+    try:
+        # it may write its own folders and what the drivers share
+        sandbox = bench.sandbox.of(REPAIR_ENGINE, copy, folder, *bench.sandbox.writable)
+        return sandbox.run(order, folder / "output", bench.cancelled)
+    except OSError as error:
+        raise ModelRejected(
+            f"{target.interpreter} cannot be started: {error.strerror}", hint=ADVICE
+        ) from None
+
+
+class End(StrEnum):
+    """How the try of an edit ended."""
+
+    RAN = "ran"
+    HUNG = "hung"
+    """It took too long."""
+    CRASHED = "crashed"
+    """It ended the process that tried it."""
+
+
+class Trial(Record):
+    """What an edit did to the tests."""
+
+    candidate: Candidate
+    end: End = End.RAN
+    turned: tuple[str, ...] = ()
+    """Failing tests that pass now."""
+    broke: tuple[str, ...] = ()
+    """Tests that passed and do not now."""
+    left: tuple[str, ...] = ()
+    """Tests that are red and did not pass before either."""
+    nearness: float = 0.0
+    """How near the failing tests came to what they expect, from 0 to 1."""
+    wanted: str = ""
+    got: str = ""
+    """What the nearest failure of them was about."""
+
+    @property
+    def is_plausible(self) -> bool:
+        """Tell whether all that failed passes, and all that passed."""
+        return bool(self.turned) and not self.broke and not self.left
+
+    @property
+    def is_progress(self) -> bool:
+        return bool(self.turned) and not self.broke
+
+
+class Channel:
+    """A driver at work in a copy, and the two pipes to it."""
+
+    def __init__(
+        self, bench: Bench, spec: Mapping[str, Any], pool: ThreadPoolExecutor, seconds: float
+    ) -> None:
+        self._stack = ExitStack()
+        folder = self._stack.enter_context(scratch_folder())
+        copy = self._stack.enter_context(open_copy(bench))
+        self._pipes = []
+        for name in ("orders", "answers"):
+            os.mkfifo(folder / name)
+            pipe = os.open(folder / name, os.O_RDWR | os.O_NONBLOCK)
+            self._stack.callback(os.close, pipe)
+            self._pipes.append(pipe)
+        told = {**spec, "orders": str(folder / "orders"), "answers": str(folder / "answers")}
+        self._over: Future[Execution] = pool.submit(drive, bench, copy, folder, told, seconds)
+        self._read = b""
+        self._is_told = {"plan": ""}
+
+    def tell(self, order: Mapping[str, Any]) -> None:
+        raw = json.dumps(order).encode() + b"\n"
+        while raw and not self._over.done():
+            if select.select([], [self._pipes[0]], [], _TICK)[1]:
+                raw = raw[os.write(self._pipes[0], raw) :]
+
+    def plan(self, plan: Mapping[str, Any]) -> None:
+        """Say which tests are run and how long they may take, where that is new."""
+        said = json.dumps(plan)
+        if self._is_told["plan"] != said:
+            self._is_told["plan"] = said
+            self.tell({"plan": plan})
+
+    def hear(self, deadline: float, is_vain: Callable[[], bool]) -> dict[str, Any] | None:
+        """Return the next answer, or None once the driver is gone or nobody waits any more."""
+        while b"\n" not in self._read:
+            if select.select([self._pipes[1]], [], [], _TICK)[0]:
+                self._read += os.read(self._pipes[1], 1 << 16)
+            elif self._over.done() or time.monotonic() > deadline or is_vain():
+                return None
+        line, _, self._read = self._read.partition(b"\n")
+        return dict(json.loads(line))
+
+    def last_words(self) -> str:
+        """Return the last thing a driver said that is over."""
+        finished = self._over.result()
+        said = finished.tail.strip().splitlines()[-1:] or ["it said nothing"]
+        ended = "a signal" if finished.exit_code is None else f"exit {finished.exit_code}"
+        return f"{said[0]} ({ended})"
+
+    @property
+    def is_over(self) -> bool:
+        return self._over.done()
+
+    def close(self) -> None:
+        self.tell({"quit": True})
+        try:
+            self._over.result()
+        finally:
+            self._stack.close()
+
+
+class Worker:
+    """One core's warm driver, and its fresh one once an edit needs it."""
+
+    def __init__(self, crew: "Workers") -> None:
+        self._crew = crew
+        self._channels: dict[str, Channel] = {}
+
+    def attempt(self, candidate: Candidate | None, kind: str) -> tuple[dict[str, Any], str]:
+        """Return the answer to an edit and the kind of driver that gave it."""
+        edit = None if candidate is None else _plain(candidate)
+        answer = self._ask(kind, edit)
+        if answer.get("end") == "stale":
+            kind, answer = "fresh", self._ask("fresh", edit)
+        return answer, kind
+
+    def _ask(self, kind: str, edit: Mapping[str, Any] | None) -> dict[str, Any]:
+        crew = self._crew
+        channel = self._channels.get(kind) or self._open(kind)
+        if channel is None:
+            return {"end": "stale" if kind == "warm" else "unready"}
+        plan = crew.plans[kind]
+        channel.plan(plan)
+        channel.tell({"edit": edit})
+        seconds = sum(plan["wall"]) + _START_SECONDS
+        answer = channel.hear(time.monotonic() + seconds, crew.is_over)
+        if answer is not None:
+            return answer
+        del self._channels[kind]
+        if not channel.is_over:
+            self._crew.is_stopped.set()
+            channel.close()
+            return {"end": "unready"}
+        crew.note_crash(channel.last_words())
+        channel.close()
+        return {"end": "crashed"}
+
+    def _open(self, kind: str) -> Channel | None:
+        crew = self._crew
+        channel = Channel(crew.bench, {**crew.spec, "serve": kind}, crew.pool, crew.seconds_left)
+        hello = channel.hear(time.monotonic() + _START_SECONDS, crew.is_over)
+        if hello is None and channel.is_over:
+            said = channel.last_words()
+            channel.close()
+            raise ModelRejected(f"a worker of the search for a repair crashed: {said}")
+        if hello is None or not hello["ready"]:
+            channel.close()
+            return None
+        self._channels[kind] = channel
+        return channel
+
+    def close(self) -> None:
+        for channel in self._channels.values():
+            channel.close()
+
+
+def _plain(candidate: Candidate) -> dict[str, Any]:
+    edit = candidate.mutation
+    return {"path": candidate.path, "start": edit.start, "end": edit.end, "text": edit.text}
+
+
+class Workers:
+    """All cores' workers."""
+
+    def __init__(
+        self, bench: Bench, seen: TestTrace, pristine: Path, pool: ThreadPoolExecutor, deadline: float
+    ) -> None:
+        self.bench = bench
+        self.pool = pool
+        self.deadline = deadline
+        self.crashed = 0
+        self.is_stopped = threading.Event()
+        self.failing = tuple(test for test, outcome in seen.outcomes.items() if outcome in RED)
+        self.passed = tuple(test for test, outcome in seen.outcomes.items() if outcome == "passed")
+        self.loading = tuple(test for test in self.failing if "::" not in test or "_FailedTest" in test)
+        self.kind = "warm"
+        loaded: dict[str, list[int]] = {}
+        for path, line in seen.lines.get("", ()):
+            loaded.setdefault(path, []).append(line)
+        self.spec = {"pristine": str(pristine), "loaded": loaded, "paths": sorted(loaded)}
+        fresh = 1.0 + _SLOWER * (seen.load + sum(seen.took.get(test, 0.0) for test in self.failing))
+        rest = 1.0 + _SLOWER * sum(seen.took.values())
+        plan = {
+            "failing": self.failing,
+            "skip": (*seen.slow, *seen.unwatched),
+            "cpu": (fresh, rest),
+            "wall": (fresh * 3, rest * 3),
+        }
+        self.plans: dict[str, dict[str, Any]] = {"fresh": plan}
+        self.base = 0.0
+        """How near the failing tests are without any edit."""
+        count = os.cpu_count() or 1
+        self._workers = [Worker(self) for _ in range(count)]
+
+    @property
+    def seconds_left(self) -> float:
+        return max(0.0, self.deadline - time.monotonic())
+
+    def is_over(self) -> bool:
+        return self.is_stopped.is_set() or self.bench.cancelled() or not self.seconds_left
+
+    def note_crash(self, said: str) -> None:
+        self.crashed += 1
+        if self.crashed >= _MOST_CRASHES:
+            self.is_stopped.set()
+            raise ModelRejected(f"a worker of the search for a repair crashed: {said}")
+
+    def prepare(self, seen: TestTrace) -> None:
+        """Run the tests in a warm worker as they are, to know how long they take; else only fresh ones do."""
+        guards = [test for test in self.passed if seen.took.get(test, 0.0) < _MOST_GUARD_SECONDS]
+        first = [10 * part for part in self.plans["fresh"]["wall"]]
+        plan = {"failing": self.failing, "guards": guards, "cpu": first, "wall": first}
+        self.plans["warm"] = plan
+        answer, kind = self._workers[0].attempt(None, "warm") if not self.loading else ({}, "fresh")
+        outcomes = answer.get("outcomes", {})
+        if kind != "warm" or not all(outcomes.get(test) in RED for test in self.failing):
+            self.kind = "fresh"
+            return
+        plan = {
+            **plan,
+            "guards": [test for test in guards if outcomes.get(test) == "passed"],
+            "cpu": _slow_down(_SHORTEST_CPU, answer["cpu"]),
+            "wall": _slow_down(_SHORTEST_WALL, answer["wall"]),
+        }
+        self.plans["warm"] = plan
+        self.base = self._near(answer["near"], 0)[0]
+
+    def try_edits(self, candidates: Iterable[Candidate]) -> Iterator[Trial]:
+        """Yield what each edit does, in order; end early when the time is over.
+
+        What looks plausible in a warm worker has been tried in a fresh one too.
+        """
+        yield from self._spread(candidates, self.kind)
+
+    def confirm(self, candidates: Iterable[Candidate]) -> Iterator[Trial]:
+        """Yield what each edit does in a process that loads everything anew, in order."""
+        yield from self._spread(candidates, "fresh")
+
+    def _spread(self, candidates: Iterable[Candidate], kind: str) -> Iterator[Trial]:
+        todo, lock = iter(candidates), threading.Lock()
+        room = threading.Semaphore(_AHEAD * len(self._workers))
+        done: dict[int, Trial | None] = {}
+        news = threading.Condition()
+        state = {"given": 0, "open": len(self._workers)}
+        is_closed = threading.Event()
+
+        def work(worker: Worker) -> None:
+            try:
+                while not is_closed.is_set() and not self.is_over():
+                    if not room.acquire(timeout=_TICK):
+                        continue
+                    with lock:
+                        candidate = next(todo, None)
+                        number = state["given"]
+                        state["given"] += candidate is not None
+                    if candidate is None:
+                        return
+                    trial = self._try(worker, candidate, kind)
+                    with news:
+                        done[number] = trial
+                        news.notify()
+            finally:
+                with news:
+                    state["open"] -= 1
+                    news.notify()
+
+        running = [self.pool.submit(work, worker) for worker in self._workers]
+        try:
+            for number in itertools.count():
+                with news:
+                    news.wait_for(lambda: number in done or not state["open"])  # noqa: B023
+                    trial = done.pop(number, None)
+                if trial is None:
+                    break
+                room.release()
+                yield trial
+        finally:
+            is_closed.set()
+            for each in running:
+                each.result()
+
+    def _try(self, worker: Worker, candidate: Candidate, kind: str) -> Trial | None:
+        answer, used = worker.attempt(candidate, kind)
+        if answer["end"] == "unready":
+            return None
+        trial = self._judge(candidate, answer, used)
+        return self._try(worker, candidate, "fresh") if trial.is_plausible and used == "warm" else trial
+
+    def _judge(self, candidate: Candidate, answer: Mapping[str, Any], kind: str) -> Trial:
+        if answer["end"] != End.RAN:
+            return Trial(candidate=candidate, end=End(answer["end"]), left=self.failing)
+        outcomes: dict[str, str] = answer["outcomes"]
+        is_done, here = answer["is_done"], set(answer.get("ids", ()))
+        red = {test for test, outcome in outcomes.items() if outcome in RED}
+        plan = self.plans[kind]
+        guards = set(plan["guards"] if kind == "warm" else self.passed) - set(plan.get("skip", ()))
+        gone = guards - here if is_done and here else set()
+        loaded = {test for test in self.loading if is_done and test not in outcomes}
+        turned = [test for test in self.failing if test in loaded or outcomes.get(test) == "passed"]
+        broke = sorted((red & guards) | gone)
+        left = sorted((red | set(self.failing)) - guards - set(turned))
+        near, wanted, got = self._near(answer.get("near", {}), len(turned))
+        return Trial(
+            candidate=candidate,
+            turned=tuple(turned) if is_done else (),
+            broke=tuple(broke),
+            left=tuple(left),
+            nearness=near,
+            wanted=wanted,
+            got=got,
+        )
+
+    def _near(self, near: Mapping[str, list[Any]], turned: int) -> tuple[float, str, str]:
+        """Return how near the failing tests are, and what the one that is the nearest to green was about."""
+        known = [near[test] for test in self.failing if test in near]
+        if not known:
+            return (turned / max(1, len(self.failing)), "", "")
+        best = max(known, key=lambda each: each[0])
+        total = turned + sum(each[0] for each in known)
+        return (round(total / max(1, turned + len(known)), 4), best[1], best[2])
+
+    def close(self) -> None:
+        self.is_stopped.set()
+        for worker in self._workers:
+            worker.close()
+
+
+def _slow_down(shortest: Iterable[float], took: Iterable[float]) -> list[float]:
+    """Return how long the parts of a try may take."""
+    return [max(least, _SLOWER * each) for least, each in zip(shortest, took, strict=True)]
+
+
+@contextmanager
+def open_workers(bench: Bench, seen: TestTrace, deadline: float) -> Iterator[Workers]:
+    """Yield the workers; no process and no file of theirs stays."""
+    count = os.cpu_count() or 1
+    with open_copy(bench) as pristine, ThreadPoolExecutor(4 * count) as pool:
+        opened = bench.sandbox.opened.replace(readable=(*bench.sandbox.opened.readable, pristine))
+        bench = bench.replace(sandbox=bench.sandbox.replace(opened=opened))
+        workers = Workers(bench, seen, pristine, pool, deadline)
+        try:
+            workers.prepare(seen)
+            yield workers
+        finally:
+            workers.close()
