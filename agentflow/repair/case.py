@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 from agentflow.core.evidence import CheckName
 from agentflow.core.record import Record
+from agentflow.repair.bench import Bench
 from agentflow.repair.candidates import Candidate, list_candidates
 from agentflow.repair.locate import EditPlace, TestTrace, localise
-from agentflow.repair.search import Search, SearchResult, Tell, trace_tests
+from agentflow.repair.search import Search, SearchResult, TellHope, trace_tests
 from agentflow.repair.sources import read_sources
 from agentflow.repair.target import Brief, CheckLine, Target, read_base_tree, read_target, widen_target
-from agentflow.repair.workers import Bench
 from agentflow.sandbox.run import Sandbox
 from agentflow.workspace.working_copy import find_import_paths
 
@@ -37,7 +37,7 @@ class RepairCase:
         brief: Brief,
         cancelled: Callable[[], bool],
         known: dict[object, Any],
-        tell: Tell,
+        tell: TellHope,
     ) -> None:
         """Read brief and files; raise ModelRejected when nothing fails, or what fails is not ours to run."""
         self.brief = brief
@@ -120,7 +120,7 @@ class RepairCase:
 
 
 def _rejects(checks: Iterable[CheckLine]) -> bool:
-    """Tell whether tests that really ran were red: nothing else says that a repair is a wrong one."""
+    """TellHope whether tests that really ran were red: nothing else says that a repair is a wrong one."""
     return any(shown.name == CheckName.TESTS and not shown.is_green for shown in checks)
 
 

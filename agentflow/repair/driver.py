@@ -37,7 +37,7 @@ def main() -> None:
     sys.path[:1] = [str(Path.cwd())] if spec["module"] else []
     sys.argv[1:] = []
     if "compare" in spec:
-        seen = load("compare").compare(spec, load("observe").observe)
+        seen = load_part("compare").compare(spec, load_part("observe").observe)
     elif spec.get("serve") == "warm":
         Warm(spec).start()
         return
@@ -45,20 +45,20 @@ def main() -> None:
         Fresh(spec).start()
         return
     else:
-        seen = watch(spec)
+        seen = watch_tests(spec)
     Path(spec["report"]).write_text(json.dumps(seen), encoding="utf-8")
 
 
-def load(name: str) -> Any:
+def load_part(name: str) -> Any:
     """Return what a file beside this one defines; the code under test never meets it as a module."""
     return SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name(f"{name}.py"))))
 
 
-def watch(spec: dict[str, Any]) -> dict[str, Any]:
+def watch_tests(spec: dict[str, Any]) -> dict[str, Any]:
     """Run the failing tests and then some others, each within a time, and return what was seen."""
-    observe, sealed = load("observe"), load("sealed")
+    observe, sealed = load_part("observe"), load_part("sealed")
     recorder = observe.Recorder(str(Path.cwd()))
-    tracer = load("trace").Tracer(recorder.place)
+    tracer = load_part("trace").Tracer(recorder.place)
     began = time.monotonic()
     found: dict[str, Any] = {"lines": {}, "types": {}, "took": {}, "slow": [], "load": 0.0}
 
@@ -142,15 +142,15 @@ def merge(found: dict[str, Any], recorder: Any, each: dict[str, Any]) -> None:
             known[name] = sorted({*known.get(name, ()), *kinds})
 
 
-class Worker:
+class OrderTaker:
     """Takes orders and answers them."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.spec = spec
         self.orders = os.open(spec["orders"], os.O_RDONLY)
         self.answers = os.open(spec["answers"], os.O_WRONLY)
-        self.observe, self.sealed = load("observe"), load("sealed")
-        self.nearness = load("nearness").Nearness()
+        self.observe, self.sealed = load_part("observe"), load_part("sealed")
+        self.nearness = load_part("nearness").Nearness()
         self.recorder = self.observe.Recorder(str(Path.cwd()))
         self.plan: dict[str, Any] = {}
 
@@ -191,7 +191,7 @@ class Worker:
     def attempt(self, edit: dict[str, Any] | None, work: Any) -> dict[str, Any]:
         """Try an edit in a child, the file written, and put everything back."""
         kept = self.copy.write(edit) if edit else None
-        answer = self.sealed.run(work, self.plan["cpu"], self.plan["wall"])
+        answer = self.sealed.run_sealed(work, self.plan["cpu"], self.plan["wall"])
         if edit:
             self.copy.put_back(edit["path"], kept)
         if answer.pop("touched", True):
@@ -235,7 +235,7 @@ class Worker:
         }
 
 
-class Warm(Worker):
+class Warm(OrderTaker):
     """Has the tests and the code loaded, and changes functions where they are."""
 
     def start(self) -> None:
@@ -247,7 +247,7 @@ class Warm(Worker):
         self.recorder.outcomes.clear()
         self.nearness.watch_unittest()
         register(tests, self.nearness)
-        self.patcher = load("patch").Patcher(self.recorder.place, self.spec["loaded"])
+        self.patcher = load_part("patch").Patcher(self.recorder.place, self.spec["loaded"])
         for path in self.spec["paths"]:
             with contextlib.suppress(SyntaxError, ValueError, OSError):
                 self.patcher.source(path)
@@ -270,7 +270,7 @@ class Warm(Worker):
         return self.attempt(edit, work)
 
 
-class Fresh(Worker):
+class Fresh(OrderTaker):
     """Loads the tests and the code anew for each edit."""
 
     def start(self) -> None:

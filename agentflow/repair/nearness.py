@@ -61,7 +61,7 @@ class Nearness:
         if self.pair is None:
             return _ASSERTION, "", (_text_of(error).splitlines() or [""])[0][:_SHOWN]
         got, wanted = self.pair
-        return _COMPARED + 0.7 * alike(got, wanted), show(wanted), show(got)
+        return _COMPARED + 0.7 * alike(got, wanted), clip_repr(wanted), shorten(got)
 
 
 def _text_of(error: BaseException) -> str:
@@ -71,7 +71,7 @@ def _text_of(error: BaseException) -> str:
         return ""
 
 
-def show(value: object) -> str:
+def clip_repr(value: object) -> str:
     try:
         return repr(value)[:_SHOWN]
     except Exception:  # noqa: BLE001  # whatever the code under test raises

@@ -21,7 +21,7 @@ for _name in __future__.all_feature_names:
     _FUTURE |= getattr(__future__, _name).compiler_flag
 
 
-class Source:
+class LoadedFile:
     """A file that was loaded: its lines, its tree, and where each line begins."""
 
     def __init__(self, raw: bytes) -> None:
@@ -67,7 +67,7 @@ class Patcher:
         """Take the lines that ran while the tests were loaded: what they made is not made again."""
         self.functions: dict[tuple[str, int, str], list[FunctionType]] = {}
         self.loaded = {path: set(lines) for path, lines in loaded.items()}
-        self.sources: dict[str, Source] = {}
+        self.sources: dict[str, LoadedFile] = {}
         for each in gc.get_objects():
             if type(each) is FunctionType:
                 code = each.__code__
@@ -78,10 +78,10 @@ class Patcher:
             place(name) for module in list(sys.modules.values()) if (name := _file_of(module)) is not None
         }
 
-    def source(self, path: str) -> Source:
+    def source(self, path: str) -> LoadedFile:
         """Return a file, read once: forked children share it."""
         if path not in self.sources:
-            self.sources[path] = Source(Path(path).read_bytes())
+            self.sources[path] = LoadedFile(Path(path).read_bytes())
         return self.sources[path]
 
     def can_patch(self, edit: dict[str, Any]) -> bool:
@@ -133,7 +133,7 @@ def _file_of(module: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _cut_out(source: Source, owners: list[Any], function: Any, edit: dict[str, Any]) -> bytes:
+def _cut_out(source: LoadedFile, owners: list[Any], function: Any, edit: dict[str, Any]) -> bytes:
     """Return a function as the only thing in its file, edited, on its line and in its class."""
     heads = [
         source.indent(each) + (f"class {each.name}:" if isinstance(each, ast.ClassDef) else "if 1:").encode()

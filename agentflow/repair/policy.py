@@ -25,7 +25,7 @@ from agentflow.core.role import (
 from agentflow.core.wording import PLAUSIBLE
 from agentflow.parse import decode
 from agentflow.repair.case import RepairCase
-from agentflow.repair.search import Tell
+from agentflow.repair.search import TellHope
 from agentflow.repair.target import ADVICE, Brief, read_brief, read_record
 from agentflow.sandbox.run import Sandbox
 
@@ -71,7 +71,7 @@ class Repair:
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
         self._known: dict[object, Any] = {}
-        self._tell: Tell = lambda _hope: None
+        self._tell: TellHope = lambda _hope: None
 
     def refusal(self, task: str) -> str | None:
         return explain_refusal(task)

@@ -37,7 +37,7 @@ _FORK, _READ, _WRITE, _EXIT, _WAIT, _KILL = os.fork, os.read, os.write, os._exit
 """As they are before the code under test is loaded."""
 
 
-def run(
+def run_sealed(
     work: Callable[[Callable[[], None]], dict[str, Any]], cpu: list[float], wall: list[float]
 ) -> dict[str, Any]:
     """Return what some work in a child answers, and how the child ended.

@@ -9,11 +9,12 @@ from agentflow.core.errors import ModelRejected
 from agentflow.core.evidence import RED
 from agentflow.core.record import Record
 from agentflow.parse import Mismatch, fit
+from agentflow.repair.bench import Bench, drive, open_copy
 from agentflow.repair.candidates import MORE_TRIALS, SLACK, Candidate, list_candidates
 from agentflow.repair.locate import TestTrace, localise
 from agentflow.repair.sources import apply_mutation
 from agentflow.repair.target import ADVICE
-from agentflow.repair.workers import Bench, End, Trial, drive, open_copy, open_workers
+from agentflow.repair.workers import End, Trial, open_workers
 from agentflow.sandbox.throwaway import scratch_folder
 
 SEARCH_SECONDS = 120.0
@@ -36,7 +37,7 @@ class Hope(Record):
     """The nearest miss so far, or what mends the tests."""
 
 
-Tell = Callable[[Hope], object]
+TellHope = Callable[[Hope], object]
 
 
 class SearchResult(Record):
@@ -101,7 +102,7 @@ class Search:
         rejected: Iterable[Mapping[str, bytes]],
         lost: frozenset[tuple[str, int, int, str]],
         choose: Callable[[Bench, Sequence[Candidate]], Candidate],
-        tell: Tell,
+        tell: TellHope,
     ) -> None:
         self._bench = bench
         self._rejected = tuple(rejected)
@@ -202,7 +203,7 @@ class Search:
         return Hope(tried=found.tried, total=found.total, seconds_left=left, best=best)
 
     def _is_rejected(self, bench: Bench, candidate: Candidate) -> bool:
-        """Tell whether an edit, with those kept before it, is a repair that was rejected."""
+        """TellHope whether an edit, with those kept before it, is a repair that was rejected."""
         texts = keep_edit(bench, candidate).sources.overlay if self._rejected else {}
         return any(_are_same(bench, texts, rejected) for rejected in self._rejected)
 

@@ -1,31 +1,22 @@
 """Workers that try edits in copies of the repository, one for each core, inside the sandbox."""
 
 import itertools
-import json
 import os
-import select
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from agentflow.core.errors import ModelRejected
-from agentflow.core.evidence import RED, Command, Execution
+from agentflow.core.evidence import RED
 from agentflow.core.record import Record
+from agentflow.repair.bench import Bench, Channel, open_copy
 from agentflow.repair.candidates import Candidate
 from agentflow.repair.locate import TestTrace
-from agentflow.repair.sources import Sources
-from agentflow.repair.target import ADVICE, Target
-from agentflow.sandbox.profile import REPAIR_ENGINE
-from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.throwaway import scratch_folder
-from agentflow.workspace.working_copy import copy_files, to_pythonpath
-
-DRIVER = Path(__file__).with_name("driver.py")
 
 _SLOWER = 8
 """How many times longer than before the tests may take under an edit."""
@@ -39,58 +30,6 @@ _MOST_GUARD_SECONDS = 5.0
 _TICK = 0.05
 _AHEAD = 64
 """Edits that may be tried ahead of the one whose result is waited for, for each worker."""
-
-
-class Bench(Record):
-    """What is needed to run the target tests in a copy."""
-
-    sandbox: Sandbox
-    sources: Sources
-    target: Target
-    places: tuple[str, ...]
-    """From where the code is imported, relative to the root."""
-    cancelled: Callable[[], bool] = lambda: False
-
-
-@contextmanager
-def open_copy(bench: Bench) -> Iterator[Path]:
-    """Yield a copy of the repository as it was before any attempt."""
-    sources = bench.sources
-    with copy_files(sources.root, sources.files) as copy:
-        for path, raw in sources.overlay.items():
-            (copy / path).unlink(missing_ok=True)
-            (copy / path).write_bytes(raw)
-        yield copy
-
-
-def drive(bench: Bench, copy: Path, folder: Path, spec: Mapping[str, Any], timeout: float) -> Execution:
-    """Run the driver in a copy to its end."""
-    target = bench.target
-    told = {
-        "runner": target.runner,
-        "module": target.is_module,
-        "arguments": target.arguments,
-        "files": target.files,
-        "failing": target.failing,
-        "timeout": timeout,
-    }
-    (folder / "spec.json").write_text(json.dumps({**told, **spec}), encoding="utf-8")
-    env = {
-        **target.env,
-        "PYTHONPATH": to_pythonpath(copy, bench.places),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONHASHSEED": "0",
-    }
-    argv = (target.interpreter, str(DRIVER), str(folder / "spec.json"))
-    order = Command(argv=argv, cwd=str(copy), timeout=timeout, env=env)
-    try:
-        # it may write its own folders and what the drivers share
-        sandbox = bench.sandbox.of(REPAIR_ENGINE, copy, folder, *bench.sandbox.writable)
-        return sandbox.run(order, folder / "output", bench.cancelled)
-    except OSError as error:
-        raise ModelRejected(
-            f"{target.interpreter} cannot be started: {error.strerror}", hint=ADVICE
-        ) from None
 
 
 class End(StrEnum):
@@ -128,68 +67,6 @@ class Trial(Record):
     @property
     def is_progress(self) -> bool:
         return bool(self.turned) and not self.broke
-
-
-class Channel:
-    """A driver at work in a copy, and the two pipes to it."""
-
-    def __init__(
-        self, bench: Bench, spec: Mapping[str, Any], pool: ThreadPoolExecutor, seconds: float
-    ) -> None:
-        self._stack = ExitStack()
-        folder = self._stack.enter_context(scratch_folder())
-        copy = self._stack.enter_context(open_copy(bench))
-        self._pipes = []
-        for name in ("orders", "answers"):
-            os.mkfifo(folder / name)
-            pipe = os.open(folder / name, os.O_RDWR | os.O_NONBLOCK)
-            self._stack.callback(os.close, pipe)
-            self._pipes.append(pipe)
-        told = {**spec, "orders": str(folder / "orders"), "answers": str(folder / "answers")}
-        self._over: Future[Execution] = pool.submit(drive, bench, copy, folder, told, seconds)
-        self._read = b""
-        self._is_told = {"plan": ""}
-
-    def tell(self, order: Mapping[str, Any]) -> None:
-        raw = json.dumps(order).encode() + b"\n"
-        while raw and not self._over.done():
-            if select.select([], [self._pipes[0]], [], _TICK)[1]:
-                raw = raw[os.write(self._pipes[0], raw) :]
-
-    def plan(self, plan: Mapping[str, Any]) -> None:
-        """Say which tests are run and how long they may take, where that is new."""
-        said = json.dumps(plan)
-        if self._is_told["plan"] != said:
-            self._is_told["plan"] = said
-            self.tell({"plan": plan})
-
-    def hear(self, deadline: float, is_vain: Callable[[], bool]) -> dict[str, Any] | None:
-        """Return the next answer, or None once the driver is gone or nobody waits any more."""
-        while b"\n" not in self._read:
-            if select.select([self._pipes[1]], [], [], _TICK)[0]:
-                self._read += os.read(self._pipes[1], 1 << 16)
-            elif self._over.done() or time.monotonic() > deadline or is_vain():
-                return None
-        line, _, self._read = self._read.partition(b"\n")
-        return dict(json.loads(line))
-
-    def last_words(self) -> str:
-        """Return the last thing a driver said that is over."""
-        finished = self._over.result()
-        said = finished.tail.strip().splitlines()[-1:] or ["it said nothing"]
-        ended = "a signal" if finished.exit_code is None else f"exit {finished.exit_code}"
-        return f"{said[0]} ({ended})"
-
-    @property
-    def is_over(self) -> bool:
-        return self._over.done()
-
-    def close(self) -> None:
-        self.tell({"quit": True})
-        try:
-            self._over.result()
-        finally:
-            self._stack.close()
 
 
 class Worker:
@@ -330,47 +207,27 @@ class Workers:
         yield from self._spread(candidates, "fresh")
 
     def _spread(self, candidates: Iterable[Candidate], kind: str) -> Iterator[Trial]:
-        todo, lock = iter(candidates), threading.Lock()
-        room = threading.Semaphore(_AHEAD * len(self._workers))
-        done: dict[int, Trial | None] = {}
-        news = threading.Condition()
-        state = {"given": 0, "open": len(self._workers)}
-        is_closed = threading.Event()
-
-        def work(worker: Worker) -> None:
-            try:
-                while not is_closed.is_set() and not self.is_over():
-                    if not room.acquire(timeout=_TICK):
-                        continue
-                    with lock:
-                        candidate = next(todo, None)
-                        number = state["given"]
-                        state["given"] += candidate is not None
-                    if candidate is None:
-                        return
-                    trial = self._try(worker, candidate, kind)
-                    with news:
-                        done[number] = trial
-                        news.notify()
-            finally:
-                with news:
-                    state["open"] -= 1
-                    news.notify()
-
-        running = [self.pool.submit(work, worker) for worker in self._workers]
+        queue = _Queue(candidates, _AHEAD * len(self._workers), len(self._workers))
+        running = [self.pool.submit(self._work, worker, queue, kind) for worker in self._workers]
         try:
-            for number in itertools.count():
-                with news:
-                    news.wait_for(lambda: number in done or not state["open"])  # noqa: B023
-                    trial = done.pop(number, None)
-                if trial is None:
-                    break
-                room.release()
-                yield trial
+            yield from queue.take_all()
         finally:
-            is_closed.set()
+            queue.is_closed.set()
             for each in running:
                 each.result()
+
+    def _work(self, worker: Worker, queue: "_Queue", kind: str) -> None:
+        """Try one edit after the other until there is none, or nobody waits any more."""
+        try:
+            while not queue.is_closed.is_set() and not self.is_over():
+                if not queue.room.acquire(timeout=_TICK):
+                    continue
+                number, candidate = queue.give()
+                if candidate is None:
+                    return
+                queue.put(number, self._try(worker, candidate, kind))
+        finally:
+            queue.leave()
 
     def _try(self, worker: Worker, candidate: Candidate, kind: str) -> Trial | None:
         answer, used = worker.attempt(candidate, kind)
@@ -416,6 +273,44 @@ class Workers:
         self.is_stopped.set()
         for worker in self._workers:
             worker.close()
+
+
+class _Queue:
+    """Edits that several workers take from, and their results in the order of the edits."""
+
+    def __init__(self, candidates: Iterable[Candidate], room: int, workers: int) -> None:
+        self.room = threading.Semaphore(room)
+        self.is_closed = threading.Event()
+        self._todo = iter(candidates)
+        self._given = itertools.count()
+        self._done: dict[int, Trial | None] = {}
+        self._news = threading.Condition()
+        self._open = workers
+
+    def give(self) -> tuple[int, Candidate | None]:
+        with self._news:
+            return next(self._given), next(self._todo, None)
+
+    def put(self, number: int, trial: Trial | None) -> None:
+        with self._news:
+            self._done[number] = trial
+            self._news.notify()
+
+    def leave(self) -> None:
+        with self._news:
+            self._open -= 1
+            self._news.notify()
+
+    def take_all(self) -> Iterator[Trial]:
+        """Yield the results in order, until one is missing."""
+        for number in itertools.count():
+            with self._news:
+                self._news.wait_for(lambda: number in self._done or not self._open)  # noqa: B023
+                trial = self._done.pop(number, None)
+            if trial is None:
+                return
+            self.room.release()
+            yield trial
 
 
 def _slow_down(shortest: Iterable[float], took: Iterable[float]) -> list[float]:

@@ -9,7 +9,7 @@ import pytest
 
 Sources = dict[str, str]
 
-IN_THE_CHECK = "agentflow/repair/driver.py"
+IN_THE_CHECK = "agentflow/repair/sealed.py"
 """Run by the interpreter of a check, in a copy of the repository; never in our own process."""
 BECOMES_THE_COMMAND = "agentflow/sandbox/launch.py"
 """Started by process.py with a bare Python, to prepare that process and then be another program."""

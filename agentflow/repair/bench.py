@@ -1,0 +1,139 @@
+"""A driver in a copy of the repository, inside the sandbox: run to its end, or asked time and again."""
+
+import json
+import os
+import select
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from agentflow.core.errors import ModelRejected
+from agentflow.core.evidence import Command, Execution
+from agentflow.core.record import Record
+from agentflow.repair.sources import Sources
+from agentflow.repair.target import ADVICE, Target
+from agentflow.sandbox.profile import REPAIR_ENGINE
+from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.workspace.working_copy import copy_files, to_pythonpath
+
+DRIVER = Path(__file__).with_name("driver.py")
+
+_TICK = 0.05
+
+
+class Bench(Record):
+    """What is needed to run the target tests in a copy."""
+
+    sandbox: Sandbox
+    sources: Sources
+    target: Target
+    places: tuple[str, ...]
+    """From where the code is imported, relative to the root."""
+    cancelled: Callable[[], bool] = lambda: False
+
+
+@contextmanager
+def open_copy(bench: Bench) -> Iterator[Path]:
+    """Yield a copy of the repository as it was before any attempt."""
+    sources = bench.sources
+    with copy_files(sources.root, sources.files) as copy:
+        for path, raw in sources.overlay.items():
+            (copy / path).unlink(missing_ok=True)
+            (copy / path).write_bytes(raw)
+        yield copy
+
+
+def drive(bench: Bench, copy: Path, folder: Path, spec: Mapping[str, Any], timeout: float) -> Execution:
+    """Run the driver in a copy to its end."""
+    target = bench.target
+    told = {
+        "runner": target.runner,
+        "module": target.is_module,
+        "arguments": target.arguments,
+        "files": target.files,
+        "failing": target.failing,
+        "timeout": timeout,
+    }
+    (folder / "spec.json").write_text(json.dumps({**told, **spec}), encoding="utf-8")
+    env = {
+        **target.env,
+        "PYTHONPATH": to_pythonpath(copy, bench.places),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+    }
+    argv = (target.interpreter, str(DRIVER), str(folder / "spec.json"))
+    order = Command(argv=argv, cwd=str(copy), timeout=timeout, env=env)
+    try:
+        # it may write its own folders and what the drivers share
+        sandbox = bench.sandbox.of(REPAIR_ENGINE, copy, folder, *bench.sandbox.writable)
+        return sandbox.run(order, folder / "output", bench.cancelled)
+    except OSError as error:
+        raise ModelRejected(
+            f"{target.interpreter} cannot be started: {error.strerror}", hint=ADVICE
+        ) from None
+
+
+class Channel:
+    """A driver at work in a copy, and the two pipes to it."""
+
+    def __init__(
+        self, bench: Bench, spec: Mapping[str, Any], pool: ThreadPoolExecutor, seconds: float
+    ) -> None:
+        self._stack = ExitStack()
+        folder = self._stack.enter_context(scratch_folder())
+        copy = self._stack.enter_context(open_copy(bench))
+        self._pipes = []
+        for name in ("orders", "answers"):
+            os.mkfifo(folder / name)
+            pipe = os.open(folder / name, os.O_RDWR | os.O_NONBLOCK)
+            self._stack.callback(os.close, pipe)
+            self._pipes.append(pipe)
+        told = {**spec, "orders": str(folder / "orders"), "answers": str(folder / "answers")}
+        self._over: Future[Execution] = pool.submit(drive, bench, copy, folder, told, seconds)
+        self._read = b""
+        self._is_told = {"plan": ""}
+
+    def tell(self, order: Mapping[str, Any]) -> None:
+        raw = json.dumps(order).encode() + b"\n"
+        while raw and not self._over.done():
+            if select.select([], [self._pipes[0]], [], _TICK)[1]:
+                raw = raw[os.write(self._pipes[0], raw) :]
+
+    def plan(self, plan: Mapping[str, Any]) -> None:
+        """Say which tests are run and how long they may take, where that is new."""
+        said = json.dumps(plan)
+        if self._is_told["plan"] != said:
+            self._is_told["plan"] = said
+            self.tell({"plan": plan})
+
+    def hear(self, deadline: float, is_vain: Callable[[], bool]) -> dict[str, Any] | None:
+        """Return the next answer, or None once the driver is gone or nobody waits any more."""
+        while b"\n" not in self._read:
+            if select.select([self._pipes[1]], [], [], _TICK)[0]:
+                self._read += os.read(self._pipes[1], 1 << 16)
+            elif self._over.done() or time.monotonic() > deadline or is_vain():
+                return None
+        line, _, self._read = self._read.partition(b"\n")
+        return dict(json.loads(line))
+
+    def last_words(self) -> str:
+        """Return the last thing a driver said that is over."""
+        finished = self._over.result()
+        said = finished.tail.strip().splitlines()[-1:] or ["it said nothing"]
+        ended = "a signal" if finished.exit_code is None else f"exit {finished.exit_code}"
+        return f"{said[0]} ({ended})"
+
+    @property
+    def is_over(self) -> bool:
+        return self._over.done()
+
+    def close(self) -> None:
+        self.tell({"quit": True})
+        try:
+            self._over.result()
+        finally:
+            self._stack.close()
