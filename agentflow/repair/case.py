@@ -84,7 +84,7 @@ class RepairCase:
 
         return self._once(("searched", len(rejections), wide.files), work)
 
-    def _choose(self, bench: Bench, survivors: Sequence[Candidate]) -> Candidate:
+    def _choose(self, _bench: Bench, survivors: Sequence[Candidate]) -> Candidate:
         return survivors[0]
 
     def edits(self, found: SearchResult) -> tuple[Replacement, ...]:

@@ -61,7 +61,7 @@ class Nearness:
         if self.pair is None:
             return _ASSERTION, "", (_text_of(error).splitlines() or [""])[0][:_SHOWN]
         got, wanted = self.pair
-        return _COMPARED + 0.7 * alike(got, wanted), clip_repr(wanted), shorten(got)
+        return _COMPARED + 0.7 * alike(got, wanted), clip_repr(wanted), clip_repr(got)
 
 
 def _text_of(error: BaseException) -> str:
