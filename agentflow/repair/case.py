@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from agentflow.core.evidence import CheckName
@@ -79,13 +79,10 @@ class RepairCase:
             is_same = wide.files == self.target.files
             seen = self.seen if is_same else trace_tests(bench)
             lost = earlier[-1].lost if earlier else frozenset()
-            search = Search(bench, [each.texts for each in earlier], lost, self._choose, self._tell)
+            search = Search(bench, [each.texts for each in earlier], lost, self._tell)
             return search.run(seen, self.candidates)
 
         return self._once(("searched", len(rejections), wide.files), work)
-
-    def _choose(self, _bench: Bench, survivors: Sequence[Candidate]) -> Candidate:
-        return survivors[0]
 
     def edits(self, found: SearchResult) -> tuple[Replacement, ...]:
         """Return the edits that take an earlier attempt back and make what was found."""

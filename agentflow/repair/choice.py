@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from agentflow.core.record import Record
 from agentflow.parse import Mismatch, fit
+from agentflow.repair.bench import Bench, drive, open_copy
 from agentflow.repair.candidates import Candidate
-from agentflow.repair.search import Bench, drive, open_copy
 from agentflow.repair.sources import FunctionNode, apply_mutation, parse_code
 from agentflow.sandbox.throwaway import scratch_folder
 

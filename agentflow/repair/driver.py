@@ -51,7 +51,7 @@ def main() -> None:
 
 def load_part(name: str) -> Any:
     """Return what a file beside this one defines; the code under test never meets it as a module."""
-    return SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name(f"{name}.py"))))
+    return SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name(f"{name}.py")), run_name=name))
 
 
 def watch_tests(spec: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from agentflow.core.record import Record
 from agentflow.parse import Mismatch, fit
 from agentflow.repair.bench import Bench, drive, open_copy
 from agentflow.repair.candidates import MORE_TRIALS, SLACK, Candidate, list_candidates
+from agentflow.repair.choice import Choice, choose
 from agentflow.repair.locate import TestTrace, localise
 from agentflow.repair.sources import apply_mutation
 from agentflow.repair.target import ADVICE
@@ -47,8 +48,10 @@ class SearchResult(Record):
     """The files that the repair changes, as they are then; none where there is no repair."""
     titles: tuple[str, ...] = ()
     """The edits of the repair."""
-    survivors: tuple[Candidate, ...] = ()
-    """All edits that mend the tests, of which the last of the repair is one."""
+    rivals: tuple[Candidate, ...] = ()
+    """Edits that mend the tests as well as the last of the repair, and do something else."""
+    differing: tuple[str, ...] = ()
+    """Inputs on which they differ from it."""
     kinds: Mapping[str, int] = {}
     """What sorts of edit were tried, and how many."""
     total: int = 0
@@ -101,13 +104,11 @@ class Search:
         bench: Bench,
         rejected: Iterable[Mapping[str, bytes]],
         lost: frozenset[tuple[str, int, int, str]],
-        choose: Callable[[Bench, Sequence[Candidate]], Candidate],
         tell: TellHope,
     ) -> None:
         self._bench = bench
         self._rejected = tuple(rejected)
         self._lost = set(lost)
-        self._choose = choose
         self._tell = tell
         self._told = 0.0
         self._deadline = time.monotonic() + SEARCH_SECONDS
@@ -131,8 +132,8 @@ class Search:
         while todo:
             survivors, partial, todo = self._try_some(bench, seen, todo, kept, may_keep=may_keep)
             if survivors:
-                winner = survivors[0] if len(survivors) == 1 else self._choose(bench, survivors)
-                self._win(bench, (*kept, winner), survivors)
+                choice = choose(bench, survivors)
+                self._win(bench, (*kept, choice.winner), choice)
                 return True
             if partial is None:
                 return False
@@ -207,13 +208,14 @@ class Search:
         texts = keep_edit(bench, candidate).sources.overlay if self._rejected else {}
         return any(_are_same(bench, texts, rejected) for rejected in self._rejected)
 
-    def _win(self, bench: Bench, edits: tuple[Candidate, ...], survivors: Sequence[Candidate]) -> None:
+    def _win(self, bench: Bench, edits: tuple[Candidate, ...], choice: Choice) -> None:
         after = keep_edit(bench, edits[-1]).sources
         paths = sorted({each.path for each in edits})
         self._result = self._result.replace(
             texts={path: after.overlay[path] for path in paths},
             titles=tuple(each.title for each in edits),
-            survivors=tuple(survivors),
+            rivals=choice.rivals,
+            differing=choice.differing,
         )
 
 
