@@ -51,6 +51,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "httpcore2": ("agentflow/model/direct.py",),
     "httpx2": ("agentflow/model/http.py", "agentflow/tools/web.py", "agentflow/mcp/client.py"),
     "acp": ("agentflow/editor/",),
+    "opentelemetry": ("agentflow/telemetry.py",),
     "mcp": ("agentflow/mcp/client.py", "agentflow/mcp/server.py"),
     "mcp_types": (),
     "packaging": ("agentflow/checks/dependencies.py",),

@@ -29,6 +29,7 @@ NEVER = {
     "hypothesis",
     "mcp",
     "acp",
+    "opentelemetry",
     "jinja2",
     "starlette",
     "uvicorn",
